@@ -1,0 +1,44 @@
+/* Memory that dies together: one arena per request, task or command. Allocation is a pointer bump;
+ * nothing is freed alone. Not safe for several threads at once; may be handed between threads.
+ *
+ * With a limit: past it allocations return NULL and the arena stays failed until reset. Callers
+ * that allocate fixed small things under a large limit need not check each one if they check
+ * arena_error() before using what they built; sizes from a peer are always checked. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/str.h"
+
+#include <stdarg.h>
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks; /* newest first */
+    size_t used;                /* bytes handed out, in all blocks */
+    size_t max;                 /* 0: ARENA_DEFAULT_MAX */
+    bool failed;
+};
+
+enum { ARENA_DEFAULT_MAX = 64 * 1024 * 1024, ARENA_BLOCK = 4096 };
+
+#define ARENA_INIT(limit) ((struct arena){.max = (limit)})
+
+void arena_init(struct arena *a, size_t max);
+void arena_release(struct arena *a);
+void arena_reset(struct arena *a); /* keeps one block for the next user */
+
+/* Aligned for any type; zeroed. NULL past the limit. */
+void *arena_alloc(struct arena *a, size_t size);
+void *arena_array(struct arena *a, size_t count, size_t size); /* checks the product */
+
+#define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
+
+/* Copies, terminated by a NUL that is not counted. On failure: NULL, or the empty str. */
+char *arena_z(struct arena *a, struct str s);
+struct str arena_str(struct arena *a, struct str s);
+struct str arena_fmt(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+int arena_error(const struct arena *a) MUST_CHECK; /* ERR_NO_MEMORY or 0 */
+
+#endif

@@ -1,0 +1,47 @@
+/* Allocation that cannot fail, and the end of a program that found its own bug. */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bug(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "weir: bug at %s:%d: %s\n", file, line, what);
+    abort();
+}
+
+static void *must(void *p)
+{
+    if (!p) {
+        fputs("weir: out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    return must(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *xmalloc(size_t size)
+{
+    return must(calloc(1, size ? size : 1));
+}
+
+void *xrealloc(void *p, size_t size)
+{
+    return must(realloc(p, size ? size : 1));
+}
+
+char *xstrdup(const char *s)
+{
+    return must(strdup(s));
+}
+
+void secure_zero(void *p, size_t len)
+{
+    if (len)
+        explicit_bzero(p, len);
+}

@@ -1,0 +1,51 @@
+/* What every file may use: fixed-size integers, and the helpers that have no home of their
+ * own. Calls that are not used here (strcpy, sprintf, atoi, gmtime, ...) are listed in tools/lint.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define MUST_CHECK        __attribute__((warn_unused_result))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define NORETURN          __attribute__((noreturn))
+
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+
+static inline size_t size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A bug in weir itself: prints where and aborts, in every build. Never for bad input. */
+NORETURN void bug(const char *file, int line, const char *what);
+#define BUG_ON(cond)                                                                               \
+    do {                                                                                           \
+        if (__builtin_expect(!!(cond), 0))                                                         \
+            bug(__FILE__, __LINE__, #cond);                                                        \
+    } while (0)
+
+/* Allocation of small, fixed sizes: aborts when memory is out. A size that came from a peer goes
+ * through struct buf or struct arena, which have a limit. All return zeroed memory but xrealloc. */
+void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
+void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
+char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
+
+/* Overwrites secrets; the compiler may not drop it. */
+void secure_zero(void *p, size_t len);
+
+#endif

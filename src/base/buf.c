@@ -1,0 +1,166 @@
+/* Growable bytes with a limit. */
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = BUF_INIT(max);
+}
+
+void buf_release(struct buf *b)
+{
+    size_t max = b->max;
+    free(b->p);
+    *b = BUF_INIT(max);
+}
+
+void buf_reset(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->p)
+        b->p[0] = '\0';
+}
+
+char *buf_reserve(struct buf *b, size_t len)
+{
+    size_t max = b->max ? b->max : BUF_DEFAULT_MAX, want;
+
+    if (b->failed || len > max || b->len > max - len) {
+        b->failed = true;
+        return NULL;
+    }
+    want = b->len + len + 1;
+    if (want > b->cap) {
+        size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));
+        b->p = xrealloc(b->p, cap);
+        b->cap = cap;
+    }
+    return b->p + b->len;
+}
+
+void buf_commit(struct buf *b, size_t len)
+{
+    BUG_ON(b->len + len + 1 > b->cap);
+    b->len += len;
+    b->p[b->len] = '\0';
+}
+
+void buf_append(struct buf *b, const void *p, size_t len)
+{
+    char *to = buf_reserve(b, len);
+    if (!to)
+        return;
+    if (len)
+        memcpy(to, p, len);
+    buf_commit(b, len);
+}
+
+void buf_append_str(struct buf *b, struct str s)
+{
+    buf_append(b, s.p, s.len);
+}
+
+void buf_append_z(struct buf *b, const char *z)
+{
+    buf_append(b, z, strlen(z));
+}
+
+void buf_append_char(struct buf *b, char c)
+{
+    buf_append(b, &c, 1);
+}
+
+void buf_vappendf(struct buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    char *to;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    BUG_ON(n < 0);
+    to = buf_reserve(b, (size_t)n);
+    if (!to)
+        return;
+    vsnprintf(to, (size_t)n + 1, fmt, ap);
+    buf_commit(b, (size_t)n);
+}
+
+void buf_appendf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    buf_vappendf(b, fmt, ap);
+    va_end(ap);
+}
+
+void buf_append_u64(struct buf *b, uint64_t v)
+{
+    char text[20];
+    size_t at = sizeof(text);
+    do
+        text[--at] = (char)('0' + v % 10);
+    while (v /= 10);
+    buf_append(b, text + at, sizeof(text) - at);
+}
+
+void buf_append_i64(struct buf *b, int64_t v)
+{
+    if (v < 0)
+        buf_append_char(b, '-');
+    buf_append_u64(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void buf_append_hex(struct buf *b, const void *p, size_t len)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *from = p;
+    char *to = buf_reserve(b, len * 2);
+    if (!to)
+        return;
+    for (size_t i = 0; i < len; i++) {
+        *to++ = hex[from[i] >> 4];
+        *to++ = hex[from[i] & 15];
+    }
+    buf_commit(b, len * 2);
+}
+
+void buf_append_be64(struct buf *b, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+void buf_append_be32(struct buf *b, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+void buf_consume(struct buf *b, size_t n)
+{
+    BUG_ON(n > b->len);
+    b->len -= n;
+    if (b->p) {
+        memmove(b->p, b->p + n, b->len);
+        b->p[b->len] = '\0';
+    }
+}
+
+int buf_error(const struct buf *b)
+{
+    return b->failed ? ERR_TOO_LARGE : 0;
+}
+
+char *buf_take(struct buf *b)
+{
+    char *p = b->p ? b->p : xmalloc(1);
+    b->p = NULL;
+    buf_release(b);
+    return p;
+}

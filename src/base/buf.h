@@ -1,0 +1,59 @@
+/* A growable run of bytes with a limit and a sticky error: append as often as you like, check
+ * once. Always terminated by a NUL that is not counted, so buf.p can be handed to C. */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/str.h"
+
+#include <stdarg.h>
+
+struct buf {
+    char *p; /* never NULL once appended to; NULL while empty */
+    size_t len;
+    size_t cap;
+    size_t max;  /* largest len; 0 means BUF_DEFAULT_MAX */
+    bool failed; /* an append went past max; the content is what fitted before it */
+};
+
+enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024 };
+
+#define BUF_INIT(limit) ((struct buf){.max = (limit)})
+
+void buf_init(struct buf *b, size_t max);
+void buf_release(struct buf *b); /* frees; the buf is empty and usable again */
+void buf_reset(struct buf *b);   /* empties, keeps the memory, clears the error */
+
+void buf_append(struct buf *b, const void *p, size_t len);
+void buf_append_str(struct buf *b, struct str s);
+void buf_append_z(struct buf *b, const char *z);
+void buf_append_char(struct buf *b, char c);
+void buf_appendf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_vappendf(struct buf *b, const char *fmt, va_list ap);
+void buf_append_u64(struct buf *b, uint64_t v); /* decimal; no printf */
+void buf_append_i64(struct buf *b, int64_t v);
+void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower case */
+
+/* Big-endian fixed-width integers, for keys whose byte order is their number's order. */
+void buf_append_be64(struct buf *b, uint64_t v);
+void buf_append_be32(struct buf *b, uint32_t v);
+
+/* Room for `len` more bytes: returns where they go (borrowed until the next call) or NULL when
+ * past the limit. Write there, then buf_commit() what was written. */
+char *buf_reserve(struct buf *b, size_t len);
+void buf_commit(struct buf *b, size_t len);
+
+/* Drop `n` bytes at the front. */
+void buf_consume(struct buf *b, size_t n);
+
+/* ERR_TOO_LARGE when an append failed since the last reset, else 0. */
+int buf_error(const struct buf *b) MUST_CHECK;
+
+/* Move the memory out; the caller frees it. Never NULL. */
+char *buf_take(struct buf *b);
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return str_n(b->p, b->len);
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* Error codes and the text that goes with them.
+ *
+ * A function that can fail returns int: 0, or one of the negative codes below. What went wrong, in
+ * words for the person who will read it, goes into a struct err that the caller owns (a request, a
+ * task, a command line). Three kinds, never mixed:
+ *   expected  the caller asked a question and this is the answer (not found, precondition failed);
+ *             never logged;
+ *   failure   I/O, a peer, a limit; logged once, where it is handled;
+ *   bug       BUG_ON.
+ * Edges (S3, REST, tracker, CLI) translate codes by a table of their own. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include "base/base.h"
+
+#include <stdarg.h>
+
+/*      name            kind      default text */
+#define ERR_TABLE(X)                                                                               \
+    X(NOT_FOUND, EXPECTED, "not found")                                                            \
+    X(EXISTS, EXPECTED, "already exists")                                                          \
+    X(PRECONDITION, EXPECTED, "precondition failed")                                               \
+    X(CONFLICT, EXPECTED, "changed by somebody else")                                              \
+    X(END, EXPECTED, "no more")                                                                    \
+    X(AGAIN, EXPECTED, "would have to wait")                                                       \
+    X(CANCELED, EXPECTED, "canceled")                                                              \
+    X(INVALID, EXPECTED, "invalid argument")                                                       \
+    X(PARSE, EXPECTED, "malformed input")                                                          \
+    X(TYPE, EXPECTED, "wrong type of value")                                                       \
+    X(TOO_LARGE, EXPECTED, "too large")                                                            \
+    X(RANGE, EXPECTED, "out of range")                                                             \
+    X(DENIED, EXPECTED, "not allowed")                                                             \
+    X(UNSUPPORTED, EXPECTED, "not supported")                                                      \
+    X(BUSY, FAILURE, "too busy, try again later")                                                  \
+    X(IN_USE, FAILURE, "already in use")                                                           \
+    X(NO_MEMORY, FAILURE, "memory limit reached")                                                  \
+    X(NO_SPACE, FAILURE, "no space left on the device")                                            \
+    X(IO, FAILURE, "input/output error")                                                           \
+    X(CORRUPT, FAILURE, "stored data is damaged")                                                  \
+    X(VERSION, FAILURE, "written by a newer version")                                              \
+    X(TIMEOUT, FAILURE, "timed out")                                                               \
+    X(CLOSED, FAILURE, "closed by the peer")                                                       \
+    X(UNAVAILABLE, FAILURE, "cannot be reached")                                                   \
+    X(PEER, FAILURE, "the peer answered with an error")                                            \
+    X(SHUTDOWN, FAILURE, "shutting down")
+
+enum err_kind { ERR_KIND_EXPECTED, ERR_KIND_FAILURE };
+
+enum err_index {
+#define X(name, kind, text) ERR_INDEX_##name,
+    ERR_TABLE(X)
+#undef X
+        ERR_COUNT
+};
+
+enum err_code {
+    ERR_OK = 0,
+#define X(name, kind, text) ERR_##name = -1 - ERR_INDEX_##name,
+    ERR_TABLE(X)
+#undef X
+};
+
+/* Initialise with {0}. `text` is always terminated; what does not fit is cut. */
+struct err {
+    int code;
+    char text[512];
+};
+
+/* Set code and text; return the code, so that `return err_set(err, ERR_X, "...")` reads well.
+ * `err` may be NULL: then only the code travels. */
+int err_set(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* The code with its default text. */
+int err_code(struct err *err, int code);
+
+/* Put "context: " before the text that is there; returns err->code (or `code` when err is NULL). */
+int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Translate errno (ENOENT, ENOSPC, ETIMEDOUT, ...), with strerror behind the formatted words. */
+int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int err_from_errno(int errnum);
+
+const char *err_name(int code); /* "NOT_FOUND" */
+const char *err_text(int code); /* the default text */
+enum err_kind err_kind(int code);
+
+#endif

@@ -1,0 +1,98 @@
+/* Random bytes and ids. */
+#include "base/ids.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/random.h>
+
+void random_bytes(void *out, size_t len)
+{
+    char *p = out;
+    while (len) {
+        ssize_t n = getrandom(p, size_min(len, 256), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        BUG_ON(n <= 0);
+        p += n;
+        len -= (size_t)n;
+    }
+}
+
+uint64_t random_u64(void)
+{
+    uint64_t v;
+    random_bytes(&v, sizeof(v));
+    return v;
+}
+
+/* splitmix64, one state per thread, seeded by the kernel. */
+static uint64_t fast_u64(void)
+{
+    static _Thread_local uint64_t state;
+    uint64_t z;
+
+    if (!state)
+        state = random_u64() | 1;
+    z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+uint64_t random_below(uint64_t bound)
+{
+    BUG_ON(bound == 0);
+    return (uint64_t)((unsigned __int128)fast_u64() * bound >> 64);
+}
+
+void id_hex(char out[ID_HEX_LEN + 1])
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char bytes[ID_HEX_LEN / 2];
+
+    random_bytes(bytes, sizeof(bytes));
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        out[2 * i] = hex[bytes[i] >> 4];
+        out[2 * i + 1] = hex[bytes[i] & 15];
+    }
+    out[ID_HEX_LEN] = '\0';
+}
+
+void id_time(char out[ID_TIME_LEN + 1])
+{
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    static _Atomic(uint64_t) last; /* milliseconds << 16 | counter, only ever grows */
+    uint64_t now = (uint64_t)clock_wall_ms() << 16, seen = atomic_load(&last), next,
+             random = fast_u64();
+    unsigned __int128 v;
+
+    do
+        next = now > seen ? now : seen + 1;
+    while (!atomic_compare_exchange_weak(&last, &seen, next));
+    v = (unsigned __int128)next << 64 | random;
+    for (size_t i = ID_TIME_LEN; i-- > 0; v >>= 5)
+        out[i] = digits[(unsigned)v & 31];
+    out[ID_TIME_LEN] = '\0';
+}
+
+/* The alphabets have 32 and 64 letters, so a masked byte is uniform. */
+static void letters(char *out, size_t len, const char *alphabet, unsigned char mask)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte;
+        random_bytes(&byte, 1);
+        out[i] = alphabet[byte & mask];
+    }
+    out[len] = '\0';
+}
+
+void id_access_key(char *out, size_t len)
+{
+    letters(out, len, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 31);
+}
+
+void id_secret(char *out, size_t len)
+{
+    letters(out, len, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 63);
+}

@@ -1,0 +1,54 @@
+/* JSON: reading into jansson's values under limits, writing straight into a buf.
+ *
+ * Reading: a document is at most JSON_MAX_BYTES long and JSON_MAX_DEPTH deep; duplicate keys are
+ * refused (two readers that choose differently are a hole). The value is jansson's: json_decref.
+ *
+ * Writing: no tree. The writer puts commas and quotes; the caller opens and closes.
+ *
+ *     struct json_out w; json_out_init(&w, &buf);
+ *     json_out_open(&w, '{'); json_out_key(&w, "name"); json_out_str(&w, name); json_out_close(&w,
+ * '}');
+ */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <jansson.h>
+
+enum { JSON_MAX_BYTES = 16 * 1024 * 1024, JSON_MAX_DEPTH = 64 };
+
+/* ERR_PARSE with line and column in the text, ERR_TOO_LARGE. *out is the caller's. */
+int json_read(json_t **out, struct str text, struct err *err) MUST_CHECK;
+
+/* Members of an object; `fallback` when absent or of another type. Strings are borrowed from it. */
+struct str json_get_str(const json_t *object, const char *key, struct str fallback);
+int64_t json_get_i64(const json_t *object, const char *key, int64_t fallback);
+bool json_get_bool(const json_t *object, const char *key, bool fallback);
+
+struct json_out {
+    struct buf *out;
+    bool comma; /* the next value needs one before it */
+};
+
+void json_out_init(struct json_out *w, struct buf *out);
+void json_out_open(struct json_out *w, char brace);  /* '{' or '[' */
+void json_out_close(struct json_out *w, char brace); /* '}' or ']' */
+void json_out_key(struct json_out *w, const char *key);
+void json_out_key_str(struct json_out *w, struct str key);
+void json_out_str(struct json_out *w, struct str s); /* bytes that are not UTF-8 become U+FFFD */
+void json_out_u64(struct json_out *w, uint64_t v);
+void json_out_i64(struct json_out *w, int64_t v);
+void json_out_f64(struct json_out *w,
+                  double v); /* shortest form that reads back; not finite: null */
+void json_out_bool(struct json_out *w, bool v);
+void json_out_null(struct json_out *w);
+
+/* key and value in one call */
+void json_out_member_str(struct json_out *w, const char *key, struct str s);
+void json_out_member_u64(struct json_out *w, const char *key, uint64_t v);
+void json_out_member_i64(struct json_out *w, const char *key, int64_t v);
+void json_out_member_bool(struct json_out *w, const char *key, bool v);
+
+#endif

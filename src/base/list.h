@@ -1,0 +1,85 @@
+/* An intrusive doubly linked list: the node lives inside the thing, nothing is allocated.
+ *
+ *     struct list waiting; list_init(&waiting);
+ *     list_push(&waiting, &job->node);
+ *     list_each(&waiting, struct job, node, job) run(job);
+ */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include "base/base.h"
+
+struct list {
+    struct list *prev, *next;
+};
+
+static inline void list_init(struct list *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool list_empty(const struct list *l)
+{
+    return l->next == l;
+}
+
+static inline void list_insert(struct list *before, struct list *node)
+{
+    node->prev = before->prev;
+    node->next = before;
+    before->prev->next = node;
+    before->prev = node;
+}
+
+static inline void list_push(struct list *l, struct list *node) /* at the end */
+{
+    list_insert(l, node);
+}
+
+static inline void list_push_front(struct list *l, struct list *node)
+{
+    list_insert(l->next, node);
+}
+
+static inline void list_remove(struct list *node) /* of a removed node: nothing happens */
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    list_init(node);
+}
+
+static inline struct list *list_shift(struct list *l) /* the first, removed; NULL when empty */
+{
+    struct list *node = l->next;
+    if (node == l)
+        return NULL;
+    list_remove(node);
+    return node;
+}
+
+/* Move everything from `from` to the end of `to`. */
+static inline void list_splice(struct list *to, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
+#define list_entry(node, type, member) container_of(node, type, member)
+
+#define list_each(l, type, member, it)                                                             \
+    for (type *it = list_entry((l)->next, type, member); &it->member != (l);                       \
+         it = list_entry(it->member.next, type, member))
+
+/* `it` may be removed in the body. */
+#define list_each_safe(l, type, member, it)                                                        \
+    for (type *it = list_entry((l)->next, type, member),                                           \
+              *it##_next = list_entry(it->member.next, type, member);                              \
+         &it->member != (l);                                                                       \
+         it = it##_next, it##_next = list_entry(it->member.next, type, member))
+
+#endif

@@ -1,0 +1,80 @@
+/* Log lines: one event a line, key=value or JSON, with the context that the request carries.
+ *
+ *     log_info(log, "bucket.created", log_s("bucket", name), log_u("objects", n));
+ *
+ * An event is a short dotted name that never changes; everything that varies is a field. A secret
+ * is never a field. Lines go to one descriptor (stderr unless told) in a single write each, so
+ * lines of several threads never mix. The same failure over and over is cut: per event at most
+ * LOG_BURST lines of level warn and above in ten seconds, then one line that says how many were
+ * left out. Any thread. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/str.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_format { LOG_TEXT, LOG_JSON };
+enum { LOG_BURST = 20 };
+
+enum log_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_U64, LOG_FIELD_I64 };
+
+struct log_field {
+    const char *key;
+    enum log_kind kind;
+    struct str s;
+    uint64_t u;
+};
+
+struct log_sink; /* where lines go; shared by all contexts made from it */
+
+/* A context: the sink and up to four fields that every line gets. By value; the fields' strings are
+ * borrowed for as long as the context lives. A NULL context pointer logs nothing. */
+struct log {
+    struct log_sink *sink;
+    struct log_field with[4];
+};
+
+struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
+void log_sink_free(struct log_sink *sink);
+void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format); /* reload */
+
+struct log log_with(const struct log *parent, struct log_field field); /* one field more */
+bool log_enabled(const struct log *log, enum log_level level);
+
+void log_event(const struct log *log, enum log_level level, const char *event,
+               const struct log_field *fields); /* ends with kind LOG_FIELD_END */
+
+static inline struct log_field log_s(const char *key, struct str s)
+{
+    return (struct log_field){.key = key, .kind = LOG_FIELD_STR, .s = s};
+}
+
+static inline struct log_field log_z(const char *key, const char *z)
+{
+    return log_s(key, str_z(z));
+}
+
+static inline struct log_field log_u(const char *key, uint64_t u)
+{
+    return (struct log_field){.key = key, .kind = LOG_FIELD_U64, .u = u};
+}
+
+static inline struct log_field log_i(const char *key, int64_t i)
+{
+    return (struct log_field){.key = key, .kind = LOG_FIELD_I64, .u = (uint64_t)i};
+}
+
+#define LOG_FIELDS(...)                                                                            \
+    ((const struct log_field[]){__VA_ARGS__ __VA_OPT__(, )(struct log_field){0}})
+#define log_at(log, level, event, ...)                                                             \
+    do {                                                                                           \
+        if (log_enabled(log, level))                                                               \
+            log_event(log, level, event, LOG_FIELDS(__VA_ARGS__));                                 \
+    } while (0)
+
+#define log_debug(log, event, ...) log_at(log, LOG_DEBUG, event __VA_OPT__(, ) __VA_ARGS__)
+#define log_info(log, event, ...)  log_at(log, LOG_INFO, event __VA_OPT__(, ) __VA_ARGS__)
+#define log_warn(log, event, ...)  log_at(log, LOG_WARN, event __VA_OPT__(, ) __VA_ARGS__)
+#define log_error(log, event, ...) log_at(log, LOG_ERROR, event __VA_OPT__(, ) __VA_ARGS__)
+
+#endif

@@ -1,0 +1,30 @@
+/* A hash table from byte strings to pointers, open addressing, keyed SipHash: safe for keys that a
+ * peer chooses. One owner at a time; lock around it if shared.
+ *
+ * The table keeps the key's pointer, not a copy: the key must live as long as its entry, usually
+ * inside the value itself. */
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+#include "base/hash.h"
+
+struct map_slot;
+
+struct map {
+    struct map_slot *slots; /* power of two of them, or NULL */
+    size_t mask, len, tombs;
+    struct hash_key key;
+};
+
+void map_init(struct map *m);
+void map_release(struct map *m); /* the values are the caller's */
+
+void *map_get(const struct map *m, struct str key);        /* borrowed; NULL when absent */
+void *map_put(struct map *m, struct str key, void *value); /* returns the value replaced, or NULL */
+void *map_remove(struct map *m, struct str key);           /* returns the value, or NULL */
+
+/* Every entry, in no order: start with *cursor = 0, false at the end. The entry just returned may
+ * be removed; nothing may be put while iterating. */
+bool map_next(const struct map *m, size_t *cursor, struct str *key, void **value);
+
+#endif

@@ -1,0 +1,89 @@
+/* A borrowed run of bytes: pointer and length, by value. Not terminated; may hold any byte. The
+ * empty string may have a NULL pointer. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include "base/base.h"
+
+#include <string.h>
+
+struct str {
+    const char *p;
+    size_t len;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_EMPTY    ((struct str){NULL, 0})
+#define STR_FMT      "%.*s"
+#define STR_ARG(s)   (int)(s).len, ((s).p ? (s).p : "")
+
+static inline struct str str_n(const void *p, size_t len)
+{
+    return (struct str){p, len};
+}
+
+static inline struct str str_z(const char *z) /* NULL is the empty string */
+{
+    return (struct str){z, z ? strlen(z) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline bool str_starts(struct str s, struct str prefix)
+{
+    return s.len >= prefix.len && str_eq(str_n(s.p, prefix.len), prefix);
+}
+
+static inline bool str_ends(struct str s, struct str suffix)
+{
+    return s.len >= suffix.len && str_eq(str_n(s.p + s.len - suffix.len, suffix.len), suffix);
+}
+
+/* The rest after `n` bytes; `n` is cut to the length. */
+static inline struct str str_skip(struct str s, size_t n)
+{
+    n = size_min(n, s.len);
+    return s.p ? str_n(s.p + n, s.len - n) : s;
+}
+
+static inline struct str str_head(struct str s, size_t n)
+{
+    return str_n(s.p, size_min(n, s.len));
+}
+
+int str_cmp(struct str a, struct str b);  /* byte order, shorter first */
+bool str_ieq(struct str a, struct str b); /* ASCII case folded */
+struct str str_trim(struct str s);        /* spaces and tabs at both ends */
+
+/* Index of the first `c` (or of `needle`), or -1. */
+ptrdiff_t str_chr(struct str s, char c);
+ptrdiff_t str_find(struct str s, struct str needle);
+
+/* Cut at the first `sep`: *head gets what is before, *rest what is behind. Without a separator
+ * returns false and *head is all, *rest empty. head and rest may alias &s. */
+bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
+
+/* The next non-empty token of *rest up to any byte of `seps`; false at the end. */
+bool str_token(struct str *rest, const char *seps, struct str *out);
+
+/* Whole-string decimal integers: no blanks, no sign but '-' for i64, no overflow. ERR_PARSE. */
+int str_u64(struct str s, uint64_t *out) MUST_CHECK;
+int str_i64(struct str s, int64_t *out) MUST_CHECK;
+
+/* "64k", "10MiB", "1g" in powers of 1024; "1500ms", "30s", "5m", "1h", "2d" to milliseconds. */
+int str_size(struct str s, uint64_t *out) MUST_CHECK;
+int str_duration_ms(struct str s, uint64_t *out) MUST_CHECK;
+
+/* For secrets: the time does not depend on where they differ. */
+bool str_eq_secret(struct str a, struct str b);
+
+/* Well-formed UTF-8 (no surrogates, no over-long forms). */
+bool str_is_utf8(struct str s);
+
+/* A terminated copy on the heap, owned by the caller. */
+char *str_dup(struct str s);
+
+#endif

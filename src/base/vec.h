@@ -1,0 +1,57 @@
+/* A typed growable array.
+ *
+ *     VEC(int) numbers = {0};
+ *     vec_push(&numbers, 7);
+ *     vec_each(&numbers, int *, n) sum += *n;
+ *     vec_release(&numbers);
+ *
+ * Pointers into it are valid until the next push. */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *items;                                                                               \
+        size_t len, cap;                                                                           \
+    }
+
+/* Room for `n` more. */
+#define vec_grow(v, n)                                                                             \
+    do {                                                                                           \
+        if ((v)->len + (n) > (v)->cap) {                                                           \
+            (v)->cap = size_max((v)->len + (n), size_max(8, (v)->cap * 2));                        \
+            (v)->items = xrealloc((v)->items, (v)->cap * sizeof(*(v)->items));                     \
+        }                                                                                          \
+    } while (0)
+
+#define vec_push(v, item)                                                                          \
+    do {                                                                                           \
+        vec_grow(v, 1);                                                                            \
+        (v)->items[(v)->len++] = (item);                                                           \
+    } while (0)
+
+#define vec_pop(v)  ((v)->items[--(v)->len])
+#define vec_last(v) (&(v)->items[(v)->len - 1])
+
+/* Remove item `i`, keeping the order. */
+#define vec_remove(v, i)                                                                           \
+    do {                                                                                           \
+        size_t at_ = (i);                                                                          \
+        memmove(&(v)->items[at_], &(v)->items[at_ + 1], (--(v)->len - at_) * sizeof(*(v)->items)); \
+    } while (0)
+
+#define vec_release(v)                                                                             \
+    do {                                                                                           \
+        free((v)->items);                                                                          \
+        (v)->items = NULL;                                                                         \
+        (v)->len = (v)->cap = 0;                                                                   \
+    } while (0)
+
+#define vec_each(v, type, it) for (type it = (v)->items; it < (v)->items + (v)->len; it++)
+
+#endif

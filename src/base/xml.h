@@ -1,0 +1,48 @@
+/* XML: reading a small document into a tree under limits (expat), writing straight into a buf.
+ *
+ * Reading: at most XML_MAX_BYTES, XML_MAX_DEPTH deep, XML_MAX_NODES elements; a document type
+ * declaration is refused (no entities, so no entity bombs). Namespaces: the prefix is dropped from
+ * names, so <s3:Key> and <Key> are both "Key". The tree lives in the caller's arena. */
+#ifndef BASE_XML_H
+#define BASE_XML_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+enum { XML_MAX_BYTES = 4 * 1024 * 1024, XML_MAX_DEPTH = 32, XML_MAX_NODES = 100000 };
+
+struct xml_attr {
+    struct str name, value;
+    struct xml_attr *next;
+};
+
+struct xml_node {
+    struct str name;           /* without its prefix */
+    struct str text;           /* all character data directly inside, joined */
+    struct xml_attr *attrs;    /* in order */
+    struct xml_node *children; /* the first; in order */
+    struct xml_node *next;     /* sibling */
+};
+
+/* ERR_PARSE with line and column, ERR_TOO_LARGE. */
+int xml_read(struct xml_node **out, struct arena *arena, struct str text,
+             struct err *err) MUST_CHECK;
+
+struct xml_node *xml_child(const struct xml_node *node, const char *name); /* first, or NULL */
+struct xml_node *xml_next(const struct xml_node *node,
+                          const char *name); /* next sibling so named */
+struct str xml_child_text(const struct xml_node *node, const char *name, struct str fallback);
+struct str xml_attr_value(const struct xml_node *node, const char *name, struct str fallback);
+
+/* Writing. Text is escaped; characters that XML 1.0 cannot carry are written as &#xN; like S3 does.
+ */
+void xml_prolog(struct buf *out);
+void xml_open(struct buf *out, const char *name);
+void xml_open_attr(struct buf *out, const char *name, const char *attr, const char *value);
+void xml_close(struct buf *out, const char *name);
+void xml_element(struct buf *out, const char *name, struct str text);
+void xml_element_u64(struct buf *out, const char *name, uint64_t v);
+void xml_text(struct buf *out, struct str text);
+
+#endif

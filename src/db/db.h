@@ -1,0 +1,139 @@
+/* The embedded database: one RocksDB per data folder, one write-ahead log, one fsync for many.
+ * docs/db.md has the mechanism, its invariants and the crash points.
+ *
+ * Reading: through a view. A view is a consistent picture: either a snapshot (any thread, never
+ * blocks, never waits for writers) or the pending state inside a change. The same reading code
+ * serves both.
+ *
+ * Writing: hand in a change. A change is a function that reads through the pending state and puts
+ * and deletes; the one writer thread runs every change that waits, one after another, each seeing
+ * those before it, appends them as one batch to the log, syncs once, and wakes the callers. So a
+ * change is atomic and isolated without locks. A change that returns an error is undone alone.
+ * A change must be short, must not block, and must not call db_apply.
+ *
+ * Keys and values are byte strings; keys order bytewise. Owner: struct db is shared by all threads;
+ * a view, an iterator and a tx belong to one thread. */
+#ifndef DB_DB_H
+#define DB_DB_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+
+struct db;
+struct db_cf;   /* a column family: one use's own key space; borrowed from the db */
+struct db_view; /* what reads go through */
+struct db_tx;   /* a change under way */
+struct db_iter;
+
+/* True when the row is past its time: it may be dropped at any moment from then on. Readers must
+ * treat such a row as absent themselves. Called by compaction threads. */
+typedef bool db_expired_fn(struct str key, struct str value, int64_t now_wall_ms);
+
+struct db_cf_spec {
+    const char *name;
+    db_expired_fn *expired; /* NULL: nothing expires */
+};
+
+struct db_options {
+    const char *path;             /* created, with mode 0700, if absent */
+    const struct db_cf_spec *cfs; /* families to open or create; others found stay untouched */
+    size_t cf_count;
+    size_t cache_bytes;    /* block cache; 0: 16 MiB */
+    size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
+    const struct log *log; /* NULL: silent */
+};
+
+/* ERR_IN_USE: another process has it. ERR_VERSION: written by a newer weir. ERR_CORRUPT. */
+int db_open(struct db **out, const struct db_options *o, struct err *err) MUST_CHECK;
+void db_close(
+    struct db *db); /* waits for changes handed in; every view and iterator must be gone */
+
+/* BUG_ON when the name was not in db_options.cfs. */
+struct db_cf *db_cf(struct db *db, const char *name);
+
+/* --- reading --- */
+
+int db_snapshot(struct db_view **out, struct db *db, struct err *err) MUST_CHECK;
+void db_snapshot_free(struct db_view *view);
+
+/* The latest state without holding a snapshot: each db_get sees the newest committed row. For reads
+ * of a single row; borrowed, lives as long as the db. */
+struct db_view *db_latest(struct db *db);
+
+/* Appends the value to *out. ERR_NOT_FOUND. */
+int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out,
+           struct err *err) MUST_CHECK;
+
+/* Rows in key order within [from, to); an empty `to` means to the end of the family. The iterator
+ * starts before the first row (or, in reverse, behind the last). In a tx it sees the pending state
+ * as of its opening; open a new one after writing. */
+struct db_range {
+    struct str from, to; /* borrowed until db_iter_close */
+    bool reverse;
+};
+int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
+                 const struct db_range *r, struct err *err) MUST_CHECK;
+/* ERR_END past the last. key and value are borrowed until the next call on the iterator. */
+int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
+                 struct err *err) MUST_CHECK;
+/* Go to the first row at or behind `key` (reverse: at or before), inside the range; db_iter_next
+ * returns it. */
+void db_iter_seek(struct db_iter *it, struct str key);
+void db_iter_close(struct db_iter *it); /* NULL is fine */
+
+/* The smallest key greater than every key with this prefix, appended to *out; leaves it empty when
+ * there is none (all bytes 0xff), which as a range end means "to the end". */
+void db_prefix_end(struct str prefix, struct buf *out);
+
+/* --- writing --- */
+
+enum db_durability {
+    DB_DURABLE,  /* returns when it is on disk */
+    DB_VOLATILE, /* returns when it is visible; a crash of the machine may lose it. For locks,
+                    leases */
+};
+
+/* Return 0 to commit, or an error to undo this change alone (the caller of db_apply gets it). */
+typedef int db_change_fn(struct db_tx *tx, void *ctx, struct err *err);
+
+/* Runs `fn` on the writer thread; returns its result once committed. ERR_NO_SPACE, ERR_IO: nothing
+ * of it is there, reads go on, a later write may succeed once there is room again.
+ * ERR_SHUTDOWN after db_close began. */
+int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx,
+             struct err *err) MUST_CHECK;
+
+struct db_view *
+db_tx_view(struct db_tx *tx);           /* borrowed: the pending state, this change's writes too */
+int64_t db_tx_now_ms(struct db_tx *tx); /* wall clock, the same for the whole change */
+void db_tx_put(struct db_tx *tx, struct db_cf *cf, struct str key, struct str value);
+void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key);
+
+/* Conveniences for one row. */
+int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, enum db_durability d,
+           struct err *err) MUST_CHECK;
+int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
+              struct err *err) MUST_CHECK;
+
+/* Drop every row in [from, to) at once, at a cost that does not follow their number. Not part of a
+ * change: for ranges that nothing can reach any more (their owner row is gone). Durable. */
+int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str to,
+                    struct err *err) MUST_CHECK;
+
+/* --- keeping --- */
+
+/* A complete copy as of now in `path` (must not exist), by hard links where possible; writes go on
+ * meanwhile. Starting on the copy is the restore. */
+int db_checkpoint(struct db *db, const char *path, struct err *err) MUST_CHECK;
+
+struct db_stats {
+    uint64_t changes; /* committed */
+    uint64_t groups;  /* batches written */
+    uint64_t syncs;
+    uint64_t failed;       /* undone by their own error */
+    uint64_t memory_bytes; /* cache, memtables, table readers */
+    uint64_t disk_bytes;
+};
+void db_stats(struct db *db, struct db_stats *out);
+
+#endif

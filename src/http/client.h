@@ -1,0 +1,56 @@
+/* The client for everything that is not a storage: forges, webhooks. libcurl underneath: redirects,
+ * proxies, HTTP/2. Blocking, any thread. */
+#ifndef HTTP_CLIENT_H
+#define HTTP_CLIENT_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "http/wire.h"
+
+struct client; /* a stack of reusable handles; shared by all threads */
+
+struct client_options {
+    const char *ca_file;
+    bool tls_insecure;
+    const char *user_agent;      /* NULL: "weir" */
+    uint64_t connect_timeout_ms; /* 0: 10 s */
+    uint64_t timeout_ms;         /* 0: 60 s for the whole call, retries not counted */
+    unsigned max_attempts;       /* 0: 4 */
+};
+
+struct client *client_new(const struct client_options *o);
+void client_free(struct client *c);
+
+/* Pieces of the body as they come; a non-zero return aborts the call with that code. */
+typedef int client_body_fn(void *ctx, struct str piece, struct err *err);
+
+struct client_request {
+    const char *method, *url;
+    const struct http_header *headers;
+    size_t header_count;
+    struct str body;
+    client_body_fn *on_body; /* NULL: gathered in client_response.body (limit 64 MiB) */
+    void *ctx;
+    bool no_retry;               /* default: GET, HEAD, PUT, DELETE are tried again on connection
+                                    failures, 429 and 5xx; POST only when it never got there, or on
+                                    429/503 with Retry-After */
+    const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
+};
+
+struct client_response {
+    int status;
+    struct http_header *headers; /* in the arena */
+    size_t header_count;
+    struct str body; /* in the arena */
+    unsigned attempts;
+};
+
+/* Waits between attempts: full jitter, 0.2 s doubling to 20 s, or Retry-After (seconds or date, at
+ * most 5 min). Any HTTP status is success; codes as upstream_send. */
+int client_call(struct client *c, struct arena *arena, struct client_response *out,
+                const struct client_request *r, struct err *err) MUST_CHECK;
+
+struct str client_header(const struct client_response *r, const char *name);
+
+#endif

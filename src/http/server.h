@@ -1,0 +1,119 @@
+/* The HTTP/1.1 server. docs/http.md has the two tiers, the states of a connection, every limit and
+ * deadline, and what happens to a peer that misbehaves.
+ *
+ * A handler is plain C that reads from top to bottom. It is first called on a fast worker, where
+ * nothing may wait. Any call that would have to wait there answers ERR_AGAIN, having done nothing;
+ * the handler then returns ERR_AGAIN at once, and is called again from its start on a thread of the
+ * blocking pool, where the same calls wait. A handler that knows it will wait says so first:
+ *
+ *     if (!http_may_block(req)) return ERR_AGAIN;
+ *
+ * So a handler must not have effects before its first ERR_AGAIN.
+ *
+ * A request and its response belong to the thread that runs the handler. Everything reached from it
+ * lives until the handler has returned and the response is sent; its arena is reset after that. */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "http/wire.h"
+#include "os/sock.h"
+#include "os/stream.h"
+#include "os/thread.h"
+
+struct http_server;
+struct http_request;
+
+/* 0 when a response was begun (or nothing was: then 204 is sent); ERR_AGAIN as above; another code:
+ * the server answers 500, or, when the response has begun, drops the connection. */
+typedef int http_handler_fn(struct http_request *req, void *ctx);
+
+struct http_server_options {
+    struct sock_addr listen;
+    const char *name; /* "s3", "api": in logs and metrics */
+    http_handler_fn *handler;
+    void *ctx;
+    const struct log *log;
+    struct tls_context *tls;  /* NULL: plain; a reference is taken; replaced by http_server_tls() */
+    struct pool *pool;        /* the blocking pool; borrowed; several servers may share it */
+    size_t fast_workers;      /* 0: two per core */
+    size_t max_connections;   /* 0: 20000 */
+    size_t max_per_address;   /* 0: max_connections (loopback is not exempt) */
+    uint64_t head_timeout_ms; /* 0: 10 s from the first byte of a head */
+    uint64_t idle_timeout_ms; /* 0: 75 s between requests */
+    uint64_t body_min_rate;   /* bytes/s both ways, over 10 s windows; 0: 1024 */
+    uint64_t max_body;        /* 0: no limit of the server's; the handler has its own */
+    const char *server_header; /* NULL: "weir" */
+};
+
+/* Listening when it returns. ERR_IN_USE names the address. */
+int http_server_start(struct http_server **out, const struct http_server_options *o,
+                      struct err *err) MUST_CHECK;
+void http_server_address(struct http_server *s,
+                         struct sock_addr *out); /* the real port when 0 was asked */
+void http_server_tls(struct http_server *s, struct tls_context *tls); /* for new connections */
+
+/* Stop accepting, close idle connections, let running requests finish (answering with Connection:
+ * close), until the deadline; then drop what is left. */
+void http_server_stop(struct http_server *s, uint64_t deadline_ns);
+void http_server_free(struct http_server *s);
+
+struct http_server_stats {
+    uint64_t connections;       /* open now */
+    uint64_t accepted, refused; /* refused: over a cap */
+    uint64_t requests;          /* answered */
+    uint64_t bad_requests;      /* refused by the parser or a limit */
+    uint64_t timeouts;
+    uint64_t status[6]; /* [2] = 2xx answered, ... */
+    uint64_t bytes_in, bytes_out;
+};
+void http_server_stats(struct http_server *s, struct http_server_stats *out);
+
+/* --- the request --- */
+
+const struct http_head *http_request_head(struct http_request *req);
+struct arena *http_request_arena(struct http_request *req);   /* limit 8 MiB */
+const struct log *http_request_log(struct http_request *req); /* carries the request id */
+const char *http_request_id(struct http_request *req);
+const struct sock_addr *http_request_peer(struct http_request *req);
+bool http_request_is_tls(struct http_request *req);
+bool http_may_block(struct http_request *req);
+
+/* The body, to be pulled; ends at once when there is none. The first read that needs bytes not yet
+ * here sends 100-continue if the peer waits for it: a handler that refuses before reading refuses
+ * before the bytes. Answers ERR_CLOSED (truncated), ERR_TIMEOUT (too slow), ERR_TOO_LARGE,
+ * ERR_PARSE (bad chunk), ERR_AGAIN (fast worker). */
+struct reader *http_request_body(struct http_request *req);
+/* Declared length, or UINT64_MAX when chunked. */
+uint64_t http_request_length(struct http_request *req);
+/* Trailer lines ("Name: value\r\n"), complete once the body has ended. */
+struct str http_request_trailers(struct http_request *req);
+/* Whole body into the arena; for small bodies. */
+int http_request_read_all(struct http_request *req, size_t max, struct str *out,
+                          struct err *err) MUST_CHECK;
+
+/* --- the response: status, headers, then one of the body calls --- */
+
+void http_respond(struct http_request *req, int status);
+/* Name and value are copied. A value with CR, LF or NUL is a bug. */
+void http_respond_header(struct http_request *req, struct str name, struct str value);
+void http_respond_header_u64(struct http_request *req, struct str name, uint64_t value);
+
+/* Exactly one of these ends the response. HEAD, 204 and 304 send no body but the same headers. */
+int http_send(struct http_request *req, struct str body) MUST_CHECK; /* copied when it must wait */
+/* A range of a regular file. Never waits for the peer: the server pumps it with sendfile while the
+ * handler has long returned, and a slow reader holds no thread. Takes `fd` (closed when sent). */
+int http_send_file(struct http_request *req, struct file_range range) MUST_CHECK;
+/* From a reader (borrowed; until this returns). `len` UINT64_MAX: chunked. Waits. */
+int http_send_reader(struct http_request *req, struct reader *r, uint64_t len) MUST_CHECK;
+/* Piecewise, chunked: begin, write any number of times, end. Waits. */
+int http_send_begin(struct http_request *req) MUST_CHECK;
+int http_send_write(struct http_request *req, struct str piece) MUST_CHECK;
+int http_send_end(struct http_request *req) MUST_CHECK;
+
+/* Short answer with a text/plain or JSON body. */
+int http_send_text(struct http_request *req, int status, struct str type,
+                   struct str body) MUST_CHECK;
+
+#endif

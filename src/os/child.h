@@ -1,0 +1,43 @@
+/* Child processes: run a program, feed it, read it, end it. No shell is involved. */
+#ifndef OS_CHILD_H
+#define OS_CHILD_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <sys/types.h>
+
+struct child {
+    pid_t pid; /* 0 when none */
+    int in;    /* write end of its stdin, or -1 */
+    int out;   /* read end of its stdout, or -1 */
+    int err;   /* read end of its stderr, or -1 */
+};
+
+enum child_flags {
+    CHILD_STDIN = 1,
+    CHILD_STDOUT = 2,
+    CHILD_STDERR = 4
+}; /* pipes wanted; else /dev/null */
+
+struct child_options {
+    const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
+    const char *const *env;  /* NULL: ours; else exactly these "K=V" */
+    const char *cwd;         /* NULL: ours */
+    unsigned flags;
+};
+
+/* The child gets no other descriptor of ours and dies with us (PR_SET_PDEATHSIG). ERR_NOT_FOUND
+ * when the program does not exist. */
+int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
+
+/* Exit status 0-255, or 128 + the signal. ERR_TIMEOUT leaves it running. */
+int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* SIGTERM, then SIGKILL at the deadline; reaps; closes the pipes. */
+void child_end(struct child *c, uint64_t deadline_ns);
+
+/* Run to the end: feeds `input`, gathers stdout and stderr (each under its buf's limit). */
+int child_run(const struct child_options *o, struct str input, struct buf *out, struct buf *errout,
+              int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,72 @@
+/* Threads, locks and the pool of blocking threads.
+ *
+ * Locks go through this wrapper so that "held" can be asserted and a class can be named; the order
+ * in which classes may be taken is written in docs/threads.md. */
+#ifndef OS_THREAD_H
+#define OS_THREAD_H
+
+#include "base/err.h"
+#include "base/list.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct mutex {
+    pthread_mutex_t lock;
+    const char *name;       /* the class, as in docs/threads.md */
+    _Atomic(int) owner_tid; /* 0 when free */
+};
+
+void mutex_init(struct mutex *m, const char *name);
+void mutex_release(struct mutex *m);
+void mutex_lock(struct mutex *m);
+void mutex_unlock(struct mutex *m);
+void mutex_assert_held(struct mutex *m);
+
+struct cond {
+    pthread_cond_t cond; /* on the monotonic clock */
+};
+
+void cond_init(struct cond *c);
+void cond_release(struct cond *c);
+void cond_wait(struct cond *c, struct mutex *m);
+/* False when `deadline_ns` (clock_mono_ns) passed first. */
+bool cond_wait_until(struct cond *c, struct mutex *m, uint64_t deadline_ns);
+void cond_signal(struct cond *c);
+void cond_broadcast(struct cond *c);
+
+typedef void thread_fn(void *ctx);
+
+struct thread {
+    pthread_t id;
+    bool started;
+};
+
+/* `name` shows in ps and gdb (15 characters). Signals are blocked in every thread but main.
+ * stack_size 0 is the system's default. */
+int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
+                 struct err *err) MUST_CHECK;
+void thread_join(struct thread *t); /* of one never started: nothing */
+
+/* A bounded pool that grows on demand and shrinks when idle (10 s). Jobs run in the order given. */
+struct pool;
+
+struct pool_job {
+    struct list node; /* owned by the pool from pool_submit() until fn is called */
+    thread_fn *fn;
+    void *ctx;
+};
+
+struct pool_stats {
+    size_t threads, busy, waiting;
+};
+
+struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, size_t stack_size);
+/* ERR_BUSY when max_threads are busy and max_waiting wait; ERR_SHUTDOWN after pool_stop(). */
+int pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
+struct pool_stats pool_stats(struct pool *p);
+/* No new jobs; returns when all that were accepted have run, or at the deadline (then false). */
+bool pool_stop(struct pool *p, uint64_t deadline_ns);
+void pool_free(struct pool *p); /* stopped first; waits for jobs that still run */
+
+#endif

@@ -1,0 +1,44 @@
+/* TLS by OpenSSL, over non-blocking sockets, for both sides.
+ *
+ * A context holds certificate and settings and is shared by many connections; replacing the
+ * server's certificate makes a new context and swaps it (connections keep theirs). TLS 1.2 and up.
+ * A connection belongs to one thread at a time. */
+#ifndef OS_TLS_H
+#define OS_TLS_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct tls_context;
+struct tls;
+
+/* ERR_INVALID says which file is wrong and why (unreadable, not PEM, key does not match). */
+int tls_server_context(struct tls_context **out, const char *cert_file, const char *key_file,
+                       struct err *err) MUST_CHECK;
+/* Verifies peers against the system's roots, or `ca_file`, unless `insecure`. */
+struct tls_client_options {
+    const char *ca_file;
+    bool insecure;
+};
+int tls_client_context(struct tls_context **out, const struct tls_client_options *o,
+                       struct err *err) MUST_CHECK;
+struct tls_context *tls_context_ref(struct tls_context *c);
+void tls_context_unref(struct tls_context *c);
+
+/* `fd` is borrowed. `host` is checked against the certificate and sent as SNI. */
+int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
+               struct err *err) MUST_CHECK;
+int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
+                uint64_t deadline_ns, struct err *err) MUST_CHECK;
+
+/* As sock_recv / sock_send_all. tls_recv_now never waits: ERR_AGAIN. */
+int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns,
+             struct err *err) MUST_CHECK;
+int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
+int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
+                 struct err *err) MUST_CHECK;
+bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
+void tls_close(
+    struct tls *t); /* sends close_notify if that needs no waiting; frees; NULL is fine */
+
+#endif

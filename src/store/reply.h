@@ -1,0 +1,36 @@
+/* What a command answers: Redis's reply types, as a tree in the caller's arena. */
+#ifndef STORE_REPLY_H
+#define STORE_REPLY_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum reply_type {
+    REPLY_NIL,
+    REPLY_STATUS,  /* str: "OK" */
+    REPLY_ERROR,   /* str: "WRONGTYPE Operation against ..." */
+    REPLY_INTEGER, /* integer */
+    REPLY_BULK,    /* str */
+    REPLY_ARRAY,   /* items, count */
+};
+
+struct reply {
+    enum reply_type type;
+    int64_t integer;
+    struct str str;
+    struct reply *items; /* count of them, in the arena */
+    size_t count;
+};
+
+static inline bool reply_is_nil(const struct reply *r)
+{
+    return r->type == REPLY_NIL;
+}
+
+/* True for an error reply whose first word is `word` ("WRONGTYPE", "NOSCRIPT", "BUSY"). */
+bool reply_is_error(const struct reply *r, const char *word);
+
+/* A readable form, one line, for tests and debugging: [1, "a", nil]. */
+void reply_print(const struct reply *r, struct buf *out);
+
+#endif

@@ -1,0 +1,122 @@
+/* The coordination store: Redis's types and commands, by an engine of our own or by Redis itself.
+ * docs/store.md has the list of commands, the embedded engine's layout and its invariants.
+ *
+ * A struct store is one database (appDB, queueDB, lockDB, configDB). Commands are argument vectors,
+ * answers are replies, with exactly Redis 7's semantics for the commands in store/commands.def. All
+ * calls are blocking, any thread.
+ *
+ * Two kinds of failure, never mixed:
+ *   a negative code from the call: the store could not be asked (down, timed out, out of space).
+ *       The command may or may not have run when the code is ERR_TIMEOUT or ERR_CLOSED; it did not
+ *       run when it is ERR_UNAVAILABLE. It is never to be read as "absent";
+ *   an error reply (REPLY_ERROR): the store answered that the command is wrong. store_* calls that
+ *       expect a certain type turn it into ERR_TYPE or ERR_INVALID with Redis's text. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "store/reply.h"
+
+struct store;
+struct db;
+
+/* --- opening --- */
+
+enum store_durability { STORE_DURABLE, STORE_VOLATILE };
+
+/* The column family of the embedded database number `n` is "store<n>": db/'s opener passes
+ * store_cf_specs() among its families. */
+struct db_cf_spec;
+enum { STORE_DATABASES = 4 };
+const struct db_cf_spec *store_cf_specs(void); /* STORE_DATABASES of them */
+
+/* `db` is borrowed and must outlive the store. */
+int store_open_embedded(struct store **out, struct db *db, int number, enum store_durability d,
+                        const struct log *log, struct err *err) MUST_CHECK;
+
+struct store_redis_options {
+    struct str
+        url;    /* redis://[user][:password@]host[:port][/db], rediss:// (TLS), unix:///path?db=n */
+    int number; /* database; used when the url names none */
+    size_t max_connections; /* 0: 32; a caller past it waits */
+    uint64_t timeout_ms;    /* connect and each round trip; 0: 2000 */
+    const char *ca_file;    /* rediss: NULL: the system's roots */
+    bool tls_insecure;
+    const struct log *log;
+};
+/* Does not connect: a Redis that is down at start is found by the first command, and comes back by
+ * itself. ERR_INVALID: the url is wrong. */
+int store_open_redis(struct store **out, const struct store_redis_options *o,
+                     struct err *err) MUST_CHECK;
+void store_close(struct store *s); /* subscriptions end; NULL is fine */
+
+/* --- commands --- */
+
+/* One command. The reply lives in `arena`. */
+int store_command(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
+                  size_t argc, struct err *err) MUST_CHECK;
+
+/* The same with C strings and strs in place:
+ *     store_call(s, arena, &reply, err, STR("HSET"), key, STR("state"), state);
+ */
+#define store_call(s, arena, out, err, ...)                                                        \
+    store_command((s), (arena), (out), (const struct str[]){__VA_ARGS__},                          \
+                  sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str), (err))
+
+/* Several commands as one atomic step (MULTI/EXEC) in one round trip. *out is an array of `count`
+ * replies; as in Redis an error reply of one does not undo the others. */
+struct store_args {
+    const struct str *argv;
+    size_t argc;
+};
+int store_atomic(struct store *s, struct arena *arena, struct reply **out,
+                 const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
+
+/* Several commands without atomicity, pipelined. */
+int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
+                   const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
+
+/* --- scripts --- */
+
+/* Every multi-step change is a script: a file in store/lua/, declared by a row of the script table
+ * of the room that owns it and embedded into the binary at build time. A script reads and writes
+ * only through redis.call, with KEYS and ARGV. `readonly` scripts run beside writers. */
+struct script {
+    const char *name; /* "queue/enqueue" */
+    struct str source;
+    bool readonly;
+    char sha1[41]; /* filled by script_init() once at start */
+};
+void script_init(struct script *script);
+
+int store_eval(struct store *s, struct arena *arena, struct reply **out,
+               const struct script *script, const struct str *keys, size_t key_count,
+               const struct str *args, size_t arg_count, struct err *err) MUST_CHECK;
+
+/* --- messages --- */
+
+/* Called on the store's own thread, one at a time; must be short; may call store_command. A store
+ * that lost its connection calls with a NULL channel once it is subscribed again: messages may have
+ * been missed. */
+typedef void store_message_fn(void *ctx, struct str channel, struct str message);
+
+struct store_subscription;
+int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
+                    store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+void store_unsubscribe(
+    struct store_subscription *sub); /* fn is not running afterwards; NULL is fine */
+
+/* --- typed helpers: an unexpected reply type is ERR_TYPE, an error reply ERR_INVALID/ERR_TYPE ---
+ */
+
+/* Is it answering? For /readyz. */
+int store_ping(struct store *s, struct err *err) MUST_CHECK;
+int reply_expect(const struct reply *r, enum reply_type type, struct err *err) MUST_CHECK;
+
+/* Escape a variable part of a key: ':' and '%' become %3A and %25; everything else as it is. */
+void store_key_part(struct buf *out, struct str part);
+/* The reverse; ERR_PARSE. */
+int store_key_unescape(struct buf *out, struct str part) MUST_CHECK;
+
+#endif

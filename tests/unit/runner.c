@@ -1,0 +1,189 @@
+/* Runs the registered tests: `unit [-j N] [-v] [suite | suite.name]...`, two at a time. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DEFAULT_SECONDS = 60, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
+
+struct job {
+    pid_t pid;
+    struct test *test;
+    char dir[64];
+    char output[80];
+};
+
+static struct test *tests[MAX_TESTS];
+static size_t test_count;
+static struct job jobs[MAX_JOBS];
+static int passed, failed, skipped;
+static bool verbose;
+static char current_dir[64];
+
+void test_register(struct test *t)
+{
+    BUG_ON(test_count == MAX_TESTS);
+    tests[test_count++] = t;
+}
+
+void test_fail(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "%s:%d: ", file, line);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    fflush(NULL);
+    _exit(1);
+}
+
+const char *test_dir(void)
+{
+    return current_dir;
+}
+
+const char *test_need(const char *variable)
+{
+    const char *value = getenv(variable);
+    if (!value || !*value) {
+        fprintf(stderr, "needs %s\n", variable);
+        _exit(SKIPPED);
+    }
+    return value;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void child(struct job *job)
+{
+    int fd = open(job->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    dup2(fd, 1);
+    dup2(fd, 2);
+    close(fd);
+    memcpy(current_dir, job->dir, sizeof(current_dir));
+    alarm(job->test->seconds ? job->test->seconds : DEFAULT_SECONDS);
+    job->test->fn();
+    fflush(NULL);
+    exit(0); /* not _exit: the leak checker runs at exit */
+}
+
+static void start(struct job *job, struct test *t)
+{
+    snprintf(job->dir, sizeof(job->dir), "/tmp/weir-unit-XXXXXX");
+    if (!mkdtemp(job->dir)) {
+        perror("mkdtemp");
+        exit(2);
+    }
+    memcpy(job->output, job->dir, sizeof(job->dir));
+    memcpy(job->output + strlen(job->dir), ".out", 5);
+    job->test = t;
+    fflush(NULL);
+    job->pid = fork();
+    if (job->pid == 0)
+        child(job);
+}
+
+static void show_output(const struct job *job)
+{
+    char line[4096];
+    FILE *f = fopen(job->output, "r");
+    while (f && fgets(line, sizeof(line), f))
+        printf("    %s", line);
+    if (f)
+        fclose(f);
+}
+
+static void finish(struct job *job, int status)
+{
+    bool skip = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
+    bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+    passed += ok;
+    skipped += skip;
+    failed += !ok && !skip;
+    if (!ok || verbose)
+        printf("%s %s.%s\n",
+               ok     ? "ok  "
+               : skip ? "skip"
+                      : "FAIL",
+               job->test->suite, job->test->name);
+    if (!ok)
+        show_output(job);
+    if (WIFSIGNALED(status))
+        printf("    %s\n",
+               WTERMSIG(status) == SIGALRM ? "out of time" : strsignal(WTERMSIG(status)));
+    nftw(job->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unlink(job->output);
+    job->pid = 0;
+}
+
+static void reap_one(void)
+{
+    int status;
+    pid_t pid = wait(&status);
+    for (size_t i = 0; i < MAX_JOBS; i++)
+        if (jobs[i].pid == pid && pid > 0)
+            finish(&jobs[i], status);
+}
+
+static struct job *free_job(size_t limit)
+{
+    for (;;) {
+        for (size_t i = 0; i < limit; i++)
+            if (!jobs[i].pid)
+                return &jobs[i];
+        reap_one();
+    }
+}
+
+static bool wanted(const struct test *t, char **names, int count)
+{
+    char full[256];
+    snprintf(full, sizeof(full), "%s.%s", t->suite, t->name);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(names[i], t->suite) || !strcmp(names[i], full))
+            return true;
+    return count == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct test *x = *(struct test *const *)a, *y = *(struct test *const *)b;
+    int order = strcmp(x->suite, y->suite);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+int main(int argc, char **argv)
+{
+    size_t limit = 2;
+    int opt;
+
+    while ((opt = getopt(argc, argv, "j:v")) != -1) {
+        if (opt == 'j')
+            limit = size_min(MAX_JOBS, size_max(1, strtoul(optarg, NULL, 10)));
+        else if (opt == 'v')
+            verbose = true;
+        else
+            return 2;
+    }
+    qsort(tests, test_count, sizeof(*tests), by_name);
+    for (size_t i = 0; i < test_count; i++)
+        if (wanted(tests[i], argv + optind, argc - optind))
+            start(free_job(limit), tests[i]);
+    for (size_t i = 0; i < MAX_JOBS; i++)
+        while (jobs[i].pid)
+            reap_one();
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed || passed == 0;
+}
