@@ -65,7 +65,9 @@ int store_command(struct store *s, struct arena *arena, struct reply **out, cons
                   sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str), (err))
 
 /* Several commands as one atomic step (MULTI/EXEC) in one round trip. *out is an array of `count`
- * replies; as in Redis an error reply of one does not undo the others. */
+ * replies; as in Redis an error reply of one does not undo the others. A command that could not
+ * even be queued (unknown name, wrong number of arguments) means that none ran: its own error is in
+ * its place and "EXECABORT Transaction discarded because of previous errors." in the others'. */
 struct store_args {
     const struct str *argv;
     size_t argc;
@@ -101,6 +103,9 @@ int store_eval(struct store *s, struct arena *arena, struct reply **out,
  * been missed. */
 typedef void store_message_fn(void *ctx, struct str channel, struct str message);
 
+/* When it returns 0, every message published from now on arrives, or fn is called with a NULL
+ * channel before any that does: a Redis that is down is no error, the subscription is made when it
+ * is back. store_unsubscribe() must not be called from inside fn. */
 struct store_subscription;
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                     store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;

@@ -7,9 +7,10 @@
 struct store_engine {
     const char *name; /* "embedded", "redis" */
 
+    /* argc > 0 here and in every command of a batch */
     int (*command)(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                    size_t argc, struct err *err);
-    /* flags: STORE_BATCH_ATOMIC or 0 */
+    /* count > 0; atomic: store_atomic(), else store_pipeline() */
     int (*batch)(struct store *s, struct arena *arena, struct reply **out,
                  const struct store_args *commands, size_t count, bool atomic, struct err *err);
     int (*eval)(struct store *s, struct arena *arena, struct reply **out,

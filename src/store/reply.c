@@ -1,0 +1,64 @@
+/* Replies: asking what they are, and printing them. */
+#include "store/reply.h"
+
+bool reply_is_error(const struct reply *r, const char *word)
+{
+    struct str first;
+
+    if (r->type != REPLY_ERROR)
+        return false;
+    str_cut(r->str, ' ', &first, &(struct str){0});
+    return str_eq(first, str_z(word));
+}
+
+static void print_quoted(struct str s, struct buf *out)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    buf_append_char(out, '"');
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c == '"' || c == '\\') {
+            buf_append_char(out, '\\');
+            buf_append_char(out, (char)c);
+        } else if (c >= ' ' && c < 0x7f) {
+            buf_append_char(out, (char)c);
+        } else {
+            buf_append_z(out, "\\x");
+            buf_append_char(out, hex[c >> 4]);
+            buf_append_char(out, hex[c & 15]);
+        }
+    }
+    buf_append_char(out, '"');
+}
+
+void reply_print(const struct reply *r, struct buf *out)
+{
+    switch (r->type) {
+    case REPLY_NIL:
+        buf_append_z(out, "nil");
+        break;
+    case REPLY_STATUS:
+        buf_append_str(out, r->str);
+        break;
+    case REPLY_ERROR:
+        buf_append_z(out, "(error) ");
+        buf_append_str(out, r->str);
+        break;
+    case REPLY_INTEGER:
+        buf_append_i64(out, r->integer);
+        break;
+    case REPLY_BULK:
+        print_quoted(r->str, out);
+        break;
+    case REPLY_ARRAY:
+        buf_append_char(out, '[');
+        for (size_t i = 0; i < r->count; i++) {
+            if (i)
+                buf_append_z(out, ", ");
+            reply_print(&r->items[i], out);
+        }
+        buf_append_char(out, ']');
+        break;
+    }
+}

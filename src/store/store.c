@@ -1,0 +1,136 @@
+/* The front of the coordination store: hands calls to the engine, and what both engines share. */
+#include "store/store_int.h"
+
+#include <openssl/evp.h>
+
+int store_command(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
+                  size_t argc, struct err *err)
+{
+    if (argc == 0)
+        return err_set(err, ERR_INVALID, "a command has at least a name");
+    return s->engine->command(s, arena, out, argv, argc, err);
+}
+
+static int batch(struct store *s, struct arena *arena, struct reply **out,
+                 const struct store_args *commands, size_t count, bool atomic, struct err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (commands[i].argc == 0)
+            return err_set(err, ERR_INVALID, "a command has at least a name");
+    if (count == 0) {
+        *out = arena_new(arena, struct reply);
+        if (!*out)
+            return err_code(err, ERR_NO_MEMORY);
+        (*out)->type = REPLY_ARRAY;
+        return 0;
+    }
+    return s->engine->batch(s, arena, out, commands, count, atomic, err);
+}
+
+int store_atomic(struct store *s, struct arena *arena, struct reply **out,
+                 const struct store_args *commands, size_t count, struct err *err)
+{
+    return batch(s, arena, out, commands, count, true, err);
+}
+
+int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
+                   const struct store_args *commands, size_t count, struct err *err)
+{
+    return batch(s, arena, out, commands, count, false, err);
+}
+
+void script_init(struct script *script)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    struct buf hex = BUF_INIT(sizeof(script->sha1));
+
+    BUG_ON(!EVP_Digest(script->source.p, script->source.len, digest, &len, EVP_sha1(), NULL));
+    BUG_ON(len * 2 + 1 != sizeof(script->sha1));
+    buf_append_hex(&hex, digest, len);
+    memcpy(script->sha1, hex.p, sizeof(script->sha1));
+    buf_release(&hex);
+}
+
+int store_eval(struct store *s, struct arena *arena, struct reply **out,
+               const struct script *script, const struct str *keys, size_t key_count,
+               const struct str *args, size_t arg_count, struct err *err)
+{
+    struct store_args k = {keys, key_count}, a = {args, arg_count};
+
+    BUG_ON(!script->sha1[0]); /* script_init() was not called */
+    return s->engine->eval(s, arena, out, script, &k, &a, err);
+}
+
+int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
+                    store_message_fn *fn, void *ctx, struct err *err)
+{
+    return s->engine->subscribe(out, s, channel, fn, ctx, err);
+}
+
+void store_unsubscribe(struct store_subscription *sub)
+{
+    if (sub)
+        sub->store->engine->unsubscribe(sub);
+}
+
+void store_close(struct store *s)
+{
+    if (s)
+        s->engine->close(s);
+}
+
+int store_ping(struct store *s, struct err *err)
+{
+    struct arena arena = ARENA_INIT(4 * KIB);
+    struct reply *reply;
+    int rc = store_call(s, &arena, &reply, err, STR("PING"));
+
+    if (rc == 0)
+        rc = reply_expect(reply, REPLY_STATUS, err);
+    arena_release(&arena);
+    return rc;
+}
+
+int reply_expect(const struct reply *r, enum reply_type type, struct err *err)
+{
+    static const char *const names[] = {
+        [REPLY_NIL] = "nothing",        [REPLY_STATUS] = "a status", [REPLY_ERROR] = "an error",
+        [REPLY_INTEGER] = "an integer", [REPLY_BULK] = "a string",   [REPLY_ARRAY] = "an array",
+    };
+
+    if (r->type == type)
+        return 0;
+    if (r->type == REPLY_ERROR)
+        return err_set(err, reply_is_error(r, "WRONGTYPE") ? ERR_TYPE : ERR_INVALID, STR_FMT,
+                       STR_ARG(r->str));
+    return err_set(err, ERR_TYPE, "the store answered %s, not %s", names[r->type], names[type]);
+}
+
+void store_key_part(struct buf *out, struct str part)
+{
+    for (size_t i = 0; i < part.len; i++) {
+        if (part.p[i] == ':')
+            buf_append_z(out, "%3A");
+        else if (part.p[i] == '%')
+            buf_append_z(out, "%25");
+        else
+            buf_append_char(out, part.p[i]);
+    }
+}
+
+int store_key_unescape(struct buf *out, struct str part)
+{
+    while (part.len) {
+        if (str_starts(part, STR("%3A")) || str_starts(part, STR("%25"))) {
+            buf_append_char(out, part.p[1] == '3' ? ':' : '%');
+            part = str_skip(part, 3);
+        } else if (part.p[0] == '%' || part.p[0] == ':') {
+            return ERR_PARSE; /* store_key_part() never wrote this */
+        } else {
+            buf_append_char(out, part.p[0]);
+            part = str_skip(part, 1);
+        }
+    }
+    return 0;
+}
