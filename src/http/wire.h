@@ -62,6 +62,11 @@ const struct http_header *http_header_next(const struct http_head *head, const c
 /* Is `token` in a comma-separated list such as Connection or Accept-Encoding? */
 bool http_list_has(struct str list, struct str token);
 
+/* Has this response a body? Not to HEAD, nor with 1xx, 204 or 304, whatever its headers say (RFC
+ * 9112 section 6.3). One that is neither chunked nor has a length goes on until the peer closes. */
+bool http_response_has_body(const struct http_head *head, bool to_head_request);
+
+enum http_method http_method(struct str text);
 const char *http_method_name(enum http_method m);
 const char *http_reason(int status);
 
@@ -88,9 +93,10 @@ bool url_query_next(struct str *rest, struct str *name, struct str *value);
 
 struct url {
     struct str scheme, user, password, host, path,
-        query;     /* encoded, borrowed; host without brackets */
+        query;     /* encoded, borrowed; host without brackets, may be empty (file:///x) */
     uint16_t port; /* 0 when not given */
 };
+/* Fragments are refused. */
 int url_parse(struct url *out, struct str in, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,418 @@
+/* Request and response heads: one strict pass over complete bytes, RFC 9112.
+ *
+ * A head is parsed only once its end is known to be there. Finding the end costs nothing in the
+ * usual case (the bytes received end in an empty line) and otherwise looks at each byte once, over
+ * however many calls, because *seen remembers how far it came. */
+#include "http/wire_int.h"
+
+#include <endian.h>
+
+enum { MAX_METHOD = 32 };
+
+/* Where the parser stands, and what can only be judged when all fields are known. */
+struct parse {
+    struct http_head *head;
+    const char *p, *end;
+    struct str authority; /* of an absolute-form target */
+    struct str host;
+    unsigned host_count, length_count, encoding_count;
+    bool close, keep;
+};
+
+typedef int field_fn(struct parse *s, struct str value, struct err *err);
+static field_fn on_connection, on_content_length, on_expect, on_host, on_transfer_encoding;
+
+static const struct {
+    struct str name;
+    field_fn *fn;
+} special_fields[] = {
+    {{"host", 4}, on_host},
+    {{"expect", 6}, on_expect},
+    {{"connection", 10}, on_connection},
+    {{"content-length", 14}, on_content_length},
+    {{"transfer-encoding", 17}, on_transfer_encoding},
+};
+
+/* Bit n: some special field has a name of n bytes. */
+static const uint32_t special_lengths = 1u << 4 | 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17;
+
+const bool http_token_char[256] = {
+    ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
+    ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
+    ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+};
+
+/* Host and authority: what RFC 3986 lets into reg-name, IP literals and the port. */
+static const bool host_char[256] = {
+    ['!'] = 1, ['$'] = 1,         ['%'] = 1,         ['&'] = 1,         ['\''] = 1, ['('] = 1,
+    [')'] = 1, ['*'] = 1,         ['+'] = 1,         [','] = 1,         ['-'] = 1,  ['.'] = 1,
+    [':'] = 1, [';'] = 1,         ['='] = 1,         ['['] = 1,         [']'] = 1,  ['_'] = 1,
+    ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+};
+
+#define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+/* High bit set in each byte that is below `n` (at most 128); exact up to the lowest one found. */
+static inline uint64_t bytes_below(uint64_t x, unsigned n)
+{
+    return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
+}
+
+/* The first byte below `least`, or DEL, or (only_ascii) above it; `end` when there is none. Eight
+ * bytes at a time: this is where a head's bytes are read. */
+static inline const char *scan(const char *p, const char *end, unsigned char least, bool only_ascii)
+{
+    for (; end - p >= 8; p += 8) {
+        uint64_t x;
+        memcpy(&x, p, sizeof(x));
+        x = le64toh(x);
+        uint64_t hit = bytes_below(x, least) | bytes_below(x ^ EACH_BYTE(0x7f), 1);
+        if (only_ascii)
+            hit |= x & EACH_BYTE(0x80);
+        if (hit)
+            return p + __builtin_ctzll(hit) / 8;
+    }
+    for (; p < end; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c < least || c == 0x7f || (only_ascii && c > 0x7f))
+            break;
+    }
+    return p;
+}
+
+/* Is the empty line there? Looks on from *seen. 0, ERR_AGAIN, or what is already known to be wrong;
+ * a bare LF, or what is not HTTP at all (TLS to a plain port), is found here so that its sender is
+ * not left waiting for an answer. */
+static int find_end(struct str in, size_t *seen, struct err *err)
+{
+    if (in.len >= 4 && memcmp(in.p + in.len - 4, "\r\n\r\n", 4) == 0)
+        return 0;
+    size_t limit = size_min(in.len, HTTP_MAX_HEAD);
+    while (*seen < limit) {
+        const char *lf = memchr(in.p + *seen, '\n', limit - *seen);
+        if (!lf) {
+            *seen = limit;
+            break;
+        }
+        size_t at = (size_t)(lf - in.p);
+        if (at == 0 || in.p[at - 1] != '\r')
+            return err_set(err, ERR_PARSE, "a line ends without CR");
+        *seen = at + 1;
+        if (at >= 3 && in.p[at - 2] == '\n')
+            return 0;
+    }
+    if (in.len >= HTTP_MAX_HEAD)
+        return err_set(err, ERR_TOO_LARGE, "the head is larger than %d bytes", HTTP_MAX_HEAD);
+    if (in.len && in.p[0] != '\r' && !http_token_char[(unsigned char)in.p[0]])
+        return err_set(err, ERR_PARSE, "not HTTP");
+    return ERR_AGAIN;
+}
+
+/* CRLF at s->p, which begins the line at `begin`; steps over it. */
+static inline int line_end(struct parse *s, const char *begin, const char *what, struct err *err)
+{
+    if (s->end - s->p < 2 || s->p[0] != '\r' || s->p[1] != '\n')
+        return err_set(err, ERR_PARSE, "a character that may not be in %s", what);
+    if (s->p - begin > HTTP_MAX_LINE)
+        return err_set(err, ERR_TOO_LARGE, "%s is longer than %d bytes", what, HTTP_MAX_LINE);
+    s->p += 2;
+    return 0;
+}
+
+static bool all_of(struct str s, const bool table[256])
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!table[(unsigned char)s.p[i]])
+            return false;
+    return true;
+}
+
+static int on_host(struct parse *s, struct str value, struct err *err)
+{
+    if (s->host_count++)
+        return err_set(err, ERR_PARSE, "more than one Host");
+    if (!all_of(value, host_char))
+        return err_set(err, ERR_PARSE, "malformed Host");
+    s->host = value;
+    return 0;
+}
+
+static int on_expect(struct parse *s, struct str value, struct err *err)
+{
+    if (s->head->minor > 0 && str_ieq(value, STR("100-continue")))
+        s->head->expect_continue = true; /* in 1.0 it is to be ignored (9110 10.1.1) */
+    return 0;
+}
+
+static int on_connection(struct parse *s, struct str value, struct err *err)
+{
+    s->close |= http_list_has(value, STR("close"));
+    s->keep |= http_list_has(value, STR("keep-alive"));
+    return 0;
+}
+
+static int on_content_length(struct parse *s, struct str value, struct err *err)
+{
+    if (s->length_count++)
+        return err_set(err, ERR_PARSE, "more than one Content-Length");
+    if (str_u64(value, &s->head->content_length) < 0)
+        return err_set(err, ERR_PARSE, "malformed Content-Length");
+    s->head->has_length = true;
+    return 0;
+}
+
+static int on_transfer_encoding(struct parse *s, struct str value, struct err *err)
+{
+    if (s->encoding_count++)
+        return err_set(err, ERR_PARSE, "more than one Transfer-Encoding");
+    if (s->head->minor == 0)
+        return err_set(err, ERR_PARSE, "Transfer-Encoding in HTTP/1.0");
+    if (!str_ieq(value, STR("chunked")))
+        return err_set(err, ERR_PARSE, "a Transfer-Encoding other than chunked");
+    s->head->chunked = true;
+    return 0;
+}
+
+static int special_field(struct parse *s, const struct http_header *h, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(special_fields); i++)
+        if (str_ieq(h->name, special_fields[i].name))
+            return special_fields[i].fn(s, h->value, err);
+    return 0;
+}
+
+/* One "name: value" line. A fold (RFC 9112 5.2) fails as a name that begins with a blank. */
+static int field(struct parse *s, struct err *err)
+{
+    const char *begin = s->p, *p = begin;
+
+    while (p < s->end && http_token_char[(unsigned char)*p])
+        p++;
+    if (p == begin || p == s->end || *p != ':')
+        return err_set(err, ERR_PARSE, "malformed header name");
+    if (s->head->header_count == HTTP_MAX_HEADERS)
+        return err_set(err, ERR_TOO_LARGE, "more than %d headers", HTTP_MAX_HEADERS);
+    struct http_header *h = &s->head->headers[s->head->header_count];
+    h->name = str_n(begin, (size_t)(p - begin));
+    const char *value = ++p;
+    while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
+        p++;
+    h->value = str_trim(str_n(value, (size_t)(p - value)));
+    s->p = p;
+    int rc = line_end(s, begin, "a header", err);
+    if (rc < 0)
+        return rc;
+    s->head->header_count++;
+    if (h->name.len < 32 && (special_lengths >> h->name.len & 1))
+        return special_field(s, h, err);
+    return 0;
+}
+
+/* Fields up to and with the empty line, and the rules that concern several of them. */
+static int fields(struct parse *s, struct str in, struct err *err)
+{
+    struct http_head *head = s->head;
+
+    while (s->p < s->end && *s->p != '\r') {
+        int rc = field(s, err);
+        if (rc < 0)
+            return rc;
+    }
+    int rc = line_end(s, s->p, "an empty line", err);
+    if (rc < 0)
+        return rc;
+    head->size = (size_t)(s->p - in.p);
+    if (head->size > HTTP_MAX_HEAD)
+        return err_set(err, ERR_TOO_LARGE, "the head is larger than %d bytes", HTTP_MAX_HEAD);
+    if (head->chunked && head->has_length)
+        return err_set(err, ERR_PARSE, "both Content-Length and Transfer-Encoding");
+    head->keep_alive = !s->close && (head->minor > 0 || s->keep);
+    return 0;
+}
+
+/* "HTTP/1.0" or "HTTP/1.1", and nothing else. */
+static int version(struct parse *s, struct err *err)
+{
+    if (s->end - s->p < 8 || memcmp(s->p, "HTTP/1.", 7) != 0 || (s->p[7] & ~1) != '0')
+        return err_set(err, ERR_PARSE, "not HTTP/1.0 or HTTP/1.1");
+    s->head->minor = s->p[7] - '0';
+    s->p += 8;
+    return 0;
+}
+
+static int method(struct parse *s, struct err *err)
+{
+    const char *begin = s->p;
+
+    while (s->p < s->end && http_token_char[(unsigned char)*s->p])
+        s->p++;
+    struct str text = str_n(begin, (size_t)(s->p - begin));
+    if (text.len == 0 || text.len > MAX_METHOD || s->p == s->end || *s->p++ != ' ')
+        return err_set(err, ERR_PARSE, "malformed method");
+    s->head->method_text = text;
+    s->head->method = http_method(text);
+    return 0;
+}
+
+/* Absolute form: the authority goes aside, the rest is the target as a path. */
+static int absolute_target(struct parse *s, struct str target, struct str *rest, struct err *err)
+{
+    ptrdiff_t colon = str_chr(target, ':');
+    struct str scheme = str_head(target, colon < 0 ? 0 : (size_t)colon);
+
+    if (!str_ieq(scheme, STR("http")) && !str_ieq(scheme, STR("https")))
+        return err_set(err, ERR_PARSE, "malformed request target");
+    *rest = str_skip(target, scheme.len);
+    if (!str_starts(*rest, STR("://")))
+        return err_set(err, ERR_PARSE, "malformed request target");
+    *rest = str_skip(*rest, 3);
+    size_t n = 0;
+    while (n < rest->len && host_char[(unsigned char)rest->p[n]])
+        n++;
+    if (n == 0 || (n < rest->len && rest->p[n] != '/' && rest->p[n] != '?'))
+        return err_set(err, ERR_PARSE, "malformed authority in the request target");
+    s->authority = str_head(*rest, n);
+    *rest = str_skip(*rest, n);
+    return 0;
+}
+
+static int target(struct parse *s, struct err *err)
+{
+    struct http_head *head = s->head;
+    const char *begin = s->p;
+
+    s->p = scan(begin, s->end, 0x21, true);
+    head->target = str_n(begin, (size_t)(s->p - begin));
+    if (head->target.len == 0 || s->p == s->end || *s->p++ != ' ' ||
+        str_chr(head->target, '#') >= 0)
+        return err_set(err, ERR_PARSE, "malformed request target");
+    struct str rest = head->target;
+    if (rest.p[0] == '*') {
+        if (rest.len > 1 || head->method != HTTP_OPTIONS)
+            return err_set(err, ERR_PARSE, "malformed request target");
+    } else if (rest.p[0] != '/') {
+        int rc = absolute_target(s, head->target, &rest, err);
+        if (rc < 0)
+            return rc;
+    }
+    str_cut(rest, '?', &head->path, &head->query);
+    if (head->path.len == 0)
+        head->path = STR("/");
+    return 0;
+}
+
+static int request_line(struct parse *s, struct err *err)
+{
+    /* RFC 9112 2.2: one empty line before a request is forgiven. */
+    if (s->end - s->p >= 2 && s->p[0] == '\r' && s->p[1] == '\n')
+        s->p += 2;
+    const char *begin = s->p;
+    int rc = method(s, err);
+    if (rc == 0)
+        rc = target(s, err);
+    if (rc == 0)
+        rc = version(s, err);
+    if (rc == 0)
+        rc = line_end(s, begin, "the request line", err);
+    return rc;
+}
+
+static int host_rules(const struct parse *s, struct err *err)
+{
+    if (s->host_count == 0 && s->head->minor > 0)
+        return err_set(err, ERR_PARSE, "no Host");
+    /* 9112 3.2.2 lets the target win over Host; a sender that says two things is refused. */
+    if (s->authority.len && s->host_count && !str_ieq(s->authority, s->host))
+        return err_set(err, ERR_PARSE, "Host is not the target's host");
+    return 0;
+}
+
+static int status_line(struct parse *s, struct err *err)
+{
+    const char *begin = s->p;
+    int rc = version(s, err);
+    if (rc < 0)
+        return rc;
+    const char *p = s->p;
+    uint64_t status;
+    if (s->end - p < 5 || *p != ' ' || str_u64(str_n(p + 1, 3), &status) < 0 || status < 100 ||
+        status > 599 || (p[4] != ' ' && p[4] != '\r'))
+        return err_set(err, ERR_PARSE, "malformed status line");
+    s->head->status = (int)status;
+    p += 4 + (p[4] == ' '); /* the blank before no reason is often left out */
+    const char *reason = p;
+    while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
+        p++;
+    s->head->reason = str_n(reason, (size_t)(p - reason));
+    s->p = p;
+    return line_end(s, begin, "the status line", err);
+}
+
+/* All but the headers' array, whose 3 kB need no zeroes. */
+static void head_clear(struct http_head *h)
+{
+    memset(h, 0, offsetof(struct http_head, headers));
+    memset(&h->header_count, 0, sizeof(*h) - offsetof(struct http_head, header_count));
+}
+
+int http_parse_request(struct http_head *out, struct str in, size_t *seen, struct err *err)
+{
+    int rc = find_end(in, seen, err);
+    if (rc < 0)
+        return rc;
+    struct parse s = {.head = out, .p = in.p, .end = in.p + in.len};
+    head_clear(out);
+    rc = request_line(&s, err);
+    if (rc == 0)
+        rc = fields(&s, in, err);
+    if (rc == 0)
+        rc = host_rules(&s, err);
+    return rc;
+}
+
+int http_parse_response(struct http_head *out, struct str in, size_t *seen, struct err *err)
+{
+    int rc = find_end(in, seen, err);
+    if (rc < 0)
+        return rc;
+    struct parse s = {.head = out, .p = in.p, .end = in.p + in.len};
+    head_clear(out);
+    rc = status_line(&s, err);
+    if (rc == 0)
+        rc = fields(&s, in, err);
+    return rc;
+}
+
+bool http_response_has_body(const struct http_head *head, bool to_head_request)
+{
+    return !to_head_request && head->status >= 200 && head->status != 204 && head->status != 304;
+}
+
+const struct http_header *http_header_next(const struct http_head *head, const char *name,
+                                           const struct http_header *after)
+{
+    const struct http_header *end = head->headers + head->header_count;
+    struct str wanted = str_z(name);
+
+    for (const struct http_header *h = after ? after + 1 : head->headers; h < end; h++)
+        if (str_ieq(h->name, wanted))
+            return h;
+    return NULL;
+}
+
+struct str http_header(const struct http_head *head, const char *name)
+{
+    const struct http_header *h = http_header_next(head, name, NULL);
+    return h ? h->value : STR_EMPTY;
+}
+
+bool http_list_has(struct str list, struct str token)
+{
+    struct str item;
+    while (list.len) {
+        str_cut(list, ',', &item, &list);
+        if (str_ieq(str_trim(item), token))
+            return true;
+    }
+    return false;
+}
