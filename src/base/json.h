@@ -5,9 +5,11 @@
  *
  * Writing: no tree. The writer puts commas and quotes; the caller opens and closes.
  *
- *     struct json_out w; json_out_init(&w, &buf);
- *     json_out_open(&w, '{'); json_out_key(&w, "name"); json_out_str(&w, name); json_out_close(&w,
- * '}');
+ *     struct json_out w;
+ *     json_out_init(&w, &buf);
+ *     json_out_open(&w, '{');
+ *     json_out_member_str(&w, "name", name);
+ *     json_out_close(&w, '}');
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -26,6 +28,11 @@ int json_read(json_t **out, struct str text, struct err *err) MUST_CHECK;
 struct str json_get_str(const json_t *object, const char *key, struct str fallback);
 int64_t json_get_i64(const json_t *object, const char *key, int64_t fallback);
 bool json_get_bool(const json_t *object, const char *key, bool fallback);
+
+/* Takes the next character off *rest (not empty) and writes it as it stands between quotes; returns
+ * how many bytes. What is not UTF-8 becomes U+FFFD, controls are escaped. */
+enum { JSON_ESCAPE_MAX = 6 };
+size_t json_escape(struct str *rest, char out[JSON_ESCAPE_MAX]);
 
 struct json_out {
     struct buf *out;

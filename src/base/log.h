@@ -3,10 +3,17 @@
  *     log_info(log, "bucket.created", log_s("bucket", name), log_u("objects", n));
  *
  * An event is a short dotted name that never changes; everything that varies is a field. A secret
- * is never a field. Lines go to one descriptor (stderr unless told) in a single write each, so
- * lines of several threads never mix. The same failure over and over is cut: per event at most
- * LOG_BURST lines of level warn and above in ten seconds, then one line that says how many were
- * left out. Any thread. */
+ * is never a field. Lines go to one descriptor, each in a single write, so lines of several threads
+ * never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true. Whatever a value
+ * holds, it stays one value on one line: text quotes and escapes it (\n, \x1b), JSON replaces what
+ * is not UTF-8 by U+FFFD. Keys and event names are literals of letters, digits, '_' and '.'.
+ *
+ *     2026-11-15T21:30:00.123Z info bucket.created bucket=photos objects=3
+ *     {"time":"2026-11-15T21:30:00.123Z","level":"info","event":"bucket.created","bucket":"photos"}
+ *
+ * The same failure over and over is cut: per event at most
+ * LOG_BURST lines of level warn and above in ten seconds; when they are over, the next line of any
+ * event is preceded by log.left_out with the number. Any thread. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -14,7 +21,7 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
-enum { LOG_BURST = 20 };
+enum { LOG_BURST = 20, LOG_LINE_MAX = 8 * 1024 };
 
 enum log_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_U64, LOG_FIELD_I64 };
 
@@ -35,7 +42,8 @@ struct log {
 };
 
 struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
-void log_sink_free(struct log_sink *sink);
+void log_sink_free(
+    struct log_sink *sink); /* nobody logs any more; the descriptor is the caller's */
 void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format); /* reload */
 
 struct log log_with(const struct log *parent, struct log_field field); /* one field more */

@@ -148,7 +148,7 @@ bool str_eq_secret(struct str a, struct str b)
 {
     unsigned char diff = a.len != b.len;
     for (size_t i = 0; i < a.len; i++)
-        diff |= (unsigned char)(a.p[i] ^ b.p[b.len ? i % b.len : 0]);
+        diff |= (unsigned char)(a.p[i] ^ (b.len ? b.p[i % b.len] : 0));
     return diff == 0;
 }
 
@@ -177,10 +177,26 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
     return 0;
 }
 
+size_t str_utf8_len(struct str s)
+{
+    return s.len ? utf8_sequence((const unsigned char *)s.p, s.len) : 0;
+}
+
+bool str_utf8_is_control(struct str s)
+{
+    unsigned char c = s.len ? (unsigned char)s.p[0] : 'x';
+
+    if (c < 0x20 || c == 0x7f)
+        return true;
+    if (c == 0xc2)
+        return s.len > 1 && (unsigned char)s.p[1] < 0xa0;
+    return str_starts(s, STR("\xe2\x80\xa8")) || str_starts(s, STR("\xe2\x80\xa9"));
+}
+
 bool str_is_utf8(struct str s)
 {
     while (s.len) {
-        size_t n = utf8_sequence((const unsigned char *)s.p, s.len);
+        size_t n = str_utf8_len(s);
         if (n == 0)
             return false;
         s = str_skip(s, n);

@@ -82,6 +82,10 @@ bool str_eq_secret(struct str a, struct str b);
 
 /* Well-formed UTF-8 (no surrogates, no over-long forms). */
 bool str_is_utf8(struct str s);
+/* Length of the well-formed character at the front, or 0. */
+size_t str_utf8_len(struct str s);
+/* Whether the well-formed character at the front is a control: C0, DEL, C1, U+2028 or U+2029. */
+bool str_utf8_is_control(struct str s);
 
 /* A terminated copy on the heap, owned by the caller. */
 char *str_dup(struct str s);
