@@ -2,7 +2,12 @@
  *
  * A context holds certificate and settings and is shared by many connections; replacing the
  * server's certificate makes a new context and swaps it (connections keep theirs). TLS 1.2 and up.
- * A connection belongs to one thread at a time. */
+ * A connection belongs to one thread at a time.
+ *
+ * Errors of a connection: ERR_TIMEOUT at the deadline, ERR_CLOSED when the peer is gone without
+ * saying so (what was received may be cut short; a proper end is *got = 0), ERR_PEER when it broke
+ * the protocol or its certificate is not accepted (the text says why). After one of the last two
+ * only tls_close() is left. */
 #ifndef OS_TLS_H
 #define OS_TLS_H
 
@@ -12,7 +17,8 @@
 struct tls_context;
 struct tls;
 
-/* ERR_INVALID says which file is wrong and why (unreadable, not PEM, key does not match). */
+/* ERR_INVALID says which file is wrong and why (unreadable, not PEM, key does not match). The key
+ * must not be encrypted. */
 int tls_server_context(struct tls_context **out, const char *cert_file, const char *key_file,
                        struct err *err) MUST_CHECK;
 /* Verifies peers against the system's roots, or `ca_file`, unless `insecure`. */
@@ -25,20 +31,22 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
 struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c);
 
-/* `fd` is borrowed. `host` is checked against the certificate and sent as SNI. */
+/* `fd` is non-blocking and borrowed until tls_close(). `host`, a name or an address, is checked
+ * against the certificate; a name is sent as SNI. */
 int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
                 uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
-/* As sock_recv / sock_send_all. tls_recv_now never waits: ERR_AGAIN. */
+/* As sock_recv / sock_send_all. tls_recv_now never waits: ERR_AGAIN. After ERR_TIMEOUT, receiving
+ * may go on; sending may only go on with the same bytes, so close instead. */
 int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns,
              struct err *err) MUST_CHECK;
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
 int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
 bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
-void tls_close(
-    struct tls *t); /* sends close_notify if that needs no waiting; frees; NULL is fine */
+/* Sends close_notify if that needs no waiting; frees; NULL is fine. The descriptor stays open. */
+void tls_close(struct tls *t);
 
 #endif
