@@ -1,0 +1,113 @@
+/* Configuration: one immutable snapshot of every key's value, and where each value came from.
+ * docs/config.md lists the keys (generated from the table in keys.c).
+ *
+ * Layers, each over the one before: built-in defaults, the YAML file, the environment, flags. A
+ * wrong value anywhere is a problem: all problems are found and told, one line each, and then there
+ * is no snapshot at all.
+ *
+ * A snapshot never changes, so any thread may read one that it holds a reference to. Reloading
+ * makes a new one; keys that cannot change while running keep the old value in it. */
+#ifndef CONF_CONF_H
+#define CONF_CONF_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdatomic.h>
+
+struct conf_key;
+struct conf_origin;
+
+enum conf_engine { CONF_ENGINE_EMBEDDED, CONF_ENGINE_REDIS };
+
+struct conf_tls {
+    const char *cert, *key; /* both "" or both given */
+};
+
+/* Strings are never NULL: "" is "not set". Sizes are bytes, durations milliseconds. */
+struct conf {
+    const char *data;
+    const char *access_key, *secret_key;
+    struct {
+        const char *listen;
+        struct conf_tls tls;
+    } s3, api;
+    struct {
+        const char *http, *udp;
+    } tracker;
+    struct {
+        int engine; /* enum conf_engine */
+        struct {
+            const char *url;
+            const char *database[4]; /* a number or a url; appDB, queueDB, lockDB, configDB */
+            uint64_t timeout_ms, connections;
+            const char *ca;
+            bool insecure;
+        } redis;
+    } store;
+    struct {
+        uint64_t cache, memtable;
+    } db;
+    struct {
+        uint64_t connections, per_address, workers, threads, waiting;
+        uint64_t head_timeout_ms, idle_timeout_ms, body_rate;
+    } http;
+    uint64_t shutdown_timeout_ms;
+    struct {
+        int level, format; /* enum log_level, enum log_format */
+    } log;
+
+    /* Private to conf/. */
+    atomic_int refs;
+    struct arena arena;
+    const char *file;            /* "" when none was read */
+    struct conf_origin *origins; /* one for each key */
+};
+
+/* --- loading --- */
+
+enum { CONF_MAX_FILE = 256 * 1024, CONF_MAX_DEPTH = 8, CONF_MAX_PROBLEMS = 20 };
+
+struct conf_flag {
+    struct str name, value; /* name without the dashes */
+};
+
+struct conf_input {
+    const char *file;           /* --config; NULL: looked for, see conf_find_file() */
+    const char *const *environ; /* "K=V", NULL-terminated; NULL: none */
+    const struct conf_flag *flags;
+    size_t flag_count;
+};
+
+/* ERR_INVALID: *problems has one line ("file:line: key: what is wrong") for each thing wrong, at
+ * most CONF_MAX_PROBLEMS. */
+int conf_load(struct conf **out, const struct conf_input *in, struct buf *problems) MUST_CHECK;
+
+/* As conf_load() with a file's text in memory, named `file` in the problems. */
+int conf_load_text(struct conf **out, const char *file, struct str text,
+                   struct buf *problems) MUST_CHECK;
+
+struct conf *conf_ref(struct conf *c);
+void conf_unref(struct conf *c); /* NULL is fine; secrets are overwritten with the last one */
+
+/* For a reload: `next` (not yet shared) gets the values of `old` for every key that differs and
+ * cannot change while running; their names are appended to *kept, ", " between them. */
+void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept);
+
+/* The file given, else $WEIR_CONFIG, else ./weir.yaml or /etc/weir/weir.yaml if there is one, else
+ * NULL. Borrowed from the input. */
+const char *conf_find_file(const struct conf_input *in);
+
+/* --- looking --- */
+
+/* The file that was read, or "". */
+const char *conf_file(const struct conf *c);
+
+/* The value as a person would write it, secrets masked, appended to *out. */
+void conf_value_text(const struct conf *c, const struct conf_key *key, struct buf *out);
+
+/* "default", "weir.yaml:12", "environment WEIR_LOG_LEVEL", "flag --log.level"; appended. */
+void conf_source_text(const struct conf *c, const struct conf_key *key, struct buf *out);
+
+#endif

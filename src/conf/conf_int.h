@@ -1,0 +1,44 @@
+/* Between the files of conf/. */
+#ifndef CONF_CONF_INT_H
+#define CONF_CONF_INT_H
+
+#include "conf/conf.h"
+#include "conf/keys.h"
+
+enum conf_layer { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_FLAG };
+
+struct conf_origin {
+    enum conf_layer layer;
+    size_t line;      /* of the file */
+    const char *text; /* the value as it was written */
+};
+
+/* What is wrong, gathered: lines, counted, cut at CONF_MAX_PROBLEMS. */
+struct conf_problems {
+    struct buf *lines; /* borrowed */
+    size_t count;
+};
+
+void conf_problem(struct conf_problems *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+bool conf_problems_full(const struct conf_problems *p);
+
+/* Check `text` and set the key's field. ERR_INVALID says what is wrong and what is allowed, without
+ * naming the key; the value is not repeated when it is a secret. */
+int conf_value_set(struct conf *c, const struct conf_key *key, struct str text,
+                   struct err *err) MUST_CHECK;
+
+/* As it may be shown: secrets and passwords in URLs masked. */
+void conf_value_mask(const struct conf_key *key, struct str text, struct buf *out);
+
+/* Called for each scalar of the file with its full dotted name. */
+typedef void conf_yaml_fn(void *ctx, size_t line, struct str name, struct str value);
+
+/* Walk a YAML document of nested maps. What is no such document (lists, anchors, tags, a second
+ * document, a group given twice, too deep) goes to `p`, named by file and line. */
+void conf_yaml_walk(const char *file, struct str text, struct conf_problems *p, conf_yaml_fn *fn,
+                    void *ctx);
+
+/* 'text' in quotes, control characters as \xNN, cut at 80 characters. */
+void conf_quote(struct buf *out, struct str text);
+
+#endif
