@@ -41,6 +41,7 @@ struct db_options {
     size_t cf_count;
     size_t cache_bytes;    /* block cache; 0: 16 MiB */
     size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
+    size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB */
     const struct log *log; /* NULL: silent */
 };
 

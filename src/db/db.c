@@ -1,0 +1,186 @@
+/* Opening and closing: the format's version, the families, the order of things. */
+#include "db/db_int.h"
+
+#include "os/file.h"
+
+#include <stdlib.h>
+
+enum { FORMAT_VERSION = 1, FORMAT_MAX_BYTES = 64 };
+
+static const char format_name[] = "FORMAT";
+static const uint64_t default_reserve_bytes = 64 * MIB;
+
+static char *join(const char *folder, const char *name)
+{
+    struct buf b = BUF_INIT(0);
+
+    buf_appendf(&b, "%s/%s", folder, name);
+    return buf_take(&b);
+}
+
+/* Written before RocksDB makes its first file, so that a folder without it is not ours. */
+int format_write(const char *folder, struct err *err)
+{
+    char *path = join(folder, format_name);
+    struct buf text = BUF_INIT(FORMAT_MAX_BYTES);
+    int code;
+
+    buf_appendf(&text, "weir db %d\n", FORMAT_VERSION);
+    code = file_write_durable(path, buf_str(&text), 0600, err);
+    buf_release(&text);
+    free(path);
+    return code;
+}
+
+static int format_parse(struct str text, uint64_t *version)
+{
+    struct str prefix = STR("weir db ");
+
+    if (!str_starts(text, prefix) || !str_ends(text, STR("\n")))
+        return ERR_PARSE;
+    return str_u64(str_head(str_skip(text, prefix.len), text.len - prefix.len - 1), version);
+}
+
+static int format_check(const char *folder, struct err *err)
+{
+    char *path = join(folder, format_name);
+    char *current = join(folder, "CURRENT");
+    struct buf text = BUF_INIT(FORMAT_MAX_BYTES);
+    uint64_t version = 0;
+    int code = file_read(path, &text, err);
+
+    if (code == ERR_NOT_FOUND && file_exists(current))
+        code = err_set(err, ERR_CORRUPT, "%s holds a database but no file %s: not written by weir",
+                       folder, format_name);
+    else if (code == ERR_NOT_FOUND)
+        code = format_write(folder, err);
+    else if (code == 0 && format_parse(buf_str(&text), &version) != 0)
+        code = err_set(err, ERR_CORRUPT, "%s: not a weir format file", path);
+    else if (code == 0 && version > FORMAT_VERSION)
+        code = err_set(err, ERR_VERSION,
+                       "%s was written by a newer weir (format %llu, this one knows up to %d)",
+                       folder, (unsigned long long)version, FORMAT_VERSION);
+    buf_release(&text);
+    free(current);
+    free(path);
+    return code;
+}
+
+static struct db_cf *find_cf(struct db *db, const char *name, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(db->cfs[i].name, name) == 0)
+            return &db->cfs[i];
+    return NULL;
+}
+
+static void add_cf(struct db *db, const char *name, db_expired_fn *expired)
+{
+    if (find_cf(db, name, db->cf_count))
+        return;
+    db->cfs[db->cf_count++] = (struct db_cf){.name = xstrdup(name), .expired = expired};
+}
+
+/* RocksDB opens a folder only with every family in it named; "default" is always one of them. */
+static void collect_cfs(struct db *db, const struct db_options *o)
+{
+    char *message = NULL, *current = join(db->path, "CURRENT"), **found = NULL;
+    size_t found_count = 0;
+
+    if (file_exists(current)) {
+        rocksdb_options_t *plain = rocksdb_options_create();
+        found = rocksdb_list_column_families(plain, db->path, &found_count, &message);
+        rocksdb_options_destroy(plain);
+    }
+    free(current);
+    db->cfs = xcalloc(o->cf_count + found_count + 1, sizeof(*db->cfs));
+    for (size_t i = 0; i < o->cf_count; i++)
+        add_cf(db, o->cfs[i].name, o->cfs[i].expired);
+    db->cf_asked = db->cf_count;
+    add_cf(db, "default", NULL);
+    for (size_t i = 0; !message && i < found_count; i++)
+        add_cf(db, found[i], NULL);
+    if (found && !message)
+        rocksdb_list_column_families_destroy(found, found_count);
+    rocksdb_free(message); /* if the folder is damaged, opening it says so better */
+}
+
+static int open_rocks(struct db *db, struct err *err)
+{
+    size_t n = db->cf_count;
+    const char **names = xcalloc(n, sizeof(*names));
+    const rocksdb_options_t **options = xcalloc(n, sizeof(*options));
+    rocksdb_column_family_handle_t **handles = xcalloc(n, sizeof(*handles));
+    char *message = NULL;
+    int code = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        names[i] = db->cfs[i].name;
+        options[i] = db->cfs[i].options;
+    }
+    db->rocks = rocksdb_open_column_families(db->options, db->path, (int)n, names, options, handles,
+                                             &message);
+    if (message) {
+        db->rocks = NULL;
+        code = error_take(err, message, "opening", db->path);
+    }
+    for (size_t i = 0; i < n && code == 0; i++)
+        db->cfs[i].handle = handles[i];
+    free(handles);
+    free(options);
+    free(names);
+    return code;
+}
+
+int db_open(struct db **out, const struct db_options *o, struct err *err)
+{
+    struct db *db = xcalloc(1, sizeof(*db));
+    int code;
+
+    db->path = xstrdup(o->path);
+    db->log = o->log;
+    db->read = rocksdb_readoptions_create();
+    db->latest = (struct db_view){.db = db, .read = db->read};
+    group_init(db, o->reserve_bytes ? o->reserve_bytes : default_reserve_bytes);
+    code = dir_make(db->path, 0700, err);
+    if (code == 0)
+        code = format_check(db->path, err);
+    if (code == 0) {
+        collect_cfs(db, o);
+        options_build(db, o);
+        code = open_rocks(db, err);
+    }
+    if (code != 0) {
+        db_close(db);
+        return code;
+    }
+    *out = db;
+    return 0;
+}
+
+/* Families before the database, the database before its options and cache: RocksDB asserts it. */
+void db_close(struct db *db)
+{
+    if (!db)
+        return;
+    group_release(db);
+    for (size_t i = 0; i < db->cf_count; i++)
+        if (db->cfs[i].handle)
+            rocksdb_column_family_handle_destroy(db->cfs[i].handle);
+    if (db->rocks)
+        rocksdb_close(db->rocks);
+    options_release(db);
+    rocksdb_readoptions_destroy(db->read);
+    for (size_t i = 0; i < db->cf_count; i++)
+        free(db->cfs[i].name);
+    free(db->cfs);
+    free(db->path);
+    free(db);
+}
+
+struct db_cf *db_cf(struct db *db, const char *name)
+{
+    struct db_cf *cf = find_cf(db, name, db->cf_asked);
+    BUG_ON(!cf);
+    return cf;
+}

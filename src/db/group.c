@@ -1,0 +1,361 @@
+/* Group commit by a leader: the caller that finds nobody writing runs every change that waits,
+ * writes and syncs once, hands the lead to the first that came meanwhile, and wakes its followers.
+ * docs/db.md has the invariants (W1 to W8) and why this is not a thread of its own. */
+#include "db/db_int.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <semaphore.h>
+
+enum {
+    GROUP_MAX_CHANGES = 1024,          /* bounds how long a leader works for others */
+    BATCH_MAX_BYTES = 4 * 1024 * 1024, /* the rest of the group makes another batch */
+    BATCH_MAX_UNDONE = 64 * 1024,      /* rows: undoing a change indexes the whole batch anew */
+    BATCH_KEEP_BYTES = 256 * 1024,     /* a batch that grew past it gives its memory back */
+    CHANGE_MAX_BYTES = 64 * 1024 * 1024,
+};
+
+/* A caller asleep in db_apply; lives on its stack, gone as soon as `wake` is posted. */
+struct waiter {
+    struct list node;
+    db_change_fn *fn;
+    void *ctx;
+    struct err *err;
+    enum db_durability durability;
+    int result;
+    bool lead; /* woken to lead, not because it is done */
+    sem_t wake;
+};
+
+static int batch_write(struct db *db, enum db_durability d, struct err *err);
+static void batch_reset(struct batch *b);
+static void bump(_Atomic(uint64_t) *counter, uint64_t by);
+
+/* Run one change. True when its caller need not wait for the disk: it neither wrote nor saw what is
+ * not there yet (W5). */
+static bool run_change(struct db *db, struct waiter *w)
+{
+    struct group *g = &db->group;
+    struct db_tx tx = {.db = db, .now_ms = clock_wall_ms()};
+
+    tx.view = (struct db_view){.db = db, .tx = &tx, .read = db->read};
+    atomic_store_explicit(&g->runner, (const void *)pthread_self(), memory_order_relaxed);
+    w->result = w->fn(&tx, w->ctx, w->err);
+    atomic_store_explicit(&g->runner, NULL, memory_order_relaxed);
+    BUG_ON(tx.iterators > 0);
+    if (w->result == 0 && tx.too_large)
+        w->result = err_set(w->err, ERR_TOO_LARGE, "one change may not write more than %d MiB",
+                            (int)(CHANGE_MAX_BYTES / MIB));
+    bump(w->result == 0 ? &g->changes : &g->failed, 1);
+    if (w->result != 0 && tx.wrote) {
+        char *message = NULL;
+        rocksdb_writebatch_wi_rollback_to_save_point(g->batch.rows, &message);
+        BUG_ON(message);
+        g->batch.count = (size_t)rocksdb_writebatch_wi_count(g->batch.rows);
+        g->batch.undone += g->batch.count;
+        tx.wrote = false;
+    }
+    return !tx.wrote && !tx.saw_pending;
+}
+
+static bool batch_full(const struct batch *b)
+{
+    return b->bytes >= BATCH_MAX_BYTES || b->undone >= BATCH_MAX_UNDONE;
+}
+
+static void wake_one(struct waiter *w, const struct waiter *self)
+{
+    if (w != self)
+        sem_post(&w->wake);
+}
+
+static void wake_all(struct list *done, const struct waiter *self)
+{
+    struct list *node;
+    while ((node = list_shift(done)))
+        wake_one(list_entry(node, struct waiter, node), self);
+}
+
+/* All or nothing for those that share the batch, also for one that failed by itself: what it saw
+ * has not come to be (W4). */
+static void commit(struct db *db, struct list *members, enum db_durability d)
+{
+    struct err err = {0};
+    int result;
+
+    if (list_empty(members))
+        return;
+    result = batch_write(db, d, &err);
+    if (result != 0) {
+        list_each (members, struct waiter, node, w) {
+            w->result = result;
+            err_set(w->err, result, "%s", err.text);
+        }
+    }
+    batch_reset(&db->group.batch);
+}
+
+/* Run the waiters in `in`, one batch or more; the last batch's members are left in `done`, decided
+ * but not yet woken. */
+static void run_list(struct db *db, struct list *in, enum db_durability d, struct list *done,
+                     const struct waiter *self)
+{
+    while (!list_empty(in)) {
+        wake_all(done, self);
+        while (!list_empty(in) && !batch_full(&db->group.batch)) {
+            struct waiter *w = list_entry(list_shift(in), struct waiter, node);
+            if (run_change(db, w))
+                wake_one(w, self);
+            else
+                list_push(done, &w->node);
+        }
+        commit(db, done, d);
+    }
+}
+
+static void take_group(struct group *g, struct list *fast, struct list *durable)
+{
+    mutex_lock(&g->lock);
+    for (int i = 0; i < GROUP_MAX_CHANGES && !list_empty(&g->waiting); i++) {
+        struct waiter *w = list_entry(list_shift(&g->waiting), struct waiter, node);
+        list_push(w->durability == DB_VOLATILE ? fast : durable, &w->node);
+    }
+    mutex_unlock(&g->lock);
+}
+
+/* Give the lead to the first that waits, or lay it down. */
+static void pass_lead(struct group *g)
+{
+    struct waiter *next = NULL;
+
+    mutex_lock(&g->lock);
+    if (list_empty(&g->waiting)) {
+        g->leading = false;
+        if (g->closing)
+            cond_signal(&g->idle);
+    } else {
+        next = list_entry(g->waiting.next, struct waiter, node);
+        next->lead = true;
+    }
+    mutex_unlock(&g->lock);
+    if (next)
+        sem_post(&next->wake);
+}
+
+/* Volatile changes go first, as a batch of their own: they need not wait for the sync, and no
+ * reader sees a durable row before it is on disk (W3). */
+static void lead(struct db *db, struct waiter *self)
+{
+    struct list fast, durable, done;
+
+    list_init(&fast);
+    list_init(&durable);
+    list_init(&done);
+    take_group(&db->group, &fast, &durable);
+    run_list(db, &fast, DB_VOLATILE, &done, self);
+    wake_all(&done, self);
+    run_list(db, &durable, DB_DURABLE, &done, self);
+    pass_lead(&db->group);
+    wake_all(&done, self);
+}
+
+int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx, struct err *err)
+{
+    struct group *g = &db->group;
+    struct waiter self = {.fn = fn, .ctx = ctx, .err = err, .durability = d};
+
+    BUG_ON(atomic_load_explicit(&g->runner, memory_order_relaxed) == (const void *)pthread_self());
+    mutex_lock(&g->lock);
+    if (g->closing) {
+        mutex_unlock(&g->lock);
+        return err_set(err, ERR_SHUTDOWN, "the database is closing");
+    }
+    list_push(&g->waiting, &self.node);
+    if (g->leading)
+        sem_init(&self.wake, 0, 0);
+    else
+        g->leading = self.lead = true;
+    bool leads = self.lead;
+    mutex_unlock(&g->lock);
+
+    if (!leads) {
+        while (sem_wait(&self.wake) != 0)
+            ;
+        leads = self.lead;
+    }
+    if (leads)
+        lead(db, &self);
+    return self.result;
+}
+
+struct db_view *db_tx_view(struct db_tx *tx)
+{
+    return &tx->view;
+}
+
+int64_t db_tx_now_ms(struct db_tx *tx)
+{
+    return tx->now_ms;
+}
+
+static uint64_t *key_word(struct batch *b, struct str key, uint64_t *bit)
+{
+    uint64_t h = hash_xxh3(key, 0) % GROUP_KEY_BITS;
+    *bit = (uint64_t)1 << (h % 64);
+    return &b->keys[h / 64];
+}
+
+/* Notes a write of this change; false when it may not be made. */
+static bool tx_write(struct db_tx *tx, struct str key, size_t bytes)
+{
+    struct batch *b = &tx->db->group.batch;
+    uint64_t bit;
+
+    if (tx->too_large || bytes > CHANGE_MAX_BYTES - tx->bytes) {
+        tx->too_large = true;
+        return false;
+    }
+    if (!tx->wrote)
+        rocksdb_writebatch_wi_set_save_point(b->rows);
+    tx->wrote = true;
+    tx->bytes += bytes;
+    b->bytes += bytes;
+    b->count++;
+    *key_word(b, key, &bit) |= bit;
+    return true;
+}
+
+void db_tx_put(struct db_tx *tx, struct db_cf *cf, struct str key, struct str value)
+{
+    if (tx_write(tx, key, key.len + value.len))
+        rocksdb_writebatch_wi_put_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len, value.p,
+                                     value.len);
+}
+
+void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key)
+{
+    if (tx_write(tx, key, key.len))
+        rocksdb_writebatch_wi_delete_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len);
+}
+
+bool tx_may_hold(struct db_tx *tx, struct str key)
+{
+    struct batch *b = &tx->db->group.batch;
+    uint64_t bit;
+
+    if (b->count == 0 || !(*key_word(b, key, &bit) & bit))
+        return false;
+    tx->saw_pending = true;
+    return true;
+}
+
+bool tx_may_hold_any(struct db_tx *tx)
+{
+    if (tx->db->group.batch.count == 0)
+        return false;
+    tx->saw_pending = true;
+    return true;
+}
+
+static int batch_write(struct db *db, enum db_durability d, struct err *err)
+{
+    struct group *g = &db->group;
+    char *message = NULL;
+
+    if (g->batch.count == 0)
+        return 0;
+    int code = space_check(db, g->batch.bytes, err);
+    if (code != 0)
+        return code;
+    rocksdb_write_writebatch_wi(db->rocks, d == DB_DURABLE ? g->durable : g->fast, g->batch.rows,
+                                &message);
+    if (message)
+        return error_take(err, message, "writing to", db->path);
+    bump(&g->groups, 1);
+    bump(&g->syncs, d == DB_DURABLE);
+    return 0;
+}
+
+static void batch_reset(struct batch *b)
+{
+    if (b->bytes > BATCH_KEEP_BYTES) {
+        rocksdb_writebatch_wi_destroy(b->rows);
+        b->rows = NULL;
+    }
+    if (!b->rows)
+        b->rows = rocksdb_writebatch_wi_create(0, 1);
+    else
+        rocksdb_writebatch_wi_clear(b->rows);
+    b->count = b->bytes = b->undone = 0;
+    memset(b->keys, 0, sizeof(b->keys));
+}
+
+/* Only the leader writes them, so no locked addition. */
+static void bump(_Atomic(uint64_t) *counter, uint64_t by)
+{
+    uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, now + by, memory_order_relaxed);
+}
+
+void group_init(struct db *db, uint64_t reserve_bytes)
+{
+    struct group *g = &db->group;
+
+    mutex_init(&g->lock, "db.group");
+    cond_init(&g->idle);
+    list_init(&g->waiting);
+    g->space.reserve = reserve_bytes;
+    g->fast = rocksdb_writeoptions_create();
+    g->durable = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_sync(g->durable, 1);
+    batch_reset(&g->batch);
+}
+
+void group_release(struct db *db)
+{
+    struct group *g = &db->group;
+
+    mutex_lock(&g->lock);
+    g->closing = true;
+    while (g->leading)
+        cond_wait(&g->idle, &g->lock);
+    BUG_ON(!list_empty(&g->waiting));
+    mutex_unlock(&g->lock);
+    rocksdb_writebatch_wi_destroy(g->batch.rows);
+    rocksdb_writeoptions_destroy(g->fast);
+    rocksdb_writeoptions_destroy(g->durable);
+    cond_release(&g->idle);
+    mutex_release(&g->lock);
+}
+
+struct row {
+    struct db_cf *cf;
+    struct str key, value;
+};
+
+static int put_row(struct db_tx *tx, void *ctx, struct err *err)
+{
+    const struct row *row = ctx;
+    db_tx_put(tx, row->cf, row->key, row->value);
+    return 0;
+}
+
+static int delete_row(struct db_tx *tx, void *ctx, struct err *err)
+{
+    const struct row *row = ctx;
+    db_tx_delete(tx, row->cf, row->key);
+    return 0;
+}
+
+int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, enum db_durability d,
+           struct err *err)
+{
+    return db_apply(db, d, put_row, &(struct row){cf, key, value}, err);
+}
+
+int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
+              struct err *err)
+{
+    return db_apply(db, d, delete_row, &(struct row){cf, key, STR_EMPTY}, err);
+}

@@ -1,0 +1,219 @@
+/* Views, single rows and ranges. */
+#include "db/db_int.h"
+
+#include <stdlib.h>
+
+enum position {
+    BEFORE, /* not yet placed */
+    AT,     /* on a row that was not handed out yet */
+    ON,     /* on the row handed out last */
+    PAST,   /* the end was reached */
+};
+
+struct db_iter {
+    rocksdb_iterator_t *rows;
+    rocksdb_readoptions_t *read; /* owned: carries the bounds */
+    struct db_tx *tx;
+    const char *path; /* borrowed from the db */
+    struct db_range range;
+    enum position position;
+};
+
+int db_snapshot(struct db_view **out, struct db *db, struct err *err)
+{
+    struct db_view *view = xcalloc(1, sizeof(*view));
+
+    view->db = db;
+    view->snapshot = rocksdb_create_snapshot(db->rocks);
+    view->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_snapshot(view->read, view->snapshot);
+    *out = view;
+    return 0;
+}
+
+void db_snapshot_free(struct db_view *view)
+{
+    if (!view)
+        return;
+    rocksdb_readoptions_destroy(view->read);
+    rocksdb_release_snapshot(view->db->rocks, view->snapshot);
+    free(view);
+}
+
+struct db_view *db_latest(struct db *db)
+{
+    return &db->latest;
+}
+
+static int get_pending(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out,
+                       struct err *err)
+{
+    struct db *db = view->db;
+    char *message = NULL;
+    size_t len = 0;
+    char *value = rocksdb_writebatch_wi_get_from_batch_and_db_cf(
+        db->group.batch.rows, db->rocks, view->read, cf->handle, key.p, key.len, &len, &message);
+    if (message)
+        return error_take(err, message, "reading", db->path);
+    if (!value)
+        return err_code(err, ERR_NOT_FOUND);
+    buf_append(out, value, len);
+    rocksdb_free(value);
+    return buf_error(out);
+}
+
+int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out, struct err *err)
+{
+    char *message = NULL;
+    rocksdb_pinnableslice_t *slice;
+    size_t len;
+
+    if (view->tx && tx_may_hold(view->tx, key))
+        return get_pending(view, cf, key, out, err);
+    slice =
+        rocksdb_get_pinned_cf(view->db->rocks, view->read, cf->handle, key.p, key.len, &message);
+    if (message)
+        return error_take(err, message, "reading", view->db->path);
+    if (!slice)
+        return err_code(err, ERR_NOT_FOUND);
+    const char *value = rocksdb_pinnableslice_value(slice, &len);
+    buf_append(out, value, len);
+    rocksdb_pinnableslice_destroy(slice);
+    return buf_error(out);
+}
+
+int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
+                 const struct db_range *r, struct err *err)
+{
+    struct db_iter *it = xcalloc(1, sizeof(*it));
+
+    it->range = *r;
+    it->path = view->db->path;
+    it->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_snapshot(it->read, view->snapshot);
+    if (r->from.len > 0)
+        rocksdb_readoptions_set_iterate_lower_bound(it->read, r->from.p, r->from.len);
+    if (r->to.len > 0)
+        rocksdb_readoptions_set_iterate_upper_bound(it->read, r->to.p, r->to.len);
+    it->rows = rocksdb_create_iterator_cf(view->db->rocks, it->read, cf->handle);
+    if (view->tx) {
+        it->tx = view->tx;
+        it->tx->iterators++;
+        if (tx_may_hold_any(it->tx))
+            it->rows = rocksdb_writebatch_wi_create_iterator_with_base_cf(
+                view->db->group.batch.rows, it->rows, cf->handle);
+    }
+    *out = it;
+    return 0;
+}
+
+void db_iter_close(struct db_iter *it)
+{
+    if (!it)
+        return;
+    if (it->tx)
+        it->tx->iterators--;
+    rocksdb_iter_destroy(it->rows);
+    rocksdb_readoptions_destroy(it->read);
+    free(it);
+}
+
+static struct str current_key(const struct db_iter *it)
+{
+    size_t len;
+    const char *p = rocksdb_iter_key(it->rows, &len);
+    return str_n(p, len);
+}
+
+/* The bounds given to RocksDB cut its own rows; pending rows are not cut, so both ends are checked
+ * here again. */
+static bool in_range(const struct db_iter *it)
+{
+    struct str key = current_key(it);
+    return str_cmp(key, it->range.from) >= 0 &&
+           (it->range.to.len == 0 || str_cmp(key, it->range.to) < 0);
+}
+
+static void place_last(struct db_iter *it)
+{
+    struct str to = it->range.to;
+
+    if (to.len == 0) {
+        rocksdb_iter_seek_to_last(it->rows);
+        return;
+    }
+    rocksdb_iter_seek_for_prev(it->rows, to.p, to.len);
+    if (rocksdb_iter_valid(it->rows) && str_eq(current_key(it), to))
+        rocksdb_iter_prev(it->rows);
+}
+
+static void place_first(struct db_iter *it)
+{
+    if (it->range.from.len == 0)
+        rocksdb_iter_seek_to_first(it->rows);
+    else
+        rocksdb_iter_seek(it->rows, it->range.from.p, it->range.from.len);
+}
+
+void db_iter_seek(struct db_iter *it, struct str key)
+{
+    if (it->range.reverse) {
+        if (it->range.to.len > 0 && str_cmp(key, it->range.to) >= 0)
+            place_last(it);
+        else
+            rocksdb_iter_seek_for_prev(it->rows, key.len ? key.p : "", key.len);
+    } else if (str_cmp(key, it->range.from) <= 0) {
+        place_first(it);
+    } else {
+        rocksdb_iter_seek(it->rows, key.p, key.len);
+    }
+    it->position = AT;
+}
+
+static void advance(struct db_iter *it)
+{
+    if (it->position == BEFORE && it->range.reverse)
+        place_last(it);
+    else if (it->position == BEFORE)
+        place_first(it);
+    else if (it->position == ON && it->range.reverse)
+        rocksdb_iter_prev(it->rows);
+    else if (it->position == ON)
+        rocksdb_iter_next(it->rows);
+}
+
+int db_iter_next(struct db_iter *it, struct str *key, struct str *value, struct err *err)
+{
+    char *message = NULL;
+    size_t len;
+
+    if (it->position == PAST)
+        return err_code(err, ERR_END);
+    advance(it);
+    it->position = ON;
+    if (!rocksdb_iter_valid(it->rows)) {
+        it->position = PAST;
+        rocksdb_iter_get_error(it->rows, &message);
+        return message ? error_take(err, message, "reading", it->path) : err_code(err, ERR_END);
+    }
+    if (!in_range(it)) {
+        it->position = PAST;
+        return err_code(err, ERR_END);
+    }
+    *key = current_key(it);
+    const char *p = rocksdb_iter_value(it->rows, &len);
+    *value = str_n(p, len);
+    return 0;
+}
+
+void db_prefix_end(struct str prefix, struct buf *out)
+{
+    size_t len = prefix.len;
+
+    while (len > 0 && (unsigned char)prefix.p[len - 1] == 0xff)
+        len--;
+    if (len == 0)
+        return;
+    buf_append(out, prefix.p, len - 1);
+    buf_append_char(out, (char)((unsigned char)prefix.p[len - 1] + 1));
+}
