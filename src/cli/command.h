@@ -1,0 +1,91 @@
+/* The command line: a table of commands, and what reads it: parsing, help, man page, completion,
+ * docs/commands.md.
+ *
+ *     weir COMMAND [FLAGS] [ARGUMENTS]
+ *
+ * Flags are --name, --name=VALUE or --name VALUE and may stand anywhere behind the command; "--"
+ * ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every key.
+ * Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "conf/conf.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+enum flag_type {
+    FLAG_END,
+    FLAG_SWITCH, /* takes no value */
+    FLAG_TEXT,
+    FLAG_FILE,
+    FLAG_FOLDER,
+    FLAG_CHOICES, /* one or more of `choices`, commas between them */
+};
+
+struct flag {
+    const char *name; /* without the dashes */
+    enum flag_type type;
+    const char *value; /* what the value is called in the help: "FILE" */
+    const char *const *choices;
+    const char *doc; /* a full sentence */
+};
+
+struct invocation;
+/* Returns the exit status. */
+typedef int command_fn(struct invocation *inv);
+
+struct command {
+    const char *name;      /* "serve"; of a group: "user add" */
+    const char *arguments; /* "DIR", "[COMMAND]"; NULL: none */
+    size_t min_args, max_args;
+    const struct flag *flags; /* ends with FLAG_END; NULL: none */
+    bool configured;          /* loads the configuration */
+    const char *summary;      /* one line, no full stop */
+    const char *help;         /* paragraphs, an empty line between them, no line breaks inside */
+    const char *examples;     /* one a line */
+    command_fn *run;
+};
+
+struct command_table {
+    const struct command *rows;
+    size_t count;
+};
+
+struct given_flag {
+    const struct flag *flag;
+    const char *value; /* borrowed from argv; "" for a switch */
+};
+
+struct invocation {
+    const struct command_table *table;
+    const struct command *command;
+    const char *const *environ;
+    VEC(const char *) args;
+    VEC(struct given_flag) flags;
+    VEC(struct conf_flag) keys; /* --KEY VALUE */
+};
+
+/* Find the command, parse its flags and run it. */
+int cli_main(const struct command_table *table, int argc, char **argv, const char *const *environ);
+
+/* The value given last, or NULL when the flag was not given. */
+const char *invocation_flag(const struct invocation *inv, const char *name);
+
+/* NULL when there is none. */
+const struct command *command_find(const struct command_table *table, struct str name);
+
+/* --config, which every configured command takes beside its own flags. */
+extern const struct flag config_flags[];
+
+/* Load the configuration by flags, environment and file. Problems are printed, one line each;
+ * returns EXIT_USAGE then, else 0. *out is the caller's reference. */
+int invocation_conf(const struct invocation *inv, struct conf **out) MUST_CHECK;
+void invocation_conf_input(const struct invocation *inv, struct conf_input *in);
+
+/* "weir: ..." on stderr, one line. Returns `status`. */
+int complain(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

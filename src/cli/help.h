@@ -1,0 +1,28 @@
+/* Everything that is written from the tables of commands and keys. */
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+
+#include "cli/command.h"
+
+#include <stdio.h>
+
+void help_overview(const struct command_table *table, FILE *out);
+void help_command(const struct command *c, FILE *out);
+
+typedef void help_writer_fn(const struct command_table *table, FILE *out);
+help_writer_fn help_man;        /* weir.1, in roff */
+help_writer_fn help_completion; /* for bash */
+help_writer_fn help_commands;   /* docs/commands.md */
+help_writer_fn help_keys;       /* docs/config.md */
+help_writer_fn help_sample;     /* a weir.yaml with every key and its default, commented out */
+
+/* Break `text` at blanks into lines of at most `width` columns, each behind `indent` blanks. */
+void help_wrap(FILE *out, const char *text, int indent, int width);
+
+/* "weir serve [FLAGS]" */
+void help_usage(const struct command *c, FILE *out);
+
+/* "--only gateway,worker": a flag as it is typed. */
+void help_flag_name(const struct flag *flag, struct buf *out);
+
+#endif

@@ -1,0 +1,109 @@
+/* The pages and the sample file that are written from the tables. */
+#include "cli/help.h"
+#include "conf/keys.h"
+
+/* A '|' would end the cell. */
+static void write_cell(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+}
+
+static void write_flag_rows(FILE *out, const struct flag *flags)
+{
+    for (; flags && flags->type != FLAG_END; flags++) {
+        struct buf name = BUF_INIT(256);
+        help_flag_name(flags, &name);
+        fputs("| `", out);
+        write_cell(out, name.p);
+        fputs("` | ", out);
+        write_cell(out, flags->doc);
+        fputs(" |\n", out);
+        buf_release(&name);
+    }
+}
+
+void help_commands(const struct command_table *table, FILE *out)
+{
+    fputs("# Commands\n\nWritten by `weir help --commands`; a test fails when this page is stale.\n"
+          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun.\n",
+          out);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct command *c = &table->rows[i];
+        fprintf(out, "\n## `");
+        help_usage(c, out);
+        fprintf(out, "`\n\n%s\n", c->help);
+        if (c->flags || c->configured)
+            fputs("\n| flag | |\n|---|---|\n", out);
+        write_flag_rows(out, c->flags);
+        if (c->configured) {
+            write_flag_rows(out, config_flags);
+            fputs("| `--KEY VALUE` | Any key of [config.md](config.md) that is no secret. |\n",
+                  out);
+        }
+        if (c->examples)
+            fprintf(out, "\n```\n%s\n```\n", c->examples);
+    }
+}
+
+static void write_key_row(FILE *out, const struct conf_key *key)
+{
+    struct buf allowed = BUF_INIT(1024);
+
+    conf_key_allowed(key, &allowed);
+    fprintf(out, "| `%s` | ", key->name);
+    write_cell(out, allowed.p);
+    if (key->unit)
+        fprintf(out, " (%s)", key->unit);
+    fprintf(out, " | %s%s%s |%s%s%s ", *key->fallback ? "`" : "", key->fallback,
+            *key->fallback ? "`" : "", key->flags & CONF_SECRET ? " secret" : "",
+            (key->flags & CONF_SECRET) && (key->flags & CONF_RELOADABLE) ? "," : "",
+            key->flags & CONF_RELOADABLE ? " reload" : "");
+    fprintf(out, "| ");
+    write_cell(out, key->doc);
+    fprintf(out, " |\n");
+    buf_release(&allowed);
+}
+
+void help_keys(const struct command_table *table, FILE *out)
+{
+    (void)table;
+    fputs(
+        "# Configuration\n\n"
+        "Written by `weir help --keys`; a test fails when this page is stale.\n\n"
+        "Values come in layers, each over the one before: built-in defaults, the YAML file, the\n"
+        "environment (`WEIR_S3_LISTEN` for `s3.listen`), flags (`--s3.listen VALUE`). `weir "
+        "config`\n"
+        "shows every value and where it came from, secrets masked. The file is the one that\n"
+        "`--config` names, else `$WEIR_CONFIG`, else `./weir.yaml`, else `/etc/weir/weir.yaml`.\n"
+        "In it, nested maps and dotted names mean the same:\n\n"
+        "```yaml\ns3:\n  listen: 0.0.0.0:9000\nlog.level: debug\n```\n\n"
+        "Aliases, anchors, tags, lists, a second document and a key given twice are refused.\n"
+        "Anything wrong is one line with file, line and key; then weir does not start (status 2).\n"
+        "On SIGHUP the keys marked *reload* are taken over; others keep their value until the "
+        "next\n"
+        "start, and a line in the log names them. Certificates are read again even when their\n"
+        "paths stay. A file that is wrong changes nothing.\n"
+        "Keys marked *secret* are not taken from flags. Relative paths are relative to the folder\n"
+        "in which weir was started.\n\n"
+        "| key | takes | default | | |\n|---|---|---|---|---|\n",
+        out);
+    for (size_t i = 0; i < conf_key_count; i++)
+        write_key_row(out, &conf_keys[i]);
+}
+
+void help_sample(const struct command_table *table, FILE *out)
+{
+    (void)table;
+    fputs("# weir's configuration. Every key is here with its default; take away the # to set it.\n"
+          "# `weir config` shows what is in force. See weir(1).\n",
+          out);
+    for (size_t i = 0; i < conf_key_count; i++) {
+        const struct conf_key *key = &conf_keys[i];
+        struct buf allowed = BUF_INIT(1024);
+        conf_key_allowed(key, &allowed);
+        fprintf(out, "\n# %s\n# Takes %s.\n#%s: %s\n", key->doc, allowed.p, key->name,
+                *key->fallback ? key->fallback : "\"\"");
+        buf_release(&allowed);
+    }
+}

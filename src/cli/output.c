@@ -1,0 +1,114 @@
+/* Tables: widths first, then rows. */
+#include "cli/output.h"
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_COLUMNS = 16, GAP = 2 };
+
+void output_init(struct output *o, const struct output_column *columns, size_t count)
+{
+    BUG_ON(count == 0 || count > MAX_COLUMNS);
+    *o = (struct output){.columns = columns, .column_count = count};
+    arena_init(&o->arena, 0);
+}
+
+void output_release(struct output *o)
+{
+    vec_release(&o->cells);
+    arena_release(&o->arena);
+}
+
+/* What a terminal would obey is shown as '?': a cell may hold what a peer sent. */
+void output_cell(struct output *o, struct str text)
+{
+    char *copy = arena_z(&o->arena, text);
+
+    for (size_t i = 0; copy && i < text.len; i++)
+        if ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7f)
+            copy[i] = '?';
+    vec_push(&o->cells, str_n(copy, copy ? text.len : 0));
+}
+
+void output_cellf(struct output *o, const char *fmt, ...)
+{
+    struct buf text = BUF_INIT(64 * KIB);
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vappendf(&text, fmt, ap);
+    va_end(ap);
+    output_cell(o, buf_str(&text));
+    buf_release(&text);
+}
+
+/* Code points: what a terminal shows of them is one column each for the names that we have. */
+static size_t width_of(struct str s)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < s.len; i++)
+        width += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+    return width;
+}
+
+static void print_row(const struct output *o, const struct str *cells, const size_t *widths,
+                      FILE *out)
+{
+    for (size_t i = 0; i < o->column_count; i++) {
+        bool last = i + 1 == o->column_count;
+        int pad = (int)(widths[i] - width_of(cells[i]));
+        if (o->columns[i].number)
+            fprintf(out, "%*s" STR_FMT "%*s", pad, "", STR_ARG(cells[i]), last ? 0 : GAP, "");
+        else
+            fprintf(out, STR_FMT "%*s", STR_ARG(cells[i]), last ? 0 : pad + GAP, "");
+    }
+    fputc('\n', out);
+}
+
+void output_print(const struct output *o, FILE *out)
+{
+    bool colour = isatty(fileno(out)) && !getenv("NO_COLOR");
+    size_t widths[MAX_COLUMNS];
+    struct str head[MAX_COLUMNS];
+
+    for (size_t i = 0; i < o->column_count; i++) {
+        head[i] = str_z(o->columns[i].name);
+        widths[i] = width_of(head[i]);
+    }
+    for (size_t i = 0; i < o->cells.len; i++) {
+        size_t column = i % o->column_count;
+        widths[column] = size_max(widths[column], width_of(o->cells.items[i]));
+    }
+    fputs(colour ? "\033[1m" : "", out);
+    print_row(o, head, widths, out);
+    fputs(colour ? "\033[0m" : "", out);
+    for (size_t i = 0; i < o->cells.len; i += o->column_count)
+        print_row(o, &o->cells.items[i], widths, out);
+}
+
+void output_print_json(const struct output *o, FILE *out)
+{
+    struct buf text = {0};
+    struct json_out w;
+    uint64_t number;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '[');
+    for (size_t i = 0; i < o->cells.len; i++) {
+        size_t column = i % o->column_count;
+        if (column == 0)
+            json_out_open(&w, '{');
+        json_out_key(&w, o->columns[column].name);
+        if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
+            json_out_u64(&w, number);
+        else
+            json_out_str(&w, o->cells.items[i]);
+        if (column + 1 == o->column_count)
+            json_out_close(&w, '}');
+    }
+    json_out_close(&w, ']');
+    fprintf(out, "%s\n", text.p);
+    buf_release(&text);
+}

@@ -1,0 +1,34 @@
+/* Tables for people, and the same rows as JSON for programs. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+#include <stdio.h>
+
+struct output_column {
+    const char *name; /* the head, and the member's name in JSON */
+    bool number;      /* aligned right; a number in JSON */
+};
+
+/* Rows are filled cell by cell, left to right. */
+struct output {
+    const struct output_column *columns; /* borrowed */
+    size_t column_count;
+    VEC(struct str) cells; /* in the arena */
+    struct arena arena;
+};
+
+void output_init(struct output *o, const struct output_column *columns, size_t count);
+void output_release(struct output *o);
+
+void output_cell(struct output *o, struct str text); /* copied */
+void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Aligned columns; the head in bold when `out` is a terminal and NO_COLOR is not set. */
+void output_print(const struct output *o, FILE *out);
+/* An array of objects, one a row, ended by a line break. */
+void output_print_json(const struct output *o, FILE *out);
+
+#endif
