@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""The kill and race tests at full length.
+
+    tests/chaos/run.py BUILD TSAN_BUILD [ROOM...]
+
+RUNS (200: kills of each crash test) and SEED come from the environment; the seed is printed, and the same
+one gives the same kills and commands. A step is a command whose last "N passed, N failed" line is its
+count; one without a line counts by its exit status. What a failed step printed is shown.
+"""
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
+RACES = ("os", "http", "db", "store", "api")
+COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
+RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
+
+
+def unit_suites(room):
+    """The suites that the room's unit tests register."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, "tests/unit", room, "*.c")):
+        with open(path) as f:
+            names.update(re.findall(r"^TEST(?:_TIMEOUT)?\((\w+),", f.read(), re.M))
+    return sorted(names)
+
+
+def steps(build, tsan, runs, seed):
+    """(room, name, command) of every step."""
+    for room in ("db", "store"):
+        program = os.path.join(build, f"tests/crash/{room}_crash")
+        yield room, f"{room}_crash", [program, "--runs", str(runs), "--seed", str(seed)]
+    diff = os.path.join(build, "tests/store_diff")
+    yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
+    for room in RACES:
+        suites = unit_suites(room)
+        for i in range(max(1, runs // RACE_REPEATS) if suites else 0):
+            yield room, f"races {i + 1}", [os.path.join(tsan, "tests/unit_tests"), *suites]
+
+
+def run(room, name, command):
+    began = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          cwd=ROOT, stdin=subprocess.DEVNULL)
+    counts = COUNT.findall(done.stdout)
+    passed, failed = map(int, counts[-1]) if counts else (int(done.returncode == 0), 0)
+    if done.returncode != 0 and failed == 0:
+        failed = 1
+    if failed:
+        print(done.stdout[-4000:])
+    print(f"chaos: {room} {name}: {passed} passed, {failed} failed, {time.monotonic() - began:.0f} s", flush=True)
+    return passed, failed
+
+
+def main():
+    build, tsan, *rooms = sys.argv[1:]
+    runs = int(os.environ.get("RUNS") or 200)
+    seed = int(os.environ.get("SEED") or random.SystemRandom().getrandbits(31))
+    print(f"chaos: runs {runs} seed {seed}", flush=True)
+    os.environ.update(WEIR_BUILD=os.path.abspath(build))
+    passed = failed = 0
+    for room, name, command in steps(os.path.abspath(build), os.path.abspath(tsan), runs, seed):
+        if not rooms or room in rooms:
+            one = run(room, name, command)
+            passed, failed = passed + one[0], failed + one[1]
+    print(f"chaos: seed {seed}")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()
