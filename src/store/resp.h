@@ -1,0 +1,46 @@
+/* RESP2, Redis's wire protocol: an incremental reader straight into replies in the caller's arena,
+ * and a writer of commands. Our own rather than hiredis: Debian's 0.14 has no TLS, owns its socket
+ * and timeouts, and builds a tree of its own that would have to be copied.
+ *
+ * The peer is not trusted: what it announces is checked against the limits below and the arena's
+ * before anything is allocated. One reader belongs to one connection. */
+#ifndef STORE_RESP_H
+#define STORE_RESP_H
+
+#include "base/err.h"
+#include "store/reply.h"
+
+enum { RESP_MAX_DEPTH = 16, RESP_MAX_BULK = 512 * 1024 * 1024, RESP_MAX_LINE = 64 * 1024 };
+
+struct resp {
+    struct arena *arena;
+    struct reply *root; /* NULL between replies */
+    struct reply *slot; /* where the next value goes */
+    struct resp_level {
+        struct reply *array;
+        size_t next; /* index of the item being read */
+    } levels[RESP_MAX_DEPTH];
+    size_t depth;
+    char *bulk;                  /* the string being read with its CRLF, in the arena; else NULL */
+    size_t bulk_size, bulk_done; /* bytes, CRLF included */
+    struct buf line;             /* the start of a line whose end has not come */
+};
+
+void resp_init(struct resp *r);
+void resp_release(struct resp *r);
+
+/* The next bytes go into a reply in `arena` (borrowed until that reply is complete). */
+void resp_begin(struct resp *r, struct arena *arena);
+
+/* Feed bytes. *used says how many were taken: all, unless the reply is complete before the end.
+ * 0: *out is the reply. ERR_AGAIN: more bytes are needed. ERR_PARSE: not RESP2. ERR_TOO_LARGE: a
+ * line, a string or the depth is past its limit. ERR_NO_MEMORY: past the arena's limit. After an
+ * error other than ERR_AGAIN the stream cannot be read on. The result does not depend on how the
+ * bytes are cut. */
+int resp_read(struct resp *r, struct str in, size_t *used, struct reply **out,
+              struct err *err) MUST_CHECK;
+
+/* Appends the command as an array of strings. */
+void resp_write(struct buf *out, const struct str *argv, size_t argc);
+
+#endif
