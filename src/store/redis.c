@@ -1,0 +1,413 @@
+/* The redis engine: calls become round trips on pooled connections. docs/store-redis.md says what
+ * each code promises (R1 to R8). */
+#include "store/redis_int.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = 3600 * 1000 };
+
+/* A command larger than this is refused before it is sent; Redis takes no string past 512 MiB. */
+#define MAX_WIRE ((size_t)RESP_MAX_BULK + 16 * MIB)
+
+struct redis {
+    struct store store;
+    struct redis_target target;
+    struct tls_context *tls;
+    uint64_t timeout_ns;
+    struct redis_pool pool;
+    struct redis_subs subs;
+};
+
+/* One round trip: what is sent, and how many replies come back. */
+struct trip {
+    struct buf wire;
+    bool whole; /* nothing runs unless the last byte arrived (R3) */
+    struct reply *replies;
+    size_t count;
+};
+
+/* First words of error replies that say the command could not be asked, not that it is wrong. None
+ * of these commands ran (R5). Redis makes the same promise for a script: such an error comes before
+ * its first write. */
+static const struct {
+    const char *word;
+    int code;
+} refusals[] = {
+    {"ASK", ERR_UNSUPPORTED},
+    {"BUSY", ERR_UNAVAILABLE},
+    {"CLUSTERDOWN", ERR_UNAVAILABLE},
+    {"CROSSSLOT", ERR_UNSUPPORTED},
+    {"DENIED", ERR_DENIED},
+    {"LOADING", ERR_UNAVAILABLE},
+    {"MASTERDOWN", ERR_UNAVAILABLE},
+    {"MISCONF", ERR_UNAVAILABLE},
+    {"MOVED", ERR_UNSUPPORTED},
+    {"NOAUTH", ERR_DENIED},
+    {"NOPERM", ERR_DENIED},
+    {"NOREPLICAS", ERR_UNAVAILABLE},
+    {"OOM", ERR_NO_SPACE},
+    {"READONLY", ERR_UNAVAILABLE},
+    {"TRYAGAIN", ERR_UNAVAILABLE},
+    {"WRONGPASS", ERR_DENIED},
+};
+
+/* Commands that change the connection for its next user, or wait inside Redis. */
+static const char *const not_pooled[] = {
+    "ASKING",       "AUTH",       "BLMOVE",    "BLMPOP",       "BLPOP",      "BRPOP",
+    "BRPOPLPUSH",   "BZMPOP",     "BZPOPMAX",  "BZPOPMIN",     "CLIENT",     "DISCARD",
+    "EXEC",         "HELLO",      "MONITOR",   "MULTI",        "PSUBSCRIBE", "PSYNC",
+    "PUNSUBSCRIBE", "QUIT",       "READONLY",  "READWRITE",    "RESET",      "SELECT",
+    "SHUTDOWN",     "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "SYNC",       "UNSUBSCRIBE",
+    "UNWATCH",      "WAIT",       "WATCH",
+};
+
+int redis_refusal(struct str text)
+{
+    struct str word, rest;
+
+    str_cut(text, ' ', &word, &rest);
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+        if (str_eq(word, str_z(refusals[i].word)))
+            return refusals[i].code;
+    return 0;
+}
+
+static int refused(const struct reply *r, struct err *err)
+{
+    int code = r->type == REPLY_ERROR ? redis_refusal(r->str) : 0;
+
+    return code ? err_set(err, code, "redis: " STR_FMT, STR_ARG(r->str)) : 0;
+}
+
+static int check_command(const struct str *argv, size_t argc, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(not_pooled); i++)
+        if (str_ieq(argv[0], str_z(not_pooled[i])))
+            return err_set(err, ERR_UNSUPPORTED, "%s cannot be used on a pooled connection",
+                           not_pooled[i]);
+    for (size_t i = 0; i < argc; i++)
+        if (argv[i].len > RESP_MAX_BULK)
+            return err_set(err, ERR_TOO_LARGE, "an argument of %zu bytes", argv[i].len);
+    return 0;
+}
+
+static uint64_t deadline_of(const struct redis *r)
+{
+    return clock_mono_ns() + r->timeout_ns;
+}
+
+static int receive_all(struct redis_conn *c, struct arena *arena, struct trip *trip,
+                       uint64_t deadline_ns, struct err *err)
+{
+    for (size_t i = 0; i < trip->count; i++) {
+        struct reply *reply;
+        int rc = redis_conn_receive(c, arena, &reply, deadline_ns, err);
+        if (rc < 0)
+            return rc;
+        trip->replies[i] = *reply;
+    }
+    return 0;
+}
+
+/* Sends on a connection of the pool; *out is it. A send that failed did not hand over the last
+ * byte, so of a whole trip nothing ran: on a connection that had idled it is tried once more on a
+ * new one (R3). */
+static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip,
+                     uint64_t deadline_ns, struct err *err)
+{
+    for (bool fresh = false;; fresh = true) {
+        struct redis_conn *c = NULL;
+        bool reused;
+        int rc = redis_pool_take(&r->pool, &c, fresh, deadline_ns, err);
+        if (rc < 0)
+            return rc;
+        rc = redis_conn_send(c, buf_str(&trip->wire), deadline_ns, err);
+        if (rc == 0) {
+            *out = c;
+            return 0;
+        }
+        reused = c->reused;
+        redis_pool_drop(&r->pool, c);
+        if (!trip->whole)
+            return rc;
+        if (!reused || rc == ERR_TIMEOUT)
+            return err_wrap(err, ERR_UNAVAILABLE, "not sent");
+    }
+}
+
+/* trip->replies gets its count from the arena. Frees the wire. */
+static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, uint64_t deadline_ns,
+                     struct err *err)
+{
+    struct redis_conn *c = NULL;
+    int rc = buf_error(&trip->wire);
+
+    if (rc < 0) {
+        err_set(err, rc, "a command of more than %zu bytes", MAX_WIRE);
+        goto out;
+    }
+    trip->replies = arena_array(arena, trip->count, sizeof(*trip->replies));
+    if (!trip->replies) {
+        rc = err_code(err, ERR_NO_MEMORY);
+        goto out;
+    }
+    rc = send_trip(r, &c, trip, deadline_ns, err);
+    if (rc < 0)
+        goto out;
+    rc = receive_all(c, arena, trip, deadline_ns, err);
+    if (rc < 0)
+        redis_pool_drop(&r->pool, c); /* R6: its next reply would be this call's */
+    else
+        redis_pool_give(&r->pool, c);
+out:
+    buf_release(&trip->wire);
+    return rc;
+}
+
+static int redis_command(struct store *s, struct arena *arena, struct reply **out,
+                         const struct str *argv, size_t argc, struct err *err)
+{
+    struct redis *r = container_of(s, struct redis, store);
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 1};
+    int rc = check_command(argv, argc, err);
+
+    if (rc < 0)
+        return rc;
+    resp_write(&trip.wire, argv, argc);
+    rc = make_trip(r, arena, &trip, deadline_of(r), err);
+    if (rc == 0)
+        rc = refused(&trip.replies[0], err);
+    if (rc == 0)
+        *out = trip.replies;
+    return rc;
+}
+
+static int array_of(struct reply **out, struct arena *arena, struct reply *items, size_t count,
+                    struct err *err)
+{
+    struct reply *array = arena_new(arena, struct reply);
+
+    if (!array)
+        return err_code(err, ERR_NO_MEMORY);
+    *array = (struct reply){.type = REPLY_ARRAY, .items = items, .count = count};
+    *out = array;
+    return 0;
+}
+
+/* ERR_UNAVAILABLE says that nothing ran, so a pipeline refused in part must not say it (R5). */
+static int pipeline_refused(const struct trip *trip, struct err *err)
+{
+    size_t count = 0;
+    int rc = 0;
+
+    for (size_t i = trip->count; i-- > 0;) {
+        int code = refused(&trip->replies[i], err);
+        rc = code ? code : rc;
+        count += code != 0;
+    }
+    if (rc == ERR_UNAVAILABLE && count < trip->count)
+        return err_wrap(err, ERR_PEER, "%zu of %zu commands refused", count, trip->count);
+    return rc;
+}
+
+static int redis_pipeline(struct redis *r, struct arena *arena, struct reply **out,
+                          const struct store_args *commands, size_t count, struct err *err)
+{
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = count == 1, .count = count};
+    int rc;
+
+    for (size_t i = 0; i < count; i++)
+        resp_write(&trip.wire, commands[i].argv, commands[i].argc);
+    rc = make_trip(r, arena, &trip, deadline_of(r), err);
+    if (rc == 0)
+        rc = pipeline_refused(&trip, err);
+    if (rc == 0)
+        rc = array_of(out, arena, trip.replies, count, err);
+    return rc;
+}
+
+/* EXEC was refused: nothing ran. `queued` are the answers to the commands: QUEUED, or the error
+ * that spoiled the transaction. */
+static int aborted(struct reply **out, struct arena *arena, struct reply *queued, size_t count,
+                   const struct reply *exec, struct err *err)
+{
+    static const struct str discarded =
+        STR("EXECABORT Transaction discarded because of previous errors.");
+    static const struct str because = STR("EXECABORT Transaction discarded because of: ");
+    int code = refused(exec, err);
+
+    if (!code && str_starts(exec->str, because))
+        code = refused(
+            &(struct reply){.type = REPLY_ERROR, .str = str_skip(exec->str, because.len)}, err);
+    for (size_t i = 0; i < count && !code; i++)
+        code = refused(&queued[i], err);
+    if (code)
+        return code;
+    if (!reply_is_error(exec, "EXECABORT"))
+        return err_set(err, ERR_PEER, "redis: EXEC: " STR_FMT, STR_ARG(exec->str));
+    for (size_t i = 0; i < count; i++)
+        if (queued[i].type != REPLY_ERROR)
+            queued[i] = (struct reply){.type = REPLY_ERROR, .str = discarded};
+    return array_of(out, arena, queued, count, err);
+}
+
+static int redis_atomic(struct redis *r, struct arena *arena, struct reply **out,
+                        const struct store_args *commands, size_t count, struct err *err)
+{
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = count + 2};
+    struct reply *exec;
+    int rc;
+
+    resp_write(&trip.wire, (struct str[]){STR("MULTI")}, 1);
+    for (size_t i = 0; i < count; i++)
+        resp_write(&trip.wire, commands[i].argv, commands[i].argc);
+    resp_write(&trip.wire, (struct str[]){STR("EXEC")}, 1);
+    rc = make_trip(r, arena, &trip, deadline_of(r), err);
+    if (rc < 0)
+        return rc;
+    rc = refused(&trip.replies[0], err);
+    if (rc < 0)
+        return rc;
+    exec = &trip.replies[count + 1];
+    if (exec->type == REPLY_ERROR)
+        return aborted(out, arena, trip.replies + 1, count, exec, err);
+    if (exec->type != REPLY_ARRAY || exec->count != count)
+        return err_set(err, ERR_PEER, "redis: EXEC answered something else");
+    *out = exec;
+    return 0;
+}
+
+static int redis_batch(struct store *s, struct arena *arena, struct reply **out,
+                       const struct store_args *commands, size_t count, bool atomic,
+                       struct err *err)
+{
+    struct redis *r = container_of(s, struct redis, store);
+
+    for (size_t i = 0; i < count; i++) {
+        int rc = check_command(commands[i].argv, commands[i].argc, err);
+        if (rc < 0)
+            return rc;
+    }
+    return atomic ? redis_atomic(r, arena, out, commands, count, err)
+                  : redis_pipeline(r, arena, out, commands, count, err);
+}
+
+static void write_evalsha(struct buf *wire, const struct script *script,
+                          const struct store_args *keys, const struct store_args *args)
+{
+    size_t count = 3 + keys->argc + args->argc;
+    struct str *argv = xcalloc(count, sizeof(*argv));
+    char number[24];
+
+    snprintf(number, sizeof(number), "%zu", keys->argc);
+    argv[0] = STR("EVALSHA");
+    argv[1] = str_z(script->sha1);
+    argv[2] = str_z(number);
+    if (keys->argc)
+        memcpy(argv + 3, keys->argv, keys->argc * sizeof(*argv));
+    if (args->argc)
+        memcpy(argv + 3 + keys->argc, args->argv, args->argc * sizeof(*argv));
+    resp_write(wire, argv, count);
+    free(argv);
+}
+
+/* By digest; when Redis does not know the script (first use, restarted, flushed) it did not run,
+ * and goes out again behind its own SCRIPT LOAD in one write, on any connection (R7). */
+static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
+                      const struct script *script, const struct store_args *keys,
+                      const struct store_args *args, struct err *err)
+{
+    struct redis *r = container_of(s, struct redis, store);
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 1};
+    uint64_t deadline_ns = deadline_of(r);
+    struct reply *reply;
+    int rc;
+
+    write_evalsha(&trip.wire, script, keys, args);
+    rc = make_trip(r, arena, &trip, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    if (reply_is_error(&trip.replies[0], "NOSCRIPT")) {
+        trip = (struct trip){.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 2};
+        resp_write(&trip.wire, (struct str[]){STR("SCRIPT"), STR("LOAD"), script->source}, 3);
+        write_evalsha(&trip.wire, script, keys, args);
+        rc = make_trip(r, arena, &trip, deadline_ns, err);
+        if (rc < 0)
+            return rc;
+        if (trip.replies[0].type == REPLY_ERROR) /* it does not compile: that is the answer */
+            trip.replies[1] = trip.replies[0];
+    }
+    reply = &trip.replies[trip.count - 1];
+    if (reply_is_error(reply, "NOSCRIPT"))
+        return err_set(err, ERR_UNAVAILABLE, "redis forgets scripts as soon as they are loaded");
+    rc = refused(reply, err);
+    if (rc == 0)
+        *out = reply;
+    return rc;
+}
+
+static int redis_subscribe_to(struct store_subscription **out, struct store *s, struct str channel,
+                              store_message_fn *fn, void *ctx, struct err *err)
+{
+    return redis_subscribe(out, &container_of(s, struct redis, store)->subs, channel, fn, ctx, err);
+}
+
+static void redis_unsubscribe_from(struct store_subscription *sub)
+{
+    redis_unsubscribe(&container_of(sub->store, struct redis, store)->subs, sub);
+}
+
+static void redis_close(struct store *s)
+{
+    struct redis *r = container_of(s, struct redis, store);
+
+    redis_subs_release(&r->subs);
+    redis_pool_release(&r->pool);
+    tls_context_unref(r->tls);
+    redis_target_release(&r->target);
+    free(r);
+}
+
+static const struct store_engine redis_engine = {
+    .name = "redis",
+    .command = redis_command,
+    .batch = redis_batch,
+    .eval = redis_eval,
+    .subscribe = redis_subscribe_to,
+    .unsubscribe = redis_unsubscribe_from,
+    .close = redis_close,
+};
+
+int store_open_redis(struct store **out, const struct store_redis_options *o, struct err *err)
+{
+    struct redis_target target;
+    struct tls_context *tls = NULL;
+    uint64_t timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
+    struct redis *r;
+    int rc = redis_target_parse(&target, o->url, o->number, err);
+
+    if (rc < 0)
+        return rc;
+    if (target.tls) {
+        struct tls_client_options options = {.ca_file = o->ca_file, .insecure = o->tls_insecure};
+        rc = tls_client_context(&tls, &options, err);
+        if (rc < 0) {
+            redis_target_release(&target);
+            return rc;
+        }
+    }
+    r = xcalloc(1, sizeof(*r));
+    r->store.engine = &redis_engine;
+    r->target = target;
+    r->tls = tls;
+    r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * 1000000;
+    redis_pool_init(&r->pool, &r->target, tls,
+                    o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS);
+    redis_subs_init(&r->subs, &r->store, &r->target, tls, o->log);
+    r->subs.timeout_ns = r->timeout_ns;
+    *out = &r->store;
+    return 0;
+}

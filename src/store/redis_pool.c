@@ -1,0 +1,153 @@
+/* Pooled connections to one Redis: latest used first, a bound, and back-off while it is down. */
+#include "store/redis_int.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, IDLE_MAX_S = 60 };
+
+#define MS_NS ((uint64_t)1000000)
+
+void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
+{
+    uint64_t now = clock_mono_ns();
+
+    if (b->delay_ns == 0)
+        b->delay_ns = BACKOFF_FIRST_MS * MS_NS;
+    else if (began_ns < b->failed_at_ns)
+        return; /* failed together with one that was counted */
+    else
+        b->delay_ns = size_min(b->delay_ns * 2, BACKOFF_MAX_MS * MS_NS);
+    b->failed_at_ns = now;
+    b->retry_at_ns = now + b->delay_ns / 2 + random_below(b->delay_ns / 2);
+}
+
+void redis_pool_init(struct redis_pool *p, const struct redis_target *target,
+                     struct tls_context *tls, size_t max)
+{
+    *p = (struct redis_pool){.target = target, .tls = tls, .max = max};
+    mutex_init(&p->lock, "store.redis.pool");
+    cond_init(&p->changed);
+    list_init(&p->idle);
+}
+
+void redis_pool_release(struct redis_pool *p)
+{
+    struct list *node;
+
+    while ((node = list_shift(&p->idle))) {
+        redis_conn_close(list_entry(node, struct redis_conn, node));
+        p->open--;
+    }
+    BUG_ON(p->open); /* a call is still running */
+    cond_release(&p->changed);
+    mutex_release(&p->lock);
+}
+
+static void give_place_back(struct redis_pool *p)
+{
+    mutex_lock(&p->lock);
+    p->open--;
+    cond_signal(&p->changed);
+    mutex_unlock(&p->lock);
+}
+
+/* Under the lock: 1 when a place is taken with *out idle or NULL, 0 to wait, or why not. */
+static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, struct err *err)
+{
+    struct list *node = fresh ? NULL : list_shift(&p->idle);
+
+    *out = node ? list_entry(node, struct redis_conn, node) : NULL;
+    if (*out)
+        return 1;
+    if (p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns)
+        return err_set(err, p->failure.code, "%s", p->failure.text); /* R4 */
+    if (p->open == p->max && fresh && (node = list_shift(&p->idle))) {
+        redis_conn_close(list_entry(node, struct redis_conn, node));
+        p->open--;
+    }
+    if (p->open == p->max)
+        return 0;
+    p->open++;
+    return 1;
+}
+
+static int take_place(struct redis_pool *p, struct redis_conn **out, bool fresh,
+                      uint64_t deadline_ns, struct err *err)
+{
+    bool in_time = true;
+    int rc;
+
+    mutex_lock(&p->lock);
+    while ((rc = try_place(p, out, fresh, err)) == 0) {
+        if (!in_time) {
+            rc = err_set(err, ERR_UNAVAILABLE, "all %zu connections to redis are in use", p->max);
+            break;
+        }
+        in_time = cond_wait_until(&p->changed, &p->lock, deadline_ns);
+    }
+    mutex_unlock(&p->lock);
+    return rc < 0 ? rc : 0;
+}
+
+/* A place is held; it is given back on failure. */
+static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t deadline_ns,
+                    struct err *err)
+{
+    struct err failure = {0};
+    uint64_t began = clock_mono_ns();
+    int rc = redis_conn_open(out, p->target, p->tls, deadline_ns, &failure);
+
+    mutex_lock(&p->lock);
+    if (rc < 0) {
+        redis_backoff_fail(&p->backoff, began);
+        p->failure = failure;
+        p->open--;
+        cond_signal(&p->changed);
+    } else {
+        p->backoff = (struct redis_backoff){0};
+    }
+    mutex_unlock(&p->lock);
+    return rc < 0 ? err_set(err, rc, "%s", failure.text) : 0;
+}
+
+int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, uint64_t deadline_ns,
+                    struct err *err)
+{
+    for (;;) {
+        int rc = take_place(p, out, fresh, deadline_ns, err);
+        if (rc < 0)
+            return rc;
+        if (!*out)
+            return open_new(p, out, deadline_ns, err);
+        if (redis_conn_is_quiet(*out))
+            return 0;
+        redis_pool_drop(p, *out); /* R2: stale, found before anything was sent on it */
+    }
+}
+
+void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
+{
+    struct redis_conn *oldest = NULL;
+
+    c->reused = true;
+    mutex_lock(&p->lock);
+    c->idle_since_ns = clock_mono_ns(); /* under the lock: the list is in this order */
+    list_push_front(&p->idle, &c->node);
+    oldest = list_entry(p->idle.prev, struct redis_conn, node);
+    if (c->idle_since_ns - oldest->idle_since_ns > IDLE_MAX_S * 1000 * MS_NS) {
+        list_remove(&oldest->node);
+        p->open--;
+    } else {
+        oldest = NULL;
+    }
+    cond_signal(&p->changed);
+    mutex_unlock(&p->lock);
+    redis_conn_close(oldest);
+}
+
+void redis_pool_drop(struct redis_pool *p, struct redis_conn *c)
+{
+    redis_conn_close(c);
+    give_place_back(p);
+}
