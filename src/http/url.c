@@ -148,7 +148,7 @@ int url_parse(struct url *out, struct str in, struct err *err)
     authority = str_head(rest, n);
     str_cut(str_skip(rest, n), '?', &url.path, &url.query);
 
-    const char *at = authority.len ? memrchr(authority.p, '@', authority.len) : NULL;
+    const char *at = authority.p ? memrchr(authority.p, '@', authority.len) : NULL;
     if (at) {
         struct str user = str_n(authority.p, (size_t)(at - authority.p));
         str_cut(user, ':', &url.user, &url.password);
