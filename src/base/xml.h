@@ -1,8 +1,9 @@
 /* XML: reading a small document into a tree under limits (expat), writing straight into a buf.
  *
  * Reading: at most XML_MAX_BYTES, XML_MAX_DEPTH deep, XML_MAX_NODES elements; a document type
- * declaration is refused (no entities, so no entity bombs). Namespaces: the prefix is dropped from
- * names, so <s3:Key> and <Key> are both "Key". The tree lives in the caller's arena. */
+ * declaration is refused (no entities, so no entity bombs). Always UTF-8, whatever the document
+ * declares. Namespaces: the prefix is dropped from names of elements and attributes, so <s3:Key>
+ * and <Key> are both "Key". The tree lives in the caller's arena. */
 #ifndef BASE_XML_H
 #define BASE_XML_H
 
@@ -25,18 +26,19 @@ struct xml_node {
     struct xml_node *next;     /* sibling */
 };
 
-/* ERR_PARSE with line and column, ERR_TOO_LARGE. */
+/* ERR_PARSE with line and column, ERR_TOO_LARGE past a limit, ERR_NO_MEMORY past the arena's. */
 int xml_read(struct xml_node **out, struct arena *arena, struct str text,
              struct err *err) MUST_CHECK;
 
+/* Of a NULL node: as if there were none. */
 struct xml_node *xml_child(const struct xml_node *node, const char *name); /* first, or NULL */
-struct xml_node *xml_next(const struct xml_node *node,
-                          const char *name); /* next sibling so named */
+struct xml_node *xml_next(const struct xml_node *node, const char *name);  /* next so named */
 struct str xml_child_text(const struct xml_node *node, const char *name, struct str fallback);
 struct str xml_attr_value(const struct xml_node *node, const char *name, struct str fallback);
 
-/* Writing. Text is escaped; characters that XML 1.0 cannot carry are written as &#xN; like S3 does.
- */
+/* Writing. Text is escaped so that it reads back equal; what is not UTF-8 becomes U+FFFD.
+ * Characters that XML 1.0 cannot carry at all are written as &#xN; like S3 does: lenient readers
+ * take them, xml_read() does not. Names are literals. */
 void xml_prolog(struct buf *out);
 void xml_open(struct buf *out, const char *name);
 void xml_open_attr(struct buf *out, const char *name, const char *attr, const char *value);

@@ -14,11 +14,8 @@ struct child {
     int err;   /* read end of its stderr, or -1 */
 };
 
-enum child_flags {
-    CHILD_STDIN = 1,
-    CHILD_STDOUT = 2,
-    CHILD_STDERR = 4
-}; /* pipes wanted; else /dev/null */
+/* Pipes that are wanted; the others are /dev/null. */
+enum child_flags { CHILD_STDIN = 1, CHILD_STDOUT = 2, CHILD_STDERR = 4 };
 
 struct child_options {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
@@ -27,16 +24,20 @@ struct child_options {
     unsigned flags;
 };
 
-/* The child gets no other descriptor of ours and dies with us (PR_SET_PDEATHSIG). ERR_NOT_FOUND
- * when the program does not exist. */
+/* The child gets no other descriptor of ours, default signals and a process group of its own. It is
+ * killed when the thread that started it ends (PR_SET_PDEATHSIG), so also when we are: start what
+ * lives long from a thread that lives long. ERR_NOT_FOUND when the program (or cwd) does not exist,
+ * ERR_DENIED when it may not be run. Our ends of the pipes block and are closed on exec. */
 int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
 
-/* Exit status 0-255, or 128 + the signal. ERR_TIMEOUT leaves it running. */
+/* Exit status 0-255, or 128 + the signal. ERR_TIMEOUT leaves it running. The pipes stay open. */
 int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* SIGTERM, then SIGKILL at the deadline; reaps; closes the pipes. */
+/* SIGTERM to its group, SIGKILL at the deadline; reaps; closes the pipes. Of an ended or empty one:
+ * only the last. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
-/* Run to the end: feeds `input`, gathers stdout and stderr (each under its buf's limit). */
+/* Run to the end: feeds `input`, gathers stdout and stderr (each under its buf's limit; NULL drops
+ * it). ERR_TIMEOUT and ERR_TOO_LARGE kill it and what it started. `flags` is not looked at. */
 int child_run(const struct child_options *o, struct str input, struct buf *out, struct buf *errout,
               int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -7,6 +7,8 @@
 
 struct timers;
 
+/* Begins as {0}; must live until it is cancelled or, set once, until its callback is called (which
+ * may free it). */
 struct timer {
     size_t heap_index; /* 0 when not set; owned by struct timers */
     uint64_t due_ns;
@@ -16,9 +18,11 @@ struct timer {
 };
 
 int timers_new(struct timers **out, struct err *err) MUST_CHECK;
-void timers_free(struct timers *t); /* no callback runs after it returns */
+/* No callback runs after it returns; timers that are still set are forgotten. */
+void timers_free(struct timers *ts);
 
-/* (Re)arm: first after `delay_ns`, then each period_ns if not 0. */
+/* (Re)arm: first after `delay_ns`, then each period_ns if not 0 (periods that pass while a callback
+ * is late are left out, not made up for). Also from inside a callback, its own too. */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay_ns, uint64_t period_ns,
                thread_fn *fn, void *ctx);
 /* Afterwards the callback is not running and will not run. Not from inside its own callback

@@ -1,0 +1,348 @@
+/* Child processes by vfork and exec: a process with gigabytes mapped does not copy its page tables
+ * to run git. Between the two the child shares our memory, so it only makes system calls. */
+#include "os/child.h"
+#include "base/clock.h"
+#include "os/file.h"
+#include "os/sock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FIRST_FREE_FD = 4 }; /* 0, 1, 2 and the child's end of the failure pipe */
+
+struct failure {
+    int errnum;
+    bool in_cwd; /* chdir failed, not exec */
+};
+
+/* What the child needs, all of it made ready before the fork. */
+struct plan {
+    const struct child_options *o;
+    int stdio[3];
+    int failure_fd;
+    pid_t parent;
+};
+
+/* Moves a descriptor out of the way of those that the child gets. */
+static int raise_fd(int *fd)
+{
+    int higher;
+
+    if (*fd < 0 || *fd >= FIRST_FREE_FD)
+        return *fd < 0 ? -1 : 0;
+    higher = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    fd_close(fd);
+    *fd = higher;
+    return higher < 0 ? -1 : 0;
+}
+
+static int make_pipe(int *read_end, int *write_end, struct err *err)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_errno(err, errno, "making a pipe");
+    *read_end = fds[0];
+    *write_end = fds[1];
+    if (raise_fd(read_end) < 0 || raise_fd(write_end) < 0)
+        return err_errno(err, errno, "making a pipe");
+    return 0;
+}
+
+/* Handlers are ours and an ignored signal stays ignored over exec: back to the defaults. The mask
+ * was full since before the fork, so that no handler of ours ran in the child. */
+static void reset_signals(void)
+{
+    const struct sigaction fallback = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &fallback, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+NORETURN static void in_child(const struct plan *plan)
+{
+    const struct child_options *o = plan->o;
+    struct failure failure = {0};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != plan->parent)
+        _exit(127);
+    setpgid(0, 0);
+    for (int i = 0; i < 3; i++)
+        dup2(plan->stdio[i], i);
+    dup3(plan->failure_fd, 3, O_CLOEXEC);
+    close_range(FIRST_FREE_FD, ~0u, 0);
+    if (o->cwd && chdir(o->cwd) < 0) {
+        failure.in_cwd = true;
+    } else {
+        reset_signals();
+        execvpe(o->argv[0], (char *const *)o->argv,
+                o->env ? (char *const *)o->env : (char *const *)environ);
+    }
+    failure.errnum = errno;
+    if (write(3, &failure, sizeof(failure)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+/* Apart and not inlined: nothing of the caller's may be in registers that the child changes. */
+static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
+{
+    sigset_t all, old;
+    pid_t pid;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = vfork(); /* NOLINT: in_child() keeps vfork's rules */
+    if (pid == 0)
+        in_child(plan);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return pid;
+}
+
+/* What the child said before it could not exec; nothing when it did. */
+static int exec_result(int fd, const struct child_options *o, struct err *err)
+{
+    struct failure failure;
+    ssize_t n;
+
+    do
+        n = read(fd, &failure, sizeof(failure));
+    while (n < 0 && errno == EINTR);
+    if (n != sizeof(failure))
+        return 0;
+    if (failure.in_cwd)
+        return err_errno(err, failure.errnum, "running %s in %s", o->argv[0], o->cwd);
+    return err_errno(err, failure.errnum, "running %s", o->argv[0]);
+}
+
+static int make_stdio(struct plan *plan, struct child *c, struct err *err)
+{
+    int *const ours[3] = {&c->in, &c->out, &c->err};
+
+    for (int i = 0; i < 3; i++) {
+        int *child_end = &plan->stdio[i], code = 0;
+        if (!(plan->o->flags & 1u << i)) {
+            *child_end = open("/dev/null", O_RDWR | O_CLOEXEC);
+            if (raise_fd(child_end) < 0)
+                code = err_errno(err, errno, "opening /dev/null");
+        } else if (i == 0) {
+            code = make_pipe(child_end, ours[i], err);
+        } else {
+            code = make_pipe(ours[i], child_end, err);
+        }
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static void close_pipes(struct child *c)
+{
+    fd_close(&c->in);
+    fd_close(&c->out);
+    fd_close(&c->err);
+}
+
+static void reap(pid_t pid, int *status)
+{
+    int raw = 0;
+
+    while (waitpid(pid, &raw, 0) < 0 && errno == EINTR)
+        ;
+    *status = WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
+}
+
+int child_start(struct child *out, const struct child_options *o, struct err *err)
+{
+    struct child c = {.in = -1, .out = -1, .err = -1};
+    struct plan plan = {.o = o, .stdio = {-1, -1, -1}, .failure_fd = -1, .parent = getpid()};
+    int failure_read = -1, code, status;
+
+    code = make_stdio(&plan, &c, err);
+    if (code == 0)
+        code = make_pipe(&failure_read, &plan.failure_fd, err);
+    if (code < 0)
+        goto out;
+    c.pid = spawn(&plan);
+    if (c.pid < 0) {
+        code = err_errno(err, errno, "starting %s", o->argv[0]);
+        goto out;
+    }
+    fd_close(&plan.failure_fd);
+    code = exec_result(failure_read, o, err);
+    if (code < 0)
+        reap(c.pid, &status);
+out:
+    fd_close(&failure_read);
+    fd_close(&plan.failure_fd);
+    for (int i = 0; i < 3; i++)
+        fd_close(&plan.stdio[i]);
+    if (code < 0)
+        close_pipes(&c);
+    else
+        *out = c;
+    return code;
+}
+
+/* Until it has ended, but not yet reaped. */
+static int wait_end(const struct child *c, uint64_t deadline_ns, struct err *err)
+{
+    int fd = pidfd_open(c->pid, 0), code;
+
+    if (fd < 0)
+        return err_errno(err, errno, "waiting for process %d", c->pid);
+    code = sock_wait(fd, POLLIN, deadline_ns, err);
+    fd_close(&fd);
+    return code;
+}
+
+int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err)
+{
+    int code;
+
+    BUG_ON(c->pid <= 0);
+    code = wait_end(c, deadline_ns, err);
+    if (code < 0)
+        return code;
+    reap(c->pid, status);
+    c->pid = 0;
+    return 0;
+}
+
+void child_end(struct child *c, uint64_t deadline_ns)
+{
+    int status;
+
+    if (c->pid > 0) {
+        kill(-c->pid, SIGTERM);
+        close_pipes(c);
+        if (wait_end(c, deadline_ns, NULL) < 0)
+            kill(c->pid, SIGKILL);
+        /* Not reaped yet, so the group's number is still its own. */
+        kill(-c->pid, SIGKILL);
+        reap(c->pid, &status);
+    }
+    close_pipes(c);
+    c->pid = 0;
+}
+
+/* Feeding and reading at once, so that neither side waits for the other with a full pipe. */
+struct exchange {
+    struct child *c;
+    struct str input; /* what is left */
+    struct buf *out, *errout;
+};
+
+static int feed(struct exchange *x, struct err *err)
+{
+    ssize_t n = write(x->c->in, x->input.p, x->input.len);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != EPIPE)
+        return err_errno(err, errno, "writing to a process");
+    if (n > 0)
+        x->input = str_skip(x->input, (size_t)n);
+    /* One that does not want its input (head, grep -q) has not failed. */
+    if (x->input.len == 0 || (n < 0 && errno == EPIPE))
+        fd_close(&x->c->in);
+    return 0;
+}
+
+static int gather(int *fd, struct buf *to, struct err *err)
+{
+    char piece[16 * KIB];
+    ssize_t n = read(*fd, piece, sizeof(piece));
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return err_errno(err, errno, "reading from a process");
+    if (n == 0)
+        fd_close(fd);
+    if (n > 0)
+        buf_append(to, piece, (size_t)n);
+    if (buf_error(to) < 0)
+        return err_set(err, ERR_TOO_LARGE, "a process wrote more than %zu bytes",
+                       to->max ? to->max : BUF_DEFAULT_MAX);
+    return 0;
+}
+
+static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *err)
+{
+    struct pollfd p[3] = {{x->c->in, POLLOUT, 0}, {x->c->out, POLLIN, 0}, {x->c->err, POLLIN, 0}};
+    uint64_t now = clock_mono_ns();
+    uint64_t ms = now < deadline_ns ? (deadline_ns - now + 999999) / 1000000 : 0;
+    int code = 0, n = poll(p, 3, (int)size_min(ms, 1 << 30));
+
+    if (n < 0 && errno != EINTR)
+        return err_errno(err, errno, "waiting for a process");
+    if (n == 0 && ms == 0)
+        return err_code(err, ERR_TIMEOUT);
+    if (n <= 0)
+        return 0;
+    if (p[0].revents)
+        code = feed(x, err);
+    if (code == 0 && p[1].revents)
+        code = gather(&x->c->out, x->out, err);
+    if (code == 0 && p[2].revents)
+        code = gather(&x->c->err, x->errout, err);
+    return code;
+}
+
+/* Writing to a process that is gone must not end ours: SIGPIPE is held back in this thread, and the
+ * one that we caused is taken off again. */
+static int exchange_all(struct exchange *x, uint64_t deadline_ns, struct err *err)
+{
+    const struct timespec at_once = {0};
+    sigset_t pipe_set, old, pending;
+    int code = 0;
+
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &old);
+    while (code == 0 && (x->c->in >= 0 || x->c->out >= 0 || x->c->err >= 0))
+        code = exchange_step(x, deadline_ns, err);
+    if (!sigismember(&pending, SIGPIPE))
+        sigtimedwait(&pipe_set, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return code;
+}
+
+static void set_nonblocking(int fd)
+{
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+}
+
+int child_run(const struct child_options *o, struct str input, struct buf *out, struct buf *errout,
+              int *status, uint64_t deadline_ns, struct err *err)
+{
+    struct child_options with_pipes = *o;
+    struct child c = {.in = -1, .out = -1, .err = -1};
+    struct exchange x = {&c, input, out, errout};
+    int code;
+
+    with_pipes.flags =
+        (input.len ? CHILD_STDIN : 0u) | (out ? CHILD_STDOUT : 0u) | (errout ? CHILD_STDERR : 0u);
+    code = child_start(&c, &with_pipes, err);
+    if (code < 0)
+        return code;
+    set_nonblocking(c.in);
+    set_nonblocking(c.out);
+    set_nonblocking(c.err);
+    code = exchange_all(&x, deadline_ns, err);
+    if (code == 0)
+        code = child_wait(&c, status, deadline_ns, err);
+    if (code < 0)
+        err_wrap(err, code, "%s", o->argv[0]);
+    child_end(&c, 0);
+    return code;
+}
