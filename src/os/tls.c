@@ -368,6 +368,21 @@ int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
     return 0;
 }
 
+int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent, struct err *err)
+{
+    int result, code;
+
+    *sent = 0;
+    if (t->broken)
+        return err_code(err, ERR_CLOSED);
+    ERR_clear_error();
+    result = SSL_write_ex(t->ssl, p, len, sent);
+    if (result == 1)
+        return 0;
+    code = wants(t, result, "sending", err);
+    return code > 0 ? err_code(err, ERR_AGAIN) : code;
+}
+
 bool tls_pending(struct tls *t)
 {
     return SSL_pending(t->ssl) > 0;

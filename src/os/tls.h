@@ -45,6 +45,10 @@ int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
 int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
+/* What can go without waiting, at least one byte; else ERR_AGAIN, and then the next send must begin
+ * with the same bytes. */
+int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
+                 struct err *err) MUST_CHECK;
 bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
 /* Sends close_notify if that needs no waiting; frees; NULL is fine. The descriptor stays open. */
 void tls_close(struct tls *t);
