@@ -168,7 +168,7 @@ static int on_transfer_encoding(struct parse *s, struct str value, struct err *e
     if (s->head->minor == 0)
         return err_set(err, ERR_PARSE, "Transfer-Encoding in HTTP/1.0");
     if (!str_ieq(value, STR("chunked")))
-        return err_set(err, ERR_PARSE, "a Transfer-Encoding other than chunked");
+        return err_set(err, ERR_UNSUPPORTED, "a Transfer-Encoding other than chunked");
     s->head->chunked = true;
     return 0;
 }
@@ -230,11 +230,19 @@ static int fields(struct parse *s, struct str in, struct err *err)
     return 0;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* "HTTP/1.0" or "HTTP/1.1", and nothing else. */
 static int version(struct parse *s, struct err *err)
 {
-    if (s->end - s->p < 8 || memcmp(s->p, "HTTP/1.", 7) != 0 || (s->p[7] & ~1) != '0')
-        return err_set(err, ERR_PARSE, "not HTTP/1.0 or HTTP/1.1");
+    if (s->end - s->p < 8 || memcmp(s->p, "HTTP/", 5) != 0 || !is_digit(s->p[5]) ||
+        s->p[6] != '.' || !is_digit(s->p[7]))
+        return err_set(err, ERR_PARSE, "malformed HTTP version");
+    if (s->p[5] != '1' || s->p[7] > '1')
+        return err_set(err, ERR_VERSION, "neither HTTP/1.0 nor HTTP/1.1");
     s->head->minor = s->p[7] - '0';
     s->p += 8;
     return 0;
@@ -380,6 +388,8 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
     rc = status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
+    if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED) /* one more way to answer nonsense */
+        rc = err_wrap(err, ERR_PARSE, "the response");
     return rc;
 }
 

@@ -2,7 +2,8 @@
  * what is parsed points into the caller's bytes. docs/http.md lists what is refused and why.
  *
  * Parsers take all bytes received so far and answer ERR_AGAIN when more are needed, ERR_PARSE when
- * no more bytes can make it right, ERR_TOO_LARGE past a limit. */
+ * no more bytes can make it right, ERR_TOO_LARGE past a limit. Of a request also ERR_VERSION,
+ * for one other than 1.0 and 1.1, and ERR_UNSUPPORTED, for a transfer coding other than chunked. */
 #ifndef HTTP_WIRE_H
 #define HTTP_WIRE_H
 

@@ -131,12 +131,12 @@ TEST(wire, malformed_requests_are_refused)
         size_t seen = 0;
         int at_once = parse_request(&h, bad[i], &err), dripped = ERR_AGAIN;
 
-        if (at_once != ERR_PARSE)
+        if (at_once != ERR_PARSE && at_once != ERR_UNSUPPORTED && at_once != ERR_VERSION)
             test_fail(__FILE__, __LINE__, "accepted (%d): " STR_FMT, at_once, STR_ARG(bad[i]));
         CHECK(err.text[0]);
         for (size_t n = 1; n <= bad[i].len && dripped == ERR_AGAIN; n++)
             dripped = http_parse_request(&h, str_head(bad[i], n), &seen, &err);
-        CHECK_INT(dripped, ERR_PARSE);
+        CHECK_INT(dripped, at_once);
     }
 }
 
