@@ -42,7 +42,8 @@ struct http_server_options {
     size_t max_per_address;   /* 0: max_connections (loopback is not exempt) */
     uint64_t head_timeout_ms; /* 0: 10 s from the first byte of a head */
     uint64_t idle_timeout_ms; /* 0: 75 s between requests */
-    uint64_t body_min_rate;   /* bytes/s both ways, over 10 s windows; 0: 1024 */
+    uint64_t body_min_rate;   /* bytes/s both ways, over windows of rate_window_ms; 0: 1024 */
+    uint64_t rate_window_ms;  /* 0: 10 s */
     uint64_t max_body;        /* 0: no limit of the server's; the handler has its own */
     const char *server_header; /* NULL: "weir" */
 };

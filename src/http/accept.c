@@ -1,0 +1,160 @@
+/* New connections: accepting them, the caps, and the books kept of them. */
+#include "http/server_int.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum { BATCH = 64 };
+
+/* Counts one more of this address; false when it has all that it may have. */
+static bool address_enter(struct http_server *s, const struct sock_addr *peer, struct address **out)
+{
+    unsigned char key[16];
+    struct address *a;
+    bool room;
+
+    *out = NULL;
+    if (s->max_per_address >= s->max_connections)
+        return true;
+    sock_addr_key(peer, key);
+    mutex_lock(&s->lock);
+    a = map_get(&s->addresses, str_n(key, sizeof(key)));
+    if (!a) {
+        a = xmalloc(sizeof(*a));
+        memcpy(a->key, key, sizeof(key));
+        map_put(&s->addresses, str_n(a->key, sizeof(a->key)), a);
+    }
+    room = a->count < s->max_per_address;
+    a->count += room;
+    mutex_unlock(&s->lock);
+    if (room)
+        *out = a;
+    return room;
+}
+
+static void address_leave(struct http_server *s, struct address *a)
+{
+    bool last;
+
+    if (!a)
+        return;
+    mutex_lock(&s->lock);
+    last = --a->count == 0;
+    if (last)
+        map_remove(&s->addresses, str_n(a->key, sizeof(a->key)));
+    mutex_unlock(&s->lock);
+    if (last)
+        free(a);
+}
+
+void addresses_release(struct http_server *s)
+{
+    map_release(&s->addresses);
+}
+
+static struct shard *shard_of(struct conn *c)
+{
+    return &c->server->shards[(unsigned)c->fd % SHARDS];
+}
+
+void conn_forget(struct conn *c)
+{
+    struct shard *shard = shard_of(c);
+
+    mutex_lock(&shard->lock);
+    list_remove(&c->node);
+    mutex_unlock(&shard->lock);
+    address_leave(c->server, c->address);
+}
+
+/* A word and goodbye. What the peer has sent is read first, or the close would be a reset that
+ * overtakes the word. */
+static void turn_away(struct http_server *s, int fd)
+{
+    static const char word[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
+                               "Retry-After: 1\r\nConnection: close\r\n\r\n";
+    char scratch[4096];
+
+    count(&counters_mine(s)->refused, 1);
+    if (!s->is_tls) {
+        (void)!recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+        (void)!send(fd, word, sizeof(word) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    fd_close(&fd);
+}
+
+static void conn_start(struct http_server *s, int fd, const struct sock_addr *peer)
+{
+    struct address *address = NULL;
+    struct conn *c;
+
+    if (atomic_fetch_add(&s->connections, 1) >= s->max_connections ||
+        !address_enter(s, peer, &address)) {
+        atomic_fetch_sub(&s->connections, 1);
+        turn_away(s, fd);
+        return;
+    }
+    count(&counters_mine(s)->accepted, 1);
+    c = xmalloc(sizeof(*c));
+    c->server = s;
+    c->fd = fd;
+    c->address = address;
+    memcpy(&c->peer, &peer->sa, size_min(peer->len, sizeof(c->peer)));
+    atomic_init(&c->due, PHASE_RUNNING);
+    mutex_lock(&shard_of(c)->lock);
+    list_push(&shard_of(c)->conns, &c->node);
+    mutex_unlock(&shard_of(c)->lock);
+    conn_park(c, s->is_tls ? PHASE_HELLO : PHASE_IDLE, EPOLLIN);
+}
+
+/* One accept. False when there is nothing more to do now. */
+static bool accept_one(struct http_server *s)
+{
+    struct sock_addr peer = {.len = sizeof(peer.sa)};
+    int fd =
+        accept4(s->listener, (struct sockaddr *)&peer.sa, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd >= 0 && server_stopping(s)) {
+        fd_close(&fd);
+        return true;
+    }
+    if (fd >= 0) {
+        conn_start(s, fd, &peer);
+        return true;
+    }
+    switch (errno) {
+    case EINTR:
+    case ECONNABORTED: /* and what accept(2) passes on of the network's errors */
+    case EPROTO:
+    case ENETDOWN:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return true;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        /* Nobody can help at once, and the listener stays readable: the sweeper tries again. */
+        log_warn(s->log, "http.accept_failed", log_z("server", s->name),
+                 log_z("error", strerrorname_np(errno)));
+        atomic_store(&s->accept_stalled, true);
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* The listener is edge-triggered: one worker wakes for new connections, and after a full batch the
+ * edge is made again so that another can go on while this one serves. */
+void accept_some(struct http_server *s)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &s->listener};
+    int n = 0;
+
+    while (n < BATCH && accept_one(s))
+        n++;
+    if (n == BATCH && !server_stopping(s))
+        epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &event);
+}

@@ -1,0 +1,575 @@
+/* A connection from event to event: which phase it is in, who owns it, what comes next.
+ * docs/http.md draws the phases; [n] cites its invariants. */
+#include "http/server_int.h"
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LINGER_BYTES = 32 * 1024 * 1024, LINGER_TURN = 16 };
+
+static void conn_close(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    conn_forget(c);
+    if (c->req)
+        request_give(s, c->req);
+    free(c->saved);
+    tls_close(c->tls);
+    fd_close(&c->fd);
+    free(c);
+    /* Under the lock, because with the last connection the server may go [9]. */
+    mutex_lock(&s->lock);
+    if (atomic_fetch_sub(&s->connections, 1) == 1)
+        cond_broadcast(&s->changed);
+    mutex_unlock(&s->lock);
+}
+
+static uint64_t deadline_in(struct http_server *s, uint64_t ms)
+{
+    return atomic_load_explicit(&s->now_ms, memory_order_relaxed) + s->tick_ms + ms;
+}
+
+/* ThreadSanitizer knows that an event comes after EPOLL_CTL_ADD, but takes EPOLL_CTL_MOD for a use
+ * of the descriptor that nothing orders before its close by the next owner. */
+static int arm(int epoll, int op, int fd, struct epoll_event *event)
+{
+#if defined(__SANITIZE_THREAD__)
+    if (op == EPOLL_CTL_MOD)
+        return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+#endif
+    return epoll_ctl(epoll, op, fd, event);
+}
+
+/* Gives the connection up: after arm() another thread may own it [1]. */
+void conn_park(struct conn *c, enum phase phase, uint32_t events)
+{
+    struct http_server *s = c->server;
+    struct epoll_event event = {.events = events | EPOLLONESHOT, .data.ptr = c};
+    uint64_t deadline = phase == PHASE_IDLE || phase == PHASE_READY || phase == PHASE_HELLO
+                            ? deadline_in(s, s->timeout_ms[phase])
+                            : c->phase_end;
+    int op = c->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd = c->fd;
+
+    if (events & EPOLLIN && c->tls && tls_pending(c->tls))
+        event.events |= EPOLLOUT; /* bytes that epoll does not know of */
+    c->registered = true;
+    atomic_store(&c->due, deadline << DUE_SHIFT | phase);
+    /* stop() looks at `due` after it has set `stopping`, we look here after we have set `due`: one
+     * of the two sees the other, and an idle connection is closed. */
+    if ((phase == PHASE_IDLE && server_stopping(s)) || arm(s->epoll, op, fd, &event) < 0) {
+        atomic_store(&c->due, PHASE_RUNNING);
+        conn_close(c);
+    }
+}
+
+/* Is the peer of a response that waits still taking it fast enough? Begins the next window. */
+static bool still_taking(struct conn *c)
+{
+    struct http_server *s = c->server;
+    uint64_t moved = conn_acknowledged(c), mark = atomic_load(&c->window_mark);
+
+    atomic_store(&c->window_mark, moved);
+    return (moved - mark) * 1000 >= s->body_min_rate * s->window_ms;
+}
+
+void conn_sweep(struct conn *c, uint64_t now_ms)
+{
+    uint64_t due = atomic_load(&c->due), next;
+    enum phase phase = due & DUE_PHASE;
+
+    if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
+        return;
+    if (phase == PHASE_SENDING && still_taking(c)) {
+        next = (now_ms + c->server->window_ms) << DUE_SHIFT | phase;
+        atomic_compare_exchange_strong(&c->due, &due, next);
+        return;
+    }
+    /* Marked first: a thread that took it in this moment keeps it, and nothing is shut [3]. */
+    if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
+        return;
+    count(&counters_mine(c->server)->timeouts, 1);
+    shutdown(c->fd, phase == PHASE_IDLE || phase == PHASE_HEAD ? SHUT_RD : SHUT_RDWR);
+}
+
+void conn_hang_up(struct conn *c, bool only_idle)
+{
+    uint64_t due = atomic_load(&c->due);
+
+    if (!only_idle)
+        shutdown(c->fd, SHUT_RDWR);
+    else if ((due & DUE_PHASE) == PHASE_IDLE && !(due & DUE_EXPIRED) &&
+             atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
+        shutdown(c->fd, SHUT_RD);
+}
+
+static void to_idle(struct conn *c)
+{
+    request_give(c->server, c->req);
+    c->req = NULL;
+    conn_park(c, PHASE_IDLE, EPOLLIN);
+}
+
+static void linger_on(struct conn *c)
+{
+    char scratch[16 * 1024];
+
+    for (int i = 0; i < LINGER_TURN; i++) {
+        size_t got;
+        int code = conn_recv_now(c, scratch, sizeof(scratch), &got);
+        if (code == ERR_AGAIN)
+            break;
+        if (code < 0 || got == 0 || got >= c->linger_left) {
+            conn_close(c);
+            return;
+        }
+        c->linger_left -= got;
+    }
+    conn_park(c, PHASE_LINGER, EPOLLIN);
+}
+
+/* Closing with bytes unread makes the kernel reset the connection, and the reset may overtake our
+ * answer: so say that we are done, and read away what comes, for a while. */
+static void linger(struct conn *c)
+{
+    struct http_server *s = c->server;
+
+    request_give(s, c->req);
+    c->req = NULL;
+    tls_close(c->tls);
+    c->tls = NULL;
+    shutdown(c->fd, SHUT_WR);
+    c->linger_left = LINGER_BYTES;
+    c->phase_end = deadline_in(s, s->timeout_ms[PHASE_LINGER]);
+    linger_on(c);
+}
+
+static void log_request(struct http_request *req)
+{
+    const struct http_head *head = &req->head;
+
+    log_debug(http_request_log(req), "http.request", log_s("method", head->method_text),
+              log_s("target", head->target), log_i("status", req->status), log_u("sent", req->sent),
+              log_u("us", (clock_mono_ns() - req->started_ns) / 1000));
+}
+
+static void count_response(struct http_request *req)
+{
+    struct counters *mine = counters_mine(req->conn->server);
+
+    count(&mine->requests, 1);
+    count(&mine->status[req->status / 100], 1);
+    if (req->started_ns)
+        log_request(req);
+}
+
+/* The response is out. True when the connection is free for its next request. */
+static bool response_done(struct conn *c)
+{
+    struct http_request *req = c->req;
+    int rest;
+
+    count_response(req);
+    rest = req->body.done ? 0 : body_skip(req);
+    if (req->close) {
+        if (rest == 0 && !req->linger)
+            conn_close(c);
+        else
+            linger(c);
+        return false;
+    }
+    if (rest == ERR_AGAIN && !req->head.chunked && req->body.left <= SKIP_MAX &&
+        !req->body.wants_continue) {
+        c->phase_end = deadline_in(c->server, c->server->timeout_ms[PHASE_SKIP]);
+        conn_park(c, PHASE_SKIP, EPOLLIN);
+        return false;
+    }
+    if (rest < 0) {
+        linger(c);
+        return false;
+    }
+    request_reset(req);
+    return true;
+}
+
+static bool to_pool(struct conn *c, enum work work);
+
+static void park_sending(struct conn *c)
+{
+    if (c->phase_end == 0) {
+        c->phase_end = deadline_in(c->server, c->server->window_ms);
+        atomic_store(&c->window_mark, conn_acknowledged(c));
+    }
+    conn_park(c, PHASE_SENDING, EPOLLOUT);
+}
+
+/* Sends what the response still has to send. True as response_done(). */
+static bool send_on(struct conn *c, bool may_read_disk)
+{
+    struct http_request *req = c->req;
+    enum pump result = PUMP_DONE;
+
+    if (c->broken)
+        result = PUMP_BROKEN;
+    else if (req->file.len || req->out_at < req->out.len)
+        result = pump_response(req, may_read_disk);
+    if (result == PUMP_COLD) {
+        if (to_pool(c, WORK_PUMP))
+            return false;
+        result = pump_response(req, true); /* the pool is full: slow for all is better than never */
+    }
+    if (result == PUMP_DONE) {
+        c->phase_end = 0;
+        return response_done(c);
+    }
+    if (result == PUMP_BROKEN)
+        conn_close(c);
+    else
+        park_sending(c);
+    return false;
+}
+
+/* What a handler's error means to the peer: if it is the body's own, the peer is to blame. */
+static int failure_status(const struct http_request *req, int code)
+{
+    if (code != req->body.failed)
+        return 500;
+    return code == ERR_TIMEOUT ? 408 : code == ERR_TOO_LARGE ? 413 : code == ERR_PARSE ? 400 : 0;
+}
+
+static void handler_failed(struct http_request *req, int code)
+{
+    int status = failure_status(req, code);
+
+    if (status == 500)
+        log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
+                  log_s("method", req->head.method_text), log_s("path", req->head.path));
+    else
+        count(&counters_mine(req->conn->server)->bad_requests, 1);
+    if (status == 0 || req->stage > STAGE_HEAD) {
+        req->conn->broken = true;
+        return;
+    }
+    req->linger = true;
+    response_refuse(req, status, http_reason(status));
+}
+
+/* Runs the handler. True as response_done(). */
+static bool handle(struct conn *c, bool may_block)
+{
+    struct http_server *s = c->server;
+    struct http_request *req = c->req;
+    int code;
+
+    req->may_block = may_block;
+    code = s->handler(req, s->ctx);
+    if (code == ERR_AGAIN && !may_block && req->stage <= STAGE_HEAD) {
+        request_rewind(req);
+        if (to_pool(c, WORK_HANDLER))
+            return false;
+        req->linger = true;
+        response_refuse(req, 503, "SlowDown: too many requests at once, try again later\n");
+    } else if (code < 0 || req->stage == STAGE_STREAM) {
+        handler_failed(req, code);
+    } else if (req->stage <= STAGE_HEAD) {
+        if (req->stage == STAGE_NONE)
+            http_respond(req, 204);
+        code = http_send(req, STR_EMPTY);
+    }
+    return send_on(c, may_block);
+}
+
+/* A request that never reached a handler. */
+static void refuse(struct conn *c, int status, const char *text)
+{
+    struct http_request *req = c->req;
+
+    count(&counters_mine(c->server)->bad_requests, 1);
+    req->head.method = HTTP_METHOD_OTHER;
+    req->head.method_text = req->head.target = STR_EMPTY;
+    req->head.minor = 1;
+    req->head.keep_alive = req->head.chunked = req->head.expect_continue = false;
+    req->head.content_length = 0;
+    req->head.size = req->in_len;
+    request_begin(req);
+    req->linger = true;
+    response_refuse(req, status, text);
+    send_on(c, false);
+}
+
+static int refusal_status(const struct http_request *req, int code)
+{
+    size_t line = size_min(req->in_len, HTTP_MAX_LINE + 2);
+
+    switch (code) {
+    case ERR_TOO_LARGE:
+        return memchr(req->in, '\n', line) ? 431 : 414;
+    case ERR_UNSUPPORTED:
+        return 501;
+    case ERR_VERSION:
+        return 505;
+    default:
+        return 400;
+    }
+}
+
+static void attach_request(struct conn *c)
+{
+    struct http_request *req = request_take(c->server);
+
+    req->conn = c;
+    c->req = req;
+    if (c->saved) {
+        memcpy(req->in, c->saved, c->saved_len);
+        req->in_len = c->saved_len;
+        free(c->saved);
+        c->saved = NULL;
+        c->saved_len = 0;
+    }
+}
+
+/* Keeps a part of a head in just its size, so that a slow sender costs what it sent [4]. */
+static void wait_for_head(struct conn *c)
+{
+    struct http_request *req = c->req;
+    struct http_server *s = c->server;
+
+    if (req->in_len == 0) {
+        to_idle(c);
+        return;
+    }
+    if (c->phase_end == 0)
+        c->phase_end = deadline_in(s, s->timeout_ms[PHASE_HEAD]);
+    c->saved = xmalloc(req->in_len);
+    c->saved_len = req->in_len;
+    memcpy(c->saved, req->in, req->in_len);
+    request_give(s, req);
+    c->req = NULL;
+    conn_park(c, PHASE_HEAD, EPOLLIN);
+}
+
+static int receive(struct conn *c)
+{
+    struct http_request *req = c->req;
+    size_t got;
+    int code;
+
+    do {
+        code = conn_recv_now(c, req->in + req->in_len, READ_BUFFER - req->in_len, &got);
+        if (code < 0)
+            return code;
+        req->in_len += got;
+        if (got == 0)
+            return ERR_CLOSED;
+    } while (c->tls && req->in_len < READ_BUFFER && tls_pending(c->tls));
+    return 0;
+}
+
+static int parse(struct conn *c, struct err *err)
+{
+    struct http_request *req = c->req;
+    return http_parse_request(&req->head, str_n(req->in, req->in_len), &c->seen, err);
+}
+
+/* A whole head into c->req, from what is here (leftover) or what the socket has. */
+static int next_head(struct conn *c, bool leftover, struct err *err)
+{
+    int code = leftover && c->req->in_len ? parse(c, err) : ERR_AGAIN;
+
+    if (code == ERR_AGAIN) {
+        code = receive(c);
+        if (code == 0)
+            code = parse(c, err);
+    }
+    if (code != ERR_AGAIN)
+        c->seen = 0;
+    return code;
+}
+
+/* A head is complete. True as response_done(). */
+static bool begin(struct conn *c)
+{
+    struct http_server *s = c->server;
+    struct http_request *req = c->req;
+
+    c->phase_end = 0;
+    request_begin(req);
+    req->linger = false;
+    req->started_ns = log_enabled(s->log, LOG_DEBUG) ? clock_mono_ns() : 0;
+    if (s->max_body && req->head.has_length && req->head.content_length > s->max_body) {
+        count(&counters_mine(s)->bad_requests, 1);
+        req->linger = true;
+        response_refuse(req, 413, http_reason(413));
+        return send_on(c, false);
+    }
+    return handle(c, false);
+}
+
+/* Requests as long as there are whole ones, and no longer than a turn. */
+static void serve(struct conn *c, bool leftover)
+{
+    struct err err;
+
+    if (!c->req)
+        attach_request(c);
+    for (int i = 0; i < TURN_REQUESTS; i++) {
+        int code = next_head(c, leftover, &err);
+        if (code == ERR_AGAIN) {
+            wait_for_head(c);
+            return;
+        }
+        if (code == ERR_CLOSED) {
+            conn_close(c);
+            return;
+        }
+        if (code < 0) {
+            refuse(c, refusal_status(c->req, code), err.text);
+            return;
+        }
+        if (!begin(c))
+            return;
+        if (c->req->in_len == 0 && !(c->tls && tls_pending(c->tls))) {
+            to_idle(c);
+            return;
+        }
+        leftover = true;
+    }
+    conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
+}
+
+/* The connection is free for its next request; a fast worker shall take it. */
+static void go_on_later(struct conn *c)
+{
+    if (c->req->in_len)
+        conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
+    else
+        to_idle(c);
+}
+
+static void skip_on(struct conn *c)
+{
+    struct http_request *req = c->req;
+    size_t got;
+    int code;
+
+    req->body.at = req->in_len = req->head.size;
+    code = conn_recv_now(c, req->in + req->in_len, READ_BUFFER - req->in_len, &got);
+    if (code == 0 && got == 0)
+        code = ERR_CLOSED;
+    if (code == 0) {
+        req->in_len += got;
+        code = body_skip(req);
+    }
+    if (code == ERR_AGAIN) {
+        conn_park(c, PHASE_SKIP, EPOLLIN);
+    } else if (code < 0) {
+        conn_close(c);
+    } else {
+        c->phase_end = 0;
+        request_reset(req);
+        serve(c, true);
+    }
+}
+
+/* Handshakes are arithmetic and waiting, neither of which a fast worker has time for. */
+static void shake_hands(struct conn *c)
+{
+    struct http_server *s = c->server;
+    struct tls_context *tls;
+    uint64_t deadline = clock_mono_ns() + s->timeout_ms[PHASE_HELLO] * 1000000;
+    int code;
+
+    mutex_lock(&s->lock);
+    tls = tls_context_ref(s->tls);
+    mutex_unlock(&s->lock);
+    code = tls_accept(&c->tls, tls, c->fd, deadline, NULL);
+    tls_context_unref(tls);
+    if (code < 0)
+        conn_close(c);
+    else
+        conn_park(c, PHASE_IDLE, EPOLLIN);
+}
+
+static void on_pool(void *ctx)
+{
+    struct conn *c = ctx;
+
+    switch (c->work) {
+    case WORK_HANDSHAKE:
+        shake_hands(c);
+        return;
+    case WORK_HANDLER:
+        if (handle(c, true))
+            go_on_later(c);
+        return;
+    case WORK_PUMP:
+        if (send_on(c, true))
+            go_on_later(c);
+        return;
+    }
+}
+
+/* False when the pool is full: then it is still ours. */
+static bool to_pool(struct conn *c, enum work work)
+{
+    c->work = work;
+    c->job = (struct pool_job){.fn = on_pool, .ctx = c};
+    return pool_submit(c->server->pool, &c->job) == 0;
+}
+
+static void on_expired(struct conn *c, enum phase phase)
+{
+    if (phase == PHASE_IDLE) {
+        serve(c, false); /* a request that came in the same moment is still answered */
+    } else if (phase == PHASE_HEAD) {
+        attach_request(c);
+        refuse(c, 408, http_reason(408));
+    } else {
+        conn_close(c);
+    }
+}
+
+void conn_on_event(struct conn *c)
+{
+    uint64_t due = atomic_exchange(&c->due, PHASE_RUNNING);
+    enum phase phase = due & DUE_PHASE;
+
+    if (due & DUE_EXPIRED) {
+        on_expired(c, phase);
+        return;
+    }
+    switch (phase) {
+    case PHASE_HELLO:
+        if (!to_pool(c, WORK_HANDSHAKE)) {
+            count(&counters_mine(c->server)->refused, 1);
+            conn_close(c);
+        }
+        return;
+    case PHASE_IDLE:
+    case PHASE_HEAD:
+        serve(c, false);
+        return;
+    case PHASE_READY:
+        serve(c, true);
+        return;
+    case PHASE_SKIP:
+        skip_on(c);
+        return;
+    case PHASE_SENDING:
+        if (send_on(c, false))
+            serve(c, true);
+        return;
+    case PHASE_LINGER:
+        linger_on(c);
+        return;
+    case PHASE_RUNNING:
+    case PHASE_COUNT:
+        break;
+    }
+    BUG_ON(true); /* an event for a connection that has an owner [1] */
+}

@@ -1,0 +1,380 @@
+/* The server as a whole: start and stop, the fast workers, the sweeper, the counters. */
+#include "http/server_int.h"
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 4096,
+    WORKER_STACK = 512 * 1024,
+    MAX_WORKERS = 256,
+    ARENA_MAX = 8 * 1024 * 1024,
+    MAX_TICK_MS = 500,
+    MIN_TICK_MS = 5,
+};
+
+/* The fast worker that this thread is, if it is one. */
+static _Thread_local struct worker *this_worker;
+
+static struct worker *worker_of(struct http_server *s)
+{
+    return this_worker && this_worker->server == s ? this_worker : NULL;
+}
+
+struct counters *counters_mine(struct http_server *s)
+{
+    struct worker *w = worker_of(s);
+    return &s->counters[w ? (size_t)(w - s->workers) : s->worker_count];
+}
+
+bool server_stopping(struct http_server *s)
+{
+    return atomic_load(&s->stopping);
+}
+
+static struct http_request *request_new(void)
+{
+    struct http_request *req = malloc(sizeof(*req));
+
+    BUG_ON(!req);
+    memset(req, 0, offsetof(struct http_request, head)); /* the rest is written before it is read */
+    arena_init(&req->arena, ARENA_MAX);
+    buf_init(&req->body.trailers, 2 * HTTP_MAX_HEAD);
+    req->file.fd = -1;
+    return req;
+}
+
+void request_free(struct http_request *req)
+{
+    if (!req)
+        return;
+    fd_close(&req->file.fd);
+    arena_release(&req->arena);
+    buf_release(&req->out);
+    buf_release(&req->body.trailers);
+    free(req);
+}
+
+/* A fast worker keeps one request for itself, warm in its cache; most never need another. */
+struct http_request *request_take(struct http_server *s)
+{
+    struct worker *w = worker_of(s);
+    struct list *node = NULL;
+
+    if (w && w->spare) {
+        struct http_request *req = w->spare;
+        w->spare = NULL;
+        return req;
+    }
+    mutex_lock(&s->lock);
+    node = list_shift(&s->spares);
+    s->spare_count -= node != NULL;
+    mutex_unlock(&s->lock);
+    return node ? list_entry(node, struct http_request, node) : request_new();
+}
+
+void request_give(struct http_server *s, struct http_request *req)
+{
+    struct worker *w = worker_of(s);
+
+    req->body.at = req->in_len;
+    request_reset(req);
+    req->conn = NULL;
+    if (w && !w->spare) {
+        w->spare = req;
+        return;
+    }
+    mutex_lock(&s->lock);
+    if (s->spare_count < SPARE_REQUESTS) {
+        list_push_front(&s->spares, &req->node);
+        s->spare_count++;
+        req = NULL;
+    }
+    mutex_unlock(&s->lock);
+    request_free(req);
+}
+
+static void worker_main(void *ctx)
+{
+    struct worker *w = ctx;
+    struct http_server *s = w->server;
+    struct epoll_event events[EVENTS];
+    bool ending = false;
+
+    this_worker = w;
+    while (!ending) {
+        int n = epoll_wait(s->epoll, events, EVENTS, -1);
+        BUG_ON(n < 0 && errno != EINTR);
+        for (int i = 0; i < n; i++) {
+            if (events[i].data.ptr == &s->listener)
+                accept_some(s);
+            else if (events[i].data.ptr == &s->wake)
+                ending = true;
+            else
+                conn_on_event(events[i].data.ptr);
+        }
+    }
+    request_free(w->spare);
+    this_worker = NULL;
+}
+
+static void tick(struct http_server *s)
+{
+    atomic_store_explicit(&s->now_ms, clock_mono_ms(), memory_order_relaxed);
+    atomic_store_explicit(&s->wall_ms, clock_wall_ms(), memory_order_relaxed);
+}
+
+static void sweep(struct http_server *s)
+{
+    uint64_t now = atomic_load_explicit(&s->now_ms, memory_order_relaxed);
+
+    for (size_t i = 0; i < SHARDS; i++) {
+        mutex_lock(&s->shards[i].lock);
+        list_each (&s->shards[i].conns, struct conn, node, c)
+            conn_sweep(c, now);
+        mutex_unlock(&s->shards[i].lock);
+    }
+}
+
+static void sweeper_main(void *ctx)
+{
+    struct http_server *s = ctx;
+
+    for (;;) {
+        uint64_t next = clock_mono_ns() + s->tick_ms * 1000000;
+        bool ending;
+
+        mutex_lock(&s->lock);
+        while (!s->ending && cond_wait_until(&s->changed, &s->lock, next))
+            ;
+        ending = s->ending;
+        mutex_unlock(&s->lock);
+        if (ending)
+            return;
+        tick(s);
+        sweep(s);
+        if (atomic_exchange(&s->accept_stalled, false))
+            accept_some(s);
+    }
+}
+
+static uint64_t or_default(uint64_t value, uint64_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static void set_timeouts(struct http_server *s, const struct http_server_options *o)
+{
+    uint64_t head = or_default(o->head_timeout_ms, 10000), least;
+
+    s->window_ms = or_default(o->rate_window_ms, 10000);
+    s->timeout_ms[PHASE_HELLO] = head;
+    s->timeout_ms[PHASE_HEAD] = head;
+    s->timeout_ms[PHASE_READY] = head;
+    s->timeout_ms[PHASE_SKIP] = head;
+    s->timeout_ms[PHASE_IDLE] = or_default(o->idle_timeout_ms, 75000);
+    s->timeout_ms[PHASE_LINGER] = 5000;
+    least = size_min(size_min(head, s->timeout_ms[PHASE_IDLE]), s->window_ms);
+    s->tick_ms = size_min(size_max(least / 8, MIN_TICK_MS), MAX_TICK_MS);
+}
+
+static struct http_server *server_new(const struct http_server_options *o)
+{
+    struct http_server *s = xmalloc(sizeof(*s));
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *header = o->server_header ? o->server_header : "weir";
+    size_t len = strlen(header) + sizeof("Server: \r\n");
+    char *line = xmalloc(len);
+
+    s->handler = o->handler;
+    s->ctx = o->ctx;
+    s->log = o->log;
+    s->name = o->name ? o->name : "http";
+    s->pool = o->pool;
+    s->max_connections = or_default(o->max_connections, 20000);
+    s->max_per_address = or_default(o->max_per_address, s->max_connections);
+    s->max_body = o->max_body;
+    s->body_min_rate = or_default(o->body_min_rate, 1024);
+    s->worker_count =
+        size_min(or_default(o->fast_workers, 2 * (size_t)(cores > 0 ? cores : 1)), MAX_WORKERS);
+    snprintf(line, len, "Server: %s\r\n", header);
+    s->server_line = str_n(line, len - 1);
+    s->epoll = s->listener = s->wake = -1;
+    s->workers = xcalloc(s->worker_count, sizeof(*s->workers));
+    s->counters = aligned_alloc(64, (s->worker_count + 1) * sizeof(*s->counters));
+    BUG_ON(!s->counters);
+    memset(s->counters, 0, (s->worker_count + 1) * sizeof(*s->counters));
+    s->is_tls = o->tls != NULL;
+    s->tls = o->tls ? tls_context_ref(o->tls) : NULL;
+    mutex_init(&s->lock, "http.server");
+    cond_init(&s->changed);
+    list_init(&s->spares);
+    map_init(&s->addresses);
+    for (size_t i = 0; i < SHARDS; i++) {
+        mutex_init(&s->shards[i].lock, "http.shard");
+        list_init(&s->shards[i].conns);
+    }
+    set_timeouts(s, o);
+    tick(s);
+    return s;
+}
+
+static int open_sockets(struct http_server *s, const struct sock_addr *listen, struct err *err)
+{
+    struct epoll_event listener = {.events = EPOLLIN | EPOLLET, .data.ptr = &s->listener};
+    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = &s->wake};
+    int code = sock_listen(&s->listener, listen, BACKLOG, err);
+
+    if (code == 0)
+        code = sock_local(s->listener, &s->address, err);
+    if (code < 0)
+        return code;
+    sock_nodelay(s->listener); /* accepted sockets inherit it */
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &wake) < 0 ||
+        epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &listener) < 0)
+        return err_errno(err, errno, "preparing to wait for connections");
+    return 0;
+}
+
+static int start_threads(struct http_server *s, struct err *err)
+{
+    char name[16];
+    int code = 0;
+
+    snprintf(name, sizeof(name), "%.8s-sweep", s->name);
+    code = thread_start(&s->sweeper, name, WORKER_STACK, sweeper_main, s, err);
+    for (size_t i = 0; code == 0 && i < s->worker_count; i++) {
+        s->workers[i].server = s;
+        snprintf(name, sizeof(name), "%.8s-%zu", s->name, i % 1000);
+        code = thread_start(&s->workers[i].thread, name, WORKER_STACK, worker_main, &s->workers[i],
+                            err);
+    }
+    return code;
+}
+
+int http_server_start(struct http_server **out, const struct http_server_options *o,
+                      struct err *err)
+{
+    struct http_server *s = server_new(o);
+    int code = open_sockets(s, &o->listen, err);
+
+    if (code == 0)
+        code = start_threads(s, err);
+    if (code < 0)
+        http_server_free(s);
+    else
+        *out = s;
+    return code;
+}
+
+void http_server_address(struct http_server *s, struct sock_addr *out)
+{
+    *out = s->address;
+}
+
+void http_server_tls(struct http_server *s, struct tls_context *tls)
+{
+    struct tls_context *old;
+
+    BUG_ON(!s->is_tls || !tls);
+    tls_context_ref(tls);
+    mutex_lock(&s->lock);
+    old = s->tls;
+    s->tls = tls;
+    mutex_unlock(&s->lock);
+    tls_context_unref(old);
+}
+
+static void hang_up(struct http_server *s, bool only_idle)
+{
+    for (size_t i = 0; i < SHARDS; i++) {
+        mutex_lock(&s->shards[i].lock);
+        list_each (&s->shards[i].conns, struct conn, node, c)
+            conn_hang_up(c, only_idle);
+        mutex_unlock(&s->shards[i].lock);
+    }
+}
+
+void http_server_stop(struct http_server *s, uint64_t deadline_ns)
+{
+    atomic_store(&s->stopping, true);
+    epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
+    shutdown(s->listener, SHUT_RDWR);
+    hang_up(s, true);
+    mutex_lock(&s->lock);
+    while (atomic_load(&s->connections) &&
+           (cond_wait_until(&s->changed, &s->lock, deadline_ns) || clock_mono_ns() < deadline_ns))
+        ;
+    mutex_unlock(&s->lock);
+    atomic_store(&s->dropping, true);
+    hang_up(s, false);
+}
+
+/* Handlers that still run are waited for: they use what the caller will free. */
+static void end_threads(struct http_server *s)
+{
+    uint64_t one = 1;
+
+    mutex_lock(&s->lock);
+    while (atomic_load(&s->connections))
+        cond_wait(&s->changed, &s->lock);
+    s->ending = true;
+    cond_broadcast(&s->changed);
+    mutex_unlock(&s->lock);
+    if (s->wake >= 0)
+        (void)!write(s->wake, &one, sizeof(one));
+    thread_join(&s->sweeper);
+    for (size_t i = 0; i < s->worker_count; i++)
+        thread_join(&s->workers[i].thread);
+}
+
+void http_server_free(struct http_server *s)
+{
+    struct list *node;
+
+    if (!s)
+        return;
+    if (s->listener >= 0 && !atomic_load(&s->dropping))
+        http_server_stop(s, 0);
+    end_threads(s);
+    while ((node = list_shift(&s->spares)))
+        request_free(list_entry(node, struct http_request, node));
+    fd_close(&s->listener);
+    fd_close(&s->wake);
+    fd_close(&s->epoll);
+    tls_context_unref(s->tls);
+    addresses_release(s);
+    for (size_t i = 0; i < SHARDS; i++)
+        mutex_release(&s->shards[i].lock);
+    cond_release(&s->changed);
+    mutex_release(&s->lock);
+    free((char *)s->server_line.p);
+    free(s->counters);
+    free(s->workers);
+    free(s);
+}
+
+void http_server_stats(struct http_server *s, struct http_server_stats *out)
+{
+    *out = (struct http_server_stats){.connections = atomic_load(&s->connections)};
+    for (size_t i = 0; i <= s->worker_count; i++) {
+        struct counters *c = &s->counters[i];
+        out->accepted += c->accepted;
+        out->refused += c->refused;
+        out->requests += c->requests;
+        out->bad_requests += c->bad_requests;
+        out->timeouts += c->timeouts;
+        out->bytes_in += c->bytes_in;
+        out->bytes_out += c->bytes_out;
+        for (size_t k = 0; k < ARRAY_SIZE(c->status); k++)
+            out->status[k] += c->status[k];
+    }
+}
