@@ -23,7 +23,8 @@ struct route {
 };
 
 /* The row and its parameters. ERR_NOT_FOUND, or ERR_UNSUPPORTED when the path exists with other
- * methods (405). GET rows also take HEAD. */
+ * methods (405), or ERR_PARSE when an escape is bad or hides a NUL. GET rows also take HEAD.
+ * A "{name}" is never empty; "{name...}" may be. */
 int route_match(const struct route **out, struct route_params *params, const struct route *table,
                 size_t count, struct http_request *req, struct err *err) MUST_CHECK;
 /* NULL p when absent. */
