@@ -181,3 +181,8 @@ int http_chunked_next(struct http_chunked *c, struct str in, struct str *body, s
     *used = at;
     return 0;
 }
+
+uint64_t http_chunked_run(const struct http_chunked *c)
+{
+    return c->state == DATA ? c->left : 0;
+}

@@ -1,7 +1,9 @@
-/* Upstream: pooled HTTP/1.1 connections to storages, bodies streaming both ways. docs/http.md.
+/* Upstream: pooled HTTP/1.1 connections to storages, bodies streaming both ways.
  *
  * One struct upstream per endpoint (scheme, host, port); shared by all threads. An exchange belongs
- * to one thread. Blocking: for the blocking pool and workers only. */
+ * to one thread. Blocking: for the blocking pool and workers only. SIGPIPE must be ignored or
+ * blocked in the calling thread: sendfile and splice cannot be told not to raise it.
+ * docs/upstream.md has the rules of reuse, retry and health. */
 #ifndef HTTP_UPSTREAM_H
 #define HTTP_UPSTREAM_H
 
@@ -60,14 +62,20 @@ void exchange_close(struct exchange *e);
  * ERR_UNAVAILABLE, but one caller per second is let through as a probe. */
 bool upstream_is_up(struct upstream *u);
 
+/* Closes idle connections past their time. Each use of the upstream does it too; a timer that calls
+ * this keeps a quiet one from holding descriptors. */
+void upstream_sweep(struct upstream *u);
+
 struct upstream_stats {
     uint64_t requests, failures, connects, reused, retries;
     size_t open, idle;
 };
 void upstream_stats(struct upstream *u, struct upstream_stats *out);
 
-/* Move `len` bytes from a reader to a connected plain socket, by splice or sendfile when the reader
- * allows, else by copying. *sent counts what went out. */
+/* Move `len` bytes from a reader to a connected plain socket (non-blocking), by splice or sendfile
+ * when the reader allows, else by copying. *sent counts what went out, also on failure.
+ * ERR_TIMEOUT: one side made no progress for so long; ERR_CLOSED: the socket is gone, or the reader
+ * ended early; other errors are the reader's. */
 int stream_to_socket(struct reader *from, int fd, uint64_t len, uint64_t progress_timeout_ms,
                      uint64_t *sent, struct err *err) MUST_CHECK;
 

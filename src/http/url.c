@@ -148,11 +148,11 @@ int url_parse(struct url *out, struct str in, struct err *err)
     authority = str_head(rest, n);
     str_cut(str_skip(rest, n), '?', &url.path, &url.query);
 
-    const char *at = authority.p ? memrchr(authority.p, '@', authority.len) : NULL;
-    if (at) {
-        struct str user = str_n(authority.p, (size_t)(at - authority.p));
-        str_cut(user, ':', &url.user, &url.password);
-        authority = str_skip(authority, user.len + 1);
+    for (n = authority.len; n && authority.p[n - 1] != '@'; n--)
+        ;
+    if (n) {
+        str_cut(str_head(authority, n - 1), ':', &url.user, &url.password);
+        authority = str_skip(authority, n);
     }
     int rc = parse_host(&url, authority, err);
     if (rc == 0)

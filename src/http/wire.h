@@ -84,6 +84,9 @@ struct http_chunked {
  * when it is not NULL. Call until done. */
 int http_chunked_next(struct http_chunked *c, struct str in, struct str *body, size_t *used,
                       struct buf *trailers, struct err *err) MUST_CHECK;
+/* How many body bytes are certain to come next with no framing between: as many may be received
+ * straight to where they belong and then shown to the decoder. */
+uint64_t http_chunked_run(const struct http_chunked *c);
 
 /* URLs. Decoding appends; ERR_PARSE on a bad escape. plus_is_space for form bodies and queries. */
 int url_decode(struct buf *out, struct str in, bool plus_is_space) MUST_CHECK;

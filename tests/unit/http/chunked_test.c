@@ -91,7 +91,22 @@ TEST(chunked, largest_size_is_taken_without_overflow)
 
     CHECK_OK(http_chunked_next(&c, STR("00000ffffffffffffffff\r\nx"), &body, &used, NULL, &err));
     CHECK_STR(body, STR("x"));
-    CHECK(c.left == UINT64_MAX - 1);
+    CHECK(http_chunked_run(&c) == UINT64_MAX - 1);
+}
+
+TEST(chunked, run_is_known_inside_a_chunk_only)
+{
+    struct http_chunked c = {0};
+    struct err err = {0};
+    struct str body;
+    size_t used;
+
+    CHECK_OK(http_chunked_next(&c, STR("5"), &body, &used, NULL, &err));
+    CHECK_INT(http_chunked_run(&c), 0);
+    CHECK_OK(http_chunked_next(&c, STR("\r\nab"), &body, &used, NULL, &err));
+    CHECK_INT(http_chunked_run(&c), 3);
+    CHECK_OK(http_chunked_next(&c, STR("cde"), &body, &used, NULL, &err));
+    CHECK_INT(http_chunked_run(&c), 0);
 }
 
 TEST(chunked, size_lines_and_trailers_have_limits)

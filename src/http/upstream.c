@@ -1,0 +1,315 @@
+/* The request's side of an exchange: writing head and body, watching for an early answer, and the
+ * one retry that is safe. The rules cited (R1, ...) are in docs/upstream.md. */
+#include "http/upstream_int.h"
+#include "http/wire_int.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIECE = 64 * 1024, CHUNK_OVERHEAD = 24, HEAD_MAX = 64 * 1024 };
+
+/* One call of upstream_send(), over its attempts. */
+struct sending {
+    struct upstream *u;
+    const struct upstream_request *r;
+    struct buf out;  /* the head, and a small body behind it */
+    uint64_t left;   /* of the body, not in `out`; UINT64_MAX: chunked */
+    bool expects;    /* 100-continue */
+    bool body_taken; /* bytes of the body have left the reader and are not in `out` */
+    bool any_sent;   /* in this attempt */
+    bool cut;        /* the peer answered before all was sent */
+    bool reader_failed;
+    bool stale; /* this attempt failed as a stale connection does */
+};
+
+static bool is_own_field(struct str name)
+{
+    static const struct str own[] = {
+        {"content-length", 14}, {"transfer-encoding", 17}, {"connection", 10}, {"expect", 6}};
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+        if (str_ieq(name, own[i]))
+            return true;
+    return false;
+}
+
+/* Nothing that a caller passes on may end a line (request splitting). */
+static bool field_is_fine(const struct http_header *h)
+{
+    bool fine = h->name.len > 0 && !is_own_field(h->name);
+    for (size_t i = 0; i < h->name.len && fine; i++)
+        fine = http_token_char[(unsigned char)h->name.p[i]];
+    for (size_t i = 0; i < h->value.len && fine; i++)
+        fine = http_value_char((unsigned char)h->value.p[i]);
+    return fine;
+}
+
+static bool line_is_fine(const struct upstream_request *r)
+{
+    bool fine = r->method.len > 0 && r->target.len > 0;
+    for (size_t i = 0; i < r->method.len && fine; i++)
+        fine = http_token_char[(unsigned char)r->method.p[i]];
+    for (size_t i = 0; i < r->target.len && fine; i++)
+        fine = r->target.p[i] > 0x20 && r->target.p[i] < 0x7f && r->target.p[i] != '#';
+    return fine;
+}
+
+static void add_field(struct buf *out, struct str name, struct str value)
+{
+    buf_append_str(out, name);
+    buf_append(out, ": ", 2);
+    buf_append_str(out, value);
+    buf_append(out, "\r\n", 2);
+}
+
+static void add_framing(struct sending *s)
+{
+    enum http_method m = http_method(s->r->method);
+
+    if (s->left == UINT64_MAX)
+        buf_append_z(&s->out, "Transfer-Encoding: chunked\r\n");
+    else if (s->left || m == HTTP_PUT || m == HTTP_POST || m == HTTP_PATCH || s->r->body) {
+        buf_append_z(&s->out, "Content-Length: ");
+        buf_append_u64(&s->out, s->left);
+        buf_append(&s->out, "\r\n", 2);
+    }
+    if (s->expects)
+        buf_append_z(&s->out, "Expect: 100-continue\r\n");
+    buf_append(&s->out, "\r\n", 2);
+}
+
+static int write_head(struct sending *s, struct err *err)
+{
+    const struct upstream_request *r = s->r;
+    bool has_host = false;
+
+    if (!line_is_fine(r))
+        return err_set(err, ERR_INVALID, "upstream: a malformed method or target");
+    buf_append_str(&s->out, r->method);
+    buf_append_char(&s->out, ' ');
+    buf_append_str(&s->out, r->target);
+    buf_append_z(&s->out, " HTTP/1.1\r\n");
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!field_is_fine(&r->headers[i]))
+            return err_set(err, ERR_INVALID, "upstream: header '" STR_FMT "' may not be sent",
+                           STR_ARG(str_head(r->headers[i].name, 64)));
+        add_field(&s->out, r->headers[i].name, r->headers[i].value);
+        has_host |= str_ieq(r->headers[i].name, STR("host"));
+    }
+    if (!has_host)
+        add_field(&s->out, STR("Host"), buf_str(&s->u->host_header));
+    add_framing(s);
+    if (s->out.failed)
+        return err_set(err, ERR_TOO_LARGE, "upstream: the request's head is too large");
+    return 0;
+}
+
+/* A small body is read before a connection is taken, goes out in one piece with the head, and can
+ * be sent again. */
+static int read_small_body(struct sending *s, struct err *err)
+{
+    if (s->left == 0 || s->left > UPSTREAM_SMALL_BODY || s->expects)
+        return 0;
+    size_t len = (size_t)s->left;
+    char *to = buf_reserve(&s->out, len);
+    int rc = reader_read_full(s->r->body, to, len, err);
+    if (rc == 0) {
+        buf_commit(&s->out, len);
+        s->left = 0;
+    }
+    return rc;
+}
+
+/* All of `bytes`, unless the peer answers first. */
+static int push_tls(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
+{
+    while (bytes.len && !e->answered) {
+        struct str piece = str_head(bytes, PIECE);
+        int rc = tls_send_all(e->conn->tls, piece.p, piece.len, upstream_deadline(s->u->timeout_ms),
+                              err);
+        s->any_sent = true; /* some of it may have gone */
+        if (rc == 0)
+            rc = exchange_look(e, err);
+        if (rc < 0)
+            return rc == ERR_TIMEOUT || rc == ERR_PEER ? rc : err_wrap(err, ERR_CLOSED, "upstream");
+        bytes = str_skip(bytes, piece.len);
+    }
+    s->cut |= bytes.len > 0;
+    return 0;
+}
+
+/* One step of the mover, then a look for an early answer. */
+static int step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
+                uint64_t *moved, struct err *err)
+{
+    int rc = mover_step(m, max, moved, err);
+
+    s->any_sent |= *moved > 0;
+    s->reader_failed |= m->reader_failed;
+    if (rc == 0 && *moved == 0) {
+        s->reader_failed = true;
+        return err_set(err, ERR_CLOSED, "the request's body ended early");
+    }
+    if (rc == 0 || rc == ERR_AGAIN)
+        rc = exchange_look(e, err);
+    return rc;
+}
+
+static int push(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
+{
+    struct mover m;
+    int rc = 0;
+
+    if (e->conn->tls)
+        return push_tls(s, e, bytes, err);
+    mover_init(&m, NULL, e->conn->fd, s->u->timeout_ms);
+    m.watch = true;
+    m.pending = bytes;
+    while (rc == 0 && m.pending.len && !e->answered) {
+        uint64_t moved;
+        rc = mover_step(&m, 0, &moved, err);
+        s->any_sent |= moved > 0;
+        if (rc == ERR_AGAIN)
+            rc = exchange_look(e, err);
+    }
+    s->cut |= m.pending.len > 0;
+    mover_release(&m);
+    return rc;
+}
+
+/* A body of known length to a plain socket. */
+static int move_body(struct sending *s, struct exchange *e, struct err *err)
+{
+    struct mover m;
+    int rc = 0;
+
+    mover_init(&m, s->r->body, e->conn->fd, s->u->timeout_ms);
+    m.watch = true;
+    while (rc == 0 && s->left && !e->answered) {
+        uint64_t moved = 0;
+        rc = step(s, e, &m, s->left, &moved, err);
+        s->left -= moved;
+    }
+    mover_release(&m);
+    return rc;
+}
+
+/* The next piece of the body from `piece` on; *got = 0 is the end. */
+static int read_piece(struct sending *s, char *piece, size_t *got, struct err *err)
+{
+    size_t want = s->left < PIECE ? (size_t)s->left : PIECE;
+    int rc = 0;
+
+    *got = 0;
+    if (want)
+        rc = reader_read(s->r->body, piece, want, got, err);
+    if (rc == 0 && *got == 0 && want && s->left != UINT64_MAX)
+        rc = err_set(err, ERR_CLOSED, "the request's body ended early");
+    s->reader_failed |= rc < 0;
+    if (rc == 0 && s->left != UINT64_MAX)
+        s->left -= *got;
+    return rc;
+}
+
+/* Piece by piece through memory: TLS, or chunked, where each piece is framed in place. */
+static int copy_body(struct sending *s, struct exchange *e, struct err *err)
+{
+    bool chunked = s->left == UINT64_MAX;
+    char *room = xrealloc(NULL, PIECE + CHUNK_OVERHEAD), *piece = room + CHUNK_OVERHEAD / 2;
+    size_t got = 1;
+    int rc = 0;
+
+    while (rc == 0 && got && !e->answered) {
+        rc = read_piece(s, piece, &got, err);
+        if (rc < 0)
+            break;
+        struct str bytes = str_n(piece, got);
+        if (chunked) {
+            char line[CHUNK_OVERHEAD];
+            int n = snprintf(line, sizeof(line), "%zx\r\n", got);
+            memcpy(piece - n, line, (size_t)n);
+            memcpy(piece + got, "\r\n", 2);
+            bytes = str_n(piece - n, got + (size_t)n + 2);
+        }
+        rc = push(s, e, bytes, err);
+    }
+    if (rc == 0 && got == 0)
+        s->left = 0;
+    free(room);
+    return rc;
+}
+
+/* Head and body. 0 when all is sent, or when the peer answered before. */
+static int transmit(struct sending *s, struct exchange *e, struct err *err)
+{
+    int rc = push(s, e, buf_str(&s->out), err);
+
+    if (rc == 0 && s->expects && !e->answered)
+        rc = exchange_await_continue(e, err);
+    if (rc == 0 && s->left && !e->answered) {
+        s->body_taken = true;
+        rc = e->conn->tls || s->left == UINT64_MAX ? copy_body(s, e, err) : move_body(s, e, err);
+    }
+    s->cut |= rc < 0 || s->left > 0;
+    return rc;
+}
+
+/* R3: the peer that closes on us may have said why. */
+static int last_words(struct exchange *e, int rc)
+{
+    return exchange_read_head(e, upstream_deadline(UPSTREAM_CONTINUE_MS), NULL) == 0 ? 0 : rc;
+}
+
+static int attempt(struct exchange **out, struct sending *s, bool fresh, struct err *err)
+{
+    struct upstream_conn *c;
+    int rc = upstream_take(&c, s->u, fresh, err);
+
+    if (rc < 0)
+        return rc;
+    struct exchange *e = exchange_new(s->u, c, str_eq(s->r->method, STR("HEAD")));
+    s->any_sent = s->cut = false;
+    rc = transmit(s, e, err);
+    if (rc == ERR_CLOSED && !s->reader_failed && !e->answered)
+        rc = last_words(e, rc);
+    if (rc == 0 && !e->answered)
+        rc = exchange_read_head(e, upstream_deadline(s->u->head_timeout_ms), err);
+    if (rc == 0) {
+        e->reusable &= !s->cut;
+        *out = e;
+        return 0;
+    }
+    s->stale = rc == ERR_CLOSED && c->reused && e->received == 0 && !s->reader_failed;
+    e->reusable = false;
+    exchange_close(e);
+    return rc;
+}
+
+/* R4 */
+static bool may_retry(const struct sending *s)
+{
+    return s->stale && !s->body_taken && (s->r->idempotent || !s->any_sent);
+}
+
+int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,
+                  struct err *err)
+{
+    struct sending s = {.u = u, .r = r, .out = BUF_INIT(HEAD_MAX + UPSTREAM_SMALL_BODY)};
+
+    s.left = r->body ? r->body_len : 0;
+    s.expects = r->expect_continue && s.left;
+    upstream_count(u, &u->stats.requests);
+    int rc = write_head(&s, err);
+    if (rc == 0)
+        rc = read_small_body(&s, err);
+    if (rc == 0)
+        rc = attempt(out, &s, false, err);
+    if (rc < 0 && may_retry(&s)) {
+        upstream_count(u, &u->stats.retries);
+        rc = attempt(out, &s, true, err);
+    }
+    if (rc < 0)
+        upstream_count(u, &u->stats.failures);
+    buf_release(&s.out);
+    return rc;
+}

@@ -1,0 +1,80 @@
+/* One connection to an upstream: plain or TLS. */
+#include "http/upstream_int.h"
+#include "base/clock.h"
+#include "os/file.h"
+#include "os/sock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+uint64_t upstream_deadline(uint64_t ms)
+{
+    return clock_mono_ns() + ms * 1000000;
+}
+
+int upstream_conn_open(struct upstream_conn **out, struct upstream *u, struct err *err)
+{
+    uint64_t deadline = upstream_deadline(u->connect_timeout_ms);
+    struct err why = {0};
+    struct tls *tls = NULL;
+    int fd = -1;
+    int rc = sock_connect(&fd, u->host, u->port, deadline, &why);
+
+    if (rc == 0 && u->tls)
+        rc = tls_connect(&tls, u->tls, fd, u->host, deadline, &why);
+    if (rc < 0) {
+        fd_close(&fd);
+        return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
+                       STR_ARG(buf_str(&u->host_header)), why.text);
+    }
+    struct upstream_conn *c = xmalloc(sizeof(*c));
+    *c = (struct upstream_conn){.fd = fd, .tls = tls};
+    list_init(&c->node);
+    *out = c;
+    return 0;
+}
+
+void upstream_conn_close(struct upstream_conn *c)
+{
+    tls_close(c->tls);
+    fd_close(&c->fd);
+    free(c);
+}
+
+bool upstream_conn_is_quiet(struct upstream_conn *c)
+{
+    char byte;
+    size_t got;
+
+    if (c->tls) /* a read, not a peek: session tickets of TLS 1.3 are waiting and are no data */
+        return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static int closed(int rc, struct err *err)
+{
+    if (rc == 0 || rc == ERR_TIMEOUT || rc == ERR_PEER || rc == ERR_AGAIN)
+        return rc;
+    return err_wrap(err, ERR_CLOSED, "upstream");
+}
+
+int upstream_conn_recv(struct upstream_conn *c, void *p, size_t len, size_t *got,
+                       uint64_t deadline_ns, struct err *err)
+{
+    return closed(c->tls ? tls_recv(c->tls, p, len, got, deadline_ns, err)
+                         : sock_recv(c->fd, p, len, got, deadline_ns, err),
+                  err);
+}
+
+int upstream_conn_recv_now(struct upstream_conn *c, void *p, size_t len, size_t *got,
+                           struct err *err)
+{
+    if (c->tls)
+        return closed(tls_recv_now(c->tls, p, len, got, err), err);
+    ssize_t n = recv(c->fd, p, len, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? ERR_AGAIN
+                                                 : closed(err_errno(err, errno, "receiving"), err);
+    *got = (size_t)n;
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* The parts of the upstream: connections, the pool, the mover of bytes, the exchange. For its own
+ * files only. */
+#ifndef HTTP_UPSTREAM_INT_H
+#define HTTP_UPSTREAM_INT_H
+
+#include "base/list.h"
+#include "http/upstream.h"
+#include "os/thread.h"
+#include "os/tls.h"
+
+enum {
+    UPSTREAM_DOWN_AFTER = 3,     /* connect failures in a row */
+    UPSTREAM_PROBE_MS = 1000,    /* between probes while down */
+    UPSTREAM_CONTINUE_MS = 1000, /* for 100-continue */
+    UPSTREAM_DRAIN_MS = 100,     /* to read a short rest */
+    UPSTREAM_DRAIN_MAX = 64 * 1024,
+    UPSTREAM_SMALL_BODY = 64 * 1024, /* read ahead and sent in one piece with the head */
+    UPSTREAM_MAX_INTERIM = 16,       /* 1xx responses before the final one */
+};
+
+/* A connection: in the idle list (lock of the upstream), or owned by one exchange. */
+struct upstream_conn {
+    struct list node;
+    int fd;
+    struct tls *tls; /* NULL: plain */
+    uint64_t idle_since_ns;
+    bool reused; /* it has carried an exchange before: it may be stale */
+};
+
+struct upstream {
+    /* never change */
+    char *host;
+    struct buf host_header; /* host[:port] as it goes into Host */
+    uint16_t port;
+    struct tls_context *tls; /* NULL: plain */
+    size_t max_connections, max_idle;
+    uint64_t idle_timeout_ms, connect_timeout_ms, timeout_ms, head_timeout_ms;
+    const struct log *log; /* borrowed */
+
+    /* under `lock` */
+    struct mutex lock;
+    struct cond room;    /* a connection came back or went away */
+    struct list idle;    /* of struct upstream_conn, most recently used first */
+    unsigned failures;   /* connects in a row that failed; UPSTREAM_DOWN_AFTER: down */
+    uint64_t next_probe; /* ns; while down, the first caller past it tries */
+    struct upstream_stats stats;
+};
+
+/* A deadline so many milliseconds from now. */
+uint64_t upstream_deadline(uint64_t ms);
+
+/* --- connections: ERR_TIMEOUT, ERR_PEER (TLS), every other failure is ERR_CLOSED --- */
+
+/* Only ERR_UNAVAILABLE. */
+int upstream_conn_open(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
+void upstream_conn_close(struct upstream_conn *c);
+/* Open and with nothing to read, as far as can be known without asking the peer. */
+bool upstream_conn_is_quiet(struct upstream_conn *c);
+int upstream_conn_recv(struct upstream_conn *c, void *p, size_t len, size_t *got,
+                       uint64_t deadline_ns, struct err *err) MUST_CHECK;
+int upstream_conn_recv_now(struct upstream_conn *c, void *p, size_t len, size_t *got,
+                           struct err *err) MUST_CHECK;
+
+/* --- the pool --- */
+
+/* An idle connection that is quiet, or (always when `fresh`) a new one. ERR_UNAVAILABLE, ERR_BUSY.
+ */
+int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh,
+                  struct err *err) MUST_CHECK;
+/* Back to the idle ones, or closed when not reusable. */
+void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable);
+/* One more of what `counter`, in u->stats, counts. */
+void upstream_count(struct upstream *u, uint64_t *counter);
+
+/* --- the mover: bytes from a reader, or pending ones, to a plain socket; can be stopped and go on
+ * at any byte --- */
+
+struct mover {
+    struct reader *from; /* may be NULL when only pending bytes are sent */
+    int to;
+    uint64_t timeout_ms; /* without progress */
+    bool watch;          /* answer ERR_AGAIN when `to` has something to be read */
+    bool reader_failed;  /* the error came from the reader's side */
+    bool no_sendfile;
+    struct str pending; /* to be sent first; the caller may set it when it is empty */
+    int pipe[2];        /* -1 until needed */
+    size_t in_pipe;     /* taken from the reader, not yet sent */
+    char *copy;         /* NULL until needed */
+};
+
+void mover_init(struct mover *m, struct reader *from, int to, uint64_t timeout_ms);
+void mover_release(struct mover *m);
+/* Sends some bytes: what is pending or in the pipe, else at most `max` from the reader. *moved = 0:
+ * the reader's end. ERR_AGAIN (only with `watch`) has sent nothing. */
+int mover_step(struct mover *m, uint64_t max, uint64_t *moved, struct err *err) MUST_CHECK;
+
+/* --- the exchange --- */
+
+enum framing { BODY_NONE, BODY_LENGTH, BODY_CHUNKED, BODY_CLOSE };
+
+struct exchange {
+    struct reader body;
+    struct upstream *upstream;
+    struct upstream_conn *conn; /* owned until closed */
+    uint64_t timeout_ms;        /* without progress, of the body */
+    bool to_head;               /* the request is HEAD */
+    bool answered;              /* the final head is in `head` */
+    bool continued;             /* 100 was received */
+    bool reusable;              /* the connection, if the body ends well */
+    unsigned interim;           /* 1xx so far */
+    uint64_t received;          /* bytes of the peer's, in all */
+    size_t seen;                /* of the head parser */
+    enum framing framing;
+    uint64_t left; /* BODY_LENGTH */
+    struct http_chunked chunked;
+    bool ended;        /* the body's last byte was handed out */
+    int failed;        /* sticky error of the body */
+    size_t start, end; /* bytes in `in` that nobody has taken yet */
+    struct http_head head;
+    char in[HTTP_MAX_HEAD + 8 * KIB]; /* the head stays in front; behind it the body is buffered */
+};
+
+struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head);
+/* Reads on until the final head. */
+int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* Takes what has already come, without waiting. */
+int exchange_look(struct exchange *e, struct err *err) MUST_CHECK;
+/* Until 100, the final head, or the time for it is over (which is no error). */
+int exchange_await_continue(struct exchange *e, struct err *err) MUST_CHECK;
+
+#endif

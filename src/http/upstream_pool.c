@@ -1,0 +1,285 @@
+/* The connections of one upstream: who may open one, which is reused, whether the peer is up. */
+#include "http/upstream_int.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+/* Host and port from the URL, and the Host header (RFC 9110 7.2: no port when it is the default).
+ */
+static int set_endpoint(struct upstream *u, struct str text, bool *https, struct err *err)
+{
+    struct url url;
+    int rc = url_parse(&url, text, err);
+
+    if (rc < 0)
+        return err_wrap(err, ERR_INVALID, "upstream");
+    *https = str_ieq(url.scheme, STR("https"));
+    if (!*https && !str_ieq(url.scheme, STR("http")))
+        return err_set(err, ERR_INVALID, "upstream: a URL begins with http:// or https://");
+    if (url.host.len == 0)
+        return err_set(err, ERR_INVALID, "upstream: the URL has no host");
+    bool literal6 = str_chr(url.host, ':') >= 0;
+    u->host = str_dup(url.host);
+    u->port = url.port ? url.port : (*https ? 443 : 80);
+    buf_appendf(&u->host_header, literal6 ? "[%s]" : "%s", u->host);
+    if (u->port != (*https ? 443 : 80))
+        buf_appendf(&u->host_header, ":%u", u->port);
+    return 0;
+}
+
+int upstream_new(struct upstream **out, const struct upstream_options *o, struct err *err)
+{
+    struct upstream *u = xcalloc(1, sizeof(*u));
+    bool https = false;
+
+    u->max_connections = or_default(o->max_connections, 256);
+    u->max_idle = or_default(o->max_idle, 64);
+    u->idle_timeout_ms = or_default(o->idle_timeout_ms, 30 * 1000);
+    u->connect_timeout_ms = or_default(o->connect_timeout_ms, 3 * 1000);
+    u->timeout_ms = or_default(o->timeout_ms, 30 * 1000);
+    u->head_timeout_ms = or_default(o->head_timeout_ms, 60 * 1000);
+    u->log = o->log;
+    mutex_init(&u->lock, "upstream");
+    cond_init(&u->room);
+    list_init(&u->idle);
+    int rc = set_endpoint(u, o->url, &https, err);
+    if (rc == 0 && https) {
+        struct tls_client_options t = {.ca_file = o->ca_file, .insecure = o->tls_insecure};
+        rc = tls_client_context(&u->tls, &t, err);
+    }
+    if (rc < 0)
+        upstream_free(u);
+    else
+        *out = u;
+    return rc;
+}
+
+static void close_all(struct list *conns)
+{
+    list_each_safe (conns, struct upstream_conn, node, c)
+        upstream_conn_close(c);
+}
+
+void upstream_free(struct upstream *u)
+{
+    if (!u)
+        return;
+    BUG_ON(u->stats.open != u->stats.idle);
+    close_all(&u->idle);
+    cond_release(&u->room);
+    mutex_release(&u->lock);
+    tls_context_unref(u->tls);
+    buf_release(&u->host_header);
+    free(u->host);
+    free(u);
+}
+
+/* Out of the idle list and out of the count; the caller closes it once the lock is free. */
+static void retire(struct upstream *u, struct upstream_conn *c, struct list *dead)
+{
+    list_remove(&c->node);
+    list_push(dead, &c->node);
+    u->stats.idle--;
+    u->stats.open--;
+    cond_signal(&u->room);
+}
+
+/* The oldest are last. */
+static void retire_aged(struct upstream *u, struct list *dead)
+{
+    uint64_t now = clock_mono_ns();
+
+    mutex_assert_held(&u->lock);
+    while (!list_empty(&u->idle)) {
+        struct upstream_conn *oldest = list_entry(u->idle.prev, struct upstream_conn, node);
+        if (now - oldest->idle_since_ns < u->idle_timeout_ms * 1000000)
+            return;
+        retire(u, oldest, dead);
+    }
+}
+
+void upstream_sweep(struct upstream *u)
+{
+    struct list dead;
+
+    list_init(&dead);
+    mutex_lock(&u->lock);
+    retire_aged(u, &dead);
+    mutex_unlock(&u->lock);
+    close_all(&dead);
+}
+
+static bool is_down(const struct upstream *u)
+{
+    return u->failures >= UPSTREAM_DOWN_AFTER;
+}
+
+bool upstream_is_up(struct upstream *u)
+{
+    mutex_lock(&u->lock);
+    bool up = !is_down(u);
+    mutex_unlock(&u->lock);
+    return up;
+}
+
+/* While down, one caller each UPSTREAM_PROBE_MS is let through. */
+static bool admitted(struct upstream *u)
+{
+    uint64_t now = clock_mono_ns();
+
+    if (!is_down(u))
+        return true;
+    if (now < u->next_probe)
+        return false;
+    u->next_probe = now + UPSTREAM_PROBE_MS * UINT64_C(1000000);
+    return true;
+}
+
+enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
+
+/* An idle connection into *conn, or leave to open one, waiting for room until the deadline. */
+static enum choice choose(struct upstream *u, bool fresh, uint64_t deadline,
+                          struct upstream_conn **conn, struct list *dead)
+{
+    mutex_assert_held(&u->lock);
+    for (;;) {
+        if (!admitted(u))
+            return REFUSED;
+        retire_aged(u, dead);
+        if (!list_empty(&u->idle) && !fresh) {
+            *conn = list_entry(list_shift(&u->idle), struct upstream_conn, node);
+            u->stats.idle--;
+            return USE_IDLE;
+        }
+        if (u->stats.open >= u->max_connections && !list_empty(&u->idle))
+            retire(u, list_entry(u->idle.prev, struct upstream_conn, node), dead);
+        if (u->stats.open < u->max_connections) {
+            u->stats.open++;
+            return USE_NEW;
+        }
+        if (!cond_wait_until(&u->room, &u->lock, deadline))
+            return NO_ROOM;
+    }
+}
+
+static void log_up(struct upstream *u)
+{
+    log_info(u->log, "upstream.up", log_s("host", buf_str(&u->host_header)));
+}
+
+/* Health and count after a try to connect. */
+static void connected(struct upstream *u, int rc, const struct err *why)
+{
+    struct list dead;
+
+    list_init(&dead);
+    mutex_lock(&u->lock);
+    bool was_down = is_down(u);
+    u->stats.connects += rc == 0;
+    if (rc == 0) {
+        u->failures = 0;
+    } else {
+        u->stats.open--;
+        cond_signal(&u->room);
+        if (u->failures < UPSTREAM_DOWN_AFTER)
+            u->failures++;
+        u->next_probe = upstream_deadline(UPSTREAM_PROBE_MS);
+    }
+    bool down = is_down(u);
+    if (down && !was_down) {
+        cond_broadcast(&u->room); /* those who wait for room need not */
+        while (!list_empty(&u->idle))
+            retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
+    }
+    mutex_unlock(&u->lock);
+    close_all(&dead);
+    if (down && !was_down)
+        log_warn(u->log, "upstream.down", log_s("host", buf_str(&u->host_header)),
+                 log_z("reason", why->text));
+    if (!down && was_down)
+        log_up(u);
+}
+
+static int open_new(struct upstream_conn **out, struct upstream *u, struct err *err)
+{
+    struct err why = {0};
+    int rc = upstream_conn_open(out, u, &why);
+
+    connected(u, rc, &why);
+    return rc < 0 ? err_set(err, rc, "%s", why.text) : 0;
+}
+
+int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh, struct err *err)
+{
+    uint64_t deadline = upstream_deadline(u->connect_timeout_ms);
+
+    for (;;) {
+        struct upstream_conn *c = NULL;
+        struct list dead;
+
+        list_init(&dead);
+        mutex_lock(&u->lock);
+        enum choice choice = choose(u, fresh, deadline, &c, &dead);
+        mutex_unlock(&u->lock);
+        close_all(&dead);
+        if (choice == USE_NEW)
+            return open_new(out, u, err);
+        if (choice == REFUSED)
+            return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": is down",
+                           STR_ARG(buf_str(&u->host_header)));
+        if (choice == NO_ROOM)
+            return err_set(err, ERR_BUSY, "upstream " STR_FMT ": all %zu connections are busy",
+                           STR_ARG(buf_str(&u->host_header)), u->max_connections);
+        if (upstream_conn_is_quiet(c)) {
+            upstream_count(u, &u->stats.reused);
+            *out = c;
+            return 0;
+        }
+        upstream_give(u, c, false);
+    }
+}
+
+void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
+{
+    struct list dead;
+
+    list_init(&dead);
+    mutex_lock(&u->lock);
+    bool was_down = is_down(u);
+    if (reusable) /* an exchange that ended well says more than a connect that failed */
+        u->failures = 0;
+    if (reusable && u->stats.idle < u->max_idle) {
+        c->reused = true;
+        c->idle_since_ns = clock_mono_ns();
+        list_push_front(&u->idle, &c->node);
+        u->stats.idle++;
+    } else {
+        list_push(&dead, &c->node);
+        u->stats.open--;
+    }
+    cond_signal(&u->room);
+    retire_aged(u, &dead);
+    mutex_unlock(&u->lock);
+    close_all(&dead);
+    if (was_down && reusable)
+        log_up(u);
+}
+
+void upstream_count(struct upstream *u, uint64_t *counter)
+{
+    mutex_lock(&u->lock);
+    ++*counter;
+    mutex_unlock(&u->lock);
+}
+
+void upstream_stats(struct upstream *u, struct upstream_stats *out)
+{
+    mutex_lock(&u->lock);
+    *out = u->stats;
+    mutex_unlock(&u->lock);
+}
