@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TURN = 2 * 1024 * 1024 }; /* bytes of one connection before others get their turn */
+enum { TURN = UNSENT_MAX }; /* bytes of one connection before others get their turn */
 
 /* File systems that cannot say (EOPNOTSUPP) may be slow ones, but tmpfs is memory. */
 static bool is_memory(int fd)

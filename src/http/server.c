@@ -235,7 +235,8 @@ static int open_sockets(struct http_server *s, const struct sock_addr *listen, s
         code = sock_local(s->listener, &s->address, err);
     if (code < 0)
         return code;
-    sock_nodelay(s->listener); /* accepted sockets inherit it */
+    sock_nodelay(s->listener); /* accepted sockets inherit both */
+    sock_limit_unsent(s->listener, UNSENT_MAX);
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &wake) < 0 ||

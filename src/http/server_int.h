@@ -13,14 +13,15 @@
 enum {
     READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and always room for some body behind it */
     SHARDS = 16,
-    EVENTS = 8,            /* taken by a worker in one epoll_wait */
-    TURN_REQUESTS = 32,    /* of one connection before others get their turn */
-    LINE_MAX = 256,        /* server header, date: one line that we write ourselves */
-    KEEP_OUT = 64 * 1024,  /* a larger output buffer is not kept for the next request */
-    SPARE_REQUESTS = 64,   /* kept beside the one that each fast worker keeps */
-    SKIP_MAX = 64 * 1024,  /* an unread body up to this is read away to save the connection */
-    INLINE_MAX = 1 << 20,  /* a reply from memory that may be copied to wait for the socket */
-    COPY_PIECE = 64 * 1024 /* of a body that must pass through memory */
+    EVENTS = 8,             /* taken by a worker in one epoll_wait */
+    TURN_REQUESTS = 32,     /* of one connection before others get their turn */
+    LINE_MAX = 256,         /* server header, date: one line that we write ourselves */
+    KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
+    SPARE_REQUESTS = 64,    /* kept beside the one that each fast worker keeps */
+    SKIP_MAX = 64 * 1024,   /* an unread body up to this is read away to save the connection */
+    INLINE_MAX = 1 << 20,   /* a reply from memory that may be copied to wait for the socket */
+    COPY_PIECE = 64 * 1024, /* of a body that must pass through memory */
+    UNSENT_MAX = 512 * 1024 /* of a response, in the kernel, for a peer that does not read */
 };
 
 /* What a connection that no thread holds is waiting for. */

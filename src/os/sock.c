@@ -158,6 +158,11 @@ void sock_nodelay(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+void sock_limit_unsent(int fd, int bytes)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+}
+
 int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err)
 {
     struct pollfd p = {.fd = fd, .events = events};

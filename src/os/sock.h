@@ -44,5 +44,8 @@ int sock_send_all(int fd, const void *p, size_t len, uint64_t deadline_ns,
                   struct err *err) MUST_CHECK;
 
 void sock_nodelay(int fd);
+/* At most about this many bytes that the peer has no room for yet wait in the kernel; past it the
+ * socket is not writable. Accepted sockets inherit it. */
+void sock_limit_unsent(int fd, int bytes);
 
 #endif
