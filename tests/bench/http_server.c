@@ -32,6 +32,27 @@ static int serve_file(struct http_request *req, void *ctx)
     return http_send_file(req, (struct file_range){fd, 0, (uint64_t)st.st_size});
 }
 
+/* An upload is read to its end and dropped: for peers that send one slowly. */
+static int drop_body(struct http_request *req)
+{
+    char piece[16 * 1024];
+    struct err err = {0};
+    size_t got;
+    int code;
+
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    do
+        code = reader_read(http_request_body(req), piece, sizeof(piece), &got, &err);
+    while (code == 0 && got > 0);
+    return code < 0 ? code : http_send_text(req, 200, STR("text/plain"), STR("dropped\n"));
+}
+
+static int serve(struct http_request *req, void *ctx)
+{
+    return http_request_head(req)->method == HTTP_PUT ? drop_body(req) : serve_file(req, ctx);
+}
+
 static int usage(void)
 {
     fputs("bench_http_server [--listen ADDRESS] [--root] DIR\n", stderr);
@@ -41,7 +62,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     const char *listen = "127.0.0.1:0", *dir = NULL;
-    struct http_server_options o = {.handler = serve_file, .name = "bench"};
+    struct http_server_options o = {.handler = serve, .name = "bench"};
     struct http_server *server;
     struct sock_addr address;
     struct err err = {0};
@@ -64,7 +85,7 @@ int main(int argc, char **argv)
     sigaddset(&end, SIGTERM);
     sigprocmask(SIG_BLOCK, &end, NULL);
     o.ctx = &root;
-    o.pool = pool_new("bench-pool", 64, 64, 256 * KIB);
+    o.pool = pool_new("bench-pool", 1024, 64, 256 * KIB);
     if (sock_addr_parse(&o.listen, str_z(listen), &err) < 0 ||
         http_server_start(&server, &o, &err) < 0) {
         fprintf(stderr, "bench_http_server: %s\n", err.text);
