@@ -19,7 +19,7 @@ struct xml_attr {
 };
 
 struct xml_node {
-    struct str name;           /* without its prefix */
+    struct str name;           /* without its prefix; of "a:" nothing is left */
     struct str text;           /* all character data directly inside, joined */
     struct xml_attr *attrs;    /* in order */
     struct xml_node *children; /* the first; in order */
