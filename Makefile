@@ -5,6 +5,7 @@
 #   make bench [ROOM=http|db|…]      measures beside nginx and redis-server [ROUNDS=5] [SECONDS=2] [STRICT=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
+#   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, clang-tidy, cppcheck
 SHELL   := /bin/bash
 SAN     ?=
 export ROUNDS STRICT RUNS SEED
@@ -12,13 +13,13 @@ BUILD   := build/$(if $(SAN),$(SAN),release)
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build run test bench chaos fuzz setup-build setup-test setup-bench setup-fuzz
+.PHONY: build run test bench chaos fuzz lint setup-build setup-test setup-bench setup-fuzz setup-lint
 
 build: setup-build
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(san_$(SAN)) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@ninja -C $(BUILD) --quiet
 
-setup-build setup-test setup-bench setup-fuzz: setup-%:
+setup-build setup-test setup-bench setup-fuzz setup-lint: setup-%:
 	@mkdir -p build
 	@tools/setup $*
 
@@ -36,3 +37,6 @@ fuzz: setup-build setup-fuzz
 	@[ -f build/fuzz/build.ninja ] || CC=clang-14 meson setup build/fuzz -Dfuzz=true $(san_address) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@ninja -C build/fuzz --quiet
 	@env SECONDS=$(SECONDS) tests/fuzz/run.py build/fuzz $(TARGET)
+
+lint: setup-build setup-lint
+	@tools/lint $(CHECK)

@@ -1,4 +1,4 @@
-/* The table of error codes. */
+/* The table of error codes. Names in parentheses are not taken for the analyzer's macros. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ enum err_kind err_kind(int code)
     return row ? row->kind : ERR_KIND_EXPECTED;
 }
 
-int err_set(struct err *err, int code, const char *fmt, ...)
+int(err_set)(struct err *err, int code, const char *fmt, ...)
 {
     if (err) {
         va_list ap;
@@ -53,12 +53,12 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     return code;
 }
 
-int err_code(struct err *err, int code)
+int(err_code)(struct err *err, int code)
 {
     return err_set(err, code, "%s", err_text(code));
 }
 
-int err_wrap(struct err *err, int code, const char *fmt, ...)
+int(err_wrap)(struct err *err, int code, const char *fmt, ...)
 {
     char words[sizeof(err->text)], old[sizeof(err->text)];
     va_list ap;
@@ -102,7 +102,7 @@ int err_from_errno(int errnum)
     return ERR_IO;
 }
 
-int err_errno(struct err *err, int errnum, const char *fmt, ...)
+int(err_errno)(struct err *err, int errnum, const char *fmt, ...)
 {
     int code = err_from_errno(errnum);
     char words[sizeof(err->text)], reason[128];

@@ -80,6 +80,21 @@ int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_from_errno(int errnum);
 
+#ifdef __clang_analyzer__
+/* The analyzer does not see that an error comes back, and would follow paths on which it does not.
+ */
+static inline int err_returned(int code)
+{
+    if (code >= 0)
+        __builtin_unreachable();
+    return code;
+}
+#define err_set(...)   err_returned((err_set)(__VA_ARGS__))
+#define err_code(...)  err_returned((err_code)(__VA_ARGS__))
+#define err_wrap(...)  err_returned((err_wrap)(__VA_ARGS__))
+#define err_errno(...) err_returned((err_errno)(__VA_ARGS__))
+#endif
+
 const char *err_name(int code); /* "NOT_FOUND" */
 const char *err_text(int code); /* the default text */
 enum err_kind err_kind(int code);

@@ -53,7 +53,7 @@ static inline struct list *list_shift(struct list *l) /* the first, removed; NUL
     struct list *node = l->next;
     if (node == l)
         return NULL;
-    list_remove(node);
+    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): it does not follow unlinking */
     return node;
 }
 

@@ -225,7 +225,7 @@ static void build(struct line *line, const struct log *log, enum log_level level
     line->format = (enum log_format)atomic_load_explicit(&log->sink->format, memory_order_relaxed);
     put_head(line, level, event);
     put_fields(line, log->with, ARRAY_SIZE(log->with));
-    put_fields(line, fields, SIZE_MAX);
+    put_fields(line, fields, LOG_FIELDS_MAX);
     put_tail(line);
 }
 

@@ -21,7 +21,7 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
-enum { LOG_BURST = 20, LOG_LINE_MAX = 8 * 1024 };
+enum { LOG_BURST = 20, LOG_LINE_MAX = 8 * 1024, LOG_FIELDS_MAX = 12 };
 
 enum log_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_U64, LOG_FIELD_I64 };
 
@@ -50,7 +50,7 @@ struct log log_with(const struct log *parent, struct log_field field); /* one fi
 bool log_enabled(const struct log *log, enum log_level level);
 
 void log_event(const struct log *log, enum log_level level, const char *event,
-               const struct log_field *fields); /* ends with kind LOG_FIELD_END */
+               const struct log_field *fields); /* LOG_FIELDS(...) */
 
 static inline struct log_field log_s(const char *key, struct str s)
 {
@@ -72,17 +72,17 @@ static inline struct log_field log_i(const char *key, int64_t i)
     return (struct log_field){.key = key, .kind = LOG_FIELD_I64, .u = (uint64_t)i};
 }
 
-#define LOG_FIELDS(...)                                                                            \
-    ((const struct log_field[]){__VA_ARGS__ __VA_OPT__(, )(struct log_field){0}})
+/* Of a fixed size, so that the end is there without __VA_OPT__, which cppcheck cannot read. */
+#define LOG_FIELDS(...) ((const struct log_field[LOG_FIELDS_MAX + 1]){__VA_ARGS__})
 #define log_at(log, level, event, ...)                                                             \
     do {                                                                                           \
         if (log_enabled(log, level))                                                               \
             log_event(log, level, event, LOG_FIELDS(__VA_ARGS__));                                 \
     } while (0)
 
-#define log_debug(log, event, ...) log_at(log, LOG_DEBUG, event __VA_OPT__(, ) __VA_ARGS__)
-#define log_info(log, event, ...)  log_at(log, LOG_INFO, event __VA_OPT__(, ) __VA_ARGS__)
-#define log_warn(log, event, ...)  log_at(log, LOG_WARN, event __VA_OPT__(, ) __VA_ARGS__)
-#define log_error(log, event, ...) log_at(log, LOG_ERROR, event __VA_OPT__(, ) __VA_ARGS__)
+#define log_debug(log, event, ...) log_at(log, LOG_DEBUG, event, ##__VA_ARGS__)
+#define log_info(log, event, ...)  log_at(log, LOG_INFO, event, ##__VA_ARGS__)
+#define log_warn(log, event, ...)  log_at(log, LOG_WARN, event, ##__VA_ARGS__)
+#define log_error(log, event, ...) log_at(log, LOG_ERROR, event, ##__VA_ARGS__)
 
 #endif

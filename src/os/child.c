@@ -102,9 +102,9 @@ static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid = vfork(); /* NOLINT: in_child() keeps vfork's rules */
+    pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
-        in_child(plan);
+        in_child(plan); /* NOLINT(clang-analyzer-unix.Vfork): system calls only, on its own stack */
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pid;
 }
@@ -262,6 +262,7 @@ static int gather(int *fd, struct buf *to, struct err *err)
     char piece[16 * KIB];
     ssize_t n = read(*fd, piece, sizeof(piece));
 
+    BUG_ON(!to);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         return err_errno(err, errno, "reading from a process");
     if (n == 0)

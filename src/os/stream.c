@@ -26,24 +26,37 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err)
     return 0;
 }
 
+/* True when the reader is at its end; takes a byte off it when not. */
+static int at_end(struct reader *r, bool *end, struct err *err)
+{
+    char byte = 0;
+    size_t got = 0;
+    int code = reader_read(r, &byte, 1, &got, err);
+
+    *end = got == 0;
+    return code;
+}
+
 int reader_read_all(struct reader *r, struct buf *out, struct err *err)
 {
-    size_t got, room = 4 * KIB;
+    size_t max = out->max ? out->max : BUF_DEFAULT_MAX, got = 1, room = 4 * KIB;
+    bool end = false;
+    int code = 0;
 
-    do {
-        size_t max = out->max ? out->max : BUF_DEFAULT_MAX;
+    while (code == 0 && got && out->len < max) {
         size_t len = size_min(room, max - out->len);
-        char probe, *to = len ? buf_reserve(out, len) : &probe;
-        int code = reader_read(r, to, len ? len : 1, &got, err);
-        if (code < 0)
-            return code;
-        if (got && !len)
-            return err_set(err, ERR_TOO_LARGE, "more than %zu bytes", max);
-        if (len)
+        char *to = buf_reserve(out, len);
+        if (!to)
+            break;
+        code = reader_read(r, to, len, &got, err);
+        if (code == 0)
             buf_commit(out, got);
         room = size_min(room * 2, MIB);
-    } while (got);
-    return 0;
+    }
+    if (code < 0 || got == 0)
+        return code;
+    code = at_end(r, &end, err);
+    return code == 0 && !end ? err_set(err, ERR_TOO_LARGE, "more than %zu bytes", max) : code;
 }
 
 bool reader_as_file(struct reader *r, struct file_range *out)
