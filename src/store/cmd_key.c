@@ -1,0 +1,332 @@
+/* Commands on keys of any type, and those that need no key. */
+#include "store/embedded_int.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+#include <time.h>
+
+void cmd_ping(struct call *c)
+{
+    if (c->argc > 2)
+        answer_wrong_args(c);
+    else if (c->argc == 2)
+        answer_bulk(c, c->argv[1]);
+    else
+        *c->reply = as_status(STR("PONG"));
+}
+
+void cmd_echo(struct call *c)
+{
+    answer_bulk(c, c->argv[1]);
+}
+
+void cmd_time(struct call *c)
+{
+    struct timespec now;
+    struct reply *items = answer_array(c, 2);
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (!items)
+        return;
+    items[0] = as_bulk(arena_fmt(c->arena, "%lld", (long long)now.tv_sec));
+    items[1] = as_bulk(arena_fmt(c->arena, "%ld", now.tv_nsec / 1000));
+}
+
+void cmd_publish(struct call *c)
+{
+    struct run *run = c->run;
+    int64_t n = pubsub_publish(run->e->pubsub, &run->published, c->argv[1], c->argv[2]);
+
+    if (n < 0)
+        run_fail(run, err_set(run->err, (int)n, "too many messages wait for delivery"));
+    else
+        answer_int(c, n);
+}
+
+void cmd_del(struct call *c)
+{
+    struct object o;
+    int64_t deleted = 0;
+
+    for (size_t i = 1; i < c->argc && object_load(c, c->argv[i], &o); i++) {
+        deleted += o.m.type != TYPE_NONE;
+        object_drop(c, &o);
+    }
+    answer_int(c, deleted);
+}
+
+void cmd_exists(struct call *c)
+{
+    struct object o;
+    int64_t found = 0;
+
+    for (size_t i = 1; i < c->argc && object_load(c, c->argv[i], &o); i++)
+        found += o.m.type != TYPE_NONE;
+    answer_int(c, found);
+}
+
+void cmd_type(struct call *c)
+{
+    struct object o;
+    if (object_load(c, c->argv[1], &o))
+        *c->reply = as_status(str_z(type_name(o.m.type)));
+}
+
+/* False after answering. A string's value outlives the next read. */
+static bool load_source(struct call *c, struct object *o)
+{
+    if (!object_load(c, c->argv[1], o))
+        return false;
+    o->m.value = arena_str(c->arena, o->m.value);
+    if (o->m.type == TYPE_NONE)
+        answer_error(c, "ERR no such key");
+    return o->m.type != TYPE_NONE;
+}
+
+void cmd_rename(struct call *c)
+{
+    struct object from, to;
+
+    if (!load_source(c, &from) || !object_load(c, c->argv[2], &to))
+        return;
+    if (!str_eq(from.key, to.key))
+        object_rename(c, &from, &to);
+    answer_ok(c);
+}
+
+void cmd_renamenx(struct call *c)
+{
+    struct object from, to;
+
+    if (!load_source(c, &from) || !object_load(c, c->argv[2], &to))
+        return;
+    answer_int(c, to.m.type == TYPE_NONE);
+    if (to.m.type == TYPE_NONE)
+        object_rename(c, &from, &to);
+}
+
+/* --- all keys --- */
+
+struct key_walk {
+    struct walk w;
+    struct row from, to;
+    struct str key;
+    struct meta m;
+};
+
+static void keys_open(struct key_walk *k, struct run *run, uint64_t from_hash)
+{
+    row_prefix(&k->from, ROW_META, from_hash);
+    k->to.small[0] = ROW_META + 1;
+    walk_open(&k->w, run, k->from.key, str_n(k->to.small, 1), false);
+}
+
+/* The next key that is not past its time. */
+static bool keys_next(struct key_walk *k)
+{
+    while (walk_next(&k->w)) {
+        if (meta_decode(k->w.value, &k->m) < 0) {
+            run_fail(k->w.run, err_set(k->w.run->err, ERR_CORRUPT, "a key's row is damaged"));
+            return false;
+        }
+        k->key = str_skip(k->w.key, ROW_PREFIX);
+        if (!k->m.expire_ms || k->m.expire_ms > k->w.run->now_ms)
+            return true;
+    }
+    return false;
+}
+
+void cmd_dbsize(struct call *c)
+{
+    struct key_walk k;
+    int64_t n = 0;
+
+    keys_open(&k, c->run, 0);
+    while (keys_next(&k))
+        n++;
+    walk_close(&k.w);
+    answer_int(c, n);
+}
+
+void cmd_keys(struct call *c)
+{
+    struct key_walk k;
+    struct items items = {0};
+
+    keys_open(&k, c->run, 0);
+    while (keys_next(&k) && !c->arena->failed)
+        if (glob_match(c->argv[1], k.key))
+            items_push_copy(c, &items, k.key);
+    walk_close(&k.w);
+    answer_items(c, &items);
+}
+
+void cmd_flushdb(struct call *c)
+{
+    struct key_walk k;
+    struct items keys = {0};
+    struct object o;
+
+    if (c->argc > 2 || (c->argc == 2 && !arg_is(c, 1, "async") && !arg_is(c, 1, "sync"))) {
+        answer_syntax(c);
+        return;
+    }
+    keys_open(&k, c->run, 0);
+    while (walk_next(&k.w) && !c->arena->failed)
+        items_push_copy(c, &keys, str_skip(k.w.key, ROW_PREFIX));
+    walk_close(&k.w);
+    for (size_t i = 0; i < keys.len && object_load(c, keys.p[i].str, &o); i++)
+        object_drop(c, &o);
+    answer_ok(c);
+}
+
+/* The first key at or behind a random hash: not quite uniform, as in Redis. */
+void cmd_randomkey(struct call *c)
+{
+    uint64_t from = random_u64();
+
+    for (int round = 0; round < 2 && c->reply->type == REPLY_NIL; round++, from = 0) {
+        struct key_walk k;
+        keys_open(&k, c->run, from);
+        if (keys_next(&k))
+            answer_bulk(c, k.key);
+        walk_close(&k.w);
+    }
+}
+
+/* --- SCAN family: a cursor is the hash of the next row (docs/store.md "Rows") --- */
+
+struct scan {
+    uint64_t cursor;
+    uint64_t count;
+    struct str match; /* empty: all */
+    bool has_match;
+    struct str type;
+};
+
+static bool scan_cursor(struct call *c, size_t i, uint64_t *out)
+{
+    if (str_u64(c->argv[i], out) == 0)
+        return true;
+    answer_error(c, "ERR invalid cursor");
+    return false;
+}
+
+static bool scan_count(struct call *c, size_t i, uint64_t *out)
+{
+    int64_t n;
+
+    if (!arg_int(c, i, &n))
+        return false;
+    if (n < 1)
+        answer_syntax(c);
+    *out = (uint64_t)n;
+    return n >= 1;
+}
+
+static bool scan_options(struct call *c, size_t i, bool with_type, struct scan *s)
+{
+    s->count = 10;
+    for (; i < c->argc; i += 2) {
+        if (i + 1 < c->argc && arg_is(c, i, "count")) {
+            if (!scan_count(c, i + 1, &s->count))
+                return false;
+        } else if (i + 1 < c->argc && arg_is(c, i, "match")) {
+            s->match = c->argv[i + 1];
+            s->has_match = !str_eq(s->match, STR("*"));
+        } else if (i + 1 < c->argc && with_type && arg_is(c, i, "type")) {
+            s->type = c->argv[i + 1];
+        } else {
+            answer_syntax(c);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void scan_answer(struct call *c, uint64_t next, const struct items *items)
+{
+    struct reply *pair = answer_array(c, 2);
+
+    if (!pair)
+        return;
+    pair[0] = as_bulk(arena_fmt(c->arena, "%llu", (unsigned long long)next));
+    pair[1] = (struct reply){.type = REPLY_ARRAY, .items = items->p, .count = items->len};
+}
+
+void cmd_scan(struct call *c)
+{
+    struct scan s = {0};
+    struct key_walk k;
+    struct items items = {0};
+    uint64_t seen = 0, hash = 0, next = 0;
+
+    if (!scan_cursor(c, 1, &s.cursor) || !scan_options(c, 2, true, &s))
+        return;
+    keys_open(&k, c->run, s.cursor);
+    while (keys_next(&k) && !c->arena->failed) {
+        next = row_read_be64(k.w.key.p + 1);
+        if (seen >= s.count && next != hash)
+            break;
+        hash = next;
+        next = 0;
+        seen++;
+        if ((!s.has_match || glob_match(s.match, k.key)) &&
+            (!s.type.p || str_ieq(s.type, str_z(type_name(k.m.type)))))
+            items_push_copy(c, &items, k.key);
+    }
+    walk_close(&k.w);
+    scan_answer(c, next, &items);
+}
+
+static void scan_push(struct call *c, struct items *items, const struct walk *w,
+                      enum value_type type)
+{
+    items_push_copy(c, items, member_of(w->key));
+    if (type == TYPE_HASH)
+        items_push_copy(c, items, w->value);
+    else if (type == TYPE_ZSET)
+        items_push(c, items,
+                   as_bulk(double_print(c->arena, score_decode(row_read_be64(w->value.p)))));
+}
+
+/* One page of the members from s->cursor on; returns the next cursor. */
+static uint64_t scan_page(struct call *c, const struct object *o, const struct scan *s,
+                          struct items *items)
+{
+    enum row_tag other, tag = type_tag(o->m.type, &other);
+    struct row from, to;
+    struct walk w;
+    uint64_t seen = 0, hash = 0, next = 0;
+
+    row_position(&from, tag, o->m.version, s->cursor);
+    row_prefix(&to, tag, o->m.version + 1);
+    walk_open(&w, c->run, from.key, to.key, false);
+    while (walk_next(&w) && !c->arena->failed) {
+        next = row_read_be64(w.key.p + ROW_PREFIX);
+        if (seen >= s->count && next != hash)
+            break;
+        hash = next;
+        next = 0;
+        seen++;
+        if (!s->has_match || glob_match(s->match, member_of(w.key)))
+            scan_push(c, items, &w, o->m.type);
+    }
+    walk_close(&w);
+    return next;
+}
+
+void scan_members(struct call *c, enum value_type type)
+{
+    struct scan s = {0};
+    struct items items = {0};
+    struct object o;
+
+    if (!scan_cursor(c, 2, &s.cursor) || !object_want(c, c->argv[1], type, &o))
+        return;
+    if (o.m.type == TYPE_NONE)
+        scan_answer(c, 0, &items);
+    else if (scan_options(c, 3, false, &s))
+        scan_answer(c, scan_page(c, &o, &s, &items), &items);
+}

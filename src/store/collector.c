@@ -1,0 +1,244 @@
+/* The collector: drops the rows of collections that are gone (docs/store.md invariant 3) and the
+ * collections whose time has come (invariant 6). One thread per store, a round a second or when
+ * woken. */
+#include "store/embedded_int.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+enum {
+    ROUND_MS = 1000,
+    CHUNK = 256, /* garbage rows or keys taken in one change */
+    CHUNK_ARENA = 8 * 1024 * 1024,
+};
+
+struct collector {
+    struct embedded *e;
+    struct mutex lock;
+    struct cond changed;
+    uint64_t asked, begun, done; /* rounds */
+    bool stopping;
+    bool failing; /* logged once until it works again */
+    struct thread thread;
+};
+
+/* Up to CHUNK rows of a tag below `to`, as keys in the arena. */
+struct chunk {
+    struct str keys[CHUNK];
+    char types[CHUNK]; /* of garbage: its value */
+    size_t count;
+};
+
+static int read_chunk(struct embedded *e, struct arena *arena, struct str from, struct str to,
+                      struct chunk *out)
+{
+    struct run run = {.e = e};
+    struct walk w;
+    int rc = db_snapshot(&run.view, e->db, NULL);
+
+    if (rc < 0)
+        return rc;
+    out->count = 0;
+    walk_open(&w, &run, from, to, false);
+    while (out->count < CHUNK && !arena->failed && walk_next(&w)) {
+        out->types[out->count] = w.value.len ? w.value.p[0] : 0;
+        out->keys[out->count++] = arena_str(arena, w.key);
+    }
+    walk_close(&w);
+    db_snapshot_free(run.view);
+    return run.code < 0 ? run.code : arena_error(arena);
+}
+
+static int drop_tag(struct embedded *e, enum row_tag tag, uint64_t version)
+{
+    struct version_range range;
+
+    version_range(&range, tag, version);
+    return db_delete_range(e->db, e->cf, range.from.key, range.to.key, NULL);
+}
+
+static int drop_version(struct embedded *e, enum value_type type, uint64_t version)
+{
+    enum row_tag other, tag;
+    int rc;
+
+    if (type < TYPE_LIST || type > TYPE_HASH)
+        return ERR_CORRUPT;
+    tag = type_tag(type, &other);
+    rc = drop_tag(e, tag, version);
+    return rc == 0 && other ? drop_tag(e, other, version) : rc;
+}
+
+struct chunk_change {
+    struct embedded *e;
+    const struct chunk *chunk;
+};
+
+static int forget_garbage(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct chunk_change *change = ctx;
+
+    for (size_t i = 0; i < change->chunk->count; i++)
+        db_tx_delete(tx, change->e->cf, change->chunk->keys[i]);
+    return 0;
+}
+
+/* 1 when a whole chunk was there: there may be more. */
+static int collect_garbage(struct embedded *e, struct arena *arena, struct chunk *chunk)
+{
+    struct chunk_change change = {e, chunk};
+    int rc = read_chunk(e, arena, STR("g"), STR("h"), chunk);
+
+    for (size_t i = 0; rc == 0 && i < chunk->count; i++)
+        rc = drop_version(e, (enum value_type)chunk->types[i], row_read_be64(chunk->keys[i].p + 1));
+    if (rc == 0 && chunk->count)
+        rc = db_apply(e->db, e->durability, forget_garbage, &change, NULL);
+    return rc < 0 ? rc : chunk->count == CHUNK;
+}
+
+/* Loading a key past its time in a change drops it. */
+static int expire_change(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct chunk_change *change = ctx;
+    struct embedded *e = change->e;
+    struct run run = {.e = e, .tx = tx, .view = db_tx_view(tx), .err = err};
+    struct arena arena = ARENA_INIT(CHUNK_ARENA);
+    struct call c = {.run = &run, .arena = &arena};
+    struct object o;
+
+    run.now_ms = db_tx_now_ms(tx) + atomic_load(&e->clock_shift);
+    for (size_t i = 0; i < change->chunk->count; i++) {
+        struct str row = change->chunk->keys[i];
+        if (!object_load(&c, member_of(row), &o))
+            break;
+        if (o.m.type <= TYPE_STRING || o.m.expire_ms != (int64_t)row_read_be64(row.p + 1))
+            run_delete(&run, row);
+    }
+    if (arena.failed)
+        run_fail(&run, ERR_NO_MEMORY);
+    arena_release(&arena);
+    buf_release(&run.row);
+    return run.code;
+}
+
+static int collect_expired(struct embedded *e, struct arena *arena, struct chunk *chunk)
+{
+    struct chunk_change change = {e, chunk};
+    struct row to;
+    int64_t now_ms = clock_wall_ms() + atomic_load(&e->clock_shift);
+    int rc;
+
+    row_prefix(&to, ROW_EXPIRY, (uint64_t)now_ms + 1);
+    rc = read_chunk(e, arena, STR("x"), to.key, chunk);
+    if (rc == 0 && chunk->count)
+        rc = db_apply(e->db, e->durability, expire_change, &change, NULL);
+    return rc < 0 ? rc : chunk->count == CHUNK;
+}
+
+typedef int collect_fn(struct embedded *e, struct arena *arena, struct chunk *chunk);
+
+static bool stopping(struct collector *c)
+{
+    bool stop;
+    mutex_lock(&c->lock);
+    stop = c->stopping;
+    mutex_unlock(&c->lock);
+    return stop;
+}
+
+static int repeat(struct collector *c, collect_fn *fn)
+{
+    struct chunk *chunk = xcalloc(1, sizeof(*chunk));
+    struct arena arena = ARENA_INIT(0);
+    int rc = 1;
+
+    while (rc == 1 && !stopping(c)) {
+        arena_reset(&arena);
+        rc = fn(c->e, &arena, chunk);
+    }
+    arena_release(&arena);
+    free(chunk);
+    return rc;
+}
+
+/* Expiry first: it makes garbage. */
+static void round_of(struct collector *c)
+{
+    int rc = repeat(c, collect_expired);
+
+    if (rc >= 0)
+        rc = repeat(c, collect_garbage);
+    if (rc < 0 && rc != ERR_SHUTDOWN && !c->failing)
+        log_warn(c->e->log, "store.collector.failed", log_z("error", err_text(rc)));
+    c->failing = rc < 0;
+}
+
+static void collector_thread(void *ctx)
+{
+    struct collector *c = ctx;
+
+    mutex_lock(&c->lock);
+    while (!c->stopping) {
+        uint64_t round = ++c->begun;
+        mutex_unlock(&c->lock);
+        round_of(c);
+        mutex_lock(&c->lock);
+        c->done = round;
+        cond_broadcast(&c->changed);
+        if (!c->stopping && c->asked <= round)
+            cond_wait_until(&c->changed, &c->lock, clock_mono_ns() + ROUND_MS * UINT64_C(1000000));
+    }
+    mutex_unlock(&c->lock);
+}
+
+int collector_new(struct collector **out, struct embedded *e, struct err *err)
+{
+    struct collector *c = xcalloc(1, sizeof(*c));
+    int rc;
+
+    c->e = e;
+    mutex_init(&c->lock, "store.collector");
+    cond_init(&c->changed);
+    rc = thread_start(&c->thread, "store-collector", 0, collector_thread, c, err);
+    if (rc < 0) {
+        collector_free(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+void collector_free(struct collector *c)
+{
+    if (!c)
+        return;
+    mutex_lock(&c->lock);
+    c->stopping = true;
+    cond_broadcast(&c->changed);
+    mutex_unlock(&c->lock);
+    thread_join(&c->thread);
+    cond_release(&c->changed);
+    mutex_release(&c->lock);
+    free(c);
+}
+
+void collector_wake(struct collector *c)
+{
+    mutex_lock(&c->lock);
+    c->asked = c->begun + 1;
+    cond_broadcast(&c->changed);
+    mutex_unlock(&c->lock);
+}
+
+void collector_wait(struct collector *c)
+{
+    uint64_t round;
+
+    mutex_lock(&c->lock);
+    round = c->asked = c->begun + 1;
+    cond_broadcast(&c->changed);
+    while (c->done < round)
+        cond_wait(&c->changed, &c->lock);
+    mutex_unlock(&c->lock);
+}

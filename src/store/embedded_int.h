@@ -1,0 +1,311 @@
+/* The embedded engine from inside: a store, a step, a call. For the engine's own files only.
+ *
+ * Words: a *run* is one atomic step (a command, a batch, a script) with one view of the data and
+ * one clock reading; a *call* is one command in it. A run belongs to one thread at a time: the
+ * caller's when it only reads, the database's writer when it may write. */
+#ifndef STORE_EMBEDDED_INT_H
+#define STORE_EMBEDDED_INT_H
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "db/db.h"
+#include "os/thread.h"
+#include "store/rows.h"
+#include "store/store_int.h"
+
+struct lua_pool;
+struct pubsub;
+struct collector;
+struct pubsub_ticket;
+
+struct embedded {
+    struct store base;
+    struct db *db; /* borrowed */
+    struct db_cf *cf;
+    enum db_durability durability;
+    const struct log *log;
+    uint64_t seed;                /* of the hash in the rows */
+    _Atomic(int64_t) clock_shift; /* ms added to the wall clock; tests move it */
+    struct lua_pool *lua;
+    struct pubsub *pubsub;
+    struct collector *collector;
+};
+
+static inline struct embedded *embedded_of(struct store *s)
+{
+    return container_of(s, struct embedded, base);
+}
+
+/* Tests: the store's clock runs this much ahead. */
+void embedded_shift_clock(struct store *s, int64_t ms);
+/* Tests: scripts may run this long. */
+void embedded_limit_scripts(struct store *s, uint64_t ms);
+/* Tests: returns when all garbage and everything past its time has been collected. */
+void embedded_collect(struct store *s);
+
+/* --- the run --- */
+
+struct run {
+    struct embedded *e;
+    struct db_view *view;
+    struct db_tx *tx; /* NULL: this run only reads */
+    int64_t now_ms;   /* invariant 7 */
+    struct err *err;
+    int code;               /* the first failure: the run is undone, no reply counts */
+    struct buf row;         /* the row read last */
+    uint64_t next_version;  /* 0: not read yet; invariant 2 */
+    bool garbage;           /* a garbage row was written: the collector has work */
+    bool missed;            /* a sub row was not there; invariant 8 */
+    struct meta last_owner; /* loaded last; without the string */
+    struct pubsub_ticket *published;
+};
+
+/* Remembers the first failure; returns `code`. */
+int run_fail(struct run *run, int code);
+
+/* The row, borrowed until the next read. False: not there, or failed (run->code). */
+bool run_get(struct run *run, struct str key, struct str *value);
+void run_put(struct run *run, struct str key, struct str value);
+void run_delete(struct run *run, struct str key);
+uint64_t run_new_version(struct run *run);
+uint64_t run_hash(const struct run *run, struct str s);
+
+/* --- the call --- */
+
+struct cmd;
+
+struct call {
+    struct run *run;
+    const struct cmd *command;
+    const struct str *argv;
+    size_t argc;
+    struct arena *arena; /* for the reply and the work */
+    struct reply *reply; /* starts as nil */
+    bool in_script;
+};
+
+typedef void cmd_fn(struct call *c);
+
+/* Every handler: cmd_get, cmd_set, ... */
+#define COMMAND(name, arity, flags, first, last, step, handler) cmd_fn cmd_##handler;
+#include "store/commands.def"
+#undef COMMAND
+
+enum cmd_flags {
+    CMD_READ = 1,    /* runs beside writers */
+    CMD_WRITE = 2,   /* needs a change */
+    CMD_ROW = 4,     /* reads a single row: needs no snapshot */
+    CMD_MEMBER = 8,  /* reads an owner row and one sub row; invariant 8 */
+    CMD_RANDOM = 16, /* the answer is not determined by the data */
+    CMD_SCRIPT = 32, /* runs scripts: not allowed from one */
+    CMD_PUBLISH = 64,
+};
+
+struct cmd {
+    const char *name; /* lower case, as Redis's error texts have it */
+    int arity;        /* with the name; negative: at least */
+    unsigned flags;
+    int first_key, last_key, key_step;
+    cmd_fn *fn;
+};
+
+const struct cmd *cmd_lookup(struct str name); /* NULL: unknown */
+bool cmd_arity_ok(const struct cmd *command, size_t argc);
+
+/* Sets c->command. False after answering: unknown name, wrong number of arguments. */
+bool call_find(struct call *c);
+
+/* --- answers: strings must live in the arena or be static --- */
+
+static inline struct reply as_int(int64_t v)
+{
+    return (struct reply){.type = REPLY_INTEGER, .integer = v};
+}
+
+static inline struct reply as_bulk(struct str s)
+{
+    return (struct reply){.type = REPLY_BULK, .str = s};
+}
+
+static inline struct reply as_nil(void)
+{
+    return (struct reply){.type = REPLY_NIL};
+}
+
+static inline struct reply as_status(struct str s)
+{
+    return (struct reply){.type = REPLY_STATUS, .str = s};
+}
+
+static inline void answer_int(struct call *c, int64_t v)
+{
+    *c->reply = as_int(v);
+}
+
+static inline void answer_ok(struct call *c)
+{
+    *c->reply = as_status(STR("OK"));
+}
+
+void answer_bulk(struct call *c, struct str s); /* copies */
+void answer_error(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void answer_wrong_type(struct call *c);
+void answer_syntax(struct call *c);
+void answer_not_integer(struct call *c);
+void answer_wrong_args(struct call *c);
+/* An array of `n` nils; returns the items, or NULL when the arena is full. */
+struct reply *answer_array(struct call *c, size_t n);
+
+/* An array whose length is not known before. */
+struct items {
+    struct reply *p;
+    size_t len, cap;
+};
+void items_push(struct call *c, struct items *items, struct reply r);
+void items_push_copy(struct call *c, struct items *items, struct str s);
+void answer_items(struct call *c, const struct items *items);
+
+/* --- arguments: false after answering with Redis's error --- */
+
+bool number_parse(struct str s, int64_t *out); /* Redis's string2ll: no blanks, +, leading zeros */
+bool double_parse(struct str s, double *out);
+bool long_double_parse(struct str s, long double *out);
+struct str double_print(struct arena *a, double v);           /* RESP2 */
+struct str long_double_print(struct arena *a, long double v); /* INCRBYFLOAT */
+
+bool arg_is(const struct call *c, size_t i, const char *word); /* case folded */
+bool arg_int(struct call *c, size_t i, int64_t *out);
+bool arg_int_between(struct call *c, size_t i, int64_t min, int64_t max, int64_t *out);
+/* Not negative; `text` NULL: Redis's usual one. */
+bool arg_positive(struct call *c, size_t i, const char *text, int64_t *out);
+bool arg_double(struct call *c, size_t i, double *out);
+
+/* Redis's rules for a pair of indexes over `count` things: from the end if negative, cut to what is
+ * there. False when nothing is left. */
+bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
+
+/* --- rows in order --- */
+
+struct walk {
+    struct db_iter *it;
+    struct run *run;
+    struct str key, value; /* of the current row, borrowed until the next step */
+};
+
+/* `from` and `to` are borrowed until walk_close. */
+void walk_open(struct walk *w, struct run *run, struct str from, struct str to, bool reverse);
+bool walk_next(struct walk *w); /* false at the end and on failure (run->code) */
+void walk_close(struct walk *w);
+
+/* All rows of one tag and version. */
+struct version_range {
+    struct row from, to;
+};
+void version_range(struct version_range *r, enum row_tag tag, uint64_t version);
+void walk_version(struct walk *w, struct run *run, struct version_range *r, bool reverse);
+
+/* --- keys --- */
+
+struct object {
+    struct str key;
+    uint64_t hash;
+    struct meta m;         /* m.type TYPE_NONE: the key does not exist */
+    enum value_type was;   /* as stored */
+    int64_t was_expire_ms; /* as stored */
+};
+
+/* False on failure. In a run that writes, a key past its time is dropped on the way. */
+bool object_load(struct call *c, struct str key, struct object *o);
+/* Also answers WRONGTYPE (and is false) when it exists with another type. */
+bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
+
+/* Make the object, which does not exist, an empty collection. */
+void object_create(struct call *c, struct object *o, enum value_type type);
+/* The meta row as it now is; a collection that became empty is removed. Keeps invariants 4, 6. */
+void object_save(struct call *c, struct object *o);
+/* Replace whatever it was by a string. expire_ms 0: never. */
+void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms);
+void object_set_expire(struct call *c, struct object *o, int64_t expire_ms);
+void object_drop(struct call *c, struct object *o); /* invariant 3; exists or not */
+/* `o` loses its key to `to`, which is dropped first; version and rows stay. */
+void object_rename(struct call *c, struct object *o, struct object *to);
+
+/* Sub rows of hashes, sets and sorted sets. */
+bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
+/* True when it was not there before; adjusts o->m.count, not saved. */
+bool member_put(struct call *c, struct object *o, struct str member, struct str value);
+/* For who has looked already. */
+void member_write(struct call *c, struct object *o, struct str member, struct str value,
+                  bool is_new);
+bool member_delete(struct call *c, struct object *o, struct str member);
+struct str member_of(struct str row_key); /* the member's bytes in a hashed row's key */
+
+const char *type_name(enum value_type type);
+
+/* --- random members: names and values of `count` distinct ones, or (repeat) with repetition --- */
+
+struct pick {
+    struct str member, value;
+};
+/* NULL when it failed; *got may be less than asked when there are fewer. In the arena. */
+struct pick *pick_members(struct call *c, const struct object *o, uint64_t count, bool repeat,
+                          size_t *got);
+
+/* SRANDMEMBER, HRANDFIELD, ZRANDMEMBER: key [count [values_word]]. */
+void answer_random(struct call *c, enum value_type type, const char *values_word);
+
+/* --- parts that share more than one file --- */
+
+void scan_members(struct call *c, enum value_type type); /* HSCAN, SSCAN, ZSCAN */
+bool glob_match(struct str pattern, struct str s);
+
+/* Sorted sets (zset.c): keep invariant 5. */
+bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
+/* `old` is its score now, NULL when it is not a member; adjusts o->m.count, not saved. */
+void zset_put(struct call *c, struct object *o, struct str member, const double *old, double score);
+bool zset_remove(struct call *c, struct object *o, struct str member);
+double zset_row_score(struct str row_key); /* of an order row */
+
+/* --- scripts (lua.c) --- */
+
+struct lua_pool *lua_pool_new(void);
+void lua_pool_free(struct lua_pool *pool);
+
+struct script_call {
+    struct str source; /* NULL: must be known by its digest */
+    char sha1[41];
+    const struct str *keys, *args;
+    size_t key_count, arg_count;
+    bool readonly;
+};
+void script_digest(struct str source, char sha1[41]);
+/* Runs it in the call's run; the result is the call's reply. */
+void script_run(struct call *c, const struct script_call *s);
+/* Compiles and remembers; the reply is the digest or the error. */
+void script_load(struct call *c, struct str source);
+void script_remember(struct embedded *e, const struct script_call *s); /* for EVALSHA */
+bool script_known(struct embedded *e, struct str sha1);
+void script_flush(struct embedded *e);
+
+/* --- messages (pubsub.c); invariant 9 --- */
+
+int pubsub_new(struct pubsub **out, struct err *err) MUST_CHECK;
+void pubsub_free(struct pubsub *p);
+/* Queues the message for delivery behind `*ticket`'s (made when NULL); held back until
+ * pubsub_settle. Returns the number of receivers, or ERR_BUSY. */
+int64_t pubsub_publish(struct pubsub *p, struct pubsub_ticket **ticket, struct str channel,
+                       struct str message);
+void pubsub_settle(struct pubsub *p, struct pubsub_ticket *ticket,
+                   bool committed); /* NULL is fine */
+int embedded_subscribe(struct store_subscription **out, struct store *s, struct str channel,
+                       store_message_fn *fn, void *ctx, struct err *err);
+void embedded_unsubscribe(struct store_subscription *sub);
+
+/* --- the collector (collector.c) --- */
+
+int collector_new(struct collector **out, struct embedded *e, struct err *err) MUST_CHECK;
+void collector_free(struct collector *c);
+void collector_wake(struct collector *c);
+void collector_wait(struct collector *c); /* for a whole round begun after this call */
+
+#endif

@@ -1,0 +1,246 @@
+/* Keys: the owner row, its life and its time, and the rows that hang on it (docs/store.md 1 to 6).
+ */
+#include "store/embedded_int.h"
+
+enum { DROP_DIRECTLY = 64 }; /* members; more become garbage */
+
+static bool load_row(struct call *c, struct str key, struct object *o)
+{
+    struct row row;
+    struct str value;
+
+    *o = (struct object){.key = key, .hash = run_hash(c->run, key)};
+    row_meta(&row, c->arena, o->hash, key);
+    if (!run_get(c->run, row.key, &value))
+        return c->run->code == 0;
+    if (meta_decode(value, &o->m) < 0) {
+        run_fail(c->run, err_set(c->run->err, ERR_CORRUPT, "a key's row is damaged"));
+        return false;
+    }
+    o->was = o->m.type;
+    o->was_expire_ms = o->m.expire_ms;
+    return true;
+}
+
+bool object_load(struct call *c, struct str key, struct object *o)
+{
+    struct run *run = c->run;
+
+    if (!load_row(c, key, o))
+        return false;
+    if (o->m.expire_ms && o->m.expire_ms <= run->now_ms) {
+        if (run->tx)
+            object_drop(c, o);
+        *o = (struct object){.key = key, .hash = o->hash};
+    }
+    run->last_owner = o->m;
+    return run->code == 0;
+}
+
+bool object_want(struct call *c, struct str key, enum value_type type, struct object *o)
+{
+    if (!object_load(c, key, o))
+        return false;
+    if (o->m.type == TYPE_NONE || o->m.type == type)
+        return true;
+    answer_wrong_type(c);
+    return false;
+}
+
+void object_create(struct call *c, struct object *o, enum value_type type)
+{
+    BUG_ON(o->m.type != TYPE_NONE);
+    o->m = (struct meta){.type = type, .version = run_new_version(c->run)};
+}
+
+static void put_meta(struct call *c, const struct object *o)
+{
+    struct buf value = BUF_INIT(META_MAX + 512 * MIB);
+    char head[META_MAX];
+    struct row row;
+
+    row_meta(&row, c->arena, o->hash, o->key);
+    buf_append(&value, head, meta_encode(&o->m, head));
+    if (o->m.type == TYPE_STRING)
+        buf_append_str(&value, o->m.value);
+    run_put(c->run, row.key, buf_str(&value));
+    buf_release(&value);
+}
+
+static void delete_meta(struct call *c, const struct object *o)
+{
+    struct row row;
+    row_meta(&row, c->arena, o->hash, o->key);
+    run_delete(c->run, row.key);
+}
+
+static bool indexed(enum value_type type, int64_t expire_ms)
+{
+    return type > TYPE_STRING && expire_ms;
+}
+
+/* Invariant 6: from what is stored to what `type` and `expire_ms` want. */
+static void index_expiry(struct call *c, const struct object *o, enum value_type type,
+                         int64_t expire_ms)
+{
+    bool before = indexed(o->was, o->was_expire_ms), after = indexed(type, expire_ms);
+    struct row row;
+
+    if (before && after && o->was_expire_ms == expire_ms)
+        return;
+    if (before) {
+        row_expiry(&row, c->arena, o->was_expire_ms, o->hash, o->key);
+        run_delete(c->run, row.key);
+    }
+    if (after) {
+        row_expiry(&row, c->arena, expire_ms, o->hash, o->key);
+        run_put(c->run, row.key, STR_EMPTY);
+    }
+}
+
+static void stored(struct object *o)
+{
+    o->was = o->m.type;
+    o->was_expire_ms = o->m.expire_ms;
+}
+
+void object_save(struct call *c, struct object *o)
+{
+    if (o->m.type > TYPE_STRING && o->m.count == 0) {
+        index_expiry(c, o, TYPE_NONE, 0);
+        if (o->was != TYPE_NONE)
+            delete_meta(c, o);
+        o->m = (struct meta){0};
+    } else {
+        index_expiry(c, o, o->m.type, o->m.expire_ms);
+        put_meta(c, o);
+    }
+    stored(o);
+}
+
+static void delete_rows(struct call *c, enum row_tag tag, uint64_t version)
+{
+    struct version_range range;
+    struct walk w;
+
+    version_range(&range, tag, version);
+    walk_version(&w, c->run, &range, false);
+    while (walk_next(&w))
+        run_delete(c->run, w.key);
+    walk_close(&w);
+}
+
+static void drop_members(struct call *c, const struct meta *m)
+{
+    enum row_tag other, tag = type_tag(m->type, &other);
+    char type = (char)m->type;
+    struct row row;
+
+    if (m->count > DROP_DIRECTLY) {
+        row_prefix(&row, ROW_GARBAGE, m->version);
+        run_put(c->run, row.key, str_n(&type, 1));
+        c->run->garbage = true;
+        return;
+    }
+    delete_rows(c, tag, m->version);
+    if (other)
+        delete_rows(c, other, m->version);
+}
+
+void object_drop(struct call *c, struct object *o)
+{
+    if (o->m.type == TYPE_NONE)
+        return;
+    index_expiry(c, o, TYPE_NONE, 0);
+    if (o->m.type > TYPE_STRING)
+        drop_members(c, &o->m);
+    delete_meta(c, o);
+    o->m = (struct meta){0};
+    stored(o);
+}
+
+void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms)
+{
+    if (o->m.type > TYPE_STRING)
+        object_drop(c, o);
+    o->m = (struct meta){.type = TYPE_STRING, .value = value, .expire_ms = expire_ms};
+    put_meta(c, o);
+    stored(o);
+}
+
+void object_set_expire(struct call *c, struct object *o, int64_t expire_ms)
+{
+    o->m.expire_ms = expire_ms;
+    object_save(c, o);
+}
+
+void object_rename(struct call *c, struct object *o, struct object *to)
+{
+    object_drop(c, to);
+    index_expiry(c, o, TYPE_NONE, 0);
+    delete_meta(c, o);
+    to->m = o->m;
+    object_save(c, to);
+}
+
+static void member_row(struct call *c, const struct object *o, struct str member, struct row *row)
+{
+    enum row_tag other, tag = type_tag(o->m.type, &other);
+    row_hashed(row, c->arena, tag, o->m.version, run_hash(c->run, member), member);
+}
+
+bool member_get(struct call *c, const struct object *o, struct str member, struct str *value)
+{
+    struct row row;
+
+    if (o->m.type == TYPE_NONE)
+        return false;
+    member_row(c, o, member, &row);
+    if (run_get(c->run, row.key, value))
+        return true;
+    c->run->missed = true;
+    return false;
+}
+
+void member_write(struct call *c, struct object *o, struct str member, struct str value,
+                  bool is_new)
+{
+    struct row row;
+
+    member_row(c, o, member, &row);
+    run_put(c->run, row.key, value);
+    o->m.count += is_new;
+}
+
+bool member_put(struct call *c, struct object *o, struct str member, struct str value)
+{
+    struct str old;
+    bool is_new = !member_get(c, o, member, &old);
+
+    member_write(c, o, member, value, is_new);
+    return is_new;
+}
+
+bool member_delete(struct call *c, struct object *o, struct str member)
+{
+    struct str old;
+    struct row row;
+
+    if (!member_get(c, o, member, &old))
+        return false;
+    member_row(c, o, member, &row);
+    run_delete(c->run, row.key);
+    o->m.count--;
+    return true;
+}
+
+struct str member_of(struct str row_key)
+{
+    return str_skip(row_key, ROW_HASHED);
+}
+
+const char *type_name(enum value_type type)
+{
+    static const char *const names[] = {"none", "string", "list", "set", "zset", "hash"};
+    return names[type];
+}

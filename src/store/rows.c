@@ -1,0 +1,157 @@
+/* Keys and values of the embedded engine's rows. */
+#include "store/rows.h"
+#include "base/err.h"
+
+#define SIGN ((uint64_t)1 << 63)
+
+enum { META_EXPIRES = 1 };
+
+static char *put_be64(char *to, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    memcpy(to, &v, sizeof(v));
+    return to + sizeof(v);
+}
+
+uint64_t row_read_be64(const char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof(v));
+    return __builtin_bswap64(v);
+}
+
+static char *begin(struct row *row, struct arena *a, size_t len)
+{
+    char *p = len <= sizeof(row->small) ? row->small : arena_alloc(a, len);
+    row->key = p ? str_n(p, len) : STR_EMPTY;
+    return p;
+}
+
+static void put_str(char *to, struct str s)
+{
+    if (s.len)
+        memcpy(to, s.p, s.len);
+}
+
+void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key)
+{
+    char *p = begin(row, a, ROW_PREFIX + key.len);
+    if (!p)
+        return;
+    *p = ROW_META;
+    put_str(put_be64(p + 1, hash), key);
+}
+
+void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key)
+{
+    row_hashed(row, a, ROW_EXPIRY, (uint64_t)expire_ms, hash, key);
+}
+
+void row_prefix(struct row *row, enum row_tag tag, uint64_t number)
+{
+    char *p = begin(row, NULL, ROW_PREFIX);
+    *p = (char)tag;
+    put_be64(p + 1, number);
+}
+
+void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
+                uint64_t hash_or_score, struct str member)
+{
+    char *p = begin(row, a, ROW_HASHED + member.len);
+    if (!p)
+        return;
+    *p = (char)tag;
+    put_str(put_be64(put_be64(p + 1, version), hash_or_score), member);
+}
+
+void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash)
+{
+    row_hashed(row, NULL, tag, version, hash, STR_EMPTY);
+}
+
+void row_item(struct row *row, uint64_t version, int64_t index)
+{
+    row_position(row, ROW_ITEM, version, (uint64_t)index ^ SIGN);
+}
+
+int64_t row_item_index(struct str key)
+{
+    return (int64_t)(row_read_be64(key.p + ROW_PREFIX) ^ SIGN);
+}
+
+uint64_t score_encode(double score)
+{
+    uint64_t bits;
+    score += 0.0; /* -0 becomes 0: they are one score */
+    memcpy(&bits, &score, sizeof(bits));
+    return bits & SIGN ? ~bits : bits ^ SIGN;
+}
+
+double score_decode(uint64_t bits)
+{
+    double score;
+    bits = bits & SIGN ? bits ^ SIGN : ~bits;
+    memcpy(&score, &bits, sizeof(score));
+    return score;
+}
+
+size_t meta_encode(const struct meta *m, char out[META_MAX])
+{
+    char *p = out;
+
+    *p++ = (char)m->type;
+    *p++ = m->expire_ms ? META_EXPIRES : 0;
+    if (m->expire_ms)
+        p = put_be64(p, (uint64_t)m->expire_ms);
+    if (m->type != TYPE_STRING)
+        p = put_be64(put_be64(p, m->version), m->count);
+    if (m->type == TYPE_LIST)
+        p = put_be64(p, (uint64_t)m->head);
+    return (size_t)(p - out);
+}
+
+int meta_decode(struct str value, struct meta *out)
+{
+    struct meta m = {0};
+    struct str rest = str_skip(value, 2);
+    size_t need;
+
+    if (value.len < 2 || value.p[0] < TYPE_STRING || value.p[0] > TYPE_HASH)
+        return ERR_CORRUPT;
+    m.type = (enum value_type)value.p[0];
+    need = (value.p[1] & META_EXPIRES ? 8 : 0) + (m.type == TYPE_STRING ? 0
+                                                  : m.type == TYPE_LIST ? 24
+                                                                        : 16);
+    if (rest.len < need)
+        return ERR_CORRUPT;
+    if (value.p[1] & META_EXPIRES) {
+        m.expire_ms = (int64_t)row_read_be64(rest.p);
+        rest = str_skip(rest, 8);
+    }
+    if (m.type == TYPE_STRING) {
+        m.value = rest;
+    } else {
+        m.version = row_read_be64(rest.p);
+        m.count = row_read_be64(rest.p + 8);
+    }
+    if (m.type == TYPE_LIST)
+        m.head = (int64_t)row_read_be64(rest.p + 16);
+    *out = m;
+    return 0;
+}
+
+enum row_tag type_tag(enum value_type type, enum row_tag *other)
+{
+    static const struct {
+        enum row_tag tag, other;
+    } tags[] = {
+        [TYPE_LIST] = {ROW_ITEM, 0},
+        [TYPE_SET] = {ROW_MEMBER, 0},
+        [TYPE_ZSET] = {ROW_SCORE, ROW_ORDER},
+        [TYPE_HASH] = {ROW_FIELD, 0},
+    };
+
+    BUG_ON(type < TYPE_LIST || type > TYPE_HASH);
+    *other = tags[type].other;
+    return tags[type].tag;
+}

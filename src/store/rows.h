@@ -1,0 +1,68 @@
+/* How the embedded engine's types lie in rows (docs/store.md "Rows"): encoding only, no reading.
+ *
+ * A row's key is built in a struct row, which has room for the usual length; longer ones go to the
+ * arena. When that is full the key is empty and the arena stays failed, which undoes the step. */
+#ifndef STORE_ROWS_H
+#define STORE_ROWS_H
+
+#include "base/arena.h"
+
+enum row_tag {
+    ROW_SETTING = 'c',
+    ROW_GARBAGE = 'g',
+    ROW_FIELD = 'h',
+    ROW_ITEM = 'l',
+    ROW_META = 'm',
+    ROW_ORDER = 'o',
+    ROW_MEMBER = 's',
+    ROW_EXPIRY = 'x',
+    ROW_SCORE = 'z',
+};
+
+enum value_type { TYPE_NONE, TYPE_STRING, TYPE_LIST, TYPE_SET, TYPE_ZSET, TYPE_HASH };
+
+enum { ROW_PREFIX = 9, ROW_HASHED = 17 }; /* lengths of: tag version; tag version hash|score */
+
+struct row {
+    struct str key;
+    char small[110];
+};
+
+/* The meta row's value, decoded. */
+struct meta {
+    enum value_type type;
+    int64_t expire_ms; /* wall clock; 0: never */
+    struct str value;  /* a string's bytes, borrowed from the row */
+    uint64_t version;  /* of a collection */
+    uint64_t count;
+    int64_t head; /* of a list: index of the first item */
+};
+
+void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key);
+void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key);
+void row_prefix(struct row *row, enum row_tag tag, uint64_t number); /* also the garbage row */
+void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
+                uint64_t hash_or_score, struct str member);
+void row_item(struct row *row, uint64_t version, int64_t index);
+
+/* Of tags that order by hash: the position `hash` in the rows of `version`. */
+void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash);
+
+uint64_t row_read_be64(const char *p);
+int64_t row_item_index(struct str key);
+
+/* A double as 64 bits in the numbers' order, and back. */
+uint64_t score_encode(double score);
+double score_decode(uint64_t bits);
+
+enum { META_MAX = 34 }; /* without a string's bytes */
+/* Writes the head of the meta row's value and returns its length; a string's bytes follow. */
+size_t meta_encode(const struct meta *m, char out[META_MAX]);
+/* ERR_CORRUPT */
+int meta_decode(struct str value, struct meta *out) MUST_CHECK;
+
+/* The tag of the rows that hold a collection's members one by one; sets *other to that of a second
+ * kind, or 0. */
+enum row_tag type_tag(enum value_type type, enum row_tag *other);
+
+#endif
