@@ -9,6 +9,7 @@ enum { FORMAT_VERSION = 1, FORMAT_MAX_BYTES = 64 };
 
 static const char format_name[] = "FORMAT";
 static const uint64_t default_reserve_bytes = 64 * MIB;
+static const uint64_t close_flush_bytes = 2 * MIB;
 
 static char *join(const char *folder, const char *name)
 {
@@ -141,8 +142,9 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
     db->log = o->log;
     db->read = rocksdb_readoptions_create();
     db->latest = (struct db_view){.db = db, .read = db->read};
-    group_init(db, o->reserve_bytes ? o->reserve_bytes : default_reserve_bytes);
-    code = dir_make(db->path, 0700, err);
+    code = group_init(db, o->reserve_bytes ? o->reserve_bytes : default_reserve_bytes, err);
+    if (code == 0)
+        code = dir_make(db->path, 0700, err);
     if (code == 0)
         code = format_check(db->path, err);
     if (code == 0) {
@@ -158,12 +160,31 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
     return 0;
 }
 
+/* What is in the memtables would be replayed from the log at the next start: with much of it,
+ * better written out now. A failure changes nothing, the log still has it. */
+static void flush_before_close(struct db *db)
+{
+    rocksdb_flushoptions_t *wait;
+
+    if (sum_property(db, "rocksdb.cur-size-all-mem-tables") < close_flush_bytes)
+        return;
+    wait = rocksdb_flushoptions_create();
+    for (size_t i = 0; i < db->cf_count; i++) {
+        char *message = NULL;
+        rocksdb_flush_cf(db->rocks, wait, db->cfs[i].handle, &message);
+        rocksdb_free(message);
+    }
+    rocksdb_flushoptions_destroy(wait);
+}
+
 /* Families before the database, the database before its options and cache: RocksDB asserts it. */
 void db_close(struct db *db)
 {
     if (!db)
         return;
     group_release(db);
+    if (db->rocks)
+        flush_before_close(db);
     for (size_t i = 0; i < db->cf_count; i++)
         if (db->cfs[i].handle)
             rocksdb_column_family_handle_destroy(db->cfs[i].handle);

@@ -6,6 +6,7 @@
 #include "os/thread.h"
 
 #include <rocksdb/c.h>
+#include <semaphore.h>
 
 enum { GROUP_KEY_BITS = 16 * 1024 };
 
@@ -28,7 +29,7 @@ struct db_view {
 struct batch {
     rocksdb_writebatch_wi_t *rows;
     size_t count;
-    size_t bytes;
+    size_t bytes;                       /* written since the last reset, undone or not */
     size_t undone;                      /* rows that rollbacks had to index again */
     uint64_t keys[GROUP_KEY_BITS / 64]; /* bit of a key's hash: the key may be among the rows */
 };
@@ -46,6 +47,9 @@ struct group {
     struct list waiting; /* struct waiter, in the order of arrival */
     bool leading;        /* somebody leads, and owns what follows the lock's share */
     bool closing;
+    bool stop;       /* told to the writer thread by hand_over */
+    sem_t hand_over; /* the lead goes to the writer thread */
+    struct thread writer;
 
     struct batch batch;
     struct space space;
@@ -97,7 +101,7 @@ int format_write(const char *folder, struct err *err) MUST_CHECK;
 
 /* --- group.c --- */
 
-void group_init(struct db *db, uint64_t reserve_bytes);
+int group_init(struct db *db, uint64_t reserve_bytes, struct err *err) MUST_CHECK;
 void group_release(struct db *db); /* waits for all that was handed in */
 
 /* Whether the pending rows may hold the key, or any row at all; "yes" marks the change as having
@@ -109,5 +113,8 @@ bool tx_may_hold_any(struct db_tx *tx);
 
 /* By the leader. ERR_NO_SPACE when less than the reserve is free. */
 int space_check(struct db *db, size_t bytes, struct err *err) MUST_CHECK;
+
+/* An integer property of RocksDB, added up over all families. */
+uint64_t sum_property(struct db *db, const char *property);
 
 #endif

@@ -6,14 +6,13 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#include <semaphore.h>
-
 enum {
     GROUP_MAX_CHANGES = 1024,          /* bounds how long a leader works for others */
     BATCH_MAX_BYTES = 4 * 1024 * 1024, /* the rest of the group makes another batch */
     BATCH_MAX_UNDONE = 64 * 1024,      /* rows: undoing a change indexes the whole batch anew */
     BATCH_KEEP_BYTES = 256 * 1024,     /* a batch that grew past it gives its memory back */
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
+    ROW_OVERHEAD_BYTES = 16, /* about what a row takes in the log beside key and value */
 };
 
 /* A caller asleep in db_apply; lives on its stack, gone as soon as `wake` is posted. */
@@ -24,13 +23,26 @@ struct waiter {
     struct err *err;
     enum db_durability durability;
     int result;
-    bool lead; /* woken to lead, not because it is done */
     sem_t wake;
+    struct waiter *wakes[2]; /* whom to wake in turn, or NULL */
 };
 
 static int batch_write(struct db *db, enum db_durability d, struct err *err);
 static void batch_reset(struct batch *b);
 static void bump(_Atomic(uint64_t) *counter, uint64_t by);
+
+static void sem_wait_always(sem_t *s)
+{
+    while (sem_wait(s) != 0)
+        ;
+}
+
+static void wake_next(const struct waiter *w)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(w->wakes); i++)
+        if (w->wakes[i])
+            sem_post(&w->wakes[i]->wake);
+}
 
 /* Run one change. True when its caller need not wait for the disk: it neither wrote nor saw what is
  * not there yet (W5). */
@@ -64,17 +76,25 @@ static bool batch_full(const struct batch *b)
     return b->bytes >= BATCH_MAX_BYTES || b->undone >= BATCH_MAX_UNDONE;
 }
 
-static void wake_one(struct waiter *w, const struct waiter *self)
+/* Waking is what costs with many callers, so it is shared: each that wakes wakes two more, in the
+ * shape of a heap over the list. `self` is awake already. */
+static void wake_all(struct list *done, struct waiter *self)
 {
-    if (w != self)
-        sem_post(&w->wake);
-}
+    struct waiter root = {0}, *parent = &root;
 
-static void wake_all(struct list *done, const struct waiter *self)
-{
-    struct list *node;
-    while ((node = list_shift(done)))
-        wake_one(list_entry(node, struct waiter, node), self);
+    list_init(&root.node);
+    list_splice(&root.node, done);
+    list_each_safe (&root.node, struct waiter, node, w) {
+        if (w == self) {
+            list_remove(&w->node);
+        } else if (!parent->wakes[0]) {
+            parent->wakes[0] = w;
+        } else {
+            parent->wakes[1] = w;
+            parent = list_entry(parent->node.next, struct waiter, node);
+        }
+    }
+    wake_next(&root);
 }
 
 /* All or nothing for those that share the batch, also for one that failed by itself: what it saw
@@ -82,110 +102,104 @@ static void wake_all(struct list *done, const struct waiter *self)
 static void commit(struct db *db, struct list *members, enum db_durability d)
 {
     struct err err = {0};
-    int result;
+    int result = batch_write(db, d, &err);
 
-    if (list_empty(members))
-        return;
-    result = batch_write(db, d, &err);
     if (result != 0) {
         list_each (members, struct waiter, node, w) {
             w->result = result;
             err_set(w->err, result, "%s", err.text);
         }
     }
-    batch_reset(&db->group.batch);
+    if (db->group.batch.bytes > 0)
+        batch_reset(&db->group.batch);
 }
 
-/* Run the waiters in `in`, one batch or more; the last batch's members are left in `done`, decided
- * but not yet woken. */
-static void run_list(struct db *db, struct list *in, enum db_durability d, struct list *done,
-                     const struct waiter *self)
+/* Run the waiters in `in`, one batch or more. */
+static void run_list(struct db *db, struct list *in, enum db_durability d, struct waiter *self)
 {
+    struct list done, settled;
+
+    list_init(&done);
+    list_init(&settled);
     while (!list_empty(in)) {
-        wake_all(done, self);
         while (!list_empty(in) && !batch_full(&db->group.batch)) {
             struct waiter *w = list_entry(list_shift(in), struct waiter, node);
-            if (run_change(db, w))
-                wake_one(w, self);
-            else
-                list_push(done, &w->node);
+            list_push(run_change(db, w) ? &settled : &done, &w->node);
         }
-        commit(db, done, d);
+        wake_all(&settled, self);
+        commit(db, &done, d);
+        wake_all(&done, self);
     }
 }
 
-static void take_group(struct group *g, struct list *fast, struct list *durable)
+/* Lead one group; false when nobody waits any more and the lead was laid down. Volatile changes go
+ * first, as a batch of their own: they need not wait for the sync, and no reader sees a durable row
+ * before it is on disk (W3). */
+static bool lead(struct db *db, struct waiter *self)
 {
-    mutex_lock(&g->lock);
-    for (int i = 0; i < GROUP_MAX_CHANGES && !list_empty(&g->waiting); i++) {
-        struct waiter *w = list_entry(list_shift(&g->waiting), struct waiter, node);
-        list_push(w->durability == DB_VOLATILE ? fast : durable, &w->node);
-    }
-    mutex_unlock(&g->lock);
-}
-
-/* Give the lead to the first that waits, or lay it down. */
-static void pass_lead(struct group *g)
-{
-    struct waiter *next = NULL;
-
-    mutex_lock(&g->lock);
-    if (list_empty(&g->waiting)) {
-        g->leading = false;
-        if (g->closing)
-            cond_signal(&g->idle);
-    } else {
-        next = list_entry(g->waiting.next, struct waiter, node);
-        next->lead = true;
-    }
-    mutex_unlock(&g->lock);
-    if (next)
-        sem_post(&next->wake);
-}
-
-/* Volatile changes go first, as a batch of their own: they need not wait for the sync, and no
- * reader sees a durable row before it is on disk (W3). */
-static void lead(struct db *db, struct waiter *self)
-{
-    struct list fast, durable, done;
+    struct group *g = &db->group;
+    struct list fast, durable;
+    bool more;
 
     list_init(&fast);
     list_init(&durable);
-    list_init(&done);
-    take_group(&db->group, &fast, &durable);
-    run_list(db, &fast, DB_VOLATILE, &done, self);
-    wake_all(&done, self);
-    run_list(db, &durable, DB_DURABLE, &done, self);
-    pass_lead(&db->group);
-    wake_all(&done, self);
+    mutex_lock(&g->lock);
+    for (int i = 0; i < GROUP_MAX_CHANGES && !list_empty(&g->waiting); i++) {
+        struct waiter *w = list_entry(list_shift(&g->waiting), struct waiter, node);
+        list_push(w->durability == DB_VOLATILE ? &fast : &durable, &w->node);
+    }
+    mutex_unlock(&g->lock);
+
+    run_list(db, &fast, DB_VOLATILE, self);
+    run_list(db, &durable, DB_DURABLE, self);
+
+    mutex_lock(&g->lock);
+    g->leading = more = !list_empty(&g->waiting);
+    if (!more && g->closing)
+        cond_signal(&g->idle);
+    mutex_unlock(&g->lock);
+    return more;
+}
+
+/* Takes the lead over while there is more to do than one caller should do for the others. */
+static void writer_main(void *ctx)
+{
+    struct db *db = ctx;
+
+    for (;;) {
+        sem_wait_always(&db->group.hand_over);
+        if (db->group.stop)
+            return;
+        while (lead(db, NULL))
+            ;
+    }
 }
 
 int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx, struct err *err)
 {
     struct group *g = &db->group;
     struct waiter self = {.fn = fn, .ctx = ctx, .err = err, .durability = d};
+    bool leads;
 
     BUG_ON(atomic_load_explicit(&g->runner, memory_order_relaxed) == (const void *)pthread_self());
+    sem_init(&self.wake, 0, 0);
     mutex_lock(&g->lock);
     if (g->closing) {
         mutex_unlock(&g->lock);
         return err_set(err, ERR_SHUTDOWN, "the database is closing");
     }
     list_push(&g->waiting, &self.node);
-    if (g->leading)
-        sem_init(&self.wake, 0, 0);
-    else
-        g->leading = self.lead = true;
-    bool leads = self.lead;
+    leads = !g->leading;
+    g->leading = true;
     mutex_unlock(&g->lock);
 
     if (!leads) {
-        while (sem_wait(&self.wake) != 0)
-            ;
-        leads = self.lead;
+        sem_wait_always(&self.wake);
+        wake_next(&self);
+    } else if (lead(db, &self)) {
+        sem_post(&g->hand_over);
     }
-    if (leads)
-        lead(db, &self);
+    sem_destroy(&self.wake);
     return self.result;
 }
 
@@ -220,7 +234,7 @@ static bool tx_write(struct db_tx *tx, struct str key, size_t bytes)
         rocksdb_writebatch_wi_set_save_point(b->rows);
     tx->wrote = true;
     tx->bytes += bytes;
-    b->bytes += bytes;
+    b->bytes += bytes + ROW_OVERHEAD_BYTES;
     b->count++;
     *key_word(b, key, &bit) |= bit;
     return true;
@@ -298,7 +312,7 @@ static void bump(_Atomic(uint64_t) *counter, uint64_t by)
     atomic_store_explicit(counter, now + by, memory_order_relaxed);
 }
 
-void group_init(struct db *db, uint64_t reserve_bytes)
+int group_init(struct db *db, uint64_t reserve_bytes, struct err *err)
 {
     struct group *g = &db->group;
 
@@ -310,6 +324,8 @@ void group_init(struct db *db, uint64_t reserve_bytes)
     g->durable = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(g->durable, 1);
     batch_reset(&g->batch);
+    sem_init(&g->hand_over, 0, 0);
+    return thread_start(&g->writer, "db-writer", 0, writer_main, db, err);
 }
 
 void group_release(struct db *db)
@@ -321,7 +337,11 @@ void group_release(struct db *db)
     while (g->leading)
         cond_wait(&g->idle, &g->lock);
     BUG_ON(!list_empty(&g->waiting));
+    g->stop = true;
     mutex_unlock(&g->lock);
+    sem_post(&g->hand_over);
+    thread_join(&g->writer);
+    sem_destroy(&g->hand_over);
     rocksdb_writebatch_wi_destroy(g->batch.rows);
     rocksdb_writeoptions_destroy(g->fast);
     rocksdb_writeoptions_destroy(g->durable);
