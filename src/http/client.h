@@ -1,5 +1,5 @@
 /* The client for everything that is not a storage: forges, webhooks. libcurl underneath: redirects,
- * proxies, HTTP/2. Blocking, any thread. */
+ * proxies, HTTP/2. Blocking, any thread. docs/upstream.md has the rules of retry and redirect. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 
@@ -32,9 +32,10 @@ struct client_request {
     struct str body;
     client_body_fn *on_body; /* NULL: gathered in client_response.body (limit 64 MiB) */
     void *ctx;
-    bool no_retry;               /* default: GET, HEAD, PUT, DELETE are tried again on connection
-                                    failures, 429 and 5xx; POST only when it never got there, or on
-                                    429/503 with Retry-After */
+    bool no_retry;               /* default: GET, HEAD, PUT, DELETE, OPTIONS are tried again on
+                                    connection failures, time-outs, 429 and 5xx; others only when
+                                    it never got there, or on 429/503 with Retry-After; nothing
+                                    once on_body had a piece */
     const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
 };
 

@@ -33,17 +33,6 @@ static bool is_own_field(struct str name)
     return false;
 }
 
-/* Nothing that a caller passes on may end a line (request splitting). */
-static bool field_is_fine(const struct http_header *h)
-{
-    bool fine = h->name.len > 0 && !is_own_field(h->name);
-    for (size_t i = 0; i < h->name.len && fine; i++)
-        fine = http_token_char[(unsigned char)h->name.p[i]];
-    for (size_t i = 0; i < h->value.len && fine; i++)
-        fine = http_value_char((unsigned char)h->value.p[i]);
-    return fine;
-}
-
 static bool line_is_fine(const struct upstream_request *r)
 {
     bool fine = r->method.len > 0 && r->target.len > 0;
@@ -90,11 +79,12 @@ static int write_head(struct sending *s, struct err *err)
     buf_append_str(&s->out, r->target);
     buf_append_z(&s->out, " HTTP/1.1\r\n");
     for (size_t i = 0; i < r->header_count; i++) {
-        if (!field_is_fine(&r->headers[i]))
+        struct http_header h = r->headers[i];
+        if (!http_field_is_valid(h.name, h.value) || is_own_field(h.name))
             return err_set(err, ERR_INVALID, "upstream: header '" STR_FMT "' may not be sent",
-                           STR_ARG(str_head(r->headers[i].name, 64)));
-        add_field(&s->out, r->headers[i].name, r->headers[i].value);
-        has_host |= str_ieq(r->headers[i].name, STR("host"));
+                           STR_ARG(str_head(h.name, 64)));
+        add_field(&s->out, h.name, h.value);
+        has_host |= str_ieq(h.name, STR("host"));
     }
     if (!has_host)
         add_field(&s->out, STR("Host"), buf_str(&s->u->host_header));

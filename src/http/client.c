@@ -1,0 +1,142 @@
+/* Calls through libcurl: the stack of handles, and trying again. The rules cited (C1, ...) are in
+ * docs/upstream.md. */
+#include "http/client_int.h"
+#include "base/clock.h"
+#include "base/ids.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { FIRST_WAIT_MS = 200, MAX_WAIT_MS = 20 * 1000, CANCEL_CHECK_MS = 50 };
+
+static void global_init(void)
+{
+    BUG_ON(curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK);
+}
+
+struct client *client_new(const struct client_options *o)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct client *c = xcalloc(1, sizeof(*c));
+
+    pthread_once(&once, global_init);
+    c->ca_file = o->ca_file ? xstrdup(o->ca_file) : NULL;
+    c->user_agent = xstrdup(o->user_agent ? o->user_agent : "weir");
+    c->tls_insecure = o->tls_insecure;
+    c->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;
+    c->timeout_ms = o->timeout_ms ? o->timeout_ms : 60 * 1000;
+    c->max_attempts = o->max_attempts ? o->max_attempts : 4;
+    mutex_init(&c->lock, "client");
+    return c;
+}
+
+void client_free(struct client *c)
+{
+    if (!c)
+        return;
+    vec_each (&c->idle, CURL **, handle)
+        curl_easy_cleanup(*handle);
+    vec_release(&c->idle);
+    mutex_release(&c->lock);
+    free(c->ca_file);
+    free(c->user_agent);
+    free(c);
+}
+
+uint64_t client_retry_after_ms(struct str value, int64_t wall_ms)
+{
+    uint64_t seconds, ms;
+    int64_t date;
+
+    if (str_u64(value, &seconds) == 0)
+        ms =
+            seconds < CLIENT_RETRY_AFTER_MAX_MS / 1000 ? seconds * 1000 : CLIENT_RETRY_AFTER_MAX_MS;
+    else if (clock_parse_http(value, &date) == 0)
+        ms = date > wall_ms ? (uint64_t)(date - wall_ms) : 0;
+    else
+        return UINT64_MAX;
+    return ms < CLIENT_RETRY_AFTER_MAX_MS ? ms : CLIENT_RETRY_AFTER_MAX_MS;
+}
+
+static bool canceled(const struct client_request *r)
+{
+    return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
+}
+
+/* C2; false when canceled. */
+static bool wait_before(unsigned attempt, struct str retry_after, const struct client_request *r)
+{
+    uint64_t most = (uint64_t)FIRST_WAIT_MS << (attempt < 7 ? attempt : 7);
+    uint64_t wait = client_retry_after_ms(retry_after, clock_wall_ms());
+
+    if (wait == UINT64_MAX)
+        wait = random_below((most < MAX_WAIT_MS ? most : MAX_WAIT_MS) + 1);
+    uint64_t end = clock_mono_ms() + wait;
+    for (uint64_t now; (now = clock_mono_ms()) < end && !canceled(r);)
+        poll(NULL, 0, (int)(end - now < CANCEL_CHECK_MS ? end - now : CANCEL_CHECK_MS));
+    return !canceled(r);
+}
+
+/* The lines that were gathered, as headers in the arena. */
+static int hand_over(struct client_response *out, struct attempt *a, struct arena *arena,
+                     struct err *err)
+{
+    struct str lines = arena_str(arena, buf_str(&a->head)), line;
+
+    *out = (struct client_response){.status = a->status};
+    out->headers = arena_array(arena, a->header_count, sizeof(*out->headers));
+    out->body = arena_str(arena, buf_str(&a->body));
+    if (arena_error(arena) < 0)
+        return err_set(err, ERR_TOO_LARGE, "a response larger than the memory for it");
+    while (lines.len) {
+        struct http_header *h = &out->headers[out->header_count++];
+        str_cut(lines, '\n', &line, &lines);
+        str_cut(str_head(line, line.len - 1), ':', &h->name, &h->value);
+        h->value = str_trim(h->value);
+    }
+    return 0;
+}
+
+static bool try_again(const struct attempt *a, int rc)
+{
+    if (a->last || a->delivered)
+        return false;
+    if (rc == 0)
+        return attempt_refused(a);
+    return a->again == AGAIN_ALWAYS || (a->again == AGAIN_IF_REPEATABLE && a->repeatable);
+}
+
+int client_call(struct client *c, struct arena *arena, struct client_response *out,
+                const struct client_request *r, struct err *err)
+{
+    unsigned most = r->no_retry ? 1 : c->max_attempts, n = 0;
+    int rc;
+
+    for (bool more = true; more;) {
+        struct attempt a;
+
+        attempt_init(&a, c, r);
+        a.last = ++n >= most;
+        rc = canceled(r) ? err_code(err, ERR_CANCELED) : attempt_run(&a, err);
+        more = try_again(&a, rc);
+        if (more && !wait_before(n - 1, a.retry_after, r)) {
+            more = false;
+            rc = err_code(err, ERR_CANCELED);
+        } else if (!more && rc == 0) {
+            rc = hand_over(out, &a, arena, err);
+        }
+        attempt_release(&a);
+    }
+    if (rc == 0)
+        out->attempts = n;
+    return rc;
+}
+
+struct str client_header(const struct client_response *r, const char *name)
+{
+    for (size_t i = 0; i < r->header_count; i++)
+        if (str_ieq(r->headers[i].name, str_z(name)))
+            return r->headers[i].value;
+    return STR_EMPTY;
+}

@@ -1,0 +1,397 @@
+/* One attempt: a libcurl transfer, and those that its redirects ask for.
+ *
+ * Redirects are followed here and not by libcurl, which drops Authorization and Cookie on the way
+ * to another host but passes on every other header; forges put their tokens into such ones. */
+#include "http/client_int.h"
+#include "http/wire_int.h"
+
+#include <stdlib.h>
+
+/* Where the next transfer of an attempt goes. */
+struct hop {
+    char *url; /* owned */
+    const char *method;
+    bool with_body;
+    bool foreign; /* not the origin that the caller named: only harmless headers go there */
+    struct curl_slist *headers;
+};
+
+/* libcurl's codes that say more than "something went wrong on the way" (ERR_PEER). */
+static const struct {
+    CURLcode curl;
+    int code;
+    enum again again;
+} failures[] = {
+    {CURLE_URL_MALFORMAT, ERR_INVALID, AGAIN_NEVER},
+    {CURLE_COULDNT_RESOLVE_PROXY, ERR_UNAVAILABLE, AGAIN_ALWAYS},
+    {CURLE_COULDNT_RESOLVE_HOST, ERR_UNAVAILABLE, AGAIN_ALWAYS},
+    {CURLE_COULDNT_CONNECT, ERR_UNAVAILABLE, AGAIN_ALWAYS},
+    {CURLE_SSL_CONNECT_ERROR, ERR_UNAVAILABLE, AGAIN_ALWAYS},
+    {CURLE_PEER_FAILED_VERIFICATION, ERR_UNAVAILABLE, AGAIN_NEVER},
+    {CURLE_SSL_CACERT_BADFILE, ERR_UNAVAILABLE, AGAIN_NEVER},
+    {CURLE_OPERATION_TIMEDOUT, ERR_TIMEOUT, AGAIN_IF_REPEATABLE},
+    {CURLE_GOT_NOTHING, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_SEND_ERROR, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_RECV_ERROR, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_PARTIAL_FILE, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_HTTP2, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_HTTP2_STREAM, ERR_CLOSED, AGAIN_IF_REPEATABLE},
+    {CURLE_ABORTED_BY_CALLBACK, ERR_CANCELED, AGAIN_NEVER},
+    {CURLE_OUT_OF_MEMORY, ERR_NO_MEMORY, AGAIN_NEVER},
+};
+
+void attempt_init(struct attempt *a, struct client *c, const struct client_request *r)
+{
+    static const char *const idempotent[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
+
+    *a = (struct attempt){.client = c, .request = r};
+    a->head.max = CLIENT_MAX_HEAD;
+    a->body.max = CLIENT_MAX_BODY;
+    for (size_t i = 0; i < ARRAY_SIZE(idempotent); i++)
+        a->repeatable |= strcmp(r->method, idempotent[i]) == 0;
+}
+
+void attempt_release(struct attempt *a)
+{
+    buf_release(&a->head);
+    buf_release(&a->body);
+}
+
+bool attempt_refused(const struct attempt *a)
+{
+    if (a->repeatable)
+        return a->status == 429 || a->status >= 500;
+    return (a->status == 429 || a->status == 503) && a->retry_after.p;
+}
+
+static bool is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* The value of a gathered header, or NULL p. */
+static struct str gathered(const struct attempt *a, struct str name)
+{
+    struct str rest = buf_str(&a->head), line, key, value;
+
+    while (rest.len) {
+        str_cut(rest, '\n', &line, &rest);
+        if (str_cut(str_head(line, line.len - 1), ':', &key, &value) && str_ieq(key, name))
+            return str_trim(value);
+    }
+    return STR_EMPTY;
+}
+
+static size_t stop(struct attempt *a, int code)
+{
+    a->stopped = code;
+    return 0; /* not what libcurl offered: it ends the transfer */
+}
+
+/* A status line, a header, the empty line, or (behind the body) a trailer, which nobody wants. */
+static size_t on_header(char *p, size_t size, size_t count, void *ctx)
+{
+    struct attempt *a = ctx;
+    struct str line = str_n(p, size * count);
+
+    if (a->body_begun)
+        return line.len;
+    if (str_starts(line, STR("HTTP/"))) { /* one more head: 1xx, or behind a proxy's answer */
+        buf_reset(&a->head);
+        a->header_count = 0;
+        return line.len;
+    }
+    if (str_chr(line, ':') <= 0 || !str_ends(line, STR("\n")))
+        return line.len;
+    struct str text = str_head(line, line.len - 1);
+    if (str_ends(text, STR("\r")))
+        text.len--;
+    buf_append_str(&a->head, text);
+    buf_append(&a->head, "\r\n", 2);
+    if (a->head.failed || ++a->header_count > HTTP_MAX_HEADERS)
+        return stop(a, err_set(a->err, ERR_PEER, "a response head that is too large"));
+    return line.len;
+}
+
+/* The first piece of a body, or the end of one that is empty: what is this response? */
+static void judge(struct attempt *a, CURL *handle)
+{
+    long status = 0;
+
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    a->status = (int)status;
+    a->retry_after = gathered(a, STR("retry-after"));
+    a->dropped = (is_redirect(a->status) && gathered(a, STR("location")).p) ||
+                 (!a->last && attempt_refused(a));
+    a->body_begun = true;
+}
+
+struct transfer {
+    struct attempt *attempt;
+    CURL *handle;
+};
+
+static size_t on_body(char *p, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    struct attempt *a = t->attempt;
+    struct str piece = str_n(p, size * count);
+
+    if (!a->body_begun)
+        judge(a, t->handle);
+    if (a->dropped || piece.len == 0)
+        return piece.len;
+    if (a->request->on_body) {
+        a->delivered = true;
+        int rc = a->request->on_body(a->request->ctx, piece, a->err);
+        return rc ? stop(a, rc) : piece.len;
+    }
+    buf_append_str(&a->body, piece);
+    if (a->body.failed)
+        return stop(a, err_set(a->err, ERR_TOO_LARGE, "a response larger than %d MiB",
+                               CLIENT_MAX_BODY / (int)MIB));
+    return piece.len;
+}
+
+static int on_progress(void *ctx, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up)
+{
+    const struct client_request *r = ctx;
+    return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
+}
+
+/* What a server that is not the caller's choice may see. */
+static bool is_harmless(struct str name)
+{
+    static const struct str harmless[] = {
+        {"accept", 6}, {"accept-encoding", 15}, {"accept-language", 15},   {"content-type", 12},
+        {"range", 5},  {"if-none-match", 13},   {"if-modified-since", 17},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+        if (str_ieq(name, harmless[i]))
+            return true;
+    return false;
+}
+
+static void add_line(struct curl_slist **list, struct str name, struct str value)
+{
+    struct buf line = BUF_INIT(0);
+
+    /* libcurl's words: "Name;" sends an empty value, "Name:" leaves the header out. */
+    buf_append_str(&line, name);
+    buf_append_z(&line, value.len ? ": " : ";");
+    buf_append_str(&line, value);
+    struct curl_slist *longer = curl_slist_append(*list, line.p);
+    BUG_ON(!longer);
+    *list = longer;
+    buf_release(&line);
+}
+
+static int make_headers(struct hop *h, const struct client_request *r, struct err *err)
+{
+    bool has_type = false;
+
+    for (size_t i = 0; i < r->header_count; i++) {
+        struct http_header f = r->headers[i];
+        if (!http_field_is_valid(f.name, f.value))
+            return err_set(err, ERR_INVALID, "header '" STR_FMT "' may not be sent",
+                           STR_ARG(str_head(f.name, 64)));
+        if (h->foreign && !is_harmless(f.name))
+            continue;
+        has_type |= str_ieq(f.name, STR("content-type"));
+        add_line(&h->headers, f.name, f.value);
+    }
+    static const char *const left_out[] = {"Expect:", "Content-Type:"};
+    for (size_t i = 0; i < ARRAY_SIZE(left_out) - has_type; i++) {
+        struct curl_slist *longer = curl_slist_append(h->headers, left_out[i]);
+        BUG_ON(!longer);
+        h->headers = longer;
+    }
+    return 0;
+}
+
+static void set_method(CURL *handle, const struct attempt *a, const struct hop *h)
+{
+    struct str body = h->with_body ? a->request->body : STR_EMPTY;
+    bool takes_body = strcmp(h->method, "POST") == 0 || strcmp(h->method, "PUT") == 0 ||
+                      strcmp(h->method, "PATCH") == 0;
+
+    if (strcmp(h->method, "HEAD") == 0)
+        curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
+    else if (body.len || takes_body) {
+        curl_easy_setopt(handle, CURLOPT_POST, 1L);
+        curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body.p ? body.p : "");
+        curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+    }
+    if (strcmp(h->method, "HEAD") != 0)
+        curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, h->method);
+    /* On a connection that was used before, libcurl sends a request again by itself when it was
+     * stale: not what may arrive only once. */
+    if (!a->repeatable)
+        curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+static void set_options(CURL *handle, struct transfer *t, const struct hop *h, char *reason)
+{
+    struct attempt *a = t->attempt;
+    struct client *c = a->client;
+
+    curl_easy_setopt(handle, CURLOPT_URL, h->url);
+    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms);
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+    curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 4L);
+    curl_easy_setopt(handle, CURLOPT_USERAGENT, c->user_agent);
+    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+    curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+    if (c->ca_file)
+        curl_easy_setopt(handle, CURLOPT_CAINFO, c->ca_file);
+    if (c->tls_insecure) {
+        curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, h->headers);
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, a);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, (void *)(uintptr_t)a->request);
+    set_method(handle, a, h);
+}
+
+static CURL *take_handle(struct client *c)
+{
+    mutex_lock(&c->lock);
+    CURL *handle = c->idle.len ? vec_pop(&c->idle) : NULL;
+    mutex_unlock(&c->lock);
+    if (!handle)
+        handle = curl_easy_init();
+    BUG_ON(!handle);
+    return handle;
+}
+
+static void give_handle(struct client *c, CURL *handle)
+{
+    curl_easy_reset(handle); /* keeps its connections, drops every pointer of ours */
+    mutex_lock(&c->lock);
+    bool full = c->idle.len >= CLIENT_MAX_IDLE;
+    if (!full)
+        vec_push(&c->idle, handle);
+    mutex_unlock(&c->lock);
+    if (full)
+        curl_easy_cleanup(handle);
+}
+
+static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *reason,
+                   struct err *err)
+{
+    int code = ERR_PEER;
+    long sent = 0;
+
+    a->again = AGAIN_NEVER;
+    if (a->stopped)
+        return a->stopped; /* its text is set */
+    for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+        if (failures[i].curl == rc) {
+            code = failures[i].code;
+            a->again = failures[i].again;
+        }
+    }
+    curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
+    if (code == ERR_TIMEOUT && sent == 0) {
+        code = ERR_UNAVAILABLE;
+        a->again = AGAIN_ALWAYS;
+    }
+    return err_set(err, code, "%s", reason[0] ? reason : curl_easy_strerror(rc));
+}
+
+static bool is_web(const char *url)
+{
+    return str_starts(str_z(url), STR("http://")) || str_starts(str_z(url), STR("https://"));
+}
+
+static bool same_origin(const char *a, const char *b)
+{
+    struct url x, y;
+
+    if (url_parse(&x, str_z(a), NULL) < 0 || url_parse(&y, str_z(b), NULL) < 0)
+        return false;
+    bool tls = str_ieq(x.scheme, STR("https"));
+    uint16_t otherwise = tls ? 443 : 80;
+    return str_ieq(x.scheme, y.scheme) && str_ieq(x.host, y.host) &&
+           (x.port ? x.port : otherwise) == (y.port ? y.port : otherwise);
+}
+
+/* RFC 9110 15.4: 303 asks for a GET; 301 and 302 turn a POST into one, as everybody does. */
+static int follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
+{
+    bool head = strcmp(h->method, "HEAD") == 0;
+
+    if (!is_web(url))
+        return err_set(err, ERR_PEER, "a redirect to something other than http or https");
+    if ((a->status == 303 && !head) || (a->status <= 302 && strcmp(h->method, "POST") == 0)) {
+        h->method = "GET";
+        h->with_body = false;
+    }
+    h->foreign |= !same_origin(h->url, url);
+    free(h->url);
+    h->url = xstrdup(url);
+    return 0;
+}
+
+/* One transfer. *next: it ended in a redirect, and `h` is where it goes. */
+static int transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
+{
+    char reason[CURL_ERROR_SIZE] = "", *url = NULL;
+    struct transfer t = {.attempt = a};
+    int rc = make_headers(h, a->request, err);
+
+    if (rc < 0)
+        return rc;
+    buf_reset(&a->head);
+    buf_reset(&a->body);
+    a->header_count = 0;
+    a->body_begun = false;
+    t.handle = take_handle(a->client);
+    set_options(t.handle, &t, h, reason);
+    CURLcode result = curl_easy_perform(t.handle);
+    if (result != CURLE_OK) {
+        rc = failure(a, result, t.handle, reason, err);
+    } else {
+        if (!a->body_begun)
+            judge(a, t.handle);
+        curl_easy_getinfo(t.handle, CURLINFO_REDIRECT_URL, &url);
+        *next = is_redirect(a->status) && url;
+        if (*next)
+            rc = follow(h, a, url, err);
+    }
+    give_handle(a->client, t.handle);
+    curl_slist_free_all(h->headers);
+    h->headers = NULL;
+    return rc;
+}
+
+int attempt_run(struct attempt *a, struct err *err)
+{
+    struct hop h = {
+        .url = xstrdup(a->request->url), .method = a->request->method, .with_body = true};
+    bool next = true;
+    int rc = 0;
+
+    a->err = err;
+    if (!is_web(h.url))
+        rc = err_set(err, ERR_INVALID, "a URL begins with http:// or https://");
+    for (int hops = 0; rc == 0 && next; hops++) {
+        next = false;
+        if (hops > CLIENT_MAX_REDIRECTS)
+            rc = err_set(err, ERR_PEER, "more than %d redirects", CLIENT_MAX_REDIRECTS);
+        else
+            rc = transfer(a, &h, &next, err);
+    }
+    curl_slist_free_all(h.headers);
+    free(h.url);
+    return rc;
+}

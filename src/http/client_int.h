@@ -1,0 +1,66 @@
+/* One attempt of a client call; for client*.c and their tests only. */
+#ifndef HTTP_CLIENT_INT_H
+#define HTTP_CLIENT_INT_H
+
+#include "base/vec.h"
+#include "http/client.h"
+#include "os/thread.h"
+
+#include <curl/curl.h>
+
+enum {
+    CLIENT_MAX_REDIRECTS = 5,
+    CLIENT_MAX_BODY = 64 * 1024 * 1024,
+    CLIENT_MAX_HEAD = 64 * 1024,
+    CLIENT_MAX_IDLE = 16, /* handles kept, each with its few open connections */
+    CLIENT_RETRY_AFTER_MAX_MS = 5 * 60 * 1000,
+};
+
+struct client {
+    char *ca_file, *user_agent; /* owned; ca_file may be NULL */
+    bool tls_insecure;
+    uint64_t connect_timeout_ms, timeout_ms;
+    unsigned max_attempts;
+    struct mutex lock;
+    VEC(CURL *) idle; /* under `lock`; last in, first out */
+};
+
+/* What a failed attempt says about trying again. */
+enum again {
+    AGAIN_NEVER,
+    AGAIN_IF_REPEATABLE, /* the peer may have acted */
+    AGAIN_ALWAYS,        /* it never got there */
+};
+
+struct attempt {
+    struct client *client;
+    const struct client_request *request;
+    bool last;       /* no other will follow: whatever is answered is the answer */
+    bool repeatable; /* the method is idempotent */
+
+    /* of the response at hand */
+    int status;
+    struct buf head; /* "Name: value\r\n" lines */
+    size_t header_count;
+    struct buf body;
+    bool body_begun;
+    bool delivered; /* the caller's function has had a piece: no way back */
+    bool dropped;   /* a redirect's or refused response's body is of no use */
+
+    int stopped; /* the code with which one of our own callbacks ended the transfer */
+    struct err *err;
+    enum again again;
+    struct str retry_after; /* in `head` */
+};
+
+void attempt_init(struct attempt *a, struct client *c, const struct client_request *r);
+void attempt_release(struct attempt *a);
+/* One request with its redirects. */
+int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
+/* Is this status one to be tried again (C1)? */
+bool attempt_refused(const struct attempt *a);
+
+/* The wait that Retry-After asks for, or UINT64_MAX when it says nothing (C2). */
+uint64_t client_retry_after_ms(struct str value, int64_t wall_ms);
+
+#endif
