@@ -10,21 +10,22 @@ int run_fail(struct run *run, int code)
     return code;
 }
 
+/* Without an err, for "not there" is a usual answer; a failure is asked again for its words. */
 bool run_get(struct run *run, struct str key, struct str *value)
 {
     int rc;
 
     buf_reset(&run->row);
-    rc = db_get(run->view, run->e->cf, key, &run->row, run->err);
-    if (rc == 0)
-        rc = buf_error(&run->row);
-    if (rc < 0) {
-        if (rc != ERR_NOT_FOUND)
+    rc = db_get(run->view, run->e->cf, key, &run->row, NULL);
+    if (rc < 0 && rc != ERR_NOT_FOUND) {
+        buf_reset(&run->row);
+        rc = db_get(run->view, run->e->cf, key, &run->row, run->err);
+        if (rc < 0)
             run_fail(run, rc);
-        return false;
     }
-    *value = buf_str(&run->row);
-    return true;
+    if (rc == 0)
+        *value = buf_str(&run->row);
+    return rc == 0;
 }
 
 void run_put(struct run *run, struct str key, struct str value)
@@ -79,9 +80,9 @@ bool walk_next(struct walk *w)
 
     if (!w->it)
         return false;
-    rc = db_iter_next(w->it, &w->key, &w->value, w->run->err);
+    rc = db_iter_next(w->it, &w->key, &w->value, NULL);
     if (rc < 0 && rc != ERR_END)
-        run_fail(w->run, rc);
+        run_fail(w->run, err_code(w->run->err, rc));
     return rc == 0;
 }
 
