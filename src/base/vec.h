@@ -20,14 +20,18 @@
         size_t len, cap;                                                                           \
     }
 
+static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size)
+{
+    if (need <= *cap)
+        return items;
+    *cap = size_max(need, size_max(8, *cap * 2));
+    BUG_ON(*cap > SIZE_MAX / size);
+    return xrealloc(items, *cap * size);
+}
+
 /* Room for `n` more. */
 #define vec_grow(v, n)                                                                             \
-    do {                                                                                           \
-        if ((v)->len + (n) > (v)->cap) {                                                           \
-            (v)->cap = size_max((v)->len + (n), size_max(8, (v)->cap * 2));                        \
-            (v)->items = xrealloc((v)->items, (v)->cap * sizeof(*(v)->items));                     \
-        }                                                                                          \
-    } while (0)
+    ((v)->items = vec_grown((v)->items, &(v)->cap, (v)->len + (n), sizeof(*(v)->items)))
 
 #define vec_push(v, item)                                                                          \
     do {                                                                                           \
