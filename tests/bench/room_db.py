@@ -55,7 +55,7 @@ def measure(lab):
         "one epoll client": lambda: raw(lab, redis, "set", 1, 64),
         "redis-benchmark": lambda: redis_benchmark(lab, redis),
     })
-    group = median(results, "db", "group") if "group" in results["db"][0] else 0
+    group = median(results, "db", "group")
     ours = f"{text(results, 'db')}, p50 {median(results, 'db', 'p50_us'):.0f} us, groups of {group:.0f}"
     each = best(results, ("append", "append, 64 in turn"), "rate")
     yield Measure("db/durable64_vs_fsync_each", ratios(results, "db", each, "rate"), ours,
