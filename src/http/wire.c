@@ -6,6 +6,9 @@
 #include "http/wire_int.h"
 
 #include <endian.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum { MAX_METHOD = 32 };
 
@@ -22,19 +25,18 @@ struct parse {
 typedef int field_fn(struct parse *s, struct str value, struct err *err);
 static field_fn on_connection, on_content_length, on_expect, on_host, on_transfer_encoding;
 
+/* The fields that concern the framing and the connection, by the length of their name: no two have
+ * the same. */
 static const struct {
     struct str name;
     field_fn *fn;
 } special_fields[] = {
-    {{"host", 4}, on_host},
-    {{"expect", 6}, on_expect},
-    {{"connection", 10}, on_connection},
-    {{"content-length", 14}, on_content_length},
-    {{"transfer-encoding", 17}, on_transfer_encoding},
+    [4] = {{"host", 4}, on_host},
+    [6] = {{"expect", 6}, on_expect},
+    [10] = {{"connection", 10}, on_connection},
+    [14] = {{"content-length", 14}, on_content_length},
+    [17] = {{"transfer-encoding", 17}, on_transfer_encoding},
 };
-
-/* Bit n: some special field has a name of n bytes. */
-static const uint32_t special_lengths = 1u << 4 | 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17;
 
 const bool http_token_char[256] = {
     ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
@@ -58,10 +60,21 @@ static inline uint64_t bytes_below(uint64_t x, unsigned n)
     return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
 }
 
-/* The first byte below `least`, or DEL, or (only_ascii) above it; `end` when there is none. Eight
- * bytes at a time: this is where a head's bytes are read. */
+/* The first byte below `least`, or DEL, or (only_ascii) above it; `end` when there is none. Sixteen
+ * or eight bytes at a time: this is where a head's bytes are read. */
 static inline const char *scan(const char *p, const char *end, unsigned char least, bool only_ascii)
 {
+#ifdef __SSE2__
+    const __m128i most = _mm_set1_epi8((char)(least - 1)), del = _mm_set1_epi8(0x7f);
+    for (; end - p >= 16; p += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)p);
+        __m128i hits =
+            _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(x, most), x), _mm_cmpeq_epi8(x, del));
+        int hit = _mm_movemask_epi8(only_ascii ? _mm_or_si128(hits, x) : hits);
+        if (hit)
+            return p + __builtin_ctz((unsigned)hit);
+    }
+#endif
     for (; end - p >= 8; p += 8) {
         uint64_t x;
         memcpy(&x, p, sizeof(x));
@@ -146,8 +159,13 @@ static int on_expect(struct parse *s, struct str value, struct err *err)
 
 static int on_connection(struct parse *s, struct str value, struct err *err)
 {
-    s->close |= http_list_has(value, STR("close"));
-    s->keep |= http_list_has(value, STR("keep-alive"));
+    while (value.len) {
+        struct str option;
+        str_cut(value, ',', &option, &value);
+        option = str_trim(option);
+        s->close |= str_ieq(option, STR("close"));
+        s->keep |= str_ieq(option, STR("keep-alive"));
+    }
     return 0;
 }
 
@@ -175,10 +193,12 @@ static int on_transfer_encoding(struct parse *s, struct str value, struct err *e
 
 static int special_field(struct parse *s, const struct http_header *h, struct err *err)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(special_fields); i++)
-        if (str_ieq(h->name, special_fields[i].name))
-            return special_fields[i].fn(s, h->value, err);
-    return 0;
+    size_t n = h->name.len;
+
+    if (n >= ARRAY_SIZE(special_fields) || !special_fields[n].fn ||
+        !str_ieq(h->name, special_fields[n].name))
+        return 0;
+    return special_fields[n].fn(s, h->value, err);
 }
 
 /* One "name: value" line. A fold (RFC 9112 5.2) fails as a name that begins with a blank. */
@@ -203,9 +223,7 @@ static int field(struct parse *s, struct err *err)
     if (rc < 0)
         return rc;
     s->head->header_count++;
-    if (h->name.len < 32 && (special_lengths >> h->name.len & 1))
-        return special_field(s, h, err);
-    return 0;
+    return special_field(s, h, err);
 }
 
 /* Fields up to and with the empty line, and the rules that concern several of them. */
