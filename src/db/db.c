@@ -101,7 +101,7 @@ static void collect_cfs(struct db *db, const struct db_options *o)
     add_cf(db, "default", NULL);
     for (size_t i = 0; !message && i < found_count; i++)
         add_cf(db, found[i], NULL);
-    if (found && !message)
+    if (found)
         rocksdb_list_column_families_destroy(found, found_count);
     rocksdb_free(message); /* if the folder is damaged, opening it says so better */
 }

@@ -1,0 +1,508 @@
+/* Kills a process in the middle of durable writes and looks at what is left.
+ *
+ *     db_crash [--runs N] [--seed S]
+ *
+ * One run: a child opens the database as the runs before left it, and several threads make changes
+ * of several rows each, over two families; a change is reported on a pipe only after db_apply
+ * returned. At a random moment the child is killed with SIGKILL. Every second run then takes the
+ * machine's power away as well: of every file, what lies behind its last sync is cut off, zeroed or
+ * overwritten (see power_loss). The database is reopened, and
+ *   1. every change that was reported is there: all of them after SIGKILL; after a loss of power
+ * the durable ones and all that the same thread had made before them;
+ *   2. no change is there in part, and each row has the bytes it was given;
+ *   3. nothing is there that was not made, and what is there of a thread has no gaps.
+ * So an acknowledgement that came before the sync shows. That it would is checked first: with
+ * writers that call their volatile changes durable, the loss must be found.
+ * The last line is "N passed, N failed": one for each run, one for that. */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "db/db.h"
+#include "os/file.h"
+#include "os/thread.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WRITERS = 8,
+    ROWS = 5, /* of one change, alternating between the families */
+    KILL_WITHIN_MS = 200,
+    MAX_VALUE_BYTES = 2000,
+    MAX_FILES = 1 << 20, /* RocksDB numbers its files from 1 on, all kinds together */
+    LIE_RUNS = 20,
+};
+
+enum file_kind { FILE_OTHER, FILE_LOG, FILE_MANIFEST, FILE_TABLE };
+
+struct ack {
+    uint32_t writer;
+    uint32_t sequence; /* from 1 */
+};
+
+/* What is known of one writer's changes: [1, checked) are there, [checked, durable) must be, and
+ * [durable, made) may be; the first without an answer is `made`. */
+struct progress {
+    uint32_t checked, durable, made;
+};
+
+struct writer {
+    struct thread thread;
+    struct db *db;
+    uint32_t id;
+    uint32_t sequence;
+    int pipe;
+    bool fail;
+};
+
+struct crash {
+    char folder[64];
+    uint64_t random;
+    bool lie; /* every change is made volatile and counted as durable */
+    struct progress progress[WRITERS];
+};
+
+static const struct db_cf_spec families[] = {{"a", NULL}, {"b", NULL}};
+
+/* The length of each file, by number, that is safe from a loss of power; shared with the child. */
+static _Atomic(uint64_t) *synced;
+
+static void *shared_memory(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    BUG_ON(p == MAP_FAILED);
+    return p;
+}
+
+static void must(int code, const struct err *err)
+{
+    if (code == 0)
+        return;
+    fprintf(stderr, "db_crash: %s: %s\n", err_name(code), err->text);
+    _exit(3);
+}
+
+static uint64_t next_random(struct crash *c)
+{
+    c->random = c->random * 6364136223846793005u + 1442695040888963407u;
+    return c->random >> 33;
+}
+
+static bool volatile_change(uint32_t sequence)
+{
+    return sequence % 7 == 0;
+}
+
+/* --- what the disk has --- */
+
+static enum file_kind file_kind(const char *name, unsigned *number)
+{
+    char extension[8] = "";
+
+    if (sscanf(name, "MANIFEST-%u", number) == 1)
+        return FILE_MANIFEST;
+    if (sscanf(name, "%u.%7s", number, extension) != 2 || *number >= MAX_FILES)
+        return FILE_OTHER;
+    if (strcmp(extension, "log") == 0)
+        return FILE_LOG;
+    return strcmp(extension, "sst") == 0 ? FILE_TABLE : FILE_OTHER;
+}
+
+/* Shadows the C library's for the whole process, RocksDB included. What was written before the call
+ * is safe when it has returned. */
+static int note_sync(int fd, long call)
+{
+    char link[64], path[512];
+    unsigned number;
+    struct stat st = {0};
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, path, sizeof(path) - 1);
+    bool known = len > 0 && fstat(fd, &st) == 0;
+    int result = (int)syscall(call, fd);
+    if (result == 0 && known && synced) {
+        path[len] = '\0';
+        const char *slash = strrchr(path, '/');
+        if (slash && file_kind(slash + 1, &number) != FILE_OTHER)
+            atomic_store(&synced[number], (uint64_t)st.st_size);
+    }
+    return result;
+}
+
+int fdatasync(int fd)
+{
+    return note_sync(fd, SYS_fdatasync);
+}
+
+int fsync(int fd)
+{
+    return note_sync(fd, SYS_fsync);
+}
+
+static void scribble(int fd, off_t from, off_t to, bool zero)
+{
+    char bytes[4096] = {0};
+
+    if (!zero)
+        memset(bytes, 0xa5, sizeof(bytes));
+    while (from < to) {
+        size_t len = size_min(sizeof(bytes), (size_t)(to - from));
+        if (pwrite(fd, bytes, len, from) != (ssize_t)len)
+            return;
+        from += (off_t)len;
+    }
+}
+
+/* Of the bytes behind the last sync some reached the disk, and those after them did not: the file
+ * is shorter, or (as its length did reach the disk) has zeroes, or what was in those blocks before.
+ * A manifest is only shortened: RocksDB refuses one with a bad record at its end, and relies there
+ * on file systems that make a length known after the data (ext4 in ordered mode, XFS, btrfs). */
+static void lose_tail(struct crash *c, const char *path, enum file_kind kind, off_t safe,
+                      off_t size)
+{
+    off_t keep = safe + (off_t)(next_random(c) % (uint64_t)(size - safe + 1));
+    uint64_t how = next_random(c) % 3;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (kind != FILE_MANIFEST && how < 2)
+        scribble(fd, keep, size, how == 0);
+    else if (ftruncate(fd, keep) != 0)
+        perror("db_crash: truncate");
+    close(fd);
+}
+
+/* With c NULL: everything that is there is safe. */
+static void each_file(const char *folder, struct crash *c)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    struct stat st;
+    unsigned number;
+    char path[512];
+
+    while (dir && (entry = readdir(dir))) {
+        enum file_kind kind = file_kind(entry->d_name, &number);
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (kind == FILE_OTHER || stat(path, &st) != 0)
+            continue;
+        uint64_t safe = atomic_load(&synced[number]);
+        if (!c)
+            atomic_store(&synced[number], (uint64_t)st.st_size);
+        else if (safe < (uint64_t)st.st_size)
+            lose_tail(c, path, kind, (off_t)safe, st.st_size);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void power_loss(struct crash *c)
+{
+    each_file(c->folder, c);
+}
+
+/* --- the child --- */
+
+static struct db *open_db(const struct crash *c)
+{
+    /* Small write buffers, so that flushes, new logs and compactions are hit too. */
+    struct db_options o = {.path = c->folder,
+                           .cfs = families,
+                           .cf_count = ARRAY_SIZE(families),
+                           .memtable_bytes = MIB};
+    struct db *db = NULL;
+    struct err err = {0};
+
+    must(db_open(&db, &o, &err), &err);
+    return db;
+}
+
+static struct str row_key(char out[32], uint32_t writer, uint32_t sequence, int row)
+{
+    int len = snprintf(out, 32, "%02u.%08u.%d", writer, sequence, row);
+    return str_n(out, (size_t)len);
+}
+
+/* Bytes that follow from the row's name: any mix of two rows shows. */
+static void row_value(struct buf *out, struct str key)
+{
+    uint64_t h = hash_xxh3(key, 1);
+    size_t len = h % MAX_VALUE_BYTES;
+
+    buf_reset(out);
+    for (size_t i = 0; i < len; i += sizeof(h)) {
+        h = h * 6364136223846793005u + 1442695040888963407u;
+        buf_append(out, &h, sizeof(h));
+    }
+}
+
+static struct db_cf *row_family(struct db *db, int row)
+{
+    return db_cf(db, families[row % 2].name);
+}
+
+static int write_rows(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct writer *w = ctx;
+    struct buf value = BUF_INIT(0);
+    char key[32];
+
+    for (int row = 0; row < ROWS; row++) {
+        struct str k = row_key(key, w->id, w->sequence, row);
+        row_value(&value, k);
+        db_tx_put(tx, row_family(w->db, row), k, buf_str(&value));
+    }
+    buf_release(&value);
+    return w->fail ? err_code(err, ERR_CONFLICT) : 0;
+}
+
+/* Every seventh change is volatile, and before every fifth one is tried that fails. */
+static void write_forever(struct writer *w, bool lie)
+{
+    struct err err = {0};
+
+    for (;; w->sequence++) {
+        bool fast = lie || volatile_change(w->sequence);
+        w->fail = w->sequence % 5 == 0;
+        if (w->fail && db_apply(w->db, DB_DURABLE, write_rows, w, &err) != ERR_CONFLICT)
+            _exit(3);
+        w->fail = false;
+        must(db_apply(w->db, fast ? DB_VOLATILE : DB_DURABLE, write_rows, w, &err), &err);
+        struct ack ack = {w->id, w->sequence};
+        if (write(w->pipe, &ack, sizeof(ack)) != (ssize_t)sizeof(ack))
+            _exit(3);
+    }
+}
+
+static void honest_main(void *ctx)
+{
+    write_forever(ctx, false);
+}
+
+static void liar_main(void *ctx)
+{
+    write_forever(ctx, true);
+}
+
+NORETURN static void child_main(const struct crash *c, int pipe)
+{
+    struct db *db = open_db(c);
+    struct writer writers[WRITERS] = {0};
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        struct writer *w = &writers[i];
+        *w = (struct writer){.db = db, .id = i, .sequence = c->progress[i].made, .pipe = pipe};
+        must(thread_start(&w->thread, "crash", 0, c->lie ? liar_main : honest_main, w, &err), &err);
+    }
+    for (;;)
+        pause();
+}
+
+/* --- the parent --- */
+
+static bool read_ack(struct crash *c, int pipe)
+{
+    struct ack ack;
+
+    if (read(pipe, &ack, sizeof(ack)) != (ssize_t)sizeof(ack) || ack.writer >= WRITERS)
+        return false;
+    c->progress[ack.writer].made = ack.sequence + 1;
+    if (!volatile_change(ack.sequence))
+        c->progress[ack.writer].durable = ack.sequence + 1;
+    return true;
+}
+
+/* Reads acknowledgements, kills, reads those that were on their way. False when the child ended by
+ * itself. */
+static bool drive(struct crash *c, pid_t pid, int pipe)
+{
+    uint64_t deadline = clock_mono_ms() + next_random(c) % KILL_WITHIN_MS, now;
+    struct pollfd p = {.fd = pipe, .events = POLLIN};
+    int status;
+
+    while ((now = clock_mono_ms()) < deadline)
+        if (poll(&p, 1, (int)(deadline - now)) > 0 && !read_ack(c, pipe))
+            break;
+    kill(pid, SIGKILL);
+    bool waited = waitpid(pid, &status, 0) == pid;
+    while (read_ack(c, pipe))
+        ;
+    return waited && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/* How many of the change's rows are there; -1 when one is wrong. */
+static int rows_there(struct db *db, uint32_t writer, uint32_t sequence)
+{
+    struct buf got = BUF_INIT(0), want = BUF_INIT(0);
+    struct err err = {0};
+    char key[32];
+    int found = 0;
+
+    for (int row = 0; row < ROWS && found >= 0; row++) {
+        struct str k = row_key(key, writer, sequence, row);
+        buf_reset(&got);
+        int code = db_get(db_latest(db), row_family(db, row), k, &got, &err);
+        if (code == ERR_NOT_FOUND)
+            continue;
+        must(code, &err);
+        row_value(&want, k);
+        found = str_eq(buf_str(&got), buf_str(&want)) ? found + 1 : -1;
+    }
+    buf_release(&got);
+    buf_release(&want);
+    return found;
+}
+
+/* Walks the changes from the first unchecked to one behind the last that can have been begun. */
+static bool check_writer(struct db *db, uint32_t writer, struct progress *p, bool quiet)
+{
+    uint32_t end = p->checked;
+    const char *wrong = NULL;
+
+    for (uint32_t n = p->checked; n <= p->made + 1 && !wrong; n++) {
+        int rows = rows_there(db, writer, n);
+        if (rows == ROWS && end == n)
+            end = n + 1;
+        else if (rows == ROWS)
+            wrong = "is there though one before it is not";
+        else if (rows != 0)
+            wrong = "is torn";
+        else if (n < p->durable)
+            wrong = "was acknowledged and is gone";
+        if (wrong && !quiet)
+            printf("writer %u: change %u %s (%d of %d rows)\n", writer, n, wrong, rows, ROWS);
+    }
+    if (!wrong && end > p->made + 1) {
+        wrong = "was never made";
+        printf("writer %u: change %u %s\n", writer, end - 1, wrong);
+    }
+    *p = (struct progress){end, end, end};
+    return !wrong;
+}
+
+/* In a process of its own: RocksDB's threads do not survive a fork, so the parent never has any. */
+static bool check(struct crash *c)
+{
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct db *db = open_db(c);
+        bool good = true;
+        for (uint32_t i = 0; i < WRITERS; i++)
+            good = check_writer(db, i, &c->progress[i], c->lie) && good;
+        db_close(db);
+        exit(good ? 0 : 1);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static bool run(struct crash *c, bool power)
+{
+    int fds[2];
+    bool good;
+
+    each_file(c->folder, NULL);
+    if (pipe(fds) != 0)
+        return false;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fds[0]);
+        child_main(c, fds[1]);
+    }
+    close(fds[1]);
+    good = pid > 0 && drive(c, pid, fds[0]);
+    close(fds[0]);
+    if (!good)
+        printf("the child ended by itself\n");
+    if (power)
+        power_loss(c);
+    else
+        for (int i = 0; i < WRITERS; i++) /* the kernel has all that was written */
+            c->progress[i].durable = c->progress[i].made;
+    return check(c) && good;
+}
+
+static void crash_init(struct crash *c, uint64_t seed, bool lie)
+{
+    struct err err = {0};
+
+    *c = (struct crash){.folder = "/tmp/db_crash.XXXXXX", .random = seed, .lie = lie};
+    if (!mkdtemp(c->folder))
+        must(err_set(&err, ERR_IO, "cannot make a folder in /tmp"), &err);
+    for (int i = 0; i < WRITERS; i++)
+        c->progress[i] = (struct progress){1, 1, 1};
+    memset((void *)synced, 0, MAX_FILES * sizeof(*synced));
+}
+
+static void crash_release(struct crash *c)
+{
+    struct err err = {0};
+    must(dir_remove_tree(c->folder, &err), &err);
+}
+
+/* Writers that lie must be caught, or the losses of power here prove nothing. */
+static bool lies_are_found(struct crash *c, uint64_t seed)
+{
+    bool found = false;
+
+    crash_init(c, seed, true);
+    for (int i = 0; i < LIE_RUNS && !found; i++)
+        found = !run(c, true);
+    crash_release(c);
+    return found;
+}
+
+static uint64_t argument(int argc, char **argv, const char *name, uint64_t otherwise)
+{
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], name) == 0 && str_u64(str_z(argv[i + 1]), &otherwise) != 0)
+            exit(2);
+    return otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t runs = argument(argc, argv, "--runs", 200), passed = 0, failed = 0;
+    uint64_t seed = argument(argc, argv, "--seed", (uint64_t)clock_wall_ms());
+    struct crash *c = shared_memory(sizeof(*c)); /* the checking process moves it on */
+
+    synced = shared_memory(MAX_FILES * sizeof(*synced));
+    if (lies_are_found(c, seed))
+        passed++;
+    else
+        failed += printf("no loss was found with writers that do not sync\n") > 0;
+    crash_init(c, seed, false);
+    for (uint64_t i = 0; i < runs; i++) {
+        if (run(c, i % 2 == 1)) {
+            passed++;
+            continue;
+        }
+        failed++;
+        printf("run %llu failed; again: db_crash --runs %llu --seed %llu (folder kept: %s)\n",
+               (unsigned long long)i, (unsigned long long)runs, (unsigned long long)seed,
+               c->folder);
+        break;
+    }
+    uint64_t changes = 0;
+    for (int i = 0; i < WRITERS; i++)
+        changes += c->progress[i].made - 1;
+    printf("seed %llu, %llu changes\n", (unsigned long long)seed, (unsigned long long)changes);
+    if (failed == 0)
+        crash_release(c);
+    printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
+    return failed > 0;
+}
