@@ -282,22 +282,20 @@ static void append_chunk_size(struct buf *out, size_t len)
 static int send_piece(struct http_request *req, struct str piece)
 {
     struct buf *out = &req->out;
+    bool gather = piece.len <= GATHER;
     int code;
 
-    buf_reset(out);
     if (req->framed)
         append_chunk_size(out, piece.len);
-    if (piece.len <= GATHER) {
+    if (gather)
         buf_append_str(out, piece);
-        piece = STR_EMPTY;
-        if (req->framed)
-            buf_append_str(out, crlf);
-        return conn_send_all(req, buf_str(out), false);
-    }
-    code = conn_send_all(req, buf_str(out), true);
-    if (code == 0)
+    if (gather && req->framed)
+        buf_append_str(out, crlf);
+    code = conn_send_all(req, buf_str(out), !gather);
+    buf_reset(out);
+    if (code == 0 && !gather)
         code = conn_send_all(req, piece, req->framed);
-    if (code == 0 && req->framed)
+    if (code == 0 && !gather && req->framed)
         code = conn_send_all(req, crlf, false);
     return code;
 }
