@@ -46,7 +46,8 @@ static int arm(int epoll, int op, int fd, struct epoll_event *event)
     return epoll_ctl(epoll, op, fd, event);
 }
 
-/* Gives the connection up: after arm() another thread may own it [1]. */
+/* Gives the connection up: from arm() on another thread may own it, so nothing of it, nor of the
+ * server, is read after `due` is set [1]. */
 void conn_park(struct conn *c, enum phase phase, uint32_t events)
 {
     struct http_server *s = c->server;
@@ -54,15 +55,17 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
     uint64_t deadline = phase == PHASE_IDLE || phase == PHASE_READY || phase == PHASE_HELLO
                             ? deadline_in(s, s->timeout_ms[phase])
                             : c->phase_end;
-    int op = c->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd = c->fd;
+    int op = c->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd = c->fd, epoll = s->epoll;
 
+    if (phase == PHASE_IDLE && server_stopping(s)) {
+        conn_close(c);
+        return;
+    }
     if (events & EPOLLIN && c->tls && tls_pending(c->tls))
         event.events |= EPOLLOUT; /* bytes that epoll does not know of */
     c->registered = true;
     atomic_store(&c->due, deadline << DUE_SHIFT | phase);
-    /* stop() looks at `due` after it has set `stopping`, we look here after we have set `due`: one
-     * of the two sees the other, and an idle connection is closed. */
-    if ((phase == PHASE_IDLE && server_stopping(s)) || arm(s->epoll, op, fd, &event) < 0) {
+    if (arm(epoll, op, fd, &event) < 0) {
         atomic_store(&c->due, PHASE_RUNNING);
         conn_close(c);
     }
@@ -83,6 +86,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
+    if (server_stopping(c->server))
+        conn_hang_up(c, true); /* one that became idle while stop() looked at others */
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
         return;
     if (phase == PHASE_SENDING && still_taking(c)) {

@@ -139,22 +139,22 @@ TEST(server_slow, reader_under_the_minimum_rate_is_cut_off)
     lab_end(&lab);
 }
 
+/* It makes no room in the server's socket for longer than a window, and is still fast enough. */
 TEST(server_slow, reader_over_the_minimum_rate_is_served_to_the_end)
 {
-    struct lab lab = {.file = lab_make_file("f", 16 * MIB)};
+    struct lab lab = {.file = lab_make_file("f", 4 * MIB)};
     size_t got = 0;
     ssize_t n;
-    char piece[65536];
+    char piece[4096];
 
-    lab_start(&lab, (struct http_server_options){.rate_window_ms = 50, .body_min_rate = 100000});
+    lab_start(&lab, (struct http_server_options){.rate_window_ms = 500, .body_min_rate = 2000});
     int fd = dial_narrow(&lab);
     lab_say(fd, STR("GET /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     while ((n = recv(fd, piece, sizeof(piece), 0)) > 0) {
         got += (size_t)n;
-        if (got % 16 == 0)
-            lab_pause();
+        lab_pause();
     }
-    CHECK(got > 16 * MIB);
+    CHECK(got > 4 * MIB);
     CHECK_INT(lab_stats(&lab).timeouts, 0);
     close(fd);
     lab_end(&lab);
