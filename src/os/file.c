@@ -32,7 +32,7 @@ int file_read(const char *path, struct buf *out, struct err *err)
         n = read(fd, piece, sizeof(piece));
         if (n > 0)
             buf_append(out, piece, (size_t)n);
-    } while (n > 0 || (n < 0 && errno == EINTR));
+    } while ((n > 0 && !out->failed) || (n < 0 && errno == EINTR));
     if (n < 0)
         code = err_errno(err, errno, "reading %s", path);
     else if (buf_error(out) < 0)
@@ -136,6 +136,20 @@ int file_write_durable(const char *path, struct str content, mode_t mode, struct
         code = dir_sync(folder.p, err);
 out:
     buf_release(&temporary);
+    buf_release(&folder);
+    return code;
+}
+
+int file_rename_new(const char *from, const char *to, struct err *err)
+{
+    struct buf folder = BUF_INIT(PATH_MAX);
+    int code;
+
+    parent_of(to, &folder);
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) < 0)
+        code = err_errno(err, errno, "renaming %s to %s", from, to);
+    else
+        code = dir_sync(folder.p, err);
     buf_release(&folder);
     return code;
 }

@@ -14,6 +14,10 @@ int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 
+/* Rename a file or folder, never over something that is there (ERR_EXISTS); the folder that gets it
+ * is fsynced. */
+int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
+
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */

@@ -1,0 +1,141 @@
+/* This process: signals by sigwait, use from /proc/self, the supervisor by one datagram. */
+#include "os/process.h"
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static sigset_t held_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+void process_signals_hold(void)
+{
+    sigset_t set = held_signals();
+
+    signal(SIGPIPE, SIG_IGN);
+    BUG_ON(pthread_sigmask(SIG_BLOCK, &set, NULL) != 0);
+}
+
+enum process_signal process_signal_wait(void)
+{
+    sigset_t set = held_signals();
+    int number = 0;
+
+    while (sigwait(&set, &number) != 0)
+        ;
+    return number == SIGHUP ? PROCESS_RELOAD : PROCESS_STOP;
+}
+
+void process_signals_release(void)
+{
+    sigset_t set = held_signals();
+
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    BUG_ON(pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0);
+}
+
+uint64_t process_raise_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    return limit.rlim_cur;
+}
+
+static uint64_t count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    uint64_t count = 0;
+
+    if (!dir)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+static uint64_t resident_bytes(void)
+{
+    struct buf text = BUF_INIT(4096);
+    struct str rest, word;
+    uint64_t pages = 0;
+
+    if (file_read("/proc/self/statm", &text, NULL) == 0) {
+        rest = buf_str(&text);
+        if (!str_token(&rest, " ", &word) || !str_token(&rest, " ", &word) ||
+            str_u64(word, &pages) < 0)
+            pages = 0;
+    }
+    buf_release(&text);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t timeval_ms(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_usec / 1000;
+}
+
+void process_use(struct process_use *out)
+{
+    struct rusage usage = {0};
+
+    getrusage(RUSAGE_SELF, &usage);
+    *out = (struct process_use){
+        .rss_bytes = resident_bytes(),
+        .cpu_ms = timeval_ms(usage.ru_utime) + timeval_ms(usage.ru_stime),
+        .files = count_entries("/proc/self/fd"),
+        .threads = count_entries("/proc/self/task"),
+    };
+}
+
+void process_notify(struct str state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = path ? strlen(path) : 0;
+    int fd;
+
+    if ((len == 0) || len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    memcpy(address.sun_path, path, len);
+    if (path[0] == '@') /* an abstract name */
+        address.sun_path[0] = '\0';
+    /* A supervisor that does not listen is no reason to fail. */
+    (void)!sendto(fd, state.p, state.len, MSG_NOSIGNAL, (struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+    close(fd);
+}
+
+void process_notify_reloading(void)
+{
+    char text[80];
+    int len = snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%ju",
+                       (uintmax_t)(clock_mono_ns() / 1000));
+    process_notify(str_n(text, (size_t)len));
+}

@@ -1,0 +1,40 @@
+/* This process: its signals, limits, what it uses, and its supervisor. */
+#ifndef OS_PROCESS_H
+#define OS_PROCESS_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* --- signals --- */
+
+enum process_signal { PROCESS_STOP, PROCESS_RELOAD };
+
+/* SIGTERM, SIGINT and SIGHUP are taken by process_signal_wait() alone, SIGPIPE is ignored. Call it
+ * before any thread is started: threads inherit the mask. */
+void process_signals_hold(void);
+enum process_signal process_signal_wait(void);
+/* SIGTERM and SIGINT end the process at once from here on, those that wait already too. */
+void process_signals_release(void);
+
+/* --- limits and use --- */
+
+/* As many descriptors as the hard limit allows; returns how many that is. */
+uint64_t process_raise_files(void);
+
+struct process_use {
+    uint64_t rss_bytes;
+    uint64_t cpu_ms; /* user and system, all threads */
+    uint64_t files;  /* descriptors open */
+    uint64_t threads;
+};
+void process_use(struct process_use *out); /* what cannot be read is 0 */
+
+/* --- the supervisor --- */
+
+/* Tell systemd ("READY=1", "STOPPING=1", ...) over $NOTIFY_SOCKET; nothing without one. Several
+ * lines may be given at once. See sd_notify(3). */
+void process_notify(struct str state);
+/* RELOADING=1 with the time that systemd wants beside it. */
+void process_notify_reloading(void);
+
+#endif
