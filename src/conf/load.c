@@ -78,18 +78,25 @@ struct conf *conf_ref(struct conf *c)
     return c;
 }
 
+/* A secret is a string: once in its field, once as it was written. Defaults are not secret. */
+static void forget(struct conf *c, size_t i)
+{
+    char *value = *(char **)((char *)c + conf_keys[i].offset);
+    char *text = (char *)c->origins[i].text;
+
+    if (c->origins[i].layer == CONF_DEFAULT)
+        return;
+    secure_zero(value, strlen(value));
+    secure_zero(text, strlen(text));
+}
+
 void conf_unref(struct conf *c)
 {
     if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
         return;
-    for (size_t i = 0; i < conf_key_count; i++) {
-        const char *text = c->origins[i].text;
-        char *field = *(char **)((char *)c + conf_keys[i].offset);
-        if (!(conf_keys[i].flags & CONF_SECRET) || text == conf_keys[i].fallback)
-            continue;
-        secure_zero((char *)text, strlen(text));
-        secure_zero(field, strlen(field));
-    }
+    for (size_t i = 0; i < conf_key_count; i++)
+        if (conf_keys[i].flags & CONF_SECRET)
+            forget(c, i);
     arena_release(&c->arena);
     free(c);
 }
