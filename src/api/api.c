@@ -1,0 +1,195 @@
+/* The API's server: from a request to its route, past authentication. */
+#include "api/api_int.h"
+#include "base/clock.h"
+
+static http_handler_fn handle;
+
+int api_start(struct api **out, const struct api_options *o, struct err *err)
+{
+    struct api *api = xcalloc(1, sizeof(*api));
+    const struct conf *conf = o->conf;
+    struct http_server_options server = {
+        .name = "api",
+        .handler = handle,
+        .ctx = api,
+        .log = o->log,
+        .tls = o->tls,
+        .pool = o->pool,
+        .fast_workers = conf->http.workers,
+        .max_connections = conf->http.connections,
+        .max_per_address = conf->http.per_address,
+        .head_timeout_ms = conf->http.head_timeout_ms,
+        .idle_timeout_ms = conf->http.idle_timeout_ms,
+        .body_min_rate = conf->http.body_rate,
+        .max_body = 1 * MIB,
+    };
+    int code = sock_addr_parse(&server.listen, str_z(conf->api.listen), err);
+
+    api->o = *o;
+    api->started_mono_ms = clock_mono_ms();
+    api->started_wall_ms = clock_wall_ms();
+    auth_init(&api->auth, o->admin);
+    mutex_init(&api->backup, "backup");
+    if (code == 0)
+        code = http_server_start(&api->server, &server, err);
+    if (code < 0) {
+        api_stop(api, 0);
+        return code;
+    }
+    api->watched = (struct metrics_server){"api", api->server};
+    *out = api;
+    return 0;
+}
+
+void api_address(struct api *api, struct sock_addr *out)
+{
+    http_server_address(api->server, out);
+}
+
+void api_tls(struct api *api, struct tls_context *tls)
+{
+    http_server_tls(api->server, tls);
+}
+
+void api_stop(struct api *api, uint64_t deadline_ns)
+{
+    if (!api)
+        return;
+    if (api->server) {
+        http_server_stop(api->server, deadline_ns);
+        http_server_free(api->server);
+    }
+    mutex_release(&api->backup);
+    free(api);
+}
+
+/* --- answers --- */
+
+int api_send_json(struct http_request *req, int status, const struct buf *body)
+{
+    http_respond(req, status);
+    http_respond_header(req, STR("Content-Type"), STR("application/json"));
+    http_respond_header(req, STR("Cache-Control"), STR("no-store"));
+    return http_send(req, buf_str(body));
+}
+
+static void write_error(struct http_request *req, struct buf *body, const char *code,
+                        const char *message)
+{
+    struct json_out w;
+
+    json_out_init(&w, body);
+    json_out_open(&w, '{');
+    json_out_key(&w, "error");
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "code", str_z(code));
+    json_out_member_str(&w, "message", str_z(message));
+    json_out_member_str(&w, "request_id", str_z(http_request_id(req)));
+    json_out_close(&w, '}');
+    json_out_close(&w, '}');
+}
+
+/* With one header more, unless its name is empty. */
+static int send_error_with(struct http_request *req, int status, struct http_header extra,
+                           const char *code, const char *message)
+{
+    struct buf body = BUF_INIT(8192);
+    int result;
+
+    write_error(req, &body, code, message);
+    http_respond(req, status);
+    http_respond_header(req, STR("Content-Type"), STR("application/json"));
+    if (extra.name.len)
+        http_respond_header(req, extra.name, extra.value);
+    result = http_send(req, buf_str(&body));
+    buf_release(&body);
+    return result;
+}
+
+int api_send_error(struct http_request *req, int status, const char *code, const char *message)
+{
+    return send_error_with(req, status, (struct http_header){0}, code, message);
+}
+
+int api_send_failure(struct http_request *req, int code, const struct err *err)
+{
+    static const struct {
+        int code, status;
+        const char *name;
+    } rows[] = {
+        {ERR_INVALID, 400, "invalid"},
+        {ERR_PARSE, 400, "malformed"},
+        {ERR_TYPE, 400, "invalid"},
+        {ERR_NOT_FOUND, 404, "not_found"},
+        {ERR_EXISTS, 409, "exists"},
+        {ERR_TOO_LARGE, 413, "too_large"},
+        {ERR_BUSY, 503, "busy"},
+        {ERR_SHUTDOWN, 503, "shutting_down"},
+        {ERR_NO_SPACE, 507, "no_space"},
+        {ERR_DENIED, 403, "not_allowed"},
+        {ERR_UNSUPPORTED, 501, "unsupported"},
+        {ERR_UNAVAILABLE, 503, "unavailable"},
+    };
+    const char *text = err && *err->text ? err->text : err_text(code);
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (rows[i].code == code)
+            return api_send_error(req, rows[i].status, rows[i].name, text);
+    log_error(http_request_log(req), "api.failed", log_z("code", err_name(code)),
+              log_z("error", text));
+    return api_send_error(req, 500, "internal", text);
+}
+
+static int send_denied(struct http_request *req, int code)
+{
+    if (code == ERR_BUSY)
+        return send_error_with(req, 429, (struct http_header){STR("Retry-After"), STR("1")},
+                               "too_many_attempts",
+                               "too many wrong keys from this address; try again later");
+    return send_error_with(
+        req, 401, (struct http_header){STR("WWW-Authenticate"), STR("Basic realm=\"weir\"")},
+        "unauthorized", "HTTP Basic authentication with an access key and its secret is needed");
+}
+
+/* Every path of ours is fixed, so the methods that it does have are found by name. */
+static int send_wrong_method(struct http_request *req)
+{
+    struct buf allow = BUF_INIT(256);
+    int code;
+
+    for (size_t i = 0; i < api_route_count; i++) {
+        const struct route *route = &api_routes[i];
+        if (str_eq(str_z(route->pattern), http_request_head(req)->path))
+            buf_appendf(&allow, "%s%s", allow.len ? ", " : "", http_method_name(route->method));
+    }
+    code = send_error_with(req, 405, (struct http_header){STR("Allow"), buf_str(&allow)},
+                           "method_not_allowed", "this path does not take that method");
+    buf_release(&allow);
+    return code;
+}
+
+/* A path under /api that does not exist is told only to those who may know. */
+static int handle(struct http_request *req, void *ctx)
+{
+    struct api *api = ctx;
+    const struct http_head *head = http_request_head(req);
+    const struct route *route = NULL;
+    struct route_params params;
+    struct err err = {0};
+    int found = route_match(&route, &params, api_routes, api_route_count, req, &err);
+    bool open = found == 0 ? route->open : !str_starts(head->path, STR("/api"));
+    int code = 0;
+
+    if (!open)
+        code = auth_check(&api->auth, http_header(head, "Authorization"), http_request_peer(req),
+                          clock_mono_ms());
+    if (code < 0)
+        return send_denied(req, code);
+    if (found == ERR_UNSUPPORTED)
+        return send_wrong_method(req);
+    if (found == ERR_NOT_FOUND)
+        return api_send_error(req, 404, "not_found", "there is nothing at this path");
+    if (found < 0)
+        return api_send_failure(req, found, &err);
+    return route->fn(req, &params, api);
+}

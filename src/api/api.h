@@ -1,0 +1,38 @@
+/* The API endpoint: health, readiness, metrics, and /api/v1 for administrators. docs/operations.md
+ * describes it to people; the table of routes in routes.c is the list.
+ *
+ * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys. Errors are JSON:
+ *     {"error":{"code":"not_found","message":"...","request_id":"..."}} */
+#ifndef API_API_H
+#define API_API_H
+
+#include "api/credentials.h"
+#include "api/ready.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "os/sock.h"
+#include "os/thread.h"
+
+struct api;
+struct db;
+struct tls_context;
+
+/* All borrowed; they must outlive the api. */
+struct api_options {
+    const struct conf *conf; /* the one at the start: addresses and limits do not change */
+    struct db *db;
+    struct pool *pool;
+    struct ready *ready;
+    const struct credentials *admin;
+    struct tls_context *tls; /* NULL: plain; a reference is taken */
+    const struct log *log;
+};
+
+/* Listening on conf->api.listen when it returns. ERR_IN_USE names the address. */
+int api_start(struct api **out, const struct api_options *o, struct err *err) MUST_CHECK;
+void api_address(struct api *api, struct sock_addr *out);
+void api_tls(struct api *api, struct tls_context *tls); /* for new connections */
+/* Lets running requests finish until the deadline, then frees. NULL is fine. */
+void api_stop(struct api *api, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,101 @@
+/* HTTP Basic (RFC 7617) and the buckets of wrong tries. */
+#include "api/auth.h"
+
+#include <openssl/evp.h>
+
+enum { MAX_TOKEN = 512 };
+
+void auth_init(struct auth *a, const struct credentials *admin)
+{
+    memset(a, 0, sizeof(*a));
+    a->admin = admin;
+    hash_key_random(&a->key);
+}
+
+static _Atomic(uint64_t) *bucket_of(struct auth *a, const struct sock_addr *peer)
+{
+    unsigned char address[16];
+
+    sock_addr_key(peer, address);
+    return &a->full_at[hash_sip(&a->key, str_n(address, sizeof(address))) % AUTH_BUCKETS];
+}
+
+/* A bucket with n tokens gone is full again after n refills: one number is the whole state. */
+static void take_token(_Atomic(uint64_t) *full_at, uint64_t now)
+{
+    uint64_t old = atomic_load(full_at), next;
+
+    do {
+        next = (old > now ? old : now) + AUTH_REFILL_MS;
+    } while (!atomic_compare_exchange_weak(full_at, &old, next));
+}
+
+static bool has_token(_Atomic(uint64_t) *full_at, uint64_t now)
+{
+    return atomic_load(full_at) + AUTH_REFILL_MS <= now + (uint64_t)AUTH_BURST * AUTH_REFILL_MS;
+}
+
+/* "Basic <base64>" to "user:password" in `out`; false when it is not that. */
+static bool decode(struct str header, char out[MAX_TOKEN], struct str *plain)
+{
+    struct str scheme, token;
+    int len;
+    size_t padding = 0;
+
+    str_cut(header, ' ', &scheme, &token);
+    token = str_trim(token);
+    if (!str_ieq(scheme, STR("basic")) || token.len == 0 || token.len % 4 != 0 ||
+        token.len > MAX_TOKEN)
+        return false;
+    while (padding < 2 && token.p[token.len - 1 - padding] == '=')
+        padding++;
+    len = EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)token.p, (int)token.len);
+    if (len < (int)padding)
+        return false;
+    *plain = str_n(out, (size_t)len - padding);
+    return true;
+}
+
+/* Both are compared in full whatever the first says. */
+static bool is_admin(const struct credentials *admin, struct str header)
+{
+    char decoded[MAX_TOKEN];
+    struct str plain, user, password;
+    bool same_user, same_password;
+
+    if (!decode(header, decoded, &plain))
+        return false;
+    str_cut(plain, ':', &user, &password);
+    same_user = str_eq_secret(str_z(admin->access_key), user.len ? user : STR("?"));
+    same_password = str_eq_secret(str_z(admin->secret_key), password.len ? password : STR("?"));
+    secure_zero(decoded, sizeof(decoded));
+    return same_user & same_password;
+}
+
+int auth_check(struct auth *a, struct str header, const struct sock_addr *peer, uint64_t now)
+{
+    _Atomic(uint64_t) *bucket = bucket_of(a, peer);
+
+    if (header.len == 0)
+        return ERR_DENIED;
+    if (!has_token(bucket, now))
+        return ERR_BUSY;
+    if (is_admin(a->admin, header))
+        return 0;
+    take_token(bucket, now);
+    atomic_fetch_add(&a->failures, 1);
+    return ERR_DENIED;
+}
+
+void auth_header(const struct credentials *c, struct buf *out)
+{
+    struct buf plain = BUF_INIT(MAX_TOKEN);
+    unsigned char token[2 * MAX_TOKEN];
+
+    buf_appendf(&plain, "%s:%s", c->access_key, c->secret_key);
+    EVP_EncodeBlock(token, (const unsigned char *)plain.p, (int)plain.len);
+    buf_appendf(out, "Basic %s", token);
+    secure_zero(plain.p, plain.cap);
+    secure_zero(token, sizeof(token));
+    buf_release(&plain);
+}

@@ -1,0 +1,72 @@
+/* Backup: a folder that `weir serve --data` starts on. It is put together beside its place under a
+ * name of its own and renamed when complete, so a folder of that name is a whole backup. */
+#include "api/api_int.h"
+#include "base/ids.h"
+#include "os/file.h"
+
+#include <limits.h>
+
+static int copy_file(const char *from, const char *folder, const char *name, struct err *err)
+{
+    struct buf text = BUF_INIT(CONF_MAX_FILE), path = BUF_INIT(PATH_MAX);
+    int code = file_read(from, &text, err);
+
+    buf_appendf(&path, "%s/%s", folder, name);
+    if (code == 0)
+        code = file_write_durable(path.p, buf_str(&text), 0600, err);
+    if (text.p)
+        secure_zero(text.p, text.cap);
+    buf_release(&text);
+    buf_release(&path);
+    return code;
+}
+
+static int fill(struct api *api, const char *folder, struct err *err)
+{
+    struct buf database = BUF_INIT(PATH_MAX);
+    const char *file = conf_file(api->o.conf);
+    int code = dir_make(folder, 0700, err);
+
+    buf_appendf(&database, "%s/db", folder);
+    if (code == 0)
+        code = db_checkpoint(api->o.db, database.p, err);
+    if (code == 0)
+        code = credentials_keep(api->o.admin, folder, err);
+    /* For the person who restores on another machine; a start on the copy does not read it. */
+    if (code == 0 && *file && file_exists(file))
+        code = copy_file(file, folder, "weir.yaml", err);
+    buf_release(&database);
+    return code;
+}
+
+static int check_path(const char *dir, struct err *err)
+{
+    if (dir[0] != '/' || strlen(dir) > PATH_MAX - 128)
+        return err_set(err, ERR_INVALID, "dir must be an absolute path");
+    if (strstr(dir, "/../") || str_ends(str_z(dir), STR("/..")) || str_ends(str_z(dir), STR("/")))
+        return err_set(err, ERR_INVALID, "dir must not hold '..' nor end with '/'");
+    if (file_exists(dir))
+        return err_set(err, ERR_EXISTS, "%s exists already", dir);
+    return 0;
+}
+
+int api_backup(struct api *api, const char *dir, struct err *err)
+{
+    struct buf partial = BUF_INIT(PATH_MAX);
+    char id[ID_HEX_LEN + 1];
+    int code = check_path(dir, err);
+
+    if (code < 0)
+        return code;
+    id_hex(id);
+    buf_appendf(&partial, "%s.partial-%.8s", dir, id);
+    mutex_lock(&api->backup);
+    code = fill(api, partial.p, err);
+    if (code == 0)
+        code = file_rename_new(partial.p, dir, err);
+    mutex_unlock(&api->backup);
+    if (code < 0 && dir_remove_tree(partial.p, NULL) < 0)
+        log_warn(api->o.log, "backup.leftover", log_z("dir", partial.p));
+    buf_release(&partial);
+    return code;
+}

@@ -1,0 +1,24 @@
+/* The first administrator's keys: random on the first start or set by configuration, kept in the
+ * data folder's file "credentials" (mode 0600) as two lines, access_key=... and secret_key=... */
+#ifndef API_CREDENTIALS_H
+#define API_CREDENTIALS_H
+
+#include "base/err.h"
+#include "conf/conf.h"
+
+enum { CREDENTIALS_MAX = 128, CREDENTIALS_ACCESS_LEN = 20, CREDENTIALS_SECRET_LEN = 40 };
+
+struct credentials {
+    char access_key[CREDENTIALS_MAX + 1];
+    char secret_key[CREDENTIALS_MAX + 1];
+};
+
+/* What is in force: set by configuration, else kept in the data folder. ERR_NOT_FOUND: neither. */
+int credentials_find(struct credentials *out, const struct conf *conf, struct err *err) MUST_CHECK;
+/* New random ones. */
+void credentials_make(struct credentials *out);
+/* Make the file hold them; one that does already is left alone. */
+int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
+void credentials_release(struct credentials *c); /* overwrites them */
+
+#endif

@@ -1,0 +1,154 @@
+/* The table of metrics and its text form (Prometheus exposition format 0.0.4). */
+#include "api/metrics.h"
+#include "base/clock.h"
+#include "os/process.h"
+
+/* A struct of numbers that rows point into; there may be several of a kind, told apart by label. */
+enum source_kind { FROM_PROCESS, FROM_DB, FROM_POOL, FROM_SERVER, FROM_PART };
+
+struct process_numbers {
+    struct process_use use;
+    uint64_t uptime_ms, started_ms, auth_failures, one;
+};
+
+struct source {
+    enum source_kind kind;
+    const char *label, *label_value; /* NULL: none */
+    const void *numbers;
+};
+
+enum metric_type { COUNTER, GAUGE };
+
+struct metric {
+    const char *name;
+    enum metric_type type;
+    enum source_kind kind;
+    size_t offset;      /* of a uint64_t in the source's numbers */
+    unsigned divisor;   /* 1000: milliseconds to seconds; 0: as it is */
+    const char *labels; /* fixed ones of this row; NULL: none */
+    const char *help;
+};
+
+#define PROCESS(member) FROM_PROCESS, offsetof(struct process_numbers, member)
+#define DB(member)      FROM_DB, offsetof(struct db_stats, member)
+#define POOL(member)    FROM_POOL, offsetof(struct pool_stats, member)
+#define SERVER(member)  FROM_SERVER, offsetof(struct http_server_stats, member)
+
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "pool_stats is read as uint64_t");
+
+/* Rows of one name stand together: HELP and TYPE are written once. */
+static const struct metric metrics[] = {
+    {"weir_build_info", GAUGE, PROCESS(one), 0, "version=\"" WEIR_VERSION "\"",
+     "Which weir this is."},
+    {"weir_uptime_seconds", GAUGE, PROCESS(uptime_ms), 1000, NULL, "Since the start."},
+    {"process_start_time_seconds", GAUGE, PROCESS(started_ms), 1000, NULL,
+     "When it was started, since 1970."},
+    {"process_cpu_seconds_total", COUNTER, PROCESS(use.cpu_ms), 1000, NULL,
+     "User and system time."},
+    {"process_resident_memory_bytes", GAUGE, PROCESS(use.rss_bytes), 0, NULL, "Resident memory."},
+    {"process_open_fds", GAUGE, PROCESS(use.files), 0, NULL, "Descriptors open."},
+    {"process_threads", GAUGE, PROCESS(use.threads), 0, NULL, "Threads."},
+    {"weir_ready", GAUGE, FROM_PART, 0, 0, NULL, "1 when the part answered its last check."},
+    {"weir_api_auth_failures_total", COUNTER, PROCESS(auth_failures), 0, NULL,
+     "API calls with wrong keys."},
+    {"weir_http_connections", GAUGE, SERVER(connections), 0, NULL, "Connections open."},
+    {"weir_http_accepted_total", COUNTER, SERVER(accepted), 0, NULL, "Connections accepted."},
+    {"weir_http_refused_total", COUNTER, SERVER(refused), 0, NULL, "Connections over a cap."},
+    {"weir_http_requests_total", COUNTER, SERVER(requests), 0, NULL, "Requests answered."},
+    {"weir_http_bad_requests_total", COUNTER, SERVER(bad_requests), 0, NULL,
+     "Requests refused by the parser or a limit."},
+    {"weir_http_timeouts_total", COUNTER, SERVER(timeouts), 0, NULL,
+     "Connections dropped for being slow."},
+    {"weir_http_responses_total", COUNTER, SERVER(status[1]), 0, "class=\"1xx\"",
+     "Responses by class of status."},
+    {"weir_http_responses_total", COUNTER, SERVER(status[2]), 0, "class=\"2xx\"", NULL},
+    {"weir_http_responses_total", COUNTER, SERVER(status[3]), 0, "class=\"3xx\"", NULL},
+    {"weir_http_responses_total", COUNTER, SERVER(status[4]), 0, "class=\"4xx\"", NULL},
+    {"weir_http_responses_total", COUNTER, SERVER(status[5]), 0, "class=\"5xx\"", NULL},
+    {"weir_http_received_bytes_total", COUNTER, SERVER(bytes_in), 0, NULL, "Bytes received."},
+    {"weir_http_sent_bytes_total", COUNTER, SERVER(bytes_out), 0, NULL, "Bytes sent."},
+    {"weir_pool_threads", GAUGE, POOL(threads), 0, NULL, "Threads for requests that wait."},
+    {"weir_pool_busy", GAUGE, POOL(busy), 0, NULL, "Of these, how many work."},
+    {"weir_pool_waiting", GAUGE, POOL(waiting), 0, NULL, "Requests waiting for one."},
+    {"weir_db_changes_total", COUNTER, DB(changes), 0, NULL, "Changes committed."},
+    {"weir_db_groups_total", COUNTER, DB(groups), 0, NULL, "Groups of changes written at once."},
+    {"weir_db_syncs_total", COUNTER, DB(syncs), 0, NULL, "Times the log was synced to disk."},
+    {"weir_db_failed_total", COUNTER, DB(failed), 0, NULL, "Changes undone by their own error."},
+    {"weir_db_memory_bytes", GAUGE, DB(memory_bytes), 0, NULL,
+     "Cache, write buffers and table readers."},
+    {"weir_db_disk_bytes", GAUGE, DB(disk_bytes), 0, NULL, "Size of the files."},
+};
+
+static void write_head(struct buf *out, const struct metric *m)
+{
+    if (m > metrics && strcmp(m[-1].name, m->name) == 0)
+        return;
+    buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
+                m->type == COUNTER ? "counter" : "gauge");
+}
+
+static void write_sample(struct buf *out, const struct metric *m, const struct source *s)
+{
+    uint64_t value;
+
+    memcpy(&value, (const char *)s->numbers + m->offset, sizeof(value));
+    buf_append_z(out, m->name);
+    if (s->label)
+        buf_appendf(out, "{%s=\"%s\"%s%s}", s->label, s->label_value, m->labels ? "," : "",
+                    m->labels ? m->labels : "");
+    else if (m->labels)
+        buf_appendf(out, "{%s}", m->labels);
+    if (m->divisor)
+        buf_appendf(out, " %ju.%03ju\n", (uintmax_t)(value / m->divisor),
+                    (uintmax_t)(value % m->divisor));
+    else
+        buf_appendf(out, " %ju\n", (uintmax_t)value);
+}
+
+static void write_all(struct buf *out, const struct source *sources, size_t count)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+        write_head(out, &metrics[i]);
+        for (size_t j = 0; j < count; j++)
+            if (sources[j].kind == metrics[i].kind)
+                write_sample(out, &metrics[i], &sources[j]);
+    }
+}
+
+enum { MAX_SERVERS = 8, MAX_SOURCES = 3 + MAX_SERVERS + READY_MAX_PARTS };
+
+void metrics_write(const struct metrics_input *in, struct buf *out)
+{
+    struct process_numbers process = {
+        .uptime_ms = clock_mono_ms() - in->started_mono_ms,
+        .started_ms = (uint64_t)in->started_wall_ms,
+        .auth_failures = atomic_load(&in->auth->failures),
+        .one = 1,
+    };
+    struct pool_stats pool = pool_stats(in->pool);
+    struct db_stats db;
+    struct http_server_stats servers[MAX_SERVERS];
+    struct ready_state states[READY_MAX_PARTS];
+    uint64_t ready[READY_MAX_PARTS];
+    struct source sources[MAX_SOURCES];
+    size_t n = 0;
+
+    BUG_ON(in->server_count > MAX_SERVERS);
+    process_use(&process.use);
+    db_stats(in->db, &db);
+    ready_last(in->ready, states);
+    sources[n++] = (struct source){FROM_PROCESS, NULL, NULL, &process};
+    sources[n++] = (struct source){FROM_DB, NULL, NULL, &db};
+    sources[n++] = (struct source){FROM_POOL, NULL, NULL, &pool};
+    for (size_t i = 0; i < in->server_count; i++) {
+        if (!in->servers[i].server)
+            continue;
+        http_server_stats(in->servers[i].server, &servers[i]);
+        sources[n++] = (struct source){FROM_SERVER, "server", in->servers[i].name, &servers[i]};
+    }
+    for (size_t i = 0; i < in->ready->count; i++) {
+        ready[i] = states[i].code == 0;
+        sources[n++] = (struct source){FROM_PART, "part", in->ready->parts[i].name, &ready[i]};
+    }
+    write_all(out, sources, n);
+}

@@ -1,0 +1,30 @@
+/* Prometheus metrics: one table of what there is, written as text on demand. */
+#ifndef API_METRICS_H
+#define API_METRICS_H
+
+#include "api/auth.h"
+#include "api/ready.h"
+#include "base/buf.h"
+#include "db/db.h"
+#include "http/server.h"
+
+struct metrics_server {
+    const char *name;           /* the label: "api", "s3" */
+    struct http_server *server; /* NULL: not running */
+};
+
+/* Where the numbers come from; all borrowed. */
+struct metrics_input {
+    struct db *db;
+    struct pool *pool;
+    struct auth *auth;
+    struct ready *ready;
+    const struct metrics_server *servers;
+    size_t server_count;
+    uint64_t started_mono_ms;
+    int64_t started_wall_ms;
+};
+
+void metrics_write(const struct metrics_input *in, struct buf *out);
+
+#endif

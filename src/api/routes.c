@@ -1,0 +1,177 @@
+/* The routes of the API. */
+#include "api/api_int.h"
+
+static route_fn get_health, get_ready, get_metrics, get_routes, get_version, post_backup;
+
+const struct route api_routes[] = {
+    {HTTP_GET, "/healthz", get_health, true, "200 as long as the process lives."},
+    {HTTP_GET, "/readyz", get_ready, true,
+     "200 when every part answers, else 503; names the parts."},
+    {HTTP_GET, "/metrics", get_metrics, true, "Metrics for Prometheus."},
+    {HTTP_GET, "/api/v1", get_routes, false, "This list."},
+    {HTTP_GET, "/api/v1/version", get_version, false, "Name and version of the program."},
+    {HTTP_POST, "/api/v1/backup", post_backup, false,
+     "Copy all data, as of now, to the new folder {\"dir\": \"/absolute/path\"} of the server."},
+};
+
+const size_t api_route_count = ARRAY_SIZE(api_routes);
+
+enum { MAX_BODY = 64 * 1024 };
+
+static int get_health(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    (void)params, (void)ctx;
+    return http_send_text(req, 200, STR("text/plain"), STR("ok\n"));
+}
+
+static int get_ready(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    const struct ready *ready = api->o.ready;
+    struct ready_state states[READY_MAX_PARTS];
+    struct buf body = {0};
+    struct json_out w;
+    bool all = true;
+    int code = ready_get(api->o.ready, states, http_may_block(req));
+
+    (void)params;
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < ready->count; i++)
+        all = all && states[i].code == 0;
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_member_bool(&w, "ready", all);
+    json_out_key(&w, "parts");
+    json_out_open(&w, '{');
+    for (size_t i = 0; i < ready->count; i++)
+        json_out_member_str(&w, ready->parts[i].name,
+                            states[i].code == 0 ? STR("ok") : str_z(states[i].text));
+    json_out_close(&w, '}');
+    json_out_close(&w, '}');
+    code = api_send_json(req, all ? 200 : 503, &body);
+    buf_release(&body);
+    return code;
+}
+
+static int get_metrics(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct metrics_input in = {
+        .db = api->o.db,
+        .pool = api->o.pool,
+        .auth = &api->auth,
+        .ready = api->o.ready,
+        .servers = &api->watched,
+        .server_count = 1,
+        .started_mono_ms = api->started_mono_ms,
+        .started_wall_ms = api->started_wall_ms,
+    };
+    struct buf text = {0};
+    int code;
+
+    (void)params;
+    if (!http_may_block(req)) /* /proc and the database's properties are read */
+        return ERR_AGAIN;
+    metrics_write(&in, &text);
+    code =
+        http_send_text(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&text));
+    buf_release(&text);
+    return code;
+}
+
+static int get_routes(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct buf body = {0};
+    struct json_out w;
+    int code;
+
+    (void)params, (void)ctx;
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_key(&w, "routes");
+    json_out_open(&w, '[');
+    for (size_t i = 0; i < api_route_count; i++) {
+        json_out_open(&w, '{');
+        json_out_member_str(&w, "method", str_z(http_method_name(api_routes[i].method)));
+        json_out_member_str(&w, "path", str_z(api_routes[i].pattern));
+        json_out_member_bool(&w, "open", api_routes[i].open);
+        json_out_member_str(&w, "doc", str_z(api_routes[i].doc));
+        json_out_close(&w, '}');
+    }
+    json_out_close(&w, ']');
+    json_out_close(&w, '}');
+    code = api_send_json(req, 200, &body);
+    buf_release(&body);
+    return code;
+}
+
+static int get_version(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct buf body = {0};
+    struct json_out w;
+    int code;
+
+    (void)params, (void)ctx;
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "name", STR("weir"));
+    json_out_member_str(&w, "version", STR(WEIR_VERSION));
+    json_out_close(&w, '}');
+    code = api_send_json(req, 200, &body);
+    buf_release(&body);
+    return code;
+}
+
+/* The body as a JSON object. Only application/json is taken: a browser asks before it sends that to
+ * another site, so no page can make an administrator's browser call us. ERR_AGAIN as usual. */
+static int read_json(struct http_request *req, json_t **out, struct err *err)
+{
+    struct str type, body;
+    int code;
+
+    str_cut(http_header(http_request_head(req), "Content-Type"), ';', &type, &(struct str){0});
+    if (!str_ieq(str_trim(type), STR("application/json")))
+        return err_set(err, ERR_INVALID, "the body must be application/json");
+    code = http_request_read_all(req, MAX_BODY, &body, err);
+    if (code == 0)
+        code = json_read(out, body, err);
+    if (code == 0 && !json_is_object(*out)) {
+        json_decref(*out);
+        code = err_set(err, ERR_INVALID, "the body must be a JSON object");
+    }
+    return code;
+}
+
+static int post_backup(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct err err = {0};
+    json_t *object = NULL;
+    char *dir = NULL;
+    int code;
+
+    (void)params;
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    code = read_json(req, &object, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    dir = str_dup(json_get_str(object, "dir", STR_EMPTY));
+    json_decref(object);
+    code = api_backup(ctx, dir, &err);
+    if (code < 0) {
+        code = api_send_failure(req, code, &err);
+    } else {
+        struct buf body = {0};
+        struct json_out w;
+        log_info(http_request_log(req), "backup.done", log_z("dir", dir));
+        json_out_init(&w, &body);
+        json_out_open(&w, '{');
+        json_out_member_str(&w, "dir", str_z(dir));
+        json_out_close(&w, '}');
+        code = api_send_json(req, 200, &body);
+        buf_release(&body);
+    }
+    free(dir);
+    return code;
+}

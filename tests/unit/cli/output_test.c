@@ -1,0 +1,46 @@
+/* Tables and their JSON. */
+#include "cli/output.h"
+#include "unit/test.h"
+
+#include <stdlib.h>
+
+static const struct output_column columns[] = {{"name", false}, {"size", true}, {"note", false}};
+
+static void fill(struct output *o)
+{
+    output_init(o, columns, ARRAY_SIZE(columns));
+    output_cell(o, STR("a"));
+    output_cellf(o, "%d", 5);
+    output_cell(o, STR("first"));
+    output_cell(o, STR("größe"));
+    output_cellf(o, "%d", 12345);
+    output_cell(o, STR("a\033[2Jb\n"));
+}
+
+static void expect(void (*print)(const struct output *, FILE *), const char *want)
+{
+    struct output o;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    fill(&o);
+    print(&o, out);
+    fclose(out);
+    CHECK_STR(str_n(text, len), str_z(want));
+    free(text);
+    output_release(&o);
+}
+
+TEST(output, columns_are_aligned_and_control_characters_harmless)
+{
+    expect(output_print, "name    size  note\n"
+                         "a          5  first\n"
+                         "größe  12345  a?[2Jb?\n");
+}
+
+TEST(output, the_same_rows_are_json_with_numbers)
+{
+    expect(output_print_json, "[{\"name\":\"a\",\"size\":5,\"note\":\"first\"},"
+                              "{\"name\":\"größe\",\"size\":12345,\"note\":\"a?[2Jb?\"}]\n");
+}
