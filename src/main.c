@@ -1,5 +1,6 @@
 /* The table of commands. */
 #include "cli/commands.h"
+#include "cli/remote.h"
 
 #include <unistd.h>
 
@@ -18,6 +19,41 @@ static const struct flag help_flags[] = {
 };
 
 static const struct command commands[] = {
+    {.name = "serve",
+     .flags = serve_flags,
+     .configured = true,
+     .summary = "Run weir",
+     .help = "Runs weir with everything in one data folder, which is made on the first start "
+             "together with the first administrator's keys (shown once, kept in the file "
+             "credentials; access_key and secret_key set them).\n\n"
+             "SIGTERM and SIGINT let running requests finish, a second one does not wait. SIGHUP "
+             "loads the configuration again.",
+     .examples = "weir serve\n"
+                 "weir serve --data /var/lib/weir --api.listen :9001\n"
+                 "WEIR_LOG_LEVEL=debug weir serve --only gateway,worker",
+     .run = command_serve},
+    {.name = "status",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show how a running weir is",
+     .help = "Asks the running weir whether its parts are ready, and for a few numbers. The exit "
+             "status is 1 when it is not running or not ready.",
+     .examples = "weir status\n"
+                 "weir status --url https://weir.example.org:9001 --json",
+     .run = command_status},
+    {.name = "backup",
+     .arguments = "DIR",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Copy all data of a running weir",
+     .help = "Makes the new folder DIR, on the machine where weir runs, with a complete copy of "
+             "its data as of now, while writes go on. Starting on the copy is the restore. What "
+             "is in Redis is not part of it.",
+     .examples = "weir backup /backup/weir-monday\n"
+                 "weir serve --data /backup/weir-monday",
+     .run = command_backup},
     {.name = "config",
      .flags = json_flags,
      .configured = true,

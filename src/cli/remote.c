@@ -1,0 +1,121 @@
+/* Calls to a running weir. */
+#include "cli/remote.h"
+#include "api/auth.h"
+
+#include <stdio.h>
+
+enum { TIMEOUT_MS = 60 * 60 * 1000 /* a backup of a large folder to another disk */ };
+
+const struct flag remote_flags[] = {
+    {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},
+    {"url", FLAG_TEXT, "URL", NULL, "The API of the weir to ask; default: by api.listen."},
+    {"insecure", FLAG_SWITCH, NULL, NULL, "Do not check the certificate of an https:// URL."},
+    {0},
+};
+
+/* An address that means "all" is reached by the loopback. */
+static int url_of(const struct conf *conf, struct buf *out, struct err *err)
+{
+    const char *scheme = *conf->api.tls.cert ? "https" : "http";
+    struct str listen = str_z(conf->api.listen), port;
+    ptrdiff_t colon = -1;
+
+    if (listen.len == 0)
+        return err_set(err, ERR_INVALID, "api.listen is off; name the API with --url");
+    if (str_starts(listen, STR("unix:")))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "api.listen is a unix socket; name the API with --url");
+    for (size_t i = 0; i < listen.len; i++)
+        if (listen.p[i] == ':')
+            colon = (ptrdiff_t)i;
+    port = str_skip(listen, (size_t)colon);
+    if (colon == 0 || str_starts(listen, STR("0.0.0.0:")))
+        buf_appendf(out, "%s://127.0.0.1" STR_FMT, scheme, STR_ARG(port));
+    else if (str_starts(listen, STR("[::]:")))
+        buf_appendf(out, "%s://[::1]" STR_FMT, scheme, STR_ARG(port));
+    else
+        buf_appendf(out, "%s://" STR_FMT, scheme, STR_ARG(listen));
+    return 0;
+}
+
+int remote_open(struct remote *r, const struct invocation *inv, const struct conf *conf,
+                struct err *err)
+{
+    const char *given = invocation_flag(inv, "url");
+    struct buf url = BUF_INIT(4096);
+    struct credentials keys = {0};
+    int code = 0;
+
+    *r = (struct remote){0};
+    if (given)
+        buf_append_z(&url, given);
+    else
+        code = url_of(conf, &url, err);
+    if (code == 0)
+        code = buf_error(&url);
+    if (code < 0) {
+        buf_release(&url);
+        return code;
+    }
+    while (url.len && url.p[url.len - 1] == '/')
+        url.p[--url.len] = '\0';
+    arena_init(&r->arena, 0);
+    r->url = buf_take(&url);
+    r->client = client_new(&(struct client_options){
+        .ca_file = !given && *conf->api.tls.cert ? conf->api.tls.cert : NULL,
+        .tls_insecure = invocation_flag(inv, "insecure") != NULL,
+        .user_agent = "weir/" WEIR_VERSION,
+        .timeout_ms = TIMEOUT_MS,
+        .max_attempts = 1,
+    });
+    if (credentials_find(&keys, conf, NULL) == 0)
+        auth_header(&keys, &r->authorization);
+    credentials_release(&keys);
+    return 0;
+}
+
+void remote_close(struct remote *r)
+{
+    if (r->authorization.p)
+        secure_zero(r->authorization.p, r->authorization.cap);
+    buf_release(&r->authorization);
+    client_free(r->client);
+    arena_release(&r->arena);
+    free(r->url);
+}
+
+int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
+                struct err *err)
+{
+    struct http_header headers[2];
+    struct client_request request = {
+        .method = body ? "POST" : "GET",
+        .url = arena_fmt(&r->arena, "%s%s", r->url, path).p,
+        .headers = headers,
+        .body = str_z(body),
+        .no_retry = true,
+    };
+
+    if (r->authorization.len)
+        headers[request.header_count++] =
+            (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
+    if (body)
+        headers[request.header_count++] =
+            (struct http_header){STR("Content-Type"), STR("application/json")};
+    return client_call(r->client, &r->arena, out, &request, err);
+}
+
+int remote_error(const struct client_response *response, struct err *err)
+{
+    json_t *object = NULL;
+    struct str message = STR_EMPTY;
+
+    if (json_read(&object, response->body, NULL) == 0)
+        message = json_get_str(json_object_get(object, "error"), "message", STR_EMPTY);
+    if (message.len)
+        err_set(err, ERR_PEER, STR_FMT, STR_ARG(message));
+    else
+        err_set(err, ERR_PEER, "the API answered with status %d", response->status);
+    json_decref(object);
+    return ERR_PEER;
+}

@@ -1,0 +1,33 @@
+/* The API of a running weir, as the commands call it: found by --url or the configuration, with the
+ * administrator's keys from the configuration or the data folder. */
+#ifndef CLI_REMOTE_H
+#define CLI_REMOTE_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "http/client.h"
+
+struct remote {
+    struct arena arena; /* answers live here */
+    struct client *client;
+    char *url; /* without a path */
+    struct buf authorization;
+};
+
+/* --url and --insecure, for the commands that use this; ends with FLAG_END. */
+extern const struct flag remote_flags[];
+
+/* The keys may be absent: then calls that need them are refused by the peer. */
+int remote_open(struct remote *r, const struct invocation *inv, const struct conf *conf,
+                struct err *err) MUST_CHECK;
+void remote_close(struct remote *r);
+
+/* `body` NULL: GET, else POST of JSON. Any status is success. ERR_UNAVAILABLE: not running. */
+int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
+                struct err *err) MUST_CHECK;
+
+/* The error of an answer whose status is not 2xx, from its JSON. */
+int remote_error(const struct client_response *response, struct err *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* weir serve: start, say so, wait for signals, stop. */
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/server.h"
+#include "os/process.h"
+
+#include <malloc.h>
+#include <stdio.h>
+
+static const char *const role_names[] = {"gateway", "worker", "tracker", "archive", NULL};
+
+const struct flag serve_flags[] = {
+    {"only", FLAG_CHOICES, "ROLE,...", role_names,
+     "Run these of gateway, worker, tracker and archive; default: all."},
+    {0},
+};
+
+/* Threads that come and go would each get a heap of their own that keeps what it once held. */
+enum { HEAPS = 4 };
+
+static unsigned parse_roles(const char *list)
+{
+    struct str rest = str_z(list), word;
+    unsigned roles = 0;
+
+    while (str_token(&rest, ",", &word))
+        for (unsigned i = 0; role_names[i]; i++)
+            if (str_eq(word, str_z(role_names[i])))
+                roles |= 1u << i;
+    return roles ? roles : ROLE_ALL;
+}
+
+static void print_keys(const struct server *s, const char *url)
+{
+    if (!s->new_credentials) {
+        printf("  keys    in %s/credentials\n", s->conf->data);
+        if (url)
+            printf("try: curl %s/readyz\n", url);
+        return;
+    }
+    printf("  access  %s\n", s->admin.access_key);
+    printf("  secret  %s\n", s->admin.secret_key);
+    printf("          made for you; kept in %s/credentials, not shown again\n", s->conf->data);
+    if (url)
+        printf("try: curl -u %s:%s %s/api/v1\n", s->admin.access_key, s->admin.secret_key, url);
+}
+
+static void greet(struct server *s, uint64_t began_ns)
+{
+    char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 16];
+    struct sock_addr listen;
+
+    printf("weir %s started in %ju ms\n", WEIR_VERSION,
+           (uintmax_t)((clock_mono_ns() - began_ns) / 1000000));
+    if (s->api) {
+        api_address(s->api, &listen);
+        sock_addr_text(&listen, address);
+        snprintf(url, sizeof(url), "%s://%s", *s->conf->api.tls.cert ? "https" : "http", address);
+        printf("  API     %s\n", url);
+    }
+    printf("  data    %s\n", s->conf->data);
+    print_keys(s, s->api ? url : NULL);
+    fflush(stdout);
+}
+
+/* A wrong configuration changes nothing and says why. */
+static void reload(struct server *s, const struct invocation *inv)
+{
+    struct conf_input in;
+    struct conf *next = NULL;
+    struct buf problems = {0};
+    struct str rest, line;
+    struct err err = {0};
+
+    process_notify_reloading();
+    invocation_conf_input(inv, &in);
+    if (conf_load(&next, &in, &problems) == 0 && server_reload(s, next, &err) < 0)
+        buf_appendf(&problems, "%s\n", err.text);
+    rest = buf_str(&problems);
+    while (str_token(&rest, "\n", &line))
+        log_error(&s->log, "config.not_reloaded", log_s("problem", line));
+    buf_release(&problems);
+    process_notify(STR("READY=1"));
+}
+
+int command_serve(struct invocation *inv)
+{
+    uint64_t began_ns = clock_mono_ns();
+    const char *only = invocation_flag(inv, "only");
+    struct conf *conf = NULL;
+    struct server server;
+    struct err err = {0};
+    int status = invocation_conf(inv, &conf);
+
+    if (status != 0)
+        return status;
+    mallopt(M_ARENA_MAX, HEAPS);
+    process_signals_hold();
+    process_raise_files();
+    if (server_start(&server, conf, parse_roles(only ? only : ""), &err) < 0)
+        return complain(EXIT_USAGE, "%s", err.text);
+    greet(&server, began_ns);
+    log_info(&server.log, "server.started", log_z("version", WEIR_VERSION),
+             log_z("roles", only ? only : "all"));
+    process_notify(STR("READY=1"));
+    while (process_signal_wait() == PROCESS_RELOAD)
+        reload(&server, inv);
+    process_notify(STR("STOPPING=1"));
+    log_info(&server.log, "server.stopping");
+    process_signals_release();
+    server_stop(&server);
+    return EXIT_DONE;
+}

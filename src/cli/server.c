@@ -1,0 +1,302 @@
+/* The parts of the server, their order, and the reload. */
+#include "cli/server.h"
+#include "base/clock.h"
+#include "os/file.h"
+#include "os/tls.h"
+
+#include <unistd.h>
+
+enum { POOL_STACK = 512 * 1024 };
+
+static const char *const store_names[STORE_DATABASES] = {"store.appDB", "store.queueDB",
+                                                         "store.lockDB", "store.configDB"};
+
+struct part {
+    int (*start)(struct server *s, struct err *err);
+    void (*stop)(struct server *s);
+};
+
+static int start_folder(struct server *s, struct err *err);
+static void stop_folder(struct server *s);
+static int start_credentials(struct server *s, struct err *err);
+static void stop_credentials(struct server *s);
+static int start_db(struct server *s, struct err *err);
+static void stop_db(struct server *s);
+static int start_stores(struct server *s, struct err *err);
+static void stop_stores(struct server *s);
+static int start_pool(struct server *s, struct err *err);
+static void stop_pool(struct server *s);
+static int start_api(struct server *s, struct err *err);
+static void stop_api(struct server *s);
+static int keep_credentials(struct server *s, struct err *err);
+
+/* Credentials are made early (the API needs them) and kept last: a start that fails, on a port in
+ * use say, must not leave keys that nobody was ever shown. */
+static const struct part parts[] = {
+    {start_folder, stop_folder}, {start_credentials, stop_credentials},
+    {start_db, stop_db},         {start_stores, stop_stores},
+    {start_pool, stop_pool},     {start_api, stop_api},
+    {keep_credentials, NULL},
+};
+
+int server_start(struct server *s, struct conf *conf, unsigned roles, struct err *err)
+{
+    int code = 0;
+
+    *s = (struct server){.conf = conf, .start = conf_ref(conf), .roles = roles, .lock_fd = -1};
+    s->sink = log_sink_new(STDERR_FILENO, (enum log_level)conf->log.level,
+                           (enum log_format)conf->log.format);
+    s->log.sink = s->sink;
+    ready_init(&s->ready);
+    while (s->started < ARRAY_SIZE(parts) && code == 0) {
+        code = parts[s->started].start(s, err);
+        if (code == 0)
+            s->started++;
+    }
+    if (code < 0)
+        server_stop(s);
+    return code;
+}
+
+void server_stop(struct server *s)
+{
+    s->deadline_ns = clock_mono_ns() + s->conf->shutdown_timeout_ms * 1000000;
+    while (s->started > 0) {
+        const struct part *part = &parts[--s->started];
+        if (part->stop)
+            part->stop(s);
+    }
+    ready_release(&s->ready);
+    log_sink_free(s->sink);
+    conf_unref(s->conf);
+    conf_unref(s->start);
+}
+
+/* --- the data folder --- */
+
+static int start_folder(struct server *s, struct err *err)
+{
+    struct buf path = BUF_INIT(8192);
+    int code = dir_make(s->conf->data, 0700, err);
+
+    buf_appendf(&path, "%s/lock", s->conf->data);
+    if (code == 0)
+        code = file_lock(&s->lock_fd, path.p, err);
+    if (code == ERR_IN_USE)
+        code = err_wrap(err, code, "the data folder %s is in use", s->conf->data);
+    else if (code < 0)
+        code = err_wrap(err, code, "the data folder %s cannot be used", s->conf->data);
+    buf_release(&path);
+    return code;
+}
+
+static void stop_folder(struct server *s)
+{
+    fd_close(&s->lock_fd);
+}
+
+/* --- credentials --- */
+
+static int start_credentials(struct server *s, struct err *err)
+{
+    int code = credentials_find(&s->admin, s->conf, err);
+
+    if (code != ERR_NOT_FOUND)
+        return code;
+    credentials_make(&s->admin);
+    s->new_credentials = true;
+    return 0;
+}
+
+static int keep_credentials(struct server *s, struct err *err)
+{
+    return credentials_keep(&s->admin, s->conf->data, err);
+}
+
+static void stop_credentials(struct server *s)
+{
+    credentials_release(&s->admin);
+}
+
+/* --- the database --- */
+
+/* A row of our own: a write to it shows that writes work. */
+static int check_db(void *ctx, struct err *err)
+{
+    struct db *db = ctx;
+    int64_t now = clock_wall_ms();
+
+    return db_put(db, db_cf(db, "server"), STR("ready"), str_n(&now, sizeof(now)), DB_DURABLE, err);
+}
+
+static int start_db(struct server *s, struct err *err)
+{
+    struct db_cf_spec families[STORE_DATABASES + 1];
+    struct buf path = BUF_INIT(8192);
+    struct db_options options = {
+        .cfs = families,
+        .cf_count = ARRAY_SIZE(families),
+        .cache_bytes = s->conf->db.cache,
+        .memtable_bytes = s->conf->db.memtable,
+        .log = &s->log,
+    };
+    int code;
+
+    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
+    families[STORE_DATABASES] = (struct db_cf_spec){.name = "server"};
+    buf_appendf(&path, "%s/db", s->conf->data);
+    options.path = path.p;
+    code = db_open(&s->db, &options, err);
+    if (code == 0)
+        ready_add(&s->ready, (struct ready_part){"db", check_db, s->db});
+    buf_release(&path);
+    return code;
+}
+
+static void stop_db(struct server *s)
+{
+    db_close(s->db);
+}
+
+/* --- the stores --- */
+
+static int check_store(void *ctx, struct err *err)
+{
+    return store_ping(ctx, err);
+}
+
+/* A number is a database on store.redis.url; a url stands for itself. */
+static int open_redis(struct server *s, int i, struct err *err)
+{
+    const struct conf *c = s->conf;
+    struct store_redis_options options = {
+        .url = str_z(c->store.redis.url),
+        .number = i,
+        .max_connections = c->store.redis.connections,
+        .timeout_ms = c->store.redis.timeout_ms,
+        .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
+        .tls_insecure = c->store.redis.insecure,
+        .log = &s->log,
+    };
+    uint64_t number;
+
+    if (str_u64(str_z(c->store.redis.database[i]), &number) == 0)
+        options.number = (int)number;
+    else
+        options.url = str_z(c->store.redis.database[i]);
+    return store_open_redis(&s->stores[i], &options, err);
+}
+
+static int start_stores(struct server *s, struct err *err)
+{
+    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
+
+    for (int i = 0; i < STORE_DATABASES; i++) {
+        int code =
+            s->conf->store.engine == CONF_ENGINE_REDIS
+                ? open_redis(s, i, err)
+                : store_open_embedded(&s->stores[i], s->db, i,
+                                      i == LOCKS ? STORE_VOLATILE : STORE_DURABLE, &s->log, err);
+        if (code < 0) {
+            stop_stores(s);
+            return err_wrap(err, code, "%s", store_names[i]);
+        }
+        ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
+    }
+    return 0;
+}
+
+static void stop_stores(struct server *s)
+{
+    for (int i = 0; i < STORE_DATABASES; i++) {
+        store_close(s->stores[i]);
+        s->stores[i] = NULL;
+    }
+}
+
+/* --- the pool --- */
+
+static int start_pool(struct server *s, struct err *err)
+{
+    (void)err;
+    s->pool = pool_new("pool", s->conf->http.threads, s->conf->http.waiting, POOL_STACK);
+    return 0;
+}
+
+/* A request that outlives the deadline still holds the parts below it: they cannot be taken apart,
+ * and what is durable is on disk. */
+static void stop_pool(struct server *s)
+{
+    if (!pool_stop(s->pool, s->deadline_ns)) {
+        log_warn(&s->log, "server.stop_forced", log_u("busy", pool_stats(s->pool).busy));
+        _exit(1);
+    }
+    pool_free(s->pool);
+}
+
+/* --- the API --- */
+
+/* *out stays NULL for plain HTTP. */
+static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct err *err)
+{
+    return *tls->cert ? tls_server_context(out, tls->cert, tls->key, err) : 0;
+}
+
+static int start_api(struct server *s, struct err *err)
+{
+    struct api_options options = {
+        .conf = s->start,
+        .db = s->db,
+        .pool = s->pool,
+        .ready = &s->ready,
+        .admin = &s->admin,
+        .log = &s->log,
+    };
+    struct tls_context *tls = NULL;
+    int code;
+
+    if (!*s->conf->api.listen)
+        return 0;
+    code = open_tls(&tls, &s->conf->api.tls, err);
+    options.tls = tls;
+    if (code == 0)
+        code = api_start(&s->api, &options, err);
+    tls_context_unref(tls);
+    return code < 0 ? err_wrap(err, code, "api.listen") : 0;
+}
+
+static void stop_api(struct server *s)
+{
+    api_stop(s->api, s->deadline_ns);
+    s->api = NULL;
+}
+
+/* --- reload --- */
+
+int server_reload(struct server *s, struct conf *next, struct err *err)
+{
+    struct buf kept = {0};
+    struct tls_context *tls = NULL;
+    int code = 0;
+
+    if (!*next->api.tls.cert != !*s->start->api.tls.cert)
+        code = err_set(err, ERR_INVALID, "TLS of the API cannot be turned on or off while running");
+    if (code == 0)
+        code = open_tls(&tls, &next->api.tls, err);
+    if (code < 0) {
+        conf_unref(next);
+        return code;
+    }
+    conf_keep_fixed(next, s->conf, &kept);
+    log_sink_set(s->sink, (enum log_level)next->log.level, (enum log_format)next->log.format);
+    if (tls && s->api)
+        api_tls(s->api, tls);
+    tls_context_unref(tls);
+    conf_unref(s->conf);
+    s->conf = next;
+    if (kept.len)
+        log_warn(&s->log, "config.needs_restart", log_s("keys", buf_str(&kept)));
+    log_info(&s->log, "config.reloaded");
+    buf_release(&kept);
+    return 0;
+}

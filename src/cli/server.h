@@ -1,0 +1,50 @@
+/* The running weir: one struct with every part, built at the start and taken apart at the end.
+ *
+ * The parts are a table (server.c), started in order and stopped in the reverse order; a part that
+ * cannot start stops those before it. The struct belongs to the main thread; what parts share is
+ * said in their own headers. */
+#ifndef CLI_SERVER_H
+#define CLI_SERVER_H
+
+#include "api/api.h"
+#include "db/db.h"
+#include "store/store.h"
+
+/* What --only may choose. The API is always there. */
+enum server_role {
+    ROLE_GATEWAY = 1,
+    ROLE_WORKER = 2,
+    ROLE_TRACKER = 4,
+    ROLE_ARCHIVE = 8,
+    ROLE_ALL = 15
+};
+
+struct server {
+    struct conf *start;   /* what it was started with; never replaced */
+    struct conf *conf;    /* the newest; replaced by a reload */
+    unsigned roles;       /* enum server_role */
+    uint64_t deadline_ns; /* for stopping; clock_mono_ns() */
+
+    struct log_sink *sink;
+    struct log log;
+    int lock_fd; /* held on <data>/lock */
+    struct credentials admin;
+    bool new_credentials; /* made by this start */
+    struct db *db;
+    struct store *stores[STORE_DATABASES];
+    struct pool *pool;
+    struct ready ready;
+    struct api *api;
+    size_t started; /* parts that run */
+};
+
+/* Takes the reference to conf. An error's text is one line for the person who started it. */
+int server_start(struct server *s, struct conf *conf, unsigned roles, struct err *err) MUST_CHECK;
+
+/* Graceful within shutdown.timeout; what is not done by then ends with the process. */
+void server_stop(struct server *s);
+
+/* Take over what is reloadable from `next` (its reference is taken), or nothing at all. */
+int server_reload(struct server *s, struct conf *next, struct err *err) MUST_CHECK;
+
+#endif

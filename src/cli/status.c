@@ -1,0 +1,123 @@
+/* weir status: what a running weir says of itself, as a table. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/remote.h"
+
+#include <stdlib.h>
+
+enum unit { COUNT, BYTES, SECONDS };
+
+/* The metrics that are shown, by their full names. */
+static const struct shown {
+    const char *metric, *name;
+    enum unit unit;
+} shown[] = {
+    {"weir_uptime_seconds", "uptime", SECONDS},
+    {"process_resident_memory_bytes", "memory", BYTES},
+    {"process_threads", "threads", COUNT},
+    {"process_open_fds", "open files", COUNT},
+    {"weir_http_connections{server=\"api\"}", "api connections", COUNT},
+    {"weir_http_requests_total{server=\"api\"}", "api requests", COUNT},
+    {"weir_db_changes_total", "db changes", COUNT},
+    {"weir_db_disk_bytes", "db on disk", BYTES},
+};
+
+static void add_row(struct output *table, const char *name, struct str value)
+{
+    output_cell(table, str_z(name));
+    output_cell(table, value);
+}
+
+static void add_metric(struct output *table, const struct shown *row, struct str number)
+{
+    char *text = str_dup(number);
+    double value = strtod(text, NULL);
+
+    output_cell(table, str_z(row->name));
+    if (row->unit == BYTES)
+        output_cellf(table, "%.1f MiB", value / (double)MIB);
+    else if (row->unit == SECONDS)
+        output_cellf(table, "%.0f s", value);
+    else
+        output_cellf(table, "%.0f", value);
+    free(text);
+}
+
+static void add_metrics(struct output *table, struct str text)
+{
+    struct str line;
+
+    while (str_token(&text, "\n", &line)) {
+        for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
+            struct str name = str_z(shown[i].metric);
+            if (str_starts(line, name) && line.len > name.len && line.p[name.len] == ' ')
+                add_metric(table, &shown[i], str_skip(line, name.len + 1));
+        }
+    }
+}
+
+/* Is every part ready? */
+static bool add_parts(struct output *table, struct str body)
+{
+    json_t *object = NULL, *parts;
+    bool ready = false;
+
+    if (json_read(&object, body, NULL) < 0)
+        return false;
+    ready = json_get_bool(object, "ready", false);
+    add_row(table, "ready", ready ? STR("yes") : STR("no"));
+    parts = json_object_get(object, "parts");
+    for (void *at = json_object_iter(parts); at; at = json_object_iter_next(parts, at))
+        add_row(table, json_object_iter_key(at),
+                str_z(json_string_value(json_object_iter_value(at))));
+    json_decref(object);
+    return ready;
+}
+
+static int gather(struct remote *r, struct output *table, bool *ready, struct err *err)
+{
+    struct client_response parts, metrics;
+    int code = remote_call(r, &parts, "/readyz", NULL, err);
+
+    if (code == 0)
+        code = remote_call(r, &metrics, "/metrics", NULL, err);
+    if (code == 0 && metrics.status != 200)
+        code = remote_error(&metrics, err);
+    if (code < 0)
+        return code;
+    add_row(table, "api", str_z(r->url));
+    *ready = add_parts(table, parts.body);
+    add_metrics(table, metrics.body);
+    return 0;
+}
+
+int command_status(struct invocation *inv)
+{
+    static const struct output_column columns[] = {{"what"}, {"value"}};
+    struct conf *conf = NULL;
+    struct remote remote;
+    struct output table;
+    struct err err = {0};
+    bool ready = false;
+    int code, status = invocation_conf(inv, &conf);
+
+    if (status != 0)
+        return status;
+    output_init(&table, columns, ARRAY_SIZE(columns));
+    code = remote_open(&remote, inv, conf, &err);
+    if (code == 0) {
+        code = gather(&remote, &table, &ready, &err);
+        remote_close(&remote);
+    }
+    if (code < 0)
+        status = complain(EXIT_FAILED, "status: %s", err.text);
+    else if (invocation_flag(inv, "json"))
+        output_print_json(&table, stdout);
+    else
+        output_print(&table, stdout);
+    if (code == 0 && !ready)
+        status = EXIT_FAILED;
+    output_release(&table);
+    conf_unref(conf);
+    return status;
+}
