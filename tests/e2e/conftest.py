@@ -1,0 +1,223 @@
+"""Fixtures: the real binary in a fresh folder, on a port of its own, ended by its pid."""
+import base64
+import collections
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.parse
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build/release"))
+WEIR = BUILD / "weir"
+DEADLINE = 60  # seconds; generous: a sanitizer build on a busy machine is slow
+
+
+def wait_for(condition, what, seconds=DEADLINE):
+    """Poll until condition() is true; its value is returned."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"gave up waiting for {what}"
+        time.sleep(0.02)
+
+
+def clean_env(**more):
+    """Our environment without weir's variables, plus `more` (None removes)."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "NOTIFY_SOCKET"}
+    env.update(more)
+    return {k: v for k, v in env.items() if v is not None}
+
+
+def check_sanitizers(err):
+    assert "Sanitizer" not in err and "runtime error" not in err, err
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+Response = collections.namedtuple("Response", "status headers body")
+
+
+class Server:
+    """One `weir serve`."""
+
+    def __init__(self, folder, *args, env=None, config=None, listen="127.0.0.1:0", data=None):
+        self.folder = folder
+        self.data = pathlib.Path(data or folder / "data")
+        self.args = [str(WEIR), "serve", "--data", str(self.data)]
+        if listen:
+            self.args += ["--api.listen", listen]
+        if config is not None:
+            self.config = folder / "weir.yaml"
+            self.config.write_text(config)
+            self.args += ["--config", str(self.config)]
+        self.args += [str(a) for a in args]
+        self.out_path, self.err_path = folder / "stdout", folder / "stderr"
+        with open(self.out_path, "w") as out, open(self.err_path, "w") as err:
+            self.process = subprocess.Popen(self.args, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                                            env=clean_env(**(env or {})), cwd=folder)
+
+    @property
+    def out(self):
+        return self.out_path.read_text()
+
+    @property
+    def err(self):
+        return self.err_path.read_text()
+
+    @property
+    def url(self):
+        return re.search(r"^  API +(\S+)$", self.out, re.M).group(1)
+
+    @property
+    def keys(self):
+        lines = (self.data / "credentials").read_text().splitlines()
+        return tuple(line.split("=", 1)[1] for line in lines)
+
+    def ready(self):
+        """Wait until it answers; returns self."""
+        def answers():
+            assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.err}"
+            if "  API " not in self.out or "\ntry: " not in self.out:
+                return False
+            try:
+                return self.get("/healthz").status == 200
+            except OSError:
+                return False
+        wait_for(answers, "/healthz")
+        return self
+
+    def request(self, method, path, body=None, keys=None, headers=None, context=None):
+        url = urllib.parse.urlsplit(self.url)
+        if url.scheme == "https":
+            context = context or ssl._create_unverified_context()
+            connection = http.client.HTTPSConnection(url.hostname, url.port, timeout=DEADLINE, context=context)
+        else:
+            connection = http.client.HTTPConnection(url.hostname, url.port, timeout=DEADLINE)
+        headers = dict(headers or {})
+        if keys:
+            headers["Authorization"] = "Basic " + base64.b64encode(":".join(keys).encode()).decode()
+        if isinstance(body, dict):
+            body = json.dumps(body)
+            headers.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body=body, headers=headers)
+            answer = connection.getresponse()
+            return Response(answer.status, answer.headers, answer.read().decode())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body, **more):
+        return self.request("POST", path, body=body, **more)
+
+    def signal(self, number):
+        os.kill(self.process.pid, number)
+
+    def wait(self):
+        return self.process.wait(timeout=DEADLINE)
+
+    def stop(self):
+        """A graceful stop; the status is returned."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+        return self.wait()
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """serve(*args, ...) starts a Server in the test's folder; all are ended afterwards."""
+    started = []
+
+    def start(*args, folder=None, **more):
+        folder = folder or tmp_path / f"run{len(started)}"
+        folder.mkdir(exist_ok=True)
+        server = Server(folder, *args, **more)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+    for server in started:
+        check_sanitizers(server.err)
+
+
+@pytest.fixture
+def server(serve):
+    """A Server that is ready."""
+    return serve().ready()
+
+
+@pytest.fixture
+def weir(tmp_path):
+    """weir(*args) runs one command to its end in the test's folder."""
+    def run(*args, env=None, cwd=None):
+        done = subprocess.run([str(WEIR), *map(str, args)], capture_output=True, text=True, timeout=DEADLINE,
+                              env=clean_env(**(env or {})), cwd=cwd or tmp_path)
+        check_sanitizers(done.stderr)
+        return done
+    return run
+
+
+class Redis:
+    """A redis-server of the test's own."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.process = folder, free_port(), None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def answers():
+            assert self.process.poll() is None, "redis-server ended"
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1) as s:
+                    s.sendall(b"PING\r\n")
+                    return s.recv(16).startswith(b"+PONG")
+            except OSError:
+                return False
+        wait_for(answers, "redis-server")
+
+    def kill(self):
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def redis(tmp_path):
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    server = Redis(folder)
+    yield server
+    server.kill()
+
+
+def pytest_terminal_summary(terminalreporter):
+    def count(*kinds):
+        return sum(len(terminalreporter.stats.get(kind, [])) for kind in kinds)
+    terminalreporter.ensure_newline()
+    terminalreporter.write_line(
+        f"{count('passed')} passed, {count('failed', 'error')} failed, {count('skipped')} skipped")

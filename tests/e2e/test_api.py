@@ -1,0 +1,136 @@
+"""Health, readiness, metrics, authentication, errors."""
+import json
+import re
+
+from conftest import wait_for
+
+
+def parse_metrics(text):
+    """Prometheus text to {name{labels}: value}; checks HELP, TYPE and the form of each line."""
+    values, types, helps = {}, {}, set()
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, doc = line[7:].split(" ", 1)
+            assert doc and name not in helps
+            helps.add(name)
+        elif line.startswith("# TYPE "):
+            name, kind = line[7:].split(" ")
+            assert kind in ("counter", "gauge") and name not in types
+            types[name] = kind
+        else:
+            found = re.fullmatch(r'([a-z_]+)(\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? ([0-9.]+)', line)
+            assert found, line
+            assert found[1] in types and found[1] in helps, line
+            assert types[found[1]] != "counter" or found[1].endswith("_total"), line
+            assert line.rsplit(" ", 1)[0] not in values, line
+            values[line.rsplit(" ", 1)[0]] = float(found[3])
+    assert text.endswith("\n")
+    return values
+
+
+def test_health(server):
+    answer = server.get("/healthz")
+    assert (answer.status, answer.body) == (200, "ok\n")
+    assert server.request("HEAD", "/healthz").status == 200
+
+
+def test_ready_names_every_part(server):
+    answer = server.get("/readyz")
+    assert answer.status == 200
+    assert json.loads(answer.body) == {"ready": True, "parts": {
+        "db": "ok", "store.appDB": "ok", "store.queueDB": "ok", "store.lockDB": "ok", "store.configDB": "ok"}}
+
+
+def test_metrics(server):
+    server.get("/readyz")
+    answer = server.get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    values = parse_metrics(answer.body)
+    version = json.loads(server.get("/api/v1/version", keys=server.keys).body)["version"]
+    assert values[f'weir_build_info{{version="{version}"}}'] == 1
+    assert values['weir_ready{part="db"}'] == 1
+    assert values["process_resident_memory_bytes"] > 1e6
+    assert values["process_open_fds"] > 3 and values["process_threads"] > 1
+    assert values["weir_db_changes_total"] >= 1 and values["weir_db_syncs_total"] >= 1
+    assert "weir_db_disk_bytes" in values  # 0 until the first sorted file
+    assert values['weir_http_connections{server="api"}'] >= 1
+    before = values['weir_http_responses_total{server="api",class="4xx"}']
+    requests = values['weir_http_requests_total{server="api"}']
+    server.get("/nothing")
+    values = parse_metrics(server.get("/metrics").body)
+    assert values['weir_http_responses_total{server="api",class="4xx"}'] == before + 1
+    assert values['weir_http_requests_total{server="api"}'] > requests
+
+
+def error(answer):
+    body = json.loads(answer.body)
+    assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "request_id"}
+    assert body["error"]["request_id"]
+    return body["error"]["code"]
+
+
+def test_api_calls_need_the_keys(server):
+    access, secret = server.keys
+    for path in ("/api/v1", "/api/v1/version", "/api/v1/backup", "/api/v1/nothing"):
+        answer = server.get(path)
+        assert (answer.status, error(answer)) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == 'Basic realm="weir"'
+    for keys in ((access, "x" * 40), (access, secret[:-1]), (access, secret + "x"), ("x" * 20, secret), ("", "")):
+        assert server.get("/api/v1/version", keys=keys).status == 401
+    for header in ("Basic", "Basic !!!!", "Bearer abcd", "Basic " + "A" * 2000):
+        assert server.get("/api/v1/version", headers={"Authorization": header}).status == 401
+    assert secret not in server.err
+
+
+def test_wrong_keys_are_slowed_down_and_counted(server):
+    statuses = [server.get("/api/v1/version", keys=("someone", "guess%d" % i)).status for i in range(20)]
+    assert statuses[:10] == [401] * 10 and 429 in statuses
+    refused = server.get("/api/v1/version", keys=server.keys)
+    if refused.status == 429:  # unless a second went by since
+        assert error(refused) == "too_many_attempts" and refused.headers["Retry-After"] == "1"
+    wait_for(lambda: server.get("/api/v1/version", keys=server.keys).status == 200, "the bucket to fill")
+    values = parse_metrics(server.get("/metrics").body)
+    assert 10 <= values["weir_api_auth_failures_total"] < 20
+    assert server.get("/healthz").status == 200
+
+
+def test_the_list_of_routes(server):
+    routes = json.loads(server.get("/api/v1", keys=server.keys).body)["routes"]
+    assert {(r["method"], r["path"]) for r in routes} == {
+        ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/api/v1"),
+        ("GET", "/api/v1/version"), ("POST", "/api/v1/backup")}
+    assert all(r["doc"].endswith(".") for r in routes)
+    for route in routes:
+        if route["method"] == "GET":
+            assert server.get(route["path"], keys=server.keys).status == 200
+            assert (server.get(route["path"]).status == 200) == route["open"]
+
+
+def test_errors_are_json(server):
+    keys = server.keys
+    answer = server.get("/nothing")
+    assert (answer.status, error(answer)) == (404, "not_found")
+    answer = server.get("/api/v1/nothing", keys=keys)
+    assert (answer.status, error(answer)) == (404, "not_found")
+    answer = server.get("/api/v1/backup", keys=keys)
+    assert (answer.status, error(answer), answer.headers["Allow"]) == (405, "method_not_allowed", "POST")
+    answer = server.request("DELETE", "/healthz")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET")
+
+
+def test_status_shows_a_table_and_json(server, weir):
+    where = ["--data", server.data, "--api.listen", server.url.removeprefix("http://")]
+    run = weir("status", *where)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[0].split() == ["what", "value"]
+    rows = {r["what"]: r["value"] for r in json.loads(weir("status", "--json", *where).stdout)}
+    assert rows["api"] == server.url and rows["ready"] == "yes" and rows["db"] == "ok"
+    assert rows["memory"].endswith(" MiB")
+    assert weir("status", "--url", server.url).returncode == 0
+
+
+def test_status_without_a_server_is_a_failure(weir):
+    run = weir("status", "--url", "http://127.0.0.1:1")
+    assert run.returncode == 1
+    assert run.stderr.startswith("weir: status: ") and len(run.stderr.splitlines()) == 1
