@@ -6,18 +6,33 @@
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
 #   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, clang-tidy, cppcheck
+#   make install                     binary, man page, completion, unit, sample file [PREFIX=/usr/local] [DESTDIR=]
+#   make help                        this list
 SHELL   := /bin/bash
 SAN     ?=
 export ROUNDS STRICT RUNS SEED
+export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
+PREFIX  ?= /usr/local
+DESTDIR ?=
 BUILD   := build/$(if $(SAN),$(SAN),release)
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build run test bench chaos fuzz lint setup-build setup-test setup-bench setup-fuzz setup-lint
+.PHONY: build weir run install install-files help test bench chaos fuzz lint setup-build setup-test setup-bench setup-fuzz \
+        setup-lint
 
-build: setup-build
-	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(san_$(SAN)) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
+
+# The program alone, without the tests.
+weir: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet weir
+
+$(BUILD)/build.ninja: | setup-build
+	@meson setup $(BUILD) $(san_$(SAN)) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+
+run: weir
+	@exec $(BUILD)/weir serve --data ./weir-data
 
 setup-build setup-test setup-bench setup-fuzz setup-lint: setup-%:
 	@mkdir -p build
@@ -40,3 +55,20 @@ fuzz: setup-build setup-fuzz
 
 lint: setup-build setup-lint
 	@tools/lint $(CHECK)
+
+install: weir install-files
+
+install-files:
+	@install -D -m 755 $(BUILD)/weir $(DESTDIR)$(PREFIX)/bin/weir
+	@$(BUILD)/weir help --man >$(BUILD)/weir.1
+	@install -D -m 644 $(BUILD)/weir.1 $(DESTDIR)$(PREFIX)/share/man/man1/weir.1
+	@$(BUILD)/weir help --completion >$(BUILD)/weir.bash
+	@install -D -m 644 $(BUILD)/weir.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/weir
+	@sed 's|@PREFIX@|$(PREFIX)|' dist/weir.service.in >$(BUILD)/weir.service
+	@install -D -m 644 $(BUILD)/weir.service $(DESTDIR)$(PREFIX)/lib/systemd/system/weir.service
+	@$(BUILD)/weir help --sample >$(BUILD)/weir.yaml
+	@[ -e $(DESTDIR)/etc/weir/weir.yaml ] || install -D -m 644 $(BUILD)/weir.yaml $(DESTDIR)/etc/weir/weir.yaml
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/weir"
+
+help:
+	@sed -n 's/^#   //p' Makefile
