@@ -173,17 +173,22 @@ static bool is_harmless(struct str name)
     return false;
 }
 
+static void append(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(*list, line);
+    BUG_ON(!longer);
+    *list = longer;
+}
+
+/* libcurl's words: "Name;" sends an empty value, "Name:" leaves the header out. */
 static void add_line(struct curl_slist **list, struct str name, struct str value)
 {
     struct buf line = BUF_INIT(0);
 
-    /* libcurl's words: "Name;" sends an empty value, "Name:" leaves the header out. */
     buf_append_str(&line, name);
     buf_append_z(&line, value.len ? ": " : ";");
     buf_append_str(&line, value);
-    struct curl_slist *longer = curl_slist_append(*list, line.p);
-    BUG_ON(!longer);
-    *list = longer;
+    append(list, line.p);
     buf_release(&line);
 }
 
@@ -201,12 +206,9 @@ static int make_headers(struct hop *h, const struct client_request *r, struct er
         has_type |= str_ieq(f.name, STR("content-type"));
         add_line(&h->headers, f.name, f.value);
     }
-    static const char *const left_out[] = {"Expect:", "Content-Type:"};
-    for (size_t i = 0; i < ARRAY_SIZE(left_out) - has_type; i++) {
-        struct curl_slist *longer = curl_slist_append(h->headers, left_out[i]);
-        BUG_ON(!longer);
-        h->headers = longer;
-    }
+    append(&h->headers, "Expect:");
+    if (!has_type)
+        append(&h->headers, "Content-Type:");
     return 0;
 }
 

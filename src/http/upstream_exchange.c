@@ -202,8 +202,8 @@ static int decode(struct exchange *e, struct str in, struct str *piece, size_t *
 static int read_chunked(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
     uint64_t run = http_chunked_run(&e->chunked);
-    struct str piece;
-    size_t used;
+    struct str piece = STR_EMPTY;
+    size_t used = 0;
 
     if (run && e->start == e->end) {
         int rc = take(e, to, len < run ? len : (size_t)run, got, err);
