@@ -69,3 +69,51 @@ TEST(str, secrets_compare_by_content)
     CHECK(!str_eq_secret(STR("abc"), STR("")));
     CHECK(str_eq_secret(STR(""), STR("")));
 }
+
+TEST(str, secrets_compare_with_the_empty_string_that_has_no_pointer)
+{
+    CHECK(!str_eq_secret(STR("abc"), STR_EMPTY));
+    CHECK(!str_eq_secret(STR_EMPTY, STR("abc")));
+    CHECK(str_eq_secret(STR_EMPTY, STR("")));
+}
+
+TEST(str, order_is_by_byte_and_shorter_first)
+{
+    CHECK(str_cmp(STR("a"), STR("b")) < 0);
+    CHECK(str_cmp(STR("a"), STR("ab")) < 0);
+    CHECK(str_cmp(STR("\x7f"), STR("\x80")) < 0);
+    CHECK(str_cmp(STR_EMPTY, STR("")) == 0);
+    CHECK(str_ieq(STR("AbC"), STR("aBc")) && !str_ieq(STR("a"), STR("ab")));
+    CHECK(!str_ieq(STR("@"), STR("`")) && !str_ieq(STR("\xc4"), STR("\xe4")));
+}
+
+TEST(str, searching_and_cutting_stay_inside)
+{
+    struct str s = STR("hello");
+
+    CHECK_INT(str_find(s, STR("lo")), 3);
+    CHECK_INT(str_find(s, STR("lot")), -1);
+    CHECK_INT(str_find(s, STR("")), 0);
+    CHECK_INT(str_find(STR_EMPTY, STR("")), 0);
+    CHECK_INT(str_find(STR_EMPTY, STR("x")), -1);
+    CHECK_INT(str_chr(s, 'l'), 2);
+    CHECK_INT(str_chr(STR_EMPTY, 'l'), -1);
+    CHECK_STR(str_skip(s, 9), STR(""));
+    CHECK_STR(str_head(s, 9), s);
+    CHECK(str_starts(s, STR("he")) && str_ends(s, STR("lo")) && !str_ends(s, STR("xhello")));
+    CHECK(str_starts(STR_EMPTY, STR_EMPTY));
+    CHECK_STR(str_trim(STR(" \t a b\t ")), STR("a b"));
+    CHECK_STR(str_trim(STR(" \t")), STR(""));
+}
+
+TEST(str, controls_of_unicode_are_known)
+{
+    CHECK(str_utf8_is_control(STR("\n")) && str_utf8_is_control(STR("\x7f")));
+    CHECK(str_utf8_is_control(STR("\xc2\x80")) && str_utf8_is_control(STR("\xc2\x9f")));
+    CHECK(str_utf8_is_control(STR("\xe2\x80\xa8")) && str_utf8_is_control(STR("\xe2\x80\xa9")));
+    CHECK(!str_utf8_is_control(STR(" ")) && !str_utf8_is_control(STR("\xc2\xa0")));
+    CHECK(!str_utf8_is_control(STR("\xe2\x80\xaa")) && !str_utf8_is_control(STR_EMPTY));
+    CHECK_INT(str_utf8_len(STR("\xf0\x9f\x98\x80x")), 4);
+    CHECK_INT(str_utf8_len(STR("\xf0\x9f\x98")), 0);
+    CHECK_INT(str_utf8_len(STR_EMPTY), 0);
+}

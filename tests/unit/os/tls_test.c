@@ -337,3 +337,42 @@ TEST(tls, a_connection_keeps_its_context_when_the_certificate_is_replaced)
     tls_context_unref(client);
     CHECK_OK(connect_code("a", "a.pem", "localhost", &err));
 }
+
+static void serve_reading(struct tls *t)
+{
+    struct err err = {0};
+    char piece[5000];
+    size_t got;
+
+    /* The end may come without a word: its buffer was full. */
+    while (tls_recv(t, piece, sizeof(piece), &got, soon(), &err) == 0 && got)
+        for (size_t i = 0; i < got; i++)
+            CHECK_INT(piece[i], 'g');
+}
+
+TEST(tls, sending_now_takes_what_fits_and_then_says_so)
+{
+    static char block[16 * 1024];
+    struct err err = {0};
+    struct server server;
+    struct tls *t = NULL;
+    size_t sent, total = 0;
+    int fd, code;
+
+    good_cert("a");
+    fd = server_start(&server, "a", serve_reading);
+    struct tls_context *c = client_trusting(path_of("a.pem"));
+    memset(block, 'g', sizeof(block));
+    CHECK_OK(tls_connect(&t, c, fd, "localhost", soon(), &err));
+    while ((code = tls_send_now(t, block, sizeof(block), &sent, &err)) == 0 && total < 64 * MIB) {
+        CHECK(sent > 0 && sent <= sizeof(block));
+        total += sent;
+    }
+    CHECK(code == ERR_AGAIN || total >= 64 * MIB);
+    CHECK_OK(tls_send_all(t, block, sizeof(block), soon(), &err));
+    tls_close(t);
+    shutdown(fd, SHUT_WR);
+    server_end(&server);
+    fd_close(&fd);
+    tls_context_unref(c);
+}
