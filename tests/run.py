@@ -22,9 +22,18 @@ def fuzz_suites(build):
         yield "fuzz-" + name, [os.path.join(build, "tests/fuzz_" + name), os.path.join(corpus, name)]
 
 
+def crash_suites(build):
+    """A short version of what `make chaos` runs at full length; the seed is printed by the program."""
+    folder = os.path.join(build, "tests/crash")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if name.endswith("_crash"):
+            yield "crash-" + name.removesuffix("_crash"), [os.path.join(folder, name), "--runs", "20"]
+
+
 def suites(build):
     yield "unit", [os.path.join(build, "tests/unit_tests")]
     yield from fuzz_suites(build)
+    yield from crash_suites(build)
     yield "e2e", ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", os.path.join(ROOT, "tests/e2e")]
 
 
