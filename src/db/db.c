@@ -9,7 +9,6 @@ enum { FORMAT_VERSION = 1, FORMAT_MAX_BYTES = 64 };
 
 static const char format_name[] = "FORMAT";
 static const uint64_t default_reserve_bytes = 64 * MIB;
-static const uint64_t close_flush_bytes = 2 * MIB;
 
 static char *join(const char *folder, const char *name)
 {
@@ -160,15 +159,12 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
     return 0;
 }
 
-/* What is in the memtables would be replayed from the log at the next start: with much of it,
- * better written out now. A failure changes nothing, the log still has it. */
+/* What is only in the log would be replayed and written out by the next start, which should be
+ * quick. A failure changes nothing: the log still has it. */
 static void flush_before_close(struct db *db)
 {
-    rocksdb_flushoptions_t *wait;
+    rocksdb_flushoptions_t *wait = rocksdb_flushoptions_create();
 
-    if (sum_property(db, "rocksdb.cur-size-all-mem-tables") < close_flush_bytes)
-        return;
-    wait = rocksdb_flushoptions_create();
     for (size_t i = 0; i < db->cf_count; i++) {
         char *message = NULL;
         rocksdb_flush_cf(db->rocks, wait, db->cfs[i].handle, &message);

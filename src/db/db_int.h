@@ -114,7 +114,4 @@ bool tx_may_hold_any(struct db_tx *tx);
 /* By the leader. ERR_NO_SPACE when less than the reserve is free. */
 int space_check(struct db *db, size_t bytes, struct err *err) MUST_CHECK;
 
-/* An integer property of RocksDB, added up over all families. */
-uint64_t sum_property(struct db *db, const char *property);
-
 #endif

@@ -132,7 +132,7 @@ int db_checkpoint(struct db *db, const char *path, struct err *err)
     return code != 0 ? code : cleaned;
 }
 
-uint64_t sum_property(struct db *db, const char *property)
+static uint64_t sum_property(struct db *db, const char *property)
 {
     uint64_t sum = 0, value;
 

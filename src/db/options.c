@@ -70,18 +70,6 @@ static void table_options(rocksdb_options_t *o, rocksdb_cache_t *cache)
     rocksdb_block_based_options_destroy(t);
 }
 
-/* What has no setter of its own in the C API. */
-static rocksdb_options_t *with_text(rocksdb_options_t *base, const char *text)
-{
-    rocksdb_options_t *o = rocksdb_options_create();
-    char *message = NULL;
-
-    rocksdb_get_options_from_string(base, text, o, &message);
-    BUG_ON(message);
-    rocksdb_options_destroy(base);
-    return o;
-}
-
 static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
 {
     rocksdb_options_set_create_if_missing(o, 1);
@@ -119,7 +107,7 @@ void options_build(struct db *db, const struct db_options *o)
     size_t memtable_bytes = o->memtable_bytes ? o->memtable_bytes : default_memtable_bytes;
 
     db->cache = rocksdb_cache_create_lru(o->cache_bytes ? o->cache_bytes : default_cache_bytes);
-    db->options = with_text(rocksdb_options_create(), "avoid_flush_during_recovery=true");
+    db->options = rocksdb_options_create();
     database_options(db->options, memtable_bytes);
     family_options(db->options, memtable_bytes);
     table_options(db->options, db->cache);

@@ -184,34 +184,65 @@ static void append_to_log(const char *folder, const char *bytes, size_t len)
     CHECK(!"no log found");
 }
 
-/* What a crash of the machine leaves behind the last sync: part of a record, or rubbish. The log
- * that has it stays needed over the next starts, so it is opened three times. */
+/* Ends without closing, so that the row is in the log only. */
+static void put_and_crash(const char *key)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct err err = {0};
+        struct db *db = dbtest_open(dbtest_path("db"));
+        CHECK_OK(db_put(db, db_cf(db, "a"), str_z(key), STR("v"), DB_DURABLE, &err));
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK_INT(status, 0);
+}
+
+/* What a crash of the machine leaves behind the last sync: part of a record, or rubbish. */
 TEST(db, a_torn_end_of_the_log_is_dropped_and_nothing_before_it)
 {
+    static const char *const keys[] = {"k0", "k1", "k2"};
     char torn[100];
-    struct err err = {0};
 
     memset(torn, 0x5a, sizeof(torn));
     torn[4] = 50; /* a record header's length, type "full": its checksum is wrong */
     torn[5] = 0;
     torn[6] = 1;
-    for (int round = 0; round < 3; round++) {
-        char key[8];
-        struct db *db = dbtest_open(dbtest_path("db"));
-        for (int i = 0; i < round; i++) {
-            snprintf(key, sizeof(key), "k%d", i);
-            EXPECT_ROW(db, "a", key, "v");
-        }
-        snprintf(key, sizeof(key), "k%d", round);
-        CHECK_OK(db_put(db, db_cf(db, "a"), str_z(key), STR("v"), DB_DURABLE, &err));
-        db_close(db);
+    for (size_t round = 0; round < ARRAY_SIZE(keys); round++) {
+        put_and_crash(keys[round]);
         append_to_log(dbtest_path("db"), torn, round == 1 ? sizeof(torn) : 30);
     }
     struct db *db = dbtest_open(dbtest_path("db"));
-    EXPECT_ROW(db, "a", "k0", "v");
-    EXPECT_ROW(db, "a", "k1", "v");
-    EXPECT_ROW(db, "a", "k2", "v");
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        EXPECT_ROW(db, "a", keys[i], "v");
     db_close(db);
+}
+
+static int count_logs(const char *folder)
+{
+    char path[512];
+    int count = 0;
+
+    for (int n = 1; n < 1000; n++) {
+        snprintf(path, sizeof(path), "%s/%06d.log", folder, n);
+        count += file_exists(path);
+    }
+    return count;
+}
+
+TEST(db, logs_do_not_pile_up_over_restarts)
+{
+    for (int i = 0; i < 5; i++) {
+        struct db *db = dbtest_open(dbtest_path("db"));
+        if (i % 2)
+            dbtest_put(db, "a", "k", "v");
+        db_close(db);
+        put_and_crash("k");
+    }
+    db_close(dbtest_open(dbtest_path("db")));
+    CHECK(count_logs(dbtest_path("db")) <= 2);
 }
 
 TEST(db, much_unflushed_data_is_there_after_reopening)
