@@ -73,6 +73,7 @@ void output_print(const struct output *o, FILE *out)
     size_t widths[MAX_COLUMNS];
     struct str head[MAX_COLUMNS];
 
+    BUG_ON(o->column_count == 0);
     for (size_t i = 0; i < o->column_count; i++) {
         head[i] = str_z(o->columns[i].name);
         widths[i] = width_of(head[i]);

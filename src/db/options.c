@@ -23,6 +23,7 @@ struct expiry {
     int64_t now_wall_ms;
 };
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are RocksDB's */
 static unsigned char expiry_filter(void *state, int level, const char *key, size_t key_len,
                                    const char *value, size_t value_len, char **new_value,
                                    size_t *new_value_len, unsigned char *value_changed)

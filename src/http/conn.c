@@ -284,7 +284,8 @@ static bool handle(struct conn *c, bool may_block)
     } else if (req->stage <= STAGE_HEAD) {
         if (req->stage == STAGE_NONE)
             http_respond(req, 204);
-        code = http_send(req, STR_EMPTY);
+        if (http_send(req, STR_EMPTY) < 0)
+            c->broken = true;
     }
     return send_on(c, may_block);
 }

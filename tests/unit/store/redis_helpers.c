@@ -71,7 +71,7 @@ void check_code(struct store *s, const char *line, int code)
 
 void wait_reply(struct store *s, const char *line, const char *want)
 {
-    const char *got;
+    const char *got = "";
 
     while (ask(s, line, &got) < 0)
         sched_yield();
