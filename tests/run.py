@@ -33,6 +33,7 @@ def crash_suites(build):
 def suites(build):
     yield "unit", [os.path.join(build, "tests/unit_tests")]
     yield from fuzz_suites(build)
+    yield "store-diff", [os.path.join(build, "tests/store_diff"), "--shrink"]
     yield from crash_suites(build)
     yield "e2e", ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", os.path.join(ROOT, "tests/e2e")]
 

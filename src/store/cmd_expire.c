@@ -102,7 +102,7 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
     else if (!o.m.expire_ms)
         answer_int(c, -1);
     else
-        answer_int(c, unit == 1 ? left : (left + unit / 2) / unit);
+        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* never past INT64_MAX */
 }
 
 void cmd_ttl(struct call *c)

@@ -239,11 +239,11 @@ static bool parse_words(struct call *c, bool any, struct zrange *r)
             if (!arg_int(c, i + 1, &r->offset) || !arg_int(c, i + 2, &r->limit))
                 return false;
             i += 2;
-        } else if (any && arg_is(c, i, "rev")) {
+        } else if (any && !r->reverse && arg_is(c, i, "rev")) {
             r->reverse = true;
-        } else if (any && arg_is(c, i, "bylex")) {
+        } else if (any && r->by == BY_RANK && arg_is(c, i, "bylex")) {
             r->by = BY_LEX;
-        } else if (any && arg_is(c, i, "byscore")) {
+        } else if (any && r->by == BY_RANK && arg_is(c, i, "byscore")) {
             r->by = BY_SCORE;
         } else {
             answer_syntax(c);

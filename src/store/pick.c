@@ -156,9 +156,13 @@ void answer_random(struct call *c, enum value_type type, const char *values_word
     size_t got;
     struct pick *one;
 
+    if (c->argc > 3 && !values_word) {
+        answer_syntax(c);
+        return;
+    }
     if (c->argc >= 3 && !arg_int_between(c, 2, -INT64_MAX, INT64_MAX, &count))
         return;
-    if (c->argc > 4 || (c->argc == 4 && !(values_word && arg_is(c, 3, values_word)))) {
+    if (c->argc > 4 || (c->argc == 4 && !arg_is(c, 3, values_word))) {
         answer_syntax(c);
         return;
     }

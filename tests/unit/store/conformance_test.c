@@ -3,6 +3,7 @@
 #include "unit/store/play.h"
 #include "unit/store/redis_test.h"
 
+#include "db/db.h"
 #include "os/file.h"
 #include "os/thread.h"
 
@@ -12,8 +13,20 @@
 /* A store to test, and how it is ended. */
 struct subject {
     struct store *store;
-    struct redis_server server;
+    struct redis_server server; /* of the redis engine */
+    struct db *db;              /* of the embedded engine */
 };
+
+static void open_embedded(struct subject *t)
+{
+    char path[256];
+    struct db_options o = {.path = path, .cfs = store_cf_specs(), .cf_count = STORE_DATABASES};
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s/db", test_dir());
+    CHECK_OK(db_open(&t->db, &o, &err));
+    CHECK_OK(store_open_embedded(&t->store, t->db, 0, STORE_VOLATILE, NULL, &err));
+}
 
 static void open_redis(struct subject *t)
 {
@@ -25,6 +38,8 @@ static void close_subject(struct subject *t)
 {
     store_close(t->store);
     redis_server_kill(&t->server);
+    if (t->db)
+        db_close(t->db);
 }
 
 static size_t play_file(struct store *s, const char *folder, const char *name)
@@ -196,12 +211,20 @@ static void check_subject(void (*open_subject)(struct subject *t), void (*check)
 }
 
 #define CONFORMS(file)                                                                             \
+    TEST(conformance_embedded, file)                                                               \
+    {                                                                                              \
+        check_file(open_embedded, #file ".txt");                                                   \
+    }                                                                                              \
     TEST(conformance_redis, file)                                                                  \
     {                                                                                              \
         check_file(open_redis, #file ".txt");                                                      \
     }
 
 #define BEHAVES(name, check)                                                                       \
+    TEST(conformance_embedded, name)                                                               \
+    {                                                                                              \
+        check_subject(open_embedded, check);                                                       \
+    }                                                                                              \
     TEST(conformance_redis, name)                                                                  \
     {                                                                                              \
         check_subject(open_redis, check);                                                          \
@@ -221,6 +244,11 @@ BEHAVES(a_key_past_its_time_is_gone_to_every_reader, check_passing_time)
 BEHAVES(messages_arrive_in_order_also_from_scripts, check_messages)
 BEHAVES(scripts_run_by_digest, check_eval)
 BEHAVES(the_time_left_counts_down, check_remaining_time)
+
+TEST(conformance_embedded, what_the_differential_fuzz_found_stays_fixed)
+{
+    check_folder(open_embedded, "regressions");
+}
 
 TEST(conformance_redis, what_the_differential_fuzz_found_stays_fixed)
 {
