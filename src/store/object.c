@@ -118,16 +118,21 @@ void object_save(struct call *c, struct object *o)
     stored(o);
 }
 
+/* The keys are copied first: a row of this same change lies in the batch that a delete moves. */
 static void delete_rows(struct call *c, enum row_tag tag, uint64_t version)
 {
     struct version_range range;
+    struct str keys[DROP_DIRECTLY];
     struct walk w;
+    size_t count = 0;
 
     version_range(&range, tag, version);
     walk_version(&w, c->run, &range, false);
-    while (walk_next(&w))
-        run_delete(c->run, w.key);
+    while (count < DROP_DIRECTLY && walk_next(&w))
+        keys[count++] = arena_str(c->arena, w.key);
     walk_close(&w);
+    for (size_t i = 0; i < count && !c->arena->failed; i++)
+        run_delete(c->run, keys[i]);
 }
 
 static void drop_members(struct call *c, const struct meta *m)
