@@ -278,6 +278,27 @@ int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadlin
     return code;
 }
 
+int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write, struct err *err)
+{
+    int result, code;
+
+    if (!*t) {
+        *t = tls_new(c, fd);
+        SSL_set_accept_state((*t)->ssl);
+    }
+    ERR_clear_error();
+    result = SSL_do_handshake((*t)->ssl);
+    if (result == 1)
+        return 0;
+    code = wants(*t, result, "handshake", err);
+    *to_write = code == POLLOUT;
+    if (code >= 0)
+        return err_code(err, ERR_AGAIN);
+    tls_free(*t);
+    *t = NULL;
+    return code;
+}
+
 /* Who the peer must be: an address or a name; a name is also asked for (RFC 6066 section 3: SNI
  * carries no addresses). */
 static int expect_host(struct tls *t, const char *host, struct err *err)

@@ -37,6 +37,10 @@ int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadlin
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
                 uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* One step of accepting that never waits; *t is NULL at the first. ERR_AGAIN: call it again when
+ * the socket is readable, or, if *to_write, writable. After another error *t is NULL again. */
+int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
+                   struct err *err) MUST_CHECK;
 
 /* As sock_recv / sock_send_all. tls_recv_now never waits: ERR_AGAIN. After ERR_TIMEOUT, receiving
  * may go on; sending may only go on with the same bytes, so close instead. */
