@@ -106,6 +106,8 @@ static void conn_start(struct http_server *s, int fd, const struct sock_addr *pe
     mutex_lock(&shard_of(c)->lock);
     list_push(&shard_of(c)->conns, &c->node);
     mutex_unlock(&shard_of(c)->lock);
+    if (s->is_tls)
+        c->phase_end = atomic_load(&s->now_ms) + s->tick_ms + s->timeout_ms[PHASE_HELLO];
     conn_park(c, s->is_tls ? PHASE_HELLO : PHASE_IDLE, EPOLLIN);
 }
 

@@ -52,7 +52,7 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
 {
     struct http_server *s = c->server;
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.ptr = c};
-    uint64_t deadline = phase == PHASE_IDLE || phase == PHASE_READY || phase == PHASE_HELLO
+    uint64_t deadline = phase == PHASE_IDLE || phase == PHASE_READY
                             ? deadline_in(s, s->timeout_ms[phase])
                             : c->phase_end;
     int op = c->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd = c->fd, epoll = s->epoll;
@@ -482,23 +482,28 @@ static void skip_on(struct conn *c)
     }
 }
 
-/* Handshakes are arithmetic and waiting, neither of which a fast worker has time for. */
+/* Handshakes are arithmetic, for which a fast worker has no time, and waiting, for which the pool
+ * has no thread: each step runs there, the peer is waited for in epoll. */
 static void shake_hands(struct conn *c)
 {
     struct http_server *s = c->server;
     struct tls_context *tls;
-    uint64_t deadline = clock_mono_ns() + s->timeout_ms[PHASE_HELLO] * 1000000;
+    bool to_write = false;
     int code;
 
     mutex_lock(&s->lock);
     tls = tls_context_ref(s->tls);
     mutex_unlock(&s->lock);
-    code = tls_accept(&c->tls, tls, c->fd, deadline, NULL);
+    code = tls_accept_now(&c->tls, tls, c->fd, &to_write, NULL);
     tls_context_unref(tls);
-    if (code < 0)
+    if (code == ERR_AGAIN) {
+        conn_park(c, PHASE_HELLO, to_write ? EPOLLOUT : EPOLLIN);
+    } else if (code < 0) {
         conn_close(c);
-    else
+    } else {
+        c->phase_end = 0;
         conn_park(c, PHASE_IDLE, EPOLLIN);
+    }
 }
 
 static void on_pool(void *ctx)
