@@ -85,6 +85,7 @@ static uint64_t resident_bytes(void)
 
     if (file_read("/proc/self/statm", &text, NULL) == 0) {
         rest = buf_str(&text);
+        /* NOLINTNEXTLINE(misc-redundant-expression): the second word */
         if (!str_token(&rest, " ", &word) || !str_token(&rest, " ", &word) ||
             str_u64(word, &pages) < 0)
             pages = 0;

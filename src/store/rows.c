@@ -23,6 +23,7 @@ uint64_t row_read_be64(const char *p)
 static char *begin(struct row *row, struct arena *a, size_t len)
 {
     char *p = len <= sizeof(row->small) ? row->small : arena_alloc(a, len);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): p may be NULL, row is not */
     row->key = p ? str_n(p, len) : STR_EMPTY;
     return p;
 }

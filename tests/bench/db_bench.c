@@ -139,10 +139,12 @@ static void report(const char *name, struct worker *workers, int threads, double
             vec_push(&all, *t);
         vec_release(&workers[i].times_ns);
     }
+    BUG_ON(all.len == 0);
+    size_t half = all.len / 2, late = all.len * 99 / 100;
     qsort(all.items, all.len, sizeof(all.items[0]), by_time);
     printf("%s_per_s %.0f\n", name, (double)all.len / seconds);
-    printf("%s_p50_us %.1f\n", name, all.items[all.len / 2] / 1e3);
-    printf("%s_p99_us %.1f\n", name, all.items[all.len * 99 / 100] / 1e3);
+    printf("%s_p50_us %.1f\n", name, all.items[half] / 1e3);
+    printf("%s_p99_us %.1f\n", name, all.items[late] / 1e3);
     fflush(stdout);
     vec_release(&all);
 }
