@@ -24,7 +24,8 @@ int upstream_conn_open(struct upstream_conn **out, struct upstream *u, struct er
         rc = tls_connect(&tls, u->tls, fd, u->host, deadline, &why);
     if (rc < 0) {
         fd_close(&fd);
-        return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
+        /* Out of descriptors or threads of our own says nothing about the peer. */
+        return err_set(err, rc == ERR_BUSY ? ERR_BUSY : ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
                        STR_ARG(buf_str(&u->host_header)), why.text);
     }
     struct upstream_conn *c = xmalloc(sizeof(*c));

@@ -186,7 +186,7 @@ static void connected(struct upstream *u, int rc, const struct err *why)
     } else {
         u->stats.open--;
         cond_signal(&u->room);
-        if (u->failures < UPSTREAM_DOWN_AFTER)
+        if (rc != ERR_BUSY && u->failures < UPSTREAM_DOWN_AFTER)
             u->failures++;
         u->next_probe = upstream_deadline(UPSTREAM_PROBE_MS);
     }

@@ -2,10 +2,10 @@
 #include "os/sock.h"
 #include "base/clock.h"
 #include "os/file.h"
+#include "os/resolve.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -208,20 +208,11 @@ static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len, uint64
 
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns, struct err *err)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG};
     struct addrinfo *list = NULL;
-    char service[8];
-    int code = ERR_UNAVAILABLE, failure;
+    int code = resolve_host(&list, host, port, deadline_ns, err);
 
-    snprintf(service, sizeof(service), "%u", port);
-    failure = getaddrinfo(host, service, &hints, &list);
-    if (failure == EAI_ADDRFAMILY || failure == EAI_NONAME) {
-        hints.ai_flags = AI_NUMERICSERV; /* a literal of a family without an address of ours */
-        failure = getaddrinfo(host, service, &hints, &list);
-    }
-    if (failure)
-        return err_set(err, ERR_UNAVAILABLE, "%s:%u: %s", host, port, gai_strerror(failure));
+    if (code < 0)
+        return code;
     for (struct addrinfo *a = list; a; a = a->ai_next) {
         code = connect_one(fd, a->ai_addr, a->ai_addrlen, deadline_ns, err);
         if (code == 0 || code == ERR_TIMEOUT)

@@ -29,7 +29,8 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
-/* Resolve `host` (getaddrinfo) and connect, trying each address; TCP_NODELAY set; non-blocking. */
+/* Resolve `host` and connect, trying each address, all before the deadline; TCP_NODELAY set;
+ * non-blocking. */
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err) MUST_CHECK;

@@ -178,6 +178,29 @@ TEST(sock, connecting_to_one_that_does_not_accept_ends_at_the_deadline)
     fd_close(&listener);
 }
 
+TEST(sock, a_name_that_takes_too_long_is_left_to_its_look_up)
+{
+    for (int i = 0; i < 200; i++) {
+        struct err err = {0};
+        int fd = -1, code = sock_connect(&fd, "name.invalid", 1, 0, &err);
+
+        CHECK(code == ERR_TIMEOUT || code == ERR_BUSY || code == ERR_UNAVAILABLE);
+        CHECK(strstr(err.text, "look"));
+        CHECK_INT(fd, -1);
+    }
+}
+
+TEST(sock, names_are_looked_up)
+{
+    struct err err = {0};
+    uint16_t port;
+    int listener = listen_any(&port, 1), client = -1;
+
+    CHECK_OK(sock_connect(&client, "localhost", port, soon(), &err));
+    fd_close(&client);
+    fd_close(&listener);
+}
+
 TEST(sock, sending_to_a_full_or_closed_peer_is_an_error)
 {
     static char block[8 * 1024 * 1024];

@@ -1,0 +1,16 @@
+/* Names to addresses, with a deadline. getaddrinfo() has none of its own: a resolver that does not
+ * answer holds it for half a minute. Numeric hosts are answered in place; a name is looked up on a
+ * thread of its own, which a caller whose deadline has passed leaves behind to end by itself. */
+#ifndef OS_RESOLVE_H
+#define OS_RESOLVE_H
+
+#include "base/err.h"
+
+#include <netdb.h>
+
+/* *out is freed with freeaddrinfo(). ERR_UNAVAILABLE: no such name, or the resolver failed (the
+ * text says which); ERR_TIMEOUT; ERR_BUSY: too many look-ups hang already. */
+int resolve_host(struct addrinfo **out, const char *host, uint16_t port, uint64_t deadline_ns,
+                 struct err *err) MUST_CHECK;
+
+#endif
