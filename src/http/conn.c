@@ -251,6 +251,8 @@ static void handler_failed(struct http_request *req, int code)
 {
     int status = failure_status(req, code);
 
+    if (req->conn->broken)
+        return; /* the peer is gone or too slow: that is no failure of ours */
     if (status == 500)
         log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
                   log_s("method", req->head.method_text), log_s("path", req->head.path));
@@ -405,7 +407,6 @@ static bool begin(struct conn *c)
 
     c->phase_end = 0;
     request_begin(req);
-    req->linger = false;
     req->started_ns = log_enabled(s->log, LOG_DEBUG) ? clock_mono_ns() : 0;
     if (s->max_body && req->head.has_length && req->head.content_length > s->max_body) {
         count(&counters_mine(s)->bad_requests, 1);

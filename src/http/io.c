@@ -149,6 +149,7 @@ int conn_wait(struct http_request *req, short events)
             uint64_t moved = moved_by(c, events);
             if ((moved - pace->mark) * 1000 < s->body_min_rate * s->window_ms) {
                 count(&counters_mine(s)->timeouts, 1);
+                c->broken |= events == POLLOUT; /* in the middle of what it should have taken */
                 return ERR_TIMEOUT;
             }
             *pace = (struct pace){.running = true, .mark = moved};

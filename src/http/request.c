@@ -233,6 +233,8 @@ void request_begin(struct http_request *req)
     req->log_ready = false;
     req->peer.len = 0;
     req->sent = 0;
+    req->started_ns = 0;
+    req->linger = false;
     response_reset(req);
 }
 
@@ -356,12 +358,14 @@ int http_request_read_all(struct http_request *req, size_t max, struct str *out,
     if (body->done)
         return 0;
     if (!req->head.chunked && body->left > max)
-        return err_code(err, ERR_TOO_LARGE);
+        return body_fail(body, ERR_TOO_LARGE, err);
     if (!req->head.chunked && body->left <= READ_BUFFER - req->body.at)
         return read_in_place(req, (size_t)body->left, out, err);
     if (!req->head.chunked && !req->may_block)
         return err_code(err, ERR_AGAIN);
     code = reader_read_all(&body->reader, &bytes, err);
+    if (code == ERR_TOO_LARGE)
+        body->failed = code;
     if (code == 0) {
         *out = arena_str(&req->arena, buf_str(&bytes));
         code = arena_error(&req->arena);

@@ -84,7 +84,8 @@ void request_give(struct http_server *s, struct http_request *req)
     struct worker *w = worker_of(s);
 
     req->body.at = req->in_len;
-    request_reset(req);
+    if (req->in_len || req->stage != STAGE_NONE)
+        request_reset(req);
     req->conn = NULL;
     if (w && !w->spare) {
         w->spare = req;

@@ -90,7 +90,8 @@ struct reader *http_request_body(struct http_request *req);
 uint64_t http_request_length(struct http_request *req);
 /* Trailer lines ("Name: value\r\n"), complete once the body has ended. */
 struct str http_request_trailers(struct http_request *req);
-/* Whole body into the arena; for small bodies. */
+/* Whole body, for small bodies; lives as long as the request. Over `max`: ERR_TOO_LARGE, and a
+ * handler that returns it has answered 413. */
 int http_request_read_all(struct http_request *req, size_t max, struct str *out,
                           struct err *err) MUST_CHECK;
 

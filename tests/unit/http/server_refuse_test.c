@@ -169,3 +169,12 @@ TEST(server_refuses, and_still_answers_what_was_pipelined_before)
     close(fd);
     lab_end(&lab);
 }
+
+TEST(server_refuses, a_body_larger_than_its_handler_takes)
+{
+    struct lab lab = {0};
+
+    lab_start(&lab, (struct http_server_options){0});
+    CHECK_INT(lab_status_of(&lab, REQUEST("Content-Length: 5000000\r\n")), 413);
+    lab_end(&lab);
+}

@@ -291,3 +291,32 @@ TEST(server, names_the_address_that_is_in_use)
     CHECK(strstr(err.text, text) != NULL);
     lab_end(&lab);
 }
+
+TEST(server, logs_nothing_when_a_peer_goes_away)
+{
+    struct lab lab = {0};
+    char path[256];
+    struct buf text = BUF_INIT(0);
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s/log", test_dir());
+    int out = open(path, O_WRONLY | O_CREAT, 0600);
+    struct log_sink *sink = log_sink_new(out, LOG_INFO, LOG_TEXT);
+    struct log log = {.sink = sink};
+    lab_start(&lab, (struct http_server_options){.log = &log});
+    for (int i = 0; i < 10; i++) {
+        int fd = lab_dial(&lab);
+        lab_say(fd, i % 2 ? GET("/large")
+                          : STR("PUT /count HTTP/1.1\r\nHost: a\r\n"
+                                "Content-Length: 10\r\n\r\nabc"));
+        LAB_UNTIL(lab_stats(&lab).bytes_in > 0);
+        close(fd);
+    }
+    LAB_UNTIL(lab_stats(&lab).accepted == 10 && lab_stats(&lab).connections == 0);
+    lab_end(&lab);
+    log_sink_free(sink);
+    close(out);
+    CHECK_OK(file_read(path, &text, &err));
+    CHECK_STR(buf_str(&text), STR(""));
+    buf_release(&text);
+}
