@@ -187,6 +187,7 @@ void db_close(struct db *db)
     if (db->rocks)
         rocksdb_close(db->rocks);
     options_release(db);
+    rows_free(db->rows);
     rocksdb_readoptions_destroy(db->read);
     for (size_t i = 0; i < db->cf_count; i++)
         free(db->cfs[i].name);

@@ -2,7 +2,9 @@
 #ifndef DB_DB_INT_H
 #define DB_DB_INT_H
 
+#include "base/vec.h"
 #include "db/db.h"
+#include "db/rows.h"
 #include "os/thread.h"
 
 #include <rocksdb/c.h>
@@ -22,6 +24,7 @@ struct db_view {
     struct db_tx *tx;                   /* inside a change: its pending state comes first */
     rocksdb_readoptions_t *read;        /* the db's own unless there is a snapshot */
     const rocksdb_snapshot_t *snapshot; /* NULL but for db_snapshot */
+    uint64_t rows_now;                  /* of a snapshot: when cached rows are its own too */
 };
 
 /* The pending state: what the changes of the running group have written so far. Belongs to the
@@ -31,6 +34,7 @@ struct batch {
     size_t count;
     size_t bytes;                       /* written since the last reset, undone or not */
     size_t undone;                      /* rows that rollbacks had to index again */
+    VEC(uint64_t) hashes;               /* rows_hash() of every key written, undone or not */
     uint64_t keys[GROUP_KEY_BITS / 64]; /* bit of a key's hash: the key may be among the rows */
 };
 
@@ -65,6 +69,7 @@ struct db {
     rocksdb_t *rocks;
     rocksdb_options_t *options;
     rocksdb_cache_t *cache;
+    struct rows *rows; /* of the latest state */
     struct db_cf *cfs; /* those asked for, then the others that were found */
     size_t cf_count, cf_asked;
     rocksdb_readoptions_t *read; /* no snapshot; never changed after open, so shared */

@@ -221,7 +221,7 @@ static uint64_t *key_word(struct batch *b, struct str key, uint64_t *bit)
 }
 
 /* Notes a write of this change; false when it may not be made. */
-static bool tx_write(struct db_tx *tx, struct str key, size_t bytes)
+static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t bytes)
 {
     struct batch *b = &tx->db->group.batch;
     uint64_t bit;
@@ -237,19 +237,20 @@ static bool tx_write(struct db_tx *tx, struct str key, size_t bytes)
     b->bytes += bytes + ROW_OVERHEAD_BYTES;
     b->count++;
     *key_word(b, key, &bit) |= bit;
+    vec_push(&b->hashes, rows_hash(tx->db->rows, cf, key));
     return true;
 }
 
 void db_tx_put(struct db_tx *tx, struct db_cf *cf, struct str key, struct str value)
 {
-    if (tx_write(tx, key, key.len + value.len))
+    if (tx_write(tx, cf, key, key.len + value.len))
         rocksdb_writebatch_wi_put_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len, value.p,
                                      value.len);
 }
 
 void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key)
 {
-    if (tx_write(tx, key, key.len))
+    if (tx_write(tx, cf, key, key.len))
         rocksdb_writebatch_wi_delete_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len);
 }
 
@@ -282,8 +283,10 @@ static int batch_write(struct db *db, enum db_durability d, struct err *err)
     int code = space_check(db, g->batch.bytes, err);
     if (code != 0)
         return code;
+    rows_write_begin(db->rows, g->batch.hashes.items, g->batch.hashes.len);
     rocksdb_write_writebatch_wi(db->rocks, d == DB_DURABLE ? g->durable : g->fast, g->batch.rows,
                                 &message);
+    rows_write_end(db->rows, g->batch.hashes.items, g->batch.hashes.len);
     if (message)
         return error_take(err, message, "writing to", db->path);
     bump(&g->groups, 1);
@@ -296,12 +299,13 @@ static void batch_reset(struct batch *b)
     if (b->bytes > BATCH_KEEP_BYTES) {
         rocksdb_writebatch_wi_destroy(b->rows);
         b->rows = NULL;
+        vec_release(&b->hashes);
     }
     if (!b->rows)
         b->rows = rocksdb_writebatch_wi_create(0, 1);
     else
         rocksdb_writebatch_wi_clear(b->rows);
-    b->count = b->bytes = b->undone = 0;
+    b->count = b->bytes = b->undone = b->hashes.len = 0;
     memset(b->keys, 0, sizeof(b->keys));
 }
 
@@ -343,6 +347,7 @@ void group_release(struct db *db)
     thread_join(&g->writer);
     sem_destroy(&g->hand_over);
     rocksdb_writebatch_wi_destroy(g->batch.rows);
+    vec_release(&g->batch.hashes);
     rocksdb_writeoptions_destroy(g->fast);
     rocksdb_writeoptions_destroy(g->durable);
     cond_release(&g->idle);

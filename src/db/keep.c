@@ -41,8 +41,10 @@ static int delete_rows(struct db *db, struct db_cf *cf, struct str from, struct 
 {
     char *message = NULL;
 
+    rows_range_begin(db->rows, cf, from, to);
     rocksdb_delete_range_cf(db->rocks, db->group.durable, cf->handle, from.p, from.len, to.p,
                             to.len, &message);
+    rows_range_end(db->rows);
     return message ? error_take(err, message, "deleting from", db->path) : 0;
 }
 
@@ -151,7 +153,7 @@ void db_stats(struct db *db, struct db_stats *out)
         .groups = atomic_load_explicit(&g->groups, memory_order_relaxed),
         .syncs = atomic_load_explicit(&g->syncs, memory_order_relaxed),
         .failed = atomic_load_explicit(&g->failed, memory_order_relaxed),
-        .memory_bytes = rocksdb_cache_get_usage(db->cache) +
+        .memory_bytes = rocksdb_cache_get_usage(db->cache) + rows_bytes(db->rows) +
                         sum_property(db, "rocksdb.cur-size-all-mem-tables") +
                         sum_property(db, "rocksdb.estimate-table-readers-mem"),
         .disk_bytes = sum_property(db, "rocksdb.total-sst-files-size"),

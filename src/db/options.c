@@ -107,7 +107,10 @@ void options_build(struct db *db, const struct db_options *o)
 {
     size_t memtable_bytes = o->memtable_bytes ? o->memtable_bytes : default_memtable_bytes;
 
-    db->cache = rocksdb_cache_create_lru(o->cache_bytes ? o->cache_bytes : default_cache_bytes);
+    size_t cache_bytes = o->cache_bytes ? o->cache_bytes : default_cache_bytes;
+
+    db->cache = rocksdb_cache_create_lru(cache_bytes);
+    db->rows = rows_new(cache_bytes);
     db->options = rocksdb_options_create();
     database_options(db->options, memtable_bytes);
     family_options(db->options, memtable_bytes);

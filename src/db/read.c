@@ -24,7 +24,9 @@ int db_snapshot(struct db_view **out, struct db *db, struct err *err)
     struct db_view *view = xcalloc(1, sizeof(*view));
 
     view->db = db;
+    uint64_t before = rows_now(db->rows);
     view->snapshot = rocksdb_create_snapshot(db->rocks);
+    view->rows_now = rows_now(db->rows) == before ? before : ROWS_STALE;
     view->read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_snapshot(view->read, view->snapshot);
     *out = view;
@@ -66,10 +68,14 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
 {
     char *message = NULL;
     rocksdb_pinnableslice_t *slice;
+    struct rows *rows = view->db->rows;
+    struct rows_look look = {.cf = cf, .key = key};
     size_t len;
 
     if (view->tx && tx_may_hold(view->tx, key))
         return get_pending(view, cf, key, out, err);
+    if (rows_get(rows, &look, view->snapshot ? &view->rows_now : NULL, out))
+        return buf_error(out);
     slice =
         rocksdb_get_pinned_cf(view->db->rocks, view->read, cf->handle, key.p, key.len, &message);
     if (message)
@@ -78,6 +84,7 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
         return err_code(err, ERR_NOT_FOUND);
     const char *value = rocksdb_pinnableslice_value(slice, &len);
     buf_append(out, value, len);
+    rows_keep(rows, &look, str_n(value, len));
     rocksdb_pinnableslice_destroy(slice);
     return buf_error(out);
 }

@@ -1,0 +1,284 @@
+/* The cache of rows: shards of a hash table each, second chance when memory runs out. */
+#include "db/rows.h"
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+
+enum {
+    SHARDS = 64,
+    ROW_MAX = 4 * 1024, /* bytes of key and value: larger rows would push out many */
+    ROW_TYPICAL = 256,  /* for the size of the tables */
+};
+
+struct row {
+    struct row *next; /* of the same slot */
+    struct list use;  /* newest first */
+    uint64_t hash;
+    struct db_cf *cf;
+    uint32_t key_len, value_len;
+    bool used; /* since it was last considered for eviction */
+    char bytes[];
+};
+
+struct shard {
+    struct mutex lock; /* class "db.rows"; guards all of the shard; no other lock inside */
+    struct row **slots;
+    struct list use;
+    size_t bytes;
+    unsigned writing;    /* writes under way that may change a row of this shard (R1) */
+    uint64_t generation; /* writes that have ended (R2) */
+};
+
+struct rows {
+    struct shard shards[SHARDS];
+    size_t slot_mask, shard_bytes;
+    uint64_t seed;
+    _Atomic(uint64_t) begun, ended; /* writes; `begun` starts at 1, so that 0 is ROWS_STALE */
+};
+
+struct rows *rows_new(size_t bytes)
+{
+    struct rows *r = xcalloc(1, sizeof(*r));
+    struct hash_key key;
+    size_t slots = 16;
+
+    while (slots < bytes / SHARDS / ROW_TYPICAL)
+        slots *= 2;
+    hash_key_random(&key);
+    r->seed = key.k0;
+    r->slot_mask = slots - 1;
+    r->shard_bytes = bytes / SHARDS;
+    atomic_init(&r->begun, 1);
+    atomic_init(&r->ended, 1);
+    for (int i = 0; i < SHARDS; i++) {
+        mutex_init(&r->shards[i].lock, "db.rows");
+        list_init(&r->shards[i].use);
+        r->shards[i].slots = xcalloc(slots, sizeof(struct row *));
+    }
+    return r;
+}
+
+static struct shard *shard_of(struct rows *r, uint64_t hash)
+{
+    return &r->shards[hash % SHARDS];
+}
+
+static struct row **slot_of(struct rows *r, struct shard *s, uint64_t hash)
+{
+    return &s->slots[hash / SHARDS & r->slot_mask];
+}
+
+static size_t row_size(const struct row *row)
+{
+    return sizeof(*row) + row->key_len + row->value_len;
+}
+
+static void drop(struct shard *s, struct row **at)
+{
+    struct row *row = *at;
+
+    *at = row->next;
+    list_remove(&row->use);
+    s->bytes -= row_size(row);
+    free(row);
+}
+
+static void drop_hash(struct rows *r, struct shard *s, uint64_t hash)
+{
+    struct row **at = slot_of(r, s, hash);
+
+    while (*at)
+        if ((*at)->hash == hash)
+            drop(s, at);
+        else
+            at = &(*at)->next;
+}
+
+static void drop_range(struct shard *s, struct row **at, struct db_cf *cf,
+                       const struct str range[2])
+{
+    while (*at) {
+        struct str key = str_n((*at)->bytes, (*at)->key_len);
+        if ((*at)->cf == cf && str_cmp(key, range[0]) >= 0 && str_cmp(key, range[1]) < 0)
+            drop(s, at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static void drop_all(struct rows *r, struct shard *s)
+{
+    while (!list_empty(&s->use))
+        drop_hash(r, s, list_entry(s->use.next, struct row, use)->hash);
+}
+
+void rows_free(struct rows *r)
+{
+    if (!r)
+        return;
+    for (int i = 0; i < SHARDS; i++) {
+        drop_all(r, &r->shards[i]);
+        free(r->shards[i].slots);
+        mutex_release(&r->shards[i].lock);
+    }
+    free(r);
+}
+
+size_t rows_bytes(struct rows *r)
+{
+    size_t sum = sizeof(*r) + SHARDS * (r->slot_mask + 1) * sizeof(struct row *);
+
+    for (int i = 0; i < SHARDS; i++) {
+        mutex_lock(&r->shards[i].lock);
+        sum += r->shards[i].bytes;
+        mutex_unlock(&r->shards[i].lock);
+    }
+    return sum;
+}
+
+uint64_t rows_now(struct rows *r)
+{
+    uint64_t ended = atomic_load(&r->ended), begun = atomic_load(&r->begun);
+    return ended == begun ? begun : ROWS_STALE;
+}
+
+uint64_t rows_hash(struct rows *r, struct db_cf *cf, struct str key)
+{
+    return hash_xxh3(key, r->seed ^ (uintptr_t)cf);
+}
+
+static struct row *find(struct rows *r, struct shard *s, const struct rows_look *look)
+{
+    for (struct row *row = *slot_of(r, s, look->hash); row; row = row->next)
+        if (row->hash == look->hash && row->cf == look->cf &&
+            str_eq(str_n(row->bytes, row->key_len), look->key))
+            return row;
+    return NULL;
+}
+
+bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out)
+{
+    look->hash = rows_hash(r, look->cf, look->key);
+    look->may_keep = false;
+    struct shard *s = shard_of(r, look->hash);
+    struct row *row = NULL;
+
+    if (now && *now == ROWS_STALE)
+        return false;
+    mutex_lock(&s->lock);
+    /* A write that begins now cannot get past this lock to change the row. */
+    if (!now || atomic_load(&r->begun) == *now) {
+        row = find(r, s, look);
+        look->may_keep = !row && s->writing == 0;
+        look->generation = s->generation;
+    }
+    if (row) {
+        row->used = true;
+        buf_append(out, row->bytes + row->key_len, row->value_len);
+    }
+    mutex_unlock(&s->lock);
+    return row != NULL;
+}
+
+static void make_room(struct rows *r, struct shard *s, size_t bytes)
+{
+    while (s->bytes + bytes > r->shard_bytes && !list_empty(&s->use)) {
+        struct row *oldest = list_entry(s->use.prev, struct row, use);
+        if (oldest->used) {
+            oldest->used = false;
+            list_remove(&oldest->use);
+            list_push_front(&s->use, &oldest->use);
+            continue;
+        }
+        drop_hash(r, s, oldest->hash);
+    }
+}
+
+static struct row *row_new(const struct rows_look *look, struct str value)
+{
+    struct row *row = xmalloc(sizeof(*row) + look->key.len + value.len);
+
+    *row = (struct row){.hash = look->hash, .cf = look->cf};
+    row->key_len = (uint32_t)look->key.len;
+    row->value_len = (uint32_t)value.len;
+    if (look->key.len)
+        memcpy(row->bytes, look->key.p, look->key.len);
+    if (value.len)
+        memcpy(row->bytes + look->key.len, value.p, value.len);
+    return row;
+}
+
+void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
+{
+    struct shard *s = shard_of(r, look->hash);
+
+    if (!look->may_keep || look->key.len + value.len > ROW_MAX)
+        return;
+    struct row *row = row_new(look, value);
+    mutex_lock(&s->lock);
+    if (s->writing == 0 && s->generation == look->generation && !find(r, s, look)) {
+        make_room(r, s, row_size(row));
+        struct row **slot = slot_of(r, s, row->hash);
+        row->next = *slot;
+        *slot = row;
+        list_push_front(&s->use, &row->use);
+        s->bytes += row_size(row);
+        row = NULL;
+    }
+    mutex_unlock(&s->lock);
+    free(row);
+}
+
+static void shard_begin(struct shard *s)
+{
+    mutex_lock(&s->lock);
+    s->writing++;
+}
+
+static void shard_end(struct shard *s)
+{
+    mutex_lock(&s->lock);
+    s->writing--;
+    s->generation++;
+    mutex_unlock(&s->lock);
+}
+
+void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count)
+{
+    atomic_fetch_add(&r->begun, 1);
+    for (size_t i = 0; i < count; i++) {
+        struct shard *s = shard_of(r, hashes[i]);
+        shard_begin(s);
+        drop_hash(r, s, hashes[i]);
+        mutex_unlock(&s->lock);
+    }
+}
+
+void rows_write_end(struct rows *r, const uint64_t *hashes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        shard_end(shard_of(r, hashes[i]));
+    atomic_fetch_add(&r->ended, 1);
+}
+
+void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct str to)
+{
+    atomic_fetch_add(&r->begun, 1);
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *s = &r->shards[i];
+        shard_begin(s);
+        for (size_t slot = 0; slot <= r->slot_mask; slot++)
+            drop_range(s, &s->slots[slot], cf, (struct str[2]){from, to});
+        mutex_unlock(&s->lock);
+    }
+}
+
+void rows_range_end(struct rows *r)
+{
+    for (int i = 0; i < SHARDS; i++)
+        shard_end(&r->shards[i]);
+    atomic_fetch_add(&r->ended, 1);
+}
