@@ -45,6 +45,21 @@ void embedded_collect(struct store *s);
 
 /* --- the run --- */
 
+/* Owner rows that a script met, by key: it mostly asks for the same few again. Collections and
+ * absent keys only, for a string's bytes would have to be kept. Every write of an owner row goes
+ * through it. */
+enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 63 };
+
+struct owner_cache {
+    struct owner_slot {
+        bool used;
+        unsigned char key_len;
+        char key[OWNER_KEY_MAX];
+        uint64_t hash;
+        struct meta m;
+    } slots[OWNER_SLOTS];
+};
+
 struct run {
     struct embedded *e;
     struct db_view *view;
@@ -58,6 +73,7 @@ struct run {
     bool missed;            /* a sub row was not there; invariant 8 */
     struct meta last_owner; /* loaded last; without the string */
     struct pubsub_ticket *published;
+    struct owner_cache *owners; /* while a script runs, else NULL */
 };
 
 /* Remembers the first failure; returns `code`. */

@@ -308,7 +308,11 @@ static void with_vm(struct call *c, const struct script_call *s, lua_CFunction f
     vm->call = c;
     vm->script = s;
     vm->deadline_ns = clock_mono_ns() + atomic_load(&pool->limit_ms) * 1000000;
+    for (size_t i = 0; i < OWNER_SLOTS; i++)
+        vm->owners.slots[i].used = false;
+    c->run->owners = &vm->owners;
     answer_limits(vm, lua_cpcall(vm->L, fn, vm));
+    c->run->owners = NULL;
     lua_settop(vm->L, 0);
     give_vm(pool, vm);
 }

@@ -29,6 +29,7 @@ struct lua_vm {
     struct call *call;
     const struct script_call *script;
     struct arena scratch; /* of one redis.call */
+    struct owner_cache owners;
     uint64_t deadline_ns;
 };
 

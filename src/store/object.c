@@ -4,18 +4,51 @@
 
 enum { DROP_DIRECTLY = 64 }; /* members; more become garbage */
 
+static struct owner_slot *slot_of(const struct run *run, const struct object *o)
+{
+    if (!run->owners || o->key.len > OWNER_KEY_MAX)
+        return NULL;
+    return &run->owners->slots[o->hash % OWNER_SLOTS];
+}
+
+static bool recall_owner(const struct run *run, struct object *o)
+{
+    const struct owner_slot *slot = slot_of(run, o);
+
+    if (!slot || !slot->used || slot->hash != o->hash ||
+        !str_eq(str_n(slot->key, slot->key_len), o->key))
+        return false;
+    o->m = slot->m;
+    return true;
+}
+
+static void note_owner(const struct run *run, const struct object *o, const struct meta *m)
+{
+    struct owner_slot *slot = slot_of(run, o);
+
+    if (!slot)
+        return;
+    *slot = (struct owner_slot){.used = m->type != TYPE_STRING,
+                                .key_len = (unsigned char)o->key.len,
+                                .hash = o->hash,
+                                .m = *m};
+    if (o->key.len)
+        memcpy(slot->key, o->key.p, o->key.len);
+}
+
 static bool load_row(struct call *c, struct str key, struct object *o)
 {
     struct row row;
     struct str value;
 
     *o = (struct object){.key = key, .hash = run_hash(c->run, key)};
-    row_meta(&row, c->arena, o->hash, key);
-    if (!run_get(c->run, row.key, &value))
-        return c->run->code == 0;
-    if (meta_decode(value, &o->m) < 0) {
-        run_fail(c->run, err_set(c->run->err, ERR_CORRUPT, "a key's row is damaged"));
-        return false;
+    if (!recall_owner(c->run, o)) {
+        row_meta(&row, c->arena, o->hash, key);
+        if (run_get(c->run, row.key, &value) && meta_decode(value, &o->m) < 0)
+            run_fail(c->run, err_set(c->run->err, ERR_CORRUPT, "a key's row is damaged"));
+        if (c->run->code < 0)
+            return false;
+        note_owner(c->run, o, &o->m);
     }
     o->was = o->m.type;
     o->was_expire_ms = o->m.expire_ms;
@@ -65,6 +98,7 @@ static void put_meta(struct call *c, const struct object *o)
         buf_append_str(&value, o->m.value);
     run_put(c->run, row.key, buf_str(&value));
     buf_release(&value);
+    note_owner(c->run, o, &o->m);
 }
 
 static void delete_meta(struct call *c, const struct object *o)
@@ -72,6 +106,7 @@ static void delete_meta(struct call *c, const struct object *o)
     struct row row;
     row_meta(&row, c->arena, o->hash, o->key);
     run_delete(c->run, row.key);
+    note_owner(c->run, o, &(struct meta){0});
 }
 
 static bool indexed(enum value_type type, int64_t expire_ms)

@@ -22,9 +22,14 @@ uint64_t row_read_be64(const char *p)
 
 static char *begin(struct row *row, struct arena *a, size_t len)
 {
-    char *p = len <= sizeof(row->small) ? row->small : arena_alloc(a, len);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): p may be NULL, row is not */
-    row->key = p ? str_n(p, len) : STR_EMPTY;
+    char *p;
+
+    if (len <= sizeof(row->small)) {
+        row->key = str_n(row->small, len);
+        return row->small;
+    }
+    p = arena_alloc(a, len);
+    row->key = str_n(p, p ? len : 0);
     return p;
 }
 
@@ -50,9 +55,9 @@ void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t ha
 
 void row_prefix(struct row *row, enum row_tag tag, uint64_t number)
 {
-    char *p = begin(row, NULL, ROW_PREFIX);
-    *p = (char)tag;
-    put_be64(p + 1, number);
+    row->small[0] = (char)tag;
+    put_be64(row->small + 1, number);
+    row->key = str_n(row->small, ROW_PREFIX);
 }
 
 void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
