@@ -38,20 +38,39 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-static bool is_group(const struct command_table *table, struct str word)
+/* The second words of a group's commands, ", " between them; nothing when there is no such group.
+ */
+static void list_group(const struct command_table *table, struct str word, struct buf *out)
 {
     for (size_t i = 0; i < table->count; i++) {
-        struct str name = str_z(table->rows[i].name);
-        if (str_starts(name, word) && name.len > word.len && name.p[word.len] == ' ')
-            return true;
+        struct str group, second;
+        if (str_cut(str_z(table->rows[i].name), ' ', &group, &second) && str_eq(group, word))
+            buf_appendf(out, "%s" STR_FMT, out->len ? ", " : "", STR_ARG(second));
     }
-    return false;
+}
+
+static bool is_group(const struct command_table *table, struct str word)
+{
+    struct buf list = {0};
+    bool found;
+
+    list_group(table, word, &list);
+    found = list.len > 0;
+    buf_release(&list);
+    return found;
 }
 
 int command_unknown(const struct command_table *table, struct str typed)
 {
     struct nearest near = NEAREST_INIT(typed);
+    struct buf list = {0};
 
+    list_group(table, typed, &list);
+    if (list.len) {
+        complain(EXIT_USAGE, STR_FMT " needs one of %s behind it", STR_ARG(typed), list.p);
+        buf_release(&list);
+        return EXIT_USAGE;
+    }
     for (size_t i = 0; i < table->count; i++)
         nearest_offer(&near, table->rows[i].name);
     if (near.best)
@@ -126,10 +145,11 @@ static int check_choices(const struct command *c, const struct flag *flag, const
 {
     struct str rest = str_z(value), word;
     struct buf list = BUF_INIT(1024);
+    bool more;
     int status = 0;
 
     do {
-        str_cut(rest, ',', &word, &rest);
+        more = str_cut(rest, ',', &word, &rest);
         if (is_choice(flag, word))
             continue;
         for (const char *const *choice = flag->choices; *choice; choice++)
@@ -138,7 +158,7 @@ static int check_choices(const struct command *c, const struct flag *flag, const
             complain(EXIT_USAGE, "%s: --%s takes %s (commas between several), not '" STR_FMT "'",
                      c->name, flag->name, list.p, STR_ARG(word));
         break;
-    } while (rest.len > 0);
+    } while (more);
     buf_release(&list);
     return status;
 }

@@ -42,12 +42,15 @@ static void write_flag_words(FILE *out, const struct command *c)
     fputs("--help", out);
 }
 
+/* First words; those of a group stand together in the table. */
 static void write_commands(FILE *out, const struct command_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
-        struct str word = str_z(table->rows[i].name);
-        str_cut(word, ' ', &word, &(struct str){0});
-        if (i == 0 || !str_starts(str_z(table->rows[i - 1].name), word))
+        struct str word, before = STR_EMPTY, rest;
+        str_cut(str_z(table->rows[i].name), ' ', &word, &rest);
+        if (i > 0)
+            str_cut(str_z(table->rows[i - 1].name), ' ', &before, &rest);
+        if (!str_eq(word, before))
             fprintf(out, "%s" STR_FMT, i ? " " : "", STR_ARG(word));
     }
 }
@@ -58,7 +61,9 @@ static void write_groups(FILE *out, const struct command_table *table)
     for (size_t i = 0; i < table->count; i++) {
         struct str group, word;
         if (str_cut(str_z(table->rows[i].name), ' ', &group, &word))
-            fprintf(out, "    [ \"$command\" = " STR_FMT " ] && words+=\" " STR_FMT "\"\n",
+            fprintf(out,
+                    "    [ \"$COMP_CWORD $command\" = \"2 " STR_FMT "\" ] && words+=\" " STR_FMT
+                    "\"\n",
                     STR_ARG(group), STR_ARG(word));
     }
 }
@@ -86,11 +91,10 @@ void help_completion(const struct command_table *table, FILE *out)
     write_value_case(out, &config_flags[0]);
     for (size_t i = 0; i < conf_key_count; i++)
         write_key_case(out, &conf_keys[i]);
-    fputs("    esac\n    case $command in\n", out);
+    fputs("    esac\n    case \"$command ${COMP_WORDS[2]-}\" in\n", out);
     for (size_t i = 0; i < table->count; i++) {
-        if (strchr(table->rows[i].name, ' '))
-            continue;
-        fprintf(out, "    %s) words=\"", table->rows[i].name);
+        const char *name = table->rows[i].name;
+        fprintf(out, strchr(name, ' ') ? "    \"%s\") words=\"" : "    \"%s \"*) words=\"", name);
         write_flag_words(out, &table->rows[i]);
         fputs("\" ;;\n", out);
     }
