@@ -15,7 +15,6 @@ enum {
     SHARDS = 16,
     EVENTS = 8,             /* taken by a worker in one epoll_wait */
     TURN_REQUESTS = 32,     /* of one connection before others get their turn */
-    LINE_MAX = 256,         /* server header, date: one line that we write ourselves */
     KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
     SPARE_REQUESTS = 64,    /* kept beside the one that each fast worker keeps */
     SKIP_MAX = 64 * 1024,   /* an unread body up to this is read away to save the connection */
