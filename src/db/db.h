@@ -6,10 +6,11 @@
  * serves both.
  *
  * Writing: hand in a change. A change is a function that reads through the pending state and puts
- * and deletes; the one writer thread runs every change that waits, one after another, each seeing
- * those before it, appends them as one batch to the log, syncs once, and wakes the callers. So a
- * change is atomic and isolated without locks. A change that returns an error is undone alone.
- * A change must be short, must not block, and must not call db_apply.
+ * and deletes; whoever leads (a caller, or the writer thread) runs every change that waits, one
+ * after another, each seeing those before it, appends them as one batch to the log, syncs once, and
+ * wakes the callers. Never two at a time, so a change is atomic and isolated without locks. A
+ * change that returns an error is undone alone. A change must be short, must not block, and must
+ * not call db_apply.
  *
  * Keys and values are byte strings; keys order bytewise. Owner: struct db is shared by all threads;
  * a view, an iterator and a tx belong to one thread. */
@@ -98,9 +99,10 @@ enum db_durability {
 /* Return 0 to commit, or an error to undo this change alone (the caller of db_apply gets it). */
 typedef int db_change_fn(struct db_tx *tx, void *ctx, struct err *err);
 
-/* Runs `fn` on the writer thread; returns its result once committed. ERR_NO_SPACE, ERR_IO: nothing
- * of it is there, reads go on, a later write may succeed once there is room again.
- * ERR_SHUTDOWN after db_close began. */
+/* Runs `fn`, maybe on another thread; returns its result once committed. ERR_TOO_LARGE past 64 MiB.
+ * ERR_NO_SPACE, ERR_IO: nothing of it is there, reads go on, a later write may succeed once there
+ * is room again; only after a sync that failed it may come back with the next start. ERR_SHUTDOWN
+ * after db_close began. */
 int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx,
              struct err *err) MUST_CHECK;
 
@@ -133,7 +135,7 @@ struct db_stats {
     uint64_t syncs;
     uint64_t failed;       /* undone by their own error */
     uint64_t memory_bytes; /* cache, memtables, table readers */
-    uint64_t disk_bytes;
+    uint64_t disk_bytes;   /* table files; the log comes on top, at most 4 x memtable_bytes */
 };
 void db_stats(struct db *db, struct db_stats *out);
 

@@ -46,15 +46,21 @@ struct space {
 };
 
 struct group {
-    struct mutex lock;   /* guards the four below; class "db.group" */
-    struct cond idle;    /* the last leader left */
-    struct list waiting; /* struct waiter, in the order of arrival */
-    bool leading;        /* somebody leads, and owns what follows the lock's share */
+    struct mutex lock;    /* guards what is above `stop`; class "db.group" */
+    struct cond idle;     /* the last leader left */
+    struct cond gathered; /* `expected` wait, or `hurry` */
+    struct list waiting;  /* struct waiter, in the order of arrival */
+    size_t waiting_count;
+    bool hurry;      /* a volatile change waits */
+    size_t expected; /* how many the writer thread waits for; 0: it does not */
+    bool leading;    /* somebody leads, and owns what follows the lock's share */
     bool closing;
     bool stop;       /* told to the writer thread by hand_over */
     sem_t hand_over; /* the lead goes to the writer thread */
     struct thread writer;
 
+    size_t taken;     /* changes of the last group */
+    uint64_t took_ns; /* its durable part, with the sync */
     struct batch batch;
     struct space space;
     rocksdb_writeoptions_t *durable, *fast; /* with and without sync */

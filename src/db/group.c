@@ -1,6 +1,6 @@
 /* Group commit by a leader: the caller that finds nobody writing runs every change that waits,
  * writes and syncs once, hands the lead to the first that came meanwhile, and wakes its followers.
- * docs/db.md has the invariants (W1 to W8) and why this is not a thread of its own. */
+ * docs/db.md has the invariants (W1 to W9) and why this is not a thread of its own. */
 #include "db/db_int.h"
 
 #include "base/clock.h"
@@ -11,6 +11,8 @@ enum {
     BATCH_MAX_BYTES = 4 * 1024 * 1024, /* the rest of the group makes another batch */
     BATCH_MAX_UNDONE = 64 * 1024,      /* rows: undoing a change indexes the whole batch anew */
     BATCH_KEEP_BYTES = 256 * 1024,     /* a batch that grew past it gives its memory back */
+    GATHER_SHARE = 8,                  /* of the time that the last sync took */
+    GATHER_MIN_NS = 100 * 1000,        /* less cannot be slept exactly */
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
     ROW_OVERHEAD_BYTES = 16, /* about what a row takes in the log beside key and value */
 };
@@ -144,14 +146,18 @@ static bool lead(struct db *db, struct waiter *self)
     list_init(&fast);
     list_init(&durable);
     mutex_lock(&g->lock);
-    for (int i = 0; i < GROUP_MAX_CHANGES && !list_empty(&g->waiting); i++) {
+    for (g->taken = 0; g->taken < GROUP_MAX_CHANGES && !list_empty(&g->waiting); g->taken++) {
         struct waiter *w = list_entry(list_shift(&g->waiting), struct waiter, node);
         list_push(w->durability == DB_VOLATILE ? &fast : &durable, &w->node);
+        g->waiting_count--;
     }
+    g->hurry = false;
     mutex_unlock(&g->lock);
 
     run_list(db, &fast, DB_VOLATILE, self);
+    uint64_t began = clock_mono_ns();
     run_list(db, &durable, DB_DURABLE, self);
+    g->took_ns = clock_mono_ns() - began;
 
     mutex_lock(&g->lock);
     g->leading = more = !list_empty(&g->waiting);
@@ -159,6 +165,24 @@ static bool lead(struct db *db, struct waiter *self)
         cond_signal(&g->idle);
     mutex_unlock(&g->lock);
     return more;
+}
+
+/* With a slow disk it pays to wait a little for those just woken to come back: otherwise the
+ * callers fall into two halves that take turns, with half the changes for each sync (W9). */
+static void gather(struct group *g)
+{
+    uint64_t patience_ns = g->took_ns / GATHER_SHARE;
+
+    if (patience_ns < GATHER_MIN_NS)
+        return;
+    uint64_t deadline = clock_mono_ns() + patience_ns;
+    mutex_lock(&g->lock);
+    g->expected = size_min(g->taken + g->waiting_count, GROUP_MAX_CHANGES);
+    while (g->waiting_count < g->expected && !g->hurry)
+        if (!cond_wait_until(&g->gathered, &g->lock, deadline))
+            break;
+    g->expected = 0;
+    mutex_unlock(&g->lock);
 }
 
 /* Takes the lead over while there is more to do than one caller should do for the others. */
@@ -171,7 +195,7 @@ static void writer_main(void *ctx)
         if (db->group.stop)
             return;
         while (lead(db, NULL))
-            ;
+            gather(&db->group);
     }
 }
 
@@ -189,6 +213,9 @@ int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx, s
         return err_set(err, ERR_SHUTDOWN, "the database is closing");
     }
     list_push(&g->waiting, &self.node);
+    g->hurry = g->hurry || d == DB_VOLATILE;
+    if (++g->waiting_count == g->expected || g->hurry)
+        cond_signal(&g->gathered);
     leads = !g->leading;
     g->leading = true;
     mutex_unlock(&g->lock);
@@ -322,6 +349,7 @@ int group_init(struct db *db, uint64_t reserve_bytes, struct err *err)
 
     mutex_init(&g->lock, "db.group");
     cond_init(&g->idle);
+    cond_init(&g->gathered);
     list_init(&g->waiting);
     g->space.reserve = reserve_bytes;
     g->fast = rocksdb_writeoptions_create();
@@ -350,6 +378,7 @@ void group_release(struct db *db)
     vec_release(&g->batch.hashes);
     rocksdb_writeoptions_destroy(g->fast);
     rocksdb_writeoptions_destroy(g->durable);
+    cond_release(&g->gathered);
     cond_release(&g->idle);
     mutex_release(&g->lock);
 }
