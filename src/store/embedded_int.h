@@ -2,7 +2,7 @@
  *
  * Words: a *run* is one atomic step (a command, a batch, a script) with one view of the data and
  * one clock reading; a *call* is one command in it. A run belongs to one thread at a time: the
- * caller's when it only reads, the database's writer when it may write. */
+ * caller's when it only reads, the one that runs the database's changes when it may write. */
 #ifndef STORE_EMBEDDED_INT_H
 #define STORE_EMBEDDED_INT_H
 
@@ -97,7 +97,6 @@ struct call {
     size_t argc;
     struct arena *arena; /* for the reply and the work */
     struct reply *reply; /* starts as nil */
-    bool in_script;
 };
 
 typedef void cmd_fn(struct call *c);

@@ -196,7 +196,7 @@ static bool call_command(lua_State *L)
     struct lua_vm *vm = lua_vm_of(L);
     struct run *run = vm->call->run;
     struct reply reply = as_nil();
-    struct call c = {.run = run, .arena = &vm->scratch, .reply = &reply, .in_script = true};
+    struct call c = {.run = run, .arena = &vm->scratch, .reply = &reply};
     const char *refusal;
 
     c.argc = (size_t)lua_gettop(L);

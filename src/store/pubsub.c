@@ -2,7 +2,7 @@
  * the order of the steps, by one thread (docs/store.md invariant 9).
  *
  * A ticket is one step's messages. It enters the queue when the step publishes (steps that write do
- * so one after another, on the database's writer) and is settled when the step's fate is known; the
+ * so one after another, each inside its change) and is settled when the step's fate is known; the
  * thread waits at the head of the queue for that. */
 #include "store/embedded_int.h"
 
