@@ -8,7 +8,9 @@
  * Two kinds of failure, never mixed:
  *   a negative code from the call: the store could not be asked (down, timed out, out of space).
  *       The command may or may not have run when the code is ERR_TIMEOUT or ERR_CLOSED; it did not
- *       run when it is ERR_UNAVAILABLE. It is never to be read as "absent";
+ *       run when it is ERR_UNAVAILABLE. When the answer does not fit into the arena
+ *       (ERR_NO_MEMORY) Redis has run it and the embedded engine has undone it.
+ *       docs/store-redis.md has all codes. None is ever to be read as "absent";
  *   an error reply (REPLY_ERROR): the store answered that the command is wrong. store_* calls that
  *       expect a certain type turn it into ERR_TYPE or ERR_INVALID with Redis's text. */
 #ifndef STORE_STORE_H
@@ -49,7 +51,8 @@ struct store_redis_options {
  * itself. ERR_INVALID: the url is wrong. */
 int store_open_redis(struct store **out, const struct store_redis_options *o,
                      struct err *err) MUST_CHECK;
-void store_close(struct store *s); /* subscriptions end; NULL is fine */
+/* No call may be running; subscriptions end; NULL is fine. */
+void store_close(struct store *s);
 
 /* --- commands --- */
 
