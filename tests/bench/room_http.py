@@ -44,7 +44,7 @@ def start_weir(lab, root):
 
 
 def wrk(lab, server, connections, headers=()):
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{lab.seconds:g}s"]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(lab.seconds))}s"]  # whole seconds only
     for header in headers:
         command += ["-H", header]
     command.append(f"http://127.0.0.1:{server.port}/small")
