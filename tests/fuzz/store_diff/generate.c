@@ -418,7 +418,9 @@ static void generate_words(struct generator *g, enum pattern_flags without, word
     if (chance(g, 2) && out->len - start > 1)
         out->len--;
     else if (chance(g, 2))
-        vec_push(out, random_word(g, "kvfmniscbt"[below(g, 10)]));
+        /* A surplus word of a random choice is its count: a huge one makes Redis answer for ever.
+         */
+        vec_push(out, random_word(g, p->flags & RANDOM ? 'c' : "kvfmniscbt"[below(g, 10)]));
     else if (chance(g, 1))
         out->items[start] = STR("NOSUCH");
 }
