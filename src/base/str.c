@@ -45,8 +45,12 @@ ptrdiff_t str_chr(struct str s, char c)
 
 ptrdiff_t str_find(struct str s, struct str needle)
 {
-    const char *at = needle.len ? memmem(s.p, s.len, needle.p, needle.len) : s.p;
-    return at || !needle.len ? at - s.p : -1;
+    const char *at;
+
+    if (needle.len == 0)
+        return 0;
+    at = needle.len <= s.len ? memmem(s.p, s.len, needle.p, needle.len) : NULL;
+    return at ? at - s.p : -1;
 }
 
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest)
