@@ -242,7 +242,9 @@ TEST(child, works_when_our_own_stdio_is_closed)
 
 static void run_masks(void *ctx)
 {
-    const char *argv[] = {"grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status", NULL};
+    /* Without signals 32 and 33, which are the C library's own and cannot be set. */
+    const char *argv[] = {"sed", "-nE", "s/^(Sig(Blk|Ign):\t.{7})[01][08](.{7})$/\\100\\3/p",
+                          "/proc/self/status", NULL};
     struct child_options o = {.argv = argv};
 
     (void)ctx;
