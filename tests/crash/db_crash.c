@@ -117,22 +117,23 @@ static enum file_kind file_kind(const char *name, unsigned *number)
 }
 
 /* Shadows the C library's for the whole process, RocksDB included. What was written before the call
- * is safe when it has returned. */
+ * is safe when it has returned: up to the descriptor's position, for a log may be written over an
+ * old one that was longer. */
 static int note_sync(int fd, long call)
 {
     char link[64], path[512];
     unsigned number;
-    struct stat st = {0};
+    off_t position = lseek(fd, 0, SEEK_CUR);
 
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t len = readlink(link, path, sizeof(path) - 1);
-    bool known = len > 0 && fstat(fd, &st) == 0;
+    bool known = len > 0 && position >= 0;
     int result = (int)syscall(call, fd);
     if (result == 0 && known && synced) {
         path[len] = '\0';
         const char *slash = strrchr(path, '/');
         if (slash && file_kind(slash + 1, &number) != FILE_OTHER)
-            atomic_store(&synced[number], (uint64_t)st.st_size);
+            atomic_store(&synced[number], (uint64_t)position);
     }
     return result;
 }
