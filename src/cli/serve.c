@@ -6,6 +6,7 @@
 
 #include <malloc.h>
 #include <stdio.h>
+#include <sys/sysinfo.h>
 
 static const char *const role_names[] = {"gateway", "worker", "tracker", "archive", NULL};
 
@@ -15,8 +16,22 @@ const struct flag serve_flags[] = {
     {0},
 };
 
-/* Threads that come and go would each get a heap of their own that keeps what it once held. */
-enum { HEAPS = 4 };
+/* glibc gives threads up to eight heaps a core, and each keeps what it once held. Two a core are
+ * enough for the threads that can run at once. */
+static void limit_heaps(void)
+{
+    mallopt(M_ARENA_MAX, 2 * get_nprocs());
+}
+
+/* Each connection is a descriptor; the database and the peers need some too. */
+static void check_files(const struct server *s, uint64_t files)
+{
+    enum { SPARE = 256 };
+
+    if (files < s->conf->http.connections + SPARE)
+        log_warn(&s->log, "server.few_files", log_u("limit", files),
+                 log_u("http.connections", s->conf->http.connections));
+}
 
 static unsigned parse_roles(const char *list)
 {
@@ -85,7 +100,7 @@ static void reload(struct server *s, const struct invocation *inv)
 
 int command_serve(struct invocation *inv)
 {
-    uint64_t began_ns = clock_mono_ns();
+    uint64_t began_ns = clock_mono_ns(), files;
     const char *only = invocation_flag(inv, "only");
     struct conf *conf = NULL;
     struct server server;
@@ -94,14 +109,15 @@ int command_serve(struct invocation *inv)
 
     if (status != 0)
         return status;
-    mallopt(M_ARENA_MAX, HEAPS);
+    limit_heaps();
     process_signals_hold();
-    process_raise_files();
+    files = process_raise_files();
     if (server_start(&server, conf, parse_roles(only ? only : ""), &err) < 0)
         return complain(EXIT_USAGE, "%s", err.text);
     greet(&server, began_ns);
     log_info(&server.log, "server.started", log_z("version", WEIR_VERSION),
              log_z("roles", only ? only : "all"));
+    check_files(&server, files);
     process_notify(STR("READY=1"));
     while (process_signal_wait() == PROCESS_RELOAD)
         reload(&server, inv);

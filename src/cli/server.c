@@ -1,6 +1,7 @@
 /* The parts of the server, their order, and the reload. */
 #include "cli/server.h"
 #include "base/clock.h"
+#include "conf/keys.h"
 #include "os/file.h"
 #include "os/tls.h"
 
@@ -242,6 +243,17 @@ static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct
     return *tls->cert ? tls_server_context(out, tls->cert, tls->key, err) : 0;
 }
 
+/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
+static int name_key(const struct server *s, const char *name, int code, struct err *err)
+{
+    struct buf source = BUF_INIT(1024);
+
+    conf_source_text(s->conf, conf_key_find(str_z(name)), &source);
+    err_wrap(err, code, "%s (%s)", name, source.p);
+    buf_release(&source);
+    return code;
+}
+
 static int start_api(struct server *s, struct err *err)
 {
     struct api_options options = {
@@ -262,7 +274,7 @@ static int start_api(struct server *s, struct err *err)
     if (code == 0)
         code = api_start(&s->api, &options, err);
     tls_context_unref(tls);
-    return code < 0 ? err_wrap(err, code, "api.listen") : 0;
+    return code < 0 ? name_key(s, "api.listen", code, err) : 0;
 }
 
 static void stop_api(struct server *s)

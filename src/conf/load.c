@@ -323,8 +323,40 @@ static void check_pair(struct load *l, const char *have, const char *with)
     buf_release(&source);
 }
 
+/* redis://host/3 or unix:///path?db=3. A password may hold a '/'. */
+static bool names_database(struct str url)
+{
+    struct str rest = str_skip(url, (size_t)(str_find(url, STR("://")) + 3));
+    size_t host = 0;
+
+    if (str_starts(url, STR("unix:")))
+        return str_find(rest, STR("db=")) >= 0;
+    for (size_t i = 0; i < rest.len; i++)
+        if (rest.p[i] == '@')
+            host = i + 1;
+    rest = str_skip(rest, host);
+    return str_cut(rest, '/', &(struct str){0}, &rest) && rest.len > 0;
+}
+
+/* It would win over the four numbers, and all four databases would be one. */
+static void check_redis_url(struct load *l)
+{
+    const struct conf_key *key = conf_key_find(STR("store.redis.url"));
+    struct buf source = BUF_INIT(1024);
+
+    if (names_database(str_z(l->conf->store.redis.url))) {
+        conf_source_text(l->conf, key, &source);
+        conf_problem(&l->problems,
+                     "%s: store.redis.url must not name a database; store.redis.appDB, queueDB, "
+                     "lockDB and configDB do",
+                     source.p);
+    }
+    buf_release(&source);
+}
+
 static void check_together(struct load *l)
 {
+    check_redis_url(l);
     check_pair(l, "access_key", "secret_key");
     check_pair(l, "s3.tls.cert", "s3.tls.key");
     check_pair(l, "api.tls.cert", "api.tls.key");

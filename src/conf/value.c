@@ -204,21 +204,21 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     }
 }
 
-/* user:password@ -> user:***@ */
+/* user:password@ -> user:***@, also in what is not quite a URL: better too much than a password. */
 static void mask_url(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));
     struct str rest = str_skip(text, scheme < 0 ? 0 : (size_t)scheme + 3);
     ptrdiff_t colon = str_chr(rest, ':'), at = -1;
 
-    for (size_t i = 0; i < rest.len && rest.p[i] != '/'; i++)
+    for (size_t i = 0; i < rest.len; i++)
         if (rest.p[i] == '@')
             at = (ptrdiff_t)i;
-    if (scheme < 0 || at < 0 || colon < 0 || colon > at) {
+    if (at < 0 || colon < 0 || colon > at) {
         buf_append_str(out, text);
         return;
     }
-    buf_append_str(out, str_head(text, (size_t)(scheme + 3 + colon + 1)));
+    buf_append_str(out, str_head(text, text.len - rest.len + (size_t)colon + 1));
     buf_append_z(out, "***");
     buf_append_str(out, str_skip(rest, (size_t)at));
 }

@@ -2,8 +2,9 @@
  * one retry that is safe. The rules cited (R1, ...) are in docs/upstream.md. */
 #include "http/upstream_int.h"
 #include "http/wire_int.h"
-#include "base/clock.h"
+#include "os/sock.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -110,22 +111,32 @@ static int read_small_body(struct sending *s, struct err *err)
     return rc;
 }
 
+/* Waits until TLS can go on, or the peer has something to say. */
+static int wait_tls(struct sending *s, struct exchange *e, struct err *err)
+{
+    int rc = sock_wait(e->conn->fd, POLLIN | POLLOUT, upstream_deadline(s->u->timeout_ms), err);
+    return rc < 0 ? rc : exchange_look(e, err);
+}
+
 /* All of `bytes`, unless the peer answers first. */
 static int push_tls(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
 {
-    while (bytes.len && !e->answered) {
-        struct str piece = str_head(bytes, PIECE);
-        int rc = tls_send_all(e->conn->tls, piece.p, piece.len, upstream_deadline(s->u->timeout_ms),
-                              err);
-        s->any_sent = true; /* some of it may have gone */
-        if (rc == 0)
-            rc = exchange_look(e, err);
-        if (rc < 0)
-            return rc == ERR_TIMEOUT || rc == ERR_PEER ? rc : err_wrap(err, ERR_CLOSED, "upstream");
-        bytes = str_skip(bytes, piece.len);
+    int rc = 0;
+
+    s->any_sent |= bytes.len > 0; /* what OpenSSL has taken may have gone */
+    while (rc == 0 && bytes.len && !e->answered) {
+        size_t sent = 0;
+        rc = tls_send_now(e->conn->tls, bytes.p, bytes.len, &sent, err);
+        bytes = str_skip(bytes, sent);
+        if (rc == ERR_AGAIN)
+            rc = wait_tls(s, e, err);
     }
     s->cut |= bytes.len > 0;
-    return 0;
+    if (rc == 0)
+        rc = exchange_look(e, err);
+    if (rc < 0 && rc != ERR_TIMEOUT && rc != ERR_PEER)
+        rc = err_wrap(err, ERR_CLOSED, "upstream");
+    return rc;
 }
 
 /* One step of the mover, then a look for an early answer. */
@@ -140,7 +151,7 @@ static int step(struct sending *s, struct exchange *e, struct mover *m, uint64_t
         s->reader_failed = true;
         return err_set(err, ERR_CLOSED, "the request's body ended early");
     }
-    if (rc == 0 || rc == ERR_AGAIN)
+    if (rc == 0 || (rc == ERR_AGAIN && !m->reader_failed))
         rc = exchange_look(e, err);
     return rc;
 }

@@ -28,3 +28,15 @@ def test_install_puts_everything_in_its_place(tmp_path):
     config.write_text("log.level: warn\n")
     assert make("install-files", f"DESTDIR={tmp_path}", "PREFIX=/usr", f"BUILD={BUILD}").returncode == 0
     assert config.read_text() == "log.level: warn\n"
+
+
+def test_a_second_build_does_nothing_and_needs_no_network():
+    command = ["make", "--no-print-directory", "-C", str(ROOT), "weir", f"BUILD={BUILD}"]
+    alone = ["unshare", "--map-root-user", "--net", "--"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode == 0:
+        command = alone + command
+    before = WEIR.stat().st_mtime_ns
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout in ("", "ninja: no work to do.\n")
+    assert WEIR.stat().st_mtime_ns == before

@@ -68,7 +68,7 @@ def test_a_port_in_use_is_one_line_and_leaves_no_keys(serve):
         assert server.wait() == 2
     lines = server.err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("weir: api.listen: ") and f"127.0.0.1:{port}" in lines[0] and "in use" in lines[0]
+    assert lines[0].startswith("weir: api.listen (flag --api.listen): ") and f"127.0.0.1:{port}" in lines[0] and "in use" in lines[0]
     assert server.out == ""
     assert not (server.data / "credentials").exists()
 

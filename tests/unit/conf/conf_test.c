@@ -187,6 +187,18 @@ TEST(conf, keys_that_belong_together_come_together)
                     "weir.yaml:1: secret_key is set but access_key is not; set both or none\n");
 }
 
+TEST(conf, the_url_of_redis_names_no_database)
+{
+    static const char want[] = "weir.yaml:1: store.redis.url must not name a database; "
+                               "store.redis.appDB, queueDB, lockDB and configDB do\n";
+
+    expect_problems("store.redis.url: redis://host/0\n", want);
+    expect_problems("store.redis.url: rediss://u:p@host:1/3\n", want);
+    expect_problems("store.redis.url: unix:///run/redis.sock?db=2\n", want);
+    conf_unref(load_ok("store.redis.url: unix:///run/redis.sock\n"));
+    conf_unref(load_ok("store.redis.url: redis://u:a/b@host:1/\n"));
+}
+
 TEST(conf, the_number_of_problems_is_bounded)
 {
     struct buf yaml = {0}, problems = {0};
@@ -206,14 +218,14 @@ TEST(conf, the_number_of_problems_is_bounded)
 TEST(conf, secrets_are_masked_and_never_in_a_problem)
 {
     struct conf *c = load_ok("access_key: AKEXAMPLE\nsecret_key: correct-horse\n"
-                             "store.redis.url: redis://me:pass@word@host:1/0\n"
-                             "store.redis.appDB: rediss://:other@host\n");
+                             "store.redis.url: redis://me:pass@wo/rd@host:1\n"
+                             "store.redis.appDB: rediss://:other@host/7\n");
 
     CHECK_STR(str_z(c->secret_key), STR("correct-horse"));
     expect_value(c, "access_key", "***", "weir.yaml:1");
     expect_value(c, "secret_key", "***", "weir.yaml:2");
-    expect_value(c, "store.redis.url", "redis://me:***@host:1/0", "weir.yaml:3");
-    expect_value(c, "store.redis.appDB", "rediss://:***@host", "weir.yaml:4");
+    expect_value(c, "store.redis.url", "redis://me:***@host:1", "weir.yaml:3");
+    expect_value(c, "store.redis.appDB", "rediss://:***@host/7", "weir.yaml:4");
     conf_unref(c);
     expect_problems("secret_key: short\n",
                     "weir.yaml:1: secret_key must be text of 8 to 128 characters\n");

@@ -508,41 +508,6 @@ TEST(upstream, error_of_the_bodys_reader_comes_back_as_it_is)
     end(&f);
 }
 
-/* Refuses each upload after its head, and reads no more of it. */
-static void refuse_early(struct peer_conn *c, const void *ctx)
-{
-    static _Atomic(unsigned) answered;
-    struct peer_request r;
-
-    if (peer_read_head(c, &r))
-        peer_write_z(c, "HTTP/1.1 413 No\r\nContent-Length: 2\r\n\r\nno");
-    answered++;
-    while (ctx && answered < 2) /* holds the first open, so that it is not closing that stops us */
-        sched_yield();
-    peer_request_release(&r);
-}
-
-TEST(upstream, early_refusal_of_an_upload_is_returned)
-{
-    struct fixture f = begin(refuse_early, "wait", defaults);
-    char *bytes = calloc(1, 64 * MIB);
-    struct str_reader body;
-    struct upstream_request put = {
-        .method = STR("PUT"), .target = STR("/x"), .body = &body.reader, .body_len = 64 * MIB};
-
-    str_reader_init(&body, str_n(bytes, 64 * MIB));
-    expect(&f, &put, 413, "no"); /* 64 MiB do not fit into the socket's buffers: it was stopped */
-    CHECK(body.rest.len > 0);
-    CHECK_INT(stats(&f).open, 0);
-    str_reader_init(&body, str_n(bytes, 64 * MIB));
-    put.body_len = UINT64_MAX;
-    expect(&f, &put, 413, "no");
-    CHECK(body.rest.len > 0);
-    CHECK_INT(stats(&f).open, 0);
-    free(bytes);
-    end(&f);
-}
-
 /* 100 when asked for; the body is read only by "/yes". */
 static void continue_or_refuse(struct peer_conn *c, const void *ctx)
 {
