@@ -33,7 +33,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     if (code == 0)
         code = http_server_start(&api->server, &server, err);
     if (code < 0) {
-        api_stop(api, 0);
+        api_free(api);
         return code;
     }
     api->watched = (struct metrics_server){"api", api->server};
@@ -51,14 +51,16 @@ void api_tls(struct api *api, struct tls_context *tls)
     http_server_tls(api->server, tls);
 }
 
-void api_stop(struct api *api, uint64_t deadline_ns)
+bool api_stop(struct api *api, uint64_t deadline_ns)
+{
+    return http_server_stop(api->server, deadline_ns);
+}
+
+void api_free(struct api *api)
 {
     if (!api)
         return;
-    if (api->server) {
-        http_server_stop(api->server, deadline_ns);
-        http_server_free(api->server);
-    }
+    http_server_free(api->server);
     mutex_release(&api->backup);
     free(api);
 }

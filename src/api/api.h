@@ -32,7 +32,9 @@ struct api_options {
 int api_start(struct api **out, const struct api_options *o, struct err *err) MUST_CHECK;
 void api_address(struct api *api, struct sock_addr *out);
 void api_tls(struct api *api, struct tls_context *tls); /* for new connections */
-/* Lets running requests finish until the deadline, then frees. NULL is fine. */
-void api_stop(struct api *api, uint64_t deadline_ns);
+/* Lets running requests finish until the deadline, then cuts them off. False when some still run,
+ * as http_server_stop(). */
+bool api_stop(struct api *api, uint64_t deadline_ns);
+void api_free(struct api *api); /* waits for requests that still run; NULL is fine */
 
 #endif

@@ -226,12 +226,16 @@ static int start_pool(struct server *s, struct err *err)
 
 /* A request that outlives the deadline still holds the parts below it: they cannot be taken apart,
  * and what is durable is on disk. */
+static void stop_by_force(struct server *s)
+{
+    log_warn(&s->log, "server.stop_forced", log_u("busy", pool_stats(s->pool).busy));
+    _exit(1);
+}
+
 static void stop_pool(struct server *s)
 {
-    if (!pool_stop(s->pool, s->deadline_ns)) {
-        log_warn(&s->log, "server.stop_forced", log_u("busy", pool_stats(s->pool).busy));
-        _exit(1);
-    }
+    if (!pool_stop(s->pool, s->deadline_ns))
+        stop_by_force(s);
     pool_free(s->pool);
 }
 
@@ -279,7 +283,9 @@ static int start_api(struct server *s, struct err *err)
 
 static void stop_api(struct server *s)
 {
-    api_stop(s->api, s->deadline_ns);
+    if (s->api && !api_stop(s->api, s->deadline_ns))
+        stop_by_force(s);
+    api_free(s->api);
     s->api = NULL;
 }
 

@@ -17,6 +17,7 @@ enum {
     ARENA_MAX = 8 * 1024 * 1024,
     MAX_TICK_MS = 500,
     MIN_TICK_MS = 5,
+    DROP_MS = 1000, /* for handlers to notice that their peers were hung up on */
 };
 
 /* The fast worker that this thread is, if it is one. */
@@ -305,19 +306,32 @@ static void hang_up(struct http_server *s, bool only_idle)
     }
 }
 
-void http_server_stop(struct http_server *s, uint64_t deadline_ns)
+/* True when no connection is left, false at the deadline. */
+static bool wait_empty(struct http_server *s, uint64_t deadline_ns)
 {
-    atomic_store(&s->stopping, true);
-    epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
-    shutdown(s->listener, SHUT_RDWR);
-    hang_up(s, true);
+    bool empty;
+
     mutex_lock(&s->lock);
     while (atomic_load(&s->connections) &&
            (cond_wait_until(&s->changed, &s->lock, deadline_ns) || clock_mono_ns() < deadline_ns))
         ;
+    empty = atomic_load(&s->connections) == 0;
     mutex_unlock(&s->lock);
+    return empty;
+}
+
+bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
+{
+    bool empty;
+
+    atomic_store(&s->stopping, true);
+    epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
+    shutdown(s->listener, SHUT_RDWR);
+    hang_up(s, true);
+    empty = wait_empty(s, deadline_ns);
     atomic_store(&s->dropping, true);
     hang_up(s, false);
+    return empty || wait_empty(s, clock_mono_ns() + DROP_MS * UINT64_C(1000000));
 }
 
 /* Handlers that still run are waited for: they use what the caller will free. */

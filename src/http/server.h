@@ -56,8 +56,9 @@ void http_server_address(struct http_server *s,
 void http_server_tls(struct http_server *s, struct tls_context *tls); /* for new connections */
 
 /* Stop accepting, close idle connections, let running requests finish (answering with Connection:
- * close), until the deadline; then drop what is left. */
-void http_server_stop(struct http_server *s, uint64_t deadline_ns);
+ * close), until the deadline; then drop what is left. False when a second later handlers still run:
+ * they wait for something else than their peer, and http_server_free() waits for them. */
+bool http_server_stop(struct http_server *s, uint64_t deadline_ns);
 void http_server_free(struct http_server *s);
 
 struct http_server_stats {

@@ -117,14 +117,14 @@ def test_a_graceful_stop(server, number):
 BODY = json.dumps({"dir": "relative"})
 
 
-def begin_backup(server):
+def begin_backup(server, body=BODY):
     """A connection with a request whose handler runs and waits for the body."""
     host, port = server.url.removeprefix("http://").split(":")
     token = base64.b64encode(":".join(server.keys).encode()).decode()
     connection = socket.create_connection((host, int(port)), 60)
     connection.sendall((f"POST /api/v1/backup HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {token}\r\n"
                         f"Content-Type: application/json\r\nExpect: 100-continue\r\n"
-                        f"Content-Length: {len(BODY)}\r\n\r\n").encode())
+                        f"Content-Length: {len(body)}\r\n\r\n").encode())
     assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
     return connection
 
@@ -146,6 +146,19 @@ def test_a_stop_is_bounded(serve):
     with begin_backup(server):
         server.signal(signal.SIGTERM)
         assert server.wait() in (0, 1)
+
+
+def test_a_stop_does_not_wait_for_a_handler_that_hangs(serve):
+    server = serve("--shutdown.timeout", "100ms", config="log.level: info\n").ready()
+    server.config.unlink()
+    os.mkfifo(server.config)  # nobody writes to it: copying it into the backup hangs
+    body = json.dumps({"dir": str(server.folder / "copy")})
+    with begin_backup(server, body) as connection:
+        connection.sendall(body.encode())
+        wait_for(lambda: list(server.folder.glob("copy.partial-*/credentials")), "the copy to hang")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 1
+    assert "server.stop_forced" in server.err
 
 
 def test_a_second_signal_does_not_wait(serve):

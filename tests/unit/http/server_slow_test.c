@@ -273,7 +273,7 @@ TEST(server_full, of_descriptors_it_goes_on_when_some_are_free)
 static void stop_soon(void *ctx)
 {
     struct lab *lab = ctx;
-    http_server_stop(lab->server, clock_mono_ns() + 60000000000);
+    CHECK(http_server_stop(lab->server, clock_mono_ns() + 60000000000));
 }
 
 TEST(server_stop, finishes_what_runs_and_closes_what_is_idle)
@@ -316,10 +316,25 @@ TEST(server_stop, drops_what_is_left_at_the_deadline)
     lab_say(half, STR("GET"));
     LAB_UNTIL(pool_stats(lab.pool).busy == 1 && lab_stats(&lab).bytes_out > 10000 &&
               lab_stats(&lab).connections == 3);
-    http_server_stop(lab.server, clock_mono_ns());
-    LAB_UNTIL(lab_stats(&lab).connections == 0);
+    CHECK(http_server_stop(lab.server, clock_mono_ns()));
+    CHECK_INT(lab_stats(&lab).connections, 0);
     CHECK(lab_is_closed(writing, &a));
     CHECK(lab_is_closed(half, &a));
     close(reading), close(writing), close(half);
+    lab_end(&lab);
+}
+
+TEST(server_stop, says_when_a_handler_does_not_end)
+{
+    struct lab lab = {0};
+
+    lab_start(&lab, (struct http_server_options){0});
+    int fd = lab_dial(&lab);
+    lab_say(fd, GET("/gate"));
+    lab_wait_gate(&lab, 1);
+    CHECK(!http_server_stop(lab.server, clock_mono_ns()));
+    CHECK_INT(lab_stats(&lab).connections, 1);
+    lab_open_gate(&lab);
+    close(fd);
     lab_end(&lab);
 }
