@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -123,6 +124,36 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16])
     }
 }
 
+/* A unix socket's file outlives whoever listened on it. One that nobody answers on is removed. */
+static bool remove_stale(const struct sock_addr *addr)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->sa;
+    struct stat st;
+    int probe, code;
+
+    if (addr->sa.ss_family != AF_UNIX || errno != EADDRINUSE)
+        return false;
+    probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        return false;
+    code = connect(probe, (const struct sockaddr *)un, addr->len) < 0 ? errno : 0;
+    fd_close(&probe);
+    if (code == ECONNREFUSED && lstat(un->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+        unlink(un->sun_path) == 0)
+        return true;
+    errno = EADDRINUSE;
+    return false;
+}
+
+static int bind_to(int fd, const struct sock_addr *addr)
+{
+    const struct sockaddr *sa = (const struct sockaddr *)&addr->sa;
+
+    if (bind(fd, sa, addr->len) == 0)
+        return 0;
+    return remove_stale(addr) ? bind(fd, sa, addr->len) : -1;
+}
+
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err)
 {
     const struct sockaddr *sa = (const struct sockaddr *)&addr->sa;
@@ -135,7 +166,7 @@ int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *
     setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (sa->sa_family == AF_INET6)
         setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (bind(s, sa, addr->len) < 0 || listen(s, backlog) < 0) {
+    if (bind_to(s, addr) < 0 || listen(s, backlog) < 0) {
         int code = err_errno(err, errno, "listening on %s", text);
         fd_close(&s);
         return code;

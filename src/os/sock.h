@@ -25,7 +25,8 @@ void sock_addr_host(const struct sock_addr *addr, char out[SOCK_ADDR_TEXT]);
 /* 16 bytes that stand for the host: IPv4 mapped, IPv6 cut to its /64. */
 void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 
-/* Bound and listening, non-blocking, close-on-exec; SO_REUSEADDR. ERR_IN_USE names the address. */
+/* Bound and listening, non-blocking, close-on-exec; SO_REUSEADDR. ERR_IN_USE names the address. The
+ * file of a unix socket on which nobody listens any more is replaced; it stays after fd_close(). */
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 

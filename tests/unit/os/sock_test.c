@@ -233,3 +233,25 @@ TEST(sock, unix_sockets_connect_by_path)
     CHECK_ERR(sock_connect_unix(&client, text + 5, soon(), &err), ERR_UNAVAILABLE);
     CHECK(fcntl(0, F_GETFD) == 0);
 }
+
+TEST(sock, a_unix_socket_left_behind_is_replaced_one_in_use_is_not)
+{
+    struct err err = {0};
+    struct sock_addr addr;
+    char text[200];
+    int first = -1, second = -1;
+
+    snprintf(text, sizeof(text), "unix:%s/s", test_dir());
+    CHECK_OK(sock_addr_parse(&addr, str_z(text), &err));
+    CHECK_OK(sock_listen(&first, &addr, 4, &err));
+    CHECK_ERR(sock_listen(&second, &addr, 4, &err), ERR_IN_USE);
+    fd_close(&first);
+    CHECK_OK(sock_listen(&second, &addr, 4, &err));
+    CHECK_OK(sock_connect_unix(&first, text + 5, soon(), &err));
+    fd_close(&first);
+    fd_close(&second);
+    CHECK_INT(unlink(text + 5), 0);
+    CHECK_OK(file_write_durable(text + 5, STR("a file is not ours to remove"), 0600, &err));
+    CHECK_ERR(sock_listen(&second, &addr, 4, &err), ERR_IN_USE);
+    CHECK_INT(access(text + 5, F_OK), 0);
+}
