@@ -154,6 +154,8 @@ static int post_backup(struct http_request *req, const struct route_params *para
     if (!http_may_block(req))
         return ERR_AGAIN;
     code = read_json(req, &object, &err);
+    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
+        return code; /* the peer's doing: the server answers it, if there is anybody left */
     if (code < 0)
         return api_send_failure(req, code, &err);
     dir = str_dup(json_get_str(object, "dir", STR_EMPTY));

@@ -1,6 +1,8 @@
 """Health, readiness, metrics, authentication, errors."""
+import base64
 import json
 import re
+import socket
 
 from conftest import wait_for
 
@@ -137,3 +139,14 @@ def test_status_without_a_server_is_a_failure(weir):
     run = weir("status", "--url", "http://127.0.0.1:1")
     assert run.returncode == 1
     assert run.stderr.startswith("weir: status: ") and len(run.stderr.splitlines()) == 1
+
+
+def test_a_body_that_breaks_off_is_no_failure_of_ours(server):
+    host, port = server.url.removeprefix("http://").split(":")
+    token = base64.b64encode(":".join(server.keys).encode()).decode()
+    with socket.create_connection((host, int(port)), 60) as connection:
+        connection.sendall((f"POST /api/v1/backup HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {token}\r\n"
+                            "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{").encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert "error" not in server.err
