@@ -308,6 +308,15 @@ static void layer_flags(struct load *l, const struct conf_flag *flags, size_t co
 
 /* --- two keys at once --- */
 
+static void problem_of(struct load *l, const char *key, const char *what)
+{
+    struct buf source = BUF_INIT(1024);
+
+    conf_source_text(l->conf, conf_key_find(str_z(key)), &source);
+    conf_problem(&l->problems, "%s: %s %s", source.p, key, what);
+    buf_release(&source);
+}
+
 static void check_pair(struct load *l, const char *have, const char *with)
 {
     const struct conf *c = l->conf;
@@ -341,17 +350,9 @@ static bool names_database(struct str url)
 /* It would win over the four numbers, and all four databases would be one. */
 static void check_redis_url(struct load *l)
 {
-    const struct conf_key *key = conf_key_find(STR("store.redis.url"));
-    struct buf source = BUF_INIT(1024);
-
-    if (names_database(str_z(l->conf->store.redis.url))) {
-        conf_source_text(l->conf, key, &source);
-        conf_problem(&l->problems,
-                     "%s: store.redis.url must not name a database; store.redis.appDB, queueDB, "
-                     "lockDB and configDB do",
-                     source.p);
-    }
-    buf_release(&source);
+    if (names_database(str_z(l->conf->store.redis.url)))
+        problem_of(l, "store.redis.url",
+                   "must not name a database; store.redis.appDB, queueDB, lockDB and configDB do");
 }
 
 static void check_together(struct load *l)
@@ -361,7 +362,7 @@ static void check_together(struct load *l)
     check_pair(l, "s3.tls.cert", "s3.tls.key");
     check_pair(l, "api.tls.cert", "api.tls.key");
     if (strchr(l->conf->access_key, ':'))
-        conf_problem(&l->problems, "access_key must not hold a colon");
+        problem_of(l, "access_key", "must not hold a colon");
 }
 
 /* --- reload --- */
