@@ -13,7 +13,12 @@ const struct flag remote_flags[] = {
     {0},
 };
 
-/* An address that means "all" is reached by the loopback. */
+static const char *unix_path_of(const struct conf *conf)
+{
+    return str_starts(str_z(conf->api.listen), STR("unix:")) ? conf->api.listen + 5 : NULL;
+}
+
+/* An address that means "all" is reached by the loopback; a unix socket by unix_path_of(). */
 static int url_of(const struct conf *conf, struct buf *out, struct err *err)
 {
     const char *scheme = *conf->api.tls.cert ? "https" : "http";
@@ -22,9 +27,10 @@ static int url_of(const struct conf *conf, struct buf *out, struct err *err)
 
     if (listen.len == 0)
         return err_set(err, ERR_INVALID, "api.listen is off; name the API with --url");
-    if (str_starts(listen, STR("unix:")))
-        return err_set(err, ERR_UNSUPPORTED,
-                       "api.listen is a unix socket; name the API with --url");
+    if (unix_path_of(conf)) {
+        buf_appendf(out, "%s://localhost", scheme);
+        return 0;
+    }
     for (size_t i = 0; i < listen.len; i++)
         if (listen.p[i] == ':')
             colon = (ptrdiff_t)i;
@@ -62,6 +68,8 @@ int remote_open(struct remote *r, const struct invocation *inv, const struct con
     arena_init(&r->arena, 0);
     r->url = buf_take(&url);
     r->client = client_new(&(struct client_options){
+        .unix_path = given ? NULL : unix_path_of(conf),
+        .direct = !given,
         .ca_file = !given && *conf->api.tls.cert ? conf->api.tls.cert : NULL,
         .tls_insecure = invocation_flag(inv, "insecure") != NULL,
         .user_agent = "weir/" WEIR_VERSION,
@@ -96,7 +104,7 @@ int remote_call(struct remote *r, struct client_response *out, const char *path,
         .no_retry = true,
     };
 
-    if (r->authorization.len)
+    if (r->authorization.len && str_starts(str_z(path), STR("/api/"))) /* the rest is open */
         headers[request.header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
     if (body)

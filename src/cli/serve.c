@@ -45,6 +45,7 @@ static unsigned parse_roles(const char *list)
     return roles ? roles : ROLE_ALL;
 }
 
+/* `url` is what curl needs to reach the API, or NULL. */
 static void print_keys(const struct server *s, const char *url)
 {
     if (!s->new_credentials) {
@@ -62,7 +63,8 @@ static void print_keys(const struct server *s, const char *url)
 
 static void greet(struct server *s, uint64_t began_ns)
 {
-    char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 16];
+    char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 64];
+    const char *scheme = *s->conf->api.tls.cert ? "https" : "http";
     struct sock_addr listen;
 
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
@@ -70,8 +72,11 @@ static void greet(struct server *s, uint64_t began_ns)
     if (s->api) {
         api_address(s->api, &listen);
         sock_addr_text(&listen, address);
-        snprintf(url, sizeof(url), "%s://%s", *s->conf->api.tls.cert ? "https" : "http", address);
-        printf("  API     %s\n", url);
+        bool is_unix = str_starts(str_z(address), STR("unix:"));
+        snprintf(url, sizeof(url), "%s://%s", scheme, address);
+        printf("  API     %s\n", is_unix ? address : url);
+        if (is_unix)
+            snprintf(url, sizeof(url), "--unix-socket %s %s://localhost", address + 5, scheme);
     }
     printf("  data    %s\n", s->conf->data);
     print_keys(s, s->api ? url : NULL);

@@ -22,6 +22,8 @@ struct client *client_new(const struct client_options *o)
 
     pthread_once(&once, global_init);
     c->ca_file = o->ca_file ? xstrdup(o->ca_file) : NULL;
+    c->unix_path = o->unix_path ? xstrdup(o->unix_path) : NULL;
+    c->direct = o->direct;
     c->user_agent = xstrdup(o->user_agent ? o->user_agent : "weir");
     c->tls_insecure = o->tls_insecure;
     c->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;
@@ -40,6 +42,7 @@ void client_free(struct client *c)
     vec_release(&c->idle);
     mutex_release(&c->lock);
     free(c->ca_file);
+    free(c->unix_path);
     free(c->user_agent);
     free(c);
 }

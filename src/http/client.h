@@ -12,7 +12,9 @@ struct client; /* a stack of reusable handles; shared by all threads */
 
 struct client_options {
     const char *ca_file;
+    const char *unix_path; /* connect to this socket whatever the URL's host is */
     bool tls_insecure;
+    bool direct;                 /* not by the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
     uint64_t timeout_ms;         /* 0: 60 s for the whole call, retries not counted */

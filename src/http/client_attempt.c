@@ -249,6 +249,10 @@ static void set_options(CURL *handle, struct transfer *t, const struct hop *h, c
     curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
     if (c->ca_file)
         curl_easy_setopt(handle, CURLOPT_CAINFO, c->ca_file);
+    if (c->unix_path)
+        curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
+    if (c->direct)
+        curl_easy_setopt(handle, CURLOPT_PROXY, "");
     if (c->tls_insecure) {
         curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 0L);

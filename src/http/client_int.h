@@ -17,8 +17,8 @@ enum {
 };
 
 struct client {
-    char *ca_file, *user_agent; /* owned; ca_file may be NULL */
-    bool tls_insecure;
+    char *ca_file, *unix_path, *user_agent; /* owned; the first two may be NULL */
+    bool tls_insecure, direct;
     uint64_t connect_timeout_ms, timeout_ms;
     unsigned max_attempts;
     struct mutex lock;

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -258,3 +259,24 @@ def test_the_api_may_be_off(serve):
     wait_for(lambda: "server.started" in server.err, "the start")
     assert "  API" not in server.out
     assert server.stop() == 0
+
+
+def test_the_api_on_a_unix_socket(serve, weir, tmp_path):
+    listen = f"unix:{tmp_path}/api.sock"
+    server = serve(listen=listen)
+    wait_for(lambda: "\ntry: " in server.out, "the start")
+    assert server.url == listen
+    command = re.search(r"^try: (curl .+)$", server.out, re.M)[1]
+    answer = subprocess.run(command.split() + ["-s"], capture_output=True, text=True)
+    assert "/healthz" in answer.stdout, answer
+    where = ("--api.listen", listen, "--data", server.data)
+    assert weir("status", *where).returncode == 0
+    assert weir("backup", *where, tmp_path / "copy").returncode == 0
+    server.signal(signal.SIGKILL)
+    server.wait()
+    second = serve(listen=listen, data=server.data)  # the socket's file is still there
+    wait_for(lambda: "\ntry: " in second.out, "the second start")
+    third = serve(listen=listen)
+    assert third.wait() == 2 and "api.sock" in third.err
+    assert weir("status", *where).returncode == 0
+    assert second.stop() == 0
