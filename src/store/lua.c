@@ -77,9 +77,12 @@ static struct lua_vm *take_vm(struct lua_pool *pool)
     return node ? list_entry(node, struct lua_vm, node) : lua_vm_new();
 }
 
+/* What a script leaves behind (KEYS, ARGV, garbage) would count against the next one's limit, and
+ * idle states would keep it. */
 static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
 {
-    bool keep = !vm->out_of_memory && !vm->timed_out && vm->compiled_count < LUA_MAX_COMPILED;
+    bool keep = !vm->out_of_memory && !vm->timed_out && vm->bytes <= LUA_KEEP_BYTES &&
+                vm->compiled_count < LUA_MAX_COMPILED;
 
     arena_reset(&vm->scratch);
     vm->call = NULL;

@@ -10,6 +10,7 @@
 
 enum {
     LUA_LIMIT_BYTES = 64 * 1024 * 1024,
+    LUA_KEEP_BYTES = 4 * 1024 * 1024, /* a state that holds more when its script ends is freed */
     LUA_LIMIT_MS = 5000,
     LUA_MAX_COMPILED = 1000, /* scripts in one state; a fuller one is not used again */
 };

@@ -2,6 +2,7 @@
 #include "unit/store/embedded_test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 TEST(embedded_script, one_that_runs_too_long_is_undone_even_if_it_catches_errors)
 {
@@ -37,6 +38,29 @@ TEST(embedded_script, one_that_takes_too_much_memory_is_undone)
                  "!NO_MEMORY");
     check_reply(f.s, "GET k", "nil");
     check_script(f.s, "return 'still alive'", "\"still alive\"");
+    fixture_close(&f);
+}
+
+/* The arguments stay in the state as ARGV until the next script sets its own. */
+TEST(embedded_script, memory_of_the_one_before_does_not_count)
+{
+    struct fixture f = {0};
+    struct script script = {.source = STR("return #ARGV[1]")};
+    char *large = xcalloc(1, 40 * MIB);
+
+    fixture_open(&f);
+    script_init(&script);
+    for (int i = 0; i < 3; i++) {
+        struct arena arena = {0};
+        struct str argument = str_n(large, 40 * MIB);
+        struct reply *reply;
+        struct err err = {0};
+        large[0] = (char)i; /* Lua keeps equal strings once */
+        CHECK_OK(store_eval(f.s, &arena, &reply, &script, NULL, 0, &argument, 1, &err));
+        CHECK_INT(reply->integer, 40 * MIB);
+        arena_release(&arena);
+    }
+    free(large);
     fixture_close(&f);
 }
 
