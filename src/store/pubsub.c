@@ -225,6 +225,7 @@ void embedded_unsubscribe(struct store_subscription *base)
     struct subscription *sub = container_of(base, struct subscription, base);
     struct pubsub *p = embedded_of(base->store)->pubsub;
 
+    BUG_ON(pthread_equal(p->thread.id, pthread_self())); /* it would wait for itself */
     mutex_lock(&p->lock);
     list_remove(&sub->node);
     while (p->calling == sub)
