@@ -142,7 +142,9 @@ static void end_head(struct http_request *req, uint64_t len)
     struct buf *out = &req->out;
     struct http_server *s = req->conn->server;
 
-    req->framed = len == UINT64_MAX && req->head.minor > 0;
+    bool bodyless = req->status == 204 || req->status == 304; /* RFC 9112 §6.1: no framing */
+
+    req->framed = len == UINT64_MAX && req->head.minor > 0 && !bodyless;
     if (len == UINT64_MAX && !req->framed && !req->no_body)
         req->close = true; /* HTTP/1.0: the end of the connection is the end of the body */
     if (server_stopping(s) || body_is_in_the_way(req))
@@ -152,7 +154,7 @@ static void end_head(struct http_request *req, uint64_t len)
         date_line(req);
     if (req->framed) {
         buf_append_str(out, STR("Transfer-Encoding: chunked\r\n"));
-    } else if (len != UINT64_MAX && req->status != 204 && req->status != 304 && !req->own_length) {
+    } else if (len != UINT64_MAX && !bodyless && !req->own_length) {
         buf_append_str(out, STR("Content-Length: "));
         buf_append_u64(out, len);
         buf_append_str(out, crlf);

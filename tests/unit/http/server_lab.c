@@ -43,6 +43,17 @@ static int not_modified(struct http_request *req, struct lab *lab)
     return http_send(req, STR("never seen"));
 }
 
+static int stream_nothing(struct http_request *req, struct lab *lab)
+{
+    int code;
+
+    http_respond(req, 204);
+    code = http_send_begin(req);
+    if (code == 0)
+        code = http_send_write(req, STR("never seen"));
+    return code < 0 ? code : http_send_end(req);
+}
+
 static int echo(struct http_request *req, struct lab *lab)
 {
     struct str body;
@@ -183,6 +194,7 @@ int lab_handler(struct http_request *req, void *ctx)
         {STR("/fail"), fail},
         {STR("/refuse"), refuse},
         {STR("/not-modified"), not_modified},
+        {STR("/stream-nothing"), stream_nothing},
         {STR("/echo"), echo},
         {STR("/echo-reader"), echo_reader},
         {STR("/count"), count_body},

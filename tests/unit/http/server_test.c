@@ -134,6 +134,8 @@ TEST(server, sends_no_body_with_204_and_304)
     CHECK(!a.head.has_length && !a.head.chunked);
     lab_ask(fd, &a, GET("/not-modified"), 304);
     CHECK_STR(http_header(&a.head, "ETag"), STR("\"x\""));
+    lab_ask(fd, &a, GET("/stream-nothing"), 204);
+    CHECK(!a.head.has_length && !a.head.chunked);
     lab_ask(fd, &a, GET("/hello"), 200);
     answer_release(&a);
     close(fd);
