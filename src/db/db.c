@@ -168,6 +168,9 @@ static void flush_before_close(struct db *db)
     for (size_t i = 0; i < db->cf_count; i++) {
         char *message = NULL;
         rocksdb_flush_cf(db->rocks, wait, db->cfs[i].handle, &message);
+        if (message)
+            log_warn(db->log, "db.flush_failed", log_z("family", db->cfs[i].name),
+                     log_z("error", message));
         rocksdb_free(message);
     }
     rocksdb_flushoptions_destroy(wait);

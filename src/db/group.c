@@ -61,7 +61,8 @@ static bool run_change(struct db *db, struct waiter *w)
     if (w->result == 0 && tx.too_large)
         w->result = err_set(w->err, ERR_TOO_LARGE, "one change may not write more than %d MiB",
                             (int)(CHANGE_MAX_BYTES / MIB));
-    bump(w->result == 0 ? &g->changes : &g->failed, 1);
+    if (w->result != 0)
+        bump(&g->failed, 1);
     if (w->result != 0 && tx.wrote) {
         char *message = NULL;
         rocksdb_writebatch_wi_rollback_to_save_point(g->batch.rows, &message);
@@ -70,7 +71,10 @@ static bool run_change(struct db *db, struct waiter *w)
         g->batch.undone += g->batch.count;
         tx.wrote = false;
     }
-    return !tx.wrote && !tx.saw_pending;
+    if (tx.wrote || tx.saw_pending)
+        return false;
+    bump(&g->changes, w->result == 0);
+    return true;
 }
 
 static bool batch_full(const struct batch *b)
@@ -106,11 +110,12 @@ static void commit(struct db *db, struct list *members, enum db_durability d)
     struct err err = {0};
     int result = batch_write(db, d, &err);
 
-    if (result != 0) {
-        list_each (members, struct waiter, node, w) {
+    list_each (members, struct waiter, node, w) {
+        if (result != 0) {
             w->result = result;
             err_set(w->err, result, "%s", err.text);
         }
+        bump(&db->group.changes, w->result == 0);
     }
     if (db->group.batch.bytes > 0)
         batch_reset(&db->group.batch);
