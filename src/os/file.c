@@ -140,13 +140,28 @@ out:
     return code;
 }
 
+/* File systems without RENAME_NOREPLACE (NFS, some of FUSE) say EINVAL. There the look comes first;
+ * a folder that appears in between is replaced only if it is empty. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (file_exists(to)) {
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(from, to);
+}
+
 int file_rename_new(const char *from, const char *to, struct err *err)
 {
     struct buf folder = BUF_INIT(PATH_MAX);
     int code;
 
     parent_of(to, &folder);
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) < 0)
+    if (rename_new(from, to) < 0)
         code = err_errno(err, errno, "renaming %s to %s", from, to);
     else
         code = dir_sync(folder.p, err);
