@@ -153,7 +153,8 @@ const struct conf_key conf_keys[] = {
      .fallback = "16MiB",
      .min = 1 * MIB,
      .max = 1024 * GIB,
-     .doc = "Memory for blocks of the embedded database that were read.",
+     .doc =
+         "Memory for blocks of the embedded database that were read, and as much again for rows.",
      FIELD(db.cache)},
     {.name = "db.memtable",
      .type = CONF_SIZE,
