@@ -73,6 +73,17 @@ void server_stop(struct server *s)
     conf_unref(s->start);
 }
 
+/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
+static int name_key(const struct server *s, const char *name, int code, struct err *err)
+{
+    struct buf source = BUF_INIT(1024);
+
+    conf_source_text(s->conf, conf_key_find(str_z(name)), &source);
+    err_wrap(err, code, "%s (%s)", name, source.p);
+    buf_release(&source);
+    return code;
+}
+
 /* --- the data folder --- */
 
 static int start_folder(struct server *s, struct err *err)
@@ -169,6 +180,9 @@ static int check_store(void *ctx, struct err *err)
 /* A number is a database on store.redis.url; a url stands for itself. */
 static int open_redis(struct server *s, int i, struct err *err)
 {
+    static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
+                                                      "store.redis.lockDB", "store.redis.configDB"};
+    const char *key = "store.redis.url";
     const struct conf *c = s->conf;
     struct store_redis_options options = {
         .url = str_z(c->store.redis.url),
@@ -184,23 +198,28 @@ static int open_redis(struct server *s, int i, struct err *err)
     if (str_u64(str_z(c->store.redis.database[i]), &number) == 0)
         options.number = (int)number;
     else
-        options.url = str_z(c->store.redis.database[i]);
-    return store_open_redis(&s->stores[i], &options, err);
+        options.url = str_z(c->store.redis.database[i]), key = keys[i];
+    int code = store_open_redis(&s->stores[i], &options, err);
+    return code < 0 ? name_key(s, key, code, err) : 0;
+}
+
+static int open_embedded(struct server *s, int i, struct err *err)
+{
+    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
+    enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
+    int code = store_open_embedded(&s->stores[i], s->db, i, d, &s->log, err);
+
+    return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
 
 static int start_stores(struct server *s, struct err *err)
 {
-    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
-
     for (int i = 0; i < STORE_DATABASES; i++) {
-        int code =
-            s->conf->store.engine == CONF_ENGINE_REDIS
-                ? open_redis(s, i, err)
-                : store_open_embedded(&s->stores[i], s->db, i,
-                                      i == LOCKS ? STORE_VOLATILE : STORE_DURABLE, &s->log, err);
+        bool redis = s->conf->store.engine == CONF_ENGINE_REDIS;
+        int code = redis ? open_redis(s, i, err) : open_embedded(s, i, err);
         if (code < 0) {
             stop_stores(s);
-            return err_wrap(err, code, "%s", store_names[i]);
+            return code;
         }
         ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
     }
@@ -247,17 +266,6 @@ static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct
     return *tls->cert ? tls_server_context(out, tls->cert, tls->key, err) : 0;
 }
 
-/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
-static int name_key(const struct server *s, const char *name, int code, struct err *err)
-{
-    struct buf source = BUF_INIT(1024);
-
-    conf_source_text(s->conf, conf_key_find(str_z(name)), &source);
-    err_wrap(err, code, "%s (%s)", name, source.p);
-    buf_release(&source);
-    return code;
-}
-
 static int start_api(struct server *s, struct err *err)
 {
     struct api_options options = {
@@ -274,9 +282,10 @@ static int start_api(struct server *s, struct err *err)
     if (!*s->conf->api.listen)
         return 0;
     code = open_tls(&tls, &s->conf->api.tls, err);
+    if (code < 0)
+        return name_key(s, "api.tls.cert", code, err);
     options.tls = tls;
-    if (code == 0)
-        code = api_start(&s->api, &options, err);
+    code = api_start(&s->api, &options, err);
     tls_context_unref(tls);
     return code < 0 ? name_key(s, "api.listen", code, err) : 0;
 }

@@ -33,3 +33,9 @@ def test_a_redis_that_is_down_at_the_start_is_no_reason_not_to_start(serve, weir
     assert "hidden" not in server.get("/readyz").body + server.err + server.out
     run = weir("status", "--url", server.url)
     assert run.returncode == 1 and "store.appDB" in run.stdout
+
+
+def test_a_wrong_url_is_named_by_its_line(serve):
+    server = serve(config="store:\n  engine: redis\n  redis:\n    appDB: redis://127.0.0.1/x\n")
+    assert server.wait() == 2
+    assert server.err == f"weir: store.redis.appDB ({server.config}:4): 'x' is not a redis database number\n"
