@@ -1,6 +1,6 @@
 /* Is every part ready to serve? Asked by /readyz, which anybody may call as often as they like: a
- * round of checks runs at most once a second, one round at a time, and callers that come meanwhile
- * get what the last round found. */
+ * round of checks runs at most once a second, its parts beside each other, one round at a time, and
+ * callers that come meanwhile get what the last round found. */
 #ifndef API_READY_H
 #define API_READY_H
 
@@ -9,7 +9,7 @@
 
 enum { READY_MAX_PARTS = 16, READY_FRESH_MS = 1000 };
 
-/* Called on a blocking thread; any failure means not ready, its text says why. */
+/* Called on a thread that may block; any failure means not ready, its text says why. */
 typedef int ready_check_fn(void *ctx, struct err *err);
 
 struct ready_part {

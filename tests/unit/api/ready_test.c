@@ -52,6 +52,29 @@ static void ask(void *ctx)
     CHECK_ERR(ready_get(ctx, states, true), 0);
 }
 
+TEST(ready, parts_are_checked_beside_each_other)
+{
+    struct ready r;
+    struct probe one, two;
+    struct thread thread;
+    struct err err = {0};
+
+    ready_init(&r);
+    probe_init(&one, &r, "one", 0);
+    probe_init(&two, &r, "two", 0);
+    mutex_lock(&one.gate);
+    mutex_lock(&two.gate);
+    CHECK_OK(thread_start(&thread, "ask", 0, ask, &r, &err));
+    while (atomic_load(&one.calls) + atomic_load(&two.calls) < 2)
+        ;
+    mutex_unlock(&one.gate);
+    mutex_unlock(&two.gate);
+    thread_join(&thread);
+    ready_release(&r);
+    mutex_release(&one.gate);
+    mutex_release(&two.gate);
+}
+
 TEST(ready, callers_of_the_first_round_share_it)
 {
     struct ready r;
