@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a large folder to another disk */
+
 /* The server takes absolute paths only; a relative one is relative to where we are. */
 static void absolute(struct buf *out, const char *dir)
 {
@@ -64,7 +66,7 @@ int command_backup(struct invocation *inv)
     if (status != 0)
         return status;
     absolute(&dir, inv->args.items[0]);
-    code = remote_open(&remote, inv, conf, &err);
+    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = ask(&remote, dir.p, &err);
         remote_close(&remote);

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-enum { TIMEOUT_MS = 60 * 60 * 1000 /* a backup of a large folder to another disk */ };
-
 const struct flag remote_flags[] = {
     {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},
     {"url", FLAG_TEXT, "URL", NULL, "The API of the weir to ask; default: by api.listen."},
@@ -45,7 +43,7 @@ static int url_of(const struct conf *conf, struct buf *out, struct err *err)
 }
 
 int remote_open(struct remote *r, const struct invocation *inv, const struct conf *conf,
-                struct err *err)
+                uint64_t timeout_ms, struct err *err)
 {
     const char *given = invocation_flag(inv, "url");
     struct buf url = BUF_INIT(4096);
@@ -73,7 +71,7 @@ int remote_open(struct remote *r, const struct invocation *inv, const struct con
         .ca_file = !given && *conf->api.tls.cert ? conf->api.tls.cert : NULL,
         .tls_insecure = invocation_flag(inv, "insecure") != NULL,
         .user_agent = "weir/" WEIR_VERSION,
-        .timeout_ms = TIMEOUT_MS,
+        .timeout_ms = timeout_ms,
         .max_attempts = 1,
     });
     if (credentials_find(&keys, conf, NULL) == 0)

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { TIMEOUT_MS = 60 * 1000 }; /* a weir that hangs is one that is not ready */
+
 enum unit { COUNT, BYTES, SECONDS };
 
 /* The metrics that are shown, by their full names. */
@@ -104,7 +106,7 @@ int command_status(struct invocation *inv)
     if (status != 0)
         return status;
     output_init(&table, columns, ARRAY_SIZE(columns));
-    code = remote_open(&remote, inv, conf, &err);
+    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = gather(&remote, &table, &ready, &err);
         remote_close(&remote);
