@@ -232,6 +232,7 @@ static struct str one_of(struct generator *g, const char *values)
 
     while (str_token(&rest, " ", &word))
         count++;
+    BUG_ON(count == 0);
     at = below(g, count);
     rest = str_z(values);
     do
