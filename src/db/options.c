@@ -12,7 +12,6 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
-    RECYCLED_LOGS = 4,
 };
 
 static const size_t default_cache_bytes = 16 * MIB;
@@ -91,9 +90,6 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_max_manifest_file_size(o, 16 * MIB);
     rocksdb_options_set_manifest_preallocation_size(o, 64 * KIB);
     rocksdb_options_set_bytes_per_sync(o, MIB);
-    /* A sync of a log written over an old one changes no metadata of the file, which is a tenth
-     * more durable writes; old records are told from new ones by the number in each. */
-    rocksdb_options_set_recycle_log_file_num(o, RECYCLED_LOGS);
 }
 
 static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
