@@ -138,6 +138,16 @@ static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip
     }
 }
 
+/* Did the server say that it is a replica, not the one to ask? */
+static bool turned_away(const struct trip *trip)
+{
+    for (size_t i = 0; i < trip->count; i++)
+        if (reply_is_error(&trip->replies[i], "READONLY") ||
+            reply_is_error(&trip->replies[i], "MASTERDOWN"))
+            return true;
+    return false;
+}
+
 /* trip->replies gets its count from the arena. Frees the wire. */
 static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, uint64_t deadline_ns,
                      struct err *err)
@@ -160,6 +170,8 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
     rc = receive_all(c, arena, trip, deadline_ns, err);
     if (rc < 0)
         redis_pool_drop(&r->pool, c); /* R6: its next reply would be this call's */
+    else if (turned_away(trip))
+        redis_pool_drop(&r->pool, c); /* R9: the name may lead elsewhere by now */
     else
         redis_pool_give(&r->pool, c);
 out:
@@ -405,7 +417,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
     r->tls = tls;
     r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * 1000000;
     redis_pool_init(&r->pool, &r->target, tls,
-                    o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS);
+                    o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS, o->log);
     redis_subs_init(&r->subs, &r->store, &r->target, tls, o->log);
     r->subs.timeout_ns = r->timeout_ns;
     *out = &r->store;

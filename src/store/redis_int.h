@@ -81,6 +81,7 @@ void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns);
 struct redis_pool {
     const struct redis_target *target; /* borrowed */
     struct tls_context *tls;           /* borrowed; NULL: plain */
+    const struct log *log;
     size_t max;
     struct mutex lock;
     struct cond changed; /* a connection or a place came free */
@@ -91,7 +92,7 @@ struct redis_pool {
 };
 
 void redis_pool_init(struct redis_pool *p, const struct redis_target *target,
-                     struct tls_context *tls, size_t max);
+                     struct tls_context *tls, size_t max, const struct log *log);
 void redis_pool_release(struct redis_pool *p); /* no connection is in use */
 
 /* A connection for one call: idle and quiet, or new. ERR_UNAVAILABLE (down, in back-off, none came

@@ -23,9 +23,9 @@ void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
 }
 
 void redis_pool_init(struct redis_pool *p, const struct redis_target *target,
-                     struct tls_context *tls, size_t max)
+                     struct tls_context *tls, size_t max, const struct log *log)
 {
-    *p = (struct redis_pool){.target = target, .tls = tls, .max = max};
+    *p = (struct redis_pool){.target = target, .tls = tls, .log = log, .max = max};
     mutex_init(&p->lock, "store.redis.pool");
     cond_init(&p->changed);
     list_init(&p->idle);
@@ -97,8 +97,10 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
     struct err failure = {0};
     uint64_t began = clock_mono_ns();
     int rc = redis_conn_open(out, p->target, p->tls, deadline_ns, &failure);
+    bool was_down;
 
     mutex_lock(&p->lock);
+    was_down = p->backoff.delay_ns > 0;
     if (rc < 0) {
         redis_backoff_fail(&p->backoff, began);
         p->failure = failure;
@@ -108,6 +110,10 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
         p->backoff = (struct redis_backoff){0};
     }
     mutex_unlock(&p->lock);
+    if (rc < 0 && !was_down)
+        log_warn(p->log, "store.redis.down", log_z("reason", failure.text));
+    if (rc == 0 && was_down)
+        log_info(p->log, "store.redis.up");
     return rc < 0 ? err_set(err, rc, "%s", failure.text) : 0;
 }
 
