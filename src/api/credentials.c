@@ -44,7 +44,9 @@ static int read_file(struct credentials *out, const char *data, struct err *err)
     int code;
 
     path_of(data, &path);
-    code = file_read(path.p, &text, err);
+    code = file_make_private(path.p, err);
+    if (code == 0)
+        code = file_read(path.p, &text, err);
     if (code == 0)
         code = parse(&found, buf_str(&text), path.p, err);
     if (code == 0)

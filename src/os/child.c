@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -24,10 +25,26 @@ struct failure {
 /* What the child needs, all of it made ready before the fork. */
 struct plan {
     const struct child_options *o;
+    const char **env; /* owned; NULL: the caller's own */
     int stdio[3];
     int failure_fd;
     pid_t parent;
 };
+
+/* Our environment without our own settings, some of which are secrets. */
+static const char **environment(void)
+{
+    size_t count = 0, kept = 0;
+    const char **env;
+
+    while (environ[count])
+        count++;
+    env = xcalloc(count + 1, sizeof(*env));
+    for (size_t i = 0; i < count; i++)
+        if (!str_starts(str_z(environ[i]), STR("WEIR_")))
+            env[kept++] = environ[i];
+    return env;
+}
 
 /* Moves a descriptor out of the way of those that the child gets. */
 static int raise_fd(int *fd)
@@ -86,7 +103,7 @@ NORETURN static void in_child(const struct plan *plan)
     } else {
         reset_signals();
         execvpe(o->argv[0], (char *const *)o->argv,
-                o->env ? (char *const *)o->env : (char *const *)environ);
+                (char *const *)(o->env ? o->env : (const char *const *)plan->env));
     }
     failure.errnum = errno;
     if (write(3, &failure, sizeof(failure)) < 0)
@@ -168,6 +185,8 @@ int child_start(struct child *out, const struct child_options *o, struct err *er
     struct plan plan = {.o = o, .stdio = {-1, -1, -1}, .failure_fd = -1, .parent = getpid()};
     int failure_read = -1, code, status;
 
+    if (!o->env)
+        plan.env = environment();
     code = make_stdio(&plan, &c, err);
     if (code == 0)
         code = make_pipe(&failure_read, &plan.failure_fd, err);
@@ -187,6 +206,7 @@ out:
     fd_close(&plan.failure_fd);
     for (int i = 0; i < 3; i++)
         fd_close(&plan.stdio[i]);
+    free(plan.env);
     if (code < 0)
         close_pipes(&c);
     else

@@ -19,7 +19,7 @@ enum child_flags { CHILD_STDIN = 1, CHILD_STDOUT = 2, CHILD_STDERR = 4 };
 
 struct child_options {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
-    const char *const *env;  /* NULL: ours; else exactly these "K=V" */
+    const char *const *env;  /* NULL: ours without WEIR_*; else exactly these "K=V" */
     const char *cwd;         /* NULL: ours */
     unsigned flags;
 };

@@ -172,8 +172,13 @@ int file_rename_new(const char *from, const char *to, struct err *err)
 static int make_one(const char *path, mode_t mode, struct err *err)
 {
     struct stat st;
-    if (mkdir(path, mode) == 0)
-        return 0;
+    if (mkdir(path, mode) == 0) {
+        struct buf parent = BUF_INIT(PATH_MAX);
+        parent_of(path, &parent);
+        int code = dir_sync(parent.p, err);
+        buf_release(&parent);
+        return code;
+    }
     if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
     return err_errno(err, errno, "making the folder %s", path);
@@ -206,6 +211,18 @@ int dir_remove_tree(const char *path, struct err *err)
 {
     if (nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
         return err_errno(err, errno, "removing the folder %s", path);
+    return 0;
+}
+
+int file_make_private(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return err_errno(err, errno, "opening %s", path);
+    if (st.st_mode & 077 && chmod(path, 0600) < 0)
+        return err_errno(err, errno, "%s can be read by others, and cannot be closed to them",
+                         path);
     return 0;
 }
 

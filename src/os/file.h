@@ -22,10 +22,13 @@ int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHEC
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
-int dir_make(const char *path, mode_t mode,
-             struct err *err) MUST_CHECK; /* with its parents; exists is fine */
+/* With its parents, each made durable in its own; exists is fine. */
+int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
 int dir_remove_tree(const char *path,
                     struct err *err) MUST_CHECK; /* absent is fine; links not followed */
+
+/* For a file with a secret: nobody but its owner may read or write it (0600). ERR_NOT_FOUND. */
+int file_make_private(const char *path, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);
 int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_bytes,

@@ -49,6 +49,13 @@ static void check_output(const struct child_options *o, const char *want)
     buf_release(&out);
 }
 
+TEST(child, our_own_settings_are_not_passed_on)
+{
+    setenv("WEIR_SECRET_KEY", "secret", 1);
+    setenv("OTHER", "kept", 1);
+    CHECK_INT(status_of("test -z \"$WEIR_SECRET_KEY\" -a \"$OTHER\" = kept"), 0);
+}
+
 TEST(child, exit_codes_and_signals_come_back)
 {
     CHECK_INT(status_of("exit 0"), 0);
@@ -87,8 +94,8 @@ TEST(child, folder_and_environment_are_those_asked_for)
     o.cwd = "/";
     o.env = env;
     check_output(&o, "/\n1 two words \n");
-    setenv("WEIR_TEST", "ours", 1);
-    o = sh("echo $WEIR_TEST", argv);
+    setenv("TEST_WORD", "ours", 1);
+    o = sh("echo $TEST_WORD", argv);
     check_output(&o, "ours\n");
 }
 
