@@ -154,12 +154,13 @@ static void linger(struct conn *c)
     linger_on(c);
 }
 
+/* The path alone: a query may hold a signature, which is a secret while it lasts. */
 static void log_request(struct http_request *req)
 {
     const struct http_head *head = &req->head;
 
     log_debug(http_request_log(req), "http.request", log_s("method", head->method_text),
-              log_s("target", head->target), log_i("status", req->status), log_u("sent", req->sent),
+              log_s("path", head->path), log_i("status", req->status), log_u("sent", req->sent),
               log_u("us", (clock_mono_ns() - req->started_ns) / 1000));
 }
 
