@@ -18,6 +18,8 @@
 /*      name            kind      default text */
 #define ERR_TABLE(X)                                                                               \
     X(NOT_FOUND, EXPECTED, "not found")                                                            \
+    X(NO_BUCKET, EXPECTED, "no such bucket")                                                       \
+    X(NOT_MODIFIED, EXPECTED, "not modified")                                                      \
     X(EXISTS, EXPECTED, "already exists")                                                          \
     X(PRECONDITION, EXPECTED, "precondition failed")                                               \
     X(CONFLICT, EXPECTED, "changed by somebody else")                                              \

@@ -1,0 +1,272 @@
+/* The one object interface: what a place that holds objects can do.
+ *
+ * A storage holds buckets, a bucket holds objects. Implementers: local (files and an index), remote
+ * (any S3 endpoint); later shard and lake (over others) and the change tap (around another).
+ * Callers (the gateway, copy tasks, the archive, commits) never know which one they hold.
+ *
+ * Bodies flow through readers: put pulls one, get gives one. Everything that a call returns lives
+ * in the arena it was given, or until the body it returned is closed. Calls may block unless their
+ * comment says otherwise; any thread; storages and buckets are shared and reference counted.
+ *
+ * Errors: ERR_NOT_FOUND (the key, version or upload), ERR_NO_BUCKET, ERR_PRECONDITION,
+ * ERR_NOT_MODIFIED, ERR_RANGE, ERR_EXISTS, ERR_CONFLICT, ERR_DENIED (locked), ERR_INVALID,
+ * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED. An error of a peer is
+ * never ERR_NOT_FOUND. A call that fails has changed nothing. */
+#ifndef OBJECT_BUCKET_H
+#define OBJECT_BUCKET_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "http/wire.h"
+#include "object/digest.h"
+#include "os/stream.h"
+
+enum { OBJECT_KEY_MAX = 1024, OBJECT_MAX_PARTS = 10000, OBJECT_LIST_MAX = 1000 };
+
+/* --- what is known about an object --- */
+
+enum checksum_type { CHECKSUM_NONE, CHECKSUM_FULL_OBJECT, CHECKSUM_COMPOSITE };
+
+struct object_checksum {
+    enum checksum_type type;
+    enum digest_kind kind;
+    struct str value; /* base64; composite: "<base64>-<parts>" */
+};
+
+/* Kept with each version beside its bytes. Empty strings were not given. */
+struct object_meta {
+    struct http_header
+        *headers; /* Content-Type, Cache-Control, Content-Disposition, -Encoding, -Language,
+                     Expires, x-amz-meta-*, x-amz-website-redirect-location */
+    size_t header_count;
+    struct str tags;          /* "k=v&k2=v2", URL-encoded */
+    struct str acl;           /* opaque here */
+    struct str owner;         /* user id */
+    struct str storage_class; /* empty: STANDARD */
+    struct str encryption;    /* opaque here */
+    struct object_checksum checksum;
+    int64_t retain_until_ms; /* 0: no retention */
+    bool retain_compliance;  /* else governance */
+    bool legal_hold;
+};
+
+struct object_info {
+    struct str key;
+    struct str version; /* "null" where versions were never kept */
+    bool is_latest;
+    bool is_marker; /* a delete marker: no bytes */
+    uint64_t size;
+    int64_t modified_ms;
+    struct str etag;     /* without quotes */
+    uint32_t part_count; /* 0: not made of parts */
+    struct object_meta meta;
+};
+
+/* As in the headers: a list of quoted etags or "*"; empty: no condition. Times: 0 is none. */
+struct object_conditions {
+    struct str if_match, if_none_match;
+    int64_t if_modified_since_ms, if_unmodified_since_ms;
+};
+
+enum range_kind { RANGE_ALL, RANGE_FROM_TO, RANGE_SUFFIX, RANGE_PART };
+
+struct object_range {
+    enum range_kind kind;
+    uint64_t first; /* FROM_TO: first byte; SUFFIX: how many at the end; PART: part number from 1 */
+    uint64_t last;  /* FROM_TO: inclusive; UINT64_MAX: to the end */
+};
+
+/* --- arguments and results --- */
+
+struct put_options {
+    struct object_meta meta;
+    struct object_conditions conditions; /* against what is current at the moment of the commit */
+    /* Called after the body has ended and before anything is visible: the last chance to refuse
+     * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
+    int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
+    void *ctx;
+    struct str
+        etag; /* not empty: this instead of the MD5 of the bytes (encrypted bodies, copies) */
+};
+
+struct put_result {
+    struct str version; /* empty where versions are not kept */
+    struct str etag;
+    int64_t modified_ms;
+    uint64_t size;
+};
+
+struct get_result {
+    struct object_info info;
+    struct reader *body; /* of the range; the caller closes it; NULL after head */
+    uint64_t first, len; /* what body holds of the info.size bytes */
+    bool partial;        /* a range was asked for */
+};
+
+struct remove_options {
+    struct str version; /* empty: the current one; where versions are kept that makes a marker */
+    struct object_conditions conditions;
+    bool bypass_governance;
+};
+
+struct remove_result {
+    struct str version; /* removed, or of the marker that was made */
+    bool is_marker;     /* a marker was made, or what was removed was one */
+};
+
+/* Keys in byte order; everything under a common prefix is one entry. Cost follows the entries
+ * returned, never the keys skipped. */
+struct list_options {
+    struct str prefix, delimiter;
+    struct str after;         /* keys (and common prefixes) behind this one */
+    struct str after_version; /* versions: within `after`, those behind this one */
+    size_t limit;             /* at most OBJECT_LIST_MAX */
+};
+
+struct list_entry {
+    bool is_prefix;
+    struct object_info info; /* of a prefix: key alone. meta: only owner, storage_class, checksum */
+};
+
+struct list_result {
+    struct list_entry *entries;
+    size_t count;
+    bool more;
+    struct str next, next_version; /* the next page's after and after_version */
+};
+
+struct upload_part {
+    uint32_t number;
+    uint64_t size;
+    int64_t modified_ms;
+    struct str etag;
+    struct object_checksum checksum;
+};
+
+struct upload_info {
+    struct str key, id;
+    int64_t started_ms;
+    struct object_meta meta;
+};
+
+struct upload_list {
+    struct upload_info *uploads; /* by key, then id */
+    struct str *prefixes;
+    size_t count, prefix_count;
+    bool more;
+    struct str next_key, next_id;
+};
+
+struct part_list {
+    struct upload_info upload;
+    struct upload_part *parts;
+    size_t count;
+    bool more;
+};
+
+/* A change of what is kept beside a version's bytes; only what `set` names is changed. */
+enum meta_set { META_TAGS = 1, META_ACL = 2, META_RETENTION = 4, META_LEGAL_HOLD = 8 };
+
+struct bucket_info {
+    struct str name, owner;
+    int64_t created_ms;
+    enum { VERSIONS_NEVER, VERSIONS_ON, VERSIONS_SUSPENDED } versions;
+    bool object_lock;
+};
+
+/* --- the vtables --- */
+
+struct bucket {
+    const struct bucket_ops *ops;
+    struct str name; /* lives as long as the bucket */
+};
+
+struct bucket_ops {
+    /* The current state; never stale. Does not block on local. */
+    int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
+
+    /* out->body stays NULL. An empty version: the current one; a marker that is current is
+     * ERR_NOT_FOUND with out->info filled. Conditions as RFC 9110 section 13.2.2. Local: does not
+     * block. */
+    int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
+                const struct object_conditions *c, struct get_result *out, struct err *err);
+    /* Local: does not block by itself; the body may be file ranges (reader_as_file). */
+    int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
+               const struct object_conditions *c, const struct object_range *range,
+               struct get_result *out, struct err *err);
+    /* `size` UINT64_MAX: not known. */
+    int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
+               uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
+    /* Bytes of a version of a bucket on the same storage, without moving them where possible;
+     * ERR_UNSUPPORTED: read and put instead. */
+    int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
+                const struct object_info *source, const struct put_options *o,
+                struct put_result *out, struct err *err);
+    /* ERR_NOT_FOUND is not for a missing key (that is success, as in S3), only for conditions. */
+    int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
+                  struct remove_result *out, struct err *err);
+    int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,
+                struct list_result *out, struct err *err);
+    int (*list_versions)(struct bucket *b, struct arena *a, const struct list_options *o,
+                         struct list_result *out, struct err *err);
+    /* Empty version: the current. bypass_governance allows shortening governance retention. */
+    int (*set_meta)(struct bucket *b, struct arena *a, struct str key, struct str version,
+                    enum meta_set set, const struct object_meta *meta, bool bypass_governance,
+                    struct err *err);
+
+    int (*upload_begin)(struct bucket *b, struct arena *a, struct str key,
+                        const struct object_meta *meta, struct str *id, struct err *err);
+    int (*upload_part)(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                       uint32_t number, struct reader *body, uint64_t size,
+                       const struct put_options *o, struct upload_part *out, struct err *err);
+    /* A part that is a range of an existing version, without moving bytes where possible. */
+    int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                            uint32_t number, struct bucket *from, const struct object_info *source,
+                            const struct object_range *range, struct upload_part *out,
+                            struct err *err);
+    /* `parts` in the client's order with the etags (and checksums) that it names: ERR_INVALID with
+     * the text InvalidPart, InvalidPartOrder or EntityTooSmall. Completing the same upload with the
+     * same parts again answers the same. */
+    int (*upload_finish)(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                         const struct upload_part *parts, size_t count, const struct put_options *o,
+                         struct put_result *out, struct err *err);
+    int (*upload_abort)(struct bucket *b, const struct upload_info *upload, struct err *err);
+    /* parts behind number `after` */
+    int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                      uint32_t after, size_t limit, struct part_list *out, struct err *err);
+    int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,
+                        struct upload_list *out, struct err *err);
+
+    /* The bucket's own documents, by S3's name of the sub-resource ("policy", "cors", "lifecycle",
+     * "tagging", "acl", ...), opaque here. ERR_NOT_FOUND: none. An empty document removes it. */
+    int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
+                        struct err *err);
+    int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
+    int (*set_versions)(struct bucket *b, bool on, struct err *err);
+
+    struct bucket *(*ref)(struct bucket *b);
+    void (*unref)(struct bucket *b);
+};
+
+struct storage {
+    const struct storage_ops *ops;
+    struct str name;
+};
+
+struct storage_ops {
+    const char *kind; /* "local", "remote" */
+    /* ERR_EXISTS names the owner in out of `info`; ERR_INVALID for a bad name is the caller's to
+     * check. */
+    int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
+    int (*remove_bucket)(struct storage *s, struct str name,
+                         struct err *err); /* ERR_CONFLICT: not empty */
+    /* A reference; ERR_NO_BUCKET. Local: does not block. */
+    int (*open_bucket)(struct bucket **out, struct storage *s, struct str name, struct err *err);
+    /* Of one owner, or of all when it is empty; by name, behind `after`. */
+    int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
+                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
+    int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
+    void (*close)(struct storage *s);
+};
+
+#endif
