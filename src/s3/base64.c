@@ -1,0 +1,74 @@
+/* Base64, by a table of values. */
+#include "s3/base64.h"
+#include "base/err.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int value_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+void base64_encode(struct buf *out, struct str bytes)
+{
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        size_t n = size_min(3, bytes.len - i);
+        unsigned char in[3] = {0};
+        memcpy(in, bytes.p + i, n);
+        char text[4] = {alphabet[in[0] >> 2], alphabet[(in[0] & 3) << 4 | in[1] >> 4],
+                        n > 1 ? alphabet[(in[1] & 15) << 2 | in[2] >> 6] : '=',
+                        n > 2 ? alphabet[in[2] & 63] : '='};
+        buf_append(out, text, sizeof(text));
+    }
+}
+
+/* Four characters to 1 to 3 bytes; 0: malformed. */
+static size_t decode_group(const char *p, bool last, unsigned char out[3])
+{
+    int a = value_of(p[0]), b = value_of(p[1]), c = value_of(p[2]), d = value_of(p[3]);
+    size_t padding = !last || p[3] != '=' ? 0 : p[2] == '=' ? 2 : 1;
+
+    if (padding > 0)
+        d = 0;
+    if (padding > 1)
+        c = 0;
+    if (a < 0 || b < 0 || c < 0 || d < 0 || (padding == 2 && b & 15) || (padding == 1 && c & 3))
+        return 0;
+    out[0] = (unsigned char)(a << 2 | b >> 4);
+    out[1] = (unsigned char)(b << 4 | c >> 2);
+    out[2] = (unsigned char)(c << 6 | d);
+    return 3 - padding;
+}
+
+int base64_decode(struct buf *out, struct str text)
+{
+    if (text.len % 4 != 0)
+        return ERR_PARSE;
+    for (size_t i = 0; i < text.len; i += 4) {
+        unsigned char bytes[3];
+        size_t n = decode_group(text.p + i, i + 4 == text.len, bytes);
+        if (n == 0)
+            return ERR_PARSE;
+        buf_append(out, bytes, n);
+    }
+    return buf_error(out);
+}
+
+int base64_decode_exact(void *out, size_t len, struct str text)
+{
+    struct buf b = BUF_INIT(len);
+    int code = text.len == (len + 2) / 3 * 4 ? base64_decode(&b, text) : ERR_PARSE;
+
+    if (code == 0 && b.len == len)
+        memcpy(out, b.p, len);
+    else
+        code = ERR_PARSE;
+    buf_release(&b);
+    return code;
+}

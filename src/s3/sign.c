@@ -1,0 +1,185 @@
+/* Signature version 4: canonical request, string to sign, key. */
+#include "s3/sign.h"
+#include "base/vec.h"
+#include "object/digest.h"
+#include "s3/hmac.h"
+
+#include <stdlib.h>
+
+/* Where an encoded parameter stands in the buf of all of them; offsets, since the buf moves. */
+struct parameter {
+    size_t name, name_len, value_len; /* the value follows the name and '=' */
+};
+
+struct parameters {
+    struct buf text;
+    VEC(struct parameter) list;
+};
+
+static int append_recoded(struct buf *out, struct buf *scratch, struct str in, bool in_query)
+{
+    int code;
+
+    buf_reset(scratch);
+    code = url_decode(scratch, in, in_query);
+    if (code == 0)
+        url_encode(out, buf_str(scratch), !in_query);
+    return code;
+}
+
+static int collect(struct parameters *p, struct buf *scratch, struct str query)
+{
+    struct str name, value;
+    int code = 0;
+
+    while (code == 0 && url_query_next(&query, &name, &value)) {
+        struct parameter at = {.name = p->text.len};
+        if (str_eq(name, STR("X-Amz-Signature")))
+            continue;
+        code = append_recoded(&p->text, scratch, name, true);
+        at.name_len = p->text.len - at.name;
+        buf_append_char(&p->text, '=');
+        if (code == 0)
+            code = append_recoded(&p->text, scratch, value, true);
+        at.value_len = p->text.len - at.name - at.name_len - 1;
+        vec_push(&p->list, at);
+    }
+    return code < 0 ? code : buf_error(&p->text);
+}
+
+static int compare(const void *left, const void *right, void *text)
+{
+    const struct parameter *a = left, *b = right;
+    const char *p = text;
+    int order = str_cmp(str_n(p + a->name, a->name_len), str_n(p + b->name, b->name_len));
+
+    return order ? order
+                 : str_cmp(str_n(p + a->name + a->name_len + 1, a->value_len),
+                           str_n(p + b->name + b->name_len + 1, b->value_len));
+}
+
+static int append_query(struct buf *out, struct buf *scratch, struct str query)
+{
+    struct parameters p = {.text = BUF_INIT(4 * HTTP_MAX_HEAD)};
+    int code = collect(&p, scratch, query);
+
+    if (code == 0 && p.list.len)
+        qsort_r(p.list.items, p.list.len, sizeof(*p.list.items), compare, p.text.p);
+    for (size_t i = 0; code == 0 && i < p.list.len; i++) {
+        const struct parameter *at = &p.list.items[i];
+        if (i)
+            buf_append_char(out, '&');
+        buf_append(out, p.text.p + at->name, at->name_len + 1 + at->value_len);
+    }
+    vec_release(&p.list);
+    buf_release(&p.text);
+    return code;
+}
+
+/* Trimmed, every run of blanks inside as one. */
+static void append_value(struct buf *out, struct str value)
+{
+    struct str word;
+
+    for (bool first = true; str_token(&value, " \t", &word); first = false) {
+        if (!first)
+            buf_append_char(out, ' ');
+        buf_append_str(out, word);
+    }
+}
+
+static void append_header(struct buf *out, const struct sign_request *r, struct str name)
+{
+    bool first = true;
+
+    buf_append_str(out, name);
+    buf_append_char(out, ':');
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (!str_ieq(r->headers[i].name, name))
+            continue;
+        if (!first)
+            buf_append_char(out, ',');
+        append_value(out, r->headers[i].value);
+        first = false;
+    }
+    buf_append_char(out, '\n');
+}
+
+int sign_canonical(struct buf *out, const struct sign_request *r, struct str signed_headers)
+{
+    struct buf scratch = BUF_INIT(4 * HTTP_MAX_HEAD);
+    struct str rest = signed_headers, name;
+    int code;
+
+    buf_append_str(out, r->method);
+    buf_append_char(out, '\n');
+    code = append_recoded(out, &scratch, r->path.len ? r->path : STR("/"), false);
+    buf_append_char(out, '\n');
+    if (code == 0)
+        code = append_query(out, &scratch, r->query);
+    buf_append_char(out, '\n');
+    while (str_token(&rest, ";", &name))
+        append_header(out, r, name);
+    buf_append_char(out, '\n');
+    buf_append_str(out, signed_headers);
+    buf_append_char(out, '\n');
+    buf_append_str(out, r->payload_hash);
+    buf_release(&scratch);
+    return code < 0 ? code : buf_error(out);
+}
+
+void sign_append_scope(struct buf *out, const struct sign_scope *scope)
+{
+    buf_append_str(out, scope->date);
+    buf_append_char(out, '/');
+    buf_append_str(out, scope->region);
+    buf_append_char(out, '/');
+    buf_append_str(out, scope->service);
+    buf_append_z(out, "/aws4_request");
+}
+
+void sign_string(struct buf *out, struct str timestamp, const struct sign_scope *scope,
+                 struct str canonical)
+{
+    struct digest_value hash;
+
+    digest_of(DIGEST_SHA256, canonical, &hash);
+    buf_append_z(out, SIGN_ALGORITHM "\n");
+    buf_append_str(out, timestamp);
+    buf_append_char(out, '\n');
+    sign_append_scope(out, scope);
+    buf_append_char(out, '\n');
+    buf_append_hex(out, hash.bytes, hash.len);
+}
+
+void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes)
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char mac[HMAC_SHA256_LEN];
+
+    hmac_sha256(str_n(key->bytes, sizeof(key->bytes)), bytes, mac);
+    for (size_t i = 0; i < sizeof(mac); i++) {
+        out[2 * i] = hex[mac[i] >> 4];
+        out[2 * i + 1] = hex[mac[i] & 15];
+    }
+}
+
+void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope)
+{
+    const struct str steps[] = {scope->date, scope->region, scope->service, STR("aws4_request")};
+    struct buf first = BUF_INIT(0);
+    struct str key;
+
+    buf_append_z(&first, "AWS4");
+    buf_append_str(&first, secret);
+    key = buf_str(&first);
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        unsigned char mac[HMAC_SHA256_LEN];
+        hmac_sha256(key, steps[i], mac);
+        memcpy(out->bytes, mac, sizeof(mac));
+        secure_zero(mac, sizeof(mac));
+        key = str_n(out->bytes, sizeof(out->bytes));
+    }
+    secure_zero(first.p, first.len);
+    buf_release(&first);
+}

@@ -1,0 +1,114 @@
+/* The arithmetic of AWS signatures, version 4 and 2: used to verify clients (auth.h, framing.h,
+ * form.h) and to sign towards other storages. No I/O, nothing is decided here. Any thread.
+ *
+ * Version 4 signs SHA-256 of a canonical form of the request with a key that is derived from the
+ * secret, the day, the region and the service:
+ *
+ *     GET                                        method
+ *     /photos/a%20b                              path, decoded and encoded again, not normalised
+ *     prefix=x&versions=                         query, decoded, encoded, sorted
+ *     host:s3.example.com                        signed headers: lower case, trimmed, inner blanks
+ *     x-amz-date:20130524T000000Z                as one, repeated ones joined by ','
+ *                                                (empty line)
+ *     host;x-amz-date                            their names
+ *     UNSIGNED-PAYLOAD                           hash of the body, or what stands for it
+ *
+ * Path and query are decoded first because clients differ in what they leave unescaped on the wire;
+ * what they sign is always the fully escaped form. '+' in a query is a blank, as everywhere else in
+ * s3/. */
+#ifndef S3_SIGN_H
+#define S3_SIGN_H
+
+#include "base/arena.h"
+#include "http/wire.h"
+
+enum { SIGN_HASH_LEN = 32, SIGN_HEX_LEN = 64, SIGN_DATE_LEN = 8, SIGN_TIME_LEN = 16 };
+
+#define SIGN_ALGORITHM     "AWS4-HMAC-SHA256"
+#define SIGN_UNSIGNED      "UNSIGNED-PAYLOAD"
+#define SIGN_EMPTY_SHA256  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define SIGN_EXPIRES_MAX_S UINT64_C(604800)
+
+/* What is signed; borrowed. */
+struct sign_request {
+    struct str method;
+    struct str path;  /* as on the wire, percent-encoded */
+    struct str query; /* as on the wire, without '?' */
+    const struct http_header *headers;
+    size_t header_count;
+    struct str payload_hash; /* as in x-amz-content-sha256 */
+};
+
+struct sign_scope {
+    struct str date; /* "20130524" */
+    struct str region, service;
+};
+
+struct sign_key { /* a secret: secure_zero() it */
+    unsigned char bytes[SIGN_HASH_LEN];
+};
+
+/* The canonical request, appended; `signed_headers` ("host;x-amz-date") in the order in which they
+ * were signed; one that is missing has the empty value. The parameter X-Amz-Signature is left out.
+ * ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit. */
+int sign_canonical(struct buf *out, const struct sign_request *r,
+                   struct str signed_headers) MUST_CHECK;
+/* "20130524/us-east-1/s3/aws4_request", appended. */
+void sign_append_scope(struct buf *out, const struct sign_scope *scope);
+/* What the key signs, appended. */
+void sign_string(struct buf *out, struct str timestamp, const struct sign_scope *scope,
+                 struct str canonical);
+/* Lower-case hex of the HMAC of `bytes`; not terminated. */
+void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes);
+
+/* Four HMACs. */
+void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope);
+
+/* Derived keys, kept: a bounded table, shared by threads. Entries are found by a keyed hash of
+ * secret and scope; the secret itself is not in it. Keep a key only after a signature by it was
+ * right, so that requests that anybody can make do not push out those in use. */
+struct sign_keys;
+struct sign_keys *sign_keys_new(void);
+void sign_keys_free(struct sign_keys *keys); /* NULL is fine; wipes */
+/* The kept key, or derived now; returns whether it was kept. `keys` may be NULL. */
+bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secret,
+                   const struct sign_scope *scope);
+void sign_keys_keep(struct sign_keys *keys, const struct sign_key *key, struct str secret,
+                    const struct sign_scope *scope);
+
+/* --- signing our own requests --- */
+
+struct sign_credentials {
+    struct str access_key, secret;
+    struct str region, service;
+    struct sign_keys *keys; /* may be NULL */
+};
+
+/* The headers that a signed request has beside those that it had; in the arena. */
+struct signed_headers {
+    struct str authorization, date,
+        content_sha256; /* Authorization, x-amz-date, x-amz-content-.. */
+};
+
+/* `r->headers` must have Host; Host, Content-MD5, Content-Type and x-amz-* are signed. They must
+ * not have x-amz-date and x-amz-content-sha256 yet. ERR_PARSE, ERR_NO_MEMORY. */
+int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_request *r,
+                 const struct sign_credentials *c, int64_t now_ms) MUST_CHECK;
+
+/* The query of a presigned request: that of `r` with the signature's parameters behind, appended.
+ * All headers of `r` are signed (Host must be there; others must then be sent with these values).
+ * `r->payload_hash` is usually UNSIGNED-PAYLOAD. ERR_PARSE, ERR_RANGE (expires_s past a week). */
+int sign_query(struct buf *out, const struct sign_request *r, const struct sign_credentials *c,
+               int64_t now_ms, uint64_t expires_s) MUST_CHECK;
+
+/* --- version 2 --- */
+
+/* The string to sign, appended. `date`: the value of Date, empty when x-amz-date is there, or that
+ * of Expires in a query. `bucket` is the one that the host names, empty in path style. ERR_PARSE.
+ */
+int sign_v2_string(struct buf *out, const struct sign_request *r, struct str date,
+                   struct str bucket) MUST_CHECK;
+/* Base64 of HMAC-SHA1, appended. */
+void sign_v2(struct buf *out, struct str secret, struct str bytes);
+
+#endif

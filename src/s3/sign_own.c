@@ -1,0 +1,163 @@
+/* Signing our own requests: headers, and presigned queries. */
+#include "base/clock.h"
+#include "s3/sign.h"
+
+#include <stdlib.h>
+
+enum { MAX_SIGNED = HTTP_MAX_HEADERS + 2, MAX_TEXT = 4 * HTTP_MAX_HEAD };
+
+static bool is_signed(struct str name)
+{
+    static const struct str always[] = {STR("host"), STR("content-md5"), STR("content-type")};
+
+    for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+        if (str_ieq(name, always[i]))
+            return true;
+    return str_ieq(str_head(name, 6), STR("x-amz-"));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+static struct str lower(struct arena *a, struct str s)
+{
+    char *copy = arena_z(a, s);
+
+    for (size_t i = 0; copy && i < s.len; i++)
+        if (copy[i] >= 'A' && copy[i] <= 'Z')
+            copy[i] |= 0x20;
+    return str_n(copy, copy ? s.len : 0);
+}
+
+/* "host;x-amz-date": the names of `headers` that are wanted, sorted, each once. */
+static struct str names_of(struct arena *a, const struct http_header *headers, size_t count,
+                           bool all)
+{
+    struct str names[MAX_SIGNED];
+    struct buf b = BUF_INIT(MAX_TEXT);
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (all || is_signed(headers[i].name))
+            names[n++] = lower(a, headers[i].name);
+    qsort(names, n, sizeof(*names), by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (i && str_eq(names[i], names[i - 1]))
+            continue;
+        if (b.len)
+            buf_append_char(&b, ';');
+        buf_append_str(&b, names[i]);
+    }
+    struct str joined = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return joined;
+}
+
+/* The signature of a request at a time: 64 digits of hex. */
+static int sign_one(char out[SIGN_HEX_LEN], const struct sign_request *r, struct str names,
+                    const struct sign_credentials *c, struct str timestamp)
+{
+    struct sign_scope scope = {str_head(timestamp, SIGN_DATE_LEN), c->region, c->service};
+    struct buf canonical = BUF_INIT(MAX_TEXT), text = BUF_INIT(0);
+    struct sign_key key;
+    int code = sign_canonical(&canonical, r, names);
+
+    if (code == 0) {
+        sign_string(&text, timestamp, &scope, buf_str(&canonical));
+        if (!sign_keys_get(c->keys, &key, c->secret, &scope) && c->keys)
+            sign_keys_keep(c->keys, &key, c->secret, &scope);
+        sign_hex(out, &key, buf_str(&text));
+        secure_zero(&key, sizeof(key));
+    }
+    buf_release(&canonical);
+    buf_release(&text);
+    return code;
+}
+
+int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_request *r,
+                 const struct sign_credentials *c, int64_t now_ms)
+{
+    struct http_header headers[MAX_SIGNED];
+    struct sign_request full = *r;
+    char time[CLOCK_BASIC_LEN + 1], signature[SIGN_HEX_LEN];
+    struct str names, timestamp = str_n(time, CLOCK_BASIC_LEN);
+    int code;
+
+    BUG_ON(r->header_count > HTTP_MAX_HEADERS);
+    clock_basic(now_ms, time);
+    memcpy(headers, r->headers, r->header_count * sizeof(*headers));
+    full.headers = headers;
+    headers[full.header_count++] = (struct http_header){STR("x-amz-date"), timestamp};
+    headers[full.header_count++] =
+        (struct http_header){STR("x-amz-content-sha256"), r->payload_hash};
+    names = names_of(a, headers, full.header_count, false);
+    code = sign_one(signature, &full, names, c, timestamp);
+    if (code < 0)
+        return code;
+    out->date = arena_str(a, timestamp);
+    out->content_sha256 = arena_str(a, r->payload_hash);
+    out->authorization =
+        arena_fmt(a,
+                  SIGN_ALGORITHM " Credential=" STR_FMT "/%.8s/" STR_FMT "/" STR_FMT
+                                 "/aws4_request, SignedHeaders=" STR_FMT ", Signature=%.64s",
+                  STR_ARG(c->access_key), time, STR_ARG(c->region), STR_ARG(c->service),
+                  STR_ARG(names), signature);
+    return arena_error(a);
+}
+
+static void append_encoded(struct buf *out, const char *name, struct str value)
+{
+    if (out->len)
+        buf_append_char(out, '&');
+    buf_append_z(out, name);
+    buf_append_char(out, '=');
+    url_encode(out, value, false);
+}
+
+static void append_credential(struct buf *out, const struct sign_credentials *c, struct str date)
+{
+    struct sign_scope scope = {date, c->region, c->service};
+    struct buf credential = BUF_INIT(0);
+
+    buf_append_str(&credential, c->access_key);
+    buf_append_char(&credential, '/');
+    sign_append_scope(&credential, &scope);
+    append_encoded(out, "X-Amz-Credential", buf_str(&credential));
+    buf_release(&credential);
+}
+
+int sign_query(struct buf *out, const struct sign_request *r, const struct sign_credentials *c,
+               int64_t now_ms, uint64_t expires_s)
+{
+    struct arena a = ARENA_INIT(0);
+    struct buf query = BUF_INIT(MAX_TEXT);
+    struct sign_request full = *r;
+    char time[CLOCK_BASIC_LEN + 1], signature[SIGN_HEX_LEN];
+    struct str timestamp = str_n(time, CLOCK_BASIC_LEN), names;
+    int code;
+
+    BUG_ON(r->header_count > HTTP_MAX_HEADERS);
+    if (expires_s > SIGN_EXPIRES_MAX_S)
+        return ERR_RANGE;
+    clock_basic(now_ms, time);
+    names = names_of(&a, r->headers, r->header_count, true);
+    buf_append_str(&query, r->query);
+    append_encoded(&query, "X-Amz-Algorithm", STR(SIGN_ALGORITHM));
+    append_credential(&query, c, str_head(timestamp, SIGN_DATE_LEN));
+    append_encoded(&query, "X-Amz-Date", timestamp);
+    append_encoded(&query, "X-Amz-Expires", arena_fmt(&a, "%llu", (unsigned long long)expires_s));
+    append_encoded(&query, "X-Amz-SignedHeaders", names);
+    full.query = buf_str(&query);
+    code = sign_one(signature, &full, names, c, timestamp);
+    if (code == 0) {
+        append_encoded(&query, "X-Amz-Signature", str_n(signature, sizeof(signature)));
+        code = buf_error(&query);
+    }
+    if (code == 0)
+        buf_append_str(out, buf_str(&query));
+    buf_release(&query);
+    arena_release(&a);
+    return code < 0 ? code : buf_error(out);
+}
