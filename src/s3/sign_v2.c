@@ -113,7 +113,7 @@ static int append_subresources(struct buf *out, struct str query)
             buf_append_char(out, before);
             before = '&';
             buf_append_str(out, name);
-            if (value.len) {
+            if (value.p == name.p + name.len + 1) { /* there was a "=" */
                 buf_append_char(out, '=');
                 code = url_decode(out, value, true);
             }
