@@ -1,0 +1,59 @@
+/* The body of a request as a storage should read it: deframed, measured, and checked at its end
+ * against everything that the client said of it. Digests are computed in one pass and can be asked
+ * for afterwards, so that nobody hashes the same bytes twice (the MD5 of an ETag).
+ *
+ * What a client may say: its length; x-amz-content-sha256; Content-MD5; one x-amz-checksum-<kind>,
+ * in the head or in a trailer. The bytes are provisional until the end (framing.h): a storage calls
+ * payload_verify() after the last byte and before anything is visible, which is what the verify
+ * member of put_options is for.
+ *
+ * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
+ * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none),
+ * InvalidRequest (a checksum that is none, or several), InvalidArgument
+ * (x-amz-decoded-content-length missing or malformed). One owner at a time. */
+#ifndef S3_PAYLOAD_H
+#define S3_PAYLOAD_H
+
+#include "object/digest.h"
+#include "s3/framing.h"
+
+struct payload_options {
+    const struct auth *auth;           /* borrowed */
+    const struct http_header *headers; /* of the request; borrowed */
+    size_t header_count;
+    uint64_t content_length; /* UINT64_MAX: chunked, not known */
+    unsigned also;           /* digests wanted beside those to be checked: 1 << DIGEST_* */
+};
+
+struct payload {
+    struct reader reader; /* close releases; the raw body stays open */
+    struct reader *body;  /* the raw one, or &framing.reader */
+    struct framing framing;
+    bool framed;
+    uint64_t length; /* of the bytes without framing; UINT64_MAX: not known */
+    uint64_t read;
+    unsigned wanted; /* digests computed */
+    struct digests *digests;
+    struct digest_value said[DIGEST_KINDS];
+    struct digest_value computed[DIGEST_KINDS];
+    bool has_hash; /* x-amz-content-sha256 was said, beside an x-amz-checksum-sha256 maybe */
+    struct digest_value hash;
+    bool has_checksum, in_trailer;
+    enum digest_kind checksum; /* the x-amz-checksum-<kind> that was said */
+    int done;                  /* 0: no; 1: verified; negative: the error */
+};
+
+int payload_init(struct payload *p, struct reader *body, const struct payload_options *o,
+                 struct err *err) MUST_CHECK;
+void payload_release(struct payload *p);
+
+/* Reads what is left, which must be nothing, and checks. Called again: the same answer. */
+int payload_verify(struct payload *p, struct err *err) MUST_CHECK;
+
+/* After it was verified, of a kind that was said or wanted also; else NULL. */
+const struct digest_value *payload_digest(const struct payload *p, enum digest_kind kind);
+
+/* "x-amz-checksum-crc32" to DIGEST_CRC32, case folded; false when it is none. MD5 is none. */
+bool payload_checksum_kind(struct str name, enum digest_kind *kind);
+
+#endif
