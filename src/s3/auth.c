@@ -46,8 +46,8 @@ int auth_find(struct auth_key *out, const struct auth_options *o, struct str acc
     return code == ERR_NOT_FOUND ? s3_fail(err, S3_INVALID_ACCESS_KEY_ID) : code;
 }
 
-static int by_header(struct auth *out, const struct auth_request *r, const struct auth_options *o,
-                     struct str header, struct err *err)
+static int by_header(struct identity *out, const struct auth_request *r,
+                     const struct auth_options *o, struct str header, struct err *err)
 {
     struct str scheme, rest;
 
@@ -59,7 +59,7 @@ static int by_header(struct auth *out, const struct auth_request *r, const struc
     return err_set(err, S3_INVALID_ARGUMENT, "Unsupported Authorization Type");
 }
 
-static int verify(struct auth *out, struct arena *a, const struct auth_request *r,
+static int verify(struct identity *out, struct arena *a, const struct auth_request *r,
                   const struct auth_options *o, struct err *err)
 {
     struct str header = auth_header_of(r, "authorization"), ignored;
@@ -92,10 +92,10 @@ static enum auth_payload anonymous_payload(const struct auth_request *r)
                : AUTH_PAYLOAD_UNSIGNED;
 }
 
-int auth_verify(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err)
 {
-    struct auth auth = {0};
+    struct identity auth = {0};
     int code = verify(&auth, a, r, o, err);
 
     if (code == 0 && auth.kind == AUTH_ANONYMOUS)
@@ -106,7 +106,7 @@ int auth_verify(struct auth *out, struct arena *a, const struct auth_request *r,
     return code;
 }
 
-void auth_release(struct auth *auth)
+void auth_release(struct identity *auth)
 {
     secure_zero(&auth->key, sizeof(auth->key));
 }

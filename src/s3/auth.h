@@ -61,7 +61,7 @@ struct auth_options {
 };
 
 /* Strings are borrowed from the request or in the arena. auth_release() wipes what is secret. */
-struct auth {
+struct identity {
     enum auth_kind kind;
     struct str access_key; /* empty: anonymous */
     void *user;            /* of find_key; NULL: anonymous */
@@ -75,9 +75,9 @@ struct auth {
 };
 
 /* 0, an S3 code, or what find_key failed with. *out is filled on success only. */
-int auth_verify(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err) MUST_CHECK;
-void auth_release(struct auth *auth);
+void auth_release(struct identity *auth);
 
 /* --- parts that form.h and the fuzz targets use --- */
 

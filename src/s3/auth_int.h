@@ -13,13 +13,13 @@ bool auth_parameter(const struct auth_request *r, const char *name, struct str *
 /* A parameter's value, decoded, in the arena. InvalidURI. */
 int auth_decode(struct str *out, struct arena *a, struct str value, struct err *err);
 
-int auth_v4_header(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+int auth_v4_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                    struct str rest, struct err *err);
-int auth_v4_query(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_v4_query(struct identity *out, struct arena *a, const struct auth_request *r,
                   const struct auth_options *o, struct err *err);
-int auth_v2_header(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+int auth_v2_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                    struct str rest, struct err *err);
-int auth_v2_query(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_v2_query(struct identity *out, struct arena *a, const struct auth_request *r,
                   const struct auth_options *o, struct err *err);
 
 #endif

@@ -34,7 +34,7 @@ static int match(const struct auth_request *r, struct str date, struct str secre
     return code;
 }
 
-static int check(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+static int check(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                  struct str date, struct str signature, struct err *err)
 {
     struct auth_key key;
@@ -72,7 +72,7 @@ static int check_date(const struct auth_request *r, struct err *err)
     return llabs(time - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;
 }
 
-int auth_v2_header(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+int auth_v2_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                    struct str rest, struct err *err)
 {
     struct str signature, date = auth_header_of(r, "date");
@@ -89,7 +89,7 @@ int auth_v2_header(struct auth *out, const struct auth_request *r, const struct 
     return check(out, r, o, date, signature, err);
 }
 
-int auth_v2_query(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_v2_query(struct identity *out, struct arena *a, const struct auth_request *r,
                   const struct auth_options *o, struct err *err)
 {
     struct str key, signature, expires;

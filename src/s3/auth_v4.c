@@ -45,7 +45,7 @@ static bool parse_hash(struct str text, unsigned char out[SIGN_HASH_LEN])
     return true;
 }
 
-static int parse_payload(struct auth *out, struct str text, struct err *err)
+static int parse_payload(struct identity *out, struct str text, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(payloads); i++) {
         if (!str_eq(text, payloads[i].text))
@@ -135,7 +135,7 @@ static int check_signed_headers(const struct auth_request *r, struct str names, 
     return 0;
 }
 
-static int match(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+static int match(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                  const struct claim *c, struct str secret, struct err *err)
 {
     struct sign_request request = {r->method,  r->path,         r->query,
@@ -160,7 +160,7 @@ out:
     return code;
 }
 
-static int check(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+static int check(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                  const struct claim *c, struct err *err)
 {
     struct auth_key key;
@@ -218,7 +218,7 @@ static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN +
     return 0;
 }
 
-int auth_v4_header(struct auth *out, const struct auth_request *r, const struct auth_options *o,
+int auth_v4_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,
                    struct str rest, struct err *err)
 {
     static const char malformed[] = "The authorization header is malformed";
@@ -320,7 +320,7 @@ static struct str query_payload(const struct auth_request *r, const struct str p
     return STR(SIGN_UNSIGNED);
 }
 
-static int verify_query(struct auth *out, const struct auth_request *r,
+static int verify_query(struct identity *out, const struct auth_request *r,
                         const struct auth_options *o, const struct str p[PARAMETERS],
                         struct err *err)
 {
@@ -348,7 +348,7 @@ static int verify_query(struct auth *out, const struct auth_request *r,
     return check(out, r, o, &c, err);
 }
 
-int auth_v4_query(struct auth *out, struct arena *a, const struct auth_request *r,
+int auth_v4_query(struct identity *out, struct arena *a, const struct auth_request *r,
                   const struct auth_options *o, struct err *err)
 {
     struct str p[PARAMETERS];

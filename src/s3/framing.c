@@ -346,7 +346,7 @@ static void framing_close(struct reader *r)
 
 static const struct reader_ops framing_ops = {.read = framing_read, .close = framing_close};
 
-void framing_init(struct framing *f, struct reader *inner, const struct auth *auth,
+void framing_init(struct framing *f, struct reader *inner, const struct identity *auth,
                   uint64_t decoded_length, struct str announced)
 {
     BUG_ON(auth->payload < AUTH_PAYLOAD_CHUNKS);

@@ -39,7 +39,7 @@ struct framing_trailer {
 struct framing {
     struct reader reader; /* reader_close() is framing_release(); the inner one stays open */
     struct reader *inner;
-    const struct auth *auth; /* borrowed: key and seed */
+    const struct identity *auth; /* borrowed: key and seed */
     int state;
     int failed;                         /* the code of the first error, or 0 */
     uint64_t chunk_left;                /* bytes of the current chunk still to come */
@@ -58,7 +58,7 @@ struct framing {
 
 /* `auth->payload` must be one of the three streaming forms. `decoded_length`: of
  * x-amz-decoded-content-length. `announced`: x-amz-trailer, empty without; borrowed. */
-void framing_init(struct framing *f, struct reader *inner, const struct auth *auth,
+void framing_init(struct framing *f, struct reader *inner, const struct identity *auth,
                   uint64_t decoded_length, struct str announced);
 void framing_release(struct framing *f);
 

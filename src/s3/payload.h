@@ -18,7 +18,7 @@
 #include "s3/framing.h"
 
 struct payload_options {
-    const struct auth *auth;           /* borrowed */
+    const struct identity *auth;       /* borrowed */
     const struct http_header *headers; /* of the request; borrowed */
     size_t header_count;
     uint64_t content_length; /* UINT64_MAX: chunked, not known */

@@ -35,7 +35,7 @@ struct lab {
     struct auth_request r;
     struct arena a;
     struct buf query;
-    struct auth auth;
+    struct identity auth;
     struct err err;
 };
 
@@ -103,7 +103,7 @@ static int verify(struct lab *lab)
         CHECK(str_find(str_z((lab)->err.text), STR(words)) >= 0);                                  \
     } while (0)
 
-TEST(auth, a_request_without_a_signature_is_anonymous)
+TEST(s3_auth, a_request_without_a_signature_is_anonymous)
 {
     struct lab lab;
 
@@ -117,7 +117,7 @@ TEST(auth, a_request_without_a_signature_is_anonymous)
     end(&lab);
 }
 
-TEST(auth, a_signed_header_names_its_user_scope_and_payload)
+TEST(s3_auth, a_signed_header_names_its_user_scope_and_payload)
 {
     static const struct {
         struct str text;
@@ -149,7 +149,7 @@ TEST(auth, a_signed_header_names_its_user_scope_and_payload)
     }
 }
 
-TEST(auth, anything_changed_after_signing_does_not_match)
+TEST(s3_auth, anything_changed_after_signing_does_not_match)
 {
     for (int what = 0; what < 6; what++) {
         struct lab lab;
@@ -181,7 +181,7 @@ TEST(auth, anything_changed_after_signing_does_not_match)
     }
 }
 
-TEST(auth, headers_that_are_sent_must_be_signed)
+TEST(s3_auth, headers_that_are_sent_must_be_signed)
 {
     struct lab lab;
 
@@ -210,7 +210,7 @@ static void check_header(const char *fmt_authorization, const char *code, const 
     end(&lab);
 }
 
-TEST(auth, malformed_headers_are_refused_with_their_reason)
+TEST(s3_auth, malformed_headers_are_refused_with_their_reason)
 {
 #define V4     "AWS4-HMAC-SHA256 "
 #define MIDDLE ", SignedHeaders=host;x-amz-date;x-amz-content-sha256, Signature=00"
@@ -241,7 +241,7 @@ TEST(auth, malformed_headers_are_refused_with_their_reason)
                  "AccessDenied", "not signed");
 }
 
-TEST(auth, a_failure_to_look_a_key_up_is_not_a_refusal)
+TEST(s3_auth, a_failure_to_look_a_key_up_is_not_a_refusal)
 {
     struct lab lab;
 
@@ -252,7 +252,7 @@ TEST(auth, a_failure_to_look_a_key_up_is_not_a_refusal)
     end(&lab);
 }
 
-TEST(auth, the_date_must_be_there_and_near)
+TEST(s3_auth, the_date_must_be_there_and_near)
 {
     struct lab lab;
 
@@ -271,7 +271,7 @@ TEST(auth, the_date_must_be_there_and_near)
     end(&lab);
 }
 
-TEST(auth, the_payload_hash_must_be_there_and_well_formed)
+TEST(s3_auth, the_payload_hash_must_be_there_and_well_formed)
 {
     struct lab lab;
 
@@ -283,7 +283,7 @@ TEST(auth, the_payload_hash_must_be_there_and_well_formed)
     end(&lab);
 }
 
-TEST(auth, a_presigned_query_holds_for_its_time)
+TEST(s3_auth, a_presigned_query_holds_for_its_time)
 {
     struct lab lab;
 
@@ -318,7 +318,7 @@ static void check_query(const char *query, const char *words)
     end(&lab);
 }
 
-TEST(auth, malformed_presigned_queries_are_refused_with_their_reason)
+TEST(s3_auth, malformed_presigned_queries_are_refused_with_their_reason)
 {
 #define QUERY(algorithm, credential, date, expires)                                                \
     "X-Amz-Algorithm=" algorithm "&X-Amz-Credential=" credential "&X-Amz-Date=" date               \
@@ -340,7 +340,7 @@ TEST(auth, malformed_presigned_queries_are_refused_with_their_reason)
                 "incorrect service");
 }
 
-TEST(auth, malformed_escapes_are_an_invalid_uri)
+TEST(s3_auth, malformed_escapes_are_an_invalid_uri)
 {
     struct lab lab;
 
@@ -354,7 +354,7 @@ TEST(auth, malformed_escapes_are_an_invalid_uri)
     end(&lab);
 }
 
-TEST(auth, two_signatures_are_refused)
+TEST(s3_auth, two_signatures_are_refused)
 {
     struct lab lab;
 
@@ -367,7 +367,7 @@ TEST(auth, two_signatures_are_refused)
     end(&lab);
 }
 
-TEST(auth, version_2_is_taken_only_where_allowed)
+TEST(s3_auth, version_2_is_taken_only_where_allowed)
 {
     struct auth_options strict = options;
     struct lab lab;
@@ -394,7 +394,7 @@ TEST(auth, version_2_is_taken_only_where_allowed)
     end(&lab);
 }
 
-TEST(auth, a_version_2_query_holds_until_it_expires)
+TEST(s3_auth, a_version_2_query_holds_until_it_expires)
 {
     struct lab lab;
 
@@ -419,7 +419,7 @@ TEST(auth, a_version_2_query_holds_until_it_expires)
     end(&lab);
 }
 
-TEST(auth, a_right_signature_puts_its_key_into_the_table)
+TEST(s3_auth, a_right_signature_puts_its_key_into_the_table)
 {
     struct sign_keys *keys = sign_keys_new();
     struct auth_options keeping = options;
@@ -478,7 +478,7 @@ static void check_line(struct str line)
     json_decref(request);
 }
 
-TEST(auth, what_botocore_signs_is_taken)
+TEST(s3_auth, what_botocore_signs_is_taken)
 {
     static const char *const argv[] = {
         "/usr/bin/python3", TESTS_FOLDER "/unit/s3/botocore_requests.py", "400", "1", NULL};

@@ -31,9 +31,9 @@ static int slow_read(struct reader *r, void *to, size_t len, size_t *got, struct
 
 static const struct reader_ops slow_ops = {.read = slow_read};
 
-static void start_auth(struct auth *auth, enum auth_payload payload)
+static void start_auth(struct identity *auth, enum auth_payload payload)
 {
-    *auth = (struct auth){.payload = payload, .kind = AUTH_V4_HEADER};
+    *auth = (struct identity){.payload = payload, .kind = AUTH_V4_HEADER};
     auth->scope = (struct sign_scope){STR("20130524"), STR("us-east-1"), STR("s3")};
     memcpy(auth->timestamp, "20130524T000000Z", SIGN_TIME_LEN);
     memcpy(auth->signature, SEED, SIGN_HEX_LEN);
@@ -48,7 +48,7 @@ static void repeat(struct buf *b, char c, size_t count)
 
 /* Reads all of a framed body; the code, and the bytes in `out`. */
 static int decode(struct buf *out, struct framing *f, struct str body, size_t step,
-                  const struct auth *auth, uint64_t length, struct str announced)
+                  const struct identity *auth, uint64_t length, struct str announced)
 {
     struct slow_reader slow = {{&slow_ops}, body, step};
 
@@ -101,7 +101,7 @@ TEST(framing, the_published_chunked_upload_from_head_to_end)
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
     struct arena a = ARENA_INIT(0);
     struct err err = {0};
-    struct auth auth;
+    struct identity auth;
     struct framing f;
 
     CHECK_INT(clock_parse_basic(STR("20130524T000000Z"), &r.now_ms), 0);
@@ -123,7 +123,7 @@ TEST(framing, the_published_chunked_upload_from_head_to_end)
 TEST(framing, the_published_upload_with_a_signed_trailer)
 {
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
-    struct auth auth;
+    struct identity auth;
     struct framing f;
 
     start_auth(&auth, AUTH_PAYLOAD_CHUNKS_TRAILER);
@@ -151,7 +151,7 @@ TEST(framing, the_published_upload_with_a_signed_trailer)
 TEST(framing, a_byte_changed_anywhere_in_a_signed_body_is_found)
 {
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
-    struct auth auth;
+    struct identity auth;
     struct framing f;
     unsigned seed = 5;
 
@@ -170,7 +170,7 @@ TEST(framing, a_byte_changed_anywhere_in_a_signed_body_is_found)
 TEST(framing, a_body_cut_anywhere_is_incomplete)
 {
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
-    struct auth auth;
+    struct identity auth;
     struct framing f;
 
     start_auth(&auth, AUTH_PAYLOAD_CHUNKS);
@@ -188,7 +188,7 @@ TEST(framing, a_body_cut_anywhere_is_incomplete)
 TEST(framing, the_decoded_length_is_kept_exactly)
 {
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
-    struct auth auth;
+    struct identity auth;
     struct framing f;
 
     start_auth(&auth, AUTH_PAYLOAD_CHUNKS);
@@ -210,7 +210,7 @@ static void check_unsigned(const char *body, const char *announced, uint64_t len
                            const char *want)
 {
     struct buf out = BUF_INIT(0);
-    struct auth auth;
+    struct identity auth;
     struct framing f;
 
     start_auth(&auth, AUTH_PAYLOAD_UNSIGNED_TRAILER);
@@ -273,7 +273,7 @@ TEST(framing, malformed_lines_before_a_chunk_are_refused)
 struct check {
     struct http_header headers[4];
     size_t count;
-    struct auth auth;
+    struct identity auth;
     struct err err;
     struct payload p;
 };
