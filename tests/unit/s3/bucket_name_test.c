@@ -1,0 +1,70 @@
+/* bucket_name: the rules of names and keys. */
+#include "s3/bucket_name.h"
+#include "unit/test.h"
+
+static int check(const char *name)
+{
+    struct err err = {0};
+    return bucket_name_check(str_z(name), &err);
+}
+
+TEST(bucket_name, ordinary_names_are_taken)
+{
+    static const char *const good[] = {
+        "abc",         "my-bucket",
+        "my.bucket.2", "0-9",
+        "a--b",        "1.2.3",
+        "1.2.3.4.5",   "192.168.5.x",
+        "1234.1.1.1",  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+        CHECK_INT(check(good[i]), 0);
+}
+
+TEST(bucket_name, names_that_dns_could_not_carry_are_refused)
+{
+    static const char *const bad[] = {
+        "",
+        "a",
+        "ab",
+        "Abc",
+        "foo_bar",
+        "foo-",
+        "-foo",
+        ".foo",
+        "foo.",
+        "foo..b",
+        "foo.-b",
+        "foo-.b",
+        "1.2.3.4",
+        "foo bar",
+        "foo/bar",
+        "f\xc3\xbc"
+        "r",
+        "255.255.255.255",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        CHECK_INT(check(bad[i]), S3_INVALID_BUCKET_NAME);
+}
+
+TEST(bucket_name, names_that_s3_keeps_for_itself_are_refused)
+{
+    static const char *const bad[] = {"xn--abc",     "sthree-abc",   "amzn-s3-demo-x",
+                                      "abc-s3alias", "abc--ol-s3",   "abc.mrap",
+                                      "abc--x-s3",   "abc--table-s3"};
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        CHECK_INT(check(bad[i]), S3_INVALID_BUCKET_NAME);
+}
+
+TEST(bucket_name, a_key_is_any_utf8_of_1_to_1024_bytes_without_nul)
+{
+    struct err err = {0};
+    char key[1025];
+
+    memset(key, 'k', sizeof(key));
+    CHECK_OK(object_key_check(str_n(key, 1024), &err));
+    CHECK_INT(object_key_check(str_n(key, 1025), &err), S3_KEY_TOO_LONG_ERROR);
+    CHECK_INT(object_key_check(STR(""), &err), S3_INVALID_ARGUMENT);
+    CHECK_OK(object_key_check(STR("../a//b\x01\n?&\xc3\xbc"), &err));
+    CHECK_INT(object_key_check(STR("a\0b"), &err), S3_INVALID_URI);
+    CHECK_INT(object_key_check(STR("\xae\x8a-"), &err), S3_INVALID_URI);
+}
