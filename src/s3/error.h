@@ -94,7 +94,6 @@
     X(OPERATION_ABORTED, "OperationAborted", 409, "A conflicting conditional operation is currently in progress against this resource. Try again.") \
     X(OWNERSHIP_CONTROLS_NOT_FOUND_ERROR, "OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found") \
     X(PERMANENT_REDIRECT, "PermanentRedirect", 301, "The bucket you are attempting to access must be addressed using the specified endpoint. Please send all future requests to this endpoint.") \
-    X(POLICY_TOO_LARGE, "PolicyTooLarge", 400, "The policy exceeds the maximum allowed document size.") \
     X(PRECONDITION_FAILED, "PreconditionFailed", 412, "At least one of the pre-conditions you specified did not hold") \
     X(REPLICATION_CONFIGURATION_NOT_FOUND_ERROR, "ReplicationConfigurationNotFoundError", 404, "The replication configuration was not found") \
     X(REQUEST_HEADER_SECTION_TOO_LARGE, "RequestHeaderSectionTooLarge", 400, "Your request header section exceeds the maximum allowed size.") \
