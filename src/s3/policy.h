@@ -1,0 +1,57 @@
+/* Bucket policies: JSON, checked and compiled once, then asked.
+ *
+ * A compiled policy lives in the arena that it was compiled into, does not change, and may be asked
+ * by any number of threads. Asking allocates only for policy variables, in the request's arena;
+ * values of the request come from a callback, which is called only for what a statement asks for.
+ *
+ * Principals: weir has users and no accounts, so each user is an account of its own with the
+ * user's id. "arn:aws:iam::ID:root" and a bare ID are the user with that id, "arn:aws:iam::ID:user/
+ * NAME" (ID may be empty) the one whose id or name is NAME. Roles and federated identities are
+ * taken and match nobody. */
+#ifndef S3_POLICY_H
+#define S3_POLICY_H
+
+#include "base/arena.h"
+#include "s3/error.h"
+#include "s3/policy_table.h"
+
+enum { POLICY_MAX_BYTES = 20 * 1024 };
+
+struct policy;
+
+enum policy_effect { POLICY_NONE, POLICY_ALLOW, POLICY_DENY };
+
+struct policy_who {
+    struct str id;      /* empty: anonymous */
+    struct str name;    /* of the user */
+    struct str service; /* not empty: a service of weir itself ("logging.s3.amazonaws.com") */
+};
+
+struct policy_values {
+    const struct str *items;
+    size_t count;
+};
+
+struct policy_request {
+    struct policy_who who;
+    enum s3_action action;
+    struct str bucket, key; /* key: empty for an action on the bucket */
+    /* The request's values of a condition key; false when it has none. `suffix`: of
+     * ExistingObjectTag/<suffix> and the like. Both are borrowed for the call. */
+    bool (*value)(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out);
+    void *ctx;
+    struct arena *arena; /* for policy variables; when it is full the answer is POLICY_DENY */
+};
+
+/* For `bucket`: MalformedPolicy, in the words of S3. */
+int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
+                   struct err *err) MUST_CHECK;
+
+/* DENY when any statement denies, else ALLOW when one allows, else NONE. */
+enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
+
+/* Allows something to everybody without a condition that fixes who they are (S3: "The meaning of
+ * public"). */
+bool policy_is_public(const struct policy *p);
+
+#endif
