@@ -1,0 +1,300 @@
+/* Blobs: the files of a local storage. A file gets its id before its row; L7 and L8 say why nothing
+ * is lost. */
+#include "object/local_int.h"
+#include "object/digest.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    SPACE_EVERY = 64,    /* blocks between two looks at the free space */
+    WRITEOUT_EVERY = 32, /* blocks after which the kernel is told to begin writing them */
+};
+
+static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
+static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
+
+/* A file being written. */
+struct writing {
+    struct local *l;
+    int fd;
+    struct buf path;
+    struct digests *md5; /* NULL: not wanted */
+    char *block;         /* BLOB_BLOCK bytes */
+    uint64_t blocks;
+};
+
+static uint32_t epoch_of(uint64_t id)
+{
+    return (uint32_t)(id >> COUNTER_BITS);
+}
+
+static uint64_t shard_of(uint64_t id)
+{
+    return (id & COUNTER_MASK) >> SHARD_BITS;
+}
+
+static void shard_path(struct buf *out, const struct local *l, uint64_t id)
+{
+    buf_appendf(out, "%s/blobs/%06x/%07llx", l->folder, epoch_of(id),
+                (unsigned long long)shard_of(id));
+}
+
+void blob_path(struct buf *out, const struct local *l, uint64_t id)
+{
+    shard_path(out, l, id);
+    buf_appendf(out, "/%016llx", (unsigned long long)id);
+}
+
+uint64_t blob_bytes_id(struct local *l)
+{
+    return (uint64_t)l->epoch << COUNTER_BITS | BYTES_BIT | atomic_fetch_add(&l->next_bytes, 1);
+}
+
+uint64_t blob_checksum(uint64_t sum, struct str block)
+{
+    return hash_xxh3(block, sum);
+}
+
+int blob_space(struct local *l, uint64_t need, struct err *err)
+{
+    uint64_t free_bytes, total;
+    int code = file_free_space(l->folder, &free_bytes, &total, err);
+
+    if (code < 0)
+        return code;
+    if (free_bytes < l->reserve_bytes || free_bytes - l->reserve_bytes < need)
+        return err_set(err, ERR_NO_SPACE, "%s has %llu bytes free, of which %llu are kept",
+                       l->folder, (unsigned long long)free_bytes,
+                       (unsigned long long)l->reserve_bytes);
+    return 0;
+}
+
+static int sync_parent(const struct buf *path, struct err *err)
+{
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path->p, '/');
+    size_t len = (size_t)(slash - path->p);
+
+    BUG_ON(len >= sizeof(parent));
+    memcpy(parent, path->p, len);
+    parent[len] = '\0';
+    return dir_sync(parent, err);
+}
+
+/* The shard's folder, durable before a file in it can be named by a row (L7). Without a lock: each
+ * that finds its shard not yet known as durable makes it so itself. */
+static int shard_make(struct local *l, uint64_t id, struct err *err)
+{
+    uint64_t synced = atomic_load(&l->shards_synced), shard = shard_of(id);
+    struct buf path = BUF_INIT(PATH_MAX);
+    int code;
+
+    if (shard < synced)
+        return 0;
+    shard_path(&path, l, id);
+    code = buf_error(&path) < 0 ? err_set(err, ERR_TOO_LARGE, "%s is too long a path", l->folder)
+                                : dir_make(path.p, 0700, err);
+    if (code == 0)
+        code = sync_parent(&path, err);
+    if (code == 0 && synced == 0) {
+        buf_reset(&path);
+        buf_appendf(&path, "%s/blobs", l->folder);
+        code = dir_sync(path.p, err);
+    }
+    /* Later shards before earlier ones: the mark moves only over what this thread knows. */
+    if (code == 0 && shard == synced)
+        atomic_compare_exchange_strong(&l->shards_synced, &synced, shard + 1);
+    buf_release(&path);
+    return code;
+}
+
+static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
+{
+    struct local *l = w->l;
+    uint64_t counter = atomic_fetch_add(&l->next_file, 1);
+
+    BUG_ON(counter >= BYTES_BIT);
+    uint64_t made = (uint64_t)l->epoch << COUNTER_BITS | counter;
+    int code = shard_make(l, made, err);
+    if (code < 0)
+        return code;
+    blob_path(&w->path, l, made);
+    w->fd = open(w->path.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (w->fd < 0)
+        return err_errno(err, errno, "creating %s", w->path.p);
+    *id = made;
+    return 0;
+}
+
+static int write_block(struct writing *w, struct blob *out, struct str block, struct err *err)
+{
+    int code = 0;
+
+    if (w->blocks % SPACE_EVERY == SPACE_EVERY - 1)
+        code = blob_space(w->l, 0, err);
+    if (code == 0)
+        code = file_write_all(w->fd, block.p, block.len, err);
+    if (code < 0)
+        return code;
+    if (w->md5)
+        digests_update(w->md5, block);
+    out->checksum = blob_checksum(out->checksum, block);
+    out->size += block.len;
+    if (++w->blocks % WRITEOUT_EVERY == 0) /* only a hint: the sync at the end decides */
+        (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
+                              (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+/* As many bytes as there are, up to a whole block behind the `have` that are in it. */
+static int fill_block(struct writing *w, struct reader *body, size_t *have, struct err *err)
+{
+    size_t got = 1;
+    int code = 0;
+
+    while (code == 0 && got > 0 && *have < BLOB_BLOCK) {
+        code = reader_read(body, w->block + *have, BLOB_BLOCK - *have, &got, err);
+        if (code == 0)
+            *have += got;
+    }
+    return code;
+}
+
+static int size_check(const struct blob_source *from, uint64_t got, bool ended, struct err *err)
+{
+    if (from->size == UINT64_MAX || (got <= from->size && !(ended && got < from->size)))
+        return 0;
+    if (got > from->size)
+        return err_set(err, ERR_INVALID, "the body is longer than it was said to be");
+    return err_set(err, ERR_CLOSED, "the body ended %llu bytes early",
+                   (unsigned long long)(from->size - got));
+}
+
+/* The first block is in w->block already. */
+static int write_file(struct writing *w, const struct blob_source *from, size_t have,
+                      struct blob *out, struct err *err)
+{
+    bool ended = false;
+    int code = writing_begin(w, &out->id, err);
+
+    while (code == 0 && !ended) {
+        ended = have < BLOB_BLOCK;
+        code = size_check(from, out->size + have, ended, err);
+        if (code == 0 && have > 0)
+            code = write_block(w, out, str_n(w->block, have), err);
+        have = 0;
+        if (code == 0 && !ended)
+            code = fill_block(w, from->body, &have, err);
+    }
+    if (code == 0)
+        code = file_sync(w->fd, err);
+    if (code == 0)
+        code = sync_parent(&w->path, err);
+    return code;
+}
+
+static void etag_of(struct digests *md5, char etag[33])
+{
+    struct digest_value value;
+    struct buf hex = BUF_INIT(0);
+
+    digests_final(md5, DIGEST_MD5, &value);
+    buf_append_hex(&hex, value.bytes, value.len);
+    memcpy(etag, hex.p, 33);
+    buf_release(&hex);
+}
+
+/* The block's first bytes are a body that a row can hold. */
+static int keep_small(struct writing *w, const struct blob_source *from, size_t have,
+                      struct blob *out, struct buf *small, struct err *err)
+{
+    struct str body = str_n(w->block, have);
+    int code = size_check(from, have, true, err);
+
+    if (code < 0)
+        return code;
+    if (w->md5)
+        digests_update(w->md5, body);
+    buf_append_str(small, body);
+    out->size = have;
+    out->checksum = hash_xxh3(body, 0);
+    return buf_error(small);
+}
+
+int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
+               struct err *err)
+{
+    struct writing w = {.l = l, .fd = -1, .path = BUF_INIT(PATH_MAX)};
+    size_t have = 0;
+    int code = blob_space(l, from->size == UINT64_MAX ? 0 : from->size, err);
+
+    *out = (struct blob){0};
+    if (code < 0)
+        return code;
+    BUG_ON(from->inline_max >= BLOB_BLOCK);
+    w.block = malloc(BLOB_BLOCK); /* not xmalloc, which would zero all of it */
+    BUG_ON(!w.block);
+    w.md5 = from->md5 ? digests_new(1u << DIGEST_MD5) : NULL;
+    code = fill_block(&w, from->body, &have, err);
+    if (code == 0 && have <= from->inline_max && from->inline_max > 0)
+        code = keep_small(&w, from, have, out, small, err);
+    else if (code == 0)
+        code = write_file(&w, from, have, out, err);
+    if (code == 0 && w.md5)
+        etag_of(w.md5, out->etag);
+    fd_close(&w.fd);
+    if (code < 0 && out->id)
+        blob_discard(l, out->id);
+    digests_free(w.md5);
+    free(w.block);
+    buf_release(&w.path);
+    return code;
+}
+
+void blob_discard(struct local *l, uint64_t id)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+
+    blob_path(&path, l, id);
+    if (unlink(path.p) < 0 && errno != ENOENT)
+        atomic_store(&l->leaked, true);
+    buf_release(&path);
+}
+
+int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+    int code = 0;
+
+    blob_path(&path, l, id);
+    *fd = open(path.p, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        code = err_errno(err, errno, "opening %s", path.p);
+    buf_release(&path);
+    return code;
+}
+
+int blob_md5_of(struct reader *from, char etag[33], struct err *err)
+{
+    struct digests *md5 = digests_new(1u << DIGEST_MD5);
+    char *block = xmalloc(BLOB_BLOCK);
+    size_t got = 1;
+    int code = 0;
+
+    while (code == 0 && got > 0) {
+        code = reader_read(from, block, BLOB_BLOCK, &got, err);
+        if (code == 0)
+            digests_update(md5, str_n(block, got));
+    }
+    if (code == 0)
+        etag_of(md5, etag);
+    digests_free(md5);
+    free(block);
+    return code;
+}

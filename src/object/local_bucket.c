@@ -1,0 +1,339 @@
+/* Buckets of a local storage, and their documents. */
+#include "object/local_int.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+struct local_bucket *local_bucket_of(struct bucket *b)
+{
+    BUG_ON(b->ops != &local_bucket_ops);
+    return container_of(b, struct local_bucket, bucket);
+}
+
+int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
+                   struct bucket_record *out, struct err *err)
+{
+    struct row key;
+
+    buf_reset(row);
+    int code = db_get(view, b->local->rows, row_name(&key, b->local, TAG_BUCKET, b->bucket.name),
+                      row, err);
+    if (code == ERR_NOT_FOUND)
+        return err_code(err, ERR_NO_BUCKET);
+    if (code == 0)
+        code = bucket_record_get(buf_str(row), out, err);
+    return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
+}
+
+static int info_copy(const struct bucket_record *r, struct arena *a, struct str name,
+                     struct bucket_info *out, struct err *err)
+{
+    *out = r->info;
+    out->name = arena_str(a, name);
+    out->owner = arena_str(a, r->info.owner);
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+int local_bucket_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
+                      struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct buf row = BUF_INIT(0);
+    struct bucket_record r;
+    int code = bucket_row_get(b, db_latest(b->local->db), &row, &r, err);
+
+    if (code == 0)
+        code = info_copy(&r, a, bucket->name, out, err);
+    buf_release(&row);
+    return code;
+}
+
+struct bucket *local_bucket_ref(struct bucket *bucket)
+{
+    atomic_fetch_add(&local_bucket_of(bucket)->refs, 1);
+    return bucket;
+}
+
+void local_bucket_unref(struct bucket *bucket)
+{
+    if (bucket && atomic_fetch_sub(&local_bucket_of(bucket)->refs, 1) == 1)
+        free(local_bucket_of(bucket));
+}
+
+static int name_check(struct str name, struct err *err)
+{
+    if (name.len == 0 || name.len > BUCKET_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a bucket's name has 1 to %d bytes", BUCKET_NAME_MAX);
+    return 0;
+}
+
+int local_open_bucket(struct bucket **out, struct storage *s, struct str name, struct err *err)
+{
+    struct local *l = local_of(s);
+    struct buf value = BUF_INIT(0);
+    struct bucket_record r;
+    struct row row;
+
+    if (name.len == 0 || name.len > BUCKET_NAME_MAX)
+        return err_code(err, ERR_NO_BUCKET);
+    int code = db_get(db_latest(l->db), l->rows, row_name(&row, l, TAG_BUCKET, name), &value, err);
+    if (code == 0)
+        code = bucket_record_get(buf_str(&value), &r, err);
+    buf_release(&value);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
+    struct local_bucket *b = xcalloc(1, sizeof(*b) + name.len + 1);
+    memcpy(b->name, name.p, name.len);
+    b->bucket = (struct bucket){&local_bucket_ops, str_n(b->name, name.len)};
+    b->local = l;
+    b->id = r.id;
+    atomic_init(&b->refs, 1);
+    *out = &b->bucket;
+    return 0;
+}
+
+/* --- making and removing --- */
+
+struct create {
+    struct local *l;
+    const struct bucket_info *info;
+};
+
+static int create_run(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct create *c = ctx;
+    struct local *l = c->l;
+    struct local_bucket shell = {.local = l};
+    struct change change = {.b = &shell, .tx = tx, .view = db_tx_view(tx)};
+    struct bucket_record r = {.info = *c->info};
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code =
+        db_get(change.view, l->rows, row_name(&row, l, TAG_BUCKET, c->info->name), &value, err);
+
+    if (code == 0) {
+        code = bucket_record_get(buf_str(&value), &r, err);
+        if (code == 0)
+            code = err_set(err, ERR_EXISTS, STR_FMT, STR_ARG(r.info.owner));
+    } else if (code == ERR_NOT_FOUND) {
+        code = change_sequence(&change, &r.id, err);
+        if (r.info.created_ms == 0)
+            r.info.created_ms = db_tx_now_ms(tx);
+        buf_reset(&value);
+        bucket_record_put(&value, &r);
+        if (code == 0)
+            db_tx_put(tx, l->rows, row_name(&row, l, TAG_BUCKET, c->info->name), buf_str(&value));
+    }
+    buf_release(&value);
+    return code;
+}
+
+int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    struct create c = {local_of(s), info};
+    int code = name_check(info->name, err);
+
+    return code < 0 ? code : db_apply(c.l->db, DB_DURABLE, create_run, &c, err);
+}
+
+/* Calls fn with every row of the bucket under the tag; stops at its first error. */
+static int each_row(struct change *c, enum tag tag, int (*fn)(struct change *, struct str),
+                    struct err *err)
+{
+    struct buf end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct str key, value;
+    struct row row;
+
+    struct str from = row_key(&row, c->b, tag, STR_EMPTY);
+    db_prefix_end(from, &end);
+    struct db_range range = {.from = from, .to = buf_str(&end)};
+    int code = db_iter_open(&it, c->view, c->b->local->rows, &range, err);
+    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
+        code = fn(c, key);
+    db_iter_close(it);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+static int not_empty(struct change *c, struct str row)
+{
+    (void)c, (void)row;
+    return ERR_CONFLICT;
+}
+
+static int delete_row(struct change *c, struct str row)
+{
+    db_tx_delete(c->tx, c->b->local->rows, row);
+    return 0;
+}
+
+static int remove_run(struct change *c, struct err *err)
+{
+    static const enum tag holders[] = {TAG_OBJECT, TAG_VERSION, TAG_UPLOAD};
+    struct local *l = c->b->local;
+    struct row row;
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(holders) && code == 0; i++)
+        code = each_row(c, holders[i], not_empty, err);
+    if (code == ERR_CONFLICT)
+        return err_set(err, ERR_CONFLICT, "the bucket is not empty");
+    if (code == 0)
+        code = each_row(c, TAG_DOCUMENT, delete_row, err);
+    if (code == 0)
+        db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
+    return code;
+}
+
+int local_remove_bucket(struct storage *s, struct str name, struct err *err)
+{
+    struct bucket *bucket = NULL;
+    int code = local_open_bucket(&bucket, s, name, err);
+
+    if (code < 0)
+        return code;
+    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run};
+    code = change_apply(&c, err);
+    local_bucket_unref(bucket);
+    return code;
+}
+
+int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                       size_t limit, struct bucket_info **out, size_t *count, struct err *err)
+{
+    struct local *l = local_of(s);
+    VEC(struct bucket_info) found = {0};
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct bucket_record r;
+    struct bucket_info info;
+    struct str key, value;
+    struct row row;
+
+    buf_append_str(&start, row_name(&row, l, TAG_BUCKET, str_head(after, BUCKET_NAME_MAX)));
+    if (after.len)
+        buf_append_char(&start, '\0');
+    db_prefix_end(row_tag(&row, l, TAG_BUCKET), &end);
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
+    int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
+    while (code == 0 && found.len < limit && (code = db_iter_next(it, &key, &value, err)) == 0) {
+        code = bucket_record_get(value, &r, err);
+        if (code < 0 || (owner.len && !str_eq(owner, r.info.owner)))
+            continue;
+        code = info_copy(&r, a, str_skip(key, ROW_PREFIX_LEN), &info, err);
+        vec_push(&found, info);
+    }
+    if (code == ERR_END)
+        code = 0;
+    struct bucket_info *infos = arena_array(a, found.len, sizeof(*infos));
+    if (code == 0 && found.len && !infos)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0) {
+        if (found.len)
+            memcpy(infos, found.items, found.len * sizeof(*infos));
+        *out = infos;
+        *count = found.len;
+    }
+    vec_release(&found);
+    db_iter_close(it);
+    buf_release(&start);
+    buf_release(&end);
+    return code;
+}
+
+/* --- documents and versions --- */
+
+struct document_change {
+    struct change change;
+    struct str name, document;
+};
+
+static int document_name(const char *name, struct str *out, struct err *err)
+{
+    *out = str_z(name);
+    if (out->len == 0 || out->len > DOCUMENT_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a document's name has 1 to %d bytes", DOCUMENT_NAME_MAX);
+    return 0;
+}
+
+int local_get_document(struct bucket *bucket, struct arena *a, const char *name, struct str *out,
+                       struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct db_view *latest = db_latest(b->local->db);
+    struct buf value = BUF_INIT(0), bucket_row = BUF_INIT(0);
+    struct bucket_record r;
+    struct str document;
+    struct row row;
+    int code = document_name(name, &document, err);
+
+    if (code == 0)
+        code =
+            db_get(latest, b->local->rows, row_key(&row, b, TAG_DOCUMENT, document), &value, err);
+    if (code == 0) {
+        *out = arena_str(a, buf_str(&value));
+        code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    } else if (code == ERR_NOT_FOUND) {
+        code = bucket_row_get(b, latest, &bucket_row, &r, err);
+        code = code < 0 ? code : err_code(err, ERR_NOT_FOUND);
+    }
+    buf_release(&value);
+    buf_release(&bucket_row);
+    return code;
+}
+
+static int document_run(struct change *c, struct err *err)
+{
+    struct document_change *p = container_of(c, struct document_change, change);
+    struct row row;
+    struct str key = row_key(&row, c->b, TAG_DOCUMENT, p->name);
+
+    (void)err;
+    if (p->document.len)
+        db_tx_put(c->tx, c->b->local->rows, key, p->document);
+    else
+        db_tx_delete(c->tx, c->b->local->rows, key);
+    return 0;
+}
+
+int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err)
+{
+    struct document_change p = {.change = {.b = local_bucket_of(b), .fn = document_run},
+                                .document = document};
+    int code = document_name(name, &p.name, err);
+
+    return code < 0 ? code : change_apply(&p.change, err);
+}
+
+struct versions_change {
+    struct change change;
+    bool on;
+};
+
+static int versions_run(struct change *c, struct err *err)
+{
+    struct versions_change *p = container_of(c, struct versions_change, change);
+    struct bucket_record r = c->bucket;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    if (!p->on && r.info.object_lock)
+        return err_set(err, ERR_CONFLICT, "a bucket with object lock keeps its versions");
+    if (p->on)
+        r.info.versions = VERSIONS_ON;
+    else if (r.info.versions == VERSIONS_ON)
+        r.info.versions = VERSIONS_SUSPENDED;
+    bucket_record_put(&value, &r);
+    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
+              buf_str(&value));
+    buf_release(&value);
+    return 0;
+}
+
+int local_set_versions(struct bucket *b, bool on, struct err *err)
+{
+    struct versions_change p = {.change = {.b = local_bucket_of(b), .fn = versions_run}, .on = on};
+
+    return change_apply(&p.change, err);
+}

@@ -1,0 +1,132 @@
+/* What the tests of storages share. */
+#include "unit/object/bucket_conformance.h"
+
+#include <stdlib.h>
+
+struct str lab_bytes(size_t len, uint64_t seed)
+{
+    char *bytes = xmalloc(len + 8);
+    static struct arena kept; /* reachable to the end, so no leak is reported */
+    char *copy = NULL;
+    uint64_t h = seed * 2 + 1;
+
+    if (!kept.max)
+        kept = ARENA_INIT(GIB);
+    for (size_t i = 0; i < len; i += 8) {
+        h = h * 6364136223846793005u + 1442695040888963407u;
+        memcpy(bytes + i, &h, 8);
+    }
+    copy = arena_alloc(&kept, len + 1);
+    memcpy(copy, bytes, len);
+    free(bytes);
+    return str_n(copy, len);
+}
+
+struct bucket *lab_bucket(struct storage *s, const char *name)
+{
+    struct bucket_info info = {.name = str_z(name), .owner = STR("owner")};
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+    CHECK_OK(s->ops->open_bucket(&b, s, info.name, &err));
+    return b;
+}
+
+struct put_result lab_put(struct bucket *b, struct arena *a, const char *key, struct str body)
+{
+    struct str_reader r;
+    struct put_options o = {0};
+    struct put_result out = {0};
+    struct err err = {0};
+
+    str_reader_init(&r, body);
+    CHECK_OK(b->ops->put(b, a, str_z(key), &r.reader, body.len, &o, &out, &err));
+    return out;
+}
+
+void lab_expect(struct bucket *b, const char *key, struct str version, struct str want)
+{
+    struct arena a = ARENA_INIT(0);
+    struct get_result got;
+    struct buf body = BUF_INIT(256 * MIB);
+    struct err err = {0};
+    int code = b->ops->get(b, &a, str_z(key), version, NULL, NULL, &got, &err);
+
+    if (!want.p) {
+        CHECK_ERR(code, ERR_NOT_FOUND);
+    } else {
+        CHECK_OK(code);
+        CHECK_INT(got.info.size, want.len);
+        CHECK_INT(got.len, want.len);
+        CHECK_OK(reader_read_all(got.body, &body, &err));
+        CHECK_INT(body.len, want.len);
+        CHECK(str_eq(buf_str(&body), want));
+        reader_close(got.body);
+    }
+    buf_release(&body);
+    arena_release(&a);
+}
+
+void lab_expect_list(struct bucket *b, const struct list_options *o, bool versions,
+                     const char *want)
+{
+    struct arena a = ARENA_INIT(0);
+    struct list_result got;
+    struct buf text = BUF_INIT(0);
+    struct list_options all = *o;
+    struct err err = {0};
+
+    if (all.limit == 0)
+        all.limit = OBJECT_LIST_MAX;
+    CHECK_OK((versions ? b->ops->list_versions : b->ops->list)(b, &a, &all, &got, &err));
+    for (size_t i = 0; i < got.count; i++) {
+        const struct list_entry *e = &got.entries[i];
+        if (i > 0)
+            buf_append_char(&text, ' ');
+        buf_appendf(&text, e->is_prefix ? "[" STR_FMT "]" : STR_FMT, STR_ARG(e->info.key));
+        if (e->info.is_marker)
+            buf_append_char(&text, '!');
+        if (versions && e->info.is_latest)
+            buf_append_char(&text, '*');
+    }
+    if (got.more)
+        buf_append_z(&text, " ...");
+    CHECK_STR(buf_str(&text), str_z(want));
+    buf_release(&text);
+    arena_release(&a);
+}
+
+struct remove_result lab_remove(struct bucket *b, struct arena *a, const char *key,
+                                struct str version)
+{
+    struct remove_options o = {.version = version};
+    struct remove_result out = {0};
+    struct err err = {0};
+
+    CHECK_OK(b->ops->remove(b, a, str_z(key), &o, &out, &err));
+    return out;
+}
+
+struct upload_info lab_upload(struct bucket *b, struct arena *a, const char *key)
+{
+    struct upload_info u = {.key = str_z(key)};
+    struct object_meta meta = {0};
+    struct err err = {0};
+
+    CHECK_OK(b->ops->upload_begin(b, a, u.key, &meta, &u.id, &err));
+    return u;
+}
+
+struct upload_part lab_part(struct bucket *b, struct arena *a, const struct upload_info *u,
+                            uint32_t number, struct str body)
+{
+    struct str_reader r;
+    struct put_options o = {0};
+    struct upload_part out = {0};
+    struct err err = {0};
+
+    str_reader_init(&r, body);
+    CHECK_OK(b->ops->upload_part(b, a, u, number, &r.reader, body.len, &o, &out, &err));
+    return out;
+}
