@@ -1,0 +1,64 @@
+/* Users and their access keys.
+ *
+ * Kept in configDB (see docs/security.md for the keys), secrets encrypted with the data folder's
+ * key file; all of them are also held in memory, so that finding one never waits. A change made
+ * through another weir on the same store is seen within a second (a published message). Any thread.
+ */
+#ifndef ROUTE_USERS_H
+#define ROUTE_USERS_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+
+struct users;
+struct store;
+
+enum { USER_KEYS_MAX = 16, USER_ID_MAX = 128 };
+
+struct user_key {
+    struct str access, secret;
+};
+
+/* Strings live in the arena that a call was given. */
+struct user {
+    struct str id; /* canonical: what owns buckets and stands in ACLs */
+    struct str name;
+    struct str display_name; /* empty: the name */
+    struct str email;        /* may be empty */
+    bool admin;              /* may use the management API and every bucket */
+    const struct user_key *keys;
+    size_t key_count;
+};
+
+/* The first administrator is not stored: it is added by users_set_root(). `key_file` holds 32
+ * bytes, made (0600) when absent. */
+int users_open(struct users **out, struct store *config, const char *key_file,
+               const struct log *log, struct err *err) MUST_CHECK;
+void users_set_root(struct users *u, struct str access, struct str secret);
+void users_close(struct users *u);
+
+/* ERR_NOT_FOUND. Never wait; without the secrets of other keys. */
+int users_by_key(struct users *u, struct arena *a, struct str access, struct user *out,
+                 struct str *secret, struct err *err) MUST_CHECK;
+int users_by_id(struct users *u, struct arena *a, struct str id, struct user *out,
+                struct err *err) MUST_CHECK;
+int users_by_name(struct users *u, struct arena *a, struct str name, struct user *out,
+                  struct err *err) MUST_CHECK;
+int users_by_email(struct users *u, struct arena *a, struct str email, struct user *out,
+                   struct err *err) MUST_CHECK;
+
+/* Management; durable when they return. Empty id: a random one; no keys: one is made and returned
+ * in *out, the only time its secret is shown. ERR_EXISTS: name, id, email or access key taken. */
+int users_add(struct users *u, struct arena *a, const struct user *wanted, struct user *out,
+              struct err *err) MUST_CHECK;
+int users_remove(struct users *u, struct str name, struct err *err) MUST_CHECK;
+int users_add_key(struct users *u, struct arena *a, struct str name, const struct user_key *wanted,
+                  struct user_key *out, struct err *err) MUST_CHECK;
+int users_remove_key(struct users *u, struct str name, struct str access,
+                     struct err *err) MUST_CHECK;
+/* By name; secrets left out. */
+int users_list(struct users *u, struct arena *a, struct user **out, size_t *count,
+               struct err *err) MUST_CHECK;
+
+#endif
