@@ -83,23 +83,16 @@ static int verify(struct identity *out, struct arena *a, const struct auth_reque
     return 0;
 }
 
-/* The framing of a body is known from this header alone, also of an anonymous request. */
-static enum auth_payload anonymous_payload(const struct auth_request *r)
-{
-    return str_eq(auth_header_of(r, "x-amz-content-sha256"),
-                  STR("STREAMING-UNSIGNED-PAYLOAD-TRAILER"))
-               ? AUTH_PAYLOAD_UNSIGNED_TRAILER
-               : AUTH_PAYLOAD_UNSIGNED;
-}
-
 int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err)
 {
     struct identity auth = {0};
     int code = verify(&auth, a, r, o, err);
 
-    if (code == 0 && auth.kind == AUTH_ANONYMOUS)
-        auth.payload = anonymous_payload(r);
+    bool v4 = auth.kind == AUTH_V4_HEADER || auth.kind == AUTH_V4_QUERY;
+
+    if (code == 0 && !v4)
+        code = auth_unsigned_payload(&auth, r, err);
     if (code == 0)
         *out = auth;
     secure_zero(&auth.key, sizeof(auth.key));

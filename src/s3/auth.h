@@ -9,8 +9,8 @@
  *   AuthorizationHeaderMalformed       the header's parts; the scope's date, service or end
  *   AuthorizationQueryParametersError  the same of a presigned query; its lifetime past a week
  *   InvalidRequest                     x-amz-content-sha256 missing; version 2 where not allowed
- *   AccessDenied                       no date; a presigned query past its time or before it; host
- *                                      or an x-amz-* header that is sent but not signed
+ *   AccessDenied                       no date; signed chunks without a signature of version 4; a
+ * presigned query past its time or before it; host or an x-amz-* header that is sent but not signed
  *   RequestTimeTooSkewed               a date more than 15 minutes from ours
  *   InvalidAccessKeyId, SignatureDoesNotMatch, InvalidURI (malformed escapes)
  *
@@ -25,9 +25,10 @@ enum { AUTH_SKEW_MS = 15 * 60 * 1000, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY_MAX
 
 enum auth_kind { AUTH_ANONYMOUS, AUTH_V4_HEADER, AUTH_V4_QUERY, AUTH_V2_HEADER, AUTH_V2_QUERY };
 
-/* What is promised of the body. */
+/* What is promised of the body. By x-amz-content-sha256, signed or not: a header that no signature
+ * covers still says how the body is framed, and a hash in it still has to be right. */
 enum auth_payload {
-    AUTH_PAYLOAD_UNSIGNED,        /* nothing: UNSIGNED-PAYLOAD, version 2, anonymous */
+    AUTH_PAYLOAD_UNSIGNED,        /* nothing */
     AUTH_PAYLOAD_HASH,            /* its SHA-256 */
     AUTH_PAYLOAD_CHUNKS,          /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
     AUTH_PAYLOAD_CHUNKS_TRAILER,  /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */

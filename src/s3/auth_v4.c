@@ -308,7 +308,19 @@ static int query_parameters(struct str out[PARAMETERS], struct arena *a,
     return 0;
 }
 
-/* In the query, else in the header when that is signed, else nothing is promised. */
+int auth_unsigned_payload(struct identity *out, const struct auth_request *r, struct err *err)
+{
+    struct str header = auth_header_of(r, "x-amz-content-sha256");
+    int code = header.len ? parse_payload(out, header, err) : 0;
+
+    if (code == 0 && out->kind != AUTH_V4_QUERY &&
+        (out->payload == AUTH_PAYLOAD_CHUNKS || out->payload == AUTH_PAYLOAD_CHUNKS_TRAILER))
+        code = err_set(err, S3_ACCESS_DENIED,
+                       "A body of signed chunks needs a signature of version 4");
+    return code;
+}
+
+/* What was signed: in the query, else in the header when that is signed, else nothing. */
 static struct str query_payload(const struct auth_request *r, const struct str p[PARAMETERS])
 {
     struct str header = auth_header_of(r, "x-amz-content-sha256");
@@ -341,10 +353,13 @@ static int verify_query(struct identity *out, const struct auth_request *r,
         (code = check_scope(S3_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
                             "Error parsing the X-Amz-Credential parameter", &c.credential, p[DATE],
                             err)) < 0 ||
-        (code = parse_payload(out, c.payload_hash, err)) < 0 ||
         (code = check_signed_headers(r, p[SIGNED_HEADERS], true, err)) < 0)
         return code;
     out->kind = AUTH_V4_QUERY;
+    code = p[CONTENT_SHA256].len ? parse_payload(out, p[CONTENT_SHA256], err)
+                                 : auth_unsigned_payload(out, r, err);
+    if (code < 0)
+        return code;
     return check(out, r, o, &c, err);
 }
 

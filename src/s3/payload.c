@@ -34,17 +34,16 @@ bool payload_checksum_kind(struct str name, enum digest_kind *kind)
     return false;
 }
 
-static struct str header_of(const struct payload_options *o, const char *name)
+static bool find_header(const struct payload_options *o, const char *name, struct str *value)
 {
-    for (size_t i = 0; i < o->header_count; i++)
-        if (str_ieq(o->headers[i].name, str_z(name)))
-            return o->headers[i].value;
-    return STR_EMPTY;
-}
-
-static bool has_header(const struct payload_options *o, const char *name)
-{
-    return header_of(o, name).p != NULL;
+    for (size_t i = 0; i < o->header_count; i++) {
+        if (!str_ieq(o->headers[i].name, str_z(name)))
+            continue;
+        *value = o->headers[i].value;
+        return true;
+    }
+    *value = STR_EMPTY;
+    return false;
 }
 
 static int decode(struct payload *p, enum digest_kind kind, struct str text)
@@ -75,7 +74,7 @@ static int invalid_checksum(enum digest_kind kind, const char *where, struct err
 
 static int parse_checksums(struct payload *p, const struct payload_options *o, struct err *err)
 {
-    struct str rest = header_of(o, "x-amz-trailer"), name;
+    struct str rest = p->trailer, name;
     enum digest_kind kind;
     int code = 0;
 
@@ -94,7 +93,9 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
 
 static int parse(struct payload *p, const struct payload_options *o, struct err *err)
 {
-    if (has_header(o, "content-md5") && decode(p, DIGEST_MD5, header_of(o, "content-md5")) < 0)
+    struct str value;
+
+    if (find_header(o, "content-md5", &value) && decode(p, DIGEST_MD5, value) < 0)
         return s3_fail(err, S3_INVALID_DIGEST);
     if (o->auth->payload == AUTH_PAYLOAD_HASH) {
         p->has_hash = true;
@@ -103,8 +104,9 @@ static int parse(struct payload *p, const struct payload_options *o, struct err 
         p->wanted |= 1u << DIGEST_SHA256;
     }
     p->length = o->content_length;
-    if (p->framed && (!has_header(o, "x-amz-decoded-content-length") ||
-                      str_u64(header_of(o, "x-amz-decoded-content-length"), &p->length) < 0))
+    find_header(o, "x-amz-trailer", &p->trailer);
+    if (p->framed &&
+        (!find_header(o, "x-amz-decoded-content-length", &value) || str_u64(value, &p->length) < 0))
         return err_set(err, S3_INVALID_ARGUMENT,
                        "x-amz-decoded-content-length must be the length of the body in bytes");
     return parse_checksums(p, o, err);
@@ -189,7 +191,26 @@ static void payload_close(struct reader *r)
     payload_release(container_of(r, struct payload, reader));
 }
 
-static const struct reader_ops payload_ops = {.read = payload_read, .close = payload_close};
+/* Bytes that nobody hashes may pass by us. */
+static bool payload_as_socket(struct reader *r, int *fd, uint64_t *len)
+{
+    struct payload *p = container_of(r, struct payload, reader);
+
+    return !p->wanted && !p->framed && !p->done && reader_as_socket(p->body, fd, len);
+}
+
+static void payload_skip(struct reader *r, uint64_t n)
+{
+    struct payload *p = container_of(r, struct payload, reader);
+
+    reader_skip(p->body, n);
+    p->read += n;
+}
+
+static const struct reader_ops payload_ops = {.read = payload_read,
+                                              .as_socket = payload_as_socket,
+                                              .skip = payload_skip,
+                                              .close = payload_close};
 
 int payload_init(struct payload *p, struct reader *body, const struct payload_options *o,
                  struct err *err)
@@ -206,7 +227,7 @@ int payload_init(struct payload *p, struct reader *body, const struct payload_op
         return code;
     p->body = body;
     if (p->framed) {
-        framing_init(&p->framing, body, o->auth, p->length, header_of(o, "x-amz-trailer"));
+        framing_init(&p->framing, body, o->auth, p->length, p->trailer);
         p->body = &p->framing.reader;
     }
     p->digests = digests_new(p->wanted);

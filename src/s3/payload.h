@@ -7,6 +7,8 @@
  * payload_verify() after the last byte and before anything is visible, which is what the verify
  * member of put_options is for.
  *
+ * When nothing is to be hashed, a plain socket shows through (reader_as_socket).
+ *
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
  * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none),
  * InvalidRequest (a checksum that is none, or several), InvalidArgument
@@ -30,7 +32,8 @@ struct payload {
     struct reader *body;  /* the raw one, or &framing.reader */
     struct framing framing;
     bool framed;
-    uint64_t length; /* of the bytes without framing; UINT64_MAX: not known */
+    struct str trailer; /* x-amz-trailer */
+    uint64_t length;    /* of the bytes without framing; UINT64_MAX: not known */
     uint64_t read;
     unsigned wanted; /* digests computed */
     struct digests *digests;

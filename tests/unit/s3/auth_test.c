@@ -117,6 +117,28 @@ TEST(s3_auth, a_request_without_a_signature_is_anonymous)
     end(&lab);
 }
 
+TEST(s3_auth, what_no_signature_covers_still_says_how_the_body_is_framed)
+{
+    struct lab lab;
+
+    start(&lab);
+    add(&lab, STR("x-amz-content-sha256"), STR("STREAMING-UNSIGNED-PAYLOAD-TRAILER"));
+    CHECK_INT(verify(&lab), 0);
+    CHECK_INT(lab.auth.payload, AUTH_PAYLOAD_UNSIGNED_TRAILER);
+    set(&lab, STR("x-amz-content-sha256"), STR(SIGN_EMPTY_SHA256));
+    CHECK_INT(verify(&lab), 0);
+    CHECK_INT(lab.auth.payload, AUTH_PAYLOAD_HASH);
+    set(&lab, STR("x-amz-content-sha256"), STR("STREAMING-AWS4-HMAC-SHA256-PAYLOAD"));
+    REFUSED(&lab, "AccessDenied", "signed chunks");
+    end(&lab);
+    start(&lab);
+    presign(&lab);
+    add(&lab, STR("x-amz-content-sha256"), STR("STREAMING-UNSIGNED-PAYLOAD-TRAILER"));
+    CHECK_INT(verify(&lab), 0);
+    CHECK_INT(lab.auth.payload, AUTH_PAYLOAD_UNSIGNED_TRAILER);
+    end(&lab);
+}
+
 TEST(s3_auth, a_signed_header_names_its_user_scope_and_payload)
 {
     static const struct {

@@ -388,3 +388,38 @@ TEST(payload, a_storage_that_stops_at_the_length_still_gets_the_verdict)
     CHECK_INT(payload_verify(&c.p, &c.err), S3_X_AMZ_CONTENT_SHA256_MISMATCH);
     payload_release(&c.p);
 }
+
+static bool fake_as_socket(struct reader *r, int *fd, uint64_t *len)
+{
+    *fd = 7;
+    *len = 9;
+    return true;
+}
+
+static void fake_skip(struct reader *r, uint64_t n)
+{
+    struct slow_reader *s = container_of(r, struct slow_reader, reader);
+
+    s->rest = str_skip(s->rest, n);
+}
+
+TEST(payload, a_socket_shows_through_only_when_nothing_is_hashed)
+{
+    static const struct reader_ops socket_ops = {
+        .read = slow_read, .as_socket = fake_as_socket, .skip = fake_skip};
+
+    for (unsigned also = 0; also < 2; also++) {
+        struct check c = {0};
+        struct payload_options o = {&c.auth, NULL, 0, 9, also};
+        struct slow_reader slow = {{&socket_ops}, STR("123456789"), 100};
+        uint64_t len;
+        int fd;
+        CHECK_INT(payload_init(&c.p, &slow.reader, &o, &c.err), 0);
+        CHECK_INT(reader_as_socket(&c.p.reader, &fd, &len), !also);
+        if (!also) {
+            reader_skip(&c.p.reader, 8);
+            CHECK_INT(payload_verify(&c.p, &c.err), S3_INCOMPLETE_BODY);
+        }
+        payload_release(&c.p);
+    }
+}
