@@ -133,11 +133,11 @@ static struct str delimiter(const struct form *f)
 /* Behind a boundary: "\r\n" (a part follows) or "--" (that was all); blanks may stand before. */
 static int after_boundary(struct form *f, bool *last, struct err *err)
 {
-    struct str all, line;
+    struct str line = STR_EMPTY;
     size_t got = 1;
     int code = 0;
 
-    while (code == 0 && got && (all = held(f)).len < 2)
+    while (code == 0 && got && held(f).len < 2)
         code = fill(f, &got, err);
     if (code < 0)
         return code;
@@ -169,7 +169,7 @@ static int parse_disposition(struct form *f, struct str value, struct part_head 
 
 static int read_part_head(struct form *f, struct part_head *out, struct err *err)
 {
-    struct str line, name, value;
+    struct str line = STR_EMPTY, name, value;
     bool disposed = false;
     size_t total = 0;
 
@@ -196,7 +196,7 @@ static int read_part_head(struct form *f, struct part_head *out, struct err *err
 
 static int read_field(struct form *f, const struct part_head *head, struct err *err)
 {
-    struct str value;
+    struct str value = STR_EMPTY;
     int code;
 
     if (f->field_count == FORM_FIELDS_MAX)

@@ -79,8 +79,8 @@ static bool parse_size(struct str text, uint64_t *out)
 /* "size" or "size;chunk-signature=hex". */
 static int chunk_line(struct framing *f, struct err *err)
 {
-    struct str line, size, extension, label = STR("chunk-signature=");
-    bool bare;
+    struct str line = STR_EMPTY, size, extension, label = STR("chunk-signature=");
+    bool bare = false;
     int code = read_line(f, &line, &bare, S3_INVALID_CHUNK_SIZE_ERROR, err);
 
     if (code < 0)
@@ -178,8 +178,8 @@ static int finish(struct framing *f, struct err *err)
  * has no bytes, and behind it come the trailers. */
 static int chunk_end(struct framing *f, bool last, struct err *err)
 {
-    struct str line;
-    bool bare;
+    struct str line = STR_EMPTY;
+    bool bare = false;
     int code = 0;
 
     if (is_signed(f) && (code = check_chunk(f, err)) < 0)
@@ -257,8 +257,8 @@ static int end_trailers(struct framing *f, struct err *err)
  * how AWS's description of them can be read, so an empty line ends them only behind it. */
 static int trailer_line(struct framing *f, struct err *err)
 {
-    bool with_signature = is_signed(f), bare;
-    struct str line, name, value;
+    bool with_signature = is_signed(f), bare = false;
+    struct str line = STR_EMPTY, name, value;
     int code = read_line(f, &line, &bare, S3_MALFORMED_TRAILER_ERROR, err);
 
     if (code < 0)

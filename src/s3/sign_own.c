@@ -42,7 +42,8 @@ static struct str names_of(struct arena *a, const struct http_header *headers, s
     for (size_t i = 0; i < count; i++)
         if (all || is_signed(headers[i].name))
             names[n++] = lower(a, headers[i].name);
-    qsort(names, n, sizeof(*names), by_name);
+    if (n > 1)
+        qsort(names, n, sizeof(*names), by_name);
     for (size_t i = 0; i < n; i++) {
         if (i && str_eq(names[i], names[i - 1]))
             continue;

@@ -82,7 +82,8 @@ static void append_amz_headers(struct buf *out, const struct sign_request *r)
     for (size_t i = 0; i < r->header_count && count < HTTP_MAX_HEADERS; i++)
         if (str_ieq(str_head(r->headers[i].name, 6), STR("x-amz-")))
             sorted[count++] = &r->headers[i];
-    qsort(sorted, count, sizeof(*sorted), by_folded_name);
+    if (count > 1)
+        qsort(sorted, count, sizeof(*sorted), by_folded_name);
     for (size_t i = 0; i < count; i++) {
         bool again = i && str_ieq(sorted[i]->name, sorted[i - 1]->name);
         if (again) {
