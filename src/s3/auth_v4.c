@@ -88,9 +88,10 @@ int auth_parse_header(struct auth_header *out, struct str text, struct err *err)
     struct str part, name, value;
 
     *out = (struct auth_header){0};
-    while (str_token(&text, ", ", &part)) {
+    while (text.len) {
         size_t i = 0;
-        str_cut(part, '=', &name, &value);
+        str_cut(text, ',', &part, &text);
+        str_cut(str_trim(part), '=', &name, &value);
         while (i < ARRAY_SIZE(names) && !str_eq(name, names[i]))
             i++;
         if (i == ARRAY_SIZE(names) || values[i]->len)
@@ -110,7 +111,7 @@ static bool has_name(struct str names, struct str wanted)
 {
     struct str name;
 
-    while (str_token(&names, ";", &name))
+    while (sign_next_name(&names, &name))
         if (str_ieq(name, wanted))
             return true;
     return false;

@@ -76,11 +76,26 @@ static int append_query(struct buf *out, struct buf *scratch, struct str query)
     return code;
 }
 
+bool sign_next_name(struct str *rest, struct str *name)
+{
+    do {
+        if (rest->len == 0)
+            return false;
+        str_cut(*rest, ';', name, rest);
+    } while (name->len == 0);
+    return true;
+}
+
 /* Trimmed, every run of blanks inside as one. */
 static void append_value(struct buf *out, struct str value)
 {
     struct str word;
 
+    value = str_trim(value);
+    if (str_find(value, STR("  ")) < 0 && str_chr(value, '\t') < 0) { /* nearly always */
+        buf_append_str(out, value);
+        return;
+    }
     for (bool first = true; str_token(&value, " \t", &word); first = false) {
         if (!first)
             buf_append_char(out, ' ');
@@ -118,7 +133,7 @@ int sign_canonical(struct buf *out, const struct sign_request *r, struct str sig
     if (code == 0)
         code = append_query(out, &scratch, r->query);
     buf_append_char(out, '\n');
-    while (str_token(&rest, ";", &name))
+    while (sign_next_name(&rest, &name))
         append_header(out, r, name);
     buf_append_char(out, '\n');
     buf_append_str(out, signed_headers);

@@ -53,6 +53,8 @@ struct sign_key { /* a secret: secure_zero() it */
  * ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit. */
 int sign_canonical(struct buf *out, const struct sign_request *r,
                    struct str signed_headers) MUST_CHECK;
+/* The next of "host;x-amz-date"; false at the end. */
+bool sign_next_name(struct str *rest, struct str *name);
 /* "20130524/us-east-1/s3/aws4_request", appended. */
 void sign_append_scope(struct buf *out, const struct sign_scope *scope);
 /* What the key signs, appended. */
