@@ -120,11 +120,12 @@ TEST(framing, the_published_chunked_upload_from_head_to_end)
     buf_release(&out);
 }
 
-TEST(framing, the_published_upload_with_a_signed_trailer)
+static int decode_trailer(const char *trailers)
 {
     struct buf body = BUF_INIT(0), out = BUF_INIT(0);
     struct identity auth;
     struct framing f;
+    int code;
 
     start_auth(&auth, AUTH_PAYLOAD_CHUNKS_TRAILER);
     memcpy(auth.signature, "106e2a8a18243abcf37539882f36619c00e2dfc72633413f02d3b74544bfeb8e",
@@ -136,16 +137,39 @@ TEST(framing, the_published_upload_with_a_signed_trailer)
                         "1c1344b170168f8e65b41376b44b20fe354e373826ccbbe2c1d40a8cae51e5c7\r\n");
     repeat(&body, 'a', 1024);
     buf_append_z(&body, "\r\n0;chunk-signature="
-                        "2ca2aba2005185cf7159c6277faf83795951dd77a3a99e6e65d5c9f85863f992\r\n"
-                        "x-amz-checksum-crc32c:sOO8/Q==\r\n"
-                        "x-amz-trailer-signature:"
-                        "d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435\r\n\r\n");
-    CHECK_INT(decode(&out, &f, buf_str(&body), 999, &auth, 66560, STR("x-amz-checksum-crc32c")), 0);
-    CHECK_STR(framing_trailer(&f, STR("x-amz-checksum-crc32c")), STR("sOO8/Q=="));
-    CHECK(framing_trailer(&f, STR("x-amz-checksum-crc32")).p == NULL);
+                        "2ca2aba2005185cf7159c6277faf83795951dd77a3a99e6e65d5c9f85863f992\r\n");
+    buf_append_z(&body, trailers);
+    code = decode(&out, &f, buf_str(&body), 999, &auth, 66560, STR("x-amz-checksum-crc32c"));
+    if (code == 0) {
+        CHECK_STR(framing_trailer(&f, STR("x-amz-checksum-crc32c")), STR("sOO8/Q=="));
+        CHECK(framing_trailer(&f, STR("x-amz-checksum-crc32")).p == NULL);
+    }
     framing_release(&f);
     buf_release(&body);
     buf_release(&out);
+    return code;
+}
+
+#define SUM  "x-amz-checksum-crc32c:sOO8/Q=="
+#define MARK "x-amz-trailer-signature:"
+#define GOOD "d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435"
+
+TEST(framing, the_published_upload_with_a_signed_trailer)
+{
+    CHECK_INT(decode_trailer(SUM "\r\n" MARK GOOD "\r\n\r\n"), 0);
+    CHECK_INT(decode_trailer(SUM "\n\r\n" MARK GOOD "\r\n\r\n"), 0);
+}
+
+TEST(framing, signed_trailers_that_are_not_as_signed_are_refused)
+{
+    CHECK_INT(decode_trailer("x-amz-checksum-crc32c:sOO8/A==\r\n" MARK GOOD "\r\n\r\n"),
+              S3_SIGNATURE_DOES_NOT_MATCH);
+    CHECK_INT(decode_trailer(SUM "\r\n" MARK "00\r\n\r\n"), S3_SIGNATURE_DOES_NOT_MATCH);
+    CHECK_INT(decode_trailer(MARK GOOD "\r\n\r\n"), S3_SIGNATURE_DOES_NOT_MATCH);
+    CHECK_INT(decode_trailer("\r\n"), S3_MALFORMED_TRAILER_ERROR);
+    CHECK_INT(decode_trailer(SUM "\r\n\r\n"), S3_INCOMPLETE_BODY);
+    CHECK_INT(decode_trailer(SUM "\r\n" MARK GOOD "\r\n" SUM "\r\n\r\n"),
+              S3_MALFORMED_TRAILER_ERROR);
 }
 
 TEST(framing, a_byte_changed_anywhere_in_a_signed_body_is_found)
