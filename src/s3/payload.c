@@ -78,7 +78,7 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
     enum digest_kind kind;
     int code = 0;
 
-    for (size_t i = 0; code == 0 && i < o->header_count; i++) {
+    for (size_t i = 0; code == 0 && !o->checksum_is_other && i < o->header_count; i++) {
         if (!payload_checksum_kind(o->headers[i].name, &kind))
             continue;
         code = set_checksum(p, kind, false, err);
@@ -105,8 +105,9 @@ static int parse(struct payload *p, const struct payload_options *o, struct err 
     }
     p->length = o->content_length;
     find_header(o, "x-amz-trailer", &p->trailer);
-    if (p->framed &&
-        (!find_header(o, "x-amz-decoded-content-length", &value) || str_u64(value, &p->length) < 0))
+    if (p->framed && !find_header(o, "x-amz-decoded-content-length", &value))
+        return s3_fail(err, S3_MISSING_CONTENT_LENGTH);
+    if (p->framed && str_u64(value, &p->length) < 0)
         return err_set(err, S3_INVALID_ARGUMENT,
                        "x-amz-decoded-content-length must be the length of the body in bytes");
     return parse_checksums(p, o, err);

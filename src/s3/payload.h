@@ -11,8 +11,8 @@
  *
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
  * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none),
- * InvalidRequest (a checksum that is none, or several), InvalidArgument
- * (x-amz-decoded-content-length missing or malformed). One owner at a time. */
+ * InvalidRequest (a checksum that is none, or several), MissingContentLength, InvalidArgument
+ * (x-amz-decoded-content-length missing, malformed). One owner at a time. */
 #ifndef S3_PAYLOAD_H
 #define S3_PAYLOAD_H
 
@@ -25,6 +25,8 @@ struct payload_options {
     size_t header_count;
     uint64_t content_length; /* UINT64_MAX: chunked, not known */
     unsigned also;           /* digests wanted beside those to be checked: 1 << DIGEST_* */
+    bool checksum_is_other;  /* x-amz-checksum-* in the head is not this body's, but the object's
+                              * (CompleteMultipartUpload) */
 };
 
 struct payload {

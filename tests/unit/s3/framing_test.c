@@ -346,6 +346,28 @@ TEST(payload, what_the_head_says_of_the_body_is_checked_at_its_end)
     check_payload("Content-MD5", "", "InvalidDigest");
 }
 
+TEST(payload, a_checksum_of_something_else_is_left_alone)
+{
+    struct check c = {0};
+    const struct http_header header = {STR("x-amz-checksum-crc32"), STR("of an object-2")};
+    struct payload_options o = {&c.auth, &header, 1, 9, 0, true};
+    struct slow_reader slow = {{&slow_ops}, STR("123456789"), 100};
+    char bytes[9];
+
+    CHECK_INT(payload_init(&c.p, &slow.reader, &o, &c.err), 0);
+    CHECK_INT(reader_read_full(&c.p.reader, bytes, sizeof(bytes), &c.err), 0);
+    CHECK_INT(payload_verify(&c.p, &c.err), 0);
+    payload_release(&c.p);
+}
+
+TEST(payload, a_framed_body_needs_its_decoded_length)
+{
+    struct check c = {.auth.payload = AUTH_PAYLOAD_UNSIGNED_TRAILER};
+
+    CHECK_INT(run(&c, STR("0\r\n\r\n"), 5), S3_MISSING_CONTENT_LENGTH);
+    payload_release(&c.p);
+}
+
 TEST(payload, two_checksums_are_refused)
 {
     struct check c = {.count = 2};
