@@ -7,12 +7,15 @@
  * payload_verify() after the last byte and before anything is visible, which is what the verify
  * member of put_options is for.
  *
+ * Any error of the raw body ends it too, ERR_AGAIN included: release it, and begin anew with the
+ * body from its start.
+ *
  * When nothing is to be hashed, a plain socket shows through (reader_as_socket).
  *
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
  * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none),
- * InvalidRequest (a checksum that is none, or several), MissingContentLength, InvalidArgument
- * (x-amz-decoded-content-length missing, malformed). One owner at a time. */
+ * InvalidRequest (a checksum that is none, or several), MissingContentLength and
+ * InvalidArgument (x-amz-decoded-content-length missing, malformed). One owner at a time. */
 #ifndef S3_PAYLOAD_H
 #define S3_PAYLOAD_H
 
