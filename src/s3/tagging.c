@@ -29,7 +29,7 @@ static bool has_good_characters(struct str s)
     return true;
 }
 
-static int check_tag(const struct tag *tag, struct err *err)
+int tag_check(const struct tag *tag, struct err *err)
 {
     if (tag->key.len == 0 || characters(tag->key) > TAG_KEY_MAX || !has_good_characters(tag->key))
         return err_set(err, S3_INVALID_TAG, "The TagKey you have provided is invalid");
@@ -44,7 +44,7 @@ static int check_tag(const struct tag *tag, struct err *err)
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
     const struct tag *tag = &set->tags[set->count];
-    int code = check_tag(tag, err);
+    int code = tag_check(tag, err);
 
     if (code < 0)
         return code;

@@ -35,6 +35,9 @@ void tagging_encode(struct buf *out, const struct tag_set *set);
 /* <Tagging> */
 void tagging_write(struct buf *out, const struct tag_set *set);
 
+/* One tag by itself: InvalidTag. */
+int tag_check(const struct tag *tag, struct err *err) MUST_CHECK;
+
 /* The value of a key, or false. */
 bool tagging_find(const struct tag_set *set, struct str key, struct str *value);
 
