@@ -89,10 +89,14 @@ TEST(lifecycle, a_date_is_due_at_its_midnight)
 
 TEST(lifecycle, the_earliest_rule_wins_and_disabled_rules_do_nothing)
 {
-    const char *two = CONFIG("<Rule><ID>a</ID><Prefix/><Status>Enabled</Status>" EXPIRE(DAYS(
-        "9")) "</Rule><Rule><ID>b</ID><Prefix/><Status>Enabled</"
-              "Status>" EXPIRE(DAYS("2")) "</Rule><Rule><ID>c</ID><Prefix/"
-                                          "><Status>Disabled</Status>" EXPIRE(DAYS("1")) "</Rule>");
+    const char *two = "<LifecycleConfiguration>"
+                      "<Rule><ID>a</ID><Prefix/><Status>Enabled</Status>"
+                      "<Expiration><Days>9</Days></Expiration></Rule>"
+                      "<Rule><ID>b</ID><Prefix/><Status>Enabled</Status>"
+                      "<Expiration><Days>2</Days></Expiration></Rule>"
+                      "<Rule><ID>c</ID><Prefix/><Status>Disabled</Status>"
+                      "<Expiration><Days>1</Days></Expiration></Rule>"
+                      "</LifecycleConfiguration>";
     struct arena a = {0};
     struct lifecycle config = config_of(&a, two);
     struct lifecycle_facts o = {CURRENT};
@@ -228,51 +232,26 @@ TEST(lifecycle, days_past_the_end_of_time_are_never_due)
 TEST(lifecycle, every_form_reads_back_as_written_and_a_rule_without_id_gets_one)
 {
     const char *xml =
-        CONFIG("<Rule><Prefix>old</Prefix><Status>Disabled</Status>" EXPIRE(DAYS(
-            "1")) "</Rule>"
-                  "<Rule><ID>2</ID><Filter/><Status>Enabled</Status>" EXPIRE(
-                      "<Date>2030-01-01T00:00:"
-                      "00.000Z</Date>")
-                      MOVE(
-                          "<Date>2029-01-01T00:00:00.000Z</Date>",
-                          "GLACIER") "</Rule>"
-                                     "<Rule><ID>3</ID><Filter><And><Prefix>p</Prefix>" TAG("a", "b")
-                                         TAG("c", "") "<ObjectSizeGreaterThan>0</"
-                                                      "ObjectSizeGreaterThan><ObjectSizeLessThan>9"
-                                                      "</ObjectSizeLessThan></And></"
-                                                      "Filter><Status>Enabled</"
-                                                      "Status>" NONCURRENT("<NoncurrentDays>4</"
-                                                                           "NoncurrentDays><"
-                                                                           "NewerNoncurrentVersions"
-                                                                           ">5"
-                                                                           "</"
-                                                                           "NewerNoncurrentVersions"
-                                                                           ">") "<NoncurrentVersion"
-                                                                                "Transitio"
-                                                                                "n><NoncurrentDays>"
-                                                                                "0</"
-                                                                                "NoncurrentDays><"
-                                                                                "StorageClass>COLD"
-                                                                                "</StorageClass></"
-                                                                                "NoncurrentVersionT"
-                                                                                "ransition"
-                                                                                "></Rule>"
-                                                                                "<Rule><ID>4</"
-                                                                                "ID><Filter><"
-                                                                                "Prefix/></"
-                                                                                "Filter><Status>"
-                                                                                "Enabled</"
-                                                                                "Status>" EXPIRE(
-                                                                                    "<ExpiredObject"
-                                                                                    "DeleteMar"
-                                                                                    "ker>true</"
-                                                                                    "ExpiredObjectD"
-                                                                                    "eleteMark"
-                                                                                    "er>")
-                                                                                    ABORT(
-                                                                                        "6") "</"
-                                                                                             "Rule"
-                                                                                             ">");
+        "<LifecycleConfiguration>"
+        "<Rule><Prefix>old</Prefix><Status>Disabled</Status>"
+        "<Expiration><Days>1</Days></Expiration></Rule>"
+        "<Rule><ID>2</ID><Filter/><Status>Enabled</Status>"
+        "<Expiration><Date>2030-01-01T00:00:00.000Z</Date></Expiration>"
+        "<Transition><Date>2029-01-01T00:00:00.000Z</Date><StorageClass>GLACIER</StorageClass>"
+        "</Transition></Rule>"
+        "<Rule><ID>3</ID><Filter><And><Prefix>p</Prefix>"
+        "<Tag><Key>a</Key><Value>b</Value></Tag><Tag><Key>c</Key><Value/></Tag>"
+        "<ObjectSizeGreaterThan>0</ObjectSizeGreaterThan>"
+        "<ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter><Status>Enabled</Status>"
+        "<NoncurrentVersionExpiration><NoncurrentDays>4</NoncurrentDays>"
+        "<NewerNoncurrentVersions>5</NewerNoncurrentVersions></NoncurrentVersionExpiration>"
+        "<NoncurrentVersionTransition><NoncurrentDays>0</NoncurrentDays>"
+        "<StorageClass>COLD</StorageClass></NoncurrentVersionTransition></Rule>"
+        "<Rule><ID>4</ID><Filter><Prefix/></Filter><Status>Enabled</Status>"
+        "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>"
+        "<AbortIncompleteMultipartUpload><DaysAfterInitiation>6</DaysAfterInitiation>"
+        "</AbortIncompleteMultipartUpload></Rule>"
+        "</LifecycleConfiguration>";
     struct arena a = {0};
     struct lifecycle config = config_of(&a, xml);
     struct buf first = {0}, second = {0};

@@ -45,14 +45,14 @@ TEST(notification, a_rule_wants_its_events_on_its_keys)
 
 TEST(notification, a_configuration_reads_back_as_written_and_may_be_empty)
 {
-    const char *xml = CONFIG(
-        TOPIC("<Id>1</Id>" EVENT("s3:ObjectCreated:*")
-                  FILTER(KEY("prefix", ""))) "<QueueConfiguration><Id>2</Id><Queue>arn:q</"
-                                             "Queue>" EVENT("s3:ObjectTagging:Put") "</"
-                                                                                    "QueueConfigura"
-                                                                                    "tion><"
-                                                                                    "EventBridgeCon"
-                                                                                    "figuration/>");
+    const char *xml =
+        "<NotificationConfiguration>"
+        "<TopicConfiguration><Id>1</Id><Topic>arn:t</Topic><Event>s3:ObjectCreated:*</Event>"
+        "<Filter><S3Key><FilterRule><Name>prefix</Name><Value/></FilterRule></S3Key></Filter>"
+        "</TopicConfiguration>"
+        "<QueueConfiguration><Id>2</Id><Queue>arn:q</Queue><Event>s3:ObjectTagging:Put</Event>"
+        "</QueueConfiguration>"
+        "<EventBridgeConfiguration/></NotificationConfiguration>";
     struct arena a = {0};
     struct err err = {0};
     struct buf first = {0}, second = {0};
