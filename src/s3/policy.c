@@ -28,12 +28,11 @@ static int compile_action(struct statement *s, struct str text)
     struct str rest = text;
     bool any = false;
 
-    if (str_eq(text, STR("*")))
-        rest = text;
-    else if (text.len > 3 && text.len < sizeof(room) && str_ieq(str_head(text, 3), STR("s3:")))
+    if (!str_eq(text, STR("*"))) {
+        if (text.len <= 3 || text.len > sizeof(room) || !str_ieq(str_head(text, 3), STR("s3:")))
+            return ERR_PARSE;
         rest = str_skip(text, 3);
-    else
-        return ERR_PARSE;
+    }
     for (size_t i = 0; i < rest.len; i++) {
         unsigned char c = (unsigned char)rest.p[i];
         room[i] = (char)(c == '*' ? PATTERN_ANY : c == '?' ? PATTERN_ONE : c);
