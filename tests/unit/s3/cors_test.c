@@ -44,7 +44,8 @@ TEST(cors, one_wildcard_in_an_origin_stands_for_anything)
 {
     const char *xml =
         CORS(RULE(ORIGIN("*suffix") METHOD("GET")) RULE(ORIGIN("start*end") METHOD("GET"))
-                 RULE(ORIGIN("prefix*") METHOD("GET")) RULE(ORIGIN("*.put") METHOD("PUT")));
+                 RULE(ORIGIN("prefix*") METHOD("GET")) RULE(ORIGIN("*.put") METHOD("PUT"))
+                     RULE(ORIGIN("ab*ba") METHOD("GET")));
     static const struct {
         const char *origin, *method;
         bool match;
@@ -52,7 +53,8 @@ TEST(cors, one_wildcard_in_an_origin_stands_for_anything)
         {"foo.suffix", "GET", true}, {"foo.bar", "GET", false},  {"foo.suffix.get", "GET", false},
         {"startend", "GET", true},   {"start1end", "GET", true}, {"0start12end", "GET", false},
         {"staend", "GET", false},    {"prefix", "GET", true},    {"bla.prefix", "GET", false},
-        {"foo.put", "GET", false},   {"foo.put", "PUT", true},   {"foo.suffix", "DELETE", false}};
+        {"foo.put", "GET", false},   {"foo.put", "PUT", true},   {"foo.suffix", "DELETE", false},
+        {"aba", "GET", false},       {"abba", "GET", true}};
     struct arena a = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

@@ -157,6 +157,7 @@ TEST(lifecycle, a_lone_delete_marker_goes_by_flag_at_once_and_by_days_later)
     CHECK_INT(action_of(flag, marker), LIFECYCLE_NONE);
     CHECK_INT(action_of(days, marker), LIFECYCLE_NONE);
     marker.is_alone = true;
+    marker.size = 0;
     CHECK_INT(action_of(ONE("<Filter><ObjectSizeLessThan>9</ObjectSizeLessThan></Filter>" EXPIRE(
                             DAYS("1"))),
                         marker),
