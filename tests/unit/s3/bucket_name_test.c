@@ -38,8 +38,7 @@ TEST(bucket_name, names_that_dns_could_not_carry_are_refused)
         "1.2.3.4",
         "foo bar",
         "foo/bar",
-        "f\xc3\xbc"
-        "r",
+        "f\xc3\xbcx",
         "255.255.255.255",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
