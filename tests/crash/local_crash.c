@@ -183,10 +183,9 @@ static void lose(struct crash *c, const char *path, const struct file_state *f)
         perror("local_crash: truncate");
 }
 
-/* The files of the newest epoch: all others were there before the run. */
-static void power_loss(struct crash *c)
+static unsigned newest_epoch(const struct crash *c)
 {
-    char path[256], shard[300], file[600];
+    char path[256];
     unsigned newest = 0, epoch;
     struct dirent *entry;
 
@@ -197,8 +196,18 @@ static void power_loss(struct crash *c)
             newest = epoch;
     if (dir)
         closedir(dir);
+    return newest;
+}
+
+/* Of the epoch that the run began: all other files were there before it. */
+static void power_loss(struct crash *c, unsigned epoch)
+{
+    char shard[300], file[600];
+    struct dirent *entry;
+    DIR *dir;
+
     for (unsigned n = 0; n < MAX_FILES >> SHARD_BITS; n++) {
-        snprintf(shard, sizeof(shard), "%s/%06x/%07x", path, newest, n);
+        snprintf(shard, sizeof(shard), "%s/storage/blobs/%06x/%07x", c->folder, epoch, n);
         if (!(dir = opendir(shard)))
             break;
         while ((entry = readdir(dir))) {
@@ -592,6 +601,7 @@ static bool run(struct crash *c, bool power)
     int fds[2];
     bool good;
 
+    unsigned before = newest_epoch(c);
     memset((void *)files, 0, MAX_FILES * sizeof(*files));
     atomic_store(lying, c->lie);
     if (pipe(fds) != 0)
@@ -607,8 +617,8 @@ static bool run(struct crash *c, bool power)
     close(fds[0]);
     if (!good)
         printf("the child ended by itself\n");
-    if (power)
-        power_loss(c);
+    if (power && newest_epoch(c) > before)
+        power_loss(c, newest_epoch(c));
     return check(c) && good;
 }
 

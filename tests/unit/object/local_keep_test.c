@@ -1,0 +1,315 @@
+/* What a local storage keeps: over restarts, garbage, a full disk, and what listings cost. */
+#include "unit/object/local_lab.h"
+
+#include "os/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SKIPPED = 77 };
+
+TEST(local_keep, everything_is_there_after_a_restart)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct str large = lab_bytes(600 * KIB, 1);
+    struct bucket *b;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    b = lab_bucket(l.lab.storage, "b");
+    CHECK_OK(b->ops->set_versions(b, true, &err));
+    struct put_result old = lab_put(b, &a, "k", large);
+    lab_put(b, &a, "k", STR("new"));
+    struct upload_info u = lab_upload(b, &a, "u");
+    struct upload_part part = lab_part(b, &a, &u, 1, large);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("b"), &err));
+    lab_expect(b, "k", STR_EMPTY, STR("new"));
+    lab_expect(b, "k", old.version, large);
+    struct put_options o = {0};
+    struct put_result out;
+    CHECK_OK(b->ops->upload_finish(b, &a, &u, &part, 1, &o, &out, &err));
+    lab_expect(b, "u", STR_EMPTY, large);
+    struct put_result later = lab_put(b, &a, "k", STR("later"));
+    CHECK(str_cmp(later.version, old.version) > 0);
+    local_lab_expect_whole(&l);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, the_folder_of_another_storage_is_refused)
+{
+    struct local_lab l;
+    struct storage *other = NULL;
+    char path[256];
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct local_options o = {.name = "other", .folder = l.folder, .db = l.db, .id = 8};
+    CHECK_ERR(local_open(&other, &o, &err), ERR_CORRUPT);
+    l.lab.storage->ops->close(l.lab.storage);
+    snprintf(path, sizeof(path), "%s/FORMAT", l.folder);
+    CHECK(unlink(path) == 0);
+    o.id = 7;
+    CHECK_ERR(local_open(&other, &o, &err), ERR_CORRUPT);
+    db_close(l.db);
+}
+
+TEST(local_keep, two_storages_share_a_database)
+{
+    struct local_lab l;
+    struct storage *other = NULL;
+    char folder[256];
+    struct arena a = ARENA_INIT(0);
+    struct bucket_info *infos;
+    size_t count;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    snprintf(folder, sizeof(folder), "%s/other", test_dir());
+    struct local_options o = {.name = "other", .folder = folder, .db = l.db, .id = 8};
+    CHECK_OK(local_open(&other, &o, &err));
+    struct bucket *b = lab_bucket(l.lab.storage, "b"), *c = lab_bucket(other, "b");
+    lab_put(b, &a, "k", STR("here"));
+    lab_expect(c, "k", STR_EMPTY, STR_EMPTY);
+    struct get_result got;
+    struct put_result out;
+    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_ERR(c->ops->copy(c, &a, STR("k"), b, &got.info, &(struct put_options){0}, &out, &err),
+              ERR_UNSUPPORTED);
+    CHECK_OK(other->ops->list_buckets(other, &a, STR_EMPTY, STR_EMPTY, 10, &infos, &count, &err));
+    CHECK_INT(count, 1);
+    b->ops->unref(b);
+    c->ops->unref(c);
+    other->ops->close(other);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, files_go_with_their_last_reference)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct get_result got;
+    struct put_result out;
+    struct put_options o = {0};
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    lab_put(b, &a, "small", STR("x"));
+    CHECK_INT(local_lab_files(&l), 0);
+    lab_put(b, &a, "k", lab_bytes(300 * KIB, 1));
+    CHECK_INT(local_lab_files(&l), 1);
+    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(b->ops->copy(b, &a, STR("copy"), b, &got.info, &o, &out, &err));
+    lab_put(b, &a, "k", STR("small now"));
+    local_lab_expect_whole(&l);
+    CHECK_INT(local_lab_files(&l), 1);
+    lab_remove(b, &a, "copy", STR_EMPTY);
+    local_lab_expect_whole(&l);
+    CHECK_INT(local_lab_files(&l), 0);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, a_reader_of_parts_holds_their_files)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct upload_part parts[20];
+    struct put_options o = {0};
+    struct put_result out;
+    struct get_result got;
+    struct buf body = BUF_INIT(0), whole = BUF_INIT(0);
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    struct upload_info u = lab_upload(b, &a, "k");
+    for (uint32_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        parts[i] = lab_part(b, &a, &u, i + 1, lab_bytes(2000, i));
+        buf_append_str(&whole, lab_bytes(2000, i));
+    }
+    CHECK_OK(b->ops->upload_finish(b, &a, &u, parts, ARRAY_SIZE(parts), &o, &out, &err));
+    CHECK_OK(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, NULL, &got, &err));
+    lab_remove(b, &a, "k", STR_EMPTY);
+    local_collect(l.lab.storage);
+    CHECK_INT(local_lab_files(&l), ARRAY_SIZE(parts));
+    CHECK_OK(reader_read_all(got.body, &body, &err));
+    CHECK(str_eq(buf_str(&body), buf_str(&whole)));
+    reader_close(got.body);
+    local_lab_expect_whole(&l);
+    CHECK_INT(local_lab_files(&l), 0);
+    buf_release(&body);
+    buf_release(&whole);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, what_a_crash_left_is_swept)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct local_stats stats;
+    char path[300];
+    struct row row;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    lab_put(b, &a, "k", lab_bytes(300 * KIB, 1));
+    b->ops->unref(b);
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    snprintf(path, sizeof(path), "%s/blobs/000001/0000000/00000100000000ff", l.folder);
+    CHECK_OK(file_write_durable(path, STR("half"), 0600, &err));
+    local_collect(l.lab.storage);
+    CHECK(file_exists(path)); /* the epoch was closed: nobody looks */
+    struct local *local = local_of(l.lab.storage);
+    CHECK_OK(db_put(l.db, local->rows, row_id(&row, local, TAG_OPEN_EPOCH, 1), STR_EMPTY,
+                    DB_DURABLE, &err));
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    local_lab_expect_whole(&l);
+    CHECK(!file_exists(path));
+    local_stats(l.lab.storage, &stats);
+    CHECK_INT(stats.swept, 1);
+    CHECK_INT(local_lab_files(&l), 1);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, a_put_that_fails_leaves_no_file)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct put_options o = {.conditions.if_none_match = STR("*")};
+    struct put_result out;
+    struct str_reader r;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    lab_put(b, &a, "k", STR("x"));
+    str_reader_init(&r, lab_bytes(300 * KIB, 1));
+    CHECK_ERR(b->ops->put(b, &a, STR("k"), &r.reader, 300 * KIB, &o, &out, &err), ERR_PRECONDITION);
+    str_reader_init(&r, lab_bytes(300 * KIB, 1));
+    CHECK_ERR(b->ops->put(b, &a, STR("k"), &r.reader, 300 * KIB + 1, &o, &out, &err), ERR_CLOSED);
+    CHECK_INT(local_lab_files(&l), 0);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 120)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct list_options o = {.limit = 100};
+    struct list_result list;
+    struct local_stats before, after;
+    struct buf record = BUF_INIT(0);
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    struct local *local = local_of(l.lab.storage);
+    record_put(&record, &(struct object_record){.is_null = true, .sequence = 1, .etag = STR("e")});
+    for (int i = 0; i < 100 * 1000; i++) {
+        char key[64];
+        struct row row;
+        snprintf(key, sizeof(key), "dir%03d/key%06d", i % 100, i);
+        CHECK_OK(db_put(l.db, local->rows,
+                        row_key(&row, local_bucket_of(b), TAG_OBJECT, str_z(key)), buf_str(&record),
+                        DB_VOLATILE, &err));
+    }
+    o.prefix = STR("dir050/");
+    local_stats(l.lab.storage, &before);
+    CHECK_OK(b->ops->list(b, &a, &o, &list, &err));
+    CHECK_INT(list.count, 100);
+    CHECK(list.more);
+    local_stats(l.lab.storage, &after);
+    CHECK_INT(after.list_steps - before.list_steps, 101);
+    o = (struct list_options){.delimiter = STR("/"), .limit = 1000};
+    local_stats(l.lab.storage, &before);
+    CHECK_OK(b->ops->list(b, &a, &o, &list, &err));
+    CHECK_INT(list.count, 100);
+    local_stats(l.lab.storage, &after);
+    CHECK_INT(after.list_steps - before.list_steps, 101);
+    local_stats(l.lab.storage, &before);
+    CHECK_OK(b->ops->list_versions(b, &a, &o, &list, &err));
+    CHECK_INT(list.count, 100);
+    local_stats(l.lab.storage, &after);
+    CHECK(after.list_steps - before.list_steps <= 202);
+    buf_release(&record);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+/* A file system of 48 MiB in a mount namespace of this test's own. */
+static const char *small_disk(void)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), "%s/disk", test_dir());
+    if (mkdir(path, 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", path, "tmpfs", 0, "size=48m") != 0) {
+        fprintf(stderr, "needs root to mount a small file system\n");
+        _exit(SKIPPED);
+    }
+    return path;
+}
+
+TEST(local_keep, a_full_disk_refuses_puts_and_nothing_else)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct local_options o = {.folder = small_disk(), .part_min = 1000, .reserve_bytes = 16 * MIB};
+    struct put_options p = {0};
+    struct put_result out;
+    struct str large = lab_bytes(8 * MIB, 1);
+    struct str_reader r;
+    struct err err = {0};
+    char key[16];
+    int code = 0, n = 0;
+
+    local_lab_open(&l, &o);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    for (; code == 0 && n < 20; n++) {
+        snprintf(key, sizeof(key), "k%d", n);
+        str_reader_init(&r, large);
+        /* Every second time the size is not known before. */
+        code = b->ops->put(b, &a, str_z(key), &r.reader, n % 2 ? large.len : UINT64_MAX, &p, &out,
+                           &err);
+    }
+    CHECK_INT(code, ERR_NO_SPACE);
+    CHECK(n > 2);
+    str_reader_init(&r, lab_bytes(20 * MIB, 2));
+    CHECK_ERR(b->ops->put(b, &a, STR("huge"), &r.reader, 20 * MIB, &p, &out, &err), ERR_NO_SPACE);
+    lab_expect(b, "k0", STR_EMPTY, large);
+    lab_expect(b, key, STR_EMPTY, STR_EMPTY);
+    local_lab_expect_whole(&l);
+    lab_remove(b, &a, "k0", STR_EMPTY);
+    lab_remove(b, &a, "k1", STR_EMPTY);
+    local_lab_expect_whole(&l);
+    lab_put(b, &a, "again", large);
+    lab_expect(b, "again", STR_EMPTY, large);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+    umount2(o.folder, MNT_DETACH);
+}
