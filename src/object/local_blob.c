@@ -25,7 +25,8 @@ struct writing {
     int fd;
     struct buf path;
     struct digests *md5; /* NULL: not wanted */
-    char *block;         /* BLOB_BLOCK bytes */
+    struct buf block;    /* what was read and not yet written */
+    size_t room;         /* how much of it is read at once: a whole block, or a small body */
     uint64_t blocks;
 };
 
@@ -152,16 +153,20 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
     return 0;
 }
 
-/* As many bytes as there are, up to a whole block behind the `have` that are in it. */
-static int fill_block(struct writing *w, struct reader *body, size_t *have, struct err *err)
+/* As many bytes as there are, up to `room`. */
+static int fill_block(struct writing *w, struct reader *body, struct err *err)
 {
     size_t got = 1;
     int code = 0;
 
-    while (code == 0 && got > 0 && *have < BLOB_BLOCK) {
-        code = reader_read(body, w->block + *have, BLOB_BLOCK - *have, &got, err);
+    buf_reset(&w->block);
+    char *to = buf_reserve(&w->block, w->room);
+    if (!to)
+        return err_code(err, ERR_NO_MEMORY);
+    while (code == 0 && got > 0 && w->block.len < w->room) {
+        code = reader_read(body, to + w->block.len, w->room - w->block.len, &got, err);
         if (code == 0)
-            *have += got;
+            buf_commit(&w->block, got);
     }
     return code;
 }
@@ -176,21 +181,20 @@ static int size_check(const struct blob_source *from, uint64_t got, bool ended, 
                    (unsigned long long)(from->size - got));
 }
 
-/* The first block is in w->block already. */
-static int write_file(struct writing *w, const struct blob_source *from, size_t have,
-                      struct blob *out, struct err *err)
+/* The first block has been read. */
+static int write_file(struct writing *w, const struct blob_source *from, struct blob *out,
+                      struct err *err)
 {
     bool ended = false;
     int code = writing_begin(w, &out->id, err);
 
     while (code == 0 && !ended) {
-        ended = have < BLOB_BLOCK;
-        code = size_check(from, out->size + have, ended, err);
-        if (code == 0 && have > 0)
-            code = write_block(w, out, str_n(w->block, have), err);
-        have = 0;
+        ended = w->block.len < w->room;
+        code = size_check(from, out->size + w->block.len, ended, err);
+        if (code == 0 && w->block.len > 0)
+            code = write_block(w, out, buf_str(&w->block), err);
         if (code == 0 && !ended)
-            code = fill_block(w, from->body, &have, err);
+            code = fill_block(w, from->body, err);
     }
     if (code == 0)
         code = file_sync(w->fd, err);
@@ -210,61 +214,78 @@ static void etag_of(struct digests *md5, char etag[33])
     buf_release(&hex);
 }
 
-/* The block's first bytes are a body that a row can hold. */
-static int keep_small(struct writing *w, const struct blob_source *from, size_t have,
-                      struct blob *out, struct buf *small, struct err *err)
+/* All of the body has been read, and a row can hold it: the block is handed over. */
+static int keep_small(struct writing *w, const struct blob_source *from, struct blob *out,
+                      struct buf *small, struct err *err)
 {
-    struct str body = str_n(w->block, have);
-    int code = size_check(from, have, true, err);
+    struct str body = buf_str(&w->block);
+    int code = size_check(from, body.len, true, err);
 
     if (code < 0)
         return code;
     if (w->md5)
         digests_update(w->md5, body);
-    buf_append_str(small, body);
-    out->size = have;
+    out->size = body.len;
     out->checksum = hash_xxh3(body, 0);
-    return buf_error(small);
+    *small = w->block;
+    w->block = (struct buf){0};
+    return 0;
 }
 
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err)
 {
-    struct writing w = {.l = l, .fd = -1, .path = BUF_INIT(PATH_MAX)};
-    size_t have = 0;
+    struct writing w = {.l = l, .fd = -1, .path = BUF_INIT(PATH_MAX), .room = BLOB_BLOCK};
     int code = blob_space(l, from->size == UINT64_MAX ? 0 : from->size, err);
 
     *out = (struct blob){0};
     if (code < 0)
         return code;
     BUG_ON(from->inline_max >= BLOB_BLOCK);
-    w.block = malloc(BLOB_BLOCK); /* not xmalloc, which would zero all of it */
-    BUG_ON(!w.block);
+    if (from->size <= from->inline_max && from->inline_max > 0)
+        w.room = from->size + 1; /* one more byte shows a body that is too long */
     w.md5 = from->md5 ? digests_new(1u << DIGEST_MD5) : NULL;
-    code = fill_block(&w, from->body, &have, err);
-    if (code == 0 && have <= from->inline_max && from->inline_max > 0)
-        code = keep_small(&w, from, have, out, small, err);
+    code = fill_block(&w, from->body, err);
+    if (code == 0 && w.room <= from->inline_max + 1 && w.block.len == w.room)
+        code = size_check(from, w.block.len, true, err);
+    else if (code == 0 && w.block.len <= from->inline_max && from->inline_max > 0)
+        code = keep_small(&w, from, out, small, err);
     else if (code == 0)
-        code = write_file(&w, from, have, out, err);
+        code = write_file(&w, from, out, err);
     if (code == 0 && w.md5)
         etag_of(w.md5, out->etag);
     fd_close(&w.fd);
     if (code < 0 && out->id)
         blob_discard(l, out->id);
     digests_free(w.md5);
-    free(w.block);
+    buf_release(&w.block);
     buf_release(&w.path);
     return code;
 }
 
+/* Synced, or a loss of power could bring it back after its epoch was closed (L8). */
 void blob_discard(struct local *l, uint64_t id)
 {
     struct buf path = BUF_INIT(PATH_MAX);
 
     blob_path(&path, l, id);
-    if (unlink(path.p) < 0 && errno != ENOENT)
+    if ((unlink(path.p) < 0 && errno != ENOENT) || sync_parent(&path, NULL) < 0)
         atomic_store(&l->leaked, true);
     buf_release(&path);
+}
+
+void blob_unused(struct local *l, const struct change *c, uint64_t id)
+{
+    if (id == 0)
+        return;
+    if (!c->tx || c->refused) {
+        blob_discard(l, id);
+        return;
+    }
+    mutex_lock(&l->collector.lock);
+    vec_push(&l->collector.doubtful, id);
+    mutex_unlock(&l->collector.lock);
+    collector_ask(l);
 }
 
 int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err)

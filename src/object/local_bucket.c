@@ -117,6 +117,8 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
             code = err_set(err, ERR_EXISTS, STR_FMT, STR_ARG(r.info.owner));
     } else if (code == ERR_NOT_FOUND) {
         code = change_sequence(&change, &r.id, err);
+        if (r.info.object_lock) /* a lock needs versions to keep */
+            r.info.versions = VERSIONS_ON;
         if (r.info.created_ms == 0)
             r.info.created_ms = db_tx_now_ms(tx);
         buf_reset(&value);

@@ -329,6 +329,44 @@ static int sweep_all(struct local *l, struct err *err)
     return code;
 }
 
+/* --- commits that failed --- */
+
+/* After a sync that failed the database takes no more writes until the next start. So once it takes
+ * one, what is not there will not come back. */
+static int settle_doubtful(struct local *l, struct err *err)
+{
+    struct collector *c = &l->collector;
+    VEC(uint64_t) ids = {0};
+    struct buf epoch = BUF_INIT(0);
+    struct row row;
+    size_t done = 0;
+    int code = 0;
+
+    mutex_lock(&c->lock);
+    for (size_t i = 0; i < c->doubtful.len; i++)
+        vec_push(&ids, c->doubtful.items[i]);
+    mutex_unlock(&c->lock);
+    buf_append_be64(&epoch, l->epoch);
+    if (ids.len > 0)
+        code =
+            db_put(l->db, l->rows, row_tag(&row, l, TAG_EPOCH), buf_str(&epoch), DB_DURABLE, err);
+    for (; done < ids.len && code == 0; done++) {
+        bool found = false;
+        code = has_row(l, TAG_BLOB, ids.items[done], &found, err);
+        if (code == 0 && !found)
+            code = has_row(l, TAG_GARBAGE, ids.items[done], &found, err);
+        if (code == 0 && !found)
+            blob_discard(l, ids.items[done]);
+    }
+    mutex_lock(&c->lock);
+    for (size_t i = 0; i < ids.len && code == 0; i++)
+        vec_remove(&c->doubtful, 0); /* only ever appended to by others */
+    mutex_unlock(&c->lock);
+    vec_release(&ids);
+    buf_release(&epoch);
+    return code;
+}
+
 /* --- the thread --- */
 
 static void collect_round(struct local *l, bool *swept)
@@ -339,6 +377,8 @@ static void collect_round(struct local *l, bool *swept)
     *swept |= code == 0;
     if (code == 0)
         code = collect_garbage(l, &err);
+    if (code == 0)
+        code = settle_doubtful(l, &err);
     if (code < 0 && code != ERR_SHUTDOWN)
         log_warn(l->log, "local.collect_failed", log_z("storage", l->name),
                  log_z("error", err.text));
@@ -389,6 +429,9 @@ void collector_stop(struct local *l)
     cond_broadcast(&c->wake);
     mutex_unlock(&c->lock);
     thread_join(&c->thread);
+    if (c->doubtful.len > 0)
+        atomic_store(&l->leaked, true);
+    vec_release(&c->doubtful);
     cond_release(&c->wake);
     cond_release(&c->finished);
     mutex_release(&c->lock);

@@ -41,6 +41,7 @@ struct collector {
     struct cond wake, finished;
     uint64_t asked, done; /* rounds */
     bool stop;
+    VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
     struct thread thread;
 };
 
@@ -220,6 +221,9 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
                struct err *err) MUST_CHECK;
 /* A file that no committed row can name. */
 void blob_discard(struct local *l, uint64_t id);
+/* After a failure: the change was refused, or its commit failed and the collector must find out
+ * what became of it. id 0 is fine. */
+void blob_unused(struct local *l, const struct change *c, uint64_t id);
 /* ERR_NOT_FOUND when it is not there. */
 int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST_CHECK;
 /* The next block's share of a checksum. */

@@ -179,7 +179,7 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
     int code = bucket_there(b, latest, err);
 
     *out = (struct list_result){0};
-    if (code < 0 || e.limit == 0)
+    if (code < 0 || e.limit == 0 || o->prefix.len > OBJECT_KEY_MAX)
         return code;
     code = walk_open(&w, latest, b, TAG_OBJECT, o, err);
     if (code == 0) {
@@ -321,7 +321,7 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
     if (code < 0)
         return code;
     code = bucket_there(m.b, view, err);
-    if (code == 0 && e.limit > 0) {
+    if (code == 0 && e.limit > 0 && o->prefix.len <= OBJECT_KEY_MAX) {
         code = walk_open(&m.o, view, m.b, TAG_OBJECT, o, err);
         if (code == 0)
             code = walk_open(&m.v, view, m.b, TAG_VERSION, o, err);

@@ -61,17 +61,6 @@ int put_answer(const struct change *c, struct arena *a, const struct object_reco
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* After a failure: a row that was refused cannot come back, one whose commit failed may. */
-static void drop_blob(struct local *l, const struct change *c, const struct blob *blob)
-{
-    if (!blob->id)
-        return;
-    if (!c->tx || c->refused)
-        blob_discard(l, blob->id);
-    else
-        atomic_store(&l->leaked, true);
-}
-
 int local_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
               uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
 {
@@ -98,7 +87,7 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
     if (code == 0)
         code = change_apply(&p.change, err);
     if (code < 0)
-        drop_blob(l, &p.change, &blob);
+        blob_unused(l, &p.change, blob.id);
     else
         code = put_answer(&p.change, a, &p.r, out, err);
     buf_release(&small);

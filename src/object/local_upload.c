@@ -220,10 +220,7 @@ int local_upload_part(struct bucket *bucket, struct arena *a, const struct uploa
         code = change_apply(&p.change, err);
     if (code == 0)
         return part_answer(&p, a, out, err);
-    if (blob.id && (!p.change.tx || p.change.refused))
-        blob_discard(l, blob.id);
-    else if (blob.id)
-        atomic_store(&l->leaked, true);
+    blob_unused(l, &p.change, blob.id);
     return code;
 }
 

@@ -117,7 +117,7 @@ int local_list_uploads(struct bucket *bucket, struct arena *a, const struct list
     struct db_range range = {.from = prefix, .to = buf_str(&end)};
     if (code == 0)
         code = db_iter_open(&it, latest, b->local->rows, &range, err);
-    if (code == 0 && o->limit > 0) {
+    if (code == 0 && o->limit > 0 && o->prefix.len <= OBJECT_KEY_MAX) {
         uploads_start(&start, b, o);
         db_iter_seek(it, buf_str(&start));
         code = gather(it, b, a, o, &g, out, err);

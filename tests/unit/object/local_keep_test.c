@@ -259,15 +259,15 @@ TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 120)
     arena_release(&a);
 }
 
-/* A file system of 48 MiB in a mount namespace of this test's own. */
-static const char *small_disk(void)
+/* A file system of its own under the test's folder, in a mount namespace of this test's own. */
+static const char *small_disk(const char *name, const char *size)
 {
     static char path[128];
 
-    snprintf(path, sizeof(path), "%s/disk", test_dir());
+    snprintf(path, sizeof(path), "%s/%s", test_dir(), name);
     if (mkdir(path, 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
         mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", path, "tmpfs", 0, "size=48m") != 0) {
+        mount("tmpfs", path, "tmpfs", 0, size) != 0) {
         fprintf(stderr, "needs root to mount a small file system\n");
         _exit(SKIPPED);
     }
@@ -278,7 +278,8 @@ TEST(local_keep, a_full_disk_refuses_puts_and_nothing_else)
 {
     struct local_lab l;
     struct arena a = ARENA_INIT(0);
-    struct local_options o = {.folder = small_disk(), .part_min = 1000, .reserve_bytes = 16 * MIB};
+    struct local_options o = {
+        .folder = small_disk("disk", "size=48m"), .part_min = 1000, .reserve_bytes = 16 * MIB};
     struct put_options p = {0};
     struct put_result out;
     struct str large = lab_bytes(8 * MIB, 1);
@@ -312,4 +313,46 @@ TEST(local_keep, a_full_disk_refuses_puts_and_nothing_else)
     local_lab_close(&l);
     arena_release(&a);
     umount2(o.folder, MNT_DETACH);
+}
+
+TEST(local_keep, a_file_whose_commit_failed_goes_when_the_database_writes_again)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    const char *disk = small_disk("db", "size=128m");
+    struct put_options p = {0};
+    struct put_result out;
+    struct str large = lab_bytes(300 * KIB, 1);
+    struct str_reader r;
+    struct err err = {0};
+    char filler[160];
+    int code = 0;
+    size_t made = 0;
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    snprintf(filler, sizeof(filler), "%s/filler", disk);
+    CHECK_OK(file_write_durable(filler, lab_bytes(90 * MIB, 1), 0600, &err));
+    while (code == 0) { /* the database looks at the free space every 100 ms */
+        char key[32];
+        snprintf(key, sizeof(key), "k%zu", made);
+        str_reader_init(&r, large);
+        code = b->ops->put(b, &a, str_z(key), &r.reader, large.len, &p, &out, &err);
+        made += code == 0;
+    }
+    CHECK_INT(code, ERR_NO_SPACE);
+    local_collect(l.lab.storage);
+    CHECK_INT(local_lab_files(&l), made + 1);
+    CHECK(unlink(filler) == 0);
+    do {
+        str_reader_init(&r, STR("x"));
+        code = b->ops->put(b, &a, STR("small"), &r.reader, 1, &p, &out, &err);
+    } while (code == ERR_NO_SPACE);
+    CHECK_OK(code);
+    local_lab_expect_whole(&l);
+    CHECK_INT(local_lab_files(&l), made);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+    umount2(disk, MNT_DETACH);
 }
