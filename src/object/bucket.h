@@ -118,7 +118,8 @@ struct remove_result {
  * returned, never the keys skipped. */
 struct list_options {
     struct str prefix, delimiter;
-    struct str after;         /* keys (and common prefixes) behind this one */
+    struct str after; /* keys behind this one, and the common prefixes that hold them; not the
+                         common prefix that is exactly this */
     struct str after_version; /* versions: within `after`, those behind this one */
     size_t limit;             /* at most OBJECT_LIST_MAX */
 };
@@ -185,9 +186,10 @@ struct bucket_ops {
     /* The current state; never stale. Does not block on local. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
 
-    /* out->body stays NULL. An empty version: the current one; a marker that is current is
-     * ERR_NOT_FOUND with out->info filled. Conditions as RFC 9110 section 13.2.2. Local: does not
-     * block. */
+    /* out->body stays NULL. An empty version: the current one; a marker, current or named by its
+     * version, is ERR_NOT_FOUND with out->info filled, and so is an object whose conditions do not
+     * hold (ERR_PRECONDITION, ERR_NOT_MODIFIED). Conditions as RFC 9110 section 13.2.2. Local: does
+     * not block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
     /* Local: does not block by itself; the body may be file ranges (reader_as_file). */
@@ -225,8 +227,9 @@ struct bucket_ops {
                             const struct object_range *range, struct upload_part *out,
                             struct err *err);
     /* `parts` in the client's order with the etags (and checksums) that it names: ERR_INVALID with
-     * the text InvalidPart, InvalidPartOrder or EntityTooSmall. Completing the same upload with the
-     * same parts again answers the same. */
+     * the text InvalidPart, InvalidPartOrder or EntityTooSmall. The object gets the meta that the
+     * upload began with; of o's only a checksum counts. Completing the same upload with the same
+     * parts again answers the same. */
     int (*upload_finish)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                          const struct upload_part *parts, size_t count, const struct put_options *o,
                          struct put_result *out, struct err *err);
@@ -255,8 +258,8 @@ struct storage {
 
 struct storage_ops {
     const char *kind; /* "local", "remote" */
-    /* ERR_EXISTS names the owner in out of `info`; ERR_INVALID for a bad name is the caller's to
-     * check. */
+    /* ERR_EXISTS: the error's text is the owner. Whether S3 allows the name is the caller's to
+     * check. With object_lock versions are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
     int (*remove_bucket)(struct storage *s, struct str name,
                          struct err *err); /* ERR_CONFLICT: not empty */

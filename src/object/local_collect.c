@@ -191,10 +191,10 @@ static bool is_pinned(struct pins *pins, uint64_t id)
     return false;
 }
 
-static bool any_resolving(struct pins *pins)
+static bool is_resolving(struct pins *pins, uint64_t up_to)
 {
     list_each (&pins->readers, struct pin, node, pin)
-        if (pin->resolving)
+        if (pin->resolving && pin->number <= up_to)
             return true;
     return false;
 }
@@ -207,7 +207,8 @@ static void leave_pinned(struct local *l, struct batch *b)
     size_t kept = 0;
 
     mutex_lock(&pins->lock);
-    while (any_resolving(pins))
+    uint64_t registered = pins->registered;
+    while (is_resolving(pins, registered))
         cond_wait(&pins->resolved, &pins->lock);
     for (size_t i = 0; i < b->count; i++) {
         if (is_pinned(pins, b->ids[i]))

@@ -25,12 +25,14 @@ enum {
 struct pins {
     struct mutex lock; /* class "local.pins" */
     struct cond resolved;
-    struct list readers; /* struct pin */
+    struct list readers; /* struct pin, in the order of their registration */
+    uint64_t registered; /* how many there have been */
     bool skipped;        /* the collector left something because of a pin */
 };
 
 struct pin {
     struct list node;
+    uint64_t number;
     bool resolving;  /* its row is being read */
     uint64_t *blobs; /* ordered; owned */
     size_t count;

@@ -233,6 +233,7 @@ struct pin *pin_begin(struct local *l)
 
     pin->resolving = true;
     mutex_lock(&l->pins.lock);
+    pin->number = ++l->pins.registered;
     list_push(&l->pins.readers, &pin->node);
     mutex_unlock(&l->pins.lock);
     return pin;

@@ -1,6 +1,7 @@
 /* What a local storage keeps: over restarts, garbage, a full disk, and what listings cost. */
 #include "unit/object/local_lab.h"
 
+#include "base/clock.h"
 #include "os/file.h"
 
 #include <dirent.h>
@@ -41,6 +42,38 @@ TEST(local_keep, everything_is_there_after_a_restart)
     struct put_result later = lab_put(b, &a, "k", STR("later"));
     CHECK(str_cmp(later.version, old.version) > 0);
     local_lab_expect_whole(&l);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
+TEST(local_keep, a_clock_that_went_back_repeats_no_sequence)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct buf ahead = BUF_INIT(0), text = BUF_INIT(0);
+    struct row row;
+    struct bucket *b;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    b = lab_bucket(l.lab.storage, "b");
+    CHECK_OK(b->ops->set_versions(b, true, &err));
+    b->ops->unref(b);
+    struct local *local = local_of(l.lab.storage);
+    uint64_t hour = ((uint64_t)clock_wall_ms() + 3600 * 1000) * 1000; /* as if given out then */
+    buf_append_be64(&ahead, hour);
+    CHECK_OK(db_put(l.db, local->rows, row_tag(&row, local, TAG_SEQUENCE), buf_str(&ahead),
+                    DB_DURABLE, &err));
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("b"), &err));
+    struct put_result one = lab_put(b, &a, "k", STR("1")), two = lab_put(b, &a, "k", STR("2"));
+    buf_appendf(&text, "%016llx", (unsigned long long)hour);
+    CHECK(str_cmp(str_head(one.version, 16), buf_str(&text)) > 0);
+    CHECK(str_cmp(two.version, one.version) > 0);
+    buf_release(&ahead);
+    buf_release(&text);
     b->ops->unref(b);
     local_lab_close(&l);
     arena_release(&a);
