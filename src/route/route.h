@@ -2,7 +2,9 @@
  * p:route:<user>, p:route:<user>:<bucket>, set p:route_block:<storage>), variable parts escaped by
  * store_key_part(). Order: bucket policy, else user policy, else the main storage; a blocked bucket
  * is refused. Held in memory and refreshed by published messages; finding never waits. Any thread.
- */
+ *
+ * A `user` is a user's id, as in bucket_info.owner; empty: nobody. Until the store was reached once
+ * finding is ERR_UNAVAILABLE. */
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 
@@ -11,17 +13,30 @@
 
 struct routes;
 struct store;
+struct local_options;
+
+enum { ROUTES_STORAGES_MAX = 64 };
 
 int routes_open(struct routes **out, struct store *config, const struct log *log,
                 struct err *err) MUST_CHECK;
 void routes_close(struct routes *r); /* closes the storages too */
 
-/* Takes the storage. The first one added is the main storage unless routes_set_main() says
- * otherwise. */
+/* Takes the storage, also when it fails: then it is closed. Storages stay until the close. The
+ * first one added is the main storage unless routes_set_main() says otherwise. */
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err) MUST_CHECK;
 int routes_set_main(struct routes *r, struct str name, struct err *err) MUST_CHECK;
 struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; NULL when unknown */
+struct storage *routes_main(struct routes *r);                     /* NULL when there is none */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
+
+/* Opens `main` (its id is chosen here) and the local storages that were added to this database
+ * before; name, folder and id of those come from its family "server". */
+int routes_open_local(struct routes *r, const struct local_options *main,
+                      struct err *err) MUST_CHECK;
+/* Adds one more, for ever; its id is chosen here. ERR_EXISTS: the name. ERR_INVALID: the name, or
+ * the folder is not an absolute path or not empty. */
+int routes_add_local(struct routes *r, const struct local_options *wanted,
+                     struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there.
  * ERR_NOT_FOUND: a policy names a storage that is not there. */
@@ -29,11 +44,14 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
                   struct err *err) MUST_CHECK;
 
 /* Opens it where its owner's route says: `user` is who asks; a bucket of another owner is found too
- * (the caller decides about access). A reference: bucket->ops->unref. ERR_NO_BUCKET. */
+ * (the caller decides about access), and one on another storage than the route's (a policy set
+ * after the bucket was made moves nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as
+ * route_storage(). */
 int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
                  struct err *err) MUST_CHECK;
 
-/* Policies; durable. An empty bucket: the user's policy. An empty storage removes it. */
+/* Policies; durable, and seen by the calls above, when they return. An empty bucket: the user's
+ * policy. An empty storage removes it. ERR_NOT_FOUND: no such storage. */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,

@@ -16,6 +16,9 @@ struct store;
 
 enum { USER_KEYS_MAX = 16, USER_ID_MAX = 128 };
 
+/* Name and id of the first administrator; nobody else can have them. */
+#define USER_ROOT STR("root")
+
 struct user_key {
     struct str access, secret;
 };
@@ -32,13 +35,15 @@ struct user {
 };
 
 /* The first administrator is not stored: it is added by users_set_root(). `key_file` holds 32
- * bytes, made (0600) when absent. */
+ * bytes, made (0600) when absent. A store that is down is no error: until it is back every call but
+ * finding the first administrator is ERR_UNAVAILABLE. ERR_CORRUPT: the key file is not the one that
+ * the stored secrets are sealed with. */
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err) MUST_CHECK;
 void users_set_root(struct users *u, struct str access, struct str secret);
 void users_close(struct users *u);
 
-/* ERR_NOT_FOUND. Never wait; without the secrets of other keys. */
+/* ERR_NOT_FOUND. Never wait; without secrets but the one of the key that was asked for. */
 int users_by_key(struct users *u, struct arena *a, struct str access, struct user *out,
                  struct str *secret, struct err *err) MUST_CHECK;
 int users_by_id(struct users *u, struct arena *a, struct str id, struct user *out,
@@ -48,8 +53,10 @@ int users_by_name(struct users *u, struct arena *a, struct str name, struct user
 int users_by_email(struct users *u, struct arena *a, struct str email, struct user *out,
                    struct err *err) MUST_CHECK;
 
-/* Management; durable when they return. Empty id: a random one; no keys: one is made and returned
- * in *out, the only time its secret is shown. ERR_EXISTS: name, id, email or access key taken. */
+/* Management; durable, and seen by the calls above, when they return. Empty id: a random one; no
+ * keys: one is made and returned in *out, the only time its secret is shown. ERR_EXISTS: name, id,
+ * email or access key taken. ERR_INVALID: one of them cannot be that. Adding a key: `wanted` NULL
+ * or empty makes one. ERR_TOO_LARGE: past USER_KEYS_MAX. */
 int users_add(struct users *u, struct arena *a, const struct user *wanted, struct user *out,
               struct err *err) MUST_CHECK;
 int users_remove(struct users *u, struct str name, struct err *err) MUST_CHECK;
@@ -57,7 +64,7 @@ int users_add_key(struct users *u, struct arena *a, struct str name, const struc
                   struct user_key *out, struct err *err) MUST_CHECK;
 int users_remove_key(struct users *u, struct str name, struct str access,
                      struct err *err) MUST_CHECK;
-/* By name; secrets left out. */
+/* The first administrator, then by name; secrets left out. */
 int users_list(struct users *u, struct arena *a, struct user **out, size_t *count,
                struct err *err) MUST_CHECK;
 

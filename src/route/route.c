@@ -1,0 +1,269 @@
+/* Storages by name, the policies in memory, and the way from a bucket's name to its storage. */
+#include "route/route.h"
+#include "route/route_int.h"
+
+#include <stdlib.h>
+
+static store_message_fn changed;
+
+int routes_open(struct routes **out, struct store *config, const struct log *log, struct err *err)
+{
+    struct routes *r = xcalloc(1, sizeof(*r));
+    int code;
+
+    r->store = config;
+    r->log = log;
+    mutex_init(&r->lock, "routes");
+    cond_init(&r->loaded);
+    code = store_subscribe(&r->subscription, config, ROUTES_CHANNEL, changed, r, err);
+    if (code == 0) {
+        code = routes_load(r, err);
+        if (code < 0 && err_kind(code) == ERR_KIND_FAILURE)
+            code = 0; /* a store that is down calls changed() when it is back */
+    }
+    if (code < 0)
+        routes_close(r);
+    else
+        *out = r;
+    return code;
+}
+
+void routes_close(struct routes *r)
+{
+    if (!r)
+        return;
+    store_unsubscribe(r->subscription);
+    while (r->storages.len) {
+        struct storage *s = vec_pop(&r->storages);
+        s->ops->close(s);
+    }
+    vec_release(&r->storages);
+    routes_view_free(r->view);
+    cond_release(&r->loaded);
+    mutex_release(&r->lock);
+    free(r);
+}
+
+static void changed(void *ctx, struct str channel, struct str message)
+{
+    struct routes *r = ctx;
+    struct err err = {0};
+
+    (void)channel, (void)message;
+    if (routes_load(r, &err) < 0)
+        log_warn(r->log, "routes.not_loaded", log_z("error", err.text));
+}
+
+/* --- storages --- */
+
+static struct storage *find_storage(struct routes *r, struct str name)
+{
+    mutex_assert_held(&r->lock);
+    vec_each (&r->storages, struct storage **, s)
+        if (str_eq((*s)->name, name))
+            return *s;
+    return NULL;
+}
+
+int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
+{
+    int code = 0;
+
+    mutex_lock(&r->lock);
+    if (find_storage(r, s->name))
+        code = err_set(err, ERR_EXISTS, "there is a storage " STR_FMT " already", STR_ARG(s->name));
+    else if (r->storages.len == ROUTES_STORAGES_MAX)
+        code = err_set(err, ERR_TOO_LARGE, "there are %d storages already", ROUTES_STORAGES_MAX);
+    else
+        vec_push(&r->storages, s);
+    if (code == 0 && !r->main)
+        r->main = s;
+    mutex_unlock(&r->lock);
+    if (code < 0)
+        s->ops->close(s);
+    return code;
+}
+
+int routes_set_main(struct routes *r, struct str name, struct err *err)
+{
+    struct storage *s;
+
+    mutex_lock(&r->lock);
+    s = find_storage(r, name);
+    if (s)
+        r->main = s;
+    mutex_unlock(&r->lock);
+    return s ? 0 : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+}
+
+struct storage *routes_storage(struct routes *r, struct str name)
+{
+    struct storage *s;
+
+    mutex_lock(&r->lock);
+    s = find_storage(r, name);
+    mutex_unlock(&r->lock);
+    return s;
+}
+
+struct storage *routes_main(struct routes *r)
+{
+    struct storage *s;
+
+    mutex_lock(&r->lock);
+    s = r->main;
+    mutex_unlock(&r->lock);
+    return s;
+}
+
+size_t routes_storages(struct routes *r, struct storage **out, size_t max)
+{
+    size_t count;
+
+    mutex_lock(&r->lock);
+    count = size_min(max, r->storages.len);
+    if (count)
+        memcpy(out, r->storages.items, count * sizeof(struct storage *));
+    mutex_unlock(&r->lock);
+    return count;
+}
+
+/* --- finding --- */
+
+static int view_get(struct routes *r, struct routes_view **out, struct err *err)
+{
+    mutex_lock(&r->lock);
+    *out = r->view;
+    if (*out)
+        (*out)->refs++;
+    mutex_unlock(&r->lock);
+    return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "the routes could not be loaded yet");
+}
+
+void routes_view_put(struct routes *r, struct routes_view *view)
+{
+    bool last;
+
+    if (!view)
+        return;
+    mutex_lock(&r->lock);
+    last = --view->refs == 0;
+    mutex_unlock(&r->lock);
+    if (last)
+        routes_view_free(view);
+}
+
+/* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
+static const char *look_up(const struct map *map, struct str first, struct str second)
+{
+    struct buf key = {0};
+    const char *value = NULL;
+
+    if (map->len == 0 || first.len == 0)
+        return NULL;
+    routes_key(&key, "", first, second);
+    value = map_get(map, buf_str(&key));
+    buf_release(&key);
+    return value;
+}
+
+static bool is_blocked(const struct routes_view *view, const struct storage *s, struct str bucket)
+{
+    return bucket.len && look_up(&view->blocks, s->name, bucket) != NULL;
+}
+
+static int storage_by(struct routes *r, const struct routes_view *view, struct str user,
+                      struct str bucket, struct storage **out, struct err *err)
+{
+    const char *policy = bucket.len ? look_up(&view->policies, user, bucket) : NULL;
+    struct storage *s;
+
+    if (!policy)
+        policy = look_up(&view->policies, user, STR_EMPTY);
+    s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
+    if (!s && policy)
+        return err_set(err, ERR_NOT_FOUND,
+                       "a routing policy names the storage %s, which is not there", policy);
+    if (!s)
+        return err_set(err, ERR_NOT_FOUND, "there is no storage");
+    if (is_blocked(view, s, bucket))
+        return err_set(err, ERR_DENIED, "the bucket " STR_FMT " is blocked on storage " STR_FMT,
+                       STR_ARG(bucket), STR_ARG(s->name));
+    *out = s;
+    return 0;
+}
+
+int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
+                  struct err *err)
+{
+    struct routes_view *view;
+    int code = view_get(r, &view, err);
+
+    if (code == 0) {
+        code = storage_by(r, view, user, bucket, out, err);
+        routes_view_put(r, view);
+    }
+    return code;
+}
+
+/* Of somebody else's bucket: where its owner's route says, if it is there. `b` is replaced then. */
+static int follow_owner(struct routes *r, const struct routes_view *view, struct storage *at,
+                        struct str user, struct bucket **b, struct err *err)
+{
+    struct arena arena = {0};
+    struct bucket_info info;
+    struct storage *s = NULL;
+    struct bucket *other = NULL;
+    struct str name = (*b)->name;
+    int code = (*b)->ops->info(*b, &arena, &info, err);
+
+    if (code == 0 && !str_eq(info.owner, user) &&
+        storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at &&
+        s->ops->open_bucket(&other, s, name, NULL) == 0) {
+        (*b)->ops->unref(*b);
+        *b = other;
+    }
+    arena_release(&arena);
+    return code;
+}
+
+static int open_anywhere(struct routes *r, const struct routes_view *view, struct str bucket,
+                         struct storage *first, struct storage **at, struct bucket **out,
+                         struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(r, all, ARRAY_SIZE(all));
+    int code = first->ops->open_bucket(out, first, bucket, err);
+
+    *at = first;
+    for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
+        if (all[i] == first || is_blocked(view, all[i], bucket))
+            continue;
+        *at = all[i];
+        code = all[i]->ops->open_bucket(out, all[i], bucket, err);
+    }
+    return code;
+}
+
+int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
+                 struct err *err)
+{
+    struct routes_view *view;
+    struct storage *first = NULL, *at = NULL;
+    struct bucket *found = NULL;
+    int code = view_get(r, &view, err);
+
+    if (code < 0)
+        return code;
+    code = storage_by(r, view, user, bucket, &first, err);
+    if (code == 0)
+        code = open_anywhere(r, view, bucket, first, &at, &found, err);
+    if (code == 0 && view->policies.len)
+        code = follow_owner(r, view, at, user, &found, err);
+    if (code == 0)
+        *out = found;
+    else if (found)
+        found->ops->unref(found);
+    routes_view_put(r, view);
+    return code;
+}

@@ -1,0 +1,203 @@
+/* The policies in the store: reading all of them, and changing one. */
+#include "route/route_int.h"
+
+#include <stdlib.h>
+
+static const struct str POLICY = {"p:route:", 8}, BLOCK = {"p:route_block:", 14};
+
+void routes_key(struct buf *out, const char *prefix, struct str first, struct str second)
+{
+    buf_append_z(out, prefix);
+    store_key_part(out, first);
+    if (second.len) {
+        buf_append_char(out, ':');
+        store_key_part(out, second);
+    }
+}
+
+/* --- reading --- */
+
+void routes_view_free(struct routes_view *view)
+{
+    if (!view)
+        return;
+    map_release(&view->policies);
+    map_release(&view->blocks);
+    arena_release(&view->arena);
+    free(view);
+}
+
+static int read_policy(struct routes *r, struct routes_view *view, struct str key, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+    int code = store_call(r->store, &arena, &reply, err, STR("GET"), key);
+
+    if (code == 0 && reply->type == REPLY_BULK)
+        map_put(&view->policies, arena_str(&view->arena, str_skip(key, POLICY.len)),
+                arena_z(&view->arena, reply->str));
+    else if (code == 0 && !reply_is_nil(reply))
+        code = reply_expect(reply, REPLY_BULK, err);
+    arena_release(&arena);
+    return code;
+}
+
+static int read_block(struct routes *r, struct routes_view *view, struct str key, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+    struct str storage = str_skip(key, BLOCK.len);
+    int code = store_call(r->store, &arena, &reply, err, STR("SMEMBERS"), key);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < reply->count; i++) {
+        struct buf text = {0};
+        buf_append_str(&text, storage);
+        buf_append_char(&text, ':');
+        store_key_part(&text, reply->items[i].str);
+        map_put(&view->blocks, arena_str(&view->arena, buf_str(&text)), view);
+        buf_release(&text);
+    }
+    arena_release(&arena);
+    return code;
+}
+
+/* A key may come twice; that changes nothing. */
+static int read_page(struct routes *r, struct routes_view *view, const struct reply *keys,
+                     struct err *err)
+{
+    int code = reply_expect(keys, REPLY_ARRAY, err);
+
+    for (size_t i = 0; code == 0 && i < keys->count; i++) {
+        struct str key = keys->items[i].str;
+        if (str_starts(key, BLOCK))
+            code = read_block(r, view, key, err);
+        else if (str_starts(key, POLICY))
+            code = read_policy(r, view, key, err);
+    }
+    return code == 0 && arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
+}
+
+static int read_all(struct routes *r, struct routes_view *view, struct err *err)
+{
+    struct buf cursor = {0};
+    int code = 0;
+
+    buf_append_z(&cursor, "0");
+    do {
+        struct arena arena = {0};
+        struct reply *reply;
+        code = store_call(r->store, &arena, &reply, err, STR("SCAN"), buf_str(&cursor),
+                          STR("MATCH"), STR("p:route*"), STR("COUNT"), STR("1000"));
+        if (code == 0)
+            code = reply_expect(reply, REPLY_ARRAY, err);
+        if (code == 0 && reply->count != 2)
+            code = err_set(err, ERR_TYPE, "SCAN answered with %zu items", reply->count);
+        if (code == 0) {
+            buf_reset(&cursor);
+            buf_append_str(&cursor, reply->items[0].str);
+            code = read_page(r, view, &reply->items[1], err);
+        }
+        arena_release(&arena);
+    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
+    buf_release(&cursor);
+    return code;
+}
+
+static struct routes_view *view_new(void)
+{
+    struct routes_view *view = xcalloc(1, sizeof(*view));
+
+    view->refs = 1;
+    arena_init(&view->arena, 256 * MIB);
+    map_init(&view->policies);
+    map_init(&view->blocks);
+    return view;
+}
+
+int routes_load(struct routes *r, struct err *err)
+{
+    struct routes_view *view = view_new(), *old = view;
+    int code;
+
+    mutex_lock(&r->lock);
+    while (r->loading)
+        cond_wait(&r->loaded, &r->lock);
+    r->loading = true;
+    mutex_unlock(&r->lock);
+
+    code = read_all(r, view, err);
+
+    mutex_lock(&r->lock);
+    if (code == 0) {
+        old = r->view;
+        r->view = view;
+    }
+    r->loading = false;
+    cond_broadcast(&r->loaded);
+    mutex_unlock(&r->lock);
+    routes_view_put(r, old);
+    return code;
+}
+
+/* --- changing --- */
+
+/* The change and the message that tells of it, as one step; then what it made is loaded. */
+static int change(struct routes *r, struct store_args command, struct err *err)
+{
+    const struct str publish[] = {STR("PUBLISH"), ROUTES_CHANNEL, STR("changed")};
+    struct store_args commands[] = {command, {publish, ARRAY_SIZE(publish)}};
+    struct arena arena = {0};
+    struct reply *reply;
+    int code = store_atomic(r->store, &arena, &reply, commands, ARRAY_SIZE(commands), err);
+
+    if (code == 0 && reply->items[0].type == REPLY_ERROR)
+        code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[0].str));
+    if (code == 0)
+        code = routes_load(r, err);
+    arena_release(&arena);
+    return code;
+}
+
+static int need_storage(struct routes *r, struct str name, struct err *err)
+{
+    return routes_storage(r, name)
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+}
+
+int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
+              struct err *err)
+{
+    struct buf key = {0};
+    int code = storage.len ? need_storage(r, storage, err) : 0;
+
+    if (user.len == 0)
+        return err_set(err, ERR_INVALID, "a routing policy needs a user");
+    if (code < 0)
+        return code;
+    routes_key(&key, POLICY.p, user, bucket);
+    struct str set[] = {STR("SET"), buf_str(&key), storage}, remove[] = {STR("DEL"), buf_str(&key)};
+    code =
+        change(r, storage.len ? (struct store_args){set, 3} : (struct store_args){remove, 2}, err);
+    buf_release(&key);
+    return code;
+}
+
+int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
+                struct err *err)
+{
+    struct buf key = {0};
+    int code = need_storage(r, storage, err);
+
+    if (code == 0 && bucket.len == 0)
+        code = err_set(err, ERR_INVALID, "which bucket is to be blocked?");
+    if (code < 0)
+        return code;
+    routes_key(&key, BLOCK.p, storage, STR_EMPTY);
+    struct str argv[] = {blocked ? STR("SADD") : STR("SREM"), buf_str(&key), bucket};
+    code = change(r, (struct store_args){argv, ARRAY_SIZE(argv)}, err);
+    buf_release(&key);
+    return code;
+}

@@ -1,0 +1,115 @@
+/* AES-256-GCM by OpenSSL, and the key file. */
+#include "route/seal.h"
+#include "base/ids.h"
+#include "os/file.h"
+
+#include <openssl/evp.h>
+#include <sys/stat.h>
+
+enum { NONCE_LEN = 12, TAG_LEN = 16, SEALED_MAX = NONCE_LEN + SEAL_PLAIN_MAX + TAG_LEN };
+
+/* --- the key file --- */
+
+static int make_key(struct seal_key *out, const char *path, struct err *err)
+{
+    random_bytes(out->bytes, sizeof(out->bytes));
+    return file_write_durable(path, str_n(out->bytes, sizeof(out->bytes)), 0600, err);
+}
+
+static int read_key(struct seal_key *out, const char *path, struct err *err)
+{
+    struct buf text = BUF_INIT(4096);
+    struct stat st;
+    int code = file_read(path, &text, err);
+
+    if (code == 0 && stat(path, &st) == 0 && (st.st_mode & 077))
+        code = err_set(err, ERR_DENIED,
+                       "%s may be read by others than its owner; make it mode 0600", path);
+    if (code == ERR_TOO_LARGE || (code == 0 && text.len != SEAL_KEY_LEN))
+        code = err_set(err, ERR_CORRUPT, "%s is not a key file: it does not hold %d bytes", path,
+                       SEAL_KEY_LEN);
+    if (code == 0)
+        memcpy(out->bytes, text.p, SEAL_KEY_LEN);
+    if (text.p)
+        secure_zero(text.p, text.cap);
+    buf_release(&text);
+    return code;
+}
+
+int seal_key_open(struct seal_key *out, const char *path, bool *made, struct err *err)
+{
+    int code = read_key(out, path, err);
+
+    *made = code == ERR_NOT_FOUND;
+    return *made ? make_key(out, path, err) : code;
+}
+
+void seal_key_release(struct seal_key *key)
+{
+    secure_zero(key, sizeof(*key));
+}
+
+/* --- sealing --- */
+
+void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+{
+    unsigned char sealed[SEALED_MAX], *text = sealed + NONCE_LEN;
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    int len = 0;
+
+    BUG_ON(!c || plain.len > SEAL_PLAIN_MAX || owner.len == 0 || plain.len == 0);
+    random_bytes(sealed, NONCE_LEN);
+    BUG_ON(EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, sealed) != 1);
+    BUG_ON(EVP_EncryptUpdate(c, NULL, &len, (const unsigned char *)owner.p, (int)owner.len) != 1);
+    BUG_ON(EVP_EncryptUpdate(c, text, &len, (const unsigned char *)plain.p, (int)plain.len) != 1);
+    BUG_ON(EVP_EncryptFinal_ex(c, text + plain.len, &len) != 1);
+    BUG_ON(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG_LEN, text + plain.len) != 1);
+    EVP_CIPHER_CTX_free(c);
+    buf_append_hex(out, sealed, NONCE_LEN + plain.len + TAG_LEN);
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The bytes of lower-case hex, or 0 when it is not that or not of a length that can be. */
+static size_t from_hex(struct str hex, unsigned char out[SEALED_MAX])
+{
+    size_t len = hex.len / 2;
+
+    if (hex.len % 2 || len > SEALED_MAX || len <= NONCE_LEN + TAG_LEN)
+        return 0;
+    for (size_t i = 0; i < len; i++) {
+        int high = digit(hex.p[2 * i]), low = digit(hex.p[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return 0;
+        out[i] = (unsigned char)(high << 4 | low);
+    }
+    return len;
+}
+
+int unseal(const struct seal_key *key, struct str owner, struct str sealed, struct buf *out)
+{
+    unsigned char bytes[SEALED_MAX], plain[SEAL_PLAIN_MAX];
+    size_t all = from_hex(sealed, bytes), len = all - NONCE_LEN - TAG_LEN;
+    EVP_CIPHER_CTX *c;
+    int got = 0;
+    bool good;
+
+    if (all == 0 || owner.len == 0)
+        return ERR_CORRUPT;
+    c = EVP_CIPHER_CTX_new();
+    BUG_ON(!c || EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, bytes) != 1);
+    good = EVP_DecryptUpdate(c, NULL, &got, (const unsigned char *)owner.p, (int)owner.len) == 1 &&
+           EVP_DecryptUpdate(c, plain, &got, bytes + NONCE_LEN, (int)len) == 1 &&
+           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG_LEN, bytes + all - TAG_LEN) == 1 &&
+           EVP_DecryptFinal_ex(c, plain + len, &got) == 1;
+    EVP_CIPHER_CTX_free(c);
+    if (good)
+        buf_append(out, plain, len);
+    secure_zero(plain, sizeof(plain));
+    return good ? 0 : ERR_CORRUPT;
+}

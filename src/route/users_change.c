@@ -1,0 +1,421 @@
+/* Changing users. Each change is one script: it checks and writes all of a user's entries, counts
+ * the version up and tells the others, or does nothing.
+ *
+ * Beside the keys that users_load.c reads there are three indexes: hashes "users:id",
+ * "users:email" (folded) and "users:access", each to the name. */
+#include "base/ids.h"
+#include "base/json.h"
+#include "route/users_int.h"
+
+enum {
+    ACCESS_LEN = 20,
+    SECRET_LEN = 40,
+    NAME_MAX_LEN = 64,
+    EMAIL_MAX = 254,
+    DISPLAY_MAX = 256,
+    SECRET_MIN = 8,
+    ACCESS_MIN = 3,
+    KEY_MAX = 128,
+    TRIES = 16, /* when others change the same user at the same time */
+};
+
+const char *const users_script_sources[USERS_SCRIPTS] = {
+    /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel, name,
+     * id, display name, email, folded email, admin, keys, access keys. Answers what is taken. */
+    [SCRIPT_ADD] =
+        "if redis.call('EXISTS', KEYS[1]) == 1 then return 'name' end\n"
+        "if redis.call('HEXISTS', KEYS[3], ARGV[3]) == 1 then return 'id' end\n"
+        "if ARGV[6] ~= '' and redis.call('HEXISTS', KEYS[4], ARGV[6]) == 1 then\n"
+        "  return 'e-mail address'\n"
+        "end\n"
+        "for i = 9, #ARGV do\n"
+        "  if redis.call('HEXISTS', KEYS[5], ARGV[i]) == 1 then return 'access key' end\n"
+        "end\n"
+        "redis.call('HSET', KEYS[1], 'id', ARGV[3], 'display_name', ARGV[4],\n"
+        "  'email', ARGV[5], 'admin', ARGV[7], 'keys', ARGV[8])\n"
+        "redis.call('SADD', KEYS[2], ARGV[2])\n"
+        "redis.call('HSET', KEYS[3], ARGV[3], ARGV[2])\n"
+        "if ARGV[6] ~= '' then redis.call('HSET', KEYS[4], ARGV[6], ARGV[2]) end\n"
+        "for i = 9, #ARGV do redis.call('HSET', KEYS[5], ARGV[i], ARGV[2]) end\n"
+        "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
+        "return ''\n",
+    /* KEYS as above. ARGV: channel, name, id, folded email, keys, access keys: as they were read;
+     * answers "changed" when they are no longer that. */
+    [SCRIPT_REMOVE] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
+                      "if now[1] ~= ARGV[3] or now[2] ~= ARGV[5] then return 'changed' end\n"
+                      "redis.call('DEL', KEYS[1])\n"
+                      "redis.call('SREM', KEYS[2], ARGV[2])\n"
+                      "redis.call('HDEL', KEYS[3], ARGV[3])\n"
+                      "if ARGV[4] ~= '' then redis.call('HDEL', KEYS[4], ARGV[4]) end\n"
+                      "for i = 6, #ARGV do redis.call('HDEL', KEYS[5], ARGV[i]) end\n"
+                      "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
+                      "return ''\n",
+    /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read, new
+     * keys, access key that is new or '', access key that goes or ''. */
+    [SCRIPT_KEYS] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
+                    "if now[1] ~= ARGV[3] or now[2] ~= ARGV[4] then return 'changed' end\n"
+                    "if ARGV[6] ~= '' then\n"
+                    "  if redis.call('HSETNX', KEYS[2], ARGV[6], ARGV[2]) == 0 then\n"
+                    "    return 'access key'\n"
+                    "  end\n"
+                    "end\n"
+                    "if ARGV[7] ~= '' then redis.call('HDEL', KEYS[2], ARGV[7]) end\n"
+                    "redis.call('HSET', KEYS[1], 'keys', ARGV[5])\n"
+                    "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[3]))\n"
+                    "return ''\n",
+};
+
+/* --- what names may be --- */
+
+static bool is_word(struct str s, const char *also)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (c == '\0' || !strchr(also, c)))
+            return false;
+    }
+    return s.len > 0;
+}
+
+static bool is_printable(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] <= ' ' || s.p[i] > '~')
+            return false;
+    return true;
+}
+
+static bool is_text(struct str s)
+{
+    for (size_t n; s.len; s = str_skip(s, n)) {
+        n = str_utf8_len(s);
+        if (n == 0 || str_utf8_is_control(s))
+            return false;
+    }
+    return true;
+}
+
+static int check_user_key(const struct user_key *k, struct err *err)
+{
+    if (!is_word(k->access, "._-") || k->access.len < ACCESS_MIN || k->access.len > KEY_MAX)
+        return err_set(err, ERR_INVALID,
+                       "an access key is %d to %d letters, digits, '.', '_' and '-'", ACCESS_MIN,
+                       KEY_MAX);
+    if (!is_printable(k->secret) || k->secret.len < SECRET_MIN || k->secret.len > KEY_MAX)
+        return err_set(err, ERR_INVALID, "a secret key is %d to %d printable characters",
+                       SECRET_MIN, KEY_MAX);
+    return 0;
+}
+
+static int check_user(const struct user *u, struct err *err)
+{
+    int code = 0;
+
+    if (!is_word(u->name, "._@+-") || u->name.len > NAME_MAX_LEN)
+        return err_set(err, ERR_INVALID,
+                       "a name is up to %d letters, digits, '.', '_', '@', '+' and '-'",
+                       NAME_MAX_LEN);
+    if (u->id.len && (!is_word(u->id, "._@$+-") || u->id.len > USER_ID_MAX))
+        return err_set(err, ERR_INVALID,
+                       "an id is up to %d letters, digits, '.', '_', '@', '$', '+' and '-'",
+                       USER_ID_MAX);
+    if (u->email.len &&
+        (!is_printable(u->email) || str_chr(u->email, '@') <= 0 || u->email.len > EMAIL_MAX))
+        return err_set(err, ERR_INVALID, "that is not an e-mail address");
+    if (!is_text(u->display_name) || u->display_name.len > DISPLAY_MAX)
+        return err_set(err, ERR_INVALID, "a display name is up to %d bytes of text", DISPLAY_MAX);
+    if (u->key_count > USER_KEYS_MAX)
+        return err_set(err, ERR_TOO_LARGE, "a user has at most %d access keys", USER_KEYS_MAX);
+    for (size_t i = 0; i < u->key_count && code == 0; i++) {
+        code = check_user_key(&u->keys[i], err);
+        for (size_t j = 0; j < i && code == 0; j++)
+            if (str_eq(u->keys[i].access, u->keys[j].access))
+                code = err_set(err, ERR_INVALID, "an access key is given twice");
+    }
+    return code;
+}
+
+static int make_key(struct arena *a, struct user_key *out, struct err *err)
+{
+    char *access = arena_alloc(a, ACCESS_LEN + 1), *secret = arena_alloc(a, SECRET_LEN + 1);
+
+    if (!access || !secret)
+        return err_code(err, ERR_NO_MEMORY);
+    id_access_key(access, ACCESS_LEN);
+    id_secret(secret, SECRET_LEN);
+    *out = (struct user_key){str_n(access, ACCESS_LEN), str_n(secret, SECRET_LEN)};
+    return 0;
+}
+
+/* The first administrator is not in the store, so its script cannot know. */
+static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
+{
+    bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
+
+    mutex_lock(&u->lock);
+    for (size_t i = 0; u->root && i < wanted->key_count; i++)
+        taken = taken || str_eq(wanted->keys[i].access, u->root->keys[0].access);
+    mutex_unlock(&u->lock);
+    return taken ? err_set(err, ERR_EXISTS, "that is the first administrator's") : 0;
+}
+
+/* --- running a script --- */
+
+/* *answer lives in the arena. A change that was made is loaded before this returns; when that
+ * fails, it is made all the same and the published message loads it. */
+static int run(struct users *u, struct arena *a, enum users_script script, struct str name,
+               const struct str *args, size_t arg_count, struct str *answer, struct err *err)
+{
+    struct buf user = {0};
+    struct reply *reply = NULL;
+    int code;
+
+    users_key_of(&user, name);
+    if (script == SCRIPT_KEYS) {
+        struct str keys[] = {buf_str(&user), STR("users:access"), STR("users:version")};
+        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys), args,
+                          arg_count, err);
+    } else {
+        struct str keys[] = {buf_str(&user),     STR("users"),        STR("users:id"),
+                             STR("users:email"), STR("users:access"), STR("users:version")};
+        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys), args,
+                          arg_count, err);
+    }
+    buf_release(&user);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0) {
+        *answer = reply->str;
+        code = users_load(u, err);
+    }
+    return code;
+}
+
+static void write_keys(struct users *u, struct buf *out, const struct user_key *keys, size_t count)
+{
+    struct json_out w;
+    struct buf sealed = {0};
+
+    json_out_init(&w, out);
+    json_out_open(&w, '{');
+    for (size_t i = 0; i < count; i++) {
+        buf_reset(&sealed);
+        seal(&u->key, keys[i].access, keys[i].secret, &sealed);
+        json_out_key_str(&w, keys[i].access);
+        json_out_str(&w, buf_str(&sealed));
+    }
+    json_out_close(&w, '}');
+    buf_release(&sealed);
+}
+
+/* --- adding a user --- */
+
+static int complete(struct arena *a, const struct user *wanted, struct user *out, struct err *err)
+{
+    struct user_key *keys = arena_array(a, size_max(wanted->key_count, 1), sizeof(*keys));
+    char id[ID_HEX_LEN + 1];
+    int code = 0;
+
+    if (!keys)
+        return err_code(err, ERR_NO_MEMORY);
+    id_hex(id);
+    *out = (struct user){
+        .id = arena_str(a, wanted->id.len ? wanted->id : str_z(id)),
+        .name = arena_str(a, wanted->name),
+        .display_name = arena_str(a, wanted->display_name),
+        .email = arena_str(a, wanted->email),
+        .admin = wanted->admin,
+        .keys = keys,
+        .key_count = size_max(wanted->key_count, 1),
+    };
+    for (size_t i = 0; i < wanted->key_count; i++)
+        keys[i] = (struct user_key){arena_str(a, wanted->keys[i].access),
+                                    arena_str(a, wanted->keys[i].secret)};
+    if (wanted->key_count == 0)
+        code = make_key(a, &keys[0], err);
+    if (code == 0 && arena_error(a) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    return code;
+}
+
+int users_add(struct users *u, struct arena *a, const struct user *wanted, struct user *out,
+              struct err *err)
+{
+    enum { FIXED = 8 };
+    struct str args[FIXED + USER_KEYS_MAX], taken = STR_EMPTY;
+    struct buf keys = {0};
+    struct user user;
+    int code = check_user(wanted, err);
+
+    if (code == 0)
+        code = check_not_root(u, wanted, err);
+    if (code == 0)
+        code = complete(a, wanted, &user, err);
+    if (code < 0)
+        return code;
+    write_keys(u, &keys, user.keys, user.key_count);
+    memcpy(args,
+           ((struct str[FIXED]){USERS_CHANNEL, user.name, user.id, user.display_name, user.email,
+                                users_fold(a, user.email), user.admin ? STR("1") : STR("0"),
+                                buf_str(&keys)}),
+           FIXED * sizeof(args[0]));
+    for (size_t i = 0; i < user.key_count; i++)
+        args[FIXED + i] = user.keys[i].access;
+    code = run(u, a, SCRIPT_ADD, user.name, args, FIXED + user.key_count, &taken, err);
+    buf_release(&keys);
+    if (code == 0 && taken.len)
+        code = err_set(err, ERR_EXISTS, "the " STR_FMT " is taken", STR_ARG(taken));
+    if (code == 0)
+        *out = user;
+    return code;
+}
+
+/* --- removing, and changing keys: read, decide, and write if nothing changed meanwhile --- */
+
+static int find_member(struct users *u, struct str name, struct users_view **view,
+                       const struct member **out, struct err *err)
+{
+    int code;
+
+    if (str_eq(name, USER_ROOT))
+        return err_set(err, ERR_DENIED,
+                       "the first administrator is set by access_key and secret_key");
+    code = users_view_get(u, view, err);
+    if (code < 0)
+        return code;
+    *out = map_get(&(*view)->by_name, name);
+    if (*out)
+        return 0;
+    users_view_put(u, *view);
+    return err_set(err, ERR_NOT_FOUND, "there is no user " STR_FMT, STR_ARG(name));
+}
+
+static int try_remove(struct users *u, struct str name, struct str *answer, struct arena *a,
+                      struct err *err)
+{
+    enum { FIXED = 5 };
+    struct str args[FIXED + USER_KEYS_MAX];
+    struct users_view *view;
+    const struct member *m;
+    int code = find_member(u, name, &view, &m, err);
+
+    if (code < 0)
+        return code;
+    memcpy(args,
+           ((struct str[FIXED]){USERS_CHANNEL, name, m->user.id, users_fold(a, m->user.email),
+                                m->stored_keys}),
+           FIXED * sizeof(args[0]));
+    for (size_t i = 0; i < m->user.key_count; i++)
+        args[FIXED + i] = m->keys[i].access;
+    code = run(u, a, SCRIPT_REMOVE, name, args, FIXED + m->user.key_count, answer, err);
+    users_view_put(u, view);
+    return code;
+}
+
+int users_remove(struct users *u, struct str name, struct err *err)
+{
+    struct str answer = STR("changed");
+    int code = 0;
+
+    for (int i = 0; i < TRIES && code == 0 && answer.len; i++) {
+        struct arena a = {0};
+        code = try_remove(u, name, &answer, &a, err);
+        if (answer.len)
+            answer = STR("changed");
+        arena_release(&a);
+    }
+    if (code == 0 && answer.len)
+        code = err_set(err, ERR_CONFLICT, "the user is being changed by others; try again");
+    return code;
+}
+
+/* One of `added` and `removed` is given. */
+static int next_keys(const struct member *m, const struct user_key *added, struct str removed,
+                     struct user_key *keys, size_t *count, struct err *err)
+{
+    *count = 0;
+    for (size_t i = 0; i < m->user.key_count; i++)
+        if (!str_eq(m->keys[i].access, removed))
+            keys[(*count)++] = m->keys[i];
+    if (!added && *count == m->user.key_count)
+        return err_set(err, ERR_NOT_FOUND, "the user has no such access key");
+    if (added && *count == USER_KEYS_MAX)
+        return err_set(err, ERR_TOO_LARGE, "a user has at most %d access keys", USER_KEYS_MAX);
+    if (added)
+        keys[(*count)++] = *added;
+    return 0;
+}
+
+static int try_keys(struct users *u, struct str name, const struct user_key *added,
+                    struct str removed, struct str *answer, struct err *err)
+{
+    struct user_key keys[USER_KEYS_MAX];
+    struct users_view *view;
+    const struct member *m;
+    struct arena a = {0};
+    struct buf text = {0};
+    size_t count = 0;
+    int code = find_member(u, name, &view, &m, err);
+
+    if (code < 0)
+        return code;
+    code = next_keys(m, added, removed, keys, &count, err);
+    if (code == 0) {
+        write_keys(u, &text, keys, count);
+        struct str args[] = {USERS_CHANNEL,  name,           m->user.id,
+                             m->stored_keys, buf_str(&text), added ? added->access : STR_EMPTY,
+                             removed};
+        code = run(u, &a, SCRIPT_KEYS, name, args, ARRAY_SIZE(args), answer, err);
+    }
+    if (code == 0 && answer->len)
+        *answer = str_eq(*answer, STR("changed")) ? STR("changed") : STR("taken");
+    users_view_put(u, view);
+    buf_release(&text);
+    arena_release(&a);
+    return code;
+}
+
+static int change_keys(struct users *u, struct str name, const struct user_key *added,
+                       struct str removed, struct err *err)
+{
+    struct str answer = STR("changed");
+    int code = 0;
+
+    for (int i = 0; i < TRIES && code == 0 && str_eq(answer, STR("changed")); i++)
+        code = try_keys(u, name, added, removed, &answer, err);
+    if (code == 0 && str_eq(answer, STR("taken")))
+        code = err_set(err, ERR_EXISTS, "the access key is taken");
+    else if (code == 0 && answer.len)
+        code = err_set(err, ERR_CONFLICT, "the user is being changed by others; try again");
+    return code;
+}
+
+int users_add_key(struct users *u, struct arena *a, struct str name, const struct user_key *wanted,
+                  struct user_key *out, struct err *err)
+{
+    struct user_key key = {0};
+    struct user probe = {.keys = &key, .key_count = 1};
+    int code = 0;
+
+    if (wanted && (wanted->access.len || wanted->secret.len)) {
+        code = check_user_key(wanted, err);
+        key = (struct user_key){arena_str(a, wanted->access), arena_str(a, wanted->secret)};
+        if (code == 0 && arena_error(a) < 0)
+            code = err_code(err, ERR_NO_MEMORY);
+    } else {
+        code = make_key(a, &key, err);
+    }
+    if (code == 0)
+        code = check_not_root(u, &probe, err);
+    if (code == 0)
+        code = change_keys(u, name, &key, STR_EMPTY, err);
+    if (code == 0)
+        *out = key;
+    return code;
+}
+
+int users_remove_key(struct users *u, struct str name, struct str access, struct err *err)
+{
+    return change_keys(u, name, NULL, access, err);
+}

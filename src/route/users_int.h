@@ -1,0 +1,68 @@
+/* Between the files of users. */
+#ifndef ROUTE_USERS_INT_H
+#define ROUTE_USERS_INT_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "os/thread.h"
+#include "route/seal.h"
+#include "route/users.h"
+#include "store/store.h"
+
+enum users_script { SCRIPT_ADD, SCRIPT_REMOVE, SCRIPT_KEYS, USERS_SCRIPTS };
+
+/* One user of a view; its strings are in the view's arena, its secrets on the heap so that they can
+ * be overwritten. */
+struct member {
+    struct user user;
+    struct user_key keys[USER_KEYS_MAX];
+    struct str stored_keys; /* the field "keys" as it was read */
+};
+
+/* All users at one moment; never changed once it is installed. */
+struct users_view {
+    size_t refs; /* under users.lock */
+    struct arena arena;
+    VEC(struct member *) members;                   /* by name */
+    struct map by_name, by_id, by_email, by_access; /* to struct member */
+    struct str version; /* the store's count of changes when it was read */
+};
+
+struct users {
+    struct store *store; /* borrowed */
+    const struct log *log;
+    struct seal_key key;
+    char *key_file;
+    struct script scripts[USERS_SCRIPTS];
+    struct store_subscription *subscription;
+
+    struct mutex lock;
+    struct cond loaded;
+    bool loading; /* one load at a time, so that a newer view is never replaced by an older */
+    struct users_view *view; /* NULL: the store could not be asked yet */
+    struct member *root;     /* NULL: none */
+};
+
+extern const char *const users_script_sources[USERS_SCRIPTS];
+
+/* Channel of the messages that tell of changes. */
+#define USERS_CHANNEL STR("weir:users")
+
+/* Read all users and install them. */
+int users_load(struct users *u, struct err *err) MUST_CHECK;
+
+/* ERR_UNAVAILABLE: none was ever loaded. */
+int users_view_get(struct users *u, struct users_view **out, struct err *err) MUST_CHECK;
+void users_view_put(struct users *u, struct users_view *view);
+void users_view_free(struct users_view *view); /* NULL is fine */
+
+/* "user:<name>" */
+void users_key_of(struct buf *out, struct str name);
+/* E-mail addresses are the same in any case; the folded form, in the arena. */
+struct str users_fold(struct arena *a, struct str email);
+
+void member_free_secrets(struct member *m);
+/* Into another arena, without secrets. */
+int member_copy(const struct member *m, struct arena *a, struct user *out, struct err *err);
+
+#endif

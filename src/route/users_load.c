@@ -1,0 +1,219 @@
+/* Reading all users from the store.
+ *
+ * Keys: set "users" of names; hash "user:<name>"; string "users:version", counted up by each
+ * change; string "users:check", a known text sealed with the key file, so that a wrong one is found
+ * before a secret is sealed with it. */
+#include "route/users_int.h"
+
+#include "base/json.h"
+
+#include <stdlib.h>
+
+enum { CHUNK = 64 /* users asked for in one round trip */ };
+
+static const struct str CHECK_OWNER = {"users:check", 11}, CHECK_TEXT = {"weir", 4};
+
+void users_key_of(struct buf *out, struct str name)
+{
+    buf_append_z(out, "user:");
+    store_key_part(out, name);
+}
+
+/* --- one user --- */
+
+static int wrong_key(struct users *u, struct err *err)
+{
+    return err_set(err, ERR_CORRUPT,
+                   "%s is not the key file that the users' secrets are sealed with", u->key_file);
+}
+
+static int read_keys(struct users *u, struct users_view *view, struct member *m, struct err *err)
+{
+    json_t *object = NULL;
+    struct buf secret = BUF_INIT(SEAL_PLAIN_MAX);
+    int code = json_read(&object, m->stored_keys, err);
+
+    if (code < 0 || json_object_size(object) > USER_KEYS_MAX)
+        code = err_set(err, ERR_CORRUPT, "the keys of user " STR_FMT " cannot be read",
+                       STR_ARG(m->user.name));
+    for (void *at = code == 0 ? json_object_iter(object) : NULL; at;
+         at = json_object_iter_next(object, at)) {
+        struct user_key *key = &m->keys[m->user.key_count];
+        const json_t *sealed = json_object_iter_value(at);
+        key->access = arena_str(&view->arena, str_z(json_object_iter_key(at)));
+        buf_reset(&secret);
+        code = unseal(&u->key, key->access,
+                      str_n(json_string_value(sealed), json_string_length(sealed)), &secret);
+        if (code < 0) {
+            code = wrong_key(u, err);
+            break;
+        }
+        key->secret = str_n(str_dup(buf_str(&secret)), secret.len);
+        m->user.key_count++;
+        map_put(&view->by_access, key->access, m);
+    }
+    if (secret.p)
+        secure_zero(secret.p, secret.cap);
+    buf_release(&secret);
+    json_decref(object);
+    return code;
+}
+
+static void read_field(struct users_view *view, struct member *m, struct str name, struct str value)
+{
+    struct user *u = &m->user;
+
+    if (str_eq(name, STR("id")))
+        u->id = arena_str(&view->arena, value);
+    else if (str_eq(name, STR("display_name")))
+        u->display_name = arena_str(&view->arena, value);
+    else if (str_eq(name, STR("email")))
+        u->email = arena_str(&view->arena, value);
+    else if (str_eq(name, STR("admin")))
+        u->admin = str_eq(value, STR("1"));
+    else if (str_eq(name, STR("keys")))
+        m->stored_keys = arena_str(&view->arena, value);
+}
+
+/* A user removed since its name was read is no user. */
+static int read_user(struct users *u, struct users_view *view, struct str name,
+                     const struct reply *fields, struct err *err)
+{
+    struct member *m = arena_new(&view->arena, struct member);
+    int code = reply_expect(fields, REPLY_ARRAY, err);
+
+    if (code < 0 || fields->count == 0)
+        return code;
+    if (!m)
+        return err_code(err, ERR_NO_MEMORY);
+    m->user.name = arena_str(&view->arena, name);
+    m->user.keys = m->keys;
+    for (size_t i = 0; i + 1 < fields->count; i += 2)
+        read_field(view, m, fields->items[i].str, fields->items[i + 1].str);
+    if (arena_error(&view->arena) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    vec_push(&view->members, m);
+    map_put(&view->by_name, m->user.name, m);
+    map_put(&view->by_id, m->user.id, m);
+    if (m->user.email.len)
+        map_put(&view->by_email, users_fold(&view->arena, m->user.email), m);
+    return read_keys(u, view, m, err);
+}
+
+/* --- all of them --- */
+
+static int read_chunk(struct users *u, struct users_view *view, const struct reply *names,
+                      size_t count, struct err *err)
+{
+    struct arena arena = {0};
+    struct store_args commands[CHUNK];
+    struct reply *replies = NULL;
+    int code;
+
+    for (size_t i = 0; i < count; i++) {
+        struct buf key = {0};
+        struct str *argv = arena_array(&arena, 2, sizeof(*argv));
+        users_key_of(&key, names[i].str);
+        argv[0] = STR("HGETALL");
+        argv[1] = arena_str(&arena, buf_str(&key));
+        commands[i] = (struct store_args){argv, 2};
+        buf_release(&key);
+    }
+    code = store_pipeline(u->store, &arena, &replies, commands, count, err);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = read_user(u, view, names[i].str, &replies->items[i], err);
+    arena_release(&arena);
+    return code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp((*(struct member *const *)a)->user.name,
+                   (*(struct member *const *)b)->user.name);
+}
+
+/* The version is read first: the users are at least as new as it says. */
+static int read_all(struct users *u, struct users_view *view, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply = NULL, *names = NULL;
+    int code = store_call(u->store, &arena, &reply, err, STR("GET"), STR("users:version"));
+
+    if (code == 0 && reply->type == REPLY_BULK)
+        view->version = arena_str(&view->arena, reply->str);
+    if (code == 0)
+        code = store_call(u->store, &arena, &names, err, STR("SMEMBERS"), STR("users"));
+    if (code == 0)
+        code = reply_expect(names, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < names->count; i += CHUNK)
+        code = read_chunk(u, view, names->items + i, size_min(CHUNK, names->count - i), err);
+    if (code == 0 && view->members.len)
+        qsort(view->members.items, view->members.len, sizeof(struct member *), by_name);
+    arena_release(&arena);
+    return code;
+}
+
+/* Whoever is first leaves the check; all others must be able to open it. */
+static int check_key(struct users *u, struct err *err)
+{
+    struct arena arena = {0};
+    struct buf sealed = {0}, plain = {0};
+    struct reply *reply = NULL;
+    int code = store_call(u->store, &arena, &reply, err, STR("GET"), CHECK_OWNER);
+
+    if (code == 0 && reply_is_nil(reply)) {
+        seal(&u->key, CHECK_OWNER, CHECK_TEXT, &sealed);
+        code = store_call(u->store, &arena, &reply, err, STR("SET"), CHECK_OWNER, buf_str(&sealed),
+                          STR("NX"));
+        if (code == 0)
+            code = store_call(u->store, &arena, &reply, err, STR("GET"), CHECK_OWNER);
+    }
+    if (code == 0)
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0 && unseal(&u->key, CHECK_OWNER, reply->str, &plain) < 0)
+        code = wrong_key(u, err);
+    buf_release(&sealed);
+    buf_release(&plain);
+    arena_release(&arena);
+    return code;
+}
+
+static struct users_view *view_new(void)
+{
+    struct users_view *view = xcalloc(1, sizeof(*view));
+
+    view->refs = 1;
+    arena_init(&view->arena, 256 * MIB);
+    map_init(&view->by_name);
+    map_init(&view->by_id);
+    map_init(&view->by_email);
+    map_init(&view->by_access);
+    return view;
+}
+
+int users_load(struct users *u, struct err *err)
+{
+    struct users_view *view = view_new(), *old = view;
+    int code;
+
+    mutex_lock(&u->lock);
+    while (u->loading)
+        cond_wait(&u->loaded, &u->lock);
+    u->loading = true;
+    mutex_unlock(&u->lock);
+
+    code = check_key(u, err);
+    if (code == 0)
+        code = read_all(u, view, err);
+
+    mutex_lock(&u->lock);
+    if (code == 0) {
+        old = u->view;
+        u->view = view;
+    }
+    u->loading = false;
+    cond_broadcast(&u->loaded);
+    mutex_unlock(&u->lock);
+    users_view_put(u, old);
+    return code;
+}

@@ -1,0 +1,217 @@
+/* Routes: the order of policies, blocks, storages added, and what a restart keeps. */
+#include "route/route.h"
+#include "object/local.h"
+#include "os/file.h"
+#include "store/store.h"
+#include "unit/store/redis_test.h"
+#include "unit/test.h"
+
+#include <stdio.h>
+
+enum { CONFIG_DB = 3 };
+
+struct lab {
+    struct db *db;
+    struct store *store;
+    struct routes *routes;
+    char main[256], other[256];
+};
+
+static void lab_start(struct lab *l)
+{
+    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
+    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
+    struct local_options main = {.name = "local", .folder = l->main, .reserve_bytes = 1};
+    struct err err = {0};
+    char path[256];
+
+    *l = (struct lab){0};
+    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
+    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
+    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
+    snprintf(path, sizeof(path), "%s/db", test_dir());
+    snprintf(l->main, sizeof(l->main), "%s/objects", test_dir());
+    snprintf(l->other, sizeof(l->other), "%s/other", test_dir());
+    o.path = path;
+    CHECK_OK(db_open(&l->db, &o, &err));
+    CHECK_OK(store_open_embedded(&l->store, l->db, CONFIG_DB, STORE_DURABLE, NULL, &err));
+    CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
+    main.db = l->db;
+    CHECK_OK(routes_open_local(l->routes, &main, &err));
+}
+
+static void lab_stop(struct lab *l)
+{
+    routes_close(l->routes);
+    store_close(l->store);
+    db_close(l->db);
+}
+
+static int add_local(struct lab *l, const char *name, const char *folder, struct err *err)
+{
+    return routes_add_local(
+        l->routes,
+        &(struct local_options){.name = name, .folder = folder, .db = l->db, .reserve_bytes = 1},
+        err);
+}
+
+static void check_route(struct lab *l, const char *user, const char *bucket, const char *want)
+{
+    struct storage *s = NULL;
+    struct err err = {0};
+
+    CHECK_OK(route_storage(l->routes, str_z(user), str_z(bucket), &s, &err));
+    CHECK_STR(s->name, str_z(want));
+}
+
+TEST(route, the_bucket_s_policy_wins_over_the_user_s_and_that_over_the_main_storage)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    check_route(&l, "alice", "b1", "local");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR_EMPTY, STR("other"), &err));
+    check_route(&l, "alice", "b1", "other");
+    check_route(&l, "bob", "b1", "local");
+    check_route(&l, "", "b1", "local");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("b1"), STR("local"), &err));
+    check_route(&l, "alice", "b1", "local");
+    check_route(&l, "alice", "b2", "other");
+    lab_stop(&l);
+    lab_start(&l);
+    check_route(&l, "alice", "b1", "local");
+    check_route(&l, "alice", "b2", "other");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR_EMPTY, STR_EMPTY, &err));
+    check_route(&l, "alice", "b2", "local");
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("b1"), STR("none"), &err), ERR_NOT_FOUND);
+    lab_stop(&l);
+}
+
+TEST(route, the_keys_in_the_store_are_the_documented_ones)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(route_set(l.routes, STR("a:b"), STR("b1"), STR("local"), &err));
+    CHECK_OK(route_set(l.routes, STR("alice"), STR_EMPTY, STR("local"), &err));
+    CHECK_OK(route_block(l.routes, STR("local"), STR("b2"), true, &err));
+    check_reply(l.store, "GET p:route:a%3Ab:b1", "\"local\"");
+    check_reply(l.store, "GET p:route:alice", "\"local\"");
+    check_reply(l.store, "SMEMBERS p:route_block:local", "[\"b2\"]");
+    lab_stop(&l);
+}
+
+TEST(route, a_user_whose_name_holds_a_colon_is_not_another_s_bucket)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    CHECK_OK(route_set(l.routes, STR("a:b"), STR_EMPTY, STR("other"), &err));
+    check_route(&l, "a", "b", "local");
+    check_route(&l, "a:b", "x", "other");
+    lab_stop(&l);
+}
+
+TEST(route, a_blocked_bucket_is_refused_until_it_is_not_blocked)
+{
+    struct storage *s;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(route_block(l.routes, STR("local"), STR("b1"), true, &err));
+    CHECK_ERR(route_storage(l.routes, STR("alice"), STR("b1"), &s, &err), ERR_DENIED);
+    check_route(&l, "alice", "b2", "local");
+    CHECK_OK(route_block(l.routes, STR("local"), STR("b1"), false, &err));
+    check_route(&l, "alice", "b1", "local");
+    lab_stop(&l);
+}
+
+TEST(route, a_policy_of_a_storage_that_is_not_there_is_no_other_storage)
+{
+    struct storage *s;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    check_reply(l.store, "SET p:route:alice gone", "OK");
+    routes_close(l.routes);
+    CHECK_OK(routes_open(&l.routes, l.store, NULL, &err));
+    CHECK_ERR(route_storage(l.routes, STR("alice"), STR("b1"), &s, &err), ERR_NOT_FOUND);
+    lab_stop(&l);
+}
+
+static void make_bucket(struct lab *l, const char *storage, const char *name, const char *owner)
+{
+    struct storage *s = routes_storage(l->routes, str_z(storage));
+    struct bucket_info info = {.name = str_z(name), .owner = str_z(owner)};
+    struct err err = {0};
+
+    CHECK(s != NULL);
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+}
+
+static void check_opens(struct lab *l, const char *user, const char *bucket, const char *owner)
+{
+    struct bucket *b = NULL;
+    struct bucket_info info;
+    struct arena arena = {0};
+    struct err err = {0};
+
+    CHECK_OK(route_bucket(l->routes, str_z(user), str_z(bucket), &b, &err));
+    CHECK_OK(b->ops->info(b, &arena, &info, &err));
+    CHECK_STR(info.owner, str_z(owner));
+    b->ops->unref(b);
+    arena_release(&arena);
+}
+
+TEST(route, a_bucket_is_found_where_its_owner_s_route_says_whoever_asks)
+{
+    struct bucket *b = NULL;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    make_bucket(&l, "local", "here", "bob");
+    make_bucket(&l, "other", "there", "alice");
+    make_bucket(&l, "local", "both", "alice");
+    make_bucket(&l, "other", "both", "alice2");
+    check_opens(&l, "alice", "here", "bob");
+    check_opens(&l, "bob", "there", "alice");
+    check_opens(&l, "", "there", "alice");
+    check_opens(&l, "bob", "both", "alice");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("both"), STR("other"), &err));
+    check_opens(&l, "bob", "both", "alice2");
+    CHECK_ERR(route_bucket(l.routes, STR("bob"), STR("nowhere"), &b, &err), ERR_NO_BUCKET);
+    CHECK_OK(route_block(l.routes, STR("other"), STR("there"), true, &err));
+    CHECK_ERR(route_bucket(l.routes, STR("bob"), STR("there"), &b, &err), ERR_NO_BUCKET);
+    lab_stop(&l);
+}
+
+TEST(route, a_storage_that_was_added_is_there_after_a_restart)
+{
+    struct storage *all[8];
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    make_bucket(&l, "other", "b1", "alice");
+    CHECK_ERR(add_local(&l, "other", l.other, &err), ERR_EXISTS);
+    CHECK_ERR(add_local(&l, "local", l.other, &err), ERR_EXISTS);
+    CHECK_ERR(add_local(&l, "third", l.other, &err), ERR_INVALID);
+    CHECK_ERR(add_local(&l, "third", "relative", &err), ERR_INVALID);
+    CHECK_ERR(add_local(&l, "Third", "/tmp/third", &err), ERR_INVALID);
+    lab_stop(&l);
+    lab_start(&l);
+    CHECK_INT(routes_storages(l.routes, all, ARRAY_SIZE(all)), 2);
+    CHECK_STR(routes_main(l.routes)->name, STR("local"));
+    check_opens(&l, "alice", "b1", "alice");
+    lab_stop(&l);
+}
