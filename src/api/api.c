@@ -123,7 +123,9 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_PARSE, 400, "malformed"},
         {ERR_TYPE, 400, "invalid"},
         {ERR_NOT_FOUND, 404, "not_found"},
+        {ERR_NO_BUCKET, 404, "not_found"},
         {ERR_EXISTS, 409, "exists"},
+        {ERR_CONFLICT, 409, "conflict"},
         {ERR_TOO_LARGE, 413, "too_large"},
         {ERR_BUSY, 503, "busy"},
         {ERR_SHUTDOWN, 503, "shutting_down"},
@@ -153,7 +155,20 @@ static int send_denied(struct http_request *req, int code)
         "unauthorized", "HTTP Basic authentication with an access key and its secret is needed");
 }
 
-/* Every path of ours is fixed, so the methods that it does have are found by name. */
+/* "{name}" stands for one segment. */
+static bool is_path_of(struct str pattern, struct str path)
+{
+    struct str want, got;
+
+    while (pattern.len && path.len) {
+        str_cut(pattern, '/', &want, &pattern);
+        str_cut(path, '/', &got, &path);
+        if (!str_starts(want, STR("{")) && !str_eq(want, got))
+            return false;
+    }
+    return pattern.len == path.len;
+}
+
 static int send_wrong_method(struct http_request *req)
 {
     struct buf allow = BUF_INIT(256);
@@ -161,7 +176,7 @@ static int send_wrong_method(struct http_request *req)
 
     for (size_t i = 0; i < api_route_count; i++) {
         const struct route *route = &api_routes[i];
-        if (str_eq(str_z(route->pattern), http_request_head(req)->path))
+        if (is_path_of(str_z(route->pattern), http_request_head(req)->path))
             buf_appendf(&allow, "%s%s", allow.len ? ", " : "", http_method_name(route->method));
     }
     code = send_error_with(req, 405, (struct http_header){STR("Allow"), buf_str(&allow)},

@@ -15,12 +15,16 @@
 
 struct api;
 struct db;
+struct routes;
 struct tls_context;
+struct users;
 
 /* All borrowed; they must outlive the api. */
 struct api_options {
     const struct conf *conf; /* the one at the start: addresses and limits do not change */
     struct db *db;
+    struct users *users;
+    struct routes *routes;
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

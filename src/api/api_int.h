@@ -30,6 +30,18 @@ int api_send_error(struct http_request *req, int status, const char *code,
 /* By the table of codes; 500 for those that are not in it. */
 int api_send_failure(struct http_request *req, int code, const struct err *err) MUST_CHECK;
 
+/* --- requests --- */
+
+/* The body as a JSON object, the caller's. Only application/json is taken: a browser asks before it
+ * sends that to another site, so no page can make an administrator's browser call us. */
+int api_read_json(struct http_request *req, json_t **out, struct err *err) MUST_CHECK;
+
+/* --- the handlers of users.c, storages.c and buckets.c --- */
+
+route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
+route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
+route_fn api_get_buckets, api_get_bucket, api_post_bucket_route, api_post_user_route;
+
 /* --- backup.c --- */
 
 /* A copy of everything that a start needs into `dir`, which appears when it is complete.

@@ -12,6 +12,34 @@ const struct route api_routes[] = {
     {HTTP_GET, "/api/v1/version", get_version, false, "Name and version of the program."},
     {HTTP_POST, "/api/v1/backup", post_backup, false,
      "Copy all data, as of now, to the new folder {\"dir\": \"/absolute/path\"} of the server."},
+    {HTTP_GET, "/api/v1/users", api_get_users, false, "All users, without their secrets."},
+    {HTTP_POST, "/api/v1/users", api_post_user, false,
+     "Add the user {name, id, display_name, email, admin, access_key, secret_key}; all but the "
+     "name "
+     "may be left out. The answer is the only one that holds the secret key."},
+    {HTTP_GET, "/api/v1/users/{name}", api_get_user, false, "One user."},
+    {HTTP_DELETE, "/api/v1/users/{name}", api_delete_user, false,
+     "Remove the user; its buckets stay."},
+    {HTTP_POST, "/api/v1/users/{name}/keys", api_post_key, false,
+     "Add an access key: {access_key, secret_key}, or {} for a new one."},
+    {HTTP_DELETE, "/api/v1/users/{name}/keys/{access}", api_delete_key, false,
+     "Remove an access key."},
+    {HTTP_POST, "/api/v1/users/{name}/route", api_post_user_route, false,
+     "Make new buckets of the user on {\"storage\": NAME}; an empty name removes the policy."},
+    {HTTP_GET, "/api/v1/storages", api_get_storages, false, "All storages."},
+    {HTTP_POST, "/api/v1/storages", api_post_storage, false,
+     "Add the storage {name, kind: \"local\", folder: \"/absolute/path\"}."},
+    {HTTP_POST, "/api/v1/storages/{name}/test", api_post_test, false,
+     "Is the storage there and writable?"},
+    {HTTP_POST, "/api/v1/storages/{name}/scrub", api_post_scrub, false,
+     "Read and verify every body of a local storage; names what is damaged."},
+    {HTTP_GET, "/api/v1/buckets", api_get_buckets, false,
+     "Buckets of ?storage=NAME (else the main storage) by name, behind ?after=NAME."},
+    {HTTP_GET, "/api/v1/buckets/{name}", api_get_bucket, false,
+     "The bucket, once for each storage that has one of the name."},
+    {HTTP_POST, "/api/v1/buckets/{name}/route", api_post_bucket_route, false,
+     "Route {user, storage}: an empty storage removes the policy; without user the bucket's owner. "
+     "With blocked: true or false the bucket is refused on the storage, or no longer."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);
@@ -123,9 +151,7 @@ static int get_version(struct http_request *req, const struct route_params *para
     return code;
 }
 
-/* The body as a JSON object. Only application/json is taken: a browser asks before it sends that to
- * another site, so no page can make an administrator's browser call us. ERR_AGAIN as usual. */
-static int read_json(struct http_request *req, json_t **out, struct err *err)
+int api_read_json(struct http_request *req, json_t **out, struct err *err)
 {
     struct str type, body;
     int code;
@@ -138,6 +164,7 @@ static int read_json(struct http_request *req, json_t **out, struct err *err)
         code = json_read(out, body, err);
     if (code == 0 && !json_is_object(*out)) {
         json_decref(*out);
+        *out = NULL;
         code = err_set(err, ERR_INVALID, "the body must be a JSON object");
     }
     return code;
@@ -153,7 +180,7 @@ static int post_backup(struct http_request *req, const struct route_params *para
     (void)params;
     if (!http_may_block(req))
         return ERR_AGAIN;
-    code = read_json(req, &object, &err);
+    code = api_read_json(req, &object, &err);
     if (code == ERR_CLOSED || code == ERR_TIMEOUT)
         return code; /* the peer's doing: the server answers it, if there is anybody left */
     if (code < 0)

@@ -4,12 +4,7 @@
 
 #include <stdio.h>
 
-const struct flag remote_flags[] = {
-    {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},
-    {"url", FLAG_TEXT, "URL", NULL, "The API of the weir to ask; default: by api.listen."},
-    {"insecure", FLAG_SWITCH, NULL, NULL, "Do not check the certificate of an https:// URL."},
-    {0},
-};
+const struct flag remote_flags[] = {REMOTE_FLAGS, {0}};
 
 static const char *unix_path_of(const struct conf *conf)
 {
@@ -90,12 +85,12 @@ void remote_close(struct remote *r)
     free(r->url);
 }
 
-int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
-                struct err *err)
+static int call(struct remote *r, struct client_response *out, const char *method, const char *path,
+                const char *body, struct err *err)
 {
     struct http_header headers[2];
     struct client_request request = {
-        .method = body ? "POST" : "GET",
+        .method = method,
         .url = arena_fmt(&r->arena, "%s%s", r->url, path).p,
         .headers = headers,
         .body = str_z(body),
@@ -109,6 +104,28 @@ int remote_call(struct remote *r, struct client_response *out, const char *path,
         headers[request.header_count++] =
             (struct http_header){STR("Content-Type"), STR("application/json")};
     return client_call(r->client, &r->arena, out, &request, err);
+}
+
+int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
+                struct err *err)
+{
+    return call(r, out, body ? "POST" : "GET", path, body, err);
+}
+
+int remote_send(struct remote *r, json_t **out, const char *method, const char *path,
+                const char *body, struct err *err)
+{
+    struct client_response response;
+    int code = call(r, &response, method, path, body, err);
+
+    if (code == 0 && response.status / 100 != 2)
+        code = remote_error(&response, err);
+    if (code == 0 && out) {
+        *out = NULL;
+        if (response.body.len)
+            code = json_read(out, response.body, err);
+    }
+    return code;
 }
 
 int remote_error(const struct client_response *response, struct err *err)

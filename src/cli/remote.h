@@ -15,7 +15,13 @@ struct remote {
     struct buf authorization;
 };
 
-/* --url and --insecure, for the commands that use this; ends with FLAG_END. */
+/* --json, --url and --insecure, for the commands that use this; the array ends with FLAG_END. */
+#define REMOTE_FLAGS                                                                               \
+    {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},   \
+        {"url", FLAG_TEXT, "URL", NULL, "The API of the weir to ask; default: by api.listen."},    \
+    {                                                                                              \
+        "insecure", FLAG_SWITCH, NULL, NULL, "Do not check the certificate of an https:// URL."    \
+    }
 extern const struct flag remote_flags[];
 
 /* The keys may be absent: then calls that need them are refused by the peer. Each call may take
@@ -27,6 +33,11 @@ void remote_close(struct remote *r);
 /* `body` NULL: GET, else POST of JSON. Any status is success. ERR_UNAVAILABLE: not running. */
 int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
                 struct err *err) MUST_CHECK;
+
+/* The same with a method; `body` may be NULL. The answer's JSON, the caller's, or NULL when it has
+ * none. A status that is not 2xx is the error that its JSON tells. `out` may be NULL. */
+int remote_send(struct remote *r, json_t **out, const char *method, const char *path,
+                const char *body, struct err *err) MUST_CHECK;
 
 /* The error of an answer whose status is not 2xx, from its JSON. */
 int remote_error(const struct client_response *response, struct err *err);

@@ -2,12 +2,13 @@
 #include "cli/server.h"
 #include "base/clock.h"
 #include "conf/keys.h"
+#include "object/local.h"
 #include "os/file.h"
 #include "os/tls.h"
 
 #include <unistd.h>
 
-enum { POOL_STACK = 512 * 1024 };
+enum { POOL_STACK = 512 * 1024, CONFIG_DB = 3 /* of store_names */ };
 
 static const char *const store_names[STORE_DATABASES] = {"store.appDB", "store.queueDB",
                                                          "store.lockDB", "store.configDB"};
@@ -25,6 +26,10 @@ static int start_db(struct server *s, struct err *err);
 static void stop_db(struct server *s);
 static int start_stores(struct server *s, struct err *err);
 static void stop_stores(struct server *s);
+static int start_users(struct server *s, struct err *err);
+static void stop_users(struct server *s);
+static int start_routes(struct server *s, struct err *err);
+static void stop_routes(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
 static int start_api(struct server *s, struct err *err);
@@ -36,6 +41,7 @@ static int keep_credentials(struct server *s, struct err *err);
 static const struct part parts[] = {
     {start_folder, stop_folder}, {start_credentials, stop_credentials},
     {start_db, stop_db},         {start_stores, stop_stores},
+    {start_users, stop_users},   {start_routes, stop_routes},
     {start_pool, stop_pool},     {start_api, stop_api},
     {keep_credentials, NULL},
 };
@@ -143,7 +149,7 @@ static int check_db(void *ctx, struct err *err)
 
 static int start_db(struct server *s, struct err *err)
 {
-    struct db_cf_spec families[STORE_DATABASES + 1];
+    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
     struct buf path = BUF_INIT(8192);
     struct db_options options = {
         .cfs = families,
@@ -155,7 +161,8 @@ static int start_db(struct server *s, struct err *err)
     int code;
 
     memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
-    families[STORE_DATABASES] = (struct db_cf_spec){.name = "server"};
+    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
+    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
     buf_appendf(&path, "%s/db", s->conf->data);
     options.path = path.p;
     code = db_open(&s->db, &options, err);
@@ -234,6 +241,61 @@ static void stop_stores(struct server *s)
     }
 }
 
+/* --- users --- */
+
+static int start_users(struct server *s, struct err *err)
+{
+    struct buf path = BUF_INIT(8192);
+    int code;
+
+    buf_appendf(&path, "%s/secrets.key", s->conf->data);
+    code = users_open(&s->users, s->stores[CONFIG_DB], path.p, &s->log, err);
+    if (code == 0)
+        users_set_root(s->users, str_z(s->admin.access_key), str_z(s->admin.secret_key));
+    buf_release(&path);
+    return code;
+}
+
+static void stop_users(struct server *s)
+{
+    users_close(s->users);
+}
+
+/* --- storages and routes --- */
+
+static int check_storage(void *ctx, struct err *err)
+{
+    struct storage *storage = ctx;
+
+    return storage->ops->check(storage, err);
+}
+
+static int start_routes(struct server *s, struct err *err)
+{
+    struct buf folder = BUF_INIT(8192);
+    struct local_options options = {.name = "local", .db = s->db, .log = &s->log};
+    int code = routes_open(&s->routes, s->stores[CONFIG_DB], &s->log, err);
+
+    buf_appendf(&folder, "%s/objects", s->conf->data);
+    options.folder = folder.p;
+    if (code == 0)
+        code = routes_open_local(s->routes, &options, err);
+    if (code < 0) {
+        routes_close(s->routes);
+        s->routes = NULL;
+    } else {
+        ready_add(&s->ready,
+                  (struct ready_part){"storage.local", check_storage, routes_main(s->routes)});
+    }
+    buf_release(&folder);
+    return code;
+}
+
+static void stop_routes(struct server *s)
+{
+    routes_close(s->routes);
+}
+
 /* --- the pool --- */
 
 static int start_pool(struct server *s, struct err *err)
@@ -271,6 +333,8 @@ static int start_api(struct server *s, struct err *err)
     struct api_options options = {
         .conf = s->start,
         .db = s->db,
+        .users = s->users,
+        .routes = s->routes,
         .pool = s->pool,
         .ready = &s->ready,
         .admin = &s->admin,

@@ -8,6 +8,8 @@
 
 #include "api/api.h"
 #include "db/db.h"
+#include "route/route.h"
+#include "route/users.h"
 #include "store/store.h"
 
 /* What --only may choose. The API is always there. */
@@ -32,6 +34,8 @@ struct server {
     bool new_credentials; /* made by this start */
     struct db *db;
     struct store *stores[STORE_DATABASES];
+    struct users *users;
+    struct routes *routes;
     struct pool *pool;
     struct ready ready;
     struct api *api;

@@ -1,0 +1,225 @@
+/* Buckets: which there are, where they are, and where they shall be. */
+#include "api/api_int.h"
+#include "base/clock.h"
+#include "object/bucket.h"
+#include "route/route.h"
+#include "route/users.h"
+
+static void write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage)
+{
+    static const char *const versions[] = {
+        [VERSIONS_NEVER] = "never", [VERSIONS_ON] = "on", [VERSIONS_SUSPENDED] = "suspended"};
+    char created[CLOCK_ISO_LEN + 1];
+
+    clock_iso(info->created_ms, created);
+    json_out_open(w, '{');
+    json_out_member_str(w, "name", info->name);
+    json_out_member_str(w, "storage", storage);
+    json_out_member_str(w, "owner", info->owner);
+    json_out_member_str(w, "created", str_z(created));
+    json_out_member_str(w, "versions", str_z(versions[info->versions]));
+    json_out_member_bool(w, "object_lock", info->object_lock);
+    json_out_close(w, '}');
+}
+
+/* A value of the query, decoded, in the request's arena; empty when absent. */
+static int query_value(struct http_request *req, const char *wanted, struct str *out,
+                       struct err *err)
+{
+    struct str rest = http_request_head(req)->query, name, value;
+    struct buf text = BUF_INIT(4096);
+    int code = 0;
+
+    *out = STR_EMPTY;
+    while (code == 0 && url_query_next(&rest, &name, &value)) {
+        if (!str_eq(name, str_z(wanted)))
+            continue;
+        buf_reset(&text);
+        code = url_decode(&text, value, true);
+        if (code == 0)
+            code = buf_error(&text);
+        if (code == 0)
+            *out = arena_str(http_request_arena(req), buf_str(&text));
+    }
+    buf_release(&text);
+    return code < 0 ? err_set(err, code, "the query cannot be read") : 0;
+}
+
+static int list_buckets(struct http_request *req, struct storage *s, struct str after,
+                        struct err *err)
+{
+    struct bucket_info *list;
+    struct buf body = {0};
+    struct json_out w;
+    size_t count;
+    int code = s->ops->list_buckets(s, http_request_arena(req), STR_EMPTY, after, OBJECT_LIST_MAX,
+                                    &list, &count, err);
+
+    if (code < 0)
+        return api_send_failure(req, code, err);
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_key(&w, "buckets");
+    json_out_open(&w, '[');
+    for (size_t i = 0; i < count; i++)
+        write_bucket(&w, &list[i], s->name);
+    json_out_close(&w, ']');
+    json_out_member_bool(&w, "more", count == OBJECT_LIST_MAX);
+    json_out_close(&w, '}');
+    code = api_send_json(req, 200, &body);
+    buf_release(&body);
+    return code;
+}
+
+int api_get_buckets(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct str storage, after;
+    struct storage *s;
+    struct err err = {0};
+    int code;
+
+    (void)params;
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    code = query_value(req, "storage", &storage, &err);
+    if (code == 0)
+        code = query_value(req, "after", &after, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    s = storage.len ? routes_storage(api->o.routes, storage) : routes_main(api->o.routes);
+    if (!s)
+        return api_send_error(req, 404, "not_found", "there is no such storage");
+    return list_buckets(req, s, after, &err);
+}
+
+/* Its info on one storage. ERR_NO_BUCKET. */
+static int info_on(struct storage *s, struct str name, struct arena *a, struct bucket_info *out,
+                   struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, name, err);
+
+    if (code == 0) {
+        code = b->ops->info(b, a, out, err);
+        out->name = name;
+        b->ops->unref(b);
+    }
+    return code;
+}
+
+int api_get_bucket(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct str name = route_param(params, "name");
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t found = 0;
+    struct bucket_info info;
+    struct buf body = {0};
+    struct json_out w;
+    struct err err = {0};
+    int code = 0;
+
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_key(&w, "buckets");
+    json_out_open(&w, '[');
+    for (size_t i = 0, n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)); i < n; i++) {
+        code = info_on(all[i], name, http_request_arena(req), &info, &err);
+        if (code < 0 && code != ERR_NO_BUCKET)
+            break;
+        if (code == 0) {
+            write_bucket(&w, &info, all[i]->name);
+            found++;
+        }
+        code = 0;
+    }
+    json_out_close(&w, ']');
+    json_out_close(&w, '}');
+    if (code == 0 && found == 0)
+        code = err_set(&err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(name));
+    code = code < 0 ? api_send_failure(req, code, &err) : api_send_json(req, 200, &body);
+    buf_release(&body);
+    return code;
+}
+
+/* --- routes --- */
+
+/* The id of the user of that name; without a name the owner of the bucket. */
+static int user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
+                   struct str *out, struct err *err)
+{
+    struct bucket_info info;
+    struct bucket *b = NULL;
+    struct user user;
+    int code;
+
+    if (name.len) {
+        code = users_by_name(api->o.users, a, name, &user, err);
+        if (code == 0)
+            *out = user.id;
+        return code;
+    }
+    code = route_bucket(api->o.routes, STR_EMPTY, bucket, &b, err);
+    if (code == ERR_NO_BUCKET)
+        return err_set(err, code, "there is no bucket " STR_FMT " yet; name the user",
+                       STR_ARG(bucket));
+    if (code < 0)
+        return code;
+    code = b->ops->info(b, a, &info, err);
+    if (code == 0)
+        *out = info.owner;
+    b->ops->unref(b);
+    return code;
+}
+
+static int set_route(struct api *api, struct arena *a, struct str bucket, struct str user,
+                     const json_t *object, struct err *err)
+{
+    const json_t *blocked = json_object_get(object, "blocked");
+    struct str storage = json_get_str(object, "storage", STR_EMPTY), id;
+    int code;
+
+    if (!json_is_string(json_object_get(object, "storage")))
+        return err_set(err, ERR_INVALID, "storage must be a string");
+    if (blocked && !json_is_boolean(blocked))
+        return err_set(err, ERR_INVALID, "blocked must be true or false");
+    if (blocked && bucket.len)
+        return route_block(api->o.routes, storage, bucket, json_is_true(blocked), err);
+    code = user_id(api, a, user, bucket, &id, err);
+    return code < 0 ? code : route_set(api->o.routes, id, bucket, storage, err);
+}
+
+static int post_route(struct http_request *req, struct api *api, struct str bucket, struct str user)
+{
+    struct err err = {0};
+    json_t *object = NULL;
+    int code;
+
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    code = api_read_json(req, &object, &err);
+    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
+        return code; /* the peer's doing */
+    if (code == 0)
+        code = set_route(api, http_request_arena(req), bucket,
+                         user.len ? user : json_get_str(object, "user", STR_EMPTY), object, &err);
+    json_decref(object);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    log_info(http_request_log(req), "route.changed", log_s("bucket", bucket), log_s("user", user));
+    http_respond(req, 204);
+    return http_send(req, STR_EMPTY);
+}
+
+int api_post_bucket_route(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    return post_route(req, ctx, route_param(params, "name"), STR_EMPTY);
+}
+
+int api_post_user_route(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    return post_route(req, ctx, STR_EMPTY, route_param(params, "name"));
+}

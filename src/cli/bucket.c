@@ -1,0 +1,118 @@
+/* weir bucket: buckets of a running weir, and where they are. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+
+const struct flag bucket_route_flags[] = {
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the owner of the one there is."},
+    {"remove", FLAG_SWITCH, NULL, NULL, "Remove the policy; STORAGE is left out then."},
+    {"block", FLAG_SWITCH, NULL, NULL, "Refuse the bucket on STORAGE, whoever asks."},
+    {"unblock", FLAG_SWITCH, NULL, NULL, "Refuse it no longer."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+static const struct output_column columns[] = {{"name"},    {"storage"},  {"owner"},
+                                               {"created"}, {"versions"}, {"object_lock"}};
+
+static int list_storage(struct remote *r, const char *storage, struct output *table,
+                        struct err *err)
+{
+    const char *after = "";
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more) {
+        json_t *answer = NULL, *bucket;
+        size_t i;
+        const char *before = manage_path(r, "/api/v1/buckets?storage=", storage, "&after=");
+        code = remote_send(r, &answer, "GET", manage_path(r, before, after, ""), NULL, err);
+        if (code == 0) {
+            more = json_get_bool(answer, "more", false);
+            json_array_foreach(json_object_get(answer, "buckets"), i, bucket)
+            {
+                manage_row(table, bucket);
+                after = arena_z(&r->arena, json_get_str(bucket, "name", STR_EMPTY));
+            }
+        }
+        json_decref(answer);
+    }
+    return code;
+}
+
+static int list(struct remote *r, const struct invocation *inv, struct output *table,
+                struct err *err)
+{
+    json_t *answer = NULL, *storage;
+    size_t i;
+    int code = remote_send(r, &answer, "GET", "/api/v1/storages", NULL, err);
+
+    (void)inv;
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "storages"), i, storage)
+        {
+            code = list_storage(r, arena_z(&r->arena, json_get_str(storage, "name", STR_EMPTY)),
+                                table, err);
+            if (code < 0)
+                break;
+        }
+    json_decref(answer);
+    return code;
+}
+
+static int show(struct remote *r, const struct invocation *inv, struct output *table,
+                struct err *err)
+{
+    json_t *answer = NULL, *bucket;
+    size_t i;
+    int code = remote_send(r, &answer, "GET",
+                           manage_path(r, "/api/v1/buckets/", inv->args.items[0], ""), NULL, err);
+
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "buckets"), i, bucket) manage_row(table, bucket);
+    json_decref(answer);
+    return code;
+}
+
+static int route(struct remote *r, const struct invocation *inv, struct output *table,
+                 struct err *err)
+{
+    bool removes = invocation_flag(inv, "remove"), blocks = invocation_flag(inv, "block");
+    bool unblocks = invocation_flag(inv, "unblock");
+    const char *storage = inv->args.len > 1 ? inv->args.items[1] : "";
+    struct buf body = {0};
+    struct json_out w;
+    int code;
+
+    (void)table;
+    if (removes + blocks + unblocks > 1)
+        return err_set(err, ERR_INVALID, "--remove, --block and --unblock exclude each other");
+    if (removes == (*storage != '\0'))
+        return err_set(err, ERR_INVALID, "name a storage, or give --remove");
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "storage", str_z(storage));
+    manage_flag(&w, inv, "user", "user");
+    if (blocks || unblocks)
+        json_out_member_bool(&w, "blocked", blocks);
+    json_out_close(&w, '}');
+    code =
+        remote_send(r, NULL, "POST",
+                    manage_path(r, "/api/v1/buckets/", inv->args.items[0], "/route"), body.p, err);
+    buf_release(&body);
+    return code;
+}
+
+int command_bucket_list(struct invocation *inv)
+{
+    return manage(inv, columns, ARRAY_SIZE(columns), list);
+}
+
+int command_bucket_show(struct invocation *inv)
+{
+    return manage(inv, columns, ARRAY_SIZE(columns), show);
+}
+
+int command_bucket_route(struct invocation *inv)
+{
+    return manage(inv, NULL, 0, route);
+}

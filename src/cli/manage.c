@@ -1,0 +1,83 @@
+/* The frame around the commands that manage a running weir. */
+#include "cli/manage.h"
+
+int manage(struct invocation *inv, const struct output_column *columns, size_t column_count,
+           manage_fn *fn)
+{
+    static const struct output_column none[] = {{""}};
+    struct conf *conf = NULL;
+    struct remote remote;
+    struct output table;
+    struct err err = {0};
+    int code, status = invocation_conf(inv, &conf);
+
+    if (status != 0)
+        return status;
+    output_init(&table, column_count ? columns : none, column_count ? column_count : 1);
+    code = remote_open(&remote, inv, conf, &err);
+    if (code == 0) {
+        code = fn(&remote, inv, &table, &err);
+        remote_close(&remote);
+    }
+    if (code < 0 && *err.text)
+        complain(EXIT_FAILED, "%s: %s", inv->command->name, err.text);
+    if (code < 0)
+        status = EXIT_FAILED;
+    if ((code == 0 || table.cells.len) && column_count) {
+        if (invocation_flag(inv, "json"))
+            output_print_json(&table, stdout);
+        else
+            output_print(&table, stdout);
+    }
+    output_release(&table);
+    conf_unref(conf);
+    return status;
+}
+
+const char *manage_path(struct remote *r, const char *before, const char *part, const char *after)
+{
+    struct buf path = BUF_INIT(64 * KIB);
+    const char *copy;
+
+    buf_append_z(&path, before);
+    url_encode(&path, str_z(part), false);
+    buf_append_z(&path, after);
+    copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+static void add_cell(struct output *table, const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name), *item;
+    struct buf text = BUF_INIT(64 * KIB);
+    size_t i;
+
+    if (json_is_boolean(value)) {
+        buf_append_z(&text, json_is_true(value) ? "yes" : "no");
+    } else if (json_is_integer(value)) {
+        buf_append_i64(&text, json_integer_value(value));
+    } else if (json_is_array(value)) {
+        json_array_foreach(value, i, item) buf_appendf(
+            &text, "%s%s", i ? "," : "", json_is_string(item) ? json_string_value(item) : "");
+    } else if (json_is_string(value)) {
+        buf_append_z(&text, json_string_value(value));
+    }
+    output_cell(table, buf_str(&text));
+    buf_release(&text);
+}
+
+void manage_row(struct output *table, const json_t *object)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        add_cell(table, object, table->columns[i].name);
+}
+
+void manage_flag(struct json_out *w, const struct invocation *inv, const char *flag,
+                 const char *name)
+{
+    const char *value = invocation_flag(inv, flag);
+
+    if (value)
+        json_out_member_str(w, name, str_z(value));
+}
