@@ -1,0 +1,160 @@
+/* A request's way: parsed, its operation found, who asks, whether they may, run, answered. */
+#include "s3/gateway_int.h"
+
+#include "base/clock.h"
+#include "s3/cors.h"
+
+#include <stdlib.h>
+
+/* Sub-resources that S3 has and the table has not: a request for one must not fall through to the
+ * plain operation of its method. */
+static const char *const strange[] = {
+    "accelerate",   "analytics", "intelligent-tiering",   "inventory",
+    "metrics",      "select",    "metadataTable",         "session",
+    "renameObject", "append",    "metadataConfiguration",
+};
+
+/* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
+static const char *const plain_refuses[] = {
+    "acl",          "cors",        "policy",
+    "policyStatus", "tagging",     "publicAccessBlock",
+    "lifecycle",    "retention",   "legal-hold",
+    "versioning",   "object-lock", "ownershipControls",
+    "delete",       "uploads",     "location",
+    "website",      "encryption",  "logging",
+    "notification", "replication", "requestPayment",
+    "torrent",      "attributes",  "restore",
+};
+
+struct gateway *gateway_new(const struct gateway_options *o)
+{
+    struct gateway *g = xcalloc(1, sizeof(*g));
+
+    g->o = *o;
+    g->keys = sign_keys_new();
+    g->region = o->region.len ? o->region : STR("us-east-1");
+    return g;
+}
+
+void gateway_free(struct gateway *g)
+{
+    if (!g)
+        return;
+    sign_keys_free(g->keys);
+    free(g);
+}
+
+static bool names_any(const struct call *c, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (call_param(c, names[i]).p)
+            return true;
+    return false;
+}
+
+static bool row_fits(const struct call *c, const struct operation *op)
+{
+    return op->method == c->head->method && op->level == c->level &&
+           (!op->query || call_param(c, op->query).p) &&
+           (!op->header || call_header(c, op->header).p);
+}
+
+static int find_operation(struct call *c, struct err *err)
+{
+    if (names_any(c, strange, ARRAY_SIZE(strange)))
+        return s3_fail(err, S3_NOT_IMPLEMENTED);
+    for (size_t i = 0; i < operation_count; i++)
+        if (row_fits(c, &operations[i])) {
+            c->op = &operations[i];
+            break;
+        }
+    if (!c->op || (!c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses))))
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    return 0;
+}
+
+/* On a fast worker nothing is done twice for an operation that will wait. */
+static bool must_move(const struct call *c)
+{
+    return !(c->op->flags & OP_FAST) && !http_may_block(c->http);
+}
+
+static int prepare(struct call *c, struct err *err)
+{
+    unsigned flags = c->op->flags;
+    int code = call_authenticate(c, err);
+
+    if (code == 0 && !c->op->fn)
+        return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented",
+                       s3_operation_name(c->op->id));
+    if (code == 0 && !(flags & OP_NO_BUCKET))
+        code = call_open(c, &c->target, c->bucket_name, err);
+    if (code == 0 && !(flags & OP_ASKS))
+        code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
+                         NULL, err);
+    if (code == 0 && flags & OP_XML)
+        code = call_read_body(c, err);
+    return code;
+}
+
+/* OPTIONS asks before a request, without a signature. */
+static int preflight(struct call *c, struct err *err)
+{
+    struct cors_request ask = {call_header(c, "origin"),
+                               call_header(c, "access-control-request-method"),
+                               call_header(c, "access-control-request-headers")};
+    struct http_header headers[CORS_MAX_HEADERS];
+    struct cors_answer answer;
+    int code;
+
+    if (!http_may_block(c->http))
+        return ERR_AGAIN;
+    if (c->level == LEVEL_SERVICE)
+        return s3_fail(err, S3_ACCESS_FORBIDDEN);
+    code = call_open(c, &c->target, c->bucket_name, err);
+    if (code == 0)
+        code = cors_preflight(call_cors(c), &ask, &answer, err);
+    if (code < 0)
+        return code;
+    size_t count = cors_headers(&answer, c->a, headers);
+    answer_begin(c, 200);
+    for (size_t i = 0; i < count; i++)
+        http_respond_header(c->http, headers[i].name, headers[i].value);
+    return http_send(c->http, STR_EMPTY);
+}
+
+static int run(struct call *c, struct err *err)
+{
+    int code = call_parse(c, err);
+
+    if (code == 0 && c->head->method == HTTP_OPTIONS)
+        return preflight(c, err);
+    if (code == 0)
+        code = find_operation(c, err);
+    if (code == 0 && must_move(c))
+        return ERR_AGAIN;
+    if (code == 0)
+        code = prepare(c, err);
+    return code < 0 ? code : c->op->fn(c, err);
+}
+
+int gateway_handle(struct http_request *req, void *ctx)
+{
+    struct arena *a = http_request_arena(req);
+    struct call *c = arena_new(a, struct call);
+    struct err err = {0};
+
+    if (!c)
+        return ERR_NO_MEMORY;
+    c->g = ctx;
+    c->http = req;
+    c->head = http_request_head(req);
+    c->a = a;
+    c->now_ms = clock_wall_ms();
+    int code = run(c, &err);
+    if (code < 0 && code != ERR_AGAIN)
+        code = answer_error(c, code, &err);
+    call_close(&c->target);
+    auth_release(&c->auth);
+    return code;
+}

@@ -1,0 +1,30 @@
+/* The S3 wire front: an http_handler_fn that finds the operation in one table, checks who asks and
+ * whether they may, and runs it against whatever storage holds the bucket. docs/gateway.md has the
+ * order of the steps, the limits and the table of operations.
+ *
+ * The gateway keeps nothing of a request; any number of servers may share one. */
+#ifndef S3_GATEWAY_H
+#define S3_GATEWAY_H
+
+#include "http/server.h"
+#include "route/route.h"
+#include "route/users.h"
+
+struct gateway;
+
+struct gateway_options {
+    struct routes *routes; /* borrowed, as all of these */
+    struct users *users;
+    struct str region; /* empty: us-east-1 */
+    struct str domain; /* buckets are also <bucket>.<domain>; empty: path style alone */
+    bool allow_v2;     /* signatures of version 2 */
+    const struct log *log;
+};
+
+struct gateway *gateway_new(const struct gateway_options *o);
+void gateway_free(struct gateway *g); /* no server uses it any more; NULL is fine */
+
+/* The handler; ctx is the gateway. */
+int gateway_handle(struct http_request *req, void *ctx);
+
+#endif

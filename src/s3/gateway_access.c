@@ -1,0 +1,325 @@
+/* What a decision about access is made on, read from the bucket and the request. */
+#include "s3/gateway_int.h"
+
+#include "base/clock.h"
+#include "s3/tagging.h"
+
+#include <stdio.h>
+
+/* Condition keys whose value is a header, or a parameter, of the request. */
+static const struct {
+    enum policy_key key;
+    bool parameter;
+    const char *name;
+} plain_values[] = {
+    {POLICY_KEY_USER_AGENT, false, "user-agent"},
+    {POLICY_KEY_REFERER, false, "referer"},
+    {POLICY_KEY_IF_MATCH, false, "if-match"},
+    {POLICY_KEY_IF_NONE_MATCH, false, "if-none-match"},
+    {POLICY_KEY_OBJECT_LOCK_MODE, false, "x-amz-object-lock-mode"},
+    {POLICY_KEY_OBJECT_LOCK_LEGAL_HOLD, false, "x-amz-object-lock-legal-hold"},
+    {POLICY_KEY_OBJECT_LOCK_RETAIN_UNTIL_DATE, false, "x-amz-object-lock-retain-until-date"},
+    {POLICY_KEY_X_AMZ_ACL, false, "x-amz-acl"},
+    {POLICY_KEY_X_AMZ_CONTENT_SHA256, false, "x-amz-content-sha256"},
+    {POLICY_KEY_X_AMZ_COPY_SOURCE, false, "x-amz-copy-source"},
+    {POLICY_KEY_X_AMZ_GRANT_FULL_CONTROL, false, "x-amz-grant-full-control"},
+    {POLICY_KEY_X_AMZ_GRANT_READ, false, "x-amz-grant-read"},
+    {POLICY_KEY_X_AMZ_GRANT_READ_ACP, false, "x-amz-grant-read-acp"},
+    {POLICY_KEY_X_AMZ_GRANT_WRITE, false, "x-amz-grant-write"},
+    {POLICY_KEY_X_AMZ_GRANT_WRITE_ACP, false, "x-amz-grant-write-acp"},
+    {POLICY_KEY_X_AMZ_METADATA_DIRECTIVE, false, "x-amz-metadata-directive"},
+    {POLICY_KEY_X_AMZ_OBJECT_OWNERSHIP, false, "x-amz-object-ownership"},
+    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION, false, "x-amz-server-side-encryption"},
+    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID, false,
+     "x-amz-server-side-encryption-aws-kms-key-id"},
+    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM, false,
+     "x-amz-server-side-encryption-customer-algorithm"},
+    {POLICY_KEY_X_AMZ_STORAGE_CLASS, false, "x-amz-storage-class"},
+    {POLICY_KEY_X_AMZ_WEBSITE_REDIRECT_LOCATION, false, "x-amz-website-redirect-location"},
+    {POLICY_KEY_PREFIX, true, "prefix"},
+    {POLICY_KEY_DELIMITER, true, "delimiter"},
+    {POLICY_KEY_MAX_KEYS, true, "max-keys"},
+    {POLICY_KEY_VERSION_ID, true, "versionId"},
+};
+
+/* --- values for conditions --- */
+
+static struct str tag_of(struct call *c, struct str tags, struct str key)
+{
+    struct tag_set set;
+    struct err ignored = {0};
+    struct str value = STR_EMPTY;
+
+    if (tagging_parse(&set, c->a, tags, TAGS_OF_OBJECT, &ignored) == 0 &&
+        tagging_find(&set, key, &value) && !value.p)
+        value = STR("");
+    return value;
+}
+
+static struct str source_ip(struct call *c)
+{
+    char text[SOCK_ADDR_TEXT];
+
+    sock_addr_host(http_request_peer(c->http), text);
+    return arena_str(c->a, str_z(text));
+}
+
+static struct str wall_time(struct call *c)
+{
+    char text[CLOCK_ISO_LEN + 1];
+
+    clock_iso(c->now_ms, text);
+    return arena_str(c->a, str_z(text));
+}
+
+static struct str signature_version(const struct call *c)
+{
+    if (c->auth.kind == AUTH_ANONYMOUS)
+        return STR_EMPTY;
+    return c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY
+               ? STR("AWS")
+               : STR("AWS4-HMAC-SHA256");
+}
+
+static struct str auth_type(const struct call *c)
+{
+    if (c->auth.kind == AUTH_ANONYMOUS)
+        return STR_EMPTY;
+    return c->auth.kind == AUTH_V4_QUERY || c->auth.kind == AUTH_V2_QUERY ? STR("REST-QUERY-STRING")
+                                                                          : STR("REST-HEADER");
+}
+
+static struct str special_value(struct call *c, enum policy_key key, struct str suffix)
+{
+    switch (key) {
+    case POLICY_KEY_SECURE_TRANSPORT:
+        return http_request_is_tls(c->http) ? STR("true") : STR("false");
+    case POLICY_KEY_SOURCE_IP:
+        return source_ip(c);
+    case POLICY_KEY_CURRENT_TIME:
+        return wall_time(c);
+    case POLICY_KEY_EPOCH_TIME:
+        return arena_fmt(c->a, "%lld", (long long)(c->now_ms / 1000));
+    case POLICY_KEY_USER_ID:
+        return call_user_id(c);
+    case POLICY_KEY_USER_NAME:
+        return c->user ? c->user->name : STR_EMPTY;
+    case POLICY_KEY_SIGNATURE_VERSION:
+        return signature_version(c);
+    case POLICY_KEY_AUTH_TYPE:
+        return auth_type(c);
+    case POLICY_KEY_EXISTING_OBJECT_TAG:
+        return c->object ? tag_of(c, c->object->meta.tags, suffix) : STR_EMPTY;
+    case POLICY_KEY_REQUEST_OBJECT_TAG:
+        return tag_of(c, call_header(c, "x-amz-tagging"), suffix);
+    default:
+        return STR_EMPTY;
+    }
+}
+
+static bool request_tag_keys(struct call *c, struct policy_values *out)
+{
+    struct str header = call_header(c, "x-amz-tagging");
+    struct err ignored = {0};
+    struct tag_set set;
+
+    if (!header.len || tagging_parse(&set, c->a, header, TAGS_OF_OBJECT, &ignored) < 0)
+        return false;
+    struct str *keys = arena_array(c->a, set.count + 1, sizeof(*keys));
+    for (size_t i = 0; keys && i < set.count; i++)
+        keys[i] = set.tags[i].key;
+    *out = (struct policy_values){keys, keys ? set.count : 0};
+    return out->count > 0;
+}
+
+static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
+                            struct policy_values *out)
+{
+    struct call *c = ctx;
+
+    if (key == POLICY_KEY_REQUEST_OBJECT_TAG_KEYS)
+        return request_tag_keys(c, out);
+    c->value = special_value(c, key, suffix);
+    for (size_t i = 0; i < ARRAY_SIZE(plain_values) && !c->value.p; i++)
+        if (plain_values[i].key == key)
+            c->value = plain_values[i].parameter ? call_param(c, plain_values[i].name)
+                                                 : call_header(c, plain_values[i].name);
+    *out = (struct policy_values){&c->value, 1};
+    return c->value.p != NULL;
+}
+
+/* --- the bucket --- */
+
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err)
+{
+    int code = b->ops->get_document(b, c->a, name, out, err);
+
+    if (code == ERR_NOT_FOUND) {
+        *out = STR_EMPTY;
+        return 0;
+    }
+    return code;
+}
+
+/* What is kept was checked when it was set: if it cannot be read now, nobody gets in. */
+static int damaged(int code, struct err *err, const char *name)
+{
+    return code < 0 && code != ERR_NO_MEMORY
+               ? err_set(err, ERR_CORRUPT, "the bucket's %s document cannot be read", name)
+               : code;
+}
+
+static int load_policy(struct call *c, struct call_target *t, struct err *err)
+{
+    struct str text, binds;
+    int code = call_document(c, t->bucket, "policy", &text, err);
+
+    if (code < 0 || text.len == 0)
+        return code;
+    code = call_document(c, t->bucket, "policyBindsOwner", &binds, err);
+    if (code < 0)
+        return code;
+    t->policy_binds_owner = binds.len > 0;
+    return damaged(policy_compile(&t->policy, c->a, text, t->info.name, err), err, "policy");
+}
+
+static int load_acl(struct call *c, struct call_target *t, struct err *err)
+{
+    struct str text;
+    int code = call_document(c, t->bucket, "acl", &text, err);
+
+    if (code < 0 || text.len == 0)
+        return code;
+    t->acl = arena_new(c->a, struct acl);
+    return t->acl ? acl_decode(t->acl, c->a, text, err) : err_code(err, ERR_NO_MEMORY);
+}
+
+static int load_modes(struct call *c, struct call_target *t, struct err *err)
+{
+    struct str text;
+    int code = call_document(c, t->bucket, "publicAccessBlock", &text, err);
+
+    if (code == 0 && text.len)
+        code = damaged(public_block_read(&t->block, c->a, text, err), err, "publicAccessBlock");
+    if (code == 0)
+        code = call_document(c, t->bucket, "ownershipControls", &text, err);
+    if (code == 0 && text.len)
+        code = damaged(ownership_read(&t->ownership, c->a, text, err), err, "ownershipControls");
+    return code;
+}
+
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    int code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
+
+    if (code == 0)
+        code = t->bucket->ops->info(t->bucket, c->a, &t->info, err);
+    if (code == 0)
+        code = load_policy(c, t, err);
+    if (code == 0)
+        code = load_acl(c, t, err);
+    if (code == 0)
+        code = load_modes(c, t, err);
+    return code;
+}
+
+void call_close(struct call_target *t)
+{
+    if (t->bucket)
+        t->bucket->ops->unref(t->bucket);
+    t->bucket = NULL;
+}
+
+/* --- decisions --- */
+
+bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object)
+{
+    struct err ignored = {0};
+    struct acl acl = {0};
+    struct access_request r = {
+        .ask = {.action = action,
+                .bucket = t->info.name,
+                .key = s3_actions[action].on == S3_ON_OBJECT ? key : STR_EMPTY,
+                .value = condition_value,
+                .ctx = c,
+                .arena = c->a},
+        .bucket_owner = t->info.owner,
+        .policy = t->policy,
+        .policy_binds_owner = t->policy_binds_owner,
+        .bucket_acl = t->acl,
+        .block = t->block,
+        .ownership = t->ownership,
+    };
+
+    if (c->user && c->user->admin)
+        return true;
+    if (c->user)
+        r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
+    c->object = object;
+    if (object) {
+        r.object_owner = object->meta.owner;
+        if (object->meta.acl.len && acl_decode(&acl, c->a, object->meta.acl, &ignored) == 0)
+            r.object_acl = &acl;
+        else if (object->meta.acl.len == 0 && object->meta.owner.len &&
+                 acl_canned(&acl, c->a, STR("private"),
+                            &(struct acl_subject){object->meta.owner, t->info.owner},
+                            &ignored) == 0)
+            r.object_acl = &acl;
+    }
+    bool allowed = access_allowed(&r);
+    c->object = NULL;
+    return allowed;
+}
+
+int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object, struct err *err)
+{
+    return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
+}
+
+int call_absent(struct call *c, struct call_target *t, bool version, struct err *err)
+{
+    if (!call_may(c, t, S3_ACTION_LIST_BUCKET, STR_EMPTY, NULL))
+        return s3_fail(err, S3_ACCESS_DENIED);
+    return s3_fail(err, version ? S3_NO_SUCH_VERSION : S3_NO_SUCH_KEY);
+}
+
+int call_object(struct call *c, struct get_result *out, struct err *err)
+{
+    static const struct object_conditions none;
+    struct bucket *b = c->target.bucket;
+    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    int code = b->ops->head(b, c->a, c->key, c->version, &none, out, err);
+    int may = call_need(c, &c->target, action, c->key, code == 0 ? &out->info : NULL, err);
+
+    if (may < 0)
+        return may;
+    if (code == ERR_NOT_FOUND && out->info.is_marker && c->version.len)
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    return code == ERR_NOT_FOUND ? call_absent(c, &c->target, c->version.len > 0, err) : code;
+}
+
+/* --- users in lists --- */
+
+static bool find_user(void *ctx, bool by_email, struct str name, struct str *id,
+                      struct str *display_name)
+{
+    struct call *c = ctx;
+    struct err ignored = {0};
+    struct user user;
+    int code = by_email ? users_by_email(c->g->o.users, c->a, name, &user, &ignored)
+                        : users_by_id(c->g->o.users, c->a, name, &user, &ignored);
+
+    if (code < 0)
+        return false;
+    *id = user.id;
+    *display_name = user.display_name.len ? user.display_name : user.name;
+    return true;
+}
+
+struct acl_users call_acl_users(struct call *c)
+{
+    return (struct acl_users){find_user, c};
+}

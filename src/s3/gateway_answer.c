@@ -1,0 +1,238 @@
+/* Answers: headers that all have, documents, errors, and small pieces of XML that several share. */
+#include "s3/gateway_int.h"
+
+#include "base/clock.h"
+#include "s3/cors.h"
+
+static const struct {
+    const char *header, *element, *algorithm;
+} sums[DIGEST_KINDS] = {
+    [DIGEST_SHA1] = {"x-amz-checksum-sha1", "ChecksumSHA1", "SHA1"},
+    [DIGEST_SHA256] = {"x-amz-checksum-sha256", "ChecksumSHA256", "SHA256"},
+    [DIGEST_CRC32] = {"x-amz-checksum-crc32", "ChecksumCRC32", "CRC32"},
+    [DIGEST_CRC32C] = {"x-amz-checksum-crc32c", "ChecksumCRC32C", "CRC32C"},
+    [DIGEST_CRC64NVME] = {"x-amz-checksum-crc64nvme", "ChecksumCRC64NVME", "CRC64NVME"},
+};
+
+/* What storages say in ERR_INVALID when a list of parts is wrong (object/bucket.h). */
+static const struct {
+    const char *text;
+    enum s3_code code;
+} part_errors[] = {
+    {"InvalidPart", S3_INVALID_PART},
+    {"InvalidPartOrder", S3_INVALID_PART_ORDER},
+    {"EntityTooSmall", S3_ENTITY_TOO_SMALL},
+};
+
+const char *checksum_header(enum digest_kind kind)
+{
+    return sums[kind].header;
+}
+
+const char *checksum_element(enum digest_kind kind)
+{
+    return sums[kind].element;
+}
+
+const char *checksum_algorithm(enum digest_kind kind)
+{
+    return sums[kind].algorithm;
+}
+
+bool checksum_by_algorithm(struct str name, enum digest_kind *kind)
+{
+    for (size_t i = 0; i < DIGEST_KINDS; i++)
+        if (sums[i].algorithm && str_ieq(name, str_z(sums[i].algorithm))) {
+            *kind = (enum digest_kind)i;
+            return true;
+        }
+    return false;
+}
+
+void xml_checksum(struct buf *out, const struct object_checksum *sum)
+{
+    if (sum->type != CHECKSUM_NONE)
+        xml_element(out, sums[sum->kind].element, sum->value);
+}
+
+void xml_time(struct buf *out, const char *name, int64_t ms)
+{
+    char text[CLOCK_ISO_LEN + 1];
+
+    clock_iso(ms, text);
+    xml_element(out, name, str_z(text));
+}
+
+void xml_etag(struct buf *out, struct str etag)
+{
+    xml_open(out, "ETag");
+    buf_append_z(out, "&quot;");
+    xml_text(out, etag);
+    buf_append_z(out, "&quot;");
+    xml_close(out, "ETag");
+}
+
+void xml_bool(struct buf *out, const char *name, bool value)
+{
+    xml_element(out, name, value ? STR("true") : STR("false"));
+}
+
+void xml_owner(struct call *c, struct buf *out, const char *name, struct str id)
+{
+    struct acl_users users = call_acl_users(c);
+    struct str found, display = STR_EMPTY;
+
+    if (id.len == 0)
+        return;
+    xml_open(out, name);
+    xml_element(out, "ID", id);
+    if (users.find(users.ctx, false, id, &found, &display) && display.len)
+        xml_element(out, "DisplayName", display);
+    xml_close(out, name);
+}
+
+/* --- headers --- */
+
+struct cors *call_cors(struct call *c)
+{
+    struct str text = STR_EMPTY;
+    struct err ignored = {0};
+    struct cors *cors = arena_new(c->a, struct cors);
+
+    if (!cors || !c->target.bucket ||
+        call_document(c, c->target.bucket, "cors", &text, &ignored) < 0 || !text.len ||
+        cors_read(cors, c->a, text, &ignored) < 0)
+        return NULL;
+    return cors;
+}
+
+/* What a browser may see of the answer. A rule that cannot be read opens nothing. */
+static void answer_cors(struct call *c, struct str origin)
+{
+    struct cors_request ask = {.origin = origin, .method = c->head->method_text};
+    struct http_header headers[CORS_MAX_HEADERS];
+    struct cors_answer answer;
+    struct cors *cors = call_cors(c);
+
+    if (!cors || !cors_match(cors, &ask, &answer))
+        return;
+    size_t count = cors_headers(&answer, c->a, headers);
+    for (size_t i = 0; i < count; i++)
+        http_respond_header(c->http, headers[i].name, headers[i].value);
+}
+
+void answer_begin(struct call *c, int status)
+{
+    struct str id = str_z(http_request_id(c->http));
+    struct str origin = call_header(c, "origin");
+
+    http_respond(c->http, status);
+    http_respond_header(c->http, STR("x-amz-request-id"), id);
+    http_respond_header(c->http, STR("x-amz-id-2"), id);
+    if (origin.len && c->head->method != HTTP_OPTIONS)
+        answer_cors(c, origin);
+}
+
+/* What came from outside and was kept may hold what a header may not. */
+static bool is_sendable(struct str value)
+{
+    for (size_t i = 0; i < value.len; i++)
+        if (value.p[i] == '\r' || value.p[i] == '\n' || value.p[i] == '\0')
+            return false;
+    return value.len > 0;
+}
+
+void answer_header(struct call *c, const char *name, struct str value)
+{
+    if (is_sendable(value))
+        http_respond_header(c->http, str_z(name), value);
+}
+
+void answer_etag(struct call *c, struct str etag)
+{
+    char text[256];
+
+    if (etag.len == 0 || etag.len > sizeof(text) - 2)
+        return;
+    text[0] = '"';
+    memcpy(text + 1, etag.p, etag.len);
+    text[etag.len + 1] = '"';
+    answer_header(c, "ETag", str_n(text, etag.len + 2));
+}
+
+void answer_time(struct call *c, const char *name, int64_t ms)
+{
+    char text[CLOCK_HTTP_LEN + 1];
+
+    clock_http(ms, text);
+    answer_header(c, name, str_z(text));
+}
+
+void answer_checksum(struct call *c, const struct object_checksum *sum)
+{
+    if (sum->type == CHECKSUM_NONE)
+        return;
+    answer_header(c, sums[sum->kind].header, sum->value);
+    answer_header(c, "x-amz-checksum-type",
+                  sum->type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT"));
+}
+
+/* --- bodies --- */
+
+int answer_empty(struct call *c, int status)
+{
+    answer_begin(c, status);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+int answer_xml(struct call *c, int status, struct buf *xml)
+{
+    int code = buf_error(xml);
+
+    if (code == 0) {
+        answer_begin(c, status);
+        answer_header(c, "Content-Type", STR("application/xml"));
+        code = http_send(c->http, buf_str(xml));
+        c->begun = code != ERR_AGAIN;
+    }
+    buf_release(xml);
+    return code;
+}
+
+static int precise_code(int code, const struct err *err)
+{
+    for (size_t i = 0; code == ERR_INVALID && i < ARRAY_SIZE(part_errors); i++)
+        if (str_eq(str_z(err->text), str_z(part_errors[i].text)))
+            return part_errors[i].code;
+    return code;
+}
+
+int answer_error(struct call *c, int code, const struct err *err)
+{
+    struct buf out = BUF_INIT(CALL_OUT_MAX);
+    struct str id = str_z(http_request_id(c->http));
+
+    if (c->begun)
+        return code;
+    int precise = precise_code(code, err);
+    bool own_words = precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID);
+    int status = s3_code_status(precise);
+    if (status >= 500 && status != 501)
+        log_warn(http_request_log(c->http), "s3.failed",
+                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
+                 log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
+                 log_z("text", err->text));
+    struct s3_error_body body = {
+        .code = precise,
+        .message = own_words ? str_z(err->text) : STR_EMPTY,
+        .bucket = c->bucket_name,
+        .key = c->key,
+        .resource = c->head->path,
+        .request_id = id,
+        .host_id = id,
+    };
+    if (status != 304)
+        s3_error_write(&out, &body);
+    return answer_xml(c, status, &out);
+}

@@ -1,0 +1,197 @@
+/* One S3 request as the gateway's files hand it around. Only for src/s3/gateway*.c and op_*.c. */
+#ifndef S3_GATEWAY_INT_H
+#define S3_GATEWAY_INT_H
+
+#include "base/xml.h"
+#include "s3/access.h"
+#include "s3/auth.h"
+#include "s3/document.h"
+#include "s3/gateway.h"
+#include "s3/payload.h"
+
+enum {
+    CALL_QUERY_MAX = 64,            /* parameters of a query */
+    CALL_XML_MAX = 1024 * 1024,     /* bytes of a body that is a document */
+    CALL_USER_META_MAX = 2 * 1024,  /* bytes of x-amz-meta-* names (without prefix) and values */
+    CALL_OUT_MAX = 8 * 1024 * 1024, /* bytes of a document in an answer */
+    CALL_DELETE_MAX = 1000,         /* keys of one DeleteObjects */
+};
+#define CALL_PUT_MAX ((uint64_t)5 * GIB) /* of one PUT, part or copy */
+
+struct gateway {
+    struct gateway_options o;
+    struct sign_keys *keys;
+    struct str region;
+};
+
+enum call_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
+
+struct call;
+
+struct operation {
+    enum s3_operation id;
+    enum http_method method;
+    enum call_level level;
+    const char *query;                      /* a parameter that must be there; NULL: none */
+    const char *header;                     /* likewise a header */
+    int (*fn)(struct call *, struct err *); /* NULL: NotImplemented */
+    unsigned flags;
+};
+
+enum operation_flags {
+    OP_FAST = 1,      /* may run where nothing may wait */
+    OP_XML = 2,       /* the body is a document, read and checked before fn: call->body */
+    OP_NO_BUCKET = 4, /* fn looks for the bucket itself */
+    OP_ASKS = 8,      /* fn asks for access itself */
+};
+
+struct call_param {
+    struct str name, value; /* decoded */
+};
+
+/* What access is decided on besides the request, of one bucket. */
+struct call_target {
+    struct bucket *bucket; /* a reference */
+    struct bucket_info info;
+    struct policy *policy;
+    bool policy_binds_owner;
+    struct acl *acl; /* NULL: none kept */
+    struct public_block block;
+    enum ownership ownership;
+};
+
+struct call {
+    struct gateway *g;
+    struct http_request *http;
+    const struct http_head *head;
+    struct arena *a;
+    const struct operation *op;
+    enum call_level level;
+    struct str bucket_name, key; /* decoded */
+    struct str host_bucket;      /* named by Host; empty in path style */
+    struct str version;          /* versionId; empty: not given */
+    struct call_param query[CALL_QUERY_MAX];
+    size_t query_count;
+    struct identity auth;
+    const struct user *user; /* NULL: anonymous */
+    struct call_target target;
+    struct str body; /* of OP_XML */
+    bool begun;      /* an answer is on its way: too late for an error's */
+    int64_t now_ms;
+    /* for values of policy conditions: */
+    const struct object_info *object; /* acted on, when known */
+    struct policy_values values;
+    struct str value;
+};
+
+/* --- gateway_request.c: what was asked, and by whom --- */
+
+int call_parse(struct call *c, struct err *err) MUST_CHECK;
+int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
+int call_auth_options(struct call *c, struct auth_options *out);
+/* The parameter's value; NULL p when it is not there. */
+struct str call_param(const struct call *c, const char *name);
+struct str call_header(const struct call *c, const char *name);
+/* A whole number parameter up to `max`; `fallback` when absent or empty. InvalidArgument. */
+int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
+                uint64_t *out, struct err *err) MUST_CHECK;
+int call_read_body(struct call *c, struct err *err) MUST_CHECK;
+/* Id of the asking user; empty: anonymous. */
+struct str call_user_id(const struct call *c);
+
+/* --- gateway_access.c --- */
+
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
+void call_close(struct call_target *t);
+bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object);
+/* AccessDenied when not. */
+int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object, struct err *err) MUST_CHECK;
+/* What to say of a key that is not there: who may not list is not told. */
+int call_absent(struct call *c, struct call_target *t, bool version, struct err *err);
+/* The object's head when it is there, for operations on something kept beside it; access is asked
+ * for. */
+int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
+struct acl_users call_acl_users(struct call *c);
+/* The document, or empty. */
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err) MUST_CHECK;
+
+/* --- gateway_answer.c --- */
+
+void answer_begin(struct call *c, int status); /* with the headers that all answers have */
+void answer_header(struct call *c, const char *name, struct str value); /* not when empty */
+void answer_etag(struct call *c, struct str etag);
+void answer_time(struct call *c, const char *name, int64_t ms);
+int answer_empty(struct call *c, int status) MUST_CHECK;
+/* Sends the document and releases it. */
+int answer_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
+int answer_error(struct call *c, int code, const struct err *err) MUST_CHECK;
+/* The bucket's rules, or NULL. */
+struct cors;
+struct cors *call_cors(struct call *c);
+void xml_time(struct buf *out, const char *name, int64_t ms);
+void xml_etag(struct buf *out, struct str etag);
+void xml_bool(struct buf *out, const char *name, bool value);
+void xml_owner(struct call *c, struct buf *out, const char *name, struct str id);
+/* "x-amz-checksum-crc32", "ChecksumCRC32", "CRC32" */
+const char *checksum_header(enum digest_kind kind);
+const char *checksum_element(enum digest_kind kind);
+const char *checksum_algorithm(enum digest_kind kind);
+bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
+void xml_checksum(struct buf *out, const struct object_checksum *sum);
+
+/* --- gateway_meta.c: headers of a request that are kept, and back --- */
+
+int meta_from_request(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
+/* Tags, ACL, owner, lock; needs c->target. */
+int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
+void answer_object(struct call *c, const struct object_info *info);
+int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
+                    struct err *err) MUST_CHECK;
+int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
+bool range_parse(struct str text, struct object_range *out);
+
+/* --- op_copy.c --- */
+
+struct copy_source {
+    struct call_target target;
+    struct str key, version;
+    struct get_result head;
+};
+/* x-amz-copy-source: opened, access asked for, conditions judged. call_close(&out->target). */
+int copy_source_open(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
+
+/* --- op_put.c --- */
+
+struct put_body {
+    struct payload payload;
+    struct arena *a;
+    bool open;
+};
+int put_body_open(struct call *c, struct put_body *b, struct err *err) MUST_CHECK;
+void put_body_close(struct put_body *b);
+int put_body_verify(void *ctx, struct object_meta *meta, struct err *err); /* ctx: put_body */
+void answer_checksum(struct call *c, const struct object_checksum *sum);
+
+/* --- the operations --- */
+
+typedef int op_fn(struct call *c, struct err *err);
+op_fn op_list_buckets;
+op_fn op_create_bucket, op_delete_bucket, op_head_bucket, op_bucket_location, op_get_versioning,
+    op_put_versioning, op_options;
+op_fn op_list_v1, op_list_v2, op_list_versions, op_list_uploads, op_list_parts;
+op_fn op_delete_objects;
+op_fn op_get_document, op_put_document, op_delete_document, op_policy_status, op_get_bucket_acl,
+    op_put_bucket_acl;
+op_fn op_get_object, op_head_object, op_put_object, op_delete_object, op_copy_object;
+op_fn op_get_tagging, op_put_tagging, op_delete_tagging, op_get_acl, op_put_acl, op_get_retention,
+    op_put_retention, op_get_hold, op_put_hold, op_attributes;
+op_fn op_create_upload, op_upload_part, op_upload_part_copy, op_complete_upload, op_abort_upload;
+op_fn op_post_object;
+
+extern const struct operation operations[];
+extern const size_t operation_count;
+
+#endif

@@ -1,0 +1,372 @@
+/* Headers that are kept with an object: taken from a request, given back in an answer. */
+#include "s3/gateway_int.h"
+
+#include "base/clock.h"
+#include "s3/lock.h"
+#include "s3/tagging.h"
+
+static const char *const kept[] = {
+    "content-type",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "x-amz-website-redirect-location",
+};
+
+static const char *const storage_classes[] = {
+    "STANDARD", "REDUCED_REDUNDANCY",  "STANDARD_IA",  "ONEZONE_IA",
+    "GLACIER",  "INTELLIGENT_TIERING", "DEEP_ARCHIVE", "GLACIER_IR",
+};
+
+/* Encryption at rest is not there yet, and must not be promised silently. */
+static const char *const encryption_headers[] = {
+    "x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-customer-algorithm",
+    "x-amz-server-side-encryption-customer-key",
+    "x-amz-server-side-encryption-aws-kms-key-id",
+};
+
+/* Parameters that stand for a header of the answer; only for who has signed. */
+static const struct {
+    const char *parameter, *header;
+} overrides[] = {
+    {"response-content-type", "content-type"},
+    {"response-cache-control", "cache-control"},
+    {"response-content-disposition", "content-disposition"},
+    {"response-content-encoding", "content-encoding"},
+    {"response-content-language", "content-language"},
+    {"response-expires", "expires"},
+};
+
+/* --- from a request --- */
+
+static bool is_user_meta(struct str name)
+{
+    return name.len > 11 && str_ieq(str_head(name, 11), STR("x-amz-meta-"));
+}
+
+static bool is_kept(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        if (str_ieq(name, str_z(kept[i])))
+            return true;
+    return is_user_meta(name);
+}
+
+static struct str lower(struct arena *a, struct str name)
+{
+    char *p = arena_z(a, name);
+
+    for (size_t i = 0; p && i < name.len; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] = (char)(p[i] - 'A' + 'a');
+    return str_n(p, p ? name.len : 0);
+}
+
+/* "aws-chunked" is about the request alone. */
+static struct str without_aws_chunked(struct arena *a, struct str value)
+{
+    struct buf out = BUF_INIT(HTTP_MAX_HEAD);
+    struct str token;
+
+    while (str_token(&value, ",", &token)) {
+        token = str_trim(token);
+        if (token.len == 0 || str_ieq(token, STR("aws-chunked")))
+            continue;
+        if (out.len)
+            buf_append_z(&out, ",");
+        buf_append_str(&out, token);
+    }
+    struct str left = arena_str(a, buf_str(&out));
+    buf_release(&out);
+    return left;
+}
+
+static int add_header(struct call *c, struct object_meta *out, const struct http_header *h,
+                      size_t *user_bytes, struct err *err)
+{
+    struct str name = lower(c->a, h->name), value = h->value;
+
+    if (str_eq(name, STR("content-encoding")))
+        value = without_aws_chunked(c->a, value);
+    if (is_user_meta(name))
+        *user_bytes += name.len - 11 + value.len;
+    if (*user_bytes > CALL_USER_META_MAX)
+        return s3_fail(err, S3_METADATA_TOO_LARGE);
+    for (size_t i = 0; i < out->header_count; i++) /* repeated: one, joined */
+        if (str_eq(out->headers[i].name, name)) {
+            out->headers[i].value = arena_fmt(c->a, STR_FMT "," STR_FMT,
+                                              STR_ARG(out->headers[i].value), STR_ARG(value));
+            return 0;
+        }
+    if (value.len || is_user_meta(name))
+        out->headers[out->header_count++] = (struct http_header){name, arena_str(c->a, value)};
+    return 0;
+}
+
+static int read_storage_class(struct call *c, struct object_meta *out, struct err *err)
+{
+    struct str name = call_header(c, "x-amz-storage-class");
+
+    if (!name.p)
+        return 0;
+    if (document_choice(name, storage_classes, ARRAY_SIZE(storage_classes)) < 0)
+        return s3_fail(err, S3_INVALID_STORAGE_CLASS);
+    if (!str_eq(name, STR("STANDARD")))
+        out->storage_class = arena_str(c->a, name);
+    return 0;
+}
+
+int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
+{
+    size_t user_bytes = 0;
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(encryption_headers); i++)
+        if (call_header(c, encryption_headers[i]).p)
+            return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented", encryption_headers[i]);
+    out->headers = arena_array(c->a, c->head->header_count + 1, sizeof(*out->headers));
+    if (!out->headers)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < c->head->header_count && code == 0; i++)
+        if (is_kept(c->head->headers[i].name))
+            code = add_header(c, out, &c->head->headers[i], &user_bytes, err);
+    return code < 0 ? code : read_storage_class(c, out, err);
+}
+
+static int read_tags(struct call *c, struct object_meta *out, struct err *err)
+{
+    struct str header = call_header(c, "x-amz-tagging");
+    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
+    struct tag_set set;
+    int code;
+
+    if (header.len == 0)
+        return 0;
+    code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
+    if (code == 0)
+        code = tagging_parse(&set, c->a, header, TAGS_OF_OBJECT, err);
+    if (code < 0)
+        return code;
+    tagging_encode(&text, &set);
+    out->tags = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return 0;
+}
+
+static int read_acl(struct call *c, struct object_meta *out, struct err *err)
+{
+    struct call_target *t = &c->target;
+    struct acl_users users = call_acl_users(c);
+    struct acl_subject subject;
+    struct buf text = BUF_INIT(CALL_XML_MAX);
+    struct str canned = call_header(c, "x-amz-acl");
+    struct acl acl;
+
+    out->owner = ownership_of_new(t->ownership, call_user_id(c), t->info.owner, canned);
+    if (!acl_headers_given(c->head))
+        return 0;
+    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED)
+        return str_eq(canned, STR("bucket-owner-full-control"))
+                   ? 0
+                   : s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
+    subject = (struct acl_subject){out->owner, t->info.owner};
+    int code = acl_from_headers(&acl, c->a, c->head, &subject, &users, err);
+    if (code == 0 && t->block.block_acls && acl_is_public(&acl))
+        code = s3_fail(err, S3_ACCESS_DENIED);
+    if (code < 0)
+        return code;
+    acl_encode(&text, &acl);
+    out->acl = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return 0;
+}
+
+static int default_lock(struct call *c, struct object_meta *out, struct err *err)
+{
+    struct lock_config config = {0};
+    struct str text;
+    int code = call_document(c, c->target.bucket, "object-lock", &text, err);
+
+    if (code == 0 && text.len)
+        code = lock_config_read(&config, c->a, text, err);
+    struct lock_retention r = lock_default(&config, c->now_ms);
+    if (code == 0 && r.until_ms) {
+        out->retain_until_ms = r.until_ms;
+        out->retain_compliance = r.compliance;
+    }
+    return code;
+}
+
+static int read_lock(struct call *c, struct object_meta *out, struct err *err)
+{
+    struct lock_headers h = {0};
+    int code = lock_headers_read(&h, c->head, c->now_ms, err);
+
+    if (code < 0)
+        return code;
+    if (!c->target.info.object_lock)
+        return h.has_retention || h.has_hold
+                   ? err_set(err, S3_INVALID_REQUEST, "Bucket is missing Object Lock Configuration")
+                   : 0;
+    if (h.has_retention) {
+        code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_RETENTION, c->key, NULL, err);
+        out->retain_until_ms = h.retention.until_ms;
+        out->retain_compliance = h.retention.compliance;
+    } else {
+        code = default_lock(c, out, err);
+    }
+    if (code == 0 && h.has_hold)
+        code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_LEGAL_HOLD, c->key, NULL, err);
+    out->legal_hold = h.hold;
+    return code;
+}
+
+int meta_common(struct call *c, struct object_meta *out, struct err *err)
+{
+    int code = read_tags(c, out, err);
+
+    if (code == 0)
+        code = read_acl(c, out, err);
+    return code < 0 ? code : read_lock(c, out, err);
+}
+
+static int read_date(struct call *c, const char *prefix, const char *name, int64_t *out)
+{
+    char full[64];
+    struct str text;
+
+    memset(full, 0, sizeof(full));
+    size_t at = strlen(prefix);
+    BUG_ON(at + strlen(name) >= sizeof(full));
+    memcpy(full, prefix, at);
+    memcpy(full + at, name, strlen(name));
+    text = call_header(c, full);
+    /* RFC 9110: a date that is none is ignored. */
+    return text.len && clock_parse_http(text, out) < 0 ? (*out = 0, 0) : 0;
+}
+
+int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
+                    struct err *err)
+{
+    bool copy = prefix[0] != '\0';
+
+    (void)err;
+    *out = (struct object_conditions){
+        .if_match = call_header(c, copy ? "x-amz-copy-source-if-match" : "if-match"),
+        .if_none_match = call_header(c, copy ? "x-amz-copy-source-if-none-match" : "if-none-match"),
+    };
+    read_date(c, prefix, "if-modified-since", &out->if_modified_since_ms);
+    read_date(c, prefix, "if-unmodified-since", &out->if_unmodified_since_ms);
+    return 0;
+}
+
+/* "bytes=0-9", "bytes=9-", "bytes=-9"; anything else, and several ranges, is no range. */
+bool range_parse(struct str text, struct object_range *out)
+{
+    struct str first, last;
+    uint64_t from = 0, to = UINT64_MAX;
+
+    if (!str_starts(text, STR("bytes=")) ||
+        !str_cut(str_trim(str_skip(text, 6)), '-', &first, &last))
+        return false;
+    if ((first.len && str_u64(first, &from) < 0) || (last.len && str_u64(last, &to) < 0) ||
+        (!first.len && !last.len))
+        return false;
+    if (!first.len)
+        *out = (struct object_range){.kind = RANGE_SUFFIX, .first = to};
+    else
+        *out = (struct object_range){.kind = RANGE_FROM_TO, .first = from, .last = to};
+    return first.len == 0 || from <= to;
+}
+
+int range_read(struct call *c, struct object_range *out, struct err *err)
+{
+    struct str part = call_param(c, "partNumber"), range = call_header(c, "range");
+    uint64_t number = 0;
+
+    *out = (struct object_range){.kind = RANGE_ALL};
+    if (part.p) {
+        if (range.len)
+            return err_set(err, S3_INVALID_REQUEST,
+                           "Cannot specify both Range header and partNumber query parameter");
+        if (str_u64(part, &number) < 0 || number < 1 || number > OBJECT_MAX_PARTS)
+            return err_set(err, S3_INVALID_ARGUMENT,
+                           "Part number must be an integer between 1 and 10000, inclusive");
+        *out = (struct object_range){.kind = RANGE_PART, .first = number};
+    } else if (range.len && !range_parse(range, out)) {
+        *out = (struct object_range){.kind = RANGE_ALL};
+    }
+    return 0;
+}
+
+/* --- into an answer --- */
+
+static struct str override_of(struct call *c, struct str header)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
+        if (str_eq(header, str_z(overrides[i].header)))
+            return call_param(c, overrides[i].parameter);
+    return STR_EMPTY;
+}
+
+static void answer_kept(struct call *c, const struct object_meta *meta)
+{
+    bool typed = call_param(c, "response-content-type").len > 0;
+
+    for (size_t i = 0; i < meta->header_count; i++) {
+        const struct http_header *h = &meta->headers[i];
+        if (override_of(c, h->name).len)
+            continue;
+        typed |= str_ieq(h->name, STR("content-type"));
+        if (h->value.len || is_user_meta(h->name))
+            http_respond_header(c->http, h->name, h->value);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
+        answer_header(c, overrides[i].header, call_param(c, overrides[i].parameter));
+    if (!typed)
+        answer_header(c, "Content-Type", STR("binary/octet-stream"));
+}
+
+static void answer_lock(struct call *c, const struct object_meta *meta)
+{
+    char text[CLOCK_ISO_LEN + 1];
+
+    if (meta->retain_until_ms) {
+        clock_iso(meta->retain_until_ms, text);
+        answer_header(c, "x-amz-object-lock-mode", str_z(lock_mode_name(meta->retain_compliance)));
+        answer_header(c, "x-amz-object-lock-retain-until-date", str_z(text));
+    }
+    if (meta->legal_hold)
+        answer_header(c, "x-amz-object-lock-legal-hold", STR("ON"));
+}
+
+static uint64_t count_tags(struct str tags)
+{
+    uint64_t count = tags.len > 0;
+
+    for (size_t i = 0; i < tags.len; i++)
+        count += tags.p[i] == '&';
+    return count;
+}
+
+void answer_object(struct call *c, const struct object_info *info)
+{
+    const struct object_meta *meta = &info->meta;
+
+    answer_time(c, "Last-Modified", info->modified_ms);
+    answer_etag(c, info->etag);
+    answer_header(c, "Accept-Ranges", STR("bytes"));
+    if (c->target.info.versions != VERSIONS_NEVER)
+        answer_header(c, "x-amz-version-id", info->version);
+    answer_header(c, "x-amz-storage-class", meta->storage_class);
+    if (meta->tags.len)
+        http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
+    answer_lock(c, meta);
+    if (str_ieq(call_header(c, "x-amz-checksum-mode"), STR("ENABLED")) &&
+        !call_header(c, "range").len)
+        answer_checksum(c, &meta->checksum);
+    answer_kept(c, meta);
+}

@@ -1,0 +1,199 @@
+/* What a request asks for and who asks: bucket and key from host and path, the query decoded, the
+ * signature checked, documents read. */
+#include "s3/bucket_name.h"
+#include "s3/gateway_int.h"
+
+struct str call_param(const struct call *c, const char *name)
+{
+    struct str wanted = str_z(name);
+
+    for (size_t i = 0; i < c->query_count; i++)
+        if (str_eq(c->query[i].name, wanted))
+            return c->query[i].value;
+    return STR_EMPTY;
+}
+
+struct str call_header(const struct call *c, const char *name)
+{
+    return http_header(c->head, name);
+}
+
+struct str call_user_id(const struct call *c)
+{
+    return c->user ? c->user->id : STR_EMPTY;
+}
+
+int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
+                uint64_t *out, struct err *err)
+{
+    struct str text = call_param(c, name);
+
+    *out = fallback;
+    if (text.len == 0)
+        return 0;
+    if (str_u64(text, out) < 0 || *out > (uint64_t)INT32_MAX)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "Provided %s not an integer or within integer range", name);
+    if (*out > max)
+        *out = max;
+    return 0;
+}
+
+/* Never NULL p on success, so that an empty value is not an absent one. */
+static int decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
+{
+    struct buf b = BUF_INIT(HTTP_MAX_HEAD);
+    int code = url_decode(&b, in, plus);
+
+    if (code == 0)
+        *out = str_n(arena_z(c->a, buf_str(&b)), b.len);
+    buf_release(&b);
+    if (code < 0)
+        return s3_fail(err, S3_INVALID_URI);
+    return out->p ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+static int parse_query(struct call *c, struct err *err)
+{
+    struct str rest = c->head->query, name, value;
+    int code = 0;
+
+    while (code == 0 && url_query_next(&rest, &name, &value)) {
+        struct call_param *p = &c->query[c->query_count];
+        if (c->query_count == CALL_QUERY_MAX)
+            return err_set(err, S3_INVALID_URI, "The query has too many parameters.");
+        code = decode(c, name, true, &p->name, err);
+        if (code == 0)
+            code = decode(c, value, true, &p->value, err);
+        c->query_count += code == 0;
+    }
+    return code;
+}
+
+/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com. */
+static struct str bucket_of_host(const struct call *c)
+{
+    struct str host = call_header(c, "host"), domain = c->g->o.domain, name, port;
+
+    str_cut(host, ':', &name, &port);
+    if (domain.len == 0 || name.len < domain.len + 2)
+        return STR_EMPTY;
+    size_t len = name.len - domain.len - 1;
+    if (name.p[len] != '.' || !str_ieq(str_skip(name, len + 1), domain))
+        return STR_EMPTY;
+    return str_head(name, len);
+}
+
+static int parse_path(struct call *c, struct err *err)
+{
+    struct str path = c->head->path, bucket, key = STR_EMPTY;
+    int code;
+
+    if (path.len == 0 || path.p[0] != '/')
+        return s3_fail(err, S3_INVALID_URI);
+    path = str_skip(path, 1);
+    c->host_bucket = bucket_of_host(c);
+    if (c->host_bucket.len) {
+        bucket = c->host_bucket;
+        key = path;
+    } else {
+        str_cut(path, '/', &bucket, &key);
+    }
+    code = decode(c, bucket, false, &c->bucket_name, err);
+    if (code == 0)
+        code = decode(c, key, false, &c->key, err);
+    if (code < 0)
+        return code;
+    c->level = c->key.len ? LEVEL_OBJECT : c->bucket_name.len ? LEVEL_BUCKET : LEVEL_SERVICE;
+    if (c->level == LEVEL_OBJECT && c->bucket_name.len == 0)
+        return s3_fail(err, S3_INVALID_BUCKET_NAME);
+    return c->level == LEVEL_OBJECT ? object_key_check(c->key, err) : 0;
+}
+
+int call_parse(struct call *c, struct err *err)
+{
+    int code = parse_path(c, err);
+
+    if (code == 0)
+        code = parse_query(c, err);
+    if (code < 0)
+        return code;
+    c->version = call_param(c, "versionId");
+    if (c->version.p && c->version.len == 0 && c->level == LEVEL_OBJECT)
+        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
+    return 0;
+}
+
+/* --- who asks --- */
+
+static int find_key(void *ctx, struct str access_key, struct auth_key *out, struct err *err)
+{
+    struct call *c = ctx;
+    struct user *user = arena_new(c->a, struct user);
+    struct str secret = STR_EMPTY;
+    int code = user ? users_by_key(c->g->o.users, c->a, access_key, user, &secret, err)
+                    : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    if (secret.len > sizeof(out->secret))
+        return err_code(err, ERR_NOT_FOUND);
+    memcpy(out->secret, secret.p, secret.len);
+    out->secret_len = secret.len;
+    out->user = user;
+    return 0;
+}
+
+int call_auth_options(struct call *c, struct auth_options *out)
+{
+    *out = (struct auth_options){
+        .find_key = find_key, .ctx = c, .keys = c->g->keys, .allow_v2 = c->g->o.allow_v2};
+    return 0;
+}
+
+int call_authenticate(struct call *c, struct err *err)
+{
+    const struct http_head *h = c->head;
+    struct auth_request r = {.method = h->method_text,
+                             .path = h->path,
+                             .query = h->query,
+                             .headers = h->headers,
+                             .header_count = h->header_count,
+                             .bucket = c->host_bucket,
+                             .now_ms = c->now_ms};
+    struct auth_options o;
+    int code;
+
+    call_auth_options(c, &o);
+    code = auth_verify(&c->auth, c->a, &r, &o, err);
+    if (code == 0)
+        c->user = c->auth.user;
+    return code;
+}
+
+/* --- documents --- */
+
+int call_read_body(struct call *c, struct err *err)
+{
+    struct payload *p = arena_new(c->a, struct payload);
+    struct payload_options o = {.auth = &c->auth,
+                                .headers = c->head->headers,
+                                .header_count = c->head->header_count,
+                                .content_length = http_request_length(c->http)};
+    struct buf text = BUF_INIT(CALL_XML_MAX);
+    int code =
+        p ? payload_init(p, http_request_body(c->http), &o, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    code = reader_read_all(&p->reader, &text, err);
+    if (code == 0)
+        code = payload_verify(p, err);
+    payload_release(p);
+    if (code == 0)
+        c->body = arena_str(c->a, buf_str(&text));
+    if (code == 0 && text.len && !c->body.len)
+        code = err_code(err, ERR_NO_MEMORY);
+    buf_release(&text);
+    return code == ERR_TOO_LARGE ? s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED) : code;
+}

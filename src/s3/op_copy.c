@@ -1,0 +1,170 @@
+/* CopyObject, and the source of copies. */
+#include "s3/bucket_name.h"
+#include "s3/gateway_int.h"
+
+/* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
+static int parse_source(struct call *c, struct str *bucket, struct copy_source *out,
+                        struct err *err)
+{
+    struct str text = call_header(c, "x-amz-copy-source"), version = STR_EMPTY;
+    struct buf b = BUF_INIT(HTTP_MAX_HEAD);
+    ptrdiff_t at = str_find(text, STR("?versionId="));
+    int code;
+
+    if (at >= 0) {
+        version = str_skip(text, (size_t)at + 11);
+        text = str_head(text, (size_t)at);
+    }
+    code = url_decode(&b, text, false);
+    text = arena_str(c->a, buf_str(&b));
+    buf_release(&b);
+    if (str_starts(text, STR("/")))
+        text = str_skip(text, 1);
+    if (code < 0 || !str_cut(text, '/', bucket, &out->key) || !bucket->len || !out->key.len)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "Copy Source must mention the source bucket and key: "
+                       "sourcebucket/sourcekey");
+    if (at >= 0 && !version.len)
+        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
+    out->version = version;
+    return object_key_check(out->key, err);
+}
+
+static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
+{
+    enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
+    bool there = code != ERR_NOT_FOUND && s->head.info.etag.len;
+    int may = call_need(c, &s->target, action, s->key, there ? &s->head.info : NULL, err);
+
+    if (may < 0)
+        return may;
+    if (code == ERR_NOT_FOUND && s->head.info.is_marker && s->version.len)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The source of a copy request may not specifically refer to a delete "
+                       "marker by version id.");
+    if (code == ERR_NOT_FOUND)
+        return call_absent(c, &s->target, s->version.len > 0, err);
+    return code == ERR_NOT_MODIFIED ? err_code(err, ERR_PRECONDITION) : code;
+}
+
+int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
+{
+    struct object_conditions conditions;
+    struct str bucket;
+    int code = parse_source(c, &bucket, out, err);
+
+    if (code == 0)
+        code = call_open(c, &out->target, bucket, err);
+    if (code == 0)
+        code = conditions_read(c, "x-amz-copy-source-", &conditions, err);
+    if (code < 0)
+        return code;
+    struct bucket *b = out->target.bucket;
+    code = b->ops->head(b, c->a, out->key, out->version, &conditions, &out->head, err);
+    return judge_source(c, out, code, err);
+}
+
+/* COPY when there is no header; REPLACE or COPY. */
+static int directive(struct call *c, const char *name, bool *replace, struct err *err)
+{
+    struct str text = call_header(c, name);
+
+    *replace = str_eq(text, STR("REPLACE"));
+    if (text.len && !*replace && !str_eq(text, STR("COPY")))
+        return err_set(err, S3_INVALID_ARGUMENT, "Unknown %s.", name);
+    return 0;
+}
+
+static int copied_meta(struct call *c, const struct copy_source *s, struct object_meta *out,
+                       struct err *err)
+{
+    const struct object_meta *from = &s->head.info.meta;
+    bool replace, replace_tags, itself;
+    int code = directive(c, "x-amz-metadata-directive", &replace, err);
+
+    if (code == 0)
+        code = directive(c, "x-amz-tagging-directive", &replace_tags, err);
+    if (code == 0)
+        code = meta_from_request(c, out, err);
+    if (code == 0)
+        code = meta_common(c, out, err);
+    if (code < 0)
+        return code;
+    itself = str_eq(s->key, c->key) && str_eq(s->target.info.name, c->target.info.name);
+    if (itself && !replace && !s->version.len && !call_header(c, "x-amz-storage-class").p &&
+        !call_header(c, "x-amz-website-redirect-location").p)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "This copy request is illegal because it is trying to copy an object to "
+                       "itself without changing the object's metadata, storage class, website "
+                       "redirect location or encryption attributes.");
+    if (!replace) {
+        out->headers = from->headers;
+        out->header_count = from->header_count;
+    }
+    if (!replace_tags)
+        out->tags = from->tags;
+    out->checksum = from->checksum;
+    return 0;
+}
+
+/* By hand, between storages. */
+static int read_and_put(struct call *c, struct copy_source *s, const struct put_options *o,
+                        struct put_result *out, struct err *err)
+{
+    struct bucket *from = s->target.bucket, *to = c->target.bucket;
+    struct object_range all = {.kind = RANGE_ALL};
+    struct get_result got = {0};
+    int code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, &all, &got, err);
+
+    if (code == 0)
+        code = to->ops->put(to, c->a, c->key, got.body, got.len, o, out, err);
+    reader_close(got.body);
+    return code;
+}
+
+static int copy(struct call *c, struct copy_source *s, struct put_result *out, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct put_options o = {0};
+    int code = copy_source_open(c, s, err);
+
+    if (code == 0 && s->head.info.size > CALL_PUT_MAX)
+        code = err_set(err, S3_INVALID_REQUEST,
+                       "The specified copy source is larger than the maximum allowable size for "
+                       "a copy source: 5368709120");
+    if (code == 0)
+        code = copied_meta(c, s, &o.meta, err);
+    o.conditions.if_match = call_header(c, "if-match");
+    o.conditions.if_none_match = call_header(c, "if-none-match");
+    if (code == 0)
+        code = b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, &o, out, err);
+    if (code == ERR_UNSUPPORTED)
+        code = read_and_put(c, s, &o, out, err);
+    return code;
+}
+
+int op_copy_object(struct call *c, struct err *err)
+{
+    struct copy_source s = {0};
+    struct put_result out = {0};
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    int code = copy(c, &s, &out, err);
+
+    if (code == 0) {
+        document_open(&xml, "CopyObjectResult");
+        xml_time(&xml, "LastModified", out.modified_ms);
+        xml_etag(&xml, out.etag);
+        xml_checksum(&xml, &s.head.info.meta.checksum);
+        xml_close(&xml, "CopyObjectResult");
+        answer_begin(c, 200);
+        answer_header(c, "Content-Type", STR("application/xml"));
+        answer_header(c, "x-amz-version-id", out.version);
+        if (s.target.info.versions != VERSIONS_NEVER)
+            answer_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        c->begun = true;
+        code = http_send(c->http, buf_str(&xml));
+    }
+    buf_release(&xml);
+    call_close(&s.target);
+    return code;
+}

@@ -1,0 +1,197 @@
+/* Reading objects: GetObject, HeadObject. They run where nothing may wait. */
+#include "s3/gateway_int.h"
+
+#include <unistd.h>
+
+enum { SMALL_BODY = 64 * 1024 }; /* read into memory and sent with the head in one call */
+
+static bool overrides_unsigned(const struct call *c)
+{
+    if (c->user)
+        return false;
+    for (size_t i = 0; i < c->query_count; i++)
+        if (str_starts(c->query[i].name, STR("response-")))
+            return true;
+    return false;
+}
+
+/* A marker, by its name or as what is current, says so in the headers of the error. */
+static int answer_marker(struct call *c, const struct object_info *info, struct err *err)
+{
+    int code = c->version.len ? s3_fail(err, S3_METHOD_NOT_ALLOWED) : s3_fail(err, S3_NO_SUCH_KEY);
+    struct buf out = BUF_INIT(CALL_OUT_MAX);
+    struct str id = str_z(http_request_id(c->http));
+
+    s3_error_write(&out, &(struct s3_error_body){.code = code,
+                                                 .key = c->key,
+                                                 .resource = c->head->path,
+                                                 .request_id = id,
+                                                 .host_id = id});
+    answer_begin(c, s3_code_status(code));
+    answer_header(c, "x-amz-delete-marker", STR("true"));
+    answer_header(c, "x-amz-version-id", info->version);
+    if (c->version.len) {
+        answer_header(c, "Allow", STR("DELETE"));
+        answer_time(c, "Last-Modified", info->modified_ms);
+    }
+    answer_header(c, "Content-Type", STR("application/xml"));
+    code = http_send(c->http, buf_str(&out));
+    c->begun = code != ERR_AGAIN;
+    buf_release(&out);
+    return code;
+}
+
+/* A 304 repeats what a cache needs (RFC 9110 section 15.4.5). */
+static int answer_not_modified(struct call *c, const struct object_info *info)
+{
+    answer_begin(c, 304);
+    answer_etag(c, info->etag);
+    answer_time(c, "Last-Modified", info->modified_ms);
+    if (c->target.info.versions != VERSIONS_NEVER)
+        answer_header(c, "x-amz-version-id", info->version);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+/* Access is decided on what was found, then the outcome of looking is told. */
+static int judge(struct call *c, const struct get_result *got, int code, struct err *err)
+{
+    bool there = code != ERR_NOT_FOUND && got->info.etag.len;
+    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);
+
+    if (may < 0)
+        return may;
+    if (code == ERR_NOT_FOUND && !got->info.is_marker)
+        return call_absent(c, &c->target, c->version.len > 0, err);
+    return code;
+}
+
+static int answer_failure(struct call *c, const struct get_result *got, int code, struct err *err)
+{
+    if (code == ERR_NOT_FOUND)
+        return answer_marker(c, &got->info, err);
+    if (code == ERR_NOT_MODIFIED)
+        return answer_not_modified(c, &got->info);
+    if (code == ERR_RANGE && call_param(c, "partNumber").p)
+        return s3_fail(err, S3_INVALID_PART_NUMBER);
+    return code;
+}
+
+static void answer_head(struct call *c, const struct get_result *got)
+{
+    const struct object_info *info = &got->info;
+
+    answer_begin(c, got->partial ? 206 : 200);
+    answer_object(c, info);
+    if (got->partial && got->len)
+        answer_header(c, "Content-Range",
+                      arena_fmt(c->a, "bytes %llu-%llu/%llu", (unsigned long long)got->first,
+                                (unsigned long long)(got->first + got->len - 1),
+                                (unsigned long long)info->size));
+    if (call_param(c, "partNumber").p && info->part_count)
+        http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info->part_count);
+}
+
+static int send_small(struct call *c, const struct get_result *got, struct err *err)
+{
+    char *p = arena_alloc(c->a, (size_t)got->len + 1);
+    int code =
+        p ? reader_read_full(got->body, p, (size_t)got->len, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    answer_head(c, got);
+    code = http_send(c->http, str_n(p, (size_t)got->len));
+    c->begun = code != ERR_AGAIN;
+    return code;
+}
+
+static int send_body(struct call *c, const struct get_result *got, struct err *err)
+{
+    struct file_range file;
+
+    if (reader_as_file(got->body, &file)) {
+        file.fd = dup(file.fd); /* the server closes its own when all is sent */
+        if (file.fd < 0)
+            return err_code(err, ERR_IO);
+        answer_head(c, got);
+        c->begun = true;
+        return http_send_file(c->http, file);
+    }
+    bool local = got->info.part_count == 0; /* bytes of a row: reading them does not wait */
+    if (got->len <= SMALL_BODY && (local || http_may_block(c->http)))
+        return send_small(c, got, err);
+    if (!http_may_block(c->http))
+        return ERR_AGAIN;
+    answer_head(c, got);
+    c->begun = true;
+    return http_send_reader(c->http, got->body, got->len);
+}
+
+static int read_asked(struct call *c, struct object_conditions *conditions,
+                      struct object_range *range, struct err *err)
+{
+    int code = conditions_read(c, "", conditions, err);
+
+    if (code == 0 && overrides_unsigned(c))
+        code = err_set(err, S3_INVALID_REQUEST,
+                       "Request specific response headers cannot be used for anonymous GET "
+                       "requests.");
+    return code < 0 ? code : range_read(c, range, err);
+}
+
+int op_get_object(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct object_conditions conditions;
+    struct object_range range;
+    struct get_result got = {0};
+    int code = read_asked(c, &conditions, &range, err);
+
+    if (code < 0)
+        return code;
+    code = b->ops->get(b, c->a, c->key, c->version, &conditions, &range, &got, err);
+    if (code == ERR_AGAIN)
+        return code;
+    int judged = judge(c, &got, code, err);
+    if (judged < 0 && judged == code)
+        judged = answer_failure(c, &got, code, err);
+    else if (judged == 0)
+        judged = send_body(c, &got, err);
+    reader_close(got.body);
+    return judged;
+}
+
+/* The length of a body that HEAD does not send. */
+static int send_head(struct call *c, struct get_result *got)
+{
+    answer_head(c, got);
+    http_respond_header_u64(c->http, STR("Content-Length"), got->len);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+int op_head_object(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct object_conditions conditions;
+    struct object_range range;
+    struct get_result got = {0};
+    int code = read_asked(c, &conditions, &range, err);
+
+    if (code < 0)
+        return code;
+    if (range.kind == RANGE_ALL)
+        code = b->ops->head(b, c->a, c->key, c->version, &conditions, &got, err);
+    else
+        code = b->ops->get(b, c->a, c->key, c->version, &conditions, &range, &got, err);
+    reader_close(got.body);
+    got.body = NULL;
+    if (code == ERR_AGAIN)
+        return code;
+    int judged = judge(c, &got, code, err);
+    if (judged < 0 && judged == code)
+        return answer_failure(c, &got, code, err);
+    return judged < 0 ? judged : send_head(c, &got);
+}

@@ -1,0 +1,122 @@
+/* PutObject and DeleteObject, and the body of a request as a storage reads it. */
+#include "s3/gateway_int.h"
+
+#include "s3/base64.h"
+
+struct put {
+    struct put_body body;
+    struct object_checksum checksum;
+};
+
+int put_body_open(struct call *c, struct put_body *b, struct err *err)
+{
+    struct payload_options o = {.auth = &c->auth,
+                                .headers = c->head->headers,
+                                .header_count = c->head->header_count,
+                                .content_length = http_request_length(c->http)};
+    int code;
+
+    b->a = c->a;
+    code = payload_init(&b->payload, http_request_body(c->http), &o, err);
+    if (code < 0)
+        return code;
+    b->open = true;
+    if (b->payload.length == UINT64_MAX)
+        return s3_fail(err, S3_MISSING_CONTENT_LENGTH);
+    if (b->payload.length > CALL_PUT_MAX)
+        return s3_fail(err, S3_ENTITY_TOO_LARGE);
+    return 0;
+}
+
+void put_body_close(struct put_body *b)
+{
+    if (b->open)
+        payload_release(&b->payload);
+    b->open = false;
+}
+
+int put_body_verify(void *ctx, struct object_meta *meta, struct err *err)
+{
+    struct put_body *b = ctx;
+    struct payload *p = &b->payload;
+    struct buf text = BUF_INIT(128);
+    int code = payload_verify(p, err);
+
+    if (code < 0 || !p->has_checksum)
+        return code;
+    const struct digest_value *value = payload_digest(p, p->checksum);
+    BUG_ON(!value);
+    base64_encode(&text, str_n(value->bytes, value->len));
+    meta->checksum = (struct object_checksum){.type = CHECKSUM_FULL_OBJECT,
+                                              .kind = p->checksum,
+                                              .value = arena_str(b->a, buf_str(&text))};
+    buf_release(&text);
+    return arena_error(b->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* What verify found is also for the answer: the storage keeps its own copy of meta. */
+static int verify_and_tell(void *ctx, struct object_meta *meta, struct err *err)
+{
+    struct put *put = ctx;
+    int code = put_body_verify(&put->body, meta, err);
+
+    put->checksum = meta->checksum;
+    return code;
+}
+
+static int put(struct call *c, struct put *put, struct put_result *out, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct put_options o = {.verify = verify_and_tell, .ctx = put};
+    int code = conditions_read(c, "", &o.conditions, err);
+
+    if (code == 0)
+        code = meta_from_request(c, &o.meta, err);
+    if (code == 0)
+        code = meta_common(c, &o.meta, err);
+    if (code == 0)
+        code = put_body_open(c, &put->body, err);
+    if (code == 0)
+        code = b->ops->put(b, c->a, c->key, &put->body.payload.reader, put->body.payload.length, &o,
+                           out, err);
+    put_body_close(&put->body);
+    return code;
+}
+
+int op_put_object(struct call *c, struct err *err)
+{
+    struct put *p = arena_new(c->a, struct put);
+    struct put_result out = {0};
+    int code = p ? put(c, p, &out, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    answer_begin(c, 200);
+    answer_etag(c, out.etag);
+    answer_header(c, "x-amz-version-id", out.version);
+    answer_checksum(c, &p->checksum);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+int op_delete_object(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct remove_options o = {.version = c->version};
+    struct remove_result out = {0};
+    int code = conditions_read(c, "", &o.conditions, err);
+
+    if (str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true")))
+        o.bypass_governance =
+            call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, NULL);
+    if (code == 0)
+        code = b->ops->remove(b, c->a, c->key, &o, &out, err);
+    if (code < 0)
+        return code;
+    answer_begin(c, 204);
+    answer_header(c, "x-amz-version-id", out.version);
+    if (out.is_marker)
+        answer_header(c, "x-amz-delete-marker", STR("true"));
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}

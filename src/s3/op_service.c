@@ -1,0 +1,121 @@
+/* ListBuckets: over all storages, by name. */
+#include "s3/gateway_int.h"
+
+#include "s3/base64.h"
+
+#include <stdlib.h>
+
+enum { STORAGES_MAX = 64, BUCKETS_MAX = 10000 };
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct bucket_info *)a)->name, ((const struct bucket_info *)b)->name);
+}
+
+struct page {
+    struct bucket_info *items;
+    size_t count, limit;
+    struct str after, prefix;
+    bool more;
+};
+
+/* The storage's buckets behind `after`, a page at a time, until `limit` of them have the prefix. */
+static int gather(struct call *c, struct storage *s, struct page *p, struct bucket_info *out,
+                  size_t *found, struct err *err)
+{
+    struct str after = p->after;
+    struct bucket_info *got;
+    size_t count = 0;
+    int code = 0;
+
+    *found = 0;
+    do {
+        code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
+                                    err);
+        for (size_t i = 0; code == 0 && i < count && *found <= p->limit; i++)
+            if (str_starts(got[i].name, p->prefix))
+                out[(*found)++] = got[i];
+        if (code == 0 && count)
+            after = got[count - 1].name;
+    } while (code == 0 && count == OBJECT_LIST_MAX && *found <= p->limit);
+    return code;
+}
+
+static int collect(struct call *c, struct page *p, struct err *err)
+{
+    struct storage *storages[STORAGES_MAX];
+    size_t n = routes_storages(c->g->o.routes, storages, STORAGES_MAX);
+    int code = 0;
+
+    p->items = arena_array(c->a, (p->limit + 1) * size_max(n, 1), sizeof(*p->items));
+    if (!p->items)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        size_t found = 0;
+        code = gather(c, storages[i], p, p->items + p->count, &found, err);
+        p->count += found;
+    }
+    if (code < 0)
+        return code;
+    qsort(p->items, p->count, sizeof(*p->items), by_name);
+    p->more = p->count > p->limit;
+    p->count = size_min(p->count, p->limit);
+    return 0;
+}
+
+static int read_page(struct call *c, struct page *p, struct err *err)
+{
+    struct str token = call_param(c, "continuation-token");
+    struct buf after = BUF_INIT(256);
+    uint64_t limit;
+    int code = call_number(c, "max-buckets", BUCKETS_MAX, BUCKETS_MAX, &limit, err);
+
+    if (code == 0 && token.len && base64_decode(&after, token) < 0)
+        code = err_set(err, S3_INVALID_ARGUMENT, "The continuation token provided is incorrect");
+    if (code == 0 && limit == 0)
+        code = err_set(err, S3_INVALID_ARGUMENT, "max-buckets must be between 1 and 10000");
+    p->after = arena_str(c->a, buf_str(&after));
+    p->limit = (size_t)limit;
+    p->prefix = call_param(c, "prefix");
+    buf_release(&after);
+    return code;
+}
+
+static void write_page(struct call *c, struct buf *xml, const struct page *p)
+{
+    document_open(xml, "ListAllMyBucketsResult");
+    xml_owner(c, xml, "Owner", call_user_id(c));
+    xml_open(xml, "Buckets");
+    for (size_t i = 0; i < p->count; i++) {
+        xml_open(xml, "Bucket");
+        xml_element(xml, "Name", p->items[i].name);
+        xml_time(xml, "CreationDate", p->items[i].created_ms);
+        xml_close(xml, "Bucket");
+    }
+    xml_close(xml, "Buckets");
+    if (p->prefix.len)
+        xml_element(xml, "Prefix", p->prefix);
+    if (p->more && p->count) {
+        xml_open(xml, "ContinuationToken");
+        base64_encode(xml, p->items[p->count - 1].name);
+        xml_close(xml, "ContinuationToken");
+    }
+    xml_close(xml, "ListAllMyBucketsResult");
+}
+
+int op_list_buckets(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct page p = {0};
+    int code;
+
+    if (!c->user)
+        return s3_fail(err, S3_ACCESS_DENIED);
+    code = read_page(c, &p, err);
+    if (code == 0)
+        code = collect(c, &p, err);
+    if (code < 0)
+        return code;
+    write_page(c, &xml, &p);
+    return answer_xml(c, 200, &xml);
+}

@@ -1,0 +1,391 @@
+/* Multipart uploads: begun, parts sent or copied, completed, aborted. */
+#include "s3/gateway_int.h"
+
+#include "s3/base64.h"
+
+static int no_upload(int code, struct err *err)
+{
+    return code == ERR_NOT_FOUND ? s3_fail(err, S3_NO_SUCH_UPLOAD) : code;
+}
+
+/* x-amz-checksum-algorithm and -type: the parts' kind is remembered in the upload's meta with an
+ * empty value, so that completing knows it. */
+static int read_algorithm(struct call *c, struct object_meta *meta, struct err *err)
+{
+    struct str name = call_header(c, "x-amz-checksum-algorithm");
+    struct str type = call_header(c, "x-amz-checksum-type");
+    enum digest_kind kind;
+
+    if (!name.len)
+        return 0;
+    if (!checksum_by_algorithm(name, &kind))
+        return err_set(err, S3_INVALID_REQUEST,
+                       "Checksum algorithm provided is unsupported. Please try again with any of "
+                       "the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+    bool full = type.len ? str_eq(type, STR("FULL_OBJECT")) : kind == DIGEST_CRC64NVME;
+    if (full && (kind == DIGEST_SHA1 || kind == DIGEST_SHA256))
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The FULL_OBJECT checksum type cannot be used with the %s checksum "
+                       "algorithm.",
+                       checksum_algorithm(kind));
+    meta->checksum = (struct object_checksum){
+        .type = full ? CHECKSUM_FULL_OBJECT : CHECKSUM_COMPOSITE, .kind = kind};
+    return 0;
+}
+
+int op_create_upload(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct object_meta meta = {0};
+    struct str id = STR_EMPTY;
+    int code = meta_from_request(c, &meta, err);
+
+    if (code == 0)
+        code = meta_common(c, &meta, err);
+    if (code == 0)
+        code = read_algorithm(c, &meta, err);
+    if (code == 0)
+        code = b->ops->upload_begin(b, c->a, c->key, &meta, &id, err);
+    if (code < 0)
+        return code;
+    document_open(&xml, "InitiateMultipartUploadResult");
+    xml_element(&xml, "Bucket", c->target.info.name);
+    xml_element(&xml, "Key", c->key);
+    xml_element(&xml, "UploadId", id);
+    xml_close(&xml, "InitiateMultipartUploadResult");
+    return answer_xml(c, 200, &xml);
+}
+
+static int part_number(struct call *c, uint32_t *out, struct err *err)
+{
+    uint64_t number = 0;
+
+    if (str_u64(call_param(c, "partNumber"), &number) < 0 || number < 1 ||
+        number > OBJECT_MAX_PARTS)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "Part number must be an integer between 1 and 10000, inclusive");
+    *out = (uint32_t)number;
+    return 0;
+}
+
+int op_upload_part(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
+    struct put_body *body = arena_new(c->a, struct put_body);
+    struct put_options o = {.verify = put_body_verify, .ctx = body};
+    struct upload_part part = {0};
+    uint32_t number;
+    int code = body ? part_number(c, &number, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    code = put_body_open(c, body, err);
+    if (code == 0)
+        code = b->ops->upload_part(b, c->a, &upload, number, &body->payload.reader,
+                                   body->payload.length, &o, &part, err);
+    put_body_close(body);
+    if (code < 0)
+        return no_upload(code, err);
+    answer_begin(c, 200);
+    answer_etag(c, part.etag);
+    if (part.checksum.type != CHECKSUM_NONE)
+        answer_header(c, checksum_header(part.checksum.kind), part.checksum.value);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+/* --- UploadPartCopy --- */
+
+static int copy_range(struct call *c, const struct copy_source *s, struct object_range *out,
+                      struct err *err)
+{
+    struct str text = call_header(c, "x-amz-copy-source-range");
+    uint64_t size = s->head.info.size;
+
+    *out = (struct object_range){.kind = RANGE_ALL};
+    if (text.p &&
+        (!range_parse(text, out) || out->kind != RANGE_FROM_TO || out->last == UINT64_MAX))
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "The x-amz-copy-source-range value must be of the form bytes=first-last "
+                       "where first and last are the zero-based offsets of the first and last "
+                       "bytes to copy");
+    if (text.p && out->last >= size)
+        return err_set(err, S3_INVALID_RANGE,
+                       "Range specified is not valid for source object of size: %llu",
+                       (unsigned long long)size);
+    if ((text.p ? out->last - out->first + 1 : size) > CALL_PUT_MAX)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The specified copy source is larger than the maximum allowable size for "
+                       "a copy source: 5368709120");
+    return 0;
+}
+
+/* By hand, between storages. */
+static int read_and_upload(struct call *c, struct copy_source *s, const struct upload_info *upload,
+                           const struct object_range *range, struct upload_part *part,
+                           struct err *err)
+{
+    struct bucket *from = s->target.bucket, *to = c->target.bucket;
+    struct put_options o = {0};
+    struct get_result got = {0};
+    int code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, range, &got, err);
+
+    if (code == 0)
+        code =
+            to->ops->upload_part(to, c->a, upload, part->number, got.body, got.len, &o, part, err);
+    reader_close(got.body);
+    return code;
+}
+
+static int copy_part(struct call *c, struct copy_source *s, struct upload_part *part,
+                     struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
+    struct object_range range;
+    int code = copy_source_open(c, s, err);
+
+    if (code == 0)
+        code = copy_range(c, s, &range, err);
+    if (code < 0)
+        return code;
+    code = b->ops->upload_part_copy(b, c->a, &upload, part->number, s->target.bucket, &s->head.info,
+                                    &range, part, err);
+    if (code == ERR_UNSUPPORTED)
+        code = read_and_upload(c, s, &upload, &range, part, err);
+    return no_upload(code, err);
+}
+
+int op_upload_part_copy(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct copy_source s = {0};
+    struct upload_part part = {0};
+    int code = part_number(c, &part.number, err);
+
+    if (code == 0)
+        code = copy_part(c, &s, &part, err);
+    if (code == 0) {
+        document_open(&xml, "CopyPartResult");
+        xml_time(&xml, "LastModified", part.modified_ms);
+        xml_etag(&xml, part.etag);
+        xml_checksum(&xml, &part.checksum);
+        xml_close(&xml, "CopyPartResult");
+        answer_begin(c, 200);
+        if (s.target.info.versions != VERSIONS_NEVER)
+            answer_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        answer_header(c, "Content-Type", STR("application/xml"));
+        c->begun = true;
+        code = http_send(c->http, buf_str(&xml));
+    }
+    buf_release(&xml);
+    call_close(&s.target);
+    return code;
+}
+
+/* --- completing --- */
+
+static void part_checksum(const struct xml_node *node, struct object_checksum *out)
+{
+    for (int k = 0; k < DIGEST_KINDS; k++) {
+        const char *name = checksum_element((enum digest_kind)k);
+        struct str value = name ? xml_child_text(node, name, STR_EMPTY) : STR_EMPTY;
+        if (value.len)
+            *out = (struct object_checksum){CHECKSUM_FULL_OBJECT, (enum digest_kind)k, value};
+    }
+}
+
+static int read_part(const struct xml_node *node, struct upload_part *out, struct err *err)
+{
+    uint64_t number = 0;
+
+    if (str_u64(str_trim(xml_child_text(node, "PartNumber", STR_EMPTY)), &number) < 0 ||
+        number < 1 || number > OBJECT_MAX_PARTS)
+        return s3_fail(err, S3_MALFORMED_XML);
+    out->number = (uint32_t)number;
+    out->etag = str_trim(xml_child_text(node, "ETag", STR_EMPTY));
+    part_checksum(node, &out->checksum);
+    return out->etag.len ? 0 : s3_fail(err, S3_MALFORMED_XML);
+}
+
+static int read_parts(struct call *c, struct upload_part **out, size_t *count, struct err *err)
+{
+    struct xml_node *root = NULL;
+    int code = document_read(&root, c->a, c->body, "CompleteMultipartUpload", err);
+
+    if (code == 0)
+        code = document_shape(root, "Part+", err);
+    if (code < 0)
+        return code;
+    *count = document_count(root, "Part");
+    if (*count > OBJECT_MAX_PARTS)
+        return s3_fail(err, S3_MALFORMED_XML);
+    *out = arena_array(c->a, *count, sizeof(**out));
+    if (!*out)
+        return err_code(err, ERR_NO_MEMORY);
+    size_t i = 0;
+    for (struct xml_node *p = xml_child(root, "Part"); p && code == 0; p = xml_next(p, "Part"))
+        code = read_part(p, &(*out)[i++], err);
+    return code;
+}
+
+/* Of what the parts were kept with, by number. */
+struct sum {
+    struct object_checksum want; /* of the upload: type and kind */
+    struct digest_value total;
+    struct buf joined; /* the parts' values, one behind the other */
+    size_t parts;
+};
+
+static int add_sum(struct sum *s, const struct upload_part *part, struct err *err)
+{
+    struct digest_value one = {.len = digest_size(s->want.kind)};
+
+    if (part->checksum.type == CHECKSUM_NONE || part->checksum.kind != s->want.kind ||
+        base64_decode_exact(one.bytes, one.len, part->checksum.value) < 0)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The upload was created using a %s checksum. The complete request must "
+                       "include the checksum for each part.",
+                       checksum_algorithm(s->want.kind));
+    if (s->want.type == CHECKSUM_COMPOSITE)
+        buf_append(&s->joined, one.bytes, one.len);
+    else if (s->parts == 0)
+        s->total = one;
+    else
+        digest_combine(s->want.kind, &s->total, &one, part->size);
+    s->parts++;
+    return 0;
+}
+
+/* Both lists are by number; the request's was found in order or the storage refuses it. */
+static int sum_parts(struct call *c, const struct upload_info *upload, struct sum *s,
+                     const struct upload_part *parts, size_t count, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct part_list page = {0};
+    uint32_t after = 0;
+    size_t i = 0;
+    int code;
+
+    do {
+        code = b->ops->list_parts(b, c->a, upload, after, OBJECT_LIST_MAX, &page, err);
+        for (size_t k = 0; code == 0 && k < page.count && i < count; k++) {
+            after = page.parts[k].number;
+            if (after == parts[i].number) {
+                code = add_sum(s, &page.parts[k], err);
+                i++;
+            }
+        }
+    } while (code == 0 && page.more && page.count && i < count);
+    return code;
+}
+
+static struct str sum_text(struct call *c, struct sum *s)
+{
+    struct buf text = BUF_INIT(128);
+
+    if (s->want.type == CHECKSUM_COMPOSITE)
+        digest_of(s->want.kind, buf_str(&s->joined), &s->total);
+    base64_encode(&text, str_n(s->total.bytes, s->total.len));
+    if (s->want.type == CHECKSUM_COMPOSITE)
+        buf_appendf(&text, "-%zu", s->parts);
+    struct str kept = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}
+
+/* The whole object's checksum, from those of its parts; and as the client says, if it does. */
+static int whole_checksum(struct call *c, const struct upload_info *upload,
+                          const struct upload_part *parts, size_t count,
+                          struct object_checksum *out, struct err *err)
+{
+    struct part_list first = {0};
+    struct bucket *b = c->target.bucket;
+    int code = b->ops->list_parts(b, c->a, upload, 0, 1, &first, err);
+
+    /* Not there: it may have been completed by this very request before; finishing decides. */
+    if (code < 0 || first.upload.meta.checksum.type == CHECKSUM_NONE)
+        return code == ERR_NOT_FOUND ? 0 : code;
+    struct sum s = {.want = first.upload.meta.checksum, .joined = BUF_INIT(CALL_XML_MAX)};
+    code = sum_parts(c, upload, &s, parts, count, err);
+    if (code == 0 && s.parts == count)
+        *out = (struct object_checksum){s.want.type, s.want.kind, sum_text(c, &s)};
+    buf_release(&s.joined);
+    if (code < 0 || out->type == CHECKSUM_NONE)
+        return code;
+    struct str said = call_header(c, checksum_header(out->kind));
+    if (said.len && !str_eq(said, out->value))
+        return s3_fail(err, S3_BAD_DIGEST);
+    return 0;
+}
+
+static int complete(struct call *c, struct put_result *out, struct object_checksum *checksum,
+                    struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
+    struct upload_part *parts = NULL;
+    struct put_options o = {0};
+    size_t count = 0;
+    int code = read_parts(c, &parts, &count, err);
+
+    if (code == 0)
+        code = conditions_read(c, "", &o.conditions, err);
+    if (code == 0)
+        code = whole_checksum(c, &upload, parts, count, &o.meta.checksum, err);
+    if (code < 0)
+        return code;
+    code = b->ops->upload_finish(b, c->a, &upload, parts, count, &o, out, err);
+    *checksum = o.meta.checksum;
+    if (code == ERR_NOT_FOUND && o.conditions.if_match.len)
+        return s3_fail(err, S3_NO_SUCH_KEY);
+    return no_upload(code, err);
+}
+
+static struct str location(struct call *c)
+{
+    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
+
+    buf_append_z(&text, http_request_is_tls(c->http) ? "https://" : "http://");
+    buf_append_str(&text, call_header(c, "host"));
+    buf_append_str(&text, c->head->path);
+    struct str kept = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}
+
+int op_complete_upload(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct object_checksum checksum = {0};
+    struct put_result out = {0};
+    int code = complete(c, &out, &checksum, err);
+
+    if (code < 0)
+        return code;
+    document_open(&xml, "CompleteMultipartUploadResult");
+    xml_element(&xml, "Location", location(c));
+    xml_element(&xml, "Bucket", c->target.info.name);
+    xml_element(&xml, "Key", c->key);
+    xml_etag(&xml, out.etag);
+    xml_checksum(&xml, &checksum);
+    xml_close(&xml, "CompleteMultipartUploadResult");
+    answer_begin(c, 200);
+    answer_header(c, "x-amz-version-id", out.version);
+    answer_header(c, "Content-Type", STR("application/xml"));
+    c->begun = true;
+    code = http_send(c->http, buf_str(&xml));
+    buf_release(&xml);
+    return code;
+}
+
+int op_abort_upload(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
+    int code = b->ops->upload_abort(b, &upload, err);
+
+    return code < 0 ? no_upload(code, err) : answer_empty(c, 204);
+}
