@@ -2,7 +2,9 @@
  * name of its own and renamed when complete, so a folder of that name is a whole backup. */
 #include "api/api_int.h"
 #include "base/ids.h"
+#include "object/local.h"
 #include "os/file.h"
+#include "route/route.h"
 
 #include <limits.h>
 
@@ -21,22 +23,55 @@ static int copy_file(const char *from, const char *folder, const char *name, str
     return code;
 }
 
+/* The rows and the files that they name, as of one moment. */
+static int copy_data(struct api *api, const char *folder, struct err *err)
+{
+    struct storage *objects = routes_main(api->o.routes);
+    struct buf path = BUF_INIT(PATH_MAX);
+    int code;
+
+    buf_appendf(&path, "%s/db", folder);
+    local_hold(objects);
+    code = db_checkpoint(api->o.db, path.p, err);
+    buf_reset(&path);
+    buf_appendf(&path, "%s/objects", folder);
+    if (code == 0)
+        code = local_copy_files(objects, path.p, err);
+    local_unhold(objects);
+    buf_release(&path);
+    return code;
+}
+
 static int fill(struct api *api, const char *folder, struct err *err)
 {
-    struct buf database = BUF_INIT(PATH_MAX);
+    struct buf key = BUF_INIT(PATH_MAX);
     const char *file = conf_file(api->o.conf);
     int code = dir_make(folder, 0700, err);
 
-    buf_appendf(&database, "%s/db", folder);
+    buf_appendf(&key, "%s/secrets.key", api->o.conf->data);
     if (code == 0)
-        code = db_checkpoint(api->o.db, database.p, err);
+        code = copy_data(api, folder, err);
     if (code == 0)
         code = credentials_keep(api->o.admin, folder, err);
+    if (code == 0)
+        code = copy_file(key.p, folder, "secrets.key", err);
     /* For the person who restores on another machine; a start on the copy does not read it. */
     if (code == 0 && *file && file_exists(file))
         code = copy_file(file, folder, "weir.yaml", err);
-    buf_release(&database);
+    buf_release(&key);
     return code;
+}
+
+/* A start on a copy would open the folders of added storages, which are not in it, and take what is
+ * newer there for garbage. */
+static int check_storages(struct api *api, struct err *err)
+{
+    struct storage *all[2];
+
+    if (routes_storages(api->o.routes, all, ARRAY_SIZE(all)) > 1)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "a weir with added storages cannot be backed up this way");
+    return 0;
 }
 
 static int check_path(const char *dir, struct err *err)
@@ -56,6 +91,8 @@ int api_backup(struct api *api, const char *dir, struct err *err)
     char id[ID_HEX_LEN + 1];
     int code = check_path(dir, err);
 
+    if (code == 0)
+        code = check_storages(api, err);
     if (code < 0)
         return code;
     id_hex(id);

@@ -1,6 +1,8 @@
 /* The frame around the commands that manage a running weir. */
 #include "cli/manage.h"
 
+enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a scrub reads everything */
+
 int manage(struct invocation *inv, const struct output_column *columns, size_t column_count,
            manage_fn *fn)
 {
@@ -14,7 +16,7 @@ int manage(struct invocation *inv, const struct output_column *columns, size_t c
     if (status != 0)
         return status;
     output_init(&table, column_count ? columns : none, column_count ? column_count : 1);
-    code = remote_open(&remote, inv, conf, &err);
+    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = fn(&remote, inv, &table, &err);
         remote_close(&remote);

@@ -61,6 +61,24 @@ static void print_keys(const struct server *s, const char *url)
         printf("try: curl -u %s:%s %s/api/v1\n", s->admin.access_key, s->admin.secret_key, url);
 }
 
+static void print_s3(struct server *s)
+{
+    char address[SOCK_ADDR_TEXT];
+    struct sock_addr listen;
+
+    if (!s->s3)
+        return;
+    http_server_address(s->s3, &listen);
+    sock_addr_text(&listen, address);
+    if (str_starts(str_z(address), STR("unix:"))) {
+        printf("  S3      %s\n", address);
+        return;
+    }
+    printf("  S3      %s://%s\n", *s->conf->s3.tls.cert ? "https" : "http", address);
+    printf("          try: aws --endpoint-url %s://%s s3 mb s3://first\n",
+           *s->conf->s3.tls.cert ? "https" : "http", address);
+}
+
 static void greet(struct server *s, uint64_t began_ns)
 {
     char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 64];
@@ -69,6 +87,7 @@ static void greet(struct server *s, uint64_t began_ns)
 
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
            (uintmax_t)((clock_mono_ns() - began_ns) / 1000000));
+    print_s3(s);
     if (s->api) {
         api_address(s->api, &listen);
         sock_addr_text(&listen, address);

@@ -32,6 +32,8 @@ static int start_routes(struct server *s, struct err *err);
 static void stop_routes(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
+static int start_s3(struct server *s, struct err *err);
+static void stop_s3(struct server *s);
 static int start_api(struct server *s, struct err *err);
 static void stop_api(struct server *s);
 static int keep_credentials(struct server *s, struct err *err);
@@ -42,8 +44,8 @@ static const struct part parts[] = {
     {start_folder, stop_folder}, {start_credentials, stop_credentials},
     {start_db, stop_db},         {start_stores, stop_stores},
     {start_users, stop_users},   {start_routes, stop_routes},
-    {start_pool, stop_pool},     {start_api, stop_api},
-    {keep_credentials, NULL},
+    {start_pool, stop_pool},     {start_s3, stop_s3},
+    {start_api, stop_api},       {keep_credentials, NULL},
 };
 
 int server_start(struct server *s, struct conf *conf, unsigned roles, struct err *err)
@@ -320,13 +322,64 @@ static void stop_pool(struct server *s)
     pool_free(s->pool);
 }
 
-/* --- the API --- */
-
 /* *out stays NULL for plain HTTP. */
 static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct err *err)
 {
     return *tls->cert ? tls_server_context(out, tls->cert, tls->key, err) : 0;
 }
+
+/* --- the S3 endpoint --- */
+
+static int listen_s3(struct server *s, struct tls_context *tls, struct err *err)
+{
+    const struct conf *conf = s->start;
+    struct http_server_options options = {
+        .name = "s3",
+        .handler = gateway_handle,
+        .ctx = s->gateway,
+        .log = &s->log,
+        .tls = tls,
+        .pool = s->pool,
+        .fast_workers = conf->http.workers,
+        .max_connections = conf->http.connections,
+        .max_per_address = conf->http.per_address,
+        .head_timeout_ms = conf->http.head_timeout_ms,
+        .idle_timeout_ms = conf->http.idle_timeout_ms,
+        .body_min_rate = conf->http.body_rate,
+    };
+    int code = sock_addr_parse(&options.listen, str_z(conf->s3.listen), err);
+
+    return code < 0 ? code : http_server_start(&s->s3, &options, err);
+}
+
+static int start_s3(struct server *s, struct err *err)
+{
+    struct tls_context *tls = NULL;
+    int code;
+
+    if (!*s->conf->s3.listen || !(s->roles & ROLE_GATEWAY))
+        return 0;
+    s->gateway = gateway_new(&(struct gateway_options){
+        .routes = s->routes, .users = s->users, .allow_v2 = true, .log = &s->log});
+    code = open_tls(&tls, &s->conf->s3.tls, err);
+    if (code == 0)
+        code = listen_s3(s, tls, err);
+    tls_context_unref(tls);
+    if (code < 0)
+        gateway_free(s->gateway);
+    return code < 0 ? err_wrap(err, code, "s3.listen") : 0;
+}
+
+static void stop_s3(struct server *s)
+{
+    if (!s->s3)
+        return;
+    http_server_stop(s->s3, s->deadline_ns);
+    http_server_free(s->s3);
+    gateway_free(s->gateway);
+}
+
+/* --- the API --- */
 
 static int start_api(struct server *s, struct err *err)
 {
@@ -364,30 +417,42 @@ static void stop_api(struct server *s)
 
 /* --- reload --- */
 
+/* A new context for an endpoint that is there; *out stays NULL for plain HTTP. */
+static int reload_tls(struct tls_context **out, const char *name, const struct conf_tls *start,
+                      const struct conf_tls *next, struct err *err)
+{
+    if (!*next->cert != !*start->cert)
+        return err_set(err, ERR_INVALID, "TLS of %s cannot be turned on or off while running",
+                       name);
+    return open_tls(out, next, err);
+}
+
 int server_reload(struct server *s, struct conf *next, struct err *err)
 {
     struct buf kept = {0};
-    struct tls_context *tls = NULL;
-    int code = 0;
+    struct tls_context *api_context = NULL, *s3_context = NULL;
+    int code = reload_tls(&api_context, "the API", &s->start->api.tls, &next->api.tls, err);
 
-    if (!*next->api.tls.cert != !*s->start->api.tls.cert)
-        code = err_set(err, ERR_INVALID, "TLS of the API cannot be turned on or off while running");
     if (code == 0)
-        code = open_tls(&tls, &next->api.tls, err);
+        code = reload_tls(&s3_context, "S3", &s->start->s3.tls, &next->s3.tls, err);
     if (code < 0) {
         conf_unref(next);
-        return code;
+        goto out;
     }
     conf_keep_fixed(next, s->conf, &kept);
     log_sink_set(s->sink, (enum log_level)next->log.level, (enum log_format)next->log.format);
-    if (tls && s->api)
-        api_tls(s->api, tls);
-    tls_context_unref(tls);
+    if (api_context && s->api)
+        api_tls(s->api, api_context);
+    if (s3_context && s->s3)
+        http_server_tls(s->s3, s3_context);
     conf_unref(s->conf);
     s->conf = next;
     if (kept.len)
         log_warn(&s->log, "config.needs_restart", log_s("keys", buf_str(&kept)));
     log_info(&s->log, "config.reloaded");
+out:
+    tls_context_unref(api_context);
+    tls_context_unref(s3_context);
     buf_release(&kept);
-    return 0;
+    return code;
 }

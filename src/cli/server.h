@@ -10,6 +10,7 @@
 #include "db/db.h"
 #include "route/route.h"
 #include "route/users.h"
+#include "s3/gateway.h"
 #include "store/store.h"
 
 /* What --only may choose. The API is always there. */
@@ -38,6 +39,8 @@ struct server {
     struct routes *routes;
     struct pool *pool;
     struct ready ready;
+    struct gateway *gateway;
+    struct http_server *s3; /* NULL: s3.listen is off, or not a gateway */
     struct api *api;
     size_t started; /* parts that run */
 };

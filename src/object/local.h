@@ -31,6 +31,16 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
 /* Returns when all that was garbage at the call is gone, but for what readers still hold. */
 void local_collect(struct storage *s);
 
+/* --- backup --- */
+
+/* Between these no file that is there goes away, so a copy of the files made under a hold is whole
+ * for every state that the database had since it began. local_collect() waits for the end of it. */
+void local_hold(struct storage *s);
+void local_unhold(struct storage *s);
+/* All files into the new folder `to`, durable: by hard links, or copied where those cannot be. What
+ * is written meanwhile may come along; the copy's first start removes what its rows do not name. */
+int local_copy_files(struct storage *s, const char *to, struct err *err) MUST_CHECK;
+
 struct local_stats {
     uint64_t list_steps; /* rows that listings looked at */
     uint64_t collected;  /* files removed by the collector */

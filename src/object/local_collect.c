@@ -393,14 +393,16 @@ static void collector_main(void *ctx)
 
     mutex_lock(&c->lock);
     while (!c->stop) {
-        if (c->asked == c->done) {
+        if (c->asked == c->done || c->holds) {
             cond_wait(&c->wake, &c->lock);
             continue;
         }
         uint64_t asked = c->asked;
+        c->running = true;
         mutex_unlock(&c->lock);
         collect_round(l, &swept);
         mutex_lock(&c->lock);
+        c->running = false;
         c->done = asked;
         cond_broadcast(&c->finished);
     }
@@ -459,5 +461,26 @@ void local_collect(struct storage *s)
     cond_signal(&c->wake);
     while (c->done < round)
         cond_wait(&c->finished, &c->lock);
+    mutex_unlock(&c->lock);
+}
+
+void local_hold(struct storage *s)
+{
+    struct collector *c = &local_of(s)->collector;
+
+    mutex_lock(&c->lock);
+    c->holds++;
+    while (c->running)
+        cond_wait(&c->finished, &c->lock);
+    mutex_unlock(&c->lock);
+}
+
+void local_unhold(struct storage *s)
+{
+    struct collector *c = &local_of(s)->collector;
+
+    mutex_lock(&c->lock);
+    c->holds--;
+    cond_signal(&c->wake);
     mutex_unlock(&c->lock);
 }

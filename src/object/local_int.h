@@ -42,6 +42,8 @@ struct collector {
     struct mutex lock; /* class "local.collector" */
     struct cond wake, finished;
     uint64_t asked, done; /* rounds */
+    unsigned holds;       /* backups that copy the files: no round begins */
+    bool running;
     bool stop;
     VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
     struct thread thread;

@@ -59,6 +59,8 @@ class Server:
         self.folder = folder
         self.data = pathlib.Path(data or folder / "data")
         self.args = [str(WEIR), "serve", "--data", str(self.data)]
+        if not any("s3.listen" in str(a) for a in args):
+            self.args += ["--s3.listen", "127.0.0.1:0"]
         if listen:
             self.args += ["--api.listen", listen]
         if config is not None:

@@ -76,8 +76,9 @@ def complete(*words):
 
 
 def test_completion_of_commands_flags_and_values():
-    assert complete("weir", "") == ["serve", "status", "backup", "config", "help", "version"]
-    assert complete("weir", "s") == ["serve", "status"]
+    assert complete("weir", "") == [
+        "serve", "status", "backup", "user", "storage", "bucket", "config", "help", "version"]
+    assert complete("weir", "s") == ["serve", "status", "storage"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]
     assert complete("weir", "serve", "--log.level", "") == ["debug", "info", "warn", "error"]
