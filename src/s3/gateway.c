@@ -117,7 +117,7 @@ static int preflight(struct call *c, struct err *err)
     if (code < 0)
         return code;
     size_t count = cors_headers(&answer, c->a, headers);
-    answer_begin(c, 200);
+    respond_begin(c, 200);
     for (size_t i = 0; i < count; i++)
         http_respond_header(c->http, headers[i].name, headers[i].value);
     return http_send(c->http, STR_EMPTY);
@@ -153,7 +153,7 @@ int gateway_handle(struct http_request *req, void *ctx)
     c->now_ms = clock_wall_ms();
     int code = run(c, &err);
     if (code < 0 && code != ERR_AGAIN)
-        code = answer_error(c, code, &err);
+        code = respond_error(c, code, &err);
     call_close(&c->target);
     auth_release(&c->auth);
     return code;

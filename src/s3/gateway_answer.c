@@ -107,7 +107,7 @@ struct cors *call_cors(struct call *c)
 }
 
 /* What a browser may see of the answer. A rule that cannot be read opens nothing. */
-static void answer_cors(struct call *c, struct str origin)
+static void respond_cors(struct call *c, struct str origin)
 {
     struct cors_request ask = {.origin = origin, .method = c->head->method_text};
     struct http_header headers[CORS_MAX_HEADERS];
@@ -121,7 +121,7 @@ static void answer_cors(struct call *c, struct str origin)
         http_respond_header(c->http, headers[i].name, headers[i].value);
 }
 
-void answer_begin(struct call *c, int status)
+void respond_begin(struct call *c, int status)
 {
     struct str id = str_z(http_request_id(c->http));
     struct str origin = call_header(c, "origin");
@@ -130,7 +130,7 @@ void answer_begin(struct call *c, int status)
     http_respond_header(c->http, STR("x-amz-request-id"), id);
     http_respond_header(c->http, STR("x-amz-id-2"), id);
     if (origin.len && c->head->method != HTTP_OPTIONS)
-        answer_cors(c, origin);
+        respond_cors(c, origin);
 }
 
 /* What came from outside and was kept may hold what a header may not. */
@@ -142,13 +142,13 @@ static bool is_sendable(struct str value)
     return value.len > 0;
 }
 
-void answer_header(struct call *c, const char *name, struct str value)
+void respond_header(struct call *c, const char *name, struct str value)
 {
     if (is_sendable(value))
         http_respond_header(c->http, str_z(name), value);
 }
 
-void answer_etag(struct call *c, struct str etag)
+void respond_etag(struct call *c, struct str etag)
 {
     char text[256];
 
@@ -157,42 +157,42 @@ void answer_etag(struct call *c, struct str etag)
     text[0] = '"';
     memcpy(text + 1, etag.p, etag.len);
     text[etag.len + 1] = '"';
-    answer_header(c, "ETag", str_n(text, etag.len + 2));
+    respond_header(c, "ETag", str_n(text, etag.len + 2));
 }
 
-void answer_time(struct call *c, const char *name, int64_t ms)
+void respond_time(struct call *c, const char *name, int64_t ms)
 {
     char text[CLOCK_HTTP_LEN + 1];
 
     clock_http(ms, text);
-    answer_header(c, name, str_z(text));
+    respond_header(c, name, str_z(text));
 }
 
-void answer_checksum(struct call *c, const struct object_checksum *sum)
+void respond_checksum(struct call *c, const struct object_checksum *sum)
 {
     if (sum->type == CHECKSUM_NONE)
         return;
-    answer_header(c, sums[sum->kind].header, sum->value);
-    answer_header(c, "x-amz-checksum-type",
-                  sum->type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT"));
+    respond_header(c, sums[sum->kind].header, sum->value);
+    respond_header(c, "x-amz-checksum-type",
+                   sum->type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT"));
 }
 
 /* --- bodies --- */
 
-int answer_empty(struct call *c, int status)
+int respond_empty(struct call *c, int status)
 {
-    answer_begin(c, status);
+    respond_begin(c, status);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
 
-int answer_xml(struct call *c, int status, struct buf *xml)
+int respond_xml(struct call *c, int status, struct buf *xml)
 {
     int code = buf_error(xml);
 
     if (code == 0) {
-        answer_begin(c, status);
-        answer_header(c, "Content-Type", STR("application/xml"));
+        respond_begin(c, status);
+        respond_header(c, "Content-Type", STR("application/xml"));
         code = http_send(c->http, buf_str(xml));
         c->begun = code != ERR_AGAIN;
     }
@@ -208,7 +208,7 @@ static int precise_code(int code, const struct err *err)
     return code;
 }
 
-int answer_error(struct call *c, int code, const struct err *err)
+int respond_error(struct call *c, int code, const struct err *err)
 {
     struct buf out = BUF_INIT(CALL_OUT_MAX);
     struct str id = str_z(http_request_id(c->http));
@@ -234,5 +234,5 @@ int answer_error(struct call *c, int code, const struct err *err)
     };
     if (status != 304)
         s3_error_write(&out, &body);
-    return answer_xml(c, status, &out);
+    return respond_xml(c, status, &out);
 }

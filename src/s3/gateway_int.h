@@ -120,14 +120,14 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
 
 /* --- gateway_answer.c --- */
 
-void answer_begin(struct call *c, int status); /* with the headers that all answers have */
-void answer_header(struct call *c, const char *name, struct str value); /* not when empty */
-void answer_etag(struct call *c, struct str etag);
-void answer_time(struct call *c, const char *name, int64_t ms);
-int answer_empty(struct call *c, int status) MUST_CHECK;
+void respond_begin(struct call *c, int status); /* with the headers that all answers have */
+void respond_header(struct call *c, const char *name, struct str value); /* not when empty */
+void respond_etag(struct call *c, struct str etag);
+void respond_time(struct call *c, const char *name, int64_t ms);
+int respond_empty(struct call *c, int status) MUST_CHECK;
 /* Sends the document and releases it. */
-int answer_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
-int answer_error(struct call *c, int code, const struct err *err) MUST_CHECK;
+int respond_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
+int respond_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 /* The bucket's rules, or NULL. */
 struct cors;
 struct cors *call_cors(struct call *c);
@@ -147,7 +147,7 @@ void xml_checksum(struct buf *out, const struct object_checksum *sum);
 int meta_from_request(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
 /* Tags, ACL, owner, lock; needs c->target. */
 int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
-void answer_object(struct call *c, const struct object_info *info);
+void respond_object(struct call *c, const struct object_info *info);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
                     struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
@@ -173,7 +173,7 @@ struct put_body {
 int put_body_open(struct call *c, struct put_body *b, struct err *err) MUST_CHECK;
 void put_body_close(struct put_body *b);
 int put_body_verify(void *ctx, struct object_meta *meta, struct err *err); /* ctx: put_body */
-void answer_checksum(struct call *c, const struct object_checksum *sum);
+void respond_checksum(struct call *c, const struct object_checksum *sum);
 
 /* --- the operations --- */
 

@@ -312,7 +312,7 @@ static struct str override_of(struct call *c, struct str header)
     return STR_EMPTY;
 }
 
-static void answer_kept(struct call *c, const struct object_meta *meta)
+static void respond_kept(struct call *c, const struct object_meta *meta)
 {
     bool typed = call_param(c, "response-content-type").len > 0;
 
@@ -325,22 +325,22 @@ static void answer_kept(struct call *c, const struct object_meta *meta)
             http_respond_header(c->http, h->name, h->value);
     }
     for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
-        answer_header(c, overrides[i].header, call_param(c, overrides[i].parameter));
+        respond_header(c, overrides[i].header, call_param(c, overrides[i].parameter));
     if (!typed)
-        answer_header(c, "Content-Type", STR("binary/octet-stream"));
+        respond_header(c, "Content-Type", STR("binary/octet-stream"));
 }
 
-static void answer_lock(struct call *c, const struct object_meta *meta)
+static void respond_lock(struct call *c, const struct object_meta *meta)
 {
     char text[CLOCK_ISO_LEN + 1];
 
     if (meta->retain_until_ms) {
         clock_iso(meta->retain_until_ms, text);
-        answer_header(c, "x-amz-object-lock-mode", str_z(lock_mode_name(meta->retain_compliance)));
-        answer_header(c, "x-amz-object-lock-retain-until-date", str_z(text));
+        respond_header(c, "x-amz-object-lock-mode", str_z(lock_mode_name(meta->retain_compliance)));
+        respond_header(c, "x-amz-object-lock-retain-until-date", str_z(text));
     }
     if (meta->legal_hold)
-        answer_header(c, "x-amz-object-lock-legal-hold", STR("ON"));
+        respond_header(c, "x-amz-object-lock-legal-hold", STR("ON"));
 }
 
 static uint64_t count_tags(struct str tags)
@@ -352,21 +352,21 @@ static uint64_t count_tags(struct str tags)
     return count;
 }
 
-void answer_object(struct call *c, const struct object_info *info)
+void respond_object(struct call *c, const struct object_info *info)
 {
     const struct object_meta *meta = &info->meta;
 
-    answer_time(c, "Last-Modified", info->modified_ms);
-    answer_etag(c, info->etag);
-    answer_header(c, "Accept-Ranges", STR("bytes"));
+    respond_time(c, "Last-Modified", info->modified_ms);
+    respond_etag(c, info->etag);
+    respond_header(c, "Accept-Ranges", STR("bytes"));
     if (c->target.info.versions != VERSIONS_NEVER)
-        answer_header(c, "x-amz-version-id", info->version);
-    answer_header(c, "x-amz-storage-class", meta->storage_class);
+        respond_header(c, "x-amz-version-id", info->version);
+    respond_header(c, "x-amz-storage-class", meta->storage_class);
     if (meta->tags.len)
         http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
-    answer_lock(c, meta);
+    respond_lock(c, meta);
     if (str_ieq(call_header(c, "x-amz-checksum-mode"), STR("ENABLED")) &&
         !call_header(c, "range").len)
-        answer_checksum(c, &meta->checksum);
-    answer_kept(c, meta);
+        respond_checksum(c, &meta->checksum);
+    respond_kept(c, meta);
 }

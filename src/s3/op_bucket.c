@@ -110,29 +110,41 @@ int op_create_bucket(struct call *c, struct err *err)
     buf_release(&ownership);
     if (code < 0)
         return code;
-    answer_begin(c, 200);
-    answer_header(c, "Location", arena_fmt(c->a, "/" STR_FMT, STR_ARG(c->bucket_name)));
+    respond_begin(c, 200);
+    respond_header(c, "Location", arena_fmt(c->a, "/" STR_FMT, STR_ARG(c->bucket_name)));
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
 
-int op_delete_bucket(struct call *c, struct err *err)
+/* Where its route says, or where it was made before the route was. */
+static int remove_bucket(struct call *c, struct err *err)
 {
-    struct storage *s = NULL;
-    int code = route_storage(c->g->o.routes, c->target.info.owner, c->bucket_name, &s, err);
+    struct storage *all[ROUTES_STORAGES_MAX], *first = NULL;
+    size_t count = routes_storages(c->g->o.routes, all, ARRAY_SIZE(all));
+    int code = route_storage(c->g->o.routes, c->target.info.owner, c->bucket_name, &first, err);
 
     if (code == 0)
-        code = s->ops->remove_bucket(s, c->bucket_name, err);
+        code = first->ops->remove_bucket(first, c->bucket_name, err);
+    for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++)
+        if (all[i] != first)
+            code = all[i]->ops->remove_bucket(all[i], c->bucket_name, err);
+    return code;
+}
+
+int op_delete_bucket(struct call *c, struct err *err)
+{
+    int code = remove_bucket(c, err);
+
     if (code == ERR_CONFLICT)
         return s3_fail(err, S3_BUCKET_NOT_EMPTY);
-    return code < 0 ? code : answer_empty(c, 204);
+    return code < 0 ? code : respond_empty(c, 204);
 }
 
 int op_head_bucket(struct call *c, struct err *err)
 {
     (void)err;
-    answer_begin(c, 200);
-    answer_header(c, "x-amz-bucket-region", c->g->region);
+    respond_begin(c, 200);
+    respond_header(c, "x-amz-bucket-region", c->g->region);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -146,7 +158,7 @@ int op_bucket_location(struct call *c, struct err *err)
     document_open(&xml, "LocationConstraint");
     xml_text(&xml, first ? STR_EMPTY : c->g->region);
     xml_close(&xml, "LocationConstraint");
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 int op_get_versioning(struct call *c, struct err *err)
@@ -159,7 +171,7 @@ int op_get_versioning(struct call *c, struct err *err)
     if (state != VERSIONS_NEVER)
         xml_element(&xml, "Status", state == VERSIONS_ON ? STR("Enabled") : STR("Suspended"));
     xml_close(&xml, "VersioningConfiguration");
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 int op_put_versioning(struct call *c, struct err *err)
@@ -181,5 +193,5 @@ int op_put_versioning(struct call *c, struct err *err)
                        "An Object Lock configuration is present on this bucket, so the "
                        "versioning state cannot be changed.");
     code = b->ops->set_versions(b, state == 1, err);
-    return code < 0 ? code : answer_empty(c, 200);
+    return code < 0 ? code : respond_empty(c, 200);
 }

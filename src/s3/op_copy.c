@@ -156,11 +156,11 @@ int op_copy_object(struct call *c, struct err *err)
         xml_etag(&xml, out.etag);
         xml_checksum(&xml, &s.head.info.meta.checksum);
         xml_close(&xml, "CopyObjectResult");
-        answer_begin(c, 200);
-        answer_header(c, "Content-Type", STR("application/xml"));
-        answer_header(c, "x-amz-version-id", out.version);
+        respond_begin(c, 200);
+        respond_header(c, "Content-Type", STR("application/xml"));
+        respond_header(c, "x-amz-version-id", out.version);
         if (s.target.info.versions != VERSIONS_NEVER)
-            answer_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+            respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
     }

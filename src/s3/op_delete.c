@@ -96,5 +96,5 @@ int op_delete_objects(struct call *c, struct err *err)
     for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object"))
         remove_and_tell(c, &b, o);
     xml_close(&b.xml, "DeleteResult");
-    return answer_xml(c, 200, &b.xml);
+    return respond_xml(c, 200, &b.xml);
 }

@@ -120,9 +120,9 @@ int op_get_document(struct call *c, struct err *err)
     if (out.len == 0)
         return s3_fail(err, d->absent);
     if (d->check != check_policy)
-        return answer_xml(c, 200, &out);
-    answer_begin(c, 200);
-    answer_header(c, "Content-Type", STR("application/json"));
+        return respond_xml(c, 200, &out);
+    respond_begin(c, 200);
+    respond_header(c, "Content-Type", STR("application/json"));
     c->begun = true;
     code = http_send(c->http, buf_str(&out));
     buf_release(&out);
@@ -154,7 +154,7 @@ int op_put_document(struct call *c, struct err *err)
     if (code == 0)
         code = set_policy_mark(c, d, binds ? STR("1") : STR_EMPTY, err);
     buf_release(&kept);
-    return code < 0 ? code : answer_empty(c, d->put_status);
+    return code < 0 ? code : respond_empty(c, d->put_status);
 }
 
 int op_delete_document(struct call *c, struct err *err)
@@ -165,7 +165,7 @@ int op_delete_document(struct call *c, struct err *err)
 
     if (code == 0)
         code = set_policy_mark(c, d, STR_EMPTY, err);
-    return code < 0 ? code : answer_empty(c, 204);
+    return code < 0 ? code : respond_empty(c, 204);
 }
 
 int op_policy_status(struct call *c, struct err *err)
@@ -177,7 +177,7 @@ int op_policy_status(struct call *c, struct err *err)
     document_open(&xml, "PolicyStatus");
     xml_bool(&xml, "IsPublic", policy_is_public(c->target.policy));
     xml_close(&xml, "PolicyStatus");
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 /* --- the bucket's list --- */
@@ -197,7 +197,7 @@ int op_get_bucket_acl(struct call *c, struct err *err)
     if (code < 0)
         return code;
     acl_write(&xml, &acl, &users);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 int op_put_bucket_acl(struct call *c, struct err *err)
@@ -226,5 +226,5 @@ int op_put_bucket_acl(struct call *c, struct err *err)
     acl_encode(&text, &acl);
     code = t->bucket->ops->set_document(t->bucket, "acl", buf_str(&text), err);
     buf_release(&text);
-    return code < 0 ? code : answer_empty(c, 200);
+    return code < 0 ? code : respond_empty(c, 200);
 }

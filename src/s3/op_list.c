@@ -128,7 +128,7 @@ int op_list_v1(struct call *c, struct err *err)
         put_name(&xml, "NextMarker", r.next, l.encode);
     put_common(&xml, &l, r.more);
     put_entries(c, &xml, &r, l.encode, true);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 static int read_token(struct call *c, struct str token, struct str *out, struct err *err)
@@ -182,7 +182,7 @@ int op_list_v2(struct call *c, struct err *err)
     if (code < 0)
         return code;
     put_v2(c, &xml, &l, &r);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 /* --- versions --- */
@@ -237,7 +237,7 @@ int op_list_versions(struct call *c, struct err *err)
             put_version(c, &xml, &r.entries[i].info, l.encode);
     put_prefixes(&xml, &r, l.encode);
     xml_close(&xml, "ListVersionsResult");
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 /* --- uploads and parts --- */
@@ -293,7 +293,7 @@ int op_list_uploads(struct call *c, struct err *err)
     if (code < 0)
         return code;
     put_uploads(c, &xml, &l, &r);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 static void put_part(struct buf *xml, const struct upload_part *p)
@@ -345,5 +345,5 @@ int op_list_parts(struct call *c, struct err *err)
     if (code < 0)
         return code;
     put_parts(c, &xml, &r, after, max);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }

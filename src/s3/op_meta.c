@@ -4,20 +4,20 @@
 #include "s3/lock.h"
 #include "s3/tagging.h"
 
-static void answer_version(struct call *c, const struct get_result *got)
+static void respond_version(struct call *c, const struct get_result *got)
 {
     if (c->target.info.versions != VERSIONS_NEVER)
-        answer_header(c, "x-amz-version-id", got->info.version);
+        respond_header(c, "x-amz-version-id", got->info.version);
 }
 
-static int answer_document(struct call *c, const struct get_result *got, struct buf *xml)
+static int respond_document(struct call *c, const struct get_result *got, struct buf *xml)
 {
     int code = buf_error(xml);
 
     if (code == 0) {
-        answer_begin(c, 200);
-        answer_version(c, got);
-        answer_header(c, "Content-Type", STR("application/xml"));
+        respond_begin(c, 200);
+        respond_version(c, got);
+        respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;
         code = http_send(c->http, buf_str(xml));
     }
@@ -37,8 +37,8 @@ static int set_and_answer(struct call *c, const struct get_result *got, enum met
 
     if (code < 0)
         return code;
-    answer_begin(c, c->head->method == HTTP_DELETE ? 204 : 200);
-    answer_version(c, got);
+    respond_begin(c, c->head->method == HTTP_DELETE ? 204 : 200);
+    respond_version(c, got);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -57,7 +57,7 @@ int op_get_tagging(struct call *c, struct err *err)
     if (code < 0)
         return code;
     tagging_write(&xml, &set);
-    return answer_document(c, &got, &xml);
+    return respond_document(c, &got, &xml);
 }
 
 int op_put_tagging(struct call *c, struct err *err)
@@ -107,7 +107,7 @@ int op_get_acl(struct call *c, struct err *err)
     if (code < 0)
         return code;
     acl_write(&xml, &acl, &users);
-    return answer_document(c, &got, &xml);
+    return respond_document(c, &got, &xml);
 }
 
 static int read_new_acl(struct call *c, struct str owner, struct acl *out, struct err *err)
@@ -172,7 +172,7 @@ int op_get_retention(struct call *c, struct err *err)
         return code;
     lock_retention_write(&xml, &(struct lock_retention){got.info.meta.retain_compliance,
                                                         got.info.meta.retain_until_ms});
-    return answer_document(c, &got, &xml);
+    return respond_document(c, &got, &xml);
 }
 
 int op_put_retention(struct call *c, struct err *err)
@@ -197,7 +197,7 @@ int op_get_hold(struct call *c, struct err *err)
     if (code < 0)
         return code;
     lock_hold_write(&xml, got.info.meta.legal_hold);
-    return answer_document(c, &got, &xml);
+    return respond_document(c, &got, &xml);
 }
 
 int op_put_hold(struct call *c, struct err *err)
@@ -272,10 +272,10 @@ int op_attributes(struct call *c, struct err *err)
     if (code < 0)
         return code;
     put_attributes(&xml, &got.info, wanted);
-    answer_begin(c, 200);
-    answer_version(c, &got);
-    answer_time(c, "Last-Modified", got.info.modified_ms);
-    answer_header(c, "Content-Type", STR("application/xml"));
+    respond_begin(c, 200);
+    respond_version(c, &got);
+    respond_time(c, "Last-Modified", got.info.modified_ms);
+    respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));
     buf_release(&xml);

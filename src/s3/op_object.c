@@ -16,7 +16,7 @@ static bool overrides_unsigned(const struct call *c)
 }
 
 /* A marker, by its name or as what is current, says so in the headers of the error. */
-static int answer_marker(struct call *c, const struct object_info *info, struct err *err)
+static int respond_marker(struct call *c, const struct object_info *info, struct err *err)
 {
     int code = c->version.len ? s3_fail(err, S3_METHOD_NOT_ALLOWED) : s3_fail(err, S3_NO_SUCH_KEY);
     struct buf out = BUF_INIT(CALL_OUT_MAX);
@@ -27,14 +27,14 @@ static int answer_marker(struct call *c, const struct object_info *info, struct 
                                                  .resource = c->head->path,
                                                  .request_id = id,
                                                  .host_id = id});
-    answer_begin(c, s3_code_status(code));
-    answer_header(c, "x-amz-delete-marker", STR("true"));
-    answer_header(c, "x-amz-version-id", info->version);
+    respond_begin(c, s3_code_status(code));
+    respond_header(c, "x-amz-delete-marker", STR("true"));
+    respond_header(c, "x-amz-version-id", info->version);
     if (c->version.len) {
-        answer_header(c, "Allow", STR("DELETE"));
-        answer_time(c, "Last-Modified", info->modified_ms);
+        respond_header(c, "Allow", STR("DELETE"));
+        respond_time(c, "Last-Modified", info->modified_ms);
     }
-    answer_header(c, "Content-Type", STR("application/xml"));
+    respond_header(c, "Content-Type", STR("application/xml"));
     code = http_send(c->http, buf_str(&out));
     c->begun = code != ERR_AGAIN;
     buf_release(&out);
@@ -42,13 +42,13 @@ static int answer_marker(struct call *c, const struct object_info *info, struct 
 }
 
 /* A 304 repeats what a cache needs (RFC 9110 section 15.4.5). */
-static int answer_not_modified(struct call *c, const struct object_info *info)
+static int respond_not_modified(struct call *c, const struct object_info *info)
 {
-    answer_begin(c, 304);
-    answer_etag(c, info->etag);
-    answer_time(c, "Last-Modified", info->modified_ms);
+    respond_begin(c, 304);
+    respond_etag(c, info->etag);
+    respond_time(c, "Last-Modified", info->modified_ms);
     if (c->target.info.versions != VERSIONS_NEVER)
-        answer_header(c, "x-amz-version-id", info->version);
+        respond_header(c, "x-amz-version-id", info->version);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -67,28 +67,28 @@ static int judge(struct call *c, const struct get_result *got, int code, struct 
     return code;
 }
 
-static int answer_failure(struct call *c, const struct get_result *got, int code, struct err *err)
+static int respond_failure(struct call *c, const struct get_result *got, int code, struct err *err)
 {
     if (code == ERR_NOT_FOUND)
-        return answer_marker(c, &got->info, err);
+        return respond_marker(c, &got->info, err);
     if (code == ERR_NOT_MODIFIED)
-        return answer_not_modified(c, &got->info);
+        return respond_not_modified(c, &got->info);
     if (code == ERR_RANGE && call_param(c, "partNumber").p)
         return s3_fail(err, S3_INVALID_PART_NUMBER);
     return code;
 }
 
-static void answer_head(struct call *c, const struct get_result *got)
+static void respond_head(struct call *c, const struct get_result *got)
 {
     const struct object_info *info = &got->info;
 
-    answer_begin(c, got->partial ? 206 : 200);
-    answer_object(c, info);
+    respond_begin(c, got->partial ? 206 : 200);
+    respond_object(c, info);
     if (got->partial && got->len)
-        answer_header(c, "Content-Range",
-                      arena_fmt(c->a, "bytes %llu-%llu/%llu", (unsigned long long)got->first,
-                                (unsigned long long)(got->first + got->len - 1),
-                                (unsigned long long)info->size));
+        respond_header(c, "Content-Range",
+                       arena_fmt(c->a, "bytes %llu-%llu/%llu", (unsigned long long)got->first,
+                                 (unsigned long long)(got->first + got->len - 1),
+                                 (unsigned long long)info->size));
     if (call_param(c, "partNumber").p && info->part_count)
         http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info->part_count);
 }
@@ -101,7 +101,7 @@ static int send_small(struct call *c, const struct get_result *got, struct err *
 
     if (code < 0)
         return code;
-    answer_head(c, got);
+    respond_head(c, got);
     code = http_send(c->http, str_n(p, (size_t)got->len));
     c->begun = code != ERR_AGAIN;
     return code;
@@ -115,7 +115,7 @@ static int send_body(struct call *c, const struct get_result *got, struct err *e
         file.fd = dup(file.fd); /* the server closes its own when all is sent */
         if (file.fd < 0)
             return err_code(err, ERR_IO);
-        answer_head(c, got);
+        respond_head(c, got);
         c->begun = true;
         return http_send_file(c->http, file);
     }
@@ -124,7 +124,7 @@ static int send_body(struct call *c, const struct get_result *got, struct err *e
         return send_small(c, got, err);
     if (!http_may_block(c->http))
         return ERR_AGAIN;
-    answer_head(c, got);
+    respond_head(c, got);
     c->begun = true;
     return http_send_reader(c->http, got->body, got->len);
 }
@@ -156,7 +156,7 @@ int op_get_object(struct call *c, struct err *err)
         return code;
     int judged = judge(c, &got, code, err);
     if (judged < 0 && judged == code)
-        judged = answer_failure(c, &got, code, err);
+        judged = respond_failure(c, &got, code, err);
     else if (judged == 0)
         judged = send_body(c, &got, err);
     reader_close(got.body);
@@ -166,7 +166,7 @@ int op_get_object(struct call *c, struct err *err)
 /* The length of a body that HEAD does not send. */
 static int send_head(struct call *c, struct get_result *got)
 {
-    answer_head(c, got);
+    respond_head(c, got);
     http_respond_header_u64(c->http, STR("Content-Length"), got->len);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
@@ -192,6 +192,6 @@ int op_head_object(struct call *c, struct err *err)
         return code;
     int judged = judge(c, &got, code, err);
     if (judged < 0 && judged == code)
-        return answer_failure(c, &got, code, err);
+        return respond_failure(c, &got, code, err);
     return judged < 0 ? judged : send_head(c, &got);
 }

@@ -91,10 +91,10 @@ int op_put_object(struct call *c, struct err *err)
 
     if (code < 0)
         return code;
-    answer_begin(c, 200);
-    answer_etag(c, out.etag);
-    answer_header(c, "x-amz-version-id", out.version);
-    answer_checksum(c, &p->checksum);
+    respond_begin(c, 200);
+    respond_etag(c, out.etag);
+    respond_header(c, "x-amz-version-id", out.version);
+    respond_checksum(c, &p->checksum);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -113,10 +113,10 @@ int op_delete_object(struct call *c, struct err *err)
         code = b->ops->remove(b, c->a, c->key, &o, &out, err);
     if (code < 0)
         return code;
-    answer_begin(c, 204);
-    answer_header(c, "x-amz-version-id", out.version);
+    respond_begin(c, 204);
+    respond_header(c, "x-amz-version-id", out.version);
     if (out.is_marker)
-        answer_header(c, "x-amz-delete-marker", STR("true"));
+        respond_header(c, "x-amz-delete-marker", STR("true"));
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { STORAGES_MAX = 64, BUCKETS_MAX = 10000 };
+enum { BUCKETS_MAX = 10000 };
 
 static int by_name(const void *a, const void *b)
 {
@@ -43,8 +43,8 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct buck
 
 static int collect(struct call *c, struct page *p, struct err *err)
 {
-    struct storage *storages[STORAGES_MAX];
-    size_t n = routes_storages(c->g->o.routes, storages, STORAGES_MAX);
+    struct storage *storages[ROUTES_STORAGES_MAX];
+    size_t n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
     int code = 0;
 
     p->items = arena_array(c->a, (p->limit + 1) * size_max(n, 1), sizeof(*p->items));
@@ -117,5 +117,5 @@ int op_list_buckets(struct call *c, struct err *err)
     if (code < 0)
         return code;
     write_page(c, &xml, &p);
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }

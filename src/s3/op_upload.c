@@ -54,7 +54,7 @@ int op_create_upload(struct call *c, struct err *err)
     xml_element(&xml, "Key", c->key);
     xml_element(&xml, "UploadId", id);
     xml_close(&xml, "InitiateMultipartUploadResult");
-    return answer_xml(c, 200, &xml);
+    return respond_xml(c, 200, &xml);
 }
 
 static int part_number(struct call *c, uint32_t *out, struct err *err)
@@ -88,10 +88,10 @@ int op_upload_part(struct call *c, struct err *err)
     put_body_close(body);
     if (code < 0)
         return no_upload(code, err);
-    answer_begin(c, 200);
-    answer_etag(c, part.etag);
+    respond_begin(c, 200);
+    respond_etag(c, part.etag);
     if (part.checksum.type != CHECKSUM_NONE)
-        answer_header(c, checksum_header(part.checksum.kind), part.checksum.value);
+        respond_header(c, checksum_header(part.checksum.kind), part.checksum.value);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -173,10 +173,10 @@ int op_upload_part_copy(struct call *c, struct err *err)
         xml_etag(&xml, part.etag);
         xml_checksum(&xml, &part.checksum);
         xml_close(&xml, "CopyPartResult");
-        answer_begin(c, 200);
+        respond_begin(c, 200);
         if (s.target.info.versions != VERSIONS_NEVER)
-            answer_header(c, "x-amz-copy-source-version-id", s.head.info.version);
-        answer_header(c, "Content-Type", STR("application/xml"));
+            respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
     }
@@ -372,9 +372,9 @@ int op_complete_upload(struct call *c, struct err *err)
     xml_etag(&xml, out.etag);
     xml_checksum(&xml, &checksum);
     xml_close(&xml, "CompleteMultipartUploadResult");
-    answer_begin(c, 200);
-    answer_header(c, "x-amz-version-id", out.version);
-    answer_header(c, "Content-Type", STR("application/xml"));
+    respond_begin(c, 200);
+    respond_header(c, "x-amz-version-id", out.version);
+    respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));
     buf_release(&xml);
@@ -387,5 +387,5 @@ int op_abort_upload(struct call *c, struct err *err)
     struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
     int code = b->ops->upload_abort(b, &upload, err);
 
-    return code < 0 ? no_upload(code, err) : answer_empty(c, 204);
+    return code < 0 ? no_upload(code, err) : respond_empty(c, 204);
 }

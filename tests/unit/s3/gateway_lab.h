@@ -1,0 +1,43 @@
+/* A gateway on a free port over a local storage in the test's folder, with two users, and signed
+ * requests to it. */
+#ifndef TESTS_UNIT_S3_GATEWAY_LAB_H
+#define TESTS_UNIT_S3_GATEWAY_LAB_H
+
+#include "object/local.h"
+#include "s3/gateway.h"
+#include "store/store.h"
+#include "unit/http/server_lab.h"
+
+struct gate {
+    struct lab lab;
+    struct db *db;
+    struct store *store;
+    struct routes *routes;
+    struct users *users;
+    struct gateway *gateway;
+    int fd;
+    struct buf raw; /* the last answer, which the rest points into */
+    struct http_head head;
+    struct str body;
+};
+
+/* Who signs. */
+enum who { ALICE, BOB, NOBODY };
+
+void gate_start(struct gate *g);
+void gate_stop(struct gate *g);
+
+/* One request; `headers` is "name: value\n" for each, or NULL; checks the status. */
+void gate_ask(struct gate *g, enum who who, const char *request, const char *headers,
+              struct str body, int status);
+/* The same as alice without headers and body. */
+void gate_do(struct gate *g, const char *request, int status);
+
+/* The text between <name> and </name> in the answer, the first one; empty when there is none. */
+struct str gate_element(struct gate *g, const char *name);
+bool gate_has(struct gate *g, const char *text);
+struct str gate_header(struct gate *g, const char *name);
+/* The error's code. */
+#define GATE_ERROR(g, want) CHECK_STR(gate_element((g), "Code"), STR(want))
+
+#endif
