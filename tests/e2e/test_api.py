@@ -40,7 +40,8 @@ def test_ready_names_every_part(server):
     answer = server.get("/readyz")
     assert answer.status == 200
     assert json.loads(answer.body) == {"ready": True, "parts": {
-        "db": "ok", "store.appDB": "ok", "store.queueDB": "ok", "store.lockDB": "ok", "store.configDB": "ok"}}
+        "db": "ok", "store.appDB": "ok", "store.queueDB": "ok", "store.lockDB": "ok", "store.configDB": "ok",
+        "storage.local": "ok"}}
 
 
 def test_metrics(server):
@@ -104,7 +105,13 @@ def test_the_list_of_routes(server):
     routes = json.loads(server.get("/api/v1", keys=server.keys).body)["routes"]
     assert {(r["method"], r["path"]) for r in routes} == {
         ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/api/v1"),
-        ("GET", "/api/v1/version"), ("POST", "/api/v1/backup")}
+        ("GET", "/api/v1/version"), ("POST", "/api/v1/backup"),
+        ("GET", "/api/v1/users"), ("POST", "/api/v1/users"),
+        ("GET", "/api/v1/users/{name}"), ("DELETE", "/api/v1/users/{name}"),
+        ("POST", "/api/v1/users/{name}/keys"), ("DELETE", "/api/v1/users/{name}/keys/{access}"),
+        ("POST", "/api/v1/users/{name}/route"), ("GET", "/api/v1/storages"), ("POST", "/api/v1/storages"),
+        ("POST", "/api/v1/storages/{name}/test"), ("POST", "/api/v1/storages/{name}/scrub"),
+        ("GET", "/api/v1/buckets"), ("GET", "/api/v1/buckets/{name}"), ("POST", "/api/v1/buckets/{name}/route")}
     assert all(r["doc"].endswith(".") for r in routes)
     for route in routes:
         if route["method"] == "GET":
