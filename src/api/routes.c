@@ -30,7 +30,7 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/storages", api_post_storage, false,
      "Add the storage {name, kind: \"local\", folder: \"/absolute/path\"}."},
     {HTTP_POST, "/api/v1/storages/{name}/test", api_post_test, false,
-     "Is the storage there and writable?"},
+     "Whether the storage is there and writable."},
     {HTTP_POST, "/api/v1/storages/{name}/scrub", api_post_scrub, false,
      "Read and verify every body of a local storage; names what is damaged."},
     {HTTP_GET, "/api/v1/buckets", api_get_buckets, false,

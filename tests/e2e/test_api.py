@@ -114,7 +114,7 @@ def test_the_list_of_routes(server):
         ("GET", "/api/v1/buckets"), ("GET", "/api/v1/buckets/{name}"), ("POST", "/api/v1/buckets/{name}/route")}
     assert all(r["doc"].endswith(".") for r in routes)
     for route in routes:
-        if route["method"] == "GET":
+        if route["method"] == "GET" and "{" not in route["path"]:
             assert server.get(route["path"], keys=server.keys).status == 200
             assert (server.get(route["path"]).status == 200) == route["open"]
 
