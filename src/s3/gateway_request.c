@@ -179,7 +179,8 @@ int call_read_body(struct call *c, struct err *err)
     struct payload_options o = {.auth = &c->auth,
                                 .headers = c->head->headers,
                                 .header_count = c->head->header_count,
-                                .content_length = http_request_length(c->http)};
+                                .content_length = http_request_length(c->http),
+                                .checksum_is_other = c->op->id == S3_OP_CompleteMultipartUpload};
     struct buf text = BUF_INIT(CALL_XML_MAX);
     int code =
         p ? payload_init(p, http_request_body(c->http), &o, err) : err_code(err, ERR_NO_MEMORY);

@@ -304,6 +304,10 @@ GATE_TEST(documents_are_kept_and_checked)
          "<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin>"
          "<AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>",
          "NoSuchCORSConfiguration", "<x/>"},
+        {"lifecycle",
+         "<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status><Expiration><Days>1"
+         "</Days></Expiration></Rule></LifecycleConfiguration>",
+         "NoSuchLifecycleConfiguration", "<x/>"},
         {"tagging", "<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>",
          "NoSuchTagSet", "<x/>"},
         {"publicAccessBlock",
@@ -526,9 +530,9 @@ GATE_TEST(browsers_are_told_the_rules)
 
 GATE_TEST(what_is_not_there_says_so)
 {
-    gate_do(g, "GET /box?lifecycle", 501);
+    gate_do(g, "GET /box?website", 501);
     GATE_ERROR(g, "NotImplemented");
-    CHECK(gate_has(g, "GetBucketLifecycleConfiguration"));
+    CHECK(gate_has(g, "GetBucketWebsite"));
     gate_do(g, "GET /box?inventory", 501);
     gate_do(g, "DELETE /box?acl", 405);
     gate_do(g, "HEAD /box", 200); /* and it is still there */
@@ -543,4 +547,23 @@ GATE_TEST(a_wrong_signature_is_refused)
              "authorization: AWS AKIANOBODY:abc\n"
              "date: Fri, 01 Jan 1999 00:00:00 GMT",
              NONE, 403);
+}
+
+GATE_TEST(a_form_is_an_upload)
+{
+    const char *type = "content-type: multipart/form-data; boundary=XX";
+    struct str form = STR("--XX\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n"
+                          "up/${filename}\r\n--XX\r\nContent-Disposition: form-data; "
+                          "name=\"success_action_status\"\r\n\r\n201\r\n--XX\r\n"
+                          "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n"
+                          "Content-Type: text/plain\r\n\r\nhello\r\n--XX--\r\n");
+
+    gate_ask(g, NOBODY, "POST /box", type, form, 403);
+    gate_ask(g, NOBODY, "POST /box", "content-type: text/plain", form, 412);
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_ask(g, NOBODY, "POST /box", type, form, 201);
+    CHECK_STR(gate_element(g, "Key"), STR("up/a.txt"));
+    CHECK_STR(gate_header(g, "etag"), STR("\"5d41402abc4b2a76b9719d911017c592\""));
+    gate_do(g, "GET /box?prefix=up", 200);
+    CHECK_STR(gate_element(g, "Size"), STR("5"));
 }
