@@ -28,6 +28,8 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     api->o = *o;
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();
+    api->watched[0].name = "api";
+    api->watched[1] = (struct metrics_server){"s3", o->s3};
     auth_init(&api->auth, o->admin);
     mutex_init(&api->backup, "backup");
     if (code == 0)
@@ -36,7 +38,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         api_free(api);
         return code;
     }
-    api->watched = (struct metrics_server){"api", api->server};
+    api->watched[0].server = api->server;
     *out = api;
     return 0;
 }

@@ -15,6 +15,7 @@
 
 struct api;
 struct db;
+struct http_server;
 struct routes;
 struct tls_context;
 struct users;
@@ -25,6 +26,7 @@ struct api_options {
     struct db *db;
     struct users *users;
     struct routes *routes;
+    struct http_server *s3; /* for its metrics; NULL: not open */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

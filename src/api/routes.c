@@ -90,8 +90,8 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .pool = api->o.pool,
         .auth = &api->auth,
         .ready = api->o.ready,
-        .servers = &api->watched,
-        .server_count = 1,
+        .servers = api->watched,
+        .server_count = ARRAY_SIZE(api->watched),
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,
     };

@@ -388,6 +388,7 @@ static int start_api(struct server *s, struct err *err)
         .db = s->db,
         .users = s->users,
         .routes = s->routes,
+        .s3 = s->s3,
         .pool = s->pool,
         .ready = &s->ready,
         .admin = &s->admin,

@@ -20,6 +20,8 @@ static const struct shown {
     {"process_open_fds", "open files", COUNT},
     {"weir_http_connections{server=\"api\"}", "api connections", COUNT},
     {"weir_http_requests_total{server=\"api\"}", "api requests", COUNT},
+    {"weir_http_connections{server=\"s3\"}", "s3 connections", COUNT},
+    {"weir_http_requests_total{server=\"s3\"}", "s3 requests", COUNT},
     {"weir_db_changes_total", "db changes", COUNT},
     {"weir_db_disk_bytes", "db on disk", BYTES},
 };

@@ -7,6 +7,19 @@
 
 static store_message_fn changed;
 
+/* A store that is down is no failure: it calls changed() when it is back. */
+static int first_load(struct users *u, bool key_is_new, struct err *err)
+{
+    int code = users_load(u, err);
+
+    if (code == ERR_CORRUPT && key_is_new) {
+        unlink(u->key_file);
+        return err_set(err, code, "%s is missing, and the users' secrets are sealed with it",
+                       u->key_file);
+    }
+    return code == ERR_CORRUPT || (code < 0 && err_kind(code) == ERR_KIND_EXPECTED) ? code : 0;
+}
+
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err)
 {
@@ -26,14 +39,7 @@ int users_open(struct users **out, struct store *config, const char *key_file,
     if (code == 0)
         code = store_subscribe(&u->subscription, config, USERS_CHANNEL, changed, u, err);
     if (code == 0)
-        code = users_load(u, err);
-    if (code == ERR_CORRUPT && made) {
-        unlink(key_file);
-        code = err_set(err, code, "%s is missing, and the users' secrets are sealed with it",
-                       key_file);
-    } else if (code < 0 && err_kind(code) == ERR_KIND_FAILURE && code != ERR_CORRUPT) {
-        code = 0; /* a store that is down calls changed() when it is back */
-    }
+        code = first_load(u, made, err);
     if (code < 0)
         users_close(u);
     else

@@ -1,6 +1,7 @@
 /* Users: found, changed, kept, sealed; over the embedded store and a real Redis. */
 #include "db/db.h"
 #include "os/file.h"
+#include "os/thread.h"
 #include "route/users.h"
 #include "store/store.h"
 #include "unit/store/redis_test.h"
@@ -330,6 +331,8 @@ TEST(users, a_wrong_key_file_is_said_to_be_wrong)
     CHECK_ERR(users_open(&l.users, l.store, l.key_file, NULL, &err), ERR_CORRUPT);
     CHECK(str_find(str_z(err.text), STR("is missing")) >= 0);
     CHECK(!file_exists(l.key_file));
+    CHECK_INT(mkdir(l.key_file, 0700), 0);
+    CHECK(users_open(&l.users, l.store, l.key_file, NULL, &err) < 0);
     lab_stop(&l);
 }
 
@@ -354,6 +357,56 @@ TEST(users, a_sealed_secret_moved_to_another_access_key_does_not_open)
     users_close(l.users);
     l.users = NULL;
     CHECK_ERR(users_open(&l.users, l.store, l.key_file, NULL, &err), ERR_CORRUPT);
+    lab_stop(&l);
+}
+
+/* --- readers beside changes --- */
+
+struct reading {
+    struct users *users;
+    _Atomic(bool) stop;
+    _Atomic(size_t) wrong;
+};
+
+static void read_on(void *ctx)
+{
+    struct reading *r = ctx;
+
+    while (!atomic_load(&r->stop)) {
+        struct arena arena = {0};
+        struct user found;
+        struct str secret = STR_EMPTY;
+        if (users_by_key(r->users, &arena, alice_key.access, &found, &secret, NULL) < 0 ||
+            !str_eq(secret, alice_key.secret) || !str_eq(found.id, alice.id))
+            atomic_fetch_add(&r->wrong, 1);
+        arena_release(&arena);
+    }
+}
+
+TEST(users, readers_beside_changes_always_find_who_stays)
+{
+    enum { READERS = 3, CHANGES = 30 };
+    struct thread threads[READERS];
+    struct reading reading = {0};
+    struct user_key made;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, &alice);
+    reading.users = l.users;
+    for (size_t i = 0; i < READERS; i++)
+        CHECK_OK(thread_start(&threads[i], "reader", 0, read_on, &reading, &err));
+    for (size_t i = 0; i < CHANGES; i++) {
+        add(&l, &(struct user){.name = STR("bob")});
+        CHECK_OK(users_add_key(l.users, &l.arena, STR("alice"), NULL, &made, &err));
+        CHECK_OK(users_remove_key(l.users, STR("alice"), made.access, &err));
+        CHECK_OK(users_remove(l.users, STR("bob"), &err));
+    }
+    atomic_store(&reading.stop, true);
+    for (size_t i = 0; i < READERS; i++)
+        thread_join(&threads[i]);
+    CHECK_INT(reading.wrong, 0);
     lab_stop(&l);
 }
 
