@@ -92,7 +92,7 @@ static int prepare(struct call *c, struct err *err)
     if (code == 0 && !(flags & OP_ASKS))
         code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
                          NULL, err);
-    if (code == 0 && flags & OP_XML)
+    if (code == 0 && flags & OP_XML && !(flags & OP_ASKS))
         code = call_read_body(c, err);
     return code;
 }

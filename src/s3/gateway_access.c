@@ -298,7 +298,9 @@ int call_object(struct call *c, struct get_result *out, struct err *err)
         return may;
     if (code == ERR_NOT_FOUND && out->info.is_marker && c->version.len)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
-    return code == ERR_NOT_FOUND ? call_absent(c, &c->target, c->version.len > 0, err) : code;
+    if (code == ERR_NOT_FOUND)
+        return call_absent(c, &c->target, c->version.len > 0, err);
+    return code == 0 && c->op->flags & OP_XML ? call_read_body(c, err) : code;
 }
 
 /* --- users in lists --- */

@@ -40,7 +40,7 @@ struct operation {
 
 enum operation_flags {
     OP_FAST = 1,      /* may run where nothing may wait */
-    OP_XML = 2,       /* the body is a document, read and checked before fn: call->body */
+    OP_XML = 2,       /* the body is a document: call->body, read once access is granted (G1) */
     OP_NO_BUCKET = 4, /* fn looks for the bucket itself */
     OP_ASKS = 8,      /* fn asks for access itself */
 };
@@ -111,7 +111,7 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
 /* What to say of a key that is not there: who may not list is not told. */
 int call_absent(struct call *c, struct call_target *t, bool version, struct err *err);
 /* The object's head when it is there, for operations on something kept beside it; access is asked
- * for. */
+ * for, then the document of OP_XML is read. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
 /* The document, or empty. */

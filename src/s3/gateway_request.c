@@ -151,6 +151,22 @@ int call_auth_options(struct call *c, struct auth_options *out)
     return 0;
 }
 
+static bool is_v2(const struct call *c)
+{
+    return str_starts(call_header(c, "authorization"), STR("AWS ")) ||
+           call_param(c, "AWSAccessKeyId").p;
+}
+
+/* Botocore signs "/bucket/" by version 2 and sends "/bucket": the same resource. */
+static int verify_with_slash(struct call *c, struct auth_request *r, const struct auth_options *o,
+                             struct err *err)
+{
+    if (!is_v2(c) || c->level != LEVEL_BUCKET || str_ends(r->path, STR("/")))
+        return S3_SIGNATURE_DOES_NOT_MATCH;
+    r->path = arena_fmt(c->a, STR_FMT "/", STR_ARG(r->path));
+    return auth_verify(&c->auth, c->a, r, o, err);
+}
+
 int call_authenticate(struct call *c, struct err *err)
 {
     const struct http_head *h = c->head;
@@ -166,6 +182,8 @@ int call_authenticate(struct call *c, struct err *err)
 
     call_auth_options(c, &o);
     code = auth_verify(&c->auth, c->a, &r, &o, err);
+    if (code == S3_SIGNATURE_DOES_NOT_MATCH)
+        code = verify_with_slash(c, &r, &o, err);
     if (code == 0)
         c->user = c->auth.user;
     return code;

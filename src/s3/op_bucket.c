@@ -101,6 +101,8 @@ int op_create_bucket(struct call *c, struct err *err)
     int code = c->user ? bucket_name_check(c->bucket_name, err) : s3_fail(err, S3_ACCESS_DENIED);
 
     if (code == 0)
+        code = call_read_body(c, err);
+    if (code == 0)
         code = check_location(c, err);
     if (code == 0)
         code = read_documents(c, &acl, &ownership, err);

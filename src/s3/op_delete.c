@@ -87,8 +87,10 @@ int op_delete_objects(struct call *c, struct err *err)
 {
     struct batch b = {.xml = BUF_INIT(CALL_OUT_MAX)};
     struct xml_node *root = NULL;
-    int code = read_batch(c, &b, &root, err);
+    int code = call_read_body(c, err); /* access is asked for each key in it */
 
+    if (code == 0)
+        code = read_batch(c, &b, &root, err);
     if (code < 0)
         return code;
     b.bypass = str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true"));

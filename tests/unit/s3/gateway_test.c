@@ -1,4 +1,6 @@
 /* The gateway over the wire: each operation once, with its main errors. */
+#include "base/clock.h"
+#include "s3/sign.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>
@@ -566,4 +568,23 @@ GATE_TEST(a_form_is_an_upload)
     CHECK_STR(gate_header(g, "etag"), STR("\"5d41402abc4b2a76b9719d911017c592\""));
     gate_do(g, "GET /box?prefix=up", 200);
     CHECK_STR(gate_element(g, "Size"), STR("5"));
+}
+
+GATE_TEST(version_2_may_sign_a_slash_behind_the_bucket)
+{
+    char date[CLOCK_HTTP_LEN + 1], headers[256];
+    struct buf text = BUF_INIT(0), signature = BUF_INIT(0);
+    struct sign_request r = {.method = STR("GET"), .path = STR("/box/")};
+
+    clock_http(clock_wall_ms(), date);
+    CHECK_INT(sign_v2_string(&text, &r, str_z(date), STR_EMPTY), 0);
+    sign_v2(&signature, STR("alice-secret-alice-secret"), buf_str(&text));
+    snprintf(headers, sizeof(headers), "authorization: AWS AKIAALICE00000000001:%s\ndate: %s",
+             signature.p, date);
+    gate_ask(g, NOBODY, "GET /box", headers, NONE, 200);
+    gate_ask(g, NOBODY, "GET /box/", headers, NONE, 200);
+    gate_ask(g, NOBODY, "GET /box/key", headers, NONE, 403);
+    GATE_ERROR(g, "SignatureDoesNotMatch");
+    buf_release(&text);
+    buf_release(&signature);
 }
