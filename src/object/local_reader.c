@@ -34,6 +34,12 @@ static int row_read(struct reader *base, void *to, size_t len, size_t *got, stru
     return 0;
 }
 
+static bool row_as_bytes(struct reader *base, struct str *out)
+{
+    *out = container_of(base, struct row_body, reader)->rest;
+    return true;
+}
+
 static void row_skip(struct reader *base, uint64_t n)
 {
     struct row_body *r = container_of(base, struct row_body, reader);
@@ -50,7 +56,12 @@ static void row_close(struct reader *base)
 static int open_row(struct reader **out, struct local *l, struct arena *a,
                     const struct object_record *r, const uint64_t range[2], struct err *err)
 {
-    static const struct reader_ops ops = {.read = row_read, .skip = row_skip, .close = row_close};
+    static const struct reader_ops ops = {
+        .read = row_read,
+        .as_bytes = row_as_bytes,
+        .skip = row_skip,
+        .close = row_close,
+    };
     struct row_body *body = arena_new(a, struct row_body);
     struct row row;
     int code = 0;

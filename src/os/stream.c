@@ -69,6 +69,11 @@ bool reader_as_socket(struct reader *r, int *fd, uint64_t *len)
     return r->ops->as_socket && r->ops->as_socket(r, fd, len);
 }
 
+bool reader_as_bytes(struct reader *r, struct str *out)
+{
+    return r->ops->as_bytes && r->ops->as_bytes(r, out);
+}
+
 void reader_skip(struct reader *r, uint64_t n)
 {
     r->ops->skip(r, n);
@@ -91,6 +96,12 @@ static int str_read(struct reader *base, void *to, size_t len, size_t *got, stru
     return 0;
 }
 
+static bool str_as_bytes(struct reader *base, struct str *out)
+{
+    *out = container_of(base, struct str_reader, reader)->rest;
+    return true;
+}
+
 static void str_reader_skip(struct reader *base, uint64_t n)
 {
     struct str_reader *r = container_of(base, struct str_reader, reader);
@@ -99,7 +110,11 @@ static void str_reader_skip(struct reader *base, uint64_t n)
 
 void str_reader_init(struct str_reader *r, struct str s)
 {
-    static const struct reader_ops ops = {.read = str_read, .skip = str_reader_skip};
+    static const struct reader_ops ops = {
+        .read = str_read,
+        .as_bytes = str_as_bytes,
+        .skip = str_reader_skip,
+    };
     *r = (struct str_reader){{&ops}, s};
 }
 
@@ -187,6 +202,15 @@ static bool limit_as_socket(struct reader *base, int *fd, uint64_t *len)
     return true;
 }
 
+static bool limit_as_bytes(struct reader *base, struct str *out)
+{
+    struct limit_reader *r = container_of(base, struct limit_reader, reader);
+    if (!reader_as_bytes(r->inner, out))
+        return false;
+    *out = str_head(*out, r->left);
+    return true;
+}
+
 static void limit_skip(struct reader *base, uint64_t n)
 {
     struct limit_reader *r = container_of(base, struct limit_reader, reader);
@@ -201,6 +225,7 @@ void limit_reader_init(struct limit_reader *r, struct reader *inner, uint64_t li
         .read = limit_read,
         .as_file = limit_as_file,
         .as_socket = limit_as_socket,
+        .as_bytes = limit_as_bytes,
         .skip = limit_skip,
     };
     *r = (struct limit_reader){{&ops}, inner, limit};

@@ -32,6 +32,10 @@ struct reader_ops {
      * After splicing `n` bytes out of it the consumer calls skip(n). */
     bool (*as_socket)(struct reader *r, int *fd, uint64_t *len);
 
+    /* What is left is exactly these bytes in memory, borrowed until the next call on the reader;
+     * false when it is not. May be NULL. After using `n` of them the consumer calls skip(n). */
+    bool (*as_bytes)(struct reader *r, struct str *out);
+
     void (*skip)(struct reader *r, uint64_t n);
 
     /* Drops what the reader holds. May be NULL. */
@@ -50,6 +54,7 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MU
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);
 bool reader_as_socket(struct reader *r, int *fd, uint64_t *len);
+bool reader_as_bytes(struct reader *r, struct str *out);
 void reader_skip(struct reader *r, uint64_t n);
 void reader_close(struct reader *r); /* NULL is fine */
 

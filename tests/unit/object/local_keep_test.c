@@ -128,6 +128,33 @@ TEST(local_keep, two_storages_share_a_database)
     arena_release(&a);
 }
 
+TEST(local_keep, a_body_says_whether_it_is_a_file_or_bytes)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct object_range range = {RANGE_FROM_TO, 10, 19};
+    struct str body = lab_bytes(300 * KIB, 1), bytes;
+    struct get_result got;
+    struct file_range file;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    lab_put(b, &a, "small", str_head(body, 100));
+    CHECK_OK(b->ops->get(b, &a, STR("small"), STR_EMPTY, NULL, &range, &got, &err));
+    CHECK(!reader_as_file(got.body, &file) && reader_as_bytes(got.body, &bytes));
+    CHECK_STR(bytes, str_head(str_skip(body, 10), 10));
+    reader_close(got.body);
+    lab_put(b, &a, "large", body);
+    CHECK_OK(b->ops->get(b, &a, STR("large"), STR_EMPTY, NULL, &range, &got, &err));
+    CHECK(reader_as_file(got.body, &file) && !reader_as_bytes(got.body, &bytes));
+    CHECK(file.offset == 10 && file.len == 10);
+    reader_close(got.body);
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
 TEST(local_keep, files_go_with_their_last_reference)
 {
     struct local_lab l;

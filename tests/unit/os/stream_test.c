@@ -132,3 +132,21 @@ TEST(stream, a_limit_cuts_what_it_passes_on)
     CHECK_STR(buf_str(&b), STR("abc"));
     buf_release(&b);
 }
+
+TEST(stream, bytes_in_memory_say_so)
+{
+    struct str_reader text;
+    struct limit_reader limited;
+    struct str bytes;
+
+    str_reader_init(&text, STR("hello world"));
+    limit_reader_init(&limited, &text.reader, 5);
+    CHECK(reader_as_bytes(&limited.reader, &bytes));
+    CHECK_STR(bytes, STR("hello"));
+    reader_skip(&limited.reader, 2);
+    CHECK(reader_as_bytes(&limited.reader, &bytes));
+    CHECK_STR(bytes, STR("llo"));
+    reader_skip(&limited.reader, 3);
+    CHECK(reader_as_bytes(&text.reader, &bytes));
+    CHECK_STR(bytes, STR(" world"));
+}
