@@ -4,6 +4,8 @@
 #include "object/local_int.h"
 #include "os/file.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -174,6 +176,33 @@ static int number_row(struct db_view *view, struct local *l, enum tag tag, uint6
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
+/* The last epoch that has a folder: later than the rows say when the database is an older copy that
+ * was put back. Its names must not be used again. */
+static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+    struct dirent *entry;
+    unsigned char bytes[3];
+    int code = 0;
+
+    *out = 0;
+    buf_appendf(&path, "%s/blobs", l->folder);
+    DIR *dir = opendir(path.p);
+    if (!dir)
+        code = err_errno(err, errno, "opening the folder %s", path.p);
+    while (dir && (entry = readdir(dir))) {
+        if (!hex_parse(str_z(entry->d_name), bytes, sizeof(bytes)))
+            continue;
+        uint32_t epoch = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+        if (epoch > *out)
+            *out = epoch;
+    }
+    if (dir)
+        closedir(dir);
+    buf_release(&path);
+    return code;
+}
+
 /* An epoch of our own, open until the storage is closed (L8). */
 static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 {
@@ -185,6 +214,8 @@ static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 
     if (code == 0)
         code = number_row(db_tx_view(tx), l, TAG_SEQUENCE, &l->sequence, err);
+    if (last < l->epoch)
+        last = l->epoch;
     if (code == 0 && last + 1 >= (uint64_t)1 << EPOCH_BITS)
         code = err_set(err, ERR_TOO_LARGE, "the storage %s was started too often", l->name);
     if (code < 0)
@@ -224,6 +255,8 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
     };
     l->storage = (struct storage){&storage_ops, str_z(l->name)};
     int code = prepare_folder(l, err);
+    if (code == 0)
+        code = highest_epoch(l, &l->epoch, err);
     if (code == 0)
         code = db_apply(l->db, DB_DURABLE, epoch_run, l, err);
     if (code == 0)

@@ -155,6 +155,27 @@ TEST(local_keep, a_body_says_whether_it_is_a_file_or_bytes)
     arena_release(&a);
 }
 
+TEST(local_keep, the_names_of_a_database_put_back_are_not_used_again)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    char path[256];
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    snprintf(path, sizeof(path), "%s/blobs/00000f", l.folder);
+    CHECK_OK(dir_make(path, 0700, &err));
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    lab_put(b, &a, "k", lab_bytes(300 * KIB, 1));
+    snprintf(path, sizeof(path), "%s/blobs/000010/0000000/0000100000000000", l.folder);
+    CHECK(file_exists(path));
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
 TEST(local_keep, files_go_with_their_last_reference)
 {
     struct local_lab l;
