@@ -71,7 +71,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str name, s
 {
     struct local *l = local_of(s);
     struct buf value = BUF_INIT(0);
-    struct bucket_record r;
+    struct bucket_record r = {0};
     struct row row;
 
     if (name.len == 0 || name.len > BUCKET_NAME_MAX)
@@ -201,6 +201,7 @@ int local_remove_bucket(struct storage *s, struct str name, struct err *err)
     return code;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {

@@ -59,7 +59,7 @@ static int add_part(struct finish_change *p, size_t i, struct buf *value, struct
     struct change *c = &p->change;
     struct local *l = c->b->local;
     const struct upload_part *asked = &p->parts[i];
-    struct part_record have;
+    struct part_record have = {0};
     unsigned char md5[16];
     struct row row;
 
@@ -130,7 +130,7 @@ static int finish_again(struct finish_change *p, struct err *err)
 {
     struct change *c = &p->change;
     struct local *l = c->b->local;
-    struct finish_record done;
+    struct finish_record done = {0};
     struct row row;
 
     buf_reset(&p->upload_row);
@@ -230,6 +230,7 @@ static int order_check(const struct upload_part *parts, size_t count, struct err
     return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_upload_finish(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                         const struct upload_part *parts, size_t count, const struct put_options *o,
                         struct put_result *out, struct err *err)

@@ -155,6 +155,7 @@ static int open_range(struct local *l, struct arena *a, const struct object_reco
     return body_open(&out->body, l, a, r, at, pin, err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str version,
               const struct object_conditions *c, const struct object_range *range,
               struct get_result *out, struct err *err)

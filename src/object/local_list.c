@@ -8,7 +8,8 @@ struct entries {
     size_t room, limit;
 };
 
-static int entry_add(struct entries *e, struct list_entry **added, struct err *err)
+/* NULL past the arena's limit. */
+static struct list_entry *entry_add(struct entries *e)
 {
     struct list_result *out = e->out;
 
@@ -16,22 +17,20 @@ static int entry_add(struct entries *e, struct list_entry **added, struct err *e
         e->room = size_max(16, 2 * e->room);
         struct list_entry *more = arena_array(e->a, e->room, sizeof(*more));
         if (!more)
-            return err_code(err, ERR_NO_MEMORY);
+            return NULL;
         if (out->count)
             memcpy(more, out->entries, out->count * sizeof(*more));
         out->entries = more;
     }
-    *added = &out->entries[out->count++];
-    return 0;
+    return &out->entries[out->count++];
 }
 
 static int add_prefix(struct entries *e, struct str prefix, struct err *err)
 {
-    struct list_entry *entry;
-    int code = entry_add(e, &entry, err);
+    struct list_entry *entry = entry_add(e);
 
-    if (code < 0)
-        return code;
+    if (!entry)
+        return err_code(err, ERR_NO_MEMORY);
     *entry = (struct list_entry){.is_prefix = true, .info.key = arena_str(e->a, prefix)};
     return arena_error(e->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
@@ -40,13 +39,13 @@ static int add_object(struct entries *e, struct local_bucket *b, struct str key,
                       bool is_latest, struct err *err)
 {
     struct object_record r;
-    struct list_entry *entry;
     int code = record_get(value, &r, err);
 
-    if (code == 0)
-        code = entry_add(e, &entry, err);
     if (code < 0)
         return code;
+    struct list_entry *entry = entry_add(e);
+    if (!entry)
+        return err_code(err, ERR_NO_MEMORY);
     *entry = (struct list_entry){.info.is_latest = is_latest};
     entry->info.key = arena_str(e->a, key);
     entry->info.version = version_text(b, e->a, key, &r);

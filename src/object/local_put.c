@@ -61,6 +61,7 @@ int put_answer(const struct change *c, struct arena *a, const struct object_reco
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
               uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
 {
@@ -134,6 +135,7 @@ static int copy_run(struct change *c, struct err *err)
     return code;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err)

@@ -87,7 +87,7 @@ static int open_blob(struct reader **out, struct local *l, struct arena *a,
                      const struct object_record *r, const uint64_t range[2], struct err *err)
 {
     struct file_reader *file = arena_new(a, struct file_reader);
-    int fd, code;
+    int fd = -1, code;
 
     if (!file)
         return err_code(err, ERR_NO_MEMORY);
@@ -104,8 +104,8 @@ static int open_blob(struct reader **out, struct local *l, struct arena *a,
 /* The next piece that has bytes; `skip` of them are left out. */
 static int chain_next(struct chain *c, uint64_t skip, struct err *err)
 {
-    struct piece piece;
-    int fd, code = 0;
+    struct piece piece = {0};
+    int fd = -1, code = 0;
 
     reader_close(&c->file.reader);
     file_reader_init(&c->file, (struct file_range){.fd = -1}, false);

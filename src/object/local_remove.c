@@ -167,6 +167,7 @@ static int meta_run(struct change *c, struct err *err)
     return code;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                    enum meta_set set, const struct object_meta *meta, bool bypass_governance,
                    struct err *err)

@@ -196,6 +196,7 @@ static int upload_check(struct part_change *p, struct err *err)
     return code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no such upload") : code;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_upload_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                       uint32_t number, struct reader *body, uint64_t size,
                       const struct put_options *o, struct upload_part *out, struct err *err)
@@ -287,6 +288,7 @@ static int share_part(struct part_change *p, struct get_result *got, struct err 
     return code < 0 ? code : change_apply(&p->change, err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                            uint32_t number, struct bucket *from, const struct object_info *source,
                            const struct object_range *range, struct upload_part *out,

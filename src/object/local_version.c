@@ -189,7 +189,7 @@ static void put_blob_row(struct change *c, uint64_t blob, const struct blob_reco
 
 int change_ref(struct change *c, uint64_t blob, struct err *err)
 {
-    struct blob_record r;
+    struct blob_record r = {0};
     int code = blob_row(c, blob, &r, err);
 
     if (code < 0)
@@ -202,7 +202,7 @@ int change_ref(struct change *c, uint64_t blob, struct err *err)
 int change_unref(struct change *c, uint64_t blob, struct err *err)
 {
     struct local *l = c->b->local;
-    struct blob_record r;
+    struct blob_record r = {0};
     struct row row;
     int code = blob_row(c, blob, &r, err);
 
