@@ -147,8 +147,9 @@ void thread_join(struct thread *t)
     t->started = false;
 }
 
-/* A thread that has waited IDLE_SECONDS for a job ends. Threads are detached and counted; pool_free
- * waits for the count to reach 0. */
+/* A thread that has waited IDLE_SECONDS for a job ends. Each that ends joins the one that ended
+ * before it, and pool_free the last: when it returns no thread is left, not even in the destructors
+ * that libraries run at a thread's end. */
 struct pool {
     struct mutex lock; /* everything below */
     struct cond work;  /* a job was added, or stopping */
@@ -157,6 +158,7 @@ struct pool {
     const char *name;
     size_t max_threads, max_waiting, stack_size;
     size_t threads, busy, waiting;
+    struct thread ended; /* the last that ended, not yet joined */
     bool stopping;
 };
 
@@ -208,9 +210,12 @@ static void pool_thread(void *ctx)
         if (p->stopping)
             cond_broadcast(&p->quiet);
     }
+    struct thread before = p->ended;
+    p->ended = (struct thread){pthread_self(), true};
     p->threads--;
     cond_broadcast(&p->quiet);
     mutex_unlock(&p->lock);
+    thread_join(&before);
 }
 
 /* One more thread if every thread that exists has a job coming. Without one at all a failure to
@@ -224,7 +229,6 @@ static int grow(struct pool *p)
         return 0;
     if (thread_start(&t, p->name, p->stack_size, pool_thread, p, NULL) < 0)
         return p->threads ? 0 : ERR_BUSY;
-    must(pthread_detach(t.id));
     p->threads++;
     return 0;
 }
@@ -282,6 +286,7 @@ void pool_free(struct pool *p)
     while (p->threads)
         cond_wait(&p->quiet, &p->lock);
     mutex_unlock(&p->lock);
+    thread_join(&p->ended);
     cond_release(&p->work);
     cond_release(&p->quiet);
     mutex_release(&p->lock);

@@ -6,9 +6,12 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum { SKIPPED = 77 }; /* as the runner knows it */
 
 static uint64_t soon(void)
 {
@@ -195,7 +198,13 @@ TEST(sock, names_are_looked_up)
     struct err err = {0};
     uint16_t port;
     int listener = listen_any(&port, 1), client = -1;
+    struct addrinfo *known = NULL;
 
+    if (getaddrinfo("localhost", NULL, NULL, &known) != 0) {
+        fputs("this machine does not know localhost\n", stderr);
+        _exit(SKIPPED);
+    }
+    freeaddrinfo(known);
     CHECK_OK(sock_connect(&client, "localhost", port, soon(), &err));
     fd_close(&client);
     fd_close(&listener);
