@@ -179,7 +179,7 @@ static int set_route(struct api *api, struct arena *a, struct str bucket, struct
                      const json_t *object, struct err *err)
 {
     const json_t *blocked = json_object_get(object, "blocked");
-    struct str storage = json_get_str(object, "storage", STR_EMPTY), id;
+    struct str storage = json_get_str(object, "storage", STR_EMPTY), id = STR_EMPTY;
     int code;
 
     if (!json_is_string(json_object_get(object, "storage")))

@@ -165,7 +165,7 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
 /* *answer lives in the arena. A change that was made is loaded before this returns; when that
  * fails, it is made all the same and the published message loads it. */
 static int run(struct users *u, struct arena *a, enum users_script script, struct str name,
-               const struct str *args, size_t arg_count, struct str *answer, struct err *err)
+               struct store_args args, struct str *answer, struct err *err)
 {
     struct buf user = {0};
     struct reply *reply = NULL;
@@ -174,13 +174,13 @@ static int run(struct users *u, struct arena *a, enum users_script script, struc
     users_key_of(&user, name);
     if (script == SCRIPT_KEYS) {
         struct str keys[] = {buf_str(&user), STR("users:access"), STR("users:version")};
-        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys), args,
-                          arg_count, err);
+        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys),
+                          args.argv, args.argc, err);
     } else {
         struct str keys[] = {buf_str(&user),     STR("users"),        STR("users:id"),
                              STR("users:email"), STR("users:access"), STR("users:version")};
-        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys), args,
-                          arg_count, err);
+        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys),
+                          args.argv, args.argc, err);
     }
     buf_release(&user);
     if (code == 0)
@@ -245,7 +245,7 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
     enum { FIXED = 8 };
     struct str args[FIXED + USER_KEYS_MAX], taken = STR_EMPTY;
     struct buf keys = {0};
-    struct user user;
+    struct user user = {0};
     int code = check_user(wanted, err);
 
     if (code == 0)
@@ -262,7 +262,8 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < user.key_count; i++)
         args[FIXED + i] = user.keys[i].access;
-    code = run(u, a, SCRIPT_ADD, user.name, args, FIXED + user.key_count, &taken, err);
+    code = run(u, a, SCRIPT_ADD, user.name, (struct store_args){args, FIXED + user.key_count},
+               &taken, err);
     buf_release(&keys);
     if (code == 0 && taken.len)
         code = err_set(err, ERR_EXISTS, "the " STR_FMT " is taken", STR_ARG(taken));
@@ -308,7 +309,8 @@ static int try_remove(struct users *u, struct str name, struct str *answer, stru
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < m->user.key_count; i++)
         args[FIXED + i] = m->keys[i].access;
-    code = run(u, a, SCRIPT_REMOVE, name, args, FIXED + m->user.key_count, answer, err);
+    code = run(u, a, SCRIPT_REMOVE, name, (struct store_args){args, FIXED + m->user.key_count},
+               answer, err);
     users_view_put(u, view);
     return code;
 }
@@ -366,7 +368,8 @@ static int try_keys(struct users *u, struct str name, const struct user_key *add
         struct str args[] = {USERS_CHANNEL,  name,           m->user.id,
                              m->stored_keys, buf_str(&text), added ? added->access : STR_EMPTY,
                              removed};
-        code = run(u, &a, SCRIPT_KEYS, name, args, ARRAY_SIZE(args), answer, err);
+        code =
+            run(u, &a, SCRIPT_KEYS, name, (struct store_args){args, ARRAY_SIZE(args)}, answer, err);
     }
     if (code == 0 && answer->len)
         *answer = str_eq(*answer, STR("changed")) ? STR("changed") : STR("taken");

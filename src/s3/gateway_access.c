@@ -260,12 +260,13 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
     c->object = object;
     if (object) {
         r.object_owner = object->meta.owner;
-        if (object->meta.acl.len && acl_decode(&acl, c->a, object->meta.acl, &ignored) == 0)
-            r.object_acl = &acl;
-        else if (object->meta.acl.len == 0 && object->meta.owner.len &&
-                 acl_canned(&acl, c->a, STR("private"),
-                            &(struct acl_subject){object->meta.owner, t->info.owner},
-                            &ignored) == 0)
+        int code = ERR_NOT_FOUND;
+        if (object->meta.acl.len)
+            code = acl_decode(&acl, c->a, object->meta.acl, &ignored);
+        else if (object->meta.owner.len)
+            code = acl_canned(&acl, c->a, STR("private"),
+                              &(struct acl_subject){object->meta.owner, t->info.owner}, &ignored);
+        if (code == 0)
             r.object_acl = &acl;
     }
     bool allowed = access_allowed(&r);

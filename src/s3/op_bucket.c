@@ -50,6 +50,7 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     struct bucket *b = NULL;
     int code = 0;
 
+    BUG_ON(!s);
     if (acl.len || ownership.len)
         code = s->ops->open_bucket(&b, s, c->bucket_name, err);
     if (code == 0 && ownership.len)

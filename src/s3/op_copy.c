@@ -114,8 +114,10 @@ static int read_and_put(struct call *c, struct copy_source *s, const struct put_
     struct bucket *from = s->target.bucket, *to = c->target.bucket;
     struct object_range all = {.kind = RANGE_ALL};
     struct get_result got = {0};
-    int code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, &all, &got, err);
+    int code;
 
+    BUG_ON(!from || !to);
+    code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, &all, &got, err);
     if (code == 0)
         code = to->ops->put(to, c->a, c->key, got.body, got.len, o, out, err);
     reader_close(got.body);

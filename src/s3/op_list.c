@@ -333,7 +333,7 @@ int op_list_parts(struct call *c, struct err *err)
     struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
     struct part_list r = {0};
-    uint64_t max, after;
+    uint64_t max = 0, after = 0;
     int code = call_number(c, "max-parts", OBJECT_LIST_MAX, OBJECT_LIST_MAX, &max, err);
 
     if (code == 0)

@@ -269,6 +269,7 @@ static int sum_parts(struct call *c, const struct upload_info *upload, struct su
     size_t i = 0;
     int code;
 
+    BUG_ON(count && !parts);
     do {
         code = b->ops->list_parts(b, c->a, upload, after, OBJECT_LIST_MAX, &page, err);
         for (size_t k = 0; code == 0 && k < page.count && i < count; k++) {
