@@ -420,6 +420,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
                     o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS, o->log);
     redis_subs_init(&r->subs, &r->store, &r->target, tls, o->log);
     r->subs.timeout_ns = r->timeout_ns;
+    r->subs.pool = &r->pool;
     *out = &r->store;
     return 0;
 }

@@ -101,6 +101,7 @@ int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, u
                     struct err *err) MUST_CHECK;
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c); /* it may be used again */
 void redis_pool_drop(struct redis_pool *p, struct redis_conn *c); /* it may not */
+void redis_pool_is_back(struct redis_pool *p); /* Redis answers: no back-off any more */
 
 /* --- subscriptions --- */
 
@@ -108,6 +109,7 @@ struct redis_sub;
 
 struct redis_subs {
     struct store *store;
+    struct redis_pool *pool;           /* borrowed: told when Redis is back */
     const struct redis_target *target; /* borrowed */
     struct tls_context *tls;           /* borrowed; NULL: plain */
     const struct log *log;

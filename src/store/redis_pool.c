@@ -152,6 +152,18 @@ void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
     redis_conn_close(oldest);
 }
 
+void redis_pool_is_back(struct redis_pool *p)
+{
+    bool was_down;
+
+    mutex_lock(&p->lock);
+    was_down = p->backoff.delay_ns > 0;
+    p->backoff = (struct redis_backoff){0};
+    mutex_unlock(&p->lock);
+    if (was_down)
+        log_info(p->log, "store.redis.up");
+}
+
 void redis_pool_drop(struct redis_pool *p, struct redis_conn *c)
 {
     redis_conn_close(c);

@@ -260,6 +260,8 @@ static int session(struct redis_subs *s, struct err *err)
     int rc = redis_conn_open(&c, s->target, s->tls, clock_mono_ns() + s->timeout_ns, err);
 
     if (rc == 0) {
+        /* Who is told that messages may be missing will ask at once, and must not be refused. */
+        redis_pool_is_back(s->pool);
         mutex_lock(&s->lock);
         s->connected = true;
         mutex_unlock(&s->lock);
