@@ -45,7 +45,7 @@ void cmd_evalsha(struct call *c)
         char byte = c->argv[1].p[i];
         s.sha1[i] = byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
     }
-    if (c->argv[1].len == 40 && script_known(c->run->e, str_n(s.sha1, 40)))
+    if (c->argv[1].len == 40)
         script_run(c, &s);
     else
         answer_error(c, "NOSCRIPT No matching script. Please use EVAL.");

@@ -6,7 +6,13 @@
 
 #include <stdlib.h>
 
-enum { MAX_IDLE = 8, KNOWN_MAX = 10000, KNOWN_MAX_BYTES = 64 * 1024 * 1024 };
+enum { SLOTS = 8, KNOWN_MAX = 10000, KNOWN_MAX_BYTES = 64 * 1024 * 1024 };
+
+/* A line of the cache each, so that threads with slots of their own do not slow each other down. */
+struct slot {
+    _Atomic(struct lua_vm *) vm;
+    char apart[64 - sizeof(void *)];
+};
 
 struct known {
     char sha1[41];
@@ -15,12 +21,12 @@ struct known {
 };
 
 struct lua_pool {
-    struct mutex lock;
-    struct list idle; /* struct lua_vm, used last first */
-    size_t idle_count;
-    struct map known; /* digest -> struct known */
-    size_t known_bytes;
+    struct slot idle[SLOTS]; /* each thread looks in its own first: a state stays in one cache */
     _Atomic(uint64_t) limit_ms;
+    _Atomic(uint64_t) flushes; /* states that compiled before the last one are not used again */
+    struct mutex lock;         /* guards what follows */
+    struct map known;          /* digest -> struct known */
+    size_t known_bytes;
 };
 
 static void forget_all(struct lua_pool *pool)
@@ -41,7 +47,6 @@ struct lua_pool *lua_pool_new(void)
     struct lua_pool *pool = xcalloc(1, sizeof(*pool));
 
     mutex_init(&pool->lock, "store.lua");
-    list_init(&pool->idle);
     map_init(&pool->known);
     atomic_init(&pool->limit_ms, LUA_LIMIT_MS);
     return pool;
@@ -49,12 +54,10 @@ struct lua_pool *lua_pool_new(void)
 
 void lua_pool_free(struct lua_pool *pool)
 {
-    struct list *node;
-
     if (!pool)
         return;
-    while ((node = list_shift(&pool->idle)))
-        lua_vm_free(list_entry(node, struct lua_vm, node));
+    for (size_t i = 0; i < SLOTS; i++)
+        lua_vm_free(atomic_load(&pool->idle[i].vm));
     forget_all(pool);
     map_release(&pool->known);
     mutex_release(&pool->lock);
@@ -66,15 +69,34 @@ void embedded_limit_scripts(struct store *s, uint64_t ms)
     atomic_store(&embedded_of(s)->lua->limit_ms, ms);
 }
 
+/* The i-th slot that this thread looks into. */
+static struct slot *slot_at(struct lua_pool *pool, size_t i)
+{
+    static _Atomic(size_t) threads;
+    static _Thread_local size_t self;
+
+    if (self == 0)
+        self = 1 + atomic_fetch_add(&threads, 1);
+    return &pool->idle[(self + i) % SLOTS];
+}
+
 static struct lua_vm *take_vm(struct lua_pool *pool)
 {
-    struct list *node;
+    uint64_t flushes = atomic_load(&pool->flushes);
+    struct lua_vm *vm = NULL;
 
-    mutex_lock(&pool->lock);
-    node = list_shift(&pool->idle);
-    pool->idle_count -= node != NULL;
-    mutex_unlock(&pool->lock);
-    return node ? list_entry(node, struct lua_vm, node) : lua_vm_new();
+    for (size_t i = 0; i < SLOTS && !vm; i++) {
+        vm = atomic_exchange(&slot_at(pool, i)->vm, NULL);
+        if (vm && vm->flushes != flushes) {
+            lua_vm_free(vm);
+            vm = NULL;
+        }
+    }
+    if (!vm)
+        vm = lua_vm_new();
+    if (vm)
+        vm->flushes = flushes;
+    return vm;
 }
 
 /* What a script leaves behind (KEYS, ARGV, garbage) would count against the next one's limit, and
@@ -87,15 +109,12 @@ static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
     arena_reset(&vm->scratch);
     vm->call = NULL;
     vm->script = NULL;
-    mutex_lock(&pool->lock);
-    keep = keep && pool->idle_count < MAX_IDLE;
-    if (keep) {
-        list_push_front(&pool->idle, &vm->node);
-        pool->idle_count++;
+    for (size_t i = 0; i < SLOTS && keep; i++) {
+        struct lua_vm *none = NULL;
+        if (atomic_compare_exchange_strong(&slot_at(pool, i)->vm, &none, vm))
+            return;
     }
-    mutex_unlock(&pool->lock);
-    if (!keep)
-        lua_vm_free(vm);
+    lua_vm_free(vm);
 }
 
 /* --- sources --- */
@@ -140,6 +159,7 @@ bool script_known(struct embedded *e, struct str sha1)
 void script_flush(struct embedded *e)
 {
     mutex_lock(&e->lua->lock);
+    atomic_fetch_add(&e->lua->flushes, 1);
     forget_all(e->lua);
     mutex_unlock(&e->lua->lock);
 }

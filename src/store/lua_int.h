@@ -17,13 +17,13 @@ enum {
 
 /* One Lua state; used by one thread at a time, taken from the pool for a run. */
 struct lua_vm {
-    struct list node;
     lua_State *L;
     size_t bytes;
     bool out_of_memory, timed_out; /* the state is not used again */
     int globals;                   /* registry: the real global table, behind the read-only one */
     int compiled;                  /* registry: digest -> function */
     size_t compiled_count;
+    uint64_t flushes; /* how many SCRIPT FLUSH came before what is compiled */
     uint64_t random; /* 48 bits, as drand48() */
 
     /* while it runs */

@@ -298,7 +298,6 @@ struct lua_vm *lua_vm_new(void)
 {
     struct lua_vm *vm = xcalloc(1, sizeof(*vm));
 
-    list_init(&vm->node);
     arena_init(&vm->scratch, 0);
     vm->random = random_start;
     vm->L = lua_newstate(allocate, vm);
