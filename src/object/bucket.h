@@ -179,7 +179,8 @@ struct bucket_info {
 
 struct bucket {
     const struct bucket_ops *ops;
-    struct str name; /* lives as long as the bucket */
+    struct str name;         /* lives as long as the bucket */
+    struct storage *storage; /* that it is on; NULL: over several */
 };
 
 struct bucket_ops {
@@ -269,6 +270,11 @@ struct storage_ops {
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
     int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
+    /* A number for the state of a bucket's info and documents: when it is the same before and after
+     * they were read, they were not changed in between, and they are still what was read as long as
+     * it stays the same. Also of a bucket that is not there. 0: a change is under way, or the
+     * storage cannot say. NULL: it never can. Does not block. */
+    uint64_t (*generation)(struct storage *s, struct str bucket);
     void (*close)(struct storage *s);
 };
 

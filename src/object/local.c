@@ -48,6 +48,7 @@ static const struct storage_ops storage_ops = {
     .open_bucket = local_open_bucket,
     .list_buckets = local_list_buckets,
     .check = local_check,
+    .generation = local_generation,
     .close = local_close,
 };
 
@@ -254,6 +255,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .part_min = o->part_min ? o->part_min : DEFAULT_PART_MIN,
     };
     l->storage = (struct storage){&storage_ops, str_z(l->name)};
+    generations_init(l);
     int code = prepare_folder(l, err);
     if (code == 0)
         code = highest_epoch(l, &l->epoch, err);

@@ -25,6 +25,51 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
     return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
 }
 
+/* --- generations (L10) --- */
+
+enum { GENERATION_STEP = 1 << 16 };
+
+void generations_init(struct local *l)
+{
+    for (size_t i = 0; i < GENERATIONS; i++)
+        atomic_init(&l->generations[i], GENERATION_STEP);
+}
+
+static _Atomic(uint64_t) *generation_of(struct local *l, struct str bucket)
+{
+    return &l->generations[hash_xxh3(bucket, 0) % GENERATIONS];
+}
+
+uint64_t local_generation(struct storage *s, struct str bucket)
+{
+    uint64_t value = atomic_load(generation_of(local_of(s), bucket));
+
+    return value % GENERATION_STEP ? 0 : value;
+}
+
+/* Around a change of a bucket's row or documents, whether it succeeds or not. */
+static void generation_begin(struct local *l, struct str bucket)
+{
+    atomic_fetch_add(generation_of(l, bucket), 1);
+}
+
+static void generation_end(struct local *l, struct str bucket)
+{
+    atomic_fetch_add(generation_of(l, bucket), GENERATION_STEP - 1);
+}
+
+static int change_bucket(struct change *c, struct err *err)
+{
+    struct local *l = c->b->local;
+
+    generation_begin(l, c->b->bucket.name);
+    int code = change_apply(c, err);
+    generation_end(l, c->b->bucket.name);
+    return code;
+}
+
+/* --- opening --- */
+
 static int info_copy(const struct bucket_record *r, struct arena *a, struct str name,
                      struct bucket_info *out, struct err *err)
 {
@@ -84,7 +129,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str name, s
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
     struct local_bucket *b = xcalloc(1, sizeof(*b) + name.len + 1);
     memcpy(b->name, name.p, name.len);
-    b->bucket = (struct bucket){&local_bucket_ops, str_n(b->name, name.len)};
+    b->bucket = (struct bucket){&local_bucket_ops, str_n(b->name, name.len), s};
     b->local = l;
     b->id = r.id;
     atomic_init(&b->refs, 1);
@@ -135,7 +180,12 @@ int local_create_bucket(struct storage *s, const struct bucket_info *info, struc
     struct create c = {local_of(s), info};
     int code = name_check(info->name, err);
 
-    return code < 0 ? code : db_apply(c.l->db, DB_DURABLE, create_run, &c, err);
+    if (code < 0)
+        return code;
+    generation_begin(c.l, info->name);
+    code = db_apply(c.l->db, DB_DURABLE, create_run, &c, err);
+    generation_end(c.l, info->name);
+    return code;
 }
 
 /* Calls fn with every row of the bucket under the tag; stops at its first error. */
@@ -196,7 +246,7 @@ int local_remove_bucket(struct storage *s, struct str name, struct err *err)
     if (code < 0)
         return code;
     struct change c = {.b = local_bucket_of(bucket), .fn = remove_run};
-    code = change_apply(&c, err);
+    code = change_bucket(&c, err);
     local_bucket_unref(bucket);
     return code;
 }
@@ -306,7 +356,7 @@ int local_set_document(struct bucket *b, const char *name, struct str document, 
                                 .document = document};
     int code = document_name(name, &p.name, err);
 
-    return code < 0 ? code : change_apply(&p.change, err);
+    return code < 0 ? code : change_bucket(&p.change, err);
 }
 
 struct versions_change {
@@ -338,5 +388,5 @@ int local_set_versions(struct bucket *b, bool on, struct err *err)
 {
     struct versions_change p = {.change = {.b = local_bucket_of(b), .fn = versions_run}, .on = on};
 
-    return change_apply(&p.change, err);
+    return change_bucket(&p.change, err);
 }

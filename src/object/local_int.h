@@ -19,6 +19,7 @@ enum {
     EPOCH_BITS = 24,
     COUNTER_BITS = 40, /* the highest is set for rows of family "bytes" */
     SHARD_BITS = 12,   /* files of a shard */
+    GENERATIONS = 256, /* buckets share them by the hash of their names */
 };
 
 /* Readers of many blobs, and what they keep the collector from (L9). */
@@ -65,6 +66,8 @@ struct local {
     _Atomic(uint64_t) shards_synced;         /* of this epoch: those before it are durable */
     _Atomic(bool) leaked; /* a file of this epoch may have no row: the epoch stays open */
     _Atomic(uint64_t) list_steps, collected, swept;
+    _Atomic(uint64_t)
+        generations[GENERATIONS]; /* L10; the lowest 16 bits count changes under way */
     struct pins pins;
     struct collector collector;
 };
@@ -336,6 +339,8 @@ int local_remove_bucket(struct storage *s, struct str name, struct err *err);
 int local_open_bucket(struct bucket **out, struct storage *s, struct str name, struct err *err);
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
+void generations_init(struct local *l);
+uint64_t local_generation(struct storage *s, struct str bucket);
 struct bucket *local_bucket_ref(struct bucket *b);
 void local_bucket_unref(struct bucket *b);
 

@@ -206,6 +206,16 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
     return code;
 }
 
+bool routes_any(struct routes *r)
+{
+    bool any;
+
+    mutex_lock(&r->lock);
+    any = !r->view || r->view->policies.len > 0;
+    mutex_unlock(&r->lock);
+    return any;
+}
+
 /* Of somebody else's bucket: where its owner's route says, if it is there. `b` is replaced then. */
 static int follow_owner(struct routes *r, const struct routes_view *view, struct storage *at,
                         struct str user, struct bucket **b, struct err *err)

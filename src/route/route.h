@@ -43,6 +43,10 @@ int routes_add_local(struct routes *r, const struct local_options *wanted,
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
 
+/* Whether there are policies at all: when not, every bucket is on the main storage or where it was
+ * made. */
+bool routes_any(struct routes *r);
+
 /* Opens it where its owner's route says: `user` is who asks; a bucket of another owner is found too
  * (the caller decides about access), and one on another storage than the route's (a policy set
  * after the bucket was made moves nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as

@@ -32,6 +32,7 @@ struct gateway *gateway_new(const struct gateway_options *o)
 
     g->o = *o;
     g->keys = sign_keys_new();
+    g->facts = facts_table_new();
     g->region = o->region.len ? o->region : STR("us-east-1");
     return g;
 }
@@ -40,6 +41,7 @@ void gateway_free(struct gateway *g)
 {
     if (!g)
         return;
+    facts_table_free(g->facts);
     sign_keys_free(g->keys);
     free(g);
 }

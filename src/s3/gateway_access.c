@@ -153,6 +153,8 @@ static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err)
 {
+    if (b == c->target.bucket && facts_document(c->target.facts, name, out))
+        return 0;
     int code = b->ops->get_document(b, c->a, name, out, err);
 
     if (code == ERR_NOT_FOUND) {
@@ -162,72 +164,43 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
     return code;
 }
 
-/* What is kept was checked when it was set: if it cannot be read now, nobody gets in. */
-static int damaged(int code, struct err *err, const char *name)
+/* Facts that still hold, of a bucket that is where the user's own route leads. */
+static struct facts *find_facts(struct call *c, struct str bucket)
 {
-    return code < 0 && code != ERR_NO_MEMORY
-               ? err_set(err, ERR_CORRUPT, "the bucket's %s document cannot be read", name)
-               : code;
-}
+    struct routes *routes = c->g->o.routes;
+    struct storage *s;
+    struct facts *f = NULL;
 
-static int load_policy(struct call *c, struct call_target *t, struct err *err)
-{
-    struct str text, binds;
-    int code = call_document(c, t->bucket, "policy", &text, err);
-
-    if (code < 0 || text.len == 0)
-        return code;
-    code = call_document(c, t->bucket, "policyBindsOwner", &binds, err);
-    if (code < 0)
-        return code;
-    t->policy_binds_owner = binds.len > 0;
-    return damaged(policy_compile(&t->policy, c->a, text, t->info.name, err), err, "policy");
-}
-
-static int load_acl(struct call *c, struct call_target *t, struct err *err)
-{
-    struct str text;
-    int code = call_document(c, t->bucket, "acl", &text, err);
-
-    if (code < 0 || text.len == 0)
-        return code;
-    t->acl = arena_new(c->a, struct acl);
-    return t->acl ? acl_decode(t->acl, c->a, text, err) : err_code(err, ERR_NO_MEMORY);
-}
-
-static int load_modes(struct call *c, struct call_target *t, struct err *err)
-{
-    struct str text;
-    int code = call_document(c, t->bucket, "publicAccessBlock", &text, err);
-
-    if (code == 0 && text.len)
-        code = damaged(public_block_read(&t->block, c->a, text, err), err, "publicAccessBlock");
-    if (code == 0)
-        code = call_document(c, t->bucket, "ownershipControls", &text, err);
-    if (code == 0 && text.len)
-        code = damaged(ownership_read(&t->ownership, c->a, text, err), err, "ownershipControls");
-    return code;
+    if (route_storage(routes, call_user_id(c), bucket, &s, NULL) == 0)
+        f = facts_find(c->g->facts, s, bucket);
+    if (!f || str_eq(facts_target(f)->info.owner, call_user_id(c)) || !routes_any(routes))
+        return f;
+    facts_unref(f); /* its owner's route may lead elsewhere */
+    return NULL;
 }
 
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
-    int code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
+    struct facts *f = find_facts(c, bucket);
+    struct bucket *b;
+    int code = 0;
 
+    if (!f) {
+        code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &b, err);
+        if (code == 0)
+            code = facts_read(&f, b, err);
+        if (code == 0)
+            facts_keep(c->g->facts, f);
+    }
     if (code == 0)
-        code = t->bucket->ops->info(t->bucket, c->a, &t->info, err);
-    if (code == 0)
-        code = load_policy(c, t, err);
-    if (code == 0)
-        code = load_acl(c, t, err);
-    if (code == 0)
-        code = load_modes(c, t, err);
+        *t = *facts_target(f);
     return code;
 }
 
 void call_close(struct call_target *t)
 {
-    if (t->bucket)
-        t->bucket->ops->unref(t->bucket);
+    facts_unref(t->facts);
+    t->facts = NULL;
     t->bucket = NULL;
 }
 

@@ -18,9 +18,13 @@ enum {
 };
 #define CALL_PUT_MAX ((uint64_t)5 * GIB) /* of one PUT, part or copy */
 
+struct facts;
+struct facts_table;
+
 struct gateway {
     struct gateway_options o;
     struct sign_keys *keys;
+    struct facts_table *facts;
     struct str region;
 };
 
@@ -51,7 +55,8 @@ struct call_param {
 
 /* What access is decided on besides the request, of one bucket. */
 struct call_target {
-    struct bucket *bucket; /* a reference */
+    struct facts *facts; /* a reference, which holds all that follows; NULL: not opened */
+    struct bucket *bucket;
     struct bucket_info info;
     struct policy *policy;
     bool policy_binds_owner;
@@ -114,9 +119,26 @@ int call_absent(struct call *c, struct call_target *t, bool version, struct err 
  * for, then the document of OP_XML is read. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
-/* The document, or empty. */
+/* The document, or empty; as of the call's start when it is the target's. */
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err) MUST_CHECK;
+
+/* --- gateway_facts.c: what is known of a bucket, shared by requests; any thread --- */
+
+struct facts_table *facts_table_new(void);
+void facts_table_free(struct facts_table *t);
+
+/* Reads and decodes; takes the caller's reference of the bucket, also when it fails. */
+int facts_read(struct facts **out, struct bucket *b, struct err *err) MUST_CHECK;
+void facts_unref(struct facts *f); /* NULL is fine */
+/* They never change. */
+const struct call_target *facts_target(const struct facts *f);
+/* False when they do not say whether there is one. Empty: there is none. */
+bool facts_document(const struct facts *f, const char *name, struct str *out);
+
+/* A reference to facts that hold at this moment, or NULL. */
+struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket);
+void facts_keep(struct facts_table *t, struct facts *f);
 
 /* --- gateway_answer.c --- */
 

@@ -154,6 +154,11 @@ static void read_answer(struct gate *g, bool to_head)
     CHECK_INT(g->body.len, len);
 }
 
+void gate_answer(struct gate *g)
+{
+    read_answer(g, false);
+}
+
 void gate_ask(struct gate *g, enum who who, const char *request, const char *headers,
               struct str body, int status)
 {

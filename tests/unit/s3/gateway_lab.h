@@ -33,6 +33,9 @@ void gate_ask(struct gate *g, enum who who, const char *request, const char *hea
 /* The same as alice without headers and body. */
 void gate_do(struct gate *g, const char *request, int status);
 
+/* Reads the answer to what was sent by other means; not to HEAD. */
+void gate_answer(struct gate *g);
+
 /* The text between <name> and </name> in the answer, the first one; empty when there is none. */
 struct str gate_element(struct gate *g, const char *name);
 bool gate_has(struct gate *g, const char *text);
