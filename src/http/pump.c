@@ -43,7 +43,7 @@ static int read_file(int fd, void *to, size_t len, off_t at, bool may_wait, size
 
 static bool in_memory(const struct file_range *file, uint64_t len)
 {
-    char byte;
+    char byte = 0;
     size_t got;
 
     return read_file(file->fd, &byte, 1, file->offset, false, &got) == 0 &&

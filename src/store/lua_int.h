@@ -24,7 +24,7 @@ struct lua_vm {
     int compiled;                  /* registry: digest -> function */
     size_t compiled_count;
     uint64_t flushes; /* how many SCRIPT FLUSH came before what is compiled */
-    uint64_t random; /* 48 bits, as drand48() */
+    uint64_t random;  /* 48 bits, as drand48() */
 
     /* while it runs */
     struct call *call;

@@ -168,10 +168,9 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
     if (rc < 0)
         goto out;
     rc = receive_all(c, arena, trip, deadline_ns, err);
-    if (rc < 0)
-        redis_pool_drop(&r->pool, c); /* R6: its next reply would be this call's */
-    else if (turned_away(trip))
-        redis_pool_drop(&r->pool, c); /* R9: the name may lead elsewhere by now */
+    /* R6: its next reply would be this call's; R9: the name may lead elsewhere by now */
+    if (rc < 0 || turned_away(trip))
+        redis_pool_drop(&r->pool, c);
     else
         redis_pool_give(&r->pool, c);
 out:
