@@ -360,7 +360,13 @@ static int start_s3(struct server *s, struct err *err)
     if (!*s->conf->s3.listen || !(s->roles & ROLE_GATEWAY))
         return 0;
     s->gateway = gateway_new(&(struct gateway_options){
-        .routes = s->routes, .users = s->users, .allow_v2 = true, .log = &s->log});
+        .routes = s->routes,
+        .users = s->users,
+        .region = str_z(s->conf->s3.region),
+        .domain = str_z(s->conf->s3.domain),
+        .allow_v2 = s->conf->s3.signature_v2,
+        .log = &s->log,
+    });
     code = open_tls(&tls, &s->conf->s3.tls, err);
     if (code == 0)
         code = listen_s3(s, tls, err);

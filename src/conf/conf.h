@@ -32,7 +32,13 @@ struct conf {
     struct {
         const char *listen;
         struct conf_tls tls;
-    } s3, api;
+        const char *region, *domain;
+        bool signature_v2;
+    } s3;
+    struct {
+        const char *listen;
+        struct conf_tls tls;
+    } api;
     struct {
         const char *http, *udp;
     } tracker;
