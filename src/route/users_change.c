@@ -162,26 +162,32 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
 
 /* --- running a script --- */
 
+struct change {
+    enum users_script script;
+    struct str name; /* the user's */
+    struct store_args args;
+};
+
 /* *answer lives in the arena. A change that was made is loaded before this returns; when that
  * fails, it is made all the same and the published message loads it. */
-static int run(struct users *u, struct arena *a, enum users_script script, struct str name,
-               struct store_args args, struct str *answer, struct err *err)
+static int run(struct users *u, struct arena *a, const struct change *c, struct str *answer,
+               struct err *err)
 {
     struct buf user = {0};
     struct reply *reply = NULL;
     int code;
 
-    users_key_of(&user, name);
-    if (script == SCRIPT_KEYS) {
-        struct str keys[] = {buf_str(&user), STR("users:access"), STR("users:version")};
-        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys),
-                          args.argv, args.argc, err);
-    } else {
-        struct str keys[] = {buf_str(&user),     STR("users"),        STR("users:id"),
-                             STR("users:email"), STR("users:access"), STR("users:version")};
-        code = store_eval(u->store, a, &reply, &u->scripts[script], keys, ARRAY_SIZE(keys),
-                          args.argv, args.argc, err);
-    }
+    users_key_of(&user, c->name);
+    const struct str few[] = {buf_str(&user), STR("users:access"), STR("users:version")};
+    const struct str all[] = {buf_str(&user),     STR("users"),        STR("users:id"),
+                              STR("users:email"), STR("users:access"), STR("users:version")};
+    const struct script_run script = {
+        .script = &u->scripts[c->script],
+        .keys = c->script == SCRIPT_KEYS ? (struct store_args){few, ARRAY_SIZE(few)}
+                                         : (struct store_args){all, ARRAY_SIZE(all)},
+        .args = c->args,
+    };
+    code = store_eval(u->store, a, &reply, &script, err);
     buf_release(&user);
     if (code == 0)
         code = reply_expect(reply, REPLY_BULK, err);
@@ -262,7 +268,7 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < user.key_count; i++)
         args[FIXED + i] = user.keys[i].access;
-    code = run(u, a, SCRIPT_ADD, user.name, (struct store_args){args, FIXED + user.key_count},
+    code = run(u, a, &(struct change){SCRIPT_ADD, user.name, {args, FIXED + user.key_count}},
                &taken, err);
     buf_release(&keys);
     if (code == 0 && taken.len)
@@ -309,7 +315,7 @@ static int try_remove(struct users *u, struct str name, struct str *answer, stru
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < m->user.key_count; i++)
         args[FIXED + i] = m->keys[i].access;
-    code = run(u, a, SCRIPT_REMOVE, name, (struct store_args){args, FIXED + m->user.key_count},
+    code = run(u, a, &(struct change){SCRIPT_REMOVE, name, {args, FIXED + m->user.key_count}},
                answer, err);
     users_view_put(u, view);
     return code;
@@ -369,7 +375,7 @@ static int try_keys(struct users *u, struct str name, const struct user_key *add
                              m->stored_keys, buf_str(&text), added ? added->access : STR_EMPTY,
                              removed};
         code =
-            run(u, &a, SCRIPT_KEYS, name, (struct store_args){args, ARRAY_SIZE(args)}, answer, err);
+            run(u, &a, &(struct change){SCRIPT_KEYS, name, {args, ARRAY_SIZE(args)}}, answer, err);
     }
     if (code == 0 && answer->len)
         *answer = str_eq(*answer, STR("changed")) ? STR("changed") : STR("taken");

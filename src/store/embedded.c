@@ -199,9 +199,9 @@ static size_t drop_wrong(struct call *calls, size_t count)
 }
 
 static int embedded_batch(struct store *s, struct arena *arena, struct reply **out,
-                          const struct store_args *commands, size_t count, bool atomic,
-                          struct err *err)
+                          const struct batch *b, struct err *err)
 {
+    size_t count = b->count;
     struct call *calls = arena_array(arena, count, sizeof(*calls));
     struct reply *items = arena_array(arena, count, sizeof(*items));
     struct reply *reply = arena_new(arena, struct reply);
@@ -212,7 +212,7 @@ static int embedded_batch(struct store *s, struct arena *arena, struct reply **o
     if (arena_error(arena))
         return err_code(err, ERR_NO_MEMORY);
     *reply = (struct reply){.type = REPLY_ARRAY, .items = items, .count = count};
-    if (batch_prepare(calls, commands, count, arena, items) && atomic)
+    if (batch_prepare(calls, b->commands, count, arena, items) && b->atomic)
         batch_abort(calls, count), count = 0;
     count = drop_wrong(calls, count);
     for (size_t i = 0; i < count; i++)
@@ -228,14 +228,14 @@ static int embedded_batch(struct store *s, struct arena *arena, struct reply **o
 }
 
 static int embedded_eval(struct store *s, struct arena *arena, struct reply **out,
-                         const struct script *script, const struct store_args *keys,
-                         const struct store_args *args, struct err *err)
+                         const struct script_run *run, struct err *err)
 {
+    const struct script *script = run->script;
     struct script_call sc = {.source = script->source,
-                             .keys = keys->argv,
-                             .key_count = keys->argc,
-                             .args = args->argv,
-                             .arg_count = args->argc,
+                             .keys = run->keys.argv,
+                             .key_count = run->keys.argc,
+                             .args = run->args.argv,
+                             .arg_count = run->args.argc,
                              .readonly = script->readonly};
     struct call c = {.arena = arena, .reply = arena_new(arena, struct reply)};
     struct step step;

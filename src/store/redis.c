@@ -292,30 +292,29 @@ static int redis_atomic(struct redis *r, struct arena *arena, struct reply **out
 }
 
 static int redis_batch(struct store *s, struct arena *arena, struct reply **out,
-                       const struct store_args *commands, size_t count, bool atomic,
-                       struct err *err)
+                       const struct batch *b, struct err *err)
 {
     struct redis *r = container_of(s, struct redis, store);
 
-    for (size_t i = 0; i < count; i++) {
-        int rc = check_command(commands[i].argv, commands[i].argc, err);
+    for (size_t i = 0; i < b->count; i++) {
+        int rc = check_command(b->commands[i].argv, b->commands[i].argc, err);
         if (rc < 0)
             return rc;
     }
-    return atomic ? redis_atomic(r, arena, out, commands, count, err)
-                  : redis_pipeline(r, arena, out, commands, count, err);
+    return b->atomic ? redis_atomic(r, arena, out, b->commands, b->count, err)
+                     : redis_pipeline(r, arena, out, b->commands, b->count, err);
 }
 
-static void write_evalsha(struct buf *wire, const struct script *script,
-                          const struct store_args *keys, const struct store_args *args)
+static void write_evalsha(struct buf *wire, const struct script_run *run)
 {
+    const struct store_args *keys = &run->keys, *args = &run->args;
     size_t count = 3 + keys->argc + args->argc;
     struct str *argv = xcalloc(count, sizeof(*argv));
     char number[24];
 
     snprintf(number, sizeof(number), "%zu", keys->argc);
     argv[0] = STR("EVALSHA");
-    argv[1] = str_z(script->sha1);
+    argv[1] = str_z(run->script->sha1);
     argv[2] = str_z(number);
     if (keys->argc)
         memcpy(argv + 3, keys->argv, keys->argc * sizeof(*argv));
@@ -328,8 +327,7 @@ static void write_evalsha(struct buf *wire, const struct script *script,
 /* By digest; when Redis does not know the script (first use, restarted, flushed) it did not run,
  * and goes out again behind its own SCRIPT LOAD in one write, on any connection (R7). */
 static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
-                      const struct script *script, const struct store_args *keys,
-                      const struct store_args *args, struct err *err)
+                      const struct script_run *run, struct err *err)
 {
     struct redis *r = container_of(s, struct redis, store);
     struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 1};
@@ -337,14 +335,14 @@ static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
     struct reply *reply;
     int rc;
 
-    write_evalsha(&trip.wire, script, keys, args);
+    write_evalsha(&trip.wire, run);
     rc = make_trip(r, arena, &trip, deadline_ns, err);
     if (rc < 0)
         return rc;
     if (reply_is_error(&trip.replies[0], "NOSCRIPT")) {
         trip = (struct trip){.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 2};
-        resp_write(&trip.wire, (struct str[]){STR("SCRIPT"), STR("LOAD"), script->source}, 3);
-        write_evalsha(&trip.wire, script, keys, args);
+        resp_write(&trip.wire, (struct str[]){STR("SCRIPT"), STR("LOAD"), run->script->source}, 3);
+        write_evalsha(&trip.wire, run);
         rc = make_trip(r, arena, &trip, deadline_ns, err);
         if (rc < 0)
             return rc;

@@ -11,32 +11,32 @@ int store_command(struct store *s, struct arena *arena, struct reply **out, cons
     return s->engine->command(s, arena, out, argv, argc, err);
 }
 
-static int batch(struct store *s, struct arena *arena, struct reply **out,
-                 const struct store_args *commands, size_t count, bool atomic, struct err *err)
+static int run_batch(struct store *s, struct arena *arena, struct reply **out,
+                     const struct batch *b, struct err *err)
 {
-    for (size_t i = 0; i < count; i++)
-        if (commands[i].argc == 0)
+    for (size_t i = 0; i < b->count; i++)
+        if (b->commands[i].argc == 0)
             return err_set(err, ERR_INVALID, "a command has at least a name");
-    if (count == 0) {
+    if (b->count == 0) {
         *out = arena_new(arena, struct reply);
         if (!*out)
             return err_code(err, ERR_NO_MEMORY);
         (*out)->type = REPLY_ARRAY;
         return 0;
     }
-    return s->engine->batch(s, arena, out, commands, count, atomic, err);
+    return s->engine->batch(s, arena, out, b, err);
 }
 
 int store_atomic(struct store *s, struct arena *arena, struct reply **out,
                  const struct store_args *commands, size_t count, struct err *err)
 {
-    return batch(s, arena, out, commands, count, true, err);
+    return run_batch(s, arena, out, &(struct batch){commands, count, true}, err);
 }
 
 int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
                    const struct store_args *commands, size_t count, struct err *err)
 {
-    return batch(s, arena, out, commands, count, false, err);
+    return run_batch(s, arena, out, &(struct batch){commands, count, false}, err);
 }
 
 void script_init(struct script *script)
@@ -52,15 +52,11 @@ void script_init(struct script *script)
     buf_release(&hex);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): keys and arguments, as EVAL has them */
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
-               const struct script *script, const struct str *keys, size_t key_count,
-               const struct str *args, size_t arg_count, struct err *err)
+               const struct script_run *run, struct err *err)
 {
-    struct store_args k = {keys, key_count}, a = {args, arg_count};
-
-    BUG_ON(!script->sha1[0]); /* script_init() was not called */
-    return s->engine->eval(s, arena, out, script, &k, &a, err);
+    BUG_ON(!run->script->sha1[0]); /* script_init() was not called */
+    return s->engine->eval(s, arena, out, run, err);
 }
 
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,

@@ -95,9 +95,13 @@ struct script {
 };
 void script_init(struct script *script);
 
+/* What a run of a script is given, as EVAL has it. */
+struct script_run {
+    const struct script *script;
+    struct store_args keys, args;
+};
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
-               const struct script *script, const struct str *keys, size_t key_count,
-               const struct str *args, size_t arg_count, struct err *err) MUST_CHECK;
+               const struct script_run *run, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
 

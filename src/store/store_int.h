@@ -4,18 +4,23 @@
 
 #include "store/store.h"
 
+/* count > 0, and argc > 0 in every command. Atomic: store_atomic(), else store_pipeline(). */
+struct batch {
+    const struct store_args *commands;
+    size_t count;
+    bool atomic;
+};
+
 struct store_engine {
     const char *name; /* "embedded", "redis" */
 
-    /* argc > 0 here and in every command of a batch */
+    /* argc > 0 */
     int (*command)(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                    size_t argc, struct err *err);
-    /* count > 0; atomic: store_atomic(), else store_pipeline() */
-    int (*batch)(struct store *s, struct arena *arena, struct reply **out,
-                 const struct store_args *commands, size_t count, bool atomic, struct err *err);
+    int (*batch)(struct store *s, struct arena *arena, struct reply **out, const struct batch *b,
+                 struct err *err);
     int (*eval)(struct store *s, struct arena *arena, struct reply **out,
-                const struct script *script, const struct store_args *keys,
-                const struct store_args *args, struct err *err);
+                const struct script_run *run, struct err *err);
     int (*subscribe)(struct store_subscription **out, struct store *s, struct str channel,
                      store_message_fn *fn, void *ctx, struct err *err);
     void (*unsubscribe)(struct store_subscription *sub);

@@ -118,7 +118,8 @@ static bool eval(struct worker *w, const struct script *script, uint64_t n, size
     struct str args[2] = {field(f, n), argc > 1 ? value(v, n) : STR_EMPTY};
     struct err err = {0};
     struct reply *r = NULL;
-    int code = store_eval(w->bench->store, &w->arena, &r, script, keys, 2, args, argc, &err);
+    const struct script_run run = {script, {keys, 2}, {args, argc}};
+    int code = store_eval(w->bench->store, &w->arena, &r, &run, &err);
     return good(code, r, &err);
 }
 

@@ -81,7 +81,8 @@ static struct reply *run(struct shared *sh, struct store *s, struct arena *arena
     struct reply *reply;
     struct err err = {0};
 
-    if (store_eval(s, arena, &reply, script, args.argv, 1, args.argv + 1, args.argc - 1, &err) < 0)
+    const struct script_run run = {script, {args.argv, 1}, {args.argv + 1, args.argc - 1}};
+    if (store_eval(s, arena, &reply, &run, &err) < 0)
         give_up(sh, script->name, &err);
     if (reply->type == REPLY_ERROR)
         give_up(sh, reply->str.p, NULL);

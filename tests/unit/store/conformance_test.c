@@ -108,10 +108,11 @@ static void check_eval(struct store *s)
     script_init(&script);
     script_init(&readonly);
     for (int i = 0; i < 2; i++)
-        CHECK_OK(store_eval(s, &arena, &reply, &script, &key, 1, args, 2, &err));
+        CHECK_OK(store_eval(s, &arena, &reply, &(struct script_run){&script, {&key, 1}, {args, 2}},
+                            &err));
     reply_print(reply, &got);
     CHECK_STR(buf_str(&got), STR("[\"new\", 1, 2, \"new\"]"));
-    CHECK_OK(store_eval(s, &arena, &reply, &readonly, NULL, 0, NULL, 0, &err));
+    CHECK_OK(store_eval(s, &arena, &reply, &(struct script_run){.script = &readonly}, &err));
     CHECK_STR(reply->str, STR("new"));
     buf_release(&got);
     arena_release(&arena);

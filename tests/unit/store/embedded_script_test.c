@@ -56,7 +56,8 @@ TEST(embedded_script, memory_of_the_one_before_does_not_count)
         struct reply *reply;
         struct err err = {0};
         large[0] = (char)i; /* Lua keeps equal strings once */
-        CHECK_OK(store_eval(f.s, &arena, &reply, &script, NULL, 0, &argument, 1, &err));
+        CHECK_OK(store_eval(f.s, &arena, &reply,
+                            &(struct script_run){.script = &script, .args = {&argument, 1}}, &err));
         CHECK_INT(reply->integer, 40 * MIB);
         arena_release(&arena);
     }
@@ -152,7 +153,7 @@ static void check_sum(struct worker *w)
     struct reply *reply;
     struct err err = {0};
 
-    CHECK_OK(store_eval(w->s, &arena, &reply, w->sum, NULL, 0, NULL, 0, &err));
+    CHECK_OK(store_eval(w->s, &arena, &reply, &(struct script_run){.script = w->sum}, &err));
     w->wrong_sums += reply->type != REPLY_INTEGER || reply->integer != 0;
     arena_release(&arena);
 }
@@ -170,7 +171,8 @@ static void transfer_many(void *ctx)
         snprintf(to, sizeof(to), "f%d", (i * 3 + 1) % FIELDS);
         snprintf(amount, sizeof(amount), "%d", i % 9 + 1);
         struct str args[] = {str_z(from), str_z(to), str_z(amount)};
-        CHECK_OK(store_eval(w->s, &arena, &reply, w->transfer, NULL, 0, args, 3, &err));
+        CHECK_OK(store_eval(w->s, &arena, &reply,
+                            &(struct script_run){.script = w->transfer, .args = {args, 3}}, &err));
         CHECK_INT(reply->type, REPLY_INTEGER);
         arena_reset(&arena);
         check_sum(w);

@@ -240,7 +240,8 @@ static void check_eval(struct store *s, const struct script *script, struct str 
     struct buf got = {0};
     struct err err = {0};
 
-    CHECK_OK(store_eval(s, &arena, &reply, script, &key, 1, &arg, 1, &err));
+    CHECK_OK(
+        store_eval(s, &arena, &reply, &(struct script_run){script, {&key, 1}, {&arg, 1}}, &err));
     reply_print(reply, &got);
     CHECK_STR(buf_str(&got), str_z(want));
     buf_release(&got);
@@ -289,7 +290,7 @@ static void spin(void *ctx)
     struct err err = {0};
 
     script_init(&script);
-    p->code = store_eval(p->store, &arena, &reply, &script, NULL, 0, NULL, 0, &err);
+    p->code = store_eval(p->store, &arena, &reply, &(struct script_run){.script = &script}, &err);
     if (p->code == 0)
         p->code = reply_expect(reply, REPLY_STATUS, &err);
     arena_release(&arena);
