@@ -343,16 +343,16 @@ static void set_nonblocking(int fd)
         fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
-int child_run(const struct child_options *o, struct str input, struct buf *out, struct buf *errout,
-              int *status, uint64_t deadline_ns, struct err *err)
+int child_run(int *status, const struct child_options *o, const struct child_io *io,
+              uint64_t deadline_ns, struct err *err)
 {
     struct child_options with_pipes = *o;
     struct child c = {.in = -1, .out = -1, .err = -1};
-    struct exchange x = {&c, input, out, errout};
+    struct exchange x = {&c, io->in, io->out, io->err};
     int code;
 
-    with_pipes.flags =
-        (input.len ? CHILD_STDIN : 0u) | (out ? CHILD_STDOUT : 0u) | (errout ? CHILD_STDERR : 0u);
+    with_pipes.flags = (io->in.len ? CHILD_STDIN : 0u) | (io->out ? CHILD_STDOUT : 0u) |
+                       (io->err ? CHILD_STDERR : 0u);
     code = child_start(&c, &with_pipes, err);
     if (code < 0)
         return code;

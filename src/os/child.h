@@ -36,9 +36,15 @@ int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *e
  * only the last. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
-/* Run to the end: feeds `input`, gathers stdout and stderr (each under its buf's limit; NULL drops
- * it). ERR_TIMEOUT and ERR_TOO_LARGE kill it and what it started. `flags` is not looked at. */
-int child_run(const struct child_options *o, struct str input, struct buf *out, struct buf *errout,
-              int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* What goes in and where what comes out is gathered, each under its buf's limit; NULL drops it. */
+struct child_io {
+    struct str in;
+    struct buf *out, *err;
+};
+
+/* Run to the end. ERR_TIMEOUT and ERR_TOO_LARGE kill it and what it started. `flags` is not looked
+ * at. */
+int child_run(int *status, const struct child_options *o, const struct child_io *io,
+              uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 #endif

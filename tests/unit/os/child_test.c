@@ -33,7 +33,7 @@ static int status_of(const char *script)
     struct err err = {0};
     int status = -1;
 
-    CHECK_OK(child_run(&o, STR_EMPTY, NULL, NULL, &status, soon(), &err));
+    CHECK_OK(child_run(&status, &o, &(struct child_io){0}, soon(), &err));
     return status;
 }
 
@@ -43,7 +43,7 @@ static void check_output(const struct child_options *o, const char *want)
     struct buf out = {0};
     int status = -1;
 
-    CHECK_OK(child_run(o, STR_EMPTY, &out, NULL, &status, soon(), &err));
+    CHECK_OK(child_run(&status, o, &(struct child_io){.out = &out}, soon(), &err));
     CHECK_STR(buf_str(&out), str_z(want));
     CHECK_INT(status, 0);
     buf_release(&out);
@@ -110,7 +110,9 @@ TEST(child, large_input_and_output_pass_without_a_deadlock)
 
     memset(buf_reserve(&in, SIZE), 'x', SIZE);
     buf_commit(&in, SIZE);
-    CHECK_OK(child_run(&o, buf_str(&in), &out, &errout, &status, soon(), &err));
+    CHECK_OK(child_run(&status, &o,
+                       &(struct child_io){.in = buf_str(&in), .out = &out, .err = &errout}, soon(),
+                       &err));
     CHECK_INT(status, 0);
     CHECK(str_eq(buf_str(&out), buf_str(&in)));
     CHECK(str_eq(buf_str(&errout), buf_str(&in)));
@@ -130,7 +132,8 @@ TEST(child, one_that_does_not_read_its_input_has_not_failed)
 
     memset(buf_reserve(&in, MIB), 'x', MIB);
     buf_commit(&in, MIB);
-    CHECK_OK(child_run(&o, buf_str(&in), &out, NULL, &status, soon(), &err));
+    CHECK_OK(
+        child_run(&status, &o, &(struct child_io){.in = buf_str(&in), .out = &out}, soon(), &err));
     CHECK_INT(status, 0);
     CHECK_STR(buf_str(&out), STR("ready\n"));
     sigpending(&pending);
@@ -147,13 +150,14 @@ TEST(child, too_much_output_or_time_ends_it)
     struct err err = {0};
     int status = -1;
 
-    CHECK_ERR(child_run(&o, STR_EMPTY, &out, NULL, &status, soon(), &err), ERR_TOO_LARGE);
+    CHECK_ERR(child_run(&status, &o, &(struct child_io){.out = &out}, soon(), &err), ERR_TOO_LARGE);
     buf_reset(&out);
     o = sh("sleep 1000", argv);
-    CHECK_ERR(child_run(&o, STR_EMPTY, &out, NULL, &status, clock_mono_ns() + 10000000, &err),
-              ERR_TIMEOUT);
+    CHECK_ERR(
+        child_run(&status, &o, &(struct child_io){.out = &out}, clock_mono_ns() + 10000000, &err),
+        ERR_TIMEOUT);
     CHECK(strstr(err.text, "sh: "));
-    CHECK_ERR(child_run(&o, STR_EMPTY, NULL, NULL, &status, clock_mono_ns() + 10000000, &err),
+    CHECK_ERR(child_run(&status, &o, &(struct child_io){0}, clock_mono_ns() + 10000000, &err),
               ERR_TIMEOUT);
     buf_release(&out);
 }
@@ -239,7 +243,8 @@ TEST(child, works_when_our_own_stdio_is_closed)
     close(0);
     close(1);
     close(2);
-    status = child_run(&o, STR("through"), &out, NULL, &status, soon(), &err);
+    status =
+        child_run(&status, &o, &(struct child_io){.in = STR("through"), .out = &out}, soon(), &err);
     dup2(saved, 2);
     close(saved);
     CHECK_INT(status, 0);

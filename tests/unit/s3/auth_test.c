@@ -508,7 +508,7 @@ TEST(s3_auth, what_botocore_signs_is_taken)
     struct str rest, line;
     int status, count = 0;
 
-    CHECK_OK(child_run(&o, STR_EMPTY, &out, &errout, &status,
+    CHECK_OK(child_run(&status, &o, &(struct child_io){.out = &out, .err = &errout},
                        clock_mono_ns() + UINT64_C(50) * 1000 * 1000 * 1000, &err));
     if (status == 77)
         test_need("a botocore for /usr/bin/python3");
