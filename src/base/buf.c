@@ -136,12 +136,6 @@ void buf_append_be64(struct buf *b, uint64_t v)
     buf_append(b, &v, sizeof(v));
 }
 
-void buf_append_be32(struct buf *b, uint32_t v)
-{
-    v = __builtin_bswap32(v);
-    buf_append(b, &v, sizeof(v));
-}
-
 void buf_consume(struct buf *b, size_t n)
 {
     BUG_ON(n > b->len);

@@ -35,7 +35,6 @@ void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower case */
 
 /* Big-endian fixed-width integers, for keys whose byte order is their number's order. */
 void buf_append_be64(struct buf *b, uint64_t v);
-void buf_append_be32(struct buf *b, uint32_t v);
 
 /* Room for `len` more bytes: returns where they go (borrowed until the next call) or NULL when
  * past the limit. Write there, then buf_commit() what was written. */

@@ -46,8 +46,6 @@ const struct conf_key *conf_key_find(struct str name);
 /* "WEIR_S3_LISTEN" for s3.listen, appended. */
 void conf_key_env(const struct conf_key *key, struct buf *out);
 
-const char *conf_type_name(enum conf_type type);
-
 /* "a duration such as 30s, from 1s to 1h": what may be written, appended. */
 void conf_key_allowed(const struct conf_key *key, struct buf *out);
 

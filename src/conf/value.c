@@ -8,32 +8,24 @@ static parse_fn parse_string, parse_address, parse_url, parse_database, parse_en
     parse_number;
 
 static const struct type_row {
-    const char *name;
     const char *allowed;
     parse_fn *parse;
     int (*number)(struct str text, uint64_t *out);
 } types[CONF_TYPE_COUNT] = {
-    [CONF_STRING] = {"string", "text", parse_string, NULL},
-    [CONF_PATH] = {"path", "a path", parse_string, NULL},
-    [CONF_ADDRESS] = {"address",
-                      "an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/path, or off",
+    [CONF_STRING] = {"text", parse_string, NULL},
+    [CONF_PATH] = {"a path", parse_string, NULL},
+    [CONF_ADDRESS] = {"an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/path, or off",
                       parse_address, NULL},
-    [CONF_URL] = {"url", "a URL", parse_url, NULL},
-    [CONF_DATABASE] = {"database", "a number", parse_database, NULL},
-    [CONF_ENUM] = {"enum", "one of", parse_enum, NULL},
-    [CONF_BOOL] = {"bool", "true or false", parse_bool, NULL},
-    [CONF_INTEGER] = {"integer", "a whole number", parse_number, str_u64},
-    [CONF_SIZE] = {"size", "a size such as 64KiB or 16MiB", parse_number, str_size},
-    [CONF_DURATION] = {"duration", "a duration such as 500ms, 30s or 5m", parse_number,
-                       str_duration_ms},
+    [CONF_URL] = {"a URL", parse_url, NULL},
+    [CONF_DATABASE] = {"a number", parse_database, NULL},
+    [CONF_ENUM] = {"one of", parse_enum, NULL},
+    [CONF_BOOL] = {"true or false", parse_bool, NULL},
+    [CONF_INTEGER] = {"a whole number", parse_number, str_u64},
+    [CONF_SIZE] = {"a size such as 64KiB or 16MiB", parse_number, str_size},
+    [CONF_DURATION] = {"a duration such as 500ms, 30s or 5m", parse_number, str_duration_ms},
 };
 
 enum { DEFAULT_MAX_LENGTH = 4096, QUOTE_MAX = 80 };
-
-const char *conf_type_name(enum conf_type type)
-{
-    return types[type].name;
-}
 
 static bool has_control(struct str text)
 {

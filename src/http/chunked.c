@@ -25,17 +25,9 @@ static int bad(struct err *err, const char *what)
     return err_set(err, ERR_PARSE, "%s", what);
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int size_byte(struct http_chunked *c, char byte, struct err *err)
 {
-    int digit = hex_value(byte);
+    int digit = hex_digit(byte);
 
     if (++c->line > MAX_SIZE_LINE)
         return err_set(err, ERR_TOO_LARGE, "a chunk's size line is longer than %d bytes",

@@ -72,6 +72,16 @@ static int received(struct exchange *e, size_t got, struct err *err)
     return 0;
 }
 
+/* The same, and looks for the answer; 0 too when more of it is needed. */
+static int received_answer(struct exchange *e, size_t got, struct err *err)
+{
+    int rc = received(e, got, err);
+
+    if (rc == 0)
+        rc = parse_head(e, err);
+    return rc == ERR_AGAIN ? 0 : rc;
+}
+
 int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err)
 {
     int rc;
@@ -96,10 +106,8 @@ int exchange_look(struct exchange *e, struct err *err)
         if (rc == ERR_AGAIN)
             return 0;
         if (rc == 0)
-            rc = received(e, got, err);
-        if (rc == 0)
-            rc = parse_head(e, err);
-        if (rc < 0 && rc != ERR_AGAIN)
+            rc = received_answer(e, got, err);
+        if (rc < 0)
             return rc;
     }
     return 0;
@@ -116,10 +124,8 @@ int exchange_await_continue(struct exchange *e, struct err *err)
         if (rc == ERR_TIMEOUT)
             return 0;
         if (rc == 0)
-            rc = received(e, got, err);
-        if (rc == 0)
-            rc = parse_head(e, err);
-        if (rc < 0 && rc != ERR_AGAIN)
+            rc = received_answer(e, got, err);
+        if (rc < 0)
             return rc;
     }
     return 0;

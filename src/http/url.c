@@ -6,14 +6,6 @@ static const bool unreserved[256] = {
     ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int url_decode(struct buf *out, struct str in, bool plus_is_space)
 {
     size_t run = 0, i = 0;
@@ -30,8 +22,8 @@ int url_decode(struct buf *out, struct str in, bool plus_is_space)
             run = ++i;
             continue;
         }
-        int high = i + 1 < in.len ? hex_value(in.p[i + 1]) : -1;
-        int low = i + 2 < in.len ? hex_value(in.p[i + 2]) : -1;
+        int high = i + 1 < in.len ? hex_digit(in.p[i + 1]) : -1;
+        int low = i + 2 < in.len ? hex_digit(in.p[i + 2]) : -1;
         if (high < 0 || low < 0)
             return ERR_PARSE;
         buf_append_char(out, (char)(high << 4 | low));
@@ -97,7 +89,7 @@ static bool is_host(struct str s)
 static bool is_ip_literal(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)
-        if (hex_value(s.p[i]) < 0 && s.p[i] != ':' && s.p[i] != '.')
+        if (hex_digit(s.p[i]) < 0 && s.p[i] != ':' && s.p[i] != '.')
             return false;
     return s.len > 0;
 }

@@ -25,19 +25,12 @@ struct claim {
     struct str signed_headers, signature, timestamp, payload_hash;
 };
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool parse_hash(struct str text, unsigned char out[SIGN_HASH_LEN])
 {
     if (text.len != SIGN_HEX_LEN)
         return false;
     for (size_t i = 0; i < SIGN_HASH_LEN; i++) {
-        int high = hex_value(text.p[2 * i]), low = hex_value(text.p[2 * i + 1]);
+        int high = hex_digit(text.p[2 * i]), low = hex_digit(text.p[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         out[i] = (unsigned char)(high << 4 | low);

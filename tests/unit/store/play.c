@@ -68,11 +68,6 @@ void play_sort_reply(const struct store_args *command, struct reply *r)
         sort_array(&r->items[1], order == PAGE_OF_PAIRS);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One character of a quoted word; advances. -1: malformed. */
 static int quoted_char(struct str *in)
 {
