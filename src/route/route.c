@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 static store_message_fn changed;
+static reload_fn load;
 
 int routes_open(struct routes **out, struct store *config, const struct log *log, struct err *err)
 {
@@ -12,14 +13,18 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
     int code;
 
     r->store = config;
-    r->log = log;
     mutex_init(&r->lock, "routes");
     cond_init(&r->loaded);
+    reload_init(&r->reload, &(struct reload_options){.load = load,
+                                                     .ctx = r,
+                                                     .log = log,
+                                                     .failed = "routes.not_loaded",
+                                                     .done = "routes.loaded"});
     code = store_subscribe(&r->subscription, config, ROUTES_CHANNEL, changed, r, err);
     if (code == 0) {
-        code = routes_load(r, err);
+        code = reload_now(&r->reload, err);
         if (code < 0 && err_kind(code) == ERR_KIND_FAILURE)
-            code = 0; /* a store that is down calls changed() when it is back */
+            code = 0; /* a store that cannot be asked yet is asked again */
     }
     if (code < 0)
         routes_close(r);
@@ -33,6 +38,7 @@ void routes_close(struct routes *r)
     if (!r)
         return;
     store_unsubscribe(r->subscription);
+    reload_release(&r->reload);
     while (r->storages.len) {
         struct storage *s = vec_pop(&r->storages);
         s->ops->close(s);
@@ -47,11 +53,14 @@ void routes_close(struct routes *r)
 static void changed(void *ctx, struct str channel, struct str message)
 {
     struct routes *r = ctx;
-    struct err err = {0};
 
     (void)channel, (void)message;
-    if (routes_load(r, &err) < 0)
-        log_warn(r->log, "routes.not_loaded", log_z("error", err.text));
+    reload_or_log(&r->reload);
+}
+
+static int load(void *ctx, struct err *err)
+{
+    return routes_load(ctx, err);
 }
 
 /* --- storages --- */
@@ -237,15 +246,15 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     return code;
 }
 
+/* `at`: where to look first, and where it is. */
 static int open_anywhere(struct routes *r, const struct routes_view *view, struct str bucket,
-                         struct storage *first, struct storage **at, struct bucket **out,
-                         struct err *err)
+                         struct storage **at, struct bucket **out, struct err *err)
 {
+    struct storage *first = *at;
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
     int code = first->ops->open_bucket(out, first, bucket, err);
 
-    *at = first;
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
         if (all[i] == first || is_blocked(view, all[i], bucket))
             continue;
@@ -259,15 +268,15 @@ int route_bucket(struct routes *r, struct str user, struct str bucket, struct bu
                  struct err *err)
 {
     struct routes_view *view;
-    struct storage *first = NULL, *at = NULL;
+    struct storage *at = NULL;
     struct bucket *found = NULL;
     int code = view_get(r, &view, err);
 
     if (code < 0)
         return code;
-    code = storage_by(r, view, user, bucket, &first, err);
+    code = storage_by(r, view, user, bucket, &at, err);
     if (code == 0)
-        code = open_anywhere(r, view, bucket, first, &at, &found, err);
+        code = open_anywhere(r, view, bucket, &at, &found, err);
     if (code == 0 && view->policies.len)
         code = follow_owner(r, view, at, user, &found, err);
     if (code == 0)

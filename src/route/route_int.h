@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/thread.h"
+#include "route/reload.h"
 #include "route/route.h"
 #include "store/store.h"
 
@@ -19,8 +20,8 @@ struct routes_view {
 
 struct routes {
     struct store *store; /* borrowed */
-    const struct log *log;
     struct store_subscription *subscription;
+    struct reload reload;
 
     struct mutex lock;
     struct cond loaded;

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 static store_message_fn changed;
+static reload_fn load;
 
-/* A store that is down is no failure: it calls changed() when it is back. */
+/* A store that cannot be asked yet is no failure. */
 static int first_load(struct users *u, bool key_is_new, struct err *err)
 {
-    int code = users_load(u, err);
+    int code = reload_now(&u->reload, err);
 
     if (code == ERR_CORRUPT && key_is_new) {
         unlink(u->key_file);
@@ -28,10 +29,14 @@ int users_open(struct users **out, struct store *config, const char *key_file,
     int code = seal_key_open(&u->key, key_file, &made, err);
 
     u->store = config;
-    u->log = log;
     u->key_file = xstrdup(key_file);
     mutex_init(&u->lock, "users");
     cond_init(&u->loaded);
+    reload_init(&u->reload, &(struct reload_options){.load = load,
+                                                     .ctx = u,
+                                                     .log = log,
+                                                     .failed = "users.not_loaded",
+                                                     .done = "users.loaded"});
     for (size_t i = 0; i < USERS_SCRIPTS; i++) {
         u->scripts[i] = (struct script){.name = "users", .source = str_z(users_script_sources[i])};
         script_init(&u->scripts[i]);
@@ -52,6 +57,7 @@ void users_close(struct users *u)
     if (!u)
         return;
     store_unsubscribe(u->subscription);
+    reload_release(&u->reload);
     users_view_free(u->view);
     if (u->root)
         member_free_secrets(u->root);
@@ -77,12 +83,14 @@ static bool is_loaded(struct users *u, struct str version)
 static void changed(void *ctx, struct str channel, struct str message)
 {
     struct users *u = ctx;
-    struct err err = {0};
 
-    if (channel.p && is_loaded(u, message))
-        return;
-    if (users_load(u, &err) < 0)
-        log_warn(u->log, "users.not_loaded", log_z("error", err.text));
+    if (!channel.p || !is_loaded(u, message))
+        reload_or_log(&u->reload);
+}
+
+static int load(void *ctx, struct err *err)
+{
+    return users_load(ctx, err);
 }
 
 /* --- the first administrator --- */
@@ -212,14 +220,29 @@ static int copy_found(const struct member *m, struct arena *a, struct str access
 
 enum by { BY_NAME, BY_ID, BY_EMAIL, BY_ACCESS };
 
-static bool root_matches(const struct member *root, enum by by, struct str what)
+struct search {
+    enum by by;
+    struct str what;
+};
+
+static bool root_matches(const struct member *root, struct search s)
 {
-    if (!root || by == BY_EMAIL)
+    if (!root || s.by == BY_EMAIL)
         return false;
-    return str_eq(by == BY_ACCESS ? root->keys[0].access : root->user.name, what);
+    return str_eq(s.by == BY_ACCESS ? root->keys[0].access : root->user.name, s.what);
 }
 
-static int find(struct users *u, struct arena *a, enum by by, struct str what, struct user *out,
+static struct member *look_up(const struct users_view *view, struct search s)
+{
+    const struct map *const maps[] = {[BY_NAME] = &view->by_name,
+                                      [BY_ID] = &view->by_id,
+                                      [BY_EMAIL] = &view->by_email,
+                                      [BY_ACCESS] = &view->by_access};
+
+    return map_get(maps[s.by], s.what);
+}
+
+static int find(struct users *u, struct arena *a, struct search s, struct user *out,
                 struct str *secret, struct err *err)
 {
     struct users_view *view = NULL;
@@ -227,8 +250,8 @@ static int find(struct users *u, struct arena *a, enum by by, struct str what, s
     int code = 0;
 
     mutex_lock(&u->lock);
-    if (root_matches(u->root, by, what)) {
-        code = copy_found(u->root, a, what, out, secret, err);
+    if (root_matches(u->root, s)) {
+        code = copy_found(u->root, a, s.what, out, secret, err);
         mutex_unlock(&u->lock);
         return code;
     }
@@ -236,12 +259,8 @@ static int find(struct users *u, struct arena *a, enum by by, struct str what, s
     code = users_view_get(u, &view, err);
     if (code < 0)
         return code;
-    m = map_get(by == BY_NAME    ? &view->by_name
-                : by == BY_ID    ? &view->by_id
-                : by == BY_EMAIL ? &view->by_email
-                                 : &view->by_access,
-                what);
-    code = m ? copy_found(m, a, what, out, secret, err)
+    m = look_up(view, s);
+    code = m ? copy_found(m, a, s.what, out, secret, err)
              : err_set(err, ERR_NOT_FOUND, "there is no such user");
     users_view_put(u, view);
     return code;
@@ -250,24 +269,24 @@ static int find(struct users *u, struct arena *a, enum by by, struct str what, s
 int users_by_key(struct users *u, struct arena *a, struct str access, struct user *out,
                  struct str *secret, struct err *err)
 {
-    return find(u, a, BY_ACCESS, access, out, secret, err);
+    return find(u, a, (struct search){BY_ACCESS, access}, out, secret, err);
 }
 
 int users_by_id(struct users *u, struct arena *a, struct str id, struct user *out, struct err *err)
 {
-    return find(u, a, BY_ID, id, out, NULL, err);
+    return find(u, a, (struct search){BY_ID, id}, out, NULL, err);
 }
 
 int users_by_name(struct users *u, struct arena *a, struct str name, struct user *out,
                   struct err *err)
 {
-    return find(u, a, BY_NAME, name, out, NULL, err);
+    return find(u, a, (struct search){BY_NAME, name}, out, NULL, err);
 }
 
 int users_by_email(struct users *u, struct arena *a, struct str email, struct user *out,
                    struct err *err)
 {
-    return find(u, a, BY_EMAIL, users_fold(a, email), out, NULL, err);
+    return find(u, a, (struct search){BY_EMAIL, users_fold(a, email)}, out, NULL, err);
 }
 
 int users_list(struct users *u, struct arena *a, struct user **out, size_t *count, struct err *err)

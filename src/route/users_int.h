@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/thread.h"
+#include "route/reload.h"
 #include "route/seal.h"
 #include "route/users.h"
 #include "store/store.h"
@@ -30,11 +31,11 @@ struct users_view {
 
 struct users {
     struct store *store; /* borrowed */
-    const struct log *log;
     struct seal_key key;
     char *key_file;
     struct script scripts[USERS_SCRIPTS];
     struct store_subscription *subscription;
+    struct reload reload;
 
     struct mutex lock;
     struct cond loaded;

@@ -47,7 +47,7 @@ static pid_t spawn(const char *const *argv, int out)
     _exit(127);
 }
 
-static bool wait_until_ready(int fd)
+static bool wait_for_line(int fd, const char *line)
 {
     char text[16 * 1024];
     size_t len = 0;
@@ -56,7 +56,7 @@ static bool wait_until_ready(int fd)
     while (len < sizeof(text) - 1 && (n = read(fd, text + len, sizeof(text) - 1 - len)) > 0) {
         len += (size_t)n;
         text[len] = 0;
-        if (strstr(text, "eady to accept connections"))
+        if (strstr(text, line))
             return true;
     }
     text[len] = 0;
@@ -114,7 +114,8 @@ static bool start_once(struct redis_server *s)
         return false;
     s->pid = spawn(argv, pipe_fds[1]);
     fd_close(&pipe_fds[1]);
-    ready = wait_until_ready(pipe_fds[0]);
+    ready = wait_for_line(pipe_fds[0], s->loading ? "Server initialized" /* it listens */
+                                                  : "eady to accept connections");
     fd_close(&pipe_fds[0]);
     if (!ready)
         redis_server_kill(s);

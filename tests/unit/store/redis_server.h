@@ -11,6 +11,7 @@ struct redis_server {
     const char *dir;          /* borrowed; its data, its socket "redis.sock" */
     const char *const *extra; /* more arguments, NULL-terminated; NULL: none */
     int port, tls_port;       /* chosen by the first start and kept; tls_port only if `tls` */
+    bool loading;             /* the start does not wait until its data is loaded */
     bool tls;                 /* with redis_server_make_certificate()'s files */
     pid_t pid;                /* 0: not running */
     char unix_url[160], url[80], tls_url[80]; /* of database 0 */

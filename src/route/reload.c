@@ -1,0 +1,75 @@
+/* Loading, and loading again after a failure. */
+#include "route/reload.h"
+#include "base/ids.h"
+
+#define FIRST_DELAY_NS ((uint64_t)50 * 1000 * 1000)
+#define MAX_DELAY_NS   ((uint64_t)5 * 1000 * 1000 * 1000)
+
+static thread_fn try_again;
+
+void reload_init(struct reload *r, const struct reload_options *o)
+{
+    *r = (struct reload){.o = *o};
+    mutex_init(&r->lock, "reload");
+}
+
+void reload_release(struct reload *r)
+{
+    timers_free(r->timers);
+    mutex_release(&r->lock);
+}
+
+/* After a failure: doubles the delay and returns it; 0 when it cannot be tried again. */
+static uint64_t next_delay(struct reload *r)
+{
+    struct err err = {0};
+
+    mutex_assert_held(&r->lock);
+    r->delay_ns = r->delay_ns == 0                 ? FIRST_DELAY_NS
+                  : r->delay_ns < MAX_DELAY_NS / 2 ? 2 * r->delay_ns
+                                                   : MAX_DELAY_NS;
+    if (!r->timers && timers_new(&r->timers, &err) < 0) {
+        log_error(r->o.log, r->o.failed, log_z("error", err.text));
+        return 0;
+    }
+    return r->delay_ns;
+}
+
+/* Waits between half of the delay and all of it, so that many weirs do not ask a Redis that is back
+ * at the same moment. */
+int reload_now(struct reload *r, struct err *err)
+{
+    int code = r->o.load(r->o.ctx, err);
+    uint64_t delay_ns = 0;
+
+    mutex_lock(&r->lock);
+    if (code < 0)
+        delay_ns = next_delay(r);
+    else
+        r->delay_ns = 0;
+    mutex_unlock(&r->lock);
+    if (delay_ns)
+        timer_set(r->timers, &r->timer, delay_ns / 2 + random_below(delay_ns / 2), 0, try_again, r);
+    return code;
+}
+
+void reload_or_log(struct reload *r)
+{
+    struct err err = {0};
+
+    if (reload_now(r, &err) < 0)
+        log_warn(r->o.log, r->o.failed, log_z("error", err.text));
+}
+
+/* Those who failed first have told of it. */
+static void try_again(void *ctx)
+{
+    struct reload *r = ctx;
+    bool wanted;
+
+    mutex_lock(&r->lock);
+    wanted = r->delay_ns != 0;
+    mutex_unlock(&r->lock);
+    if (wanted && reload_now(r, NULL) == 0)
+        log_info(r->o.log, r->o.done);
+}
