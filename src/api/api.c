@@ -31,7 +31,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     api->watched[0].name = "api";
     api->watched[1] = (struct metrics_server){"s3", o->s3};
     auth_init(&api->auth, o->admin);
-    mutex_init(&api->backup, "backup");
     if (code == 0)
         code = http_server_start(&api->server, &server, err);
     if (code < 0) {
@@ -63,18 +62,42 @@ void api_free(struct api *api)
     if (!api)
         return;
     http_server_free(api->server);
-    mutex_release(&api->backup);
     free(api);
 }
 
 /* --- answers --- */
 
-int api_send_json(struct http_request *req, int status, const struct buf *body)
+void api_json_begin(struct api_json *j)
 {
+    *j = (struct api_json){0};
+    json_out_init(&j->w, &j->body);
+    json_out_open(&j->w, '{');
+}
+
+void api_json_drop(struct api_json *j)
+{
+    if (j->body.p)
+        secure_zero(j->body.p, j->body.cap);
+    buf_release(&j->body);
+}
+
+int api_json_send(struct http_request *req, int status, struct api_json *j)
+{
+    int code;
+
+    json_out_close(&j->w, '}');
     http_respond(req, status);
     http_respond_header(req, STR("Content-Type"), STR("application/json"));
     http_respond_header(req, STR("Cache-Control"), STR("no-store"));
-    return http_send(req, buf_str(body));
+    code = http_send(req, buf_str(&j->body));
+    api_json_drop(j);
+    return code;
+}
+
+int api_send_done(struct http_request *req)
+{
+    http_respond(req, 204);
+    return http_send(req, STR_EMPTY);
 }
 
 static void write_error(struct http_request *req, struct buf *body, const char *code,
@@ -146,6 +169,17 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
     return api_send_error(req, 500, "internal", text);
 }
 
+static int check_auth(struct api *api, struct http_request *req)
+{
+    return auth_check(&api->auth, http_header(http_request_head(req), "Authorization"),
+                      http_request_peer(req), clock_mono_ms());
+}
+
+bool api_is_admin(struct api *api, struct http_request *req)
+{
+    return check_auth(api, req) == 0;
+}
+
 static int send_denied(struct http_request *req, int code)
 {
     if (code == ERR_BUSY)
@@ -200,8 +234,7 @@ static int handle(struct http_request *req, void *ctx)
     int code = 0;
 
     if (!open)
-        code = auth_check(&api->auth, http_header(head, "Authorization"), http_request_peer(req),
-                          clock_mono_ms());
+        code = check_auth(api, req);
     if (code < 0)
         return send_denied(req, code);
     if (found == ERR_UNSUPPORTED)

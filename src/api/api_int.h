@@ -16,7 +16,7 @@ struct api {
     struct auth auth;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
-    struct mutex backup; /* class "backup": one backup at a time */
+    _Atomic(bool) backing_up; /* one backup at a time */
 };
 
 extern const struct route api_routes[];
@@ -24,7 +24,18 @@ extern const size_t api_route_count;
 
 /* --- answers --- */
 
-int api_send_json(struct http_request *req, int status, const struct buf *body) MUST_CHECK;
+/* One JSON object: begun, filled through `w`, and sent; the sending closes and releases it. What
+ * was written is overwritten, as it may hold a secret. */
+struct api_json {
+    struct buf body;
+    struct json_out w;
+};
+void api_json_begin(struct api_json *j);
+int api_json_send(struct http_request *req, int status, struct api_json *j) MUST_CHECK;
+void api_json_drop(struct api_json *j); /* instead of sending it */
+/* 204, without a body. */
+int api_send_done(struct http_request *req) MUST_CHECK;
+
 int api_send_error(struct http_request *req, int status, const char *code,
                    const char *message) MUST_CHECK;
 /* By the table of codes; 500 for those that are not in it. */
@@ -33,8 +44,12 @@ int api_send_failure(struct http_request *req, int code, const struct err *err) 
 /* --- requests --- */
 
 /* The body as a JSON object, the caller's. Only application/json is taken: a browser asks before it
- * sends that to another site, so no page can make an administrator's browser call us. */
-int api_read_json(struct http_request *req, json_t **out, struct err *err) MUST_CHECK;
+ * sends that to another site, so no page can make an administrator's browser call us. False: there
+ * is none, and *answer is what the handler returns (the failure was answered; or this thread may
+ * not wait for a body). */
+bool api_read_json(struct http_request *req, json_t **out, int *answer) MUST_CHECK;
+/* Is the caller an administrator? For what is open but says more to one. */
+bool api_is_admin(struct api *api, struct http_request *req);
 
 /* --- the handlers of users.c, storages.c and buckets.c --- */
 
@@ -45,7 +60,7 @@ route_fn api_get_buckets, api_get_bucket, api_post_bucket_route, api_post_user_r
 /* --- backup.c --- */
 
 /* A copy of everything that a start needs into `dir`, which appears when it is complete.
- * ERR_INVALID: not an absolute path; ERR_EXISTS. A second one waits for the first. */
+ * ERR_INVALID: not an absolute path; ERR_EXISTS; ERR_BUSY: another backup is running. */
 int api_backup(struct api *api, const char *dir, struct err *err) MUST_CHECK;
 
 #endif

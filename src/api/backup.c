@@ -85,25 +85,34 @@ static int check_path(const char *dir, struct err *err)
     return 0;
 }
 
-int api_backup(struct api *api, const char *dir, struct err *err)
+static int back_up(struct api *api, const char *dir, struct err *err)
 {
     struct buf partial = BUF_INIT(PATH_MAX);
     char id[ID_HEX_LEN + 1];
+    int code;
+
+    id_hex(id);
+    buf_appendf(&partial, "%s.partial-%.8s", dir, id);
+    code = fill(api, partial.p, err);
+    if (code == 0)
+        code = file_rename_new(partial.p, dir, err);
+    if (code < 0 && dir_remove_tree(partial.p, NULL) < 0)
+        log_warn(api->o.log, "backup.leftover", log_z("dir", partial.p));
+    buf_release(&partial);
+    return code;
+}
+
+int api_backup(struct api *api, const char *dir, struct err *err)
+{
     int code = check_path(dir, err);
 
     if (code == 0)
         code = check_storages(api, err);
     if (code < 0)
         return code;
-    id_hex(id);
-    buf_appendf(&partial, "%s.partial-%.8s", dir, id);
-    mutex_lock(&api->backup);
-    code = fill(api, partial.p, err);
-    if (code == 0)
-        code = file_rename_new(partial.p, dir, err);
-    mutex_unlock(&api->backup);
-    if (code < 0 && dir_remove_tree(partial.p, NULL) < 0)
-        log_warn(api->o.log, "backup.leftover", log_z("dir", partial.p));
-    buf_release(&partial);
+    if (atomic_exchange(&api->backing_up, true))
+        return err_set(err, ERR_BUSY, "another backup is running; try again when it has ended");
+    code = back_up(api, dir, err);
+    atomic_store(&api->backing_up, false);
     return code;
 }

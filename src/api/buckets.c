@@ -49,26 +49,21 @@ static int list_buckets(struct http_request *req, struct storage *s, struct str 
                         struct err *err)
 {
     struct bucket_info *list;
-    struct buf body = {0};
-    struct json_out w;
+    struct api_json j;
     size_t count;
     int code = s->ops->list_buckets(s, http_request_arena(req), STR_EMPTY, after, OBJECT_LIST_MAX,
                                     &list, &count, err);
 
     if (code < 0)
         return api_send_failure(req, code, err);
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_key(&w, "buckets");
-    json_out_open(&w, '[');
+    api_json_begin(&j);
+    json_out_key(&j.w, "buckets");
+    json_out_open(&j.w, '[');
     for (size_t i = 0; i < count; i++)
-        write_bucket(&w, &list[i], s->name);
-    json_out_close(&w, ']');
-    json_out_member_bool(&w, "more", count == OBJECT_LIST_MAX);
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+        write_bucket(&j.w, &list[i], s->name);
+    json_out_close(&j.w, ']');
+    json_out_member_bool(&j.w, "more", count == OBJECT_LIST_MAX);
+    return api_json_send(req, 200, &j);
 }
 
 int api_get_buckets(struct http_request *req, const struct route_params *params, void *ctx)
@@ -115,34 +110,32 @@ int api_get_bucket(struct http_request *req, const struct route_params *params, 
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t found = 0;
     struct bucket_info info;
-    struct buf body = {0};
-    struct json_out w;
+    struct api_json j;
     struct err err = {0};
     int code = 0;
 
     if (!http_may_block(req))
         return ERR_AGAIN;
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_key(&w, "buckets");
-    json_out_open(&w, '[');
+    api_json_begin(&j);
+    json_out_key(&j.w, "buckets");
+    json_out_open(&j.w, '[');
     for (size_t i = 0, n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)); i < n; i++) {
         code = info_on(all[i], name, http_request_arena(req), &info, &err);
         if (code < 0 && code != ERR_NO_BUCKET)
             break;
         if (code == 0) {
-            write_bucket(&w, &info, all[i]->name);
+            write_bucket(&j.w, &info, all[i]->name);
             found++;
         }
         code = 0;
     }
-    json_out_close(&w, ']');
-    json_out_close(&w, '}');
+    json_out_close(&j.w, ']');
     if (code == 0 && found == 0)
         code = err_set(&err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(name));
-    code = code < 0 ? api_send_failure(req, code, &err) : api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    if (code == 0)
+        return api_json_send(req, 200, &j);
+    api_json_drop(&j);
+    return api_send_failure(req, code, &err);
 }
 
 /* --- routes --- */
@@ -198,20 +191,15 @@ static int post_route(struct http_request *req, struct api *api, struct str buck
     json_t *object = NULL;
     int code;
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_read_json(req, &object, &err);
-    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* the peer's doing */
-    if (code == 0)
-        code = set_route(api, http_request_arena(req), bucket,
-                         user.len ? user : json_get_str(object, "user", STR_EMPTY), object, &err);
+    if (!api_read_json(req, &object, &code))
+        return code;
+    code = set_route(api, http_request_arena(req), bucket,
+                     user.len ? user : json_get_str(object, "user", STR_EMPTY), object, &err);
     json_decref(object);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "route.changed", log_s("bucket", bucket), log_s("user", user));
-    http_respond(req, 204);
-    return http_send(req, STR_EMPTY);
+    return api_send_done(req);
 }
 
 int api_post_bucket_route(struct http_request *req, const struct route_params *params, void *ctx)

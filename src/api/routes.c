@@ -6,7 +6,8 @@ static route_fn get_health, get_ready, get_metrics, get_routes, get_version, pos
 const struct route api_routes[] = {
     {HTTP_GET, "/healthz", get_health, true, "200 as long as the process lives."},
     {HTTP_GET, "/readyz", get_ready, true,
-     "200 when every part answers, else 503; names the parts."},
+     "200 when every part answers, else 503; names the parts, and to administrators says why one "
+     "does not."},
     {HTTP_GET, "/metrics", get_metrics, true, "Metrics for Prometheus."},
     {HTTP_GET, "/api/v1", get_routes, false, "This list."},
     {HTTP_GET, "/api/v1/version", get_version, false, "Name and version of the program."},
@@ -52,34 +53,33 @@ static int get_health(struct http_request *req, const struct route_params *param
     return http_send_text(req, 200, STR("text/plain"), STR("ok\n"));
 }
 
+/* Why a part is not ready names hosts and folders: for an administrator only. */
 static int get_ready(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
     const struct ready *ready = api->o.ready;
     struct ready_state states[READY_MAX_PARTS];
-    struct buf body = {0};
-    struct json_out w;
-    bool all = true;
+    struct api_json j;
+    bool all = true, detailed;
     int code = ready_get(api->o.ready, states, http_may_block(req));
 
     (void)params;
     if (code < 0)
         return code;
+    detailed = api_is_admin(api, req);
     for (size_t i = 0; i < ready->count; i++)
         all = all && states[i].code == 0;
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_bool(&w, "ready", all);
-    json_out_key(&w, "parts");
-    json_out_open(&w, '{');
+    api_json_begin(&j);
+    json_out_member_bool(&j.w, "ready", all);
+    json_out_key(&j.w, "parts");
+    json_out_open(&j.w, '{');
     for (size_t i = 0; i < ready->count; i++)
-        json_out_member_str(&w, ready->parts[i].name,
-                            states[i].code == 0 ? STR("ok") : str_z(states[i].text));
-    json_out_close(&w, '}');
-    json_out_close(&w, '}');
-    code = api_send_json(req, all ? 200 : 503, &body);
-    buf_release(&body);
-    return code;
+        json_out_member_str(&j.w, ready->parts[i].name,
+                            states[i].code == 0 ? STR("ok")
+                            : detailed          ? str_z(states[i].text)
+                                                : STR("failed"));
+    json_out_close(&j.w, '}');
+    return api_json_send(req, all ? 200 : 503, &j);
 }
 
 static int get_metrics(struct http_request *req, const struct route_params *params, void *ctx)
@@ -110,48 +110,36 @@ static int get_metrics(struct http_request *req, const struct route_params *para
 
 static int get_routes(struct http_request *req, const struct route_params *params, void *ctx)
 {
-    struct buf body = {0};
-    struct json_out w;
-    int code;
+    struct api_json j;
 
     (void)params, (void)ctx;
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_key(&w, "routes");
-    json_out_open(&w, '[');
+    api_json_begin(&j);
+    json_out_key(&j.w, "routes");
+    json_out_open(&j.w, '[');
     for (size_t i = 0; i < api_route_count; i++) {
-        json_out_open(&w, '{');
-        json_out_member_str(&w, "method", str_z(http_method_name(api_routes[i].method)));
-        json_out_member_str(&w, "path", str_z(api_routes[i].pattern));
-        json_out_member_bool(&w, "open", api_routes[i].open);
-        json_out_member_str(&w, "doc", str_z(api_routes[i].doc));
-        json_out_close(&w, '}');
+        json_out_open(&j.w, '{');
+        json_out_member_str(&j.w, "method", str_z(http_method_name(api_routes[i].method)));
+        json_out_member_str(&j.w, "path", str_z(api_routes[i].pattern));
+        json_out_member_bool(&j.w, "open", api_routes[i].open);
+        json_out_member_str(&j.w, "doc", str_z(api_routes[i].doc));
+        json_out_close(&j.w, '}');
     }
-    json_out_close(&w, ']');
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    json_out_close(&j.w, ']');
+    return api_json_send(req, 200, &j);
 }
 
 static int get_version(struct http_request *req, const struct route_params *params, void *ctx)
 {
-    struct buf body = {0};
-    struct json_out w;
-    int code;
+    struct api_json j;
 
     (void)params, (void)ctx;
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "name", STR("weir"));
-    json_out_member_str(&w, "version", STR(WEIR_VERSION));
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    api_json_begin(&j);
+    json_out_member_str(&j.w, "name", STR("weir"));
+    json_out_member_str(&j.w, "version", STR(WEIR_VERSION));
+    return api_json_send(req, 200, &j);
 }
 
-int api_read_json(struct http_request *req, json_t **out, struct err *err)
+static int read_json(struct http_request *req, json_t **out, struct err *err)
 {
     struct str type, body;
     int code;
@@ -170,37 +158,40 @@ int api_read_json(struct http_request *req, json_t **out, struct err *err)
     return code;
 }
 
-static int post_backup(struct http_request *req, const struct route_params *params, void *ctx)
+bool api_read_json(struct http_request *req, json_t **out, int *answer)
 {
     struct err err = {0};
+    int code = http_may_block(req) ? read_json(req, out, &err) : ERR_AGAIN;
+
+    if (code == 0)
+        return true;
+    /* A peer that is gone or too slow is the server's to answer, if there is anybody left. */
+    *answer = code == ERR_AGAIN || code == ERR_CLOSED || code == ERR_TIMEOUT
+                  ? code
+                  : api_send_failure(req, code, &err);
+    return false;
+}
+
+static int post_backup(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api_json j;
+    struct err err = {0};
     json_t *object = NULL;
-    char *dir = NULL;
+    const char *dir;
     int code;
 
     (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_read_json(req, &object, &err);
-    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* the peer's doing: the server answers it, if there is anybody left */
+    if (!api_read_json(req, &object, &code))
+        return code;
+    dir = arena_z(http_request_arena(req), json_get_str(object, "dir", STR_EMPTY));
+    json_decref(object);
+    code = dir ? api_backup(ctx, dir, &err) : ERR_NO_MEMORY;
+    if (code == ERR_BUSY)
+        return api_send_error(req, 409, "busy", err.text);
     if (code < 0)
         return api_send_failure(req, code, &err);
-    dir = str_dup(json_get_str(object, "dir", STR_EMPTY));
-    json_decref(object);
-    code = api_backup(ctx, dir, &err);
-    if (code < 0) {
-        code = api_send_failure(req, code, &err);
-    } else {
-        struct buf body = {0};
-        struct json_out w;
-        log_info(http_request_log(req), "backup.done", log_z("dir", dir));
-        json_out_init(&w, &body);
-        json_out_open(&w, '{');
-        json_out_member_str(&w, "dir", str_z(dir));
-        json_out_close(&w, '}');
-        code = api_send_json(req, 200, &body);
-        buf_release(&body);
-    }
-    free(dir);
-    return code;
+    log_info(http_request_log(req), "backup.done", log_z("dir", dir));
+    api_json_begin(&j);
+    json_out_member_str(&j.w, "dir", str_z(dir));
+    return api_json_send(req, 200, &j);
 }

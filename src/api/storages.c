@@ -7,11 +7,9 @@ enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
 
 static void write_storage(struct json_out *w, const struct storage *s, bool is_main)
 {
-    json_out_open(w, '{');
     json_out_member_str(w, "name", s->name);
     json_out_member_str(w, "kind", str_z(s->ops->kind));
     json_out_member_bool(w, "main", is_main);
-    json_out_close(w, '}');
 }
 
 int api_get_storages(struct http_request *req, const struct route_params *params, void *ctx)
@@ -20,22 +18,19 @@ int api_get_storages(struct http_request *req, const struct route_params *params
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all));
     const struct storage *main_storage = routes_main(api->o.routes);
-    struct buf body = {0};
-    struct json_out w;
-    int code;
+    struct api_json j;
 
     (void)params;
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_key(&w, "storages");
-    json_out_open(&w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_storage(&w, all[i], all[i] == main_storage);
-    json_out_close(&w, ']');
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    api_json_begin(&j);
+    json_out_key(&j.w, "storages");
+    json_out_open(&j.w, '[');
+    for (size_t i = 0; i < count; i++) {
+        json_out_open(&j.w, '{');
+        write_storage(&j.w, all[i], all[i] == main_storage);
+        json_out_close(&j.w, '}');
+    }
+    json_out_close(&j.w, ']');
+    return api_json_send(req, 200, &j);
 }
 
 static int add_storage(struct api *api, const json_t *object, struct str *name, struct arena *a,
@@ -58,28 +53,21 @@ int api_post_storage(struct http_request *req, const struct route_params *params
     struct api *api = ctx;
     struct err err = {0};
     struct str name = STR_EMPTY;
-    struct buf body = {0};
-    struct json_out w;
+    struct api_json j;
     json_t *object = NULL;
     int code;
 
     (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_read_json(req, &object, &err);
-    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* the peer's doing */
-    if (code == 0)
-        code = add_storage(api, object, &name, http_request_arena(req), &err);
+    if (!api_read_json(req, &object, &code))
+        return code;
+    code = add_storage(api, object, &name, http_request_arena(req), &err);
     json_decref(object);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "storage.added", log_s("storage", name));
-    json_out_init(&w, &body);
-    write_storage(&w, routes_storage(api->o.routes, name), false);
-    code = api_send_json(req, 201, &body);
-    buf_release(&body);
-    return code;
+    api_json_begin(&j);
+    write_storage(&j.w, routes_storage(api->o.routes, name), false);
+    return api_json_send(req, 201, &j);
 }
 
 static struct storage *find(struct api *api, const struct route_params *params, struct err *err)
@@ -95,8 +83,7 @@ static struct storage *find(struct api *api, const struct route_params *params, 
 int api_post_test(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct err err = {0};
-    struct buf body = {0};
-    struct json_out w;
+    struct api_json j;
     struct storage *s;
     int code;
 
@@ -106,21 +93,17 @@ int api_post_test(struct http_request *req, const struct route_params *params, v
     if (!s)
         return api_send_failure(req, ERR_NOT_FOUND, &err);
     code = s->ops->check(s, &err);
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "name", s->name);
-    json_out_member_bool(&w, "ok", code == 0);
-    json_out_member_str(&w, "error", code == 0 ? STR_EMPTY : str_z(err.text));
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    api_json_begin(&j);
+    json_out_member_str(&j.w, "name", s->name);
+    json_out_member_bool(&j.w, "ok", code == 0);
+    json_out_member_str(&j.w, "error", code == 0 ? STR_EMPTY : str_z(err.text));
+    return api_json_send(req, 200, &j);
 }
 
 /* --- scrub --- */
 
 struct scrub {
-    struct json_out w; /* inside the array of findings */
+    struct api_json j; /* inside the array of findings */
     uint64_t findings, objects, bytes;
 };
 
@@ -131,13 +114,13 @@ static int on_finding(void *ctx, const struct local_finding *f, struct err *err)
     (void)err;
     if (s->findings++ >= FINDINGS_MAX)
         return 0;
-    json_out_open(&s->w, '{');
-    json_out_member_str(&s->w, "damage", str_z(local_damage_text(f->damage)));
-    json_out_member_str(&s->w, "bucket", f->bucket);
-    json_out_member_str(&s->w, "key", f->key);
-    json_out_member_str(&s->w, "version", f->version);
-    json_out_member_str(&s->w, "path", f->path);
-    json_out_close(&s->w, '}');
+    json_out_open(&s->j.w, '{');
+    json_out_member_str(&s->j.w, "damage", str_z(local_damage_text(f->damage)));
+    json_out_member_str(&s->j.w, "bucket", f->bucket);
+    json_out_member_str(&s->j.w, "key", f->key);
+    json_out_member_str(&s->j.w, "version", f->version);
+    json_out_member_str(&s->j.w, "path", f->path);
+    json_out_close(&s->j.w, '}');
     return 0;
 }
 
@@ -156,7 +139,6 @@ int api_post_scrub(struct http_request *req, const struct route_params *params, 
 {
     struct scrub scrub = {0};
     struct err err = {0};
-    struct buf body = {0};
     struct storage *s;
     int code;
 
@@ -167,19 +149,18 @@ int api_post_scrub(struct http_request *req, const struct route_params *params, 
         return api_send_failure(req, ERR_NOT_FOUND, &err);
     if (strcmp(s->ops->kind, "local") != 0)
         return api_send_error(req, 501, "unsupported", "only a local storage can be scrubbed");
-    json_out_init(&scrub.w, &body);
-    json_out_open(&scrub.w, '{');
-    json_out_key(&scrub.w, "damaged");
-    json_out_open(&scrub.w, '[');
+    api_json_begin(&scrub.j);
+    json_out_key(&scrub.j.w, "damaged");
+    json_out_open(&scrub.j.w, '[');
     code = local_scrub(
         s, &(struct local_scrub){.finding = on_finding, .progress = on_progress, .ctx = &scrub},
         &err);
-    json_out_close(&scrub.w, ']');
-    json_out_member_u64(&scrub.w, "findings", scrub.findings);
-    json_out_member_u64(&scrub.w, "objects", scrub.objects);
-    json_out_member_u64(&scrub.w, "bytes", scrub.bytes);
-    json_out_close(&scrub.w, '}');
-    code = code < 0 ? api_send_failure(req, code, &err) : api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    json_out_close(&scrub.j.w, ']');
+    json_out_member_u64(&scrub.j.w, "findings", scrub.findings);
+    json_out_member_u64(&scrub.j.w, "objects", scrub.objects);
+    json_out_member_u64(&scrub.j.w, "bytes", scrub.bytes);
+    if (code == 0)
+        return api_json_send(req, 200, &scrub.j);
+    api_json_drop(&scrub.j);
+    return api_send_failure(req, code, &err);
 }

@@ -16,35 +16,26 @@ static void write_user(struct json_out *w, const struct user *u)
     json_out_close(w, ']');
 }
 
-/* One object: the user, and a key with its secret, when they are given. What was written is
- * overwritten: it may hold a secret. */
+/* One object: the user, and a key with its secret, when they are given. */
 static int send_user(struct http_request *req, int status, const struct user *u,
                      const struct user_key *key)
 {
-    struct buf body = {0};
-    struct json_out w;
-    int code;
+    struct api_json j;
 
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
+    api_json_begin(&j);
     if (u)
-        write_user(&w, u);
+        write_user(&j.w, u);
     if (key) {
-        json_out_member_str(&w, "access_key", key->access);
-        json_out_member_str(&w, "secret_key", key->secret);
+        json_out_member_str(&j.w, "access_key", key->access);
+        json_out_member_str(&j.w, "secret_key", key->secret);
     }
-    json_out_close(&w, '}');
-    code = api_send_json(req, status, &body);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
+    return api_json_send(req, status, &j);
 }
 
 int api_get_users(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
-    struct buf body = {0};
-    struct json_out w;
+    struct api_json j;
     struct user *list;
     struct err err = {0};
     size_t count;
@@ -53,20 +44,16 @@ int api_get_users(struct http_request *req, const struct route_params *params, v
     (void)params;
     if (code < 0)
         return api_send_failure(req, code, &err);
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_key(&w, "users");
-    json_out_open(&w, '[');
+    api_json_begin(&j);
+    json_out_key(&j.w, "users");
+    json_out_open(&j.w, '[');
     for (size_t i = 0; i < count; i++) {
-        json_out_open(&w, '{');
-        write_user(&w, &list[i]);
-        json_out_close(&w, '}');
+        json_out_open(&j.w, '{');
+        write_user(&j.w, &list[i]);
+        json_out_close(&j.w, '}');
     }
-    json_out_close(&w, ']');
-    json_out_close(&w, '}');
-    code = api_send_json(req, 200, &body);
-    buf_release(&body);
-    return code;
+    json_out_close(&j.w, ']');
+    return api_json_send(req, 200, &j);
 }
 
 int api_get_user(struct http_request *req, const struct route_params *params, void *ctx)
@@ -120,13 +107,9 @@ int api_post_user(struct http_request *req, const struct route_params *params, v
     int code;
 
     (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_read_json(req, &object, &err);
-    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* the peer's doing */
-    if (code == 0)
-        code = add_user(ctx, http_request_arena(req), object, &made, &err);
+    if (!api_read_json(req, &object, &code))
+        return code;
+    code = add_user(ctx, http_request_arena(req), object, &made, &err);
     json_decref(object);
     if (code < 0)
         return api_send_failure(req, code, &err);
@@ -146,8 +129,7 @@ int api_delete_user(struct http_request *req, const struct route_params *params,
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "user.removed", log_s("user", route_param(params, "name")));
-    http_respond(req, 204);
-    return http_send(req, STR_EMPTY);
+    return api_send_done(req);
 }
 
 int api_post_key(struct http_request *req, const struct route_params *params, void *ctx)
@@ -160,13 +142,9 @@ int api_post_key(struct http_request *req, const struct route_params *params, vo
     json_t *object = NULL;
     int code;
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_read_json(req, &object, &err);
-    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* the peer's doing */
-    if (code == 0)
-        code = check_strings(object, strings, &err);
+    if (!api_read_json(req, &object, &code))
+        return code;
+    code = check_strings(object, strings, &err);
     if (code == 0) {
         wanted = (struct user_key){json_get_str(object, "access_key", STR_EMPTY),
                                    json_get_str(object, "secret_key", STR_EMPTY)};
@@ -194,6 +172,5 @@ int api_delete_key(struct http_request *req, const struct route_params *params, 
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "user.key_removed", log_s("user", name),
              log_s("access_key", access));
-    http_respond(req, 204);
-    return http_send(req, STR_EMPTY);
+    return api_send_done(req);
 }

@@ -30,7 +30,9 @@ def test_a_redis_that_is_down_at_the_start_is_no_reason_not_to_start(serve, weir
     server = serve("--store.engine=redis", f"--store.redis.url=redis://:hidden@127.0.0.1:{free_port()}",
                    "--store.redis.timeout=200ms").ready()
     assert server.get("/readyz").status == 503
-    assert "hidden" not in server.get("/readyz").body + server.err + server.out
+    assert "hidden" not in server.get("/readyz", keys=server.keys).body + server.err + server.out
+    assert "127.0.0.1" in server.get("/readyz", keys=server.keys).body
+    assert "127.0.0.1" not in server.get("/readyz").body
     run = weir("status", "--url", server.url)
     assert run.returncode == 1 and "store.appDB" in run.stdout
 

@@ -1,0 +1,143 @@
+/* An API on a free port, and calls to it. */
+#include "unit/api/api_lab.h"
+
+#include "api/auth.h"
+#include "db/db.h"
+#include "object/local.h"
+#include "route/route.h"
+#include "route/users.h"
+#include "store/store.h"
+
+#include <stdio.h>
+
+static void open_parts(struct api_lab *l)
+{
+    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
+    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
+    struct err err = {0};
+    char path[256], folder[256], key[256];
+
+    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
+    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
+    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
+    snprintf(path, sizeof(path), "%s/db", test_dir());
+    snprintf(folder, sizeof(folder), "%s/objects", test_dir());
+    snprintf(key, sizeof(key), "%s/secrets.key", test_dir());
+    o.path = path;
+    CHECK_OK(db_open(&l->db, &o, &err));
+    CHECK_OK(store_open_embedded(&l->store, l->db, 3, STORE_DURABLE, NULL, &err));
+    CHECK_OK(users_open(&l->users, l->store, key, NULL, &err));
+    users_set_root(l->users, str_z(l->root.access_key), str_z(l->root.secret_key));
+    CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
+    struct local_options local = {
+        .name = "local", .folder = folder, .db = l->db, .reserve_bytes = 1};
+    CHECK_OK(routes_open_local(l->routes, &local, &err));
+}
+
+void api_lab_start(struct api_lab *l)
+{
+    struct buf problems = {0};
+    struct sock_addr address;
+    struct err err = {0};
+    char text[512], at[SOCK_ADDR_TEXT];
+
+    *l = (struct api_lab){.root = {"ROOTKEY", "root-secret-1234"}};
+    snprintf(text, sizeof(text), "data: %s\napi:\n  listen: 127.0.0.1:0\n", test_dir());
+    CHECK_OK(conf_load_text(&l->conf, "test.yaml", str_z(text), &problems));
+    open_parts(l);
+    ready_init(&l->ready);
+    l->pool = pool_new("api", 4, 16, 0);
+    CHECK_OK(api_start(&l->api,
+                       &(struct api_options){.conf = l->conf,
+                                             .db = l->db,
+                                             .users = l->users,
+                                             .routes = l->routes,
+                                             .pool = l->pool,
+                                             .ready = &l->ready,
+                                             .admin = &l->root},
+                       &err));
+    api_address(l->api, &address);
+    sock_addr_text(&address, at);
+    snprintf(l->url, sizeof(l->url), "http://%s", at);
+    l->client = client_new(&(struct client_options){.direct = true, .max_attempts = 1});
+    buf_release(&problems);
+}
+
+void api_lab_stop(struct api_lab *l)
+{
+    client_free(l->client);
+    api_stop(l->api, 0);
+    api_free(l->api);
+    pool_free(l->pool);
+    ready_release(&l->ready);
+    routes_close(l->routes);
+    users_close(l->users);
+    store_close(l->store);
+    db_close(l->db);
+    json_decref(l->json);
+    arena_release(&l->arena);
+    conf_unref(l->conf);
+}
+
+static void authorize(struct buf *out, const char *keys)
+{
+    struct credentials c = {0};
+    struct str access, secret;
+
+    str_cut(str_z(keys), ':', &access, &secret);
+    snprintf(c.access_key, sizeof(c.access_key), STR_FMT, STR_ARG(access));
+    snprintf(c.secret_key, sizeof(c.secret_key), STR_FMT, STR_ARG(secret));
+    auth_header(&c, out);
+}
+
+void api_call_as(struct api_lab *l, const char *keys, const char *request, const char *body,
+                 int status)
+{
+    struct buf authorization = {0}, url = {0};
+    struct str method, path;
+    struct http_header headers[2] = {{STR("Content-Type"), STR("application/json")}};
+    struct err err = {0};
+
+    arena_reset(&l->arena);
+    json_decref(l->json);
+    l->json = NULL;
+    str_cut(str_z(request), ' ', &method, &path);
+    buf_appendf(&url, "%s" STR_FMT, l->url, STR_ARG(path));
+    if (keys)
+        authorize(&authorization, keys);
+    headers[1] = (struct http_header){STR("Authorization"), buf_str(&authorization)};
+    struct client_request r = {.method = arena_z(&l->arena, method),
+                               .url = url.p,
+                               .headers = headers,
+                               .header_count = keys ? 2 : 1,
+                               .body = body ? str_z(body) : STR_EMPTY,
+                               .no_retry = true};
+    CHECK_OK(client_call(l->client, &l->arena, &l->answer, &r, &err));
+    if (l->answer.status != status)
+        test_fail(__FILE__, __LINE__, "%s: %d " STR_FMT, request, l->answer.status,
+                  STR_ARG(l->answer.body));
+    if (l->answer.body.len && json_read(&l->json, l->answer.body, NULL) < 0)
+        l->json = NULL;
+    buf_release(&authorization);
+    buf_release(&url);
+}
+
+void api_call(struct api_lab *l, const char *request, const char *body, int status)
+{
+    api_call_as(l, "ROOTKEY:root-secret-1234", request, body, status);
+}
+
+struct str api_text(struct api_lab *l, const char *member)
+{
+    return json_get_str(l->json, member, STR_EMPTY);
+}
+
+struct str api_error_code(struct api_lab *l)
+{
+    return json_get_str(json_object_get(l->json, "error"), "code", STR_EMPTY);
+}
+
+struct str api_error_text(struct api_lab *l)
+{
+    return json_get_str(json_object_get(l->json, "error"), "message", STR_EMPTY);
+}
