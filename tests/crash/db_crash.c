@@ -1,44 +1,31 @@
-/* Kills a process in the middle of durable writes and looks at what is left.
+/* The database under kill and loss of power (harness.h).
  *
- *     db_crash [--runs N] [--seed S]
- *
- * One run: a child opens the database as the runs before left it, and several threads make changes
- * of several rows each, over two families; a change is reported on a pipe only after db_apply
- * returned. At a random moment the child is killed with SIGKILL. Every second run then takes the
- * machine's power away as well: of every file, what lies behind its last sync is cut off, zeroed or
- * overwritten (see power_loss). The database is reopened, and
- *   1. every change that was reported is there: all of them after SIGKILL; after a loss of power
- * the durable ones and all that the same thread had made before them;
+ * Several threads make changes of several rows each, over two families; a change is told only after
+ * db_apply returned. A loss of power cuts off, zeroes or overwrites what lies behind the last sync
+ * of a file (see power_loss). Then
+ *   1. every change that was told is there: all of them after SIGKILL; after a loss of power the
+ *      durable ones and all that the same thread had made before them;
  *   2. no change is there in part, and each row has the bytes it was given;
  *   3. nothing is there that was not made, and what is there of a thread has no gaps.
- * So an acknowledgement that came before the sync shows. That it would is checked first: with
- * writers that call their volatile changes durable, the loss must be found.
- * The last line is "N passed, N failed": one for each run, one for that. */
-#include "base/clock.h"
+ * So an acknowledgement that came before the sync shows. Liars call their volatile changes durable.
+ */
 #include "base/hash.h"
+#include "crash/harness.h"
 #include "db/db.h"
-#include "os/file.h"
 #include "os/thread.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     WRITERS = 8,
     ROWS = 5, /* of one change, alternating between the families */
-    KILL_WITHIN_MS = 200,
     MAX_VALUE_BYTES = 2000,
     MAX_FILES = 1 << 20, /* RocksDB numbers its files from 1 on, all kinds together */
-    LIE_RUNS = 20,
 };
 
 enum file_kind { FILE_OTHER, FILE_LOG, FILE_MANIFEST, FILE_TABLE };
@@ -63,10 +50,8 @@ struct writer {
     bool fail;
 };
 
-struct crash {
-    char folder[64];
-    uint64_t random;
-    bool lie; /* every change is made volatile and counted as durable */
+struct state {
+    struct crash crash;
     struct progress progress[WRITERS];
 };
 
@@ -74,27 +59,6 @@ static const struct db_cf_spec families[] = {{"a", NULL}, {"b", NULL}};
 
 /* The length of each file, by number, that is safe from a loss of power; shared with the child. */
 static _Atomic(uint64_t) *synced;
-
-static void *shared_memory(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    BUG_ON(p == MAP_FAILED);
-    return p;
-}
-
-static void must(int code, const struct err *err)
-{
-    if (code == 0)
-        return;
-    fprintf(stderr, "db_crash: %s: %s\n", err_name(code), err->text);
-    _exit(3);
-}
-
-static uint64_t next_random(struct crash *c)
-{
-    c->random = c->random * 6364136223846793005u + 1442695040888963407u;
-    return c->random >> 33;
-}
 
 static bool volatile_change(uint32_t sequence)
 {
@@ -294,15 +258,16 @@ static void liar_main(void *ctx)
     write_forever(ctx, true);
 }
 
-NORETURN static void child_main(const struct crash *c, int pipe)
+static void work(const struct crash *c, int pipe)
 {
+    const struct state *s = container_of(c, struct state, crash);
     struct db *db = open_db(c);
     struct writer writers[WRITERS] = {0};
     struct err err = {0};
 
     for (uint32_t i = 0; i < WRITERS; i++) {
         struct writer *w = &writers[i];
-        *w = (struct writer){.db = db, .id = i, .sequence = c->progress[i].made, .pipe = pipe};
+        *w = (struct writer){.db = db, .id = i, .sequence = s->progress[i].made, .pipe = pipe};
         must(thread_start(&w->thread, "crash", 0, c->lie ? liar_main : honest_main, w, &err), &err);
     }
     for (;;)
@@ -311,34 +276,17 @@ NORETURN static void child_main(const struct crash *c, int pipe)
 
 /* --- the parent --- */
 
-static bool read_ack(struct crash *c, int pipe)
+static bool hear(struct crash *c, int pipe)
 {
+    struct state *s = container_of(c, struct state, crash);
     struct ack ack;
 
     if (read(pipe, &ack, sizeof(ack)) != (ssize_t)sizeof(ack) || ack.writer >= WRITERS)
         return false;
-    c->progress[ack.writer].made = ack.sequence + 1;
+    s->progress[ack.writer].made = ack.sequence + 1;
     if (!volatile_change(ack.sequence))
-        c->progress[ack.writer].durable = ack.sequence + 1;
+        s->progress[ack.writer].durable = ack.sequence + 1;
     return true;
-}
-
-/* Reads acknowledgements, kills, reads those that were on their way. False when the child ended by
- * itself. */
-static bool drive(struct crash *c, pid_t pid, int pipe)
-{
-    uint64_t deadline = clock_mono_ms() + next_random(c) % KILL_WITHIN_MS, now;
-    struct pollfd p = {.fd = pipe, .events = POLLIN};
-    int status;
-
-    while ((now = clock_mono_ms()) < deadline)
-        if (poll(&p, 1, (int)(deadline - now)) > 0 && !read_ack(c, pipe))
-            break;
-    kill(pid, SIGKILL);
-    bool waited = waitpid(pid, &status, 0) == pid;
-    while (read_ack(c, pipe))
-        ;
-    return waited && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 /* How many of the change's rows are there; -1 when one is wrong. */
@@ -391,119 +339,67 @@ static bool check_writer(struct db *db, uint32_t writer, struct progress *p, boo
     return !wrong;
 }
 
-/* In a process of its own: RocksDB's threads do not survive a fork, so the parent never has any. */
 static bool check(struct crash *c)
 {
-    int status;
-    pid_t pid;
+    struct state *s = container_of(c, struct state, crash);
+    struct db *db = open_db(c);
+    bool good = true;
 
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        struct db *db = open_db(c);
-        bool good = true;
-        for (uint32_t i = 0; i < WRITERS; i++)
-            good = check_writer(db, i, &c->progress[i], c->lie) && good;
-        db_close(db);
-        exit(good ? 0 : 1);
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    for (uint32_t i = 0; i < WRITERS; i++)
+        good = check_writer(db, i, &s->progress[i], c->lie) && good;
+    db_close(db);
+    return good;
 }
 
-static bool run(struct crash *c, bool power)
+static void before(struct crash *c)
 {
-    int fds[2];
-    bool good;
-
     each_file(c->folder, NULL);
-    if (pipe(fds) != 0)
-        return false;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(fds[0]);
-        child_main(c, fds[1]);
-    }
-    close(fds[1]);
-    good = pid > 0 && drive(c, pid, fds[0]);
-    close(fds[0]);
-    if (!good)
-        printf("the child ended by itself\n");
+}
+
+static void after(struct crash *c, bool power)
+{
+    struct state *s = container_of(c, struct state, crash);
+
     if (power)
         power_loss(c);
     else
         for (int i = 0; i < WRITERS; i++) /* the kernel has all that was written */
-            c->progress[i].durable = c->progress[i].made;
-    return check(c) && good;
+            s->progress[i].durable = s->progress[i].made;
 }
 
-static void crash_init(struct crash *c, uint64_t seed, bool lie)
+static void reset(struct crash *c)
 {
-    struct err err = {0};
+    struct state *s = container_of(c, struct state, crash);
 
-    *c = (struct crash){.folder = "/tmp/db_crash.XXXXXX", .random = seed, .lie = lie};
-    if (!mkdtemp(c->folder))
-        must(err_set(&err, ERR_IO, "cannot make a folder in /tmp"), &err);
     for (int i = 0; i < WRITERS; i++)
-        c->progress[i] = (struct progress){1, 1, 1};
+        s->progress[i] = (struct progress){1, 1, 1};
     memset((void *)synced, 0, MAX_FILES * sizeof(*synced));
 }
 
-static void crash_release(struct crash *c)
+static uint64_t changes(const struct crash *c)
 {
-    struct err err = {0};
-    must(dir_remove_tree(c->folder, &err), &err);
-}
+    const struct state *s = container_of(c, struct state, crash);
+    uint64_t count = 0;
 
-/* Writers that lie must be caught, or the losses of power here prove nothing. */
-static bool lies_are_found(struct crash *c, uint64_t seed)
-{
-    bool found = false;
-
-    crash_init(c, seed, true);
-    for (int i = 0; i < LIE_RUNS && !found; i++)
-        found = !run(c, true);
-    crash_release(c);
-    return found;
-}
-
-static uint64_t argument(int argc, char **argv, const char *name, uint64_t otherwise)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0 && str_u64(str_z(argv[i + 1]), &otherwise) != 0)
-            exit(2);
-    return otherwise;
+    for (int i = 0; i < WRITERS; i++)
+        count += s->progress[i].made - 1;
+    return count;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t runs = argument(argc, argv, "--runs", 200), passed = 0, failed = 0;
-    uint64_t seed = argument(argc, argv, "--seed", (uint64_t)clock_wall_ms());
-    struct crash *c = shared_memory(sizeof(*c)); /* the checking process moves it on */
+    struct state *s = shared_memory(sizeof(*s));
+    struct crash_test test = {.name = "db_crash",
+                              .state = &s->crash,
+                              .kill_within_ms = 200,
+                              .reset = reset,
+                              .before = before,
+                              .work = work,
+                              .hear = hear,
+                              .after = after,
+                              .check = check,
+                              .changes = changes};
 
     synced = shared_memory(MAX_FILES * sizeof(*synced));
-    if (lies_are_found(c, seed))
-        passed++;
-    else
-        failed += printf("no loss was found with writers that do not sync\n") > 0;
-    crash_init(c, seed, false);
-    for (uint64_t i = 0; i < runs; i++) {
-        if (run(c, i % 2 == 1)) {
-            passed++;
-            continue;
-        }
-        failed++;
-        printf("run %llu failed; again: db_crash --runs %llu --seed %llu (folder kept: %s)\n",
-               (unsigned long long)i, (unsigned long long)runs, (unsigned long long)seed,
-               c->folder);
-        break;
-    }
-    uint64_t changes = 0;
-    for (int i = 0; i < WRITERS; i++)
-        changes += c->progress[i].made - 1;
-    printf("seed %llu, %llu changes\n", (unsigned long long)seed, (unsigned long long)changes);
-    if (failed == 0)
-        crash_release(c);
-    printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
-    return failed > 0;
+    return crash_main(argc, argv, &test);
 }

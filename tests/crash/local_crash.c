@@ -1,42 +1,28 @@
-/* Kills a process in the middle of puts, uploads, copies and removals, and looks at what is left.
+/* A local storage under kill and loss of power (harness.h).
  *
- *     local_crash [--runs N] [--seed S]
- *
- * One run: a child opens the storage as the runs before left it, and several threads change keys of
- * their own, each half of them in a bucket that keeps versions. A change is reported on a pipe
- * before it begins and after it was answered. At a random moment the child is killed with SIGKILL.
- * Every second run then takes the power away from the blobs as well: of a file whose last bytes
- * were not synced they are zeroed or cut off, and a file whose folder was not synced since it was
- * made goes. The storage is reopened, and
+ * Several threads put, upload, copy and remove keys of their own, half of them in a bucket that
+ * keeps versions; a change is told before it begins and after it was answered. A loss of power
+ * zeroes or cuts off the bytes of blobs that were not synced, and a file whose folder was not
+ * synced since it was made goes. Then
  *   1. every key has the bytes of the last change that was answered, or of the one that was under
  *      way; what was removed stays removed; no version is lost;
  *   2. after the collector rows and files agree, and nothing is left over (local_check_whole).
- * That a file which was not synced would show is checked first, with syncs of files that lie.
- * The last line is "N passed, N failed": one for each run, one for that. */
-#include "base/clock.h"
+ * Liars do not sync files. */
 #include "base/hash.h"
-#include "os/file.h"
+#include "crash/harness.h"
 #include "unit/object/local_check.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     WRITERS = 6,
-    KEYS = 6, /* of a writer */
-    KILL_WITHIN_MS = 250,
+    KEYS = 6,            /* of a writer */
     MAX_FILES = 1 << 18, /* of one run */
-    LIE_RUNS = 20,
-    VERSIONS_KEPT = 30, /* then the checker removes them all */
+    VERSIONS_KEPT = 30,  /* then the checker removes them all */
     INLINE_MAX = 8 * 1024,
 };
 
@@ -62,10 +48,9 @@ struct progress {
     struct key_state keys[KEYS];
 };
 
-struct crash {
-    char folder[64];
-    uint64_t random;
-    bool lie;
+struct state {
+    struct crash crash;
+    unsigned epoch; /* the newest before the run */
     struct progress progress[WRITERS];
 };
 
@@ -85,27 +70,6 @@ struct writer {
 
 static struct file_state *files;
 static _Atomic(bool) *lying;
-
-static void must(int code, const struct err *err)
-{
-    if (code == 0)
-        return;
-    fprintf(stderr, "local_crash: %s: %s\n", err_name(code), err->text);
-    _exit(3);
-}
-
-static void *shared_memory(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    BUG_ON(p == MAP_FAILED);
-    return p;
-}
-
-static uint64_t next_random(struct crash *c)
-{
-    c->random = c->random * 6364136223846793005u + 1442695040888963407u;
-    return c->random >> 33;
-}
 
 /* --- what the disk has --- */
 
@@ -413,8 +377,9 @@ static void writer_main(void *ctx)
     }
 }
 
-NORETURN static void child_main(const struct crash *c, int pipe)
+static void work(const struct crash *c, int pipe)
 {
+    const struct state *state = container_of(c, struct state, crash);
     struct db *db;
     struct storage *s = open_storage(c, &db);
     struct writer writers[WRITERS] = {0};
@@ -423,7 +388,7 @@ NORETURN static void child_main(const struct crash *c, int pipe)
     for (uint32_t i = 0; i < WRITERS; i++) {
         struct writer *w = &writers[i];
         *w = (struct writer){.storage = s, .id = i, .pipe = pipe};
-        w->number = c->progress[i].begun + 1;
+        w->number = state->progress[i].begun + 1;
         w->bucket = open_bucket(s, i);
         must(thread_start(&w->thread, "crash", 0, writer_main, w, &err), &err);
     }
@@ -433,34 +398,19 @@ NORETURN static void child_main(const struct crash *c, int pipe)
 
 /* --- the parent --- */
 
-static bool read_event(struct crash *c, int pipe)
+static bool hear(struct crash *c, int pipe)
 {
+    struct state *s = container_of(c, struct state, crash);
     struct event e;
 
     if (read(pipe, &e, sizeof(e)) != (ssize_t)sizeof(e) || e.writer >= WRITERS)
         return false;
-    struct progress *p = &c->progress[e.writer];
+    struct progress *p = &s->progress[e.writer];
     p->begun = e.number;
     p->pending = e.done ? 0 : e.number;
     if (e.done)
         apply(p, e.writer, e.number);
     return true;
-}
-
-static bool drive(struct crash *c, pid_t pid, int pipe)
-{
-    uint64_t deadline = clock_mono_ms() + 30 + next_random(c) % KILL_WITHIN_MS, now;
-    struct pollfd p = {.fd = pipe, .events = POLLIN};
-    int status;
-
-    while ((now = clock_mono_ms()) < deadline)
-        if (poll(&p, 1, (int)(deadline - now)) > 0 && !read_event(c, pipe))
-            break;
-    kill(pid, SIGKILL);
-    bool waited = waitpid(pid, &status, 0) == pid;
-    while (read_event(c, pipe))
-        ;
-    return waited && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 /* Whether the key has exactly these bytes; value 0: nothing. */
@@ -568,123 +518,79 @@ static void abort_uploads(struct storage *s, uint32_t writer)
     arena_release(&a);
 }
 
-/* In a process of its own: RocksDB's threads do not survive a fork, so the parent never has any.
- * Sometimes it ends without closing, so that epochs stay open and are swept a second time. */
+/* Sometimes it ends without closing, so that epochs stay open and are swept a second time. */
 static bool check(struct crash *c)
 {
+    struct state *state = container_of(c, struct state, crash);
     bool close = next_random(c) % 3 > 0;
-    int status;
+    struct db *db;
+    struct storage *s = open_storage(c, &db);
+    bool good = check_whole(s, c->lie);
 
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct db *db;
-        struct storage *s = open_storage(c, &db);
-        bool good = check_whole(s, c->lie);
-        for (uint32_t i = 0; i < WRITERS; i++)
-            good = check_writer(s, i, &c->progress[i], c->lie) && good;
-        for (uint32_t i = 0; i < 2; i++)
-            abort_uploads(s, i);
-        good = good && check_whole(s, c->lie);
+    for (uint32_t i = 0; i < WRITERS; i++)
+        good = check_writer(s, i, &state->progress[i], c->lie) && good;
+    for (uint32_t i = 0; i < 2; i++)
+        abort_uploads(s, i);
+    good = good && check_whole(s, c->lie);
+    if (!close) {
         fflush(NULL);
-        if (!close)
-            _exit(good ? 0 : 1);
-        s->ops->close(s);
-        db_close(db);
-        exit(good ? 0 : 1);
+        _exit(good ? 0 : 1);
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    s->ops->close(s);
+    db_close(db);
+    return good;
 }
 
-static bool run(struct crash *c, bool power)
+static void before(struct crash *c)
 {
-    int fds[2];
-    bool good;
+    struct state *s = container_of(c, struct state, crash);
 
-    unsigned before = newest_epoch(c);
+    s->epoch = newest_epoch(c);
     memset((void *)files, 0, MAX_FILES * sizeof(*files));
     atomic_store(lying, c->lie);
-    if (pipe(fds) != 0)
-        return false;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(fds[0]);
-        child_main(c, fds[1]);
-    }
-    close(fds[1]);
-    good = pid > 0 && drive(c, pid, fds[0]);
-    close(fds[0]);
-    if (!good)
-        printf("the child ended by itself\n");
-    if (power && newest_epoch(c) > before)
+}
+
+static void after(struct crash *c, bool power)
+{
+    const struct state *s = container_of(c, struct state, crash);
+
+    if (power && newest_epoch(c) > s->epoch)
         power_loss(c, newest_epoch(c));
-    return check(c) && good;
 }
 
-static void crash_init(struct crash *c, uint64_t seed, bool lie)
+static void reset(struct crash *c)
 {
-    struct err err = {0};
+    struct state *s = container_of(c, struct state, crash);
 
-    *c = (struct crash){.folder = "/tmp/local_crash.XXXXXX", .random = seed, .lie = lie};
-    if (!mkdtemp(c->folder))
-        must(err_set(&err, ERR_IO, "cannot make a folder in /tmp"), &err);
+    memset(s->progress, 0, sizeof(s->progress));
 }
 
-static void crash_release(struct crash *c)
+static uint64_t changes(const struct crash *c)
 {
-    struct err err = {0};
-    must(dir_remove_tree(c->folder, &err), &err);
-}
+    const struct state *s = container_of(c, struct state, crash);
+    uint64_t count = 0;
 
-static bool lies_are_found(struct crash *c, uint64_t seed)
-{
-    bool found = false;
-
-    crash_init(c, seed, true);
-    for (int i = 0; i < LIE_RUNS && !found; i++)
-        found = !run(c, true);
-    crash_release(c);
-    return found;
-}
-
-static uint64_t argument(int argc, char **argv, const char *name, uint64_t otherwise)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0 && str_u64(str_z(argv[i + 1]), &otherwise) != 0)
-            exit(2);
-    return otherwise;
+    for (int i = 0; i < WRITERS; i++)
+        count += s->progress[i].begun;
+    return count;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t runs = argument(argc, argv, "--runs", 200), passed = 0, failed = 0, changes = 0;
-    uint64_t seed = argument(argc, argv, "--seed", (uint64_t)clock_wall_ms());
-    struct crash *c = shared_memory(sizeof(*c)); /* the checking process moves it on */
+    struct state *s = shared_memory(sizeof(*s));
+    struct crash_test test = {.name = "local_crash",
+                              .state = &s->crash,
+                              .kill_from_ms = 30,
+                              .kill_within_ms = 280,
+                              .reset = reset,
+                              .before = before,
+                              .work = work,
+                              .hear = hear,
+                              .after = after,
+                              .check = check,
+                              .changes = changes};
 
     lying = shared_memory(sizeof(*lying));
     files = shared_memory(MAX_FILES * sizeof(*files));
-    if (lies_are_found(c, seed))
-        passed++;
-    else
-        failed += printf("no loss was found with syncs that lie\n") > 0;
-    crash_init(c, seed, false);
-    for (uint64_t i = 0; i < runs; i++) {
-        if (run(c, i % 2 == 1)) {
-            passed++;
-            continue;
-        }
-        failed++;
-        printf("run %llu failed; again: local_crash --runs %llu --seed %llu (folder kept: %s)\n",
-               (unsigned long long)i, (unsigned long long)runs, (unsigned long long)seed,
-               c->folder);
-        break;
-    }
-    for (int i = 0; i < WRITERS; i++)
-        changes += c->progress[i].begun;
-    printf("seed %llu, %llu changes\n", (unsigned long long)seed, (unsigned long long)changes);
-    if (failed == 0)
-        crash_release(c);
-    printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
-    return failed > 0;
+    return crash_main(argc, argv, &test);
 }
