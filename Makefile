@@ -15,6 +15,9 @@ export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 PREFIX  ?= /usr/local
 DESTDIR ?=
 BUILD   := build/$(if $(SAN),$(SAN),release)
+# Ninja says a line even when there is nothing to do; warnings and errors pass.
+ninja   := set -o pipefail; ninja
+quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
@@ -22,11 +25,11 @@ san_thread  := -Db_sanitize=thread -Db_lundef=false
         setup-lint
 
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet
+	@$(ninja) -C $(BUILD) --quiet $(quietly)
 
 # The program alone, without the tests.
 weir: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet weir
+	@$(ninja) -C $(BUILD) --quiet weir $(quietly)
 
 $(BUILD)/build.ninja: | setup-build
 	@meson setup $(BUILD) $(san_$(SAN)) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -50,7 +53,7 @@ chaos: setup-test build
 
 fuzz: setup-build setup-fuzz
 	@[ -f build/fuzz/build.ninja ] || CC=clang-14 meson setup build/fuzz -Dfuzz=true $(san_address) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
-	@ninja -C build/fuzz --quiet
+	@$(ninja) -C build/fuzz --quiet $(quietly)
 	@env SECONDS=$(SECONDS) tests/fuzz/run.py build/fuzz $(TARGET)
 
 lint: setup-build setup-lint
