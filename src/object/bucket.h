@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "http/wire.h"
 #include "object/digest.h"
+#include "object/sealed.h"
 #include "os/stream.h"
 
 enum { OBJECT_KEY_MAX = 1024, OBJECT_MAX_PARTS = 10000, OBJECT_LIST_MAX = 1000 };
@@ -43,7 +44,7 @@ struct object_meta {
     struct str acl;           /* opaque here */
     struct str owner;         /* user id */
     struct str storage_class; /* empty: STANDARD */
-    struct str encryption;    /* opaque here */
+    struct str encryption;    /* opaque here; not empty: the bytes are sealed (sealed.h) */
     struct object_checksum checksum;
     int64_t retain_until_ms; /* 0: no retention */
     bool retain_compliance;  /* else governance */
@@ -78,6 +79,12 @@ struct object_range {
 
 /* --- arguments and results --- */
 
+/* How to seal bytes. */
+struct put_seal {
+    struct sealed_key key;
+    bool hide_md5; /* the ETag is random, and can be seen not to be an MD5 */
+};
+
 struct put_options {
     struct object_meta meta;
     struct object_conditions conditions; /* against what is current at the moment of the commit */
@@ -85,8 +92,12 @@ struct put_options {
      * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
-    struct str
-        etag; /* not empty: this instead of the MD5 of the bytes (encrypted bodies, copies) */
+    struct str etag; /* not empty: this instead of the MD5 of the plain bytes */
+    /* Asked before the body is read when `meta`, of these options or of the upload that gets the
+     * part, has an encryption. With that, and without this, a put is ERR_INVALID. The storage wipes
+     * what it was given. */
+    int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
+    void *seal_ctx;
 };
 
 struct put_result {
@@ -101,6 +112,11 @@ struct get_result {
     struct reader *body; /* of the range; the caller closes it; NULL after head */
     uint64_t first, len; /* what body holds of the info.size bytes */
     bool partial;        /* a range was asked for */
+    /* Set when the bytes are sealed: before this was called with their key none can be read. Opens
+     * the first record that is needed. ERR_CORRUPT: the key is another, or the bytes are damaged.
+     */
+    int (*unlock)(struct reader *body, const struct sealed_key *key, struct err *err);
+    bool at_hand; /* sealed and in memory: unlocking and reading will not wait */
 };
 
 struct remove_options {
@@ -201,7 +217,9 @@ struct bucket_ops {
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
     /* Bytes of a version of a bucket on the same storage, without moving them where possible;
-     * ERR_UNSUPPORTED: read and put instead. */
+     * ERR_UNSUPPORTED: read and put instead. Sealed bytes stay sealed: o's meta must have an
+     * encryption exactly when the source's has one (else ERR_UNSUPPORTED). ERR_CONFLICT: the
+     * source's ETag or encryption is no longer that of `source`. */
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
@@ -222,7 +240,8 @@ struct bucket_ops {
     int (*upload_part)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                        uint32_t number, struct reader *body, uint64_t size,
                        const struct put_options *o, struct upload_part *out, struct err *err);
-    /* A part that is a range of an existing version, without moving bytes where possible. */
+    /* A part that is a range of an existing version, without moving bytes where possible.
+     * ERR_UNSUPPORTED: read and upload instead; so when source or upload are sealed. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,

@@ -152,6 +152,10 @@ static int open_range(struct local *l, struct arena *a, const struct object_reco
     out->first = at[0];
     out->len = at[1];
     out->partial = range && range->kind != RANGE_ALL;
+    if (r->meta.encryption.len) {
+        out->unlock = sealed_body_unlock;
+        out->at_hand = r->where == WHERE_INLINE;
+    }
     return body_open(&out->body, l, a, r, at, pin, err);
 }
 

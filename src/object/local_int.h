@@ -20,6 +20,7 @@ enum {
     COUNTER_BITS = 40, /* the highest is set for rows of family "bytes" */
     SHARD_BITS = 12,   /* files of a shard */
     GENERATIONS = 256, /* buckets share them by the hash of their names */
+    BLOB_ETAG_MAX = 36,
 };
 
 /* Readers of many blobs, and what they keep the collector from (L9). */
@@ -208,9 +209,10 @@ int condition_write(const struct object_conditions *c, const struct object_recor
 /* --- local_blob.c: files --- */
 
 struct blob {
-    uint64_t id; /* 0: none was made */
-    uint64_t size, checksum;
-    char etag[33]; /* MD5 in hex; empty when not wanted */
+    uint64_t id;              /* 0: none was made */
+    uint64_t size, checksum;  /* of what is stored */
+    uint64_t plain;           /* bytes of the body; as `size` when it is not sealed */
+    char etag[BLOB_ETAG_MAX]; /* MD5 in hex, or a random text; empty when not wanted */
 };
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id);
@@ -244,8 +246,27 @@ int blob_md5_of(struct reader *from, char etag[33], struct err *err) MUST_CHECK;
  * Objects of parts need a pin, which the reader takes. */
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
               const uint64_t range[2], struct pin **pin, struct err *err) MUST_CHECK;
+/* The pin keeps the blobs of this list of parts (L9). */
+int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err) MUST_CHECK;
 struct pin *pin_begin(struct local *l);
 void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
+
+/* --- local_sealed.c: bodies under a key --- */
+
+/* As blob_write(), sealed when `meta`, with which the bytes will be kept, has an encryption. */
+struct blob_target {
+    const struct put_options *o;
+    const struct object_meta *meta;
+    uint32_t part; /* 0: none */
+};
+int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
+
+/* As body_open(), for a record with an encryption. */
+int sealed_body_open(struct reader **out, struct local *l, struct arena *a,
+                     const struct object_record *r, const uint64_t range[2], struct pin **pin,
+                     struct err *err) MUST_CHECK;
+int sealed_body_unlock(struct reader *body, const struct sealed_key *key, struct err *err);
 
 /* --- local_get.c --- */
 

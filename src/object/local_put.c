@@ -74,11 +74,11 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
     int code = key_check(key, err);
 
     if (code == 0)
-        code = blob_write(l, &from, &blob, &small, err);
+        code = blob_take(l, &from, &(struct blob_target){o, &o->meta, 0}, &blob, &small, err);
     p.r.meta = o->meta;
     if (code == 0 && o->verify)
         code = o->verify(o->ctx, &p.r.meta, err);
-    p.r.size = blob.size;
+    p.r.size = blob.plain;
     p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
     p.r.where = blob.id ? WHERE_BLOB : blob.size ? WHERE_INLINE : WHERE_NONE;
     p.r.id = blob.id || blob.size == 0 ? blob.id : blob_bytes_id(l);
@@ -104,7 +104,8 @@ static int find_source(struct copy_change *p, struct stored *source, struct err 
 
     if (code == 0 && source->r.is_marker)
         return err_code(err, ERR_NOT_FOUND);
-    if (code == 0 && !str_eq(source->r.etag, p->source->etag))
+    if (code == 0 && (!str_eq(source->r.etag, p->source->etag) ||
+                      !str_eq(source->r.meta.encryption, p->source->meta.encryption))) /* E6 */
         return err_set(err, ERR_CONFLICT, "the source of the copy has changed");
     return code;
 }
@@ -153,6 +154,8 @@ int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bu
     p.from = local_bucket_of(from);
     if (p.from->local != b->local)
         return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");
+    if (!source->meta.encryption.len != !o->meta.encryption.len) /* E1 */
+        return err_set(err, ERR_UNSUPPORTED, "only one of source and copy is sealed");
     code = blob_space(b->local, 0, err);
     if (code == 0 && o->verify)
         code = o->verify(o->ctx, &meta, err);

@@ -173,7 +173,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err)
+int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err)
 {
     VEC(uint64_t) blobs = {0};
     struct piece piece;
@@ -227,6 +227,8 @@ static int open_chain(struct reader **out, struct local *l, struct arena *a,
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
               const uint64_t range[2], struct pin **pin, struct err *err)
 {
+    if (r->meta.encryption.len)
+        return sealed_body_open(out, l, a, r, range, pin, err);
     switch (r->where) {
     case WHERE_BLOB:
         return open_blob(out, l, a, r, range, err);

@@ -242,6 +242,11 @@ static void get_where(struct cursor *c, struct object_record *r)
         r->parts = get_str(c);
 }
 
+uint64_t record_stored(const struct object_record *r)
+{
+    return r->meta.encryption.len ? sealed_size(r->size) : r->size;
+}
+
 void record_put(struct buf *out, const struct object_record *r)
 {
     buf_append_char(out, FORMAT);

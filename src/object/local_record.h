@@ -38,6 +38,9 @@ struct object_record {
     struct str headers_raw;
 };
 
+/* Bytes that an object of one piece takes where it is stored. */
+uint64_t record_stored(const struct object_record *r);
+
 void record_put(struct buf *out, const struct object_record *r);
 int record_get(struct str in, struct object_record *out, struct err *err) MUST_CHECK;
 /* The info's fields, copied into the arena. With `full` the whole meta, else what listings show. */

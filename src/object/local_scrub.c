@@ -114,7 +114,7 @@ static int inline_damage(struct scrubbing *s, const struct object_record *r)
 
     if (db_get(db_latest(l->db), l->bytes, row_bytes(&row, l, r->id), &value, &err) < 0)
         damage = LOCAL_DAMAGE_MISSING;
-    else if (value.len != r->size)
+    else if (value.len != record_stored(r))
         damage = LOCAL_DAMAGE_SIZE;
     else if (hash_xxh3(buf_str(&value), 0) != r->checksum)
         damage = LOCAL_DAMAGE_CHECKSUM;

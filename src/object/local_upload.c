@@ -183,17 +183,18 @@ static int part_answer(const struct part_change *p, struct arena *a, struct uplo
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Before a long body is read. */
-static int upload_check(struct part_change *p, struct err *err)
+/* Before a long body is read. What is found points into the row. */
+static int upload_check(struct part_change *p, struct buf *value, struct upload_record *out,
+                        struct err *err)
 {
     struct local_bucket *b = p->change.b;
-    struct buf value = BUF_INIT(0);
     struct row row;
     int code = db_get(db_latest(b->local->db), b->local->rows,
-                      row_upload(&row, b, p->change.key, p->id), &value, err);
+                      row_upload(&row, b, p->change.key, p->id), value, err);
 
-    buf_release(&value);
-    return code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no such upload") : code;
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_NOT_FOUND, "no such upload");
+    return code < 0 ? code : upload_record_get(buf_str(value), out, err);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
@@ -205,16 +206,19 @@ int local_upload_part(struct bucket *bucket, struct arena *a, const struct uploa
     struct local *l = local_bucket_of(bucket)->local;
     struct object_meta meta = o->meta;
     struct blob_source from = {.body = body, .size = size, .md5 = o->etag.len == 0};
+    struct buf row = BUF_INIT(0);
+    struct upload_record begun = {0};
     struct blob blob = {0};
     int code = part_begin(&p, bucket, upload, number, err);
 
     if (code == 0)
-        code = upload_check(&p, err);
+        code = upload_check(&p, &row, &begun, err);
     if (code == 0)
-        code = blob_write(l, &from, &blob, NULL, err);
+        code = blob_take(l, &from, &(struct blob_target){o, &begun.meta, number}, &blob, NULL, err);
+    buf_release(&row);
     if (code == 0 && o->verify)
         code = o->verify(o->ctx, &meta, err);
-    p.r = (struct part_record){.size = blob.size, .blob = blob.id, .checksum = meta.checksum};
+    p.r = (struct part_record){.size = blob.plain, .blob = blob.id, .checksum = meta.checksum};
     p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
     p.blob = &blob;
     if (code == 0)
@@ -263,7 +267,7 @@ static int find_shared(struct part_change *p, const struct get_result *got, bool
     int code = stored_find(&source, db_latest(p->change.b->local->db), p->from, p->source->key,
                            p->source->version, err);
 
-    if (code == 0 && got->len > 0)
+    if (code == 0 && got->len > 0 && !source.r.meta.encryption.len)
         code = range_blob(p, &source.r, range, shared, err);
     stored_release(&source);
     return code;
@@ -299,15 +303,23 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
     struct put_options o = {0};
     struct get_result got = {0};
     bool shared = false;
+    struct buf row = BUF_INIT(0);
+    struct upload_record begun = {0};
     int code = part_begin(&p, bucket, upload, number, err);
 
     if (code == 0)
-        code = upload_check(&p, err);
-    if (code < 0)
+        code = upload_check(&p, &row, &begun, err);
+    if (code == 0 && begun.meta.encryption.len)
+        code = err_set(err, ERR_UNSUPPORTED, "the upload is sealed");
+    buf_release(&row);
+    if (code == 0)
+        code = from->ops->get(from, a, source->key, source->version, &same, range, &got, err);
+    if (code == 0 && got.unlock)
+        code = err_set(err, ERR_UNSUPPORTED, "the source is sealed");
+    if (code < 0) {
+        reader_close(got.body);
         return code;
-    code = from->ops->get(from, a, source->key, source->version, &same, range, &got, err);
-    if (code < 0)
-        return code;
+    }
     if (from->ops == &local_bucket_ops && local_bucket_of(from)->local == p.change.b->local) {
         p.from = local_bucket_of(from);
         code = find_shared(&p, &got, &shared, err);

@@ -198,7 +198,6 @@ void conform_metadata_comes_back_as_given(struct lab *lab)
                  .acl = STR("acl"),
                  .owner = STR("me"),
                  .storage_class = STR("COLD"),
-                 .encryption = STR("enc"),
                  .checksum = {CHECKSUM_COMPOSITE, DIGEST_CRC32C, STR("abc=-2")}}};
     struct str_reader r;
     struct put_result put;
@@ -220,7 +219,6 @@ void conform_metadata_comes_back_as_given(struct lab *lab)
     CHECK_STR(got.info.meta.acl, o.meta.acl);
     CHECK_STR(got.info.meta.owner, o.meta.owner);
     CHECK_STR(got.info.meta.storage_class, o.meta.storage_class);
-    CHECK_STR(got.info.meta.encryption, o.meta.encryption);
     CHECK_INT(got.info.meta.checksum.type, CHECKSUM_COMPOSITE);
     CHECK_INT(got.info.meta.checksum.kind, DIGEST_CRC32C);
     CHECK_STR(got.info.meta.checksum.value, STR("abc=-2"));

@@ -1,0 +1,183 @@
+/* Records of AES-256-GCM, and a reader that makes them. */
+#include "object/sealed.h"
+#include "base/ids.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
+
+enum { NONCE_LEN = 12 };
+
+uint64_t sealed_records(uint64_t plain)
+{
+    return plain ? (plain - 1) / SEALED_RECORD + 1 : 1;
+}
+
+uint64_t sealed_size(uint64_t plain)
+{
+    if (plain == UINT64_MAX)
+        return plain;
+    return SEALED_SALT_LEN + plain + sealed_records(plain) * SEALED_TAG_LEN;
+}
+
+/* --- records --- */
+
+/* A key for one body: random by its salt (E2), and useless in the place of another part. */
+static void derive(const struct sealed_key *key, const unsigned char salt[SEALED_SALT_LEN],
+                   uint32_t part, unsigned char out[SEALED_KEY_LEN])
+{
+    static const char label[] = "weir sealed 1";
+    unsigned char text[sizeof(label) - 1 + SEALED_SALT_LEN + 4];
+    unsigned char *p = text;
+
+    memcpy(p, label, sizeof(label) - 1);
+    p += sizeof(label) - 1;
+    memcpy(p, salt, SEALED_SALT_LEN);
+    p += SEALED_SALT_LEN;
+    for (int i = 0; i < 4; i++)
+        p[i] = (unsigned char)(part >> (24 - 8 * i));
+    BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(text), out, NULL));
+}
+
+void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
+                        const unsigned char salt[SEALED_SALT_LEN], uint32_t part)
+{
+    unsigned char own[SEALED_KEY_LEN];
+
+    derive(key, salt, part, own);
+    c->ctx = EVP_CIPHER_CTX_new();
+    BUG_ON(!c->ctx || EVP_CipherInit_ex(c->ctx, EVP_aes_256_gcm(), NULL, own, NULL, 1) != 1);
+    secure_zero(own, sizeof(own));
+}
+
+void sealed_cipher_release(struct sealed_cipher *c)
+{
+    EVP_CIPHER_CTX_free(c->ctx); /* overwrites what it held */
+    c->ctx = NULL;
+}
+
+static void place(struct sealed_cipher *c, uint64_t index, bool last, int encrypt)
+{
+    unsigned char nonce[NONCE_LEN] = {0};
+
+    for (int i = 0; i < 8; i++)
+        nonce[i] = (unsigned char)(index >> (56 - 8 * i));
+    nonce[NONCE_LEN - 1] = last;
+    BUG_ON(EVP_CipherInit_ex(c->ctx, NULL, NULL, NULL, nonce, encrypt) != 1);
+}
+
+void sealed_put(struct sealed_cipher *c, uint64_t index, bool last, struct str plain,
+                unsigned char *out)
+{
+    int len = 0;
+
+    BUG_ON(plain.len > SEALED_RECORD);
+    place(c, index, last, 1);
+    if (plain.len)
+        BUG_ON(EVP_CipherUpdate(c->ctx, out, &len, (const unsigned char *)plain.p,
+                                (int)plain.len) != 1);
+    BUG_ON(EVP_CipherFinal_ex(c->ctx, out + plain.len, &len) != 1);
+    BUG_ON(EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_GCM_GET_TAG, SEALED_TAG_LEN, out + plain.len) != 1);
+}
+
+int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char *record,
+               size_t len, struct err *err)
+{
+    int got = 0;
+
+    if (len < SEALED_TAG_LEN || len > SEALED_STORED)
+        return err_set(err, ERR_CORRUPT, "a sealed record cannot be %zu bytes long", len);
+    len -= SEALED_TAG_LEN;
+    place(c, index, last, 0);
+    bool good =
+        EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_GCM_SET_TAG, SEALED_TAG_LEN, record + len) == 1;
+    if (len)
+        good = good && EVP_CipherUpdate(c->ctx, record, &got, record, (int)len) == 1;
+    if (!good || EVP_CipherFinal_ex(c->ctx, record + len, &got) != 1)
+        return err_set(err, ERR_CORRUPT,
+                       "record %llu of a sealed body is damaged, or sealed with another key",
+                       (unsigned long long)index);
+    return 0;
+}
+
+/* --- sealing --- */
+
+/* All of a record and one byte more, or what there is. */
+static int fill(struct sealer *s, struct err *err)
+{
+    size_t got = 1;
+    int code = 0;
+
+    while (code == 0 && got > 0 && s->have <= SEALED_RECORD) {
+        code = reader_read(s->body, s->plain + s->have, SEALED_RECORD + 1 - s->have, &got, err);
+        if (code < 0)
+            break;
+        if (s->md5)
+            digests_update(s->md5, str_n(s->plain + s->have, got));
+        s->have += got;
+        s->size += got;
+    }
+    return code;
+}
+
+static int next_record(struct sealer *s, struct err *err)
+{
+    int code = fill(s, err);
+    size_t len = size_min(s->have, SEALED_RECORD);
+
+    if (code < 0)
+        return code;
+    s->ended = s->have <= SEALED_RECORD;
+    sealed_put(&s->cipher, s->index++, s->ended, str_n(s->plain, len), s->stored);
+    s->rest = str_n(s->stored, len + SEALED_TAG_LEN);
+    s->have -= len;
+    s->plain[0] = s->plain[len];
+    return 0;
+}
+
+static int sealer_read(struct reader *base, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct sealer *s = container_of(base, struct sealer, reader);
+    int code = 0;
+
+    *got = 0;
+    if (s->rest.len == 0 && !s->ended)
+        code = next_record(s, err);
+    if (code < 0 || s->rest.len == 0)
+        return code;
+    *got = size_min(len, s->rest.len);
+    memcpy(to, s->rest.p, *got);
+    s->rest = str_skip(s->rest, *got);
+    return 0;
+}
+
+static void sealer_close(struct reader *base)
+{
+    sealer_release(container_of(base, struct sealer, reader));
+}
+
+void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
+                 bool md5)
+{
+    static const struct reader_ops ops = {.read = sealer_read, .close = sealer_close};
+
+    *s = (struct sealer){.reader = {&ops}, .body = body};
+    s->plain = xmalloc(SEALED_RECORD + 1);
+    s->stored = xmalloc(SEALED_STORED);
+    s->md5 = md5 ? digests_new(1u << DIGEST_MD5) : NULL;
+    random_bytes(s->stored, SEALED_SALT_LEN);
+    sealed_cipher_init(&s->cipher, key, s->stored, part);
+    s->rest = str_n(s->stored, SEALED_SALT_LEN);
+}
+
+void sealer_release(struct sealer *s)
+{
+    sealed_cipher_release(&s->cipher);
+    digests_free(s->md5);
+    s->md5 = NULL;
+    free(s->plain);
+    free(s->stored);
+    s->plain = s->stored = NULL;
+    s->rest = STR_EMPTY;
+    s->ended = true;
+}
