@@ -19,7 +19,7 @@
 #ifndef S3_AUTH_H
 #define S3_AUTH_H
 
-#include "s3/sign.h"
+#include "sign/sign.h"
 
 enum { AUTH_SKEW_MS = 15 * 60 * 1000, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY_MAX = 128 };
 

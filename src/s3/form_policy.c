@@ -1,7 +1,7 @@
 /* The policy of a POST form: who signed it, and does the form keep to it. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "s3/error.h"
 #include "s3/form.h"
 

@@ -1,7 +1,7 @@
 /* Listings: objects (both versions of the call), versions, uploads, parts. */
 #include "s3/gateway_int.h"
 
-#include "s3/base64.h"
+#include "sign/base64.h"
 
 struct listing {
     struct list_options o;

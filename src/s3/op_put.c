@@ -1,7 +1,7 @@
 /* PutObject and DeleteObject, and the body of a request as a storage reads it. */
 #include "s3/gateway_int.h"
 
-#include "s3/base64.h"
+#include "sign/base64.h"
 
 struct put {
     struct put_body body;

@@ -1,7 +1,7 @@
 /* ListBuckets: over all storages, by name. */
 #include "s3/gateway_int.h"
 
-#include "s3/base64.h"
+#include "sign/base64.h"
 
 #include <stdlib.h>
 

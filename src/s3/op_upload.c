@@ -1,7 +1,7 @@
 /* Multipart uploads: begun, parts sent or copied, completed, aborted. */
 #include "s3/gateway_int.h"
 
-#include "s3/base64.h"
+#include "sign/base64.h"
 
 static int no_upload(int code, struct err *err)
 {

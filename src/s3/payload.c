@@ -1,6 +1,6 @@
 /* Bodies that are checked as they flow. */
 #include "s3/payload.h"
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "s3/error.h"
 
 static const struct {

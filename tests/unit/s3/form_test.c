@@ -1,6 +1,6 @@
 /* POST forms: the published example, parsing at any split, the policy's every rule. */
 #include "base/clock.h"
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "s3/error.h"
 #include "s3/form.h"
 #include "unit/test.h"

@@ -1,7 +1,7 @@
 /* aws-chunked bodies: the published example, any split of chunks and reads, every way to break it.
  */
 #include "base/clock.h"
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "s3/error.h"
 #include "s3/payload.h"
 #include "unit/test.h"

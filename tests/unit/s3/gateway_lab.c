@@ -2,7 +2,7 @@
 #include "unit/s3/gateway_lab.h"
 
 #include "base/clock.h"
-#include "s3/sign.h"
+#include "sign/sign.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The gateway over the wire: each operation once, with its main errors. */
 #include "base/clock.h"
-#include "s3/sign.h"
+#include "sign/sign.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>

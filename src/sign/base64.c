@@ -1,5 +1,5 @@
 /* Base64, by a table of values. */
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "base/err.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,6 +1,6 @@
 /* Canonical requests: the same whatever the order of the parameters, the same again when made from
  * themselves, and well-formed. */
-#include "s3/sign.h"
+#include "sign/sign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Signature version 2: HMAC-SHA1 over the request's main lines. */
-#include "s3/base64.h"
-#include "s3/hmac.h"
-#include "s3/sign.h"
+#include "sign/base64.h"
+#include "sign/hmac.h"
+#include "sign/sign.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* Signature version 4: canonical request, string to sign, key. */
-#include "s3/sign.h"
+#include "sign/sign.h"
 #include "base/vec.h"
-#include "object/digest.h"
-#include "s3/hmac.h"
+#include "sign/hmac.h"
 
 #include <stdlib.h>
 
@@ -156,15 +155,15 @@ void sign_append_scope(struct buf *out, const struct sign_scope *scope)
 void sign_string(struct buf *out, struct str timestamp, const struct sign_scope *scope,
                  struct str canonical)
 {
-    struct digest_value hash;
+    unsigned char hash[SHA256_LEN];
 
-    digest_of(DIGEST_SHA256, canonical, &hash);
+    sha256(canonical, hash);
     buf_append_z(out, SIGN_ALGORITHM "\n");
     buf_append_str(out, timestamp);
     buf_append_char(out, '\n');
     sign_append_scope(out, scope);
     buf_append_char(out, '\n');
-    buf_append_hex(out, hash.bytes, hash.len);
+    buf_append_hex(out, hash, sizeof(hash));
 }
 
 void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes)

@@ -1,5 +1,6 @@
-/* The arithmetic of AWS signatures, version 4 and 2: used to verify clients (auth.h, framing.h,
- * form.h) and to sign towards other storages. No I/O, nothing is decided here. Any thread.
+/* The arithmetic of AWS signatures, version 4 and 2: used to verify clients (s3/auth.h,
+ * s3/framing.h, s3/form.h) and to sign towards other storages (object/remote.h). No I/O, nothing is
+ * decided here. Any thread.
  *
  * Version 4 signs SHA-256 of a canonical form of the request with a key that is derived from the
  * secret, the day, the region and the service:
@@ -16,8 +17,8 @@
  * Path and query are decoded first because clients differ in what they leave unescaped on the wire;
  * what they sign is always the fully escaped form. '+' in a query is a blank, as everywhere else in
  * s3/. */
-#ifndef S3_SIGN_H
-#define S3_SIGN_H
+#ifndef SIGN_SIGN_H
+#define SIGN_SIGN_H
 
 #include "base/arena.h"
 #include "http/wire.h"

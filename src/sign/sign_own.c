@@ -1,6 +1,6 @@
 /* Signing our own requests: headers, and presigned queries. */
 #include "base/clock.h"
-#include "s3/sign.h"
+#include "sign/sign.h"
 
 #include <stdlib.h>
 

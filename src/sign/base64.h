@@ -1,6 +1,6 @@
 /* Base64 (RFC 4648 section 4), strict: padding in full, no blanks, no bits left over. */
-#ifndef S3_BASE64_H
-#define S3_BASE64_H
+#ifndef SIGN_BASE64_H
+#define SIGN_BASE64_H
 
 #include "base/buf.h"
 

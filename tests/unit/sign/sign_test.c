@@ -1,8 +1,8 @@
 /* Signatures: the examples that AWS publishes, and the corners of the canonical form. */
 #include "base/clock.h"
 #include "os/thread.h"
-#include "s3/base64.h"
-#include "s3/sign.h"
+#include "sign/base64.h"
+#include "sign/sign.h"
 #include "unit/test.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * can make collide. */
 #include "base/hash.h"
 #include "os/thread.h"
-#include "s3/sign.h"
+#include "sign/sign.h"
 
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ struct sign_keys *sign_keys_new(void)
     hash_key_random(&keys->a);
     hash_key_random(&keys->b);
     for (int i = 0; i < SHARDS; i++)
-        mutex_init(&keys->shards[i].lock, "s3.keys");
+        mutex_init(&keys->shards[i].lock, "sign.keys");
     return keys;
 }
 
