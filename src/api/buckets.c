@@ -93,7 +93,7 @@ static int info_on(struct storage *s, struct str name, struct arena *a, struct b
                    struct err *err)
 {
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, name, err);
+    int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, err);
 
     if (code == 0) {
         code = b->ops->info(b, a, out, err);

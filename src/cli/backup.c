@@ -66,7 +66,7 @@ int command_backup(struct invocation *inv)
     if (status != 0)
         return status;
     absolute(&dir, inv->args.items[0]);
-    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = ask(&remote, dir.p, &err);
         remote_close(&remote);

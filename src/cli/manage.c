@@ -16,7 +16,7 @@ int manage(struct invocation *inv, const struct output_column *columns, size_t c
     if (status != 0)
         return status;
     output_init(&table, column_count ? columns : none, column_count ? column_count : 1);
-    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = fn(&remote, inv, &table, &err);
         remote_close(&remote);

@@ -37,8 +37,8 @@ static int url_of(const struct conf *conf, struct buf *out, struct err *err)
     return 0;
 }
 
-int remote_open(struct remote *r, const struct invocation *inv, const struct conf *conf,
-                uint64_t timeout_ms, struct err *err)
+int remote_connect(struct remote *r, const struct invocation *inv, const struct conf *conf,
+                   uint64_t timeout_ms, struct err *err)
 {
     const char *given = invocation_flag(inv, "url");
     struct buf url = BUF_INIT(4096);

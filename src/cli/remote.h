@@ -26,8 +26,8 @@ extern const struct flag remote_flags[];
 
 /* The keys may be absent: then calls that need them are refused by the peer. Each call may take
  * `timeout_ms`. */
-int remote_open(struct remote *r, const struct invocation *inv, const struct conf *conf,
-                uint64_t timeout_ms, struct err *err) MUST_CHECK;
+int remote_connect(struct remote *r, const struct invocation *inv, const struct conf *conf,
+                   uint64_t timeout_ms, struct err *err) MUST_CHECK;
 void remote_close(struct remote *r);
 
 /* `body` NULL: GET, else POST of JSON. Any status is success. ERR_UNAVAILABLE: not running. */

@@ -108,7 +108,7 @@ int command_status(struct invocation *inv)
     if (status != 0)
         return status;
     output_init(&table, columns, ARRAY_SIZE(columns));
-    code = remote_open(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = gather(&remote, &table, &ready, &err);
         remote_close(&remote);

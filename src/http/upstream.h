@@ -61,6 +61,9 @@ void exchange_close(struct exchange *e);
 /* Health: after `connect` failures in a row the upstream is down: upstream_send fails at once with
  * ERR_UNAVAILABLE, but one caller per second is let through as a probe. */
 bool upstream_is_up(struct upstream *u);
+/* Connects when it is down, as such a caller does, and keeps the connection for the next exchange:
+ * for a timer or thread, so that a peer comes back without a caller that waits for it. */
+void upstream_probe(struct upstream *u);
 
 /* Closes idle connections past their time. Each use of the upstream does it too; a timer that calls
  * this keeps a quiet one from holding descriptors. */

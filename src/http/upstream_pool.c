@@ -270,6 +270,14 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
         log_up(u);
 }
 
+void upstream_probe(struct upstream *u)
+{
+    struct upstream_conn *c;
+
+    if (!upstream_is_up(u) && upstream_take(&c, u, true, NULL) == 0)
+        upstream_give(u, c, true);
+}
+
 void upstream_count(struct upstream *u, uint64_t *counter)
 {
     mutex_lock(&u->lock);

@@ -276,18 +276,47 @@ struct storage {
     struct str name;
 };
 
+struct exchange; /* http/upstream.h */
+
+struct forward_request {
+    struct str user;                   /* whose credentials sign; empty: it is sent unsigned */
+    struct str method;                 /* as it is to be sent */
+    struct str path;                   /* percent-encoded, with the bucket: "/bucket/key" */
+    struct str query;                  /* percent-encoded, without what signed it; may be empty */
+    const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
+                                          X-Amz-Content-Sha256, nor those of the framing */
+    size_t header_count;
+    struct reader *body;  /* NULL: none */
+    uint64_t body_len;    /* UINT64_MAX: chunked */
+    struct str sha256;    /* hex of the body, when it is known */
+    bool expect_continue; /* as in struct upstream_request */
+    bool idempotent;
+};
+
+/* Where a call has a `user`: the id of the user whose credentials are used by storages that have
+ * several (remote; empty: none, requests go unsigned); local has none and ignores it.
+ * create_bucket() takes info->owner as that user, list_buckets() its owner. */
+
 struct storage_ops {
     const char *kind; /* "local", "remote" */
     /* ERR_EXISTS: the error's text is the owner. Whether S3 allows the name is the caller's to
      * check. With object_lock versions are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
-    int (*remove_bucket)(struct storage *s, struct str name,
-                         struct err *err); /* ERR_CONFLICT: not empty */
+    /* ERR_CONFLICT: not empty. */
+    int (*remove_bucket)(struct storage *s, struct str user, struct str name, struct err *err);
     /* A reference; ERR_NO_BUCKET. Local: does not block. */
-    int (*open_bucket)(struct bucket **out, struct storage *s, struct str name, struct err *err);
+    int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
+                       struct err *err);
     /* Of one owner, or of all when it is empty; by name, behind `after`. */
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
+    /* The raw pass-through: sends the request, signed anew, and answers with whatever the peer
+     * says. NULL on storages that are not remote. Any status is success; the caller reads
+     * exchange_head() and exchange_body() of http/upstream.h and calls exchange_close().
+     * ERR_DENIED: the user has no credentials there. ERR_UNAVAILABLE, ERR_BUSY: down, at once; the
+     * others of upstream_send(). */
+    int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
+                   struct err *err);
     int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
     /* A number for the state of a bucket's info and documents: when it is the same before and after
      * they were read, they were not changed in between, and they are still what was read as long as

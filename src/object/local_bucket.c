@@ -112,7 +112,8 @@ static int name_check(struct str name, struct err *err)
     return 0;
 }
 
-int local_open_bucket(struct bucket **out, struct storage *s, struct str name, struct err *err)
+int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                      struct err *err)
 {
     struct local *l = local_of(s);
     struct buf value = BUF_INIT(0);
@@ -238,10 +239,10 @@ static int remove_run(struct change *c, struct err *err)
     return code;
 }
 
-int local_remove_bucket(struct storage *s, struct str name, struct err *err)
+int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
 {
     struct bucket *bucket = NULL;
-    int code = local_open_bucket(&bucket, s, name, err);
+    int code = local_open_bucket(&bucket, s, user, name, err);
 
     if (code < 0)
         return code;

@@ -356,8 +356,9 @@ int local_get_document(struct bucket *b, struct arena *a, const char *name, stru
 int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err);
 int local_set_versions(struct bucket *b, bool on, struct err *err);
 int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err);
-int local_remove_bucket(struct storage *s, struct str name, struct err *err);
-int local_open_bucket(struct bucket **out, struct storage *s, struct str name, struct err *err);
+int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err);
+int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                      struct err *err);
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
 void generations_init(struct local *l);

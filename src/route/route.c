@@ -238,7 +238,7 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
 
     if (code == 0 && !str_eq(info.owner, user) &&
         storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at &&
-        s->ops->open_bucket(&other, s, name, NULL) == 0) {
+        s->ops->open_bucket(&other, s, info.owner, name, NULL) == 0) {
         (*b)->ops->unref(*b);
         *b = other;
     }
@@ -246,20 +246,22 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     return code;
 }
 
-/* `at`: where to look first, and where it is. */
-static int open_anywhere(struct routes *r, const struct routes_view *view, struct str bucket,
-                         struct storage **at, struct bucket **out, struct err *err)
+/* `at`: where to look first, and where it is. A remote storage is asked only for what is routed to
+ * it: asking takes time, and the user may be nobody there. */
+static int open_anywhere(struct routes *r, const struct routes_view *view, struct str user,
+                         struct str bucket, struct storage **at, struct bucket **out,
+                         struct err *err)
 {
     struct storage *first = *at;
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
-    int code = first->ops->open_bucket(out, first, bucket, err);
+    int code = first->ops->open_bucket(out, first, user, bucket, err);
 
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
-        if (all[i] == first || is_blocked(view, all[i], bucket))
+        if (all[i] == first || all[i]->ops->forward || is_blocked(view, all[i], bucket))
             continue;
         *at = all[i];
-        code = all[i]->ops->open_bucket(out, all[i], bucket, err);
+        code = all[i]->ops->open_bucket(out, all[i], user, bucket, err);
     }
     return code;
 }
@@ -276,7 +278,7 @@ int route_bucket(struct routes *r, struct str user, struct str bucket, struct bu
         return code;
     code = storage_by(r, view, user, bucket, &at, err);
     if (code == 0)
-        code = open_anywhere(r, view, bucket, &at, &found, err);
+        code = open_anywhere(r, view, user, bucket, &at, &found, err);
     if (code == 0 && view->policies.len)
         code = follow_owner(r, view, at, user, &found, err);
     if (code == 0)

@@ -52,7 +52,7 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
 
     BUG_ON(!s);
     if (acl.len || ownership.len)
-        code = s->ops->open_bucket(&b, s, c->bucket_name, err);
+        code = s->ops->open_bucket(&b, s, c->user->id, c->bucket_name, err);
     if (code == 0 && ownership.len)
         code = b->ops->set_document(b, "ownershipControls", ownership, err);
     if (code == 0 && acl.len)
@@ -124,13 +124,14 @@ static int remove_bucket(struct call *c, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX], *first = NULL;
     size_t count = routes_storages(c->g->o.routes, all, ARRAY_SIZE(all));
-    int code = route_storage(c->g->o.routes, c->target.info.owner, c->bucket_name, &first, err);
+    struct str owner = c->target.info.owner;
+    int code = route_storage(c->g->o.routes, owner, c->bucket_name, &first, err);
 
     if (code == 0)
-        code = first->ops->remove_bucket(first, c->bucket_name, err);
+        code = first->ops->remove_bucket(first, owner, c->bucket_name, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++)
         if (all[i] != first)
-            code = all[i]->ops->remove_bucket(all[i], c->bucket_name, err);
+            code = all[i]->ops->remove_bucket(all[i], owner, c->bucket_name, err);
     return code;
 }
 

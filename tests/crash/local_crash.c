@@ -276,7 +276,7 @@ static struct bucket *open_bucket(struct storage *s, uint32_t writer)
         info.versions = VERSIONS_ON;
     code = s->ops->create_bucket(s, &info, &err);
     must(code == ERR_EXISTS ? 0 : code, &err);
-    must(s->ops->open_bucket(&b, s, info.name, &err), &err);
+    must(s->ops->open_bucket(&b, s, STR("owner"), info.name, &err), &err);
     return b;
 }
 

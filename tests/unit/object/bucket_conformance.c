@@ -19,7 +19,7 @@ void conform_a_bucket_is_there_until_it_is_removed(struct lab *lab)
     struct get_result got;
     struct err err = {0};
 
-    CHECK_ERR(s->ops->open_bucket(&b, s, STR("photos"), &err), ERR_NO_BUCKET);
+    CHECK_ERR(s->ops->open_bucket(&b, s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
     b = lab_bucket(s, "photos");
     CHECK_OK(b->ops->info(b, &a, &info, &err));
     CHECK_STR(info.name, STR("photos"));
@@ -27,8 +27,8 @@ void conform_a_bucket_is_there_until_it_is_removed(struct lab *lab)
     CHECK(info.created_ms > 0);
     CHECK_INT(info.versions, VERSIONS_NEVER);
     CHECK_OK(s->ops->check(s, &err));
-    CHECK_OK(s->ops->remove_bucket(s, STR("photos"), &err));
-    CHECK_ERR(s->ops->remove_bucket(s, STR("photos"), &err), ERR_NO_BUCKET);
+    CHECK_OK(s->ops->remove_bucket(s, STR("owner"), STR("photos"), &err));
+    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
     /* Somebody still holds it. */
     struct str_reader r;
     struct put_options o = {0};
@@ -61,17 +61,17 @@ void conform_a_bucket_with_objects_versions_or_uploads_is_not_removed(struct lab
 
     CHECK_OK(b->ops->set_versions(b, true, &err));
     struct put_result first = lab_put(b, &a, "k", STR("x"));
-    CHECK_ERR(s->ops->remove_bucket(s, STR("b"), &err), ERR_CONFLICT);
+    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("b"), &err), ERR_CONFLICT);
     struct remove_result marker = lab_remove(b, &a, "k", STR_EMPTY);
-    CHECK_ERR(s->ops->remove_bucket(s, STR("b"), &err), ERR_CONFLICT);
+    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("b"), &err), ERR_CONFLICT);
     lab_remove(b, &a, "k", first.version);
-    CHECK_ERR(s->ops->remove_bucket(s, STR("b"), &err), ERR_CONFLICT);
+    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("b"), &err), ERR_CONFLICT);
     lab_remove(b, &a, "k", marker.version);
     struct upload_info u = lab_upload(b, &a, "k");
-    CHECK_ERR(s->ops->remove_bucket(s, STR("b"), &err), ERR_CONFLICT);
+    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("b"), &err), ERR_CONFLICT);
     CHECK_OK(b->ops->upload_abort(b, &u, &err));
     CHECK_OK(b->ops->set_document(b, "policy", STR("{}"), &err));
-    CHECK_OK(s->ops->remove_bucket(s, STR("b"), &err));
+    CHECK_OK(s->ops->remove_bucket(s, STR("owner"), STR("b"), &err));
     b->ops->unref(b);
     /* A new one of the name has nothing of the old. */
     b = lab_bucket(s, "b");
@@ -683,7 +683,7 @@ void conform_retention_and_hold_keep_versions(struct lab *lab)
     struct err err = {0};
 
     CHECK_OK(s->ops->create_bucket(s, &info, &err));
-    CHECK_OK(s->ops->open_bucket(&b, s, STR("b"), &err));
+    CHECK_OK(s->ops->open_bucket(&b, s, STR("owner"), STR("b"), &err));
     CHECK_ERR(b->ops->set_versions(b, false, &err), ERR_CONFLICT);
     struct str one = lab_put(b, &a, "k", STR("1")).version,
                two = lab_put(b, &a, "k", STR("2")).version,

@@ -29,7 +29,7 @@ struct bucket *lab_bucket(struct storage *s, const char *name)
     struct err err = {0};
 
     CHECK_OK(s->ops->create_bucket(s, &info, &err));
-    CHECK_OK(s->ops->open_bucket(&b, s, info.name, &err));
+    CHECK_OK(s->ops->open_bucket(&b, s, STR("owner"), info.name, &err));
     return b;
 }
 

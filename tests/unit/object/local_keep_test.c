@@ -32,7 +32,7 @@ TEST(local_keep, everything_is_there_after_a_restart)
     b->ops->unref(b);
     local_lab_close(&l);
     local_lab_open(&l, NULL);
-    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("b"), &err));
+    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("owner"), STR("b"), &err));
     lab_expect(b, "k", STR_EMPTY, STR("new"));
     lab_expect(b, "k", old.version, large);
     struct put_options o = {0};
@@ -67,7 +67,7 @@ TEST(local_keep, a_clock_that_went_back_repeats_no_sequence)
                     DB_DURABLE, &err));
     local_lab_close(&l);
     local_lab_open(&l, NULL);
-    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("b"), &err));
+    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("owner"), STR("b"), &err));
     struct put_result one = lab_put(b, &a, "k", STR("1")), two = lab_put(b, &a, "k", STR("2"));
     buf_appendf(&text, "%016llx", (unsigned long long)hour);
     CHECK(str_cmp(str_head(one.version, 16), buf_str(&text)) > 0);

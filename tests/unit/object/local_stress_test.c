@@ -312,7 +312,7 @@ static void bucket_main(void *ctx)
         struct bucket *b = NULL;
         struct err err = {0};
         (void)s->ops->create_bucket(s, &info, &err);
-        if (s->ops->open_bucket(&b, s, info.name, &err) == 0) {
+        if (s->ops->open_bucket(&b, s, STR("owner"), info.name, &err) == 0) {
             str_reader_init(&reader, STR("x"));
             int code = b->ops->put(b, &a, STR("k"), &reader.reader, 1, &o, &out, &err);
             if (code != 0 && code != ERR_NO_BUCKET)
@@ -322,7 +322,7 @@ static void bucket_main(void *ctx)
                 fail(r, "remove", &err);
             b->ops->unref(b);
         }
-        int code = s->ops->remove_bucket(s, info.name, &err);
+        int code = s->ops->remove_bucket(s, STR("owner"), info.name, &err);
         if (code != 0 && code != ERR_NO_BUCKET && code != ERR_CONFLICT)
             fail(r, "remove_bucket", &err);
         arena_release(&a);

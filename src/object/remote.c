@@ -1,0 +1,170 @@
+/* A remote storage: opening, closing, and the thread that finds out when the peer is back. */
+#include "object/remote.h"
+#include "base/clock.h"
+#include "object/remote_int.h"
+
+#include <stdlib.h>
+
+enum { PROBE_MS = 1000, SWEEP_MS = 10 * 1000 };
+
+static const struct storage_ops storage_ops;
+
+struct remote *remote_of(struct storage *s)
+{
+    BUG_ON(s->ops != &storage_ops);
+    return container_of(s, struct remote, storage);
+}
+
+/* --- opening and closing --- */
+
+/* As upstream.c has it: RFC 9110 section 7.2, no port when it is the scheme's. */
+static int set_host(struct remote *r, struct str text, struct err *err)
+{
+    struct url url;
+    int code = url_parse(&url, text, err);
+
+    if (code < 0)
+        return err_wrap(err, ERR_INVALID, "storage " STR_FMT, STR_ARG(r->storage.name));
+    if (url.user.len || url.query.len || (url.path.len && !str_eq(url.path, STR("/"))))
+        return err_set(err, ERR_INVALID,
+                       "storage " STR_FMT ": the URL has only a scheme, a host and a port",
+                       STR_ARG(r->storage.name));
+    uint16_t usual = str_ieq(url.scheme, STR("https")) ? 443 : 80;
+    bool literal6 = str_chr(url.host, ':') >= 0;
+    buf_appendf(&r->host, literal6 ? "[" STR_FMT "]" : STR_FMT, STR_ARG(url.host));
+    if (url.port && url.port != usual)
+        buf_appendf(&r->host, ":%u", url.port);
+    return 0;
+}
+
+/* While the peer is down it is tried each second (M6); in between, connections that nobody used for
+ * long are closed. */
+static void probe(void *ctx)
+{
+    struct remote *r = ctx;
+
+    mutex_lock(&r->lock);
+    while (!r->stopping) {
+        uint64_t wait_ms = upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS;
+        cond_wait_until(&r->wake, &r->lock, clock_mono_ns() + wait_ms * UINT64_C(1000000));
+        if (r->stopping)
+            break;
+        mutex_unlock(&r->lock);
+        upstream_sweep(r->upstream);
+        upstream_probe(r->upstream);
+        mutex_lock(&r->lock);
+    }
+    mutex_unlock(&r->lock);
+}
+
+void remote_wake_prober(struct remote *r)
+{
+    mutex_lock(&r->lock);
+    cond_signal(&r->wake);
+    mutex_unlock(&r->lock);
+}
+
+static void stop_prober(struct remote *r)
+{
+    mutex_lock(&r->lock);
+    r->stopping = true;
+    cond_signal(&r->wake);
+    mutex_unlock(&r->lock);
+    thread_join(&r->prober);
+}
+
+static void remote_close(struct storage *s)
+{
+    struct remote *r = remote_of(s);
+
+    stop_prober(r);
+    upstream_free(r->upstream);
+    credential_table_release(&r->credentials);
+    sign_keys_free(r->keys);
+    cond_release(&r->wake);
+    mutex_release(&r->lock);
+    buf_release(&r->name);
+    buf_release(&r->host);
+    buf_release(&r->region);
+    free(r);
+}
+
+int remote_open(struct storage **out, const struct remote_options *o, struct err *err)
+{
+    struct remote *r = xcalloc(1, sizeof(*r));
+    struct upstream_options u = {
+        .url = o->url, .ca_file = o->ca_file, .tls_insecure = o->tls_insecure, .log = o->log};
+    int code;
+
+    buf_append_str(&r->name, o->name);
+    buf_append_str(&r->region, o->region.len ? o->region : STR("us-east-1"));
+    r->storage = (struct storage){&storage_ops, buf_str(&r->name)};
+    r->virtual_host = o->virtual_host;
+    r->keys = sign_keys_new();
+    credential_table_init(&r->credentials);
+    mutex_init(&r->lock, "remote");
+    cond_init(&r->wake);
+    code = set_host(r, o->url, err);
+    if (code == 0)
+        code = upstream_new(&r->upstream, &u, err);
+    if (code == 0)
+        code = thread_start(&r->prober, "remote-prober", 0, probe, r, err);
+    if (code < 0)
+        remote_close(&r->storage);
+    else
+        *out = &r->storage;
+    return code;
+}
+
+/* --- buckets --- */
+
+static int create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    return err_code(err, ERR_UNSUPPORTED);
+}
+
+static int remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
+{
+    return err_code(err, ERR_UNSUPPORTED);
+}
+
+static int open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                       struct err *err)
+{
+    return err_code(err, ERR_UNSUPPORTED);
+}
+
+static int list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                        size_t limit, struct bucket_info **out, size_t *count, struct err *err)
+{
+    return err_code(err, ERR_UNSUPPORTED);
+}
+
+/* Any answer at all, signed with whatever there is. */
+static int check(struct storage *s, struct err *err)
+{
+    struct credential *c = credential_table_any(&remote_of(s)->credentials);
+    struct forward_request ask = {.user = c ? c->user : STR_EMPTY,
+                                  .method = STR("GET"),
+                                  .path = STR("/"),
+                                  .idempotent = true};
+    struct exchange *e = NULL;
+    int code = remote_forward(s, &ask, &e, err);
+
+    credential_unref(c);
+    if (code == 0 && exchange_head(e)->status >= (ask.user.len ? 300 : 500))
+        code = err_set(err, ERR_PEER, "the storage answers %d", exchange_head(e)->status);
+    exchange_close(e);
+    return code;
+}
+
+static const struct storage_ops storage_ops = {
+    .kind = "remote",
+    .create_bucket = create_bucket,
+    .remove_bucket = remove_bucket,
+    .open_bucket = open_bucket,
+    .list_buckets = list_buckets,
+    .forward = remote_forward,
+    .check = check,
+    .close = remote_close,
+};
