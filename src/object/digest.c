@@ -5,6 +5,7 @@
  * object is as much as the hashing. */
 #include "object/digest.h"
 #include "object/crc.h"
+#include "object/md5.h"
 
 #include <endian.h>
 #include <isa-l/crc.h>
@@ -12,11 +13,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { BLOCK = 16 * 1024, EVP_KINDS = DIGEST_SHA256 + 1 };
+enum { BLOCK = 16 * 1024, EVP_FIRST = DIGEST_SHA1, EVP_KINDS = DIGEST_SHA256 + 1 };
 
 struct digests {
     unsigned wanted;
     EVP_MD_CTX *evp[EVP_KINDS]; /* made when first wanted, kept for the next use */
+    struct md5 md5;
     uint32_t crc32, crc32c;
     uint64_t crc64;
 };
@@ -27,7 +29,7 @@ static const struct {
     unsigned bits; /* of a CRC */
     uint64_t poly;
 } kinds[DIGEST_KINDS] = {
-    [DIGEST_MD5] = {"MD5", 16},
+    [DIGEST_MD5] = {NULL, MD5_LEN},
     [DIGEST_SHA1] = {"SHA1", 20},
     [DIGEST_SHA256] = {"SHA256", 32},
     [DIGEST_CRC32] = {NULL, 4, 32, CRC32_POLY},
@@ -44,14 +46,14 @@ static void destroy(void *set)
 {
     struct digests *d = set;
 
-    for (int kind = 0; kind < EVP_KINDS; kind++)
+    for (int kind = EVP_FIRST; kind < EVP_KINDS; kind++)
         EVP_MD_CTX_free(d->evp[kind]);
     free(d);
 }
 
 static void start(void)
 {
-    for (int kind = 0; kind < EVP_KINDS; kind++) {
+    for (int kind = EVP_FIRST; kind < EVP_KINDS; kind++) {
         algorithms[kind] = EVP_MD_fetch(NULL, kinds[kind].name, NULL);
         BUG_ON(!algorithms[kind]);
     }
@@ -69,10 +71,12 @@ struct digests *digests_new(unsigned wanted)
     else
         d = xcalloc(1, sizeof(*d));
     d->wanted = wanted;
+    if (wanted & 1u << DIGEST_MD5)
+        md5_init(&d->md5);
     d->crc32 = 0;
     d->crc32c = UINT32_MAX;
     d->crc64 = 0;
-    for (int kind = 0; kind < EVP_KINDS; kind++) {
+    for (int kind = EVP_FIRST; kind < EVP_KINDS; kind++) {
         if (!(wanted & 1u << kind))
             continue;
         if (!d->evp[kind])
@@ -84,7 +88,9 @@ struct digests *digests_new(unsigned wanted)
 
 static void update_block(struct digests *d, struct str block)
 {
-    for (int kind = 0; kind < EVP_KINDS; kind++)
+    if (d->wanted & 1u << DIGEST_MD5)
+        md5_update(&d->md5, block);
+    for (int kind = EVP_FIRST; kind < EVP_KINDS; kind++)
         if (d->wanted & 1u << kind)
             BUG_ON(!EVP_DigestUpdate(d->evp[kind], block.p, block.len));
     if (d->wanted & 1u << DIGEST_CRC32)
@@ -124,6 +130,10 @@ void digests_final(struct digests *d, enum digest_kind kind, struct digest_value
 {
     BUG_ON(!(d->wanted & 1u << kind));
     switch (kind) {
+    case DIGEST_MD5:
+        md5_final(&d->md5, out->bytes);
+        out->len = MD5_LEN;
+        break;
     case DIGEST_CRC32:
         put_crc(kind, d->crc32, out);
         break;

@@ -233,6 +233,7 @@ static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 
 static void local_free(struct local *l)
 {
+    hasher_stop(l->hasher);
     free(l->name);
     free(l->folder);
     free(l);
@@ -262,6 +263,8 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         code = highest_epoch(l, &l->epoch, err);
     if (code == 0)
         code = db_apply(l->db, DB_DURABLE, epoch_run, l, err);
+    if (code == 0)
+        code = hasher_start(&l->hasher, err);
     if (code == 0)
         code = collector_start(l, err);
     if (code < 0) {

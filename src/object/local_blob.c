@@ -1,7 +1,6 @@
 /* Blobs: the files of a local storage. A file gets its id before its row; L7 and L8 say why nothing
  * is lost. */
 #include "object/local_int.h"
-#include "object/digest.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -14,20 +13,25 @@
 enum {
     SPACE_EVERY = 64,    /* blocks between two looks at the free space */
     WRITEOUT_EVERY = 32, /* blocks after which the kernel is told to begin writing them */
+    BLOCKS = HASH_PIECES + 1,
 };
 
 static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
 static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
 
-/* A file being written. */
+/* A body on its way into a row or a file. Of a large one, the blocks go around: while one is read
+ * and written, those before it are hashed beside us (H2). */
 struct writing {
     struct local *l;
     int fd;
     struct buf path;
-    struct digests *md5; /* NULL: not wanted */
-    struct buf block;    /* what was read and not yet written */
-    size_t room;         /* how much of it is read at once: a whole block, or a small body */
-    uint64_t blocks;
+    bool wants_md5;
+    bool streams; /* `md5` is open: the body is longer than a block */
+    struct hash_stream md5;
+    struct buf blocks[BLOCKS];
+    struct buf *block; /* what was read and not yet written */
+    size_t room;       /* how much of it is read at once: a whole block, or a small body */
+    uint64_t count;    /* of blocks written */
 };
 
 static uint32_t epoch_of(uint64_t id)
@@ -137,36 +141,38 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
 {
     int code = 0;
 
-    if (w->blocks % SPACE_EVERY == SPACE_EVERY - 1)
+    if (w->streams)
+        hash_add(&w->md5, block);
+    if (w->count % SPACE_EVERY == SPACE_EVERY - 1)
         code = blob_space(w->l, 0, err);
     if (code == 0)
         code = file_write_all(w->fd, block.p, block.len, err);
     if (code < 0)
         return code;
-    if (w->md5)
-        digests_update(w->md5, block);
     out->checksum = blob_checksum(out->checksum, block);
     out->size += block.len;
-    if (++w->blocks % WRITEOUT_EVERY == 0) /* only a hint: the sync at the end decides */
+    if (++w->count % WRITEOUT_EVERY == 0) /* only a hint: the sync at the end decides */
         (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
                               (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
     return 0;
 }
 
-/* As many bytes as there are, up to `room`. */
+/* As many bytes as there are, up to `room`, into the next block. */
 static int fill_block(struct writing *w, struct reader *body, struct err *err)
 {
+    struct buf *block = &w->blocks[w->streams ? w->count % BLOCKS : 0];
     size_t got = 1;
     int code = 0;
 
-    buf_reset(&w->block);
-    char *to = buf_reserve(&w->block, w->room);
+    w->block = block;
+    buf_reset(block);
+    char *to = buf_reserve(block, w->room);
     if (!to)
         return err_code(err, ERR_NO_MEMORY);
-    while (code == 0 && got > 0 && w->block.len < w->room) {
-        code = reader_read(body, to + w->block.len, w->room - w->block.len, &got, err);
+    while (code == 0 && got > 0 && block->len < w->room) {
+        code = reader_read(body, to + block->len, w->room - block->len, &got, err);
         if (code == 0)
-            buf_commit(&w->block, got);
+            buf_commit(block, got);
     }
     return code;
 }
@@ -181,61 +187,93 @@ static int size_check(const struct blob_source *from, uint64_t got, bool ended, 
                    (unsigned long long)(from->size - got));
 }
 
+static void hex_of(const unsigned char md5[MD5_LEN], char etag[33])
+{
+    struct buf hex = BUF_INIT(0);
+
+    buf_append_hex(&hex, md5, MD5_LEN);
+    memcpy(etag, hex.p, 33);
+    buf_release(&hex);
+}
+
+static void etag_of_bytes(struct str bytes, char etag[33])
+{
+    unsigned char sum[MD5_LEN];
+    struct md5 md5;
+
+    md5_init(&md5);
+    md5_update(&md5, bytes);
+    md5_final(&md5, sum);
+    hex_of(sum, etag);
+}
+
+/* Blocks until the body's end; the first one has been read. */
+static int write_blocks(struct writing *w, const struct blob_source *from, struct blob *out,
+                        struct err *err)
+{
+    bool ended = false;
+    int code = 0;
+
+    while (code == 0 && !ended) {
+        ended = w->block->len < w->room;
+        code = size_check(from, out->size + w->block->len, ended, err);
+        if (code == 0 && w->block->len > 0)
+            code = write_block(w, out, buf_str(w->block), err);
+        if (code == 0 && !ended)
+            code = fill_block(w, from->body, err);
+    }
+    return code;
+}
+
 /* The first block has been read. */
 static int write_file(struct writing *w, const struct blob_source *from, struct blob *out,
                       struct err *err)
 {
-    bool ended = false;
+    bool one_block = w->block->len < w->room;
+    unsigned char sum[MD5_LEN];
     int code = writing_begin(w, &out->id, err);
 
-    while (code == 0 && !ended) {
-        ended = w->block.len < w->room;
-        code = size_check(from, out->size + w->block.len, ended, err);
-        if (code == 0 && w->block.len > 0)
-            code = write_block(w, out, buf_str(&w->block), err);
-        if (code == 0 && !ended)
-            code = fill_block(w, from->body, err);
-    }
+    if (code == 0 && w->wants_md5 && one_block)
+        etag_of_bytes(buf_str(w->block), out->etag);
+    w->streams = code == 0 && w->wants_md5 && !one_block;
+    if (w->streams)
+        hash_begin(&w->md5, w->l->hasher);
+    if (code == 0)
+        code = write_blocks(w, from, out, err);
     if (code == 0)
         code = file_sync(w->fd, err);
+    if (w->streams) {
+        hash_end(&w->md5, sum);
+        hex_of(sum, out->etag);
+    }
     if (code == 0)
         code = sync_parent(&w->path, err);
     return code;
-}
-
-static void etag_of(struct digests *md5, char etag[33])
-{
-    struct digest_value value;
-    struct buf hex = BUF_INIT(0);
-
-    digests_final(md5, DIGEST_MD5, &value);
-    buf_append_hex(&hex, value.bytes, value.len);
-    memcpy(etag, hex.p, 33);
-    buf_release(&hex);
 }
 
 /* All of the body has been read, and a row can hold it: the block is handed over. */
 static int keep_small(struct writing *w, const struct blob_source *from, struct blob *out,
                       struct buf *small, struct err *err)
 {
-    struct str body = buf_str(&w->block);
+    struct str body = buf_str(w->block);
     int code = size_check(from, body.len, true, err);
 
     if (code < 0)
         return code;
-    if (w->md5)
-        digests_update(w->md5, body);
+    if (w->wants_md5)
+        etag_of_bytes(body, out->etag);
     out->size = body.len;
     out->checksum = hash_xxh3(body, 0);
-    *small = w->block;
-    w->block = (struct buf){0};
+    *small = *w->block;
+    *w->block = (struct buf){0};
     return 0;
 }
 
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err)
 {
-    struct writing w = {.l = l, .fd = -1, .path = BUF_INIT(PATH_MAX), .room = BLOB_BLOCK};
+    struct writing w = {
+        .l = l, .fd = -1, .path = BUF_INIT(PATH_MAX), .wants_md5 = from->md5, .room = BLOB_BLOCK};
     int code = blob_space(l, from->size == UINT64_MAX ? 0 : from->size, err);
 
     *out = (struct blob){0};
@@ -244,21 +282,18 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
     BUG_ON(from->inline_max >= BLOB_BLOCK);
     if (from->size <= from->inline_max && from->inline_max > 0)
         w.room = from->size + 1; /* one more byte shows a body that is too long */
-    w.md5 = from->md5 ? digests_new(1u << DIGEST_MD5) : NULL;
     code = fill_block(&w, from->body, err);
-    if (code == 0 && w.room <= from->inline_max + 1 && w.block.len == w.room)
-        code = size_check(from, w.block.len, true, err);
-    else if (code == 0 && w.block.len <= from->inline_max && from->inline_max > 0)
+    if (code == 0 && w.room <= from->inline_max + 1 && w.block->len == w.room)
+        code = size_check(from, w.block->len, true, err);
+    else if (code == 0 && w.block->len <= from->inline_max && from->inline_max > 0)
         code = keep_small(&w, from, out, small, err);
     else if (code == 0)
         code = write_file(&w, from, out, err);
-    if (code == 0 && w.md5)
-        etag_of(w.md5, out->etag);
     fd_close(&w.fd);
     if (code < 0 && out->id)
         blob_discard(l, out->id);
-    digests_free(w.md5);
-    buf_release(&w.block);
+    for (int i = 0; i < BLOCKS; i++)
+        buf_release(&w.blocks[i]);
     buf_release(&w.path);
     return code;
 }
@@ -303,19 +338,21 @@ int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err)
 
 int blob_md5_of(struct reader *from, char etag[33], struct err *err)
 {
-    struct digests *md5 = digests_new(1u << DIGEST_MD5);
     char *block = xmalloc(BLOB_BLOCK);
+    unsigned char sum[MD5_LEN];
+    struct md5 md5;
     size_t got = 1;
     int code = 0;
 
+    md5_init(&md5);
     while (code == 0 && got > 0) {
         code = reader_read(from, block, BLOB_BLOCK, &got, err);
         if (code == 0)
-            digests_update(md5, str_n(block, got));
+            md5_update(&md5, str_n(block, got));
     }
+    md5_final(&md5, sum);
     if (code == 0)
-        etag_of(md5, etag);
-    digests_free(md5);
+        hex_of(sum, etag);
     free(block);
     return code;
 }

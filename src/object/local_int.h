@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "object/hasher.h"
 #include "object/local.h"
 #include "object/local_record.h"
 #include "os/thread.h"
@@ -69,6 +70,7 @@ struct local {
     _Atomic(uint64_t) list_steps, collected, swept;
     _Atomic(uint64_t)
         generations[GENERATIONS]; /* L10; the lowest 16 bits count changes under way */
+    struct hasher *hasher;
     struct pins pins;
     struct collector collector;
 };

@@ -1,0 +1,40 @@
+/* MD5 (RFC 1321) with its state in our hands, so that several bodies can be hashed side by side in
+ * the lanes of vector registers. MD5 is one long chain of dependent operations: a core that has
+ * four, eight or sixteen chains at once does them in nearly the time of one. OpenSSL keeps its
+ * state to itself, and Debian has no multi-buffer MD5.
+ *
+ * With AVX-512 even a single body gains (its three-way logic and rotate shorten the chain by a
+ * fifth). The kernels are chosen once, by what the processor has. One owner at a time. */
+#ifndef OBJECT_MD5_H
+#define OBJECT_MD5_H
+
+#include "base/str.h"
+
+enum { MD5_BLOCK = 64, MD5_LEN = 16, MD5_LANES = 16 };
+
+struct md5 {
+    uint32_t state[4];
+    uint64_t bytes;                /* so far */
+    unsigned char rest[MD5_BLOCK]; /* bytes % MD5_BLOCK of them are not hashed yet */
+};
+
+void md5_init(struct md5 *m);
+void md5_update(struct md5 *m, struct str bytes);
+void md5_final(struct md5 *m, unsigned char out[MD5_LEN]);
+
+/* One body's next whole blocks. */
+struct md5_lane {
+    struct md5 *md5; /* with nothing in `rest` */
+    const char *in;
+    size_t blocks;
+};
+
+/* Takes the same number of blocks, the most that all of them have, of 1 to MD5_LANES bodies at
+ * once. Returns that number; the lanes are moved behind them. */
+size_t md5_side_by_side(struct md5_lane *lanes, size_t count);
+
+/* For tests and measurements: use no more than this kind of kernel; returns the best there is. */
+enum md5_kernels { MD5_SCALAR, MD5_AVX2, MD5_AVX512 };
+enum md5_kernels md5_limit_kernels(enum md5_kernels most);
+
+#endif
