@@ -13,6 +13,7 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
     int code;
 
     r->store = config;
+    r->storages_known = true;
     mutex_init(&r->lock, "routes");
     cond_init(&r->loaded);
     reload_init(&r->reload, &(struct reload_options){.load = load,
@@ -43,7 +44,12 @@ void routes_close(struct routes *r)
         struct storage *s = vec_pop(&r->storages);
         s->ops->close(s);
     }
+    while (r->retired.len) {
+        struct storage *s = vec_pop(&r->retired);
+        s->ops->close(s);
+    }
     vec_release(&r->storages);
+    vec_release(&r->retired);
     routes_view_free(r->view);
     cond_release(&r->loaded);
     mutex_release(&r->lock);
@@ -74,6 +80,17 @@ static struct storage *find_storage(struct routes *r, struct str name)
     return NULL;
 }
 
+/* So that who has none, or only such, need not ask. */
+static void note_remotes(struct routes *r)
+{
+    bool any = false;
+
+    vec_each (&r->storages, struct storage **, s)
+        any |= (*s)->ops->forward != NULL;
+    atomic_store(&r->any_remote, any);
+    atomic_store(&r->main_is_remote, r->main && r->main->ops->forward);
+}
+
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
 {
     int code = 0;
@@ -87,6 +104,7 @@ int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
         vec_push(&r->storages, s);
     if (code == 0 && !r->main)
         r->main = s;
+    note_remotes(r);
     mutex_unlock(&r->lock);
     if (code < 0)
         s->ops->close(s);
@@ -101,8 +119,41 @@ int routes_set_main(struct routes *r, struct str name, struct err *err)
     s = find_storage(r, name);
     if (s)
         r->main = s;
+    note_remotes(r);
     mutex_unlock(&r->lock);
     return s ? 0 : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+}
+
+void routes_retire_storage(struct routes *r, struct str name)
+{
+    mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->storages.len; i++) {
+        struct storage *s = r->storages.items[i];
+        if (!str_eq(s->name, name))
+            continue;
+        vec_push(&r->retired, s);
+        vec_remove(&r->storages, i);
+        if (r->main == s)
+            r->main = r->storages.len ? r->storages.items[0] : NULL;
+        break;
+    }
+    note_remotes(r);
+    mutex_unlock(&r->lock);
+}
+
+void routes_know_storages(struct routes *r, bool known)
+{
+    atomic_store(&r->storages_known, known);
+}
+
+bool routes_any_remote(struct routes *r)
+{
+    return atomic_load_explicit(&r->any_remote, memory_order_relaxed);
+}
+
+bool routes_main_is_remote(struct routes *r)
+{
+    return atomic_load_explicit(&r->main_is_remote, memory_order_relaxed);
 }
 
 struct storage *routes_storage(struct routes *r, struct str name)
@@ -139,10 +190,10 @@ size_t routes_storages(struct routes *r, struct storage **out, size_t max)
 
 /* --- finding --- */
 
-static int view_get(struct routes *r, struct routes_view **out, struct err *err)
+int routes_view_get(struct routes *r, struct routes_view **out, struct err *err)
 {
     mutex_lock(&r->lock);
-    *out = r->view;
+    *out = r->storages_known ? r->view : NULL;
     if (*out)
         (*out)->refs++;
     mutex_unlock(&r->lock);
@@ -162,8 +213,7 @@ void routes_view_put(struct routes *r, struct routes_view *view)
         routes_view_free(view);
 }
 
-/* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
-static const char *look_up(const struct map *map, struct str first, struct str second)
+const char *routes_look_up(const struct map *map, struct str first, struct str second)
 {
     struct buf key = {0};
     const char *value = NULL;
@@ -178,38 +228,44 @@ static const char *look_up(const struct map *map, struct str first, struct str s
 
 static bool is_blocked(const struct routes_view *view, const struct storage *s, struct str bucket)
 {
-    return bucket.len && look_up(&view->blocks, s->name, bucket) != NULL;
+    return bucket.len && routes_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
-static int storage_by(struct routes *r, const struct routes_view *view, struct str user,
+int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
+                       struct err *err)
+{
+    if (!is_blocked(view, s, bucket))
+        return 0;
+    return err_set(err, ERR_DENIED, "the bucket " STR_FMT " is blocked on storage " STR_FMT,
+                   STR_ARG(bucket), STR_ARG(s->name));
+}
+
+int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
                       struct str bucket, struct storage **out, struct err *err)
 {
-    const char *policy = bucket.len ? look_up(&view->policies, user, bucket) : NULL;
+    const char *policy = bucket.len ? routes_look_up(&view->policies, user, bucket) : NULL;
     struct storage *s;
 
     if (!policy)
-        policy = look_up(&view->policies, user, STR_EMPTY);
+        policy = routes_look_up(&view->policies, user, STR_EMPTY);
     s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
     if (!s && policy)
         return err_set(err, ERR_NOT_FOUND,
                        "a routing policy names the storage %s, which is not there", policy);
     if (!s)
         return err_set(err, ERR_NOT_FOUND, "there is no storage");
-    if (is_blocked(view, s, bucket))
-        return err_set(err, ERR_DENIED, "the bucket " STR_FMT " is blocked on storage " STR_FMT,
-                       STR_ARG(bucket), STR_ARG(s->name));
     *out = s;
-    return 0;
+    return routes_check_block(view, s, bucket, err);
 }
 
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err)
 {
     struct routes_view *view;
-    int code = view_get(r, &view, err);
+    int code = routes_view_get(r, &view, err);
 
     if (code == 0) {
-        code = storage_by(r, view, user, bucket, out, err);
+        code = routes_storage_by(r, view, user, bucket, out, err);
         routes_view_put(r, view);
     }
     return code;
@@ -237,8 +293,8 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     int code = (*b)->ops->info(*b, &arena, &info, err);
 
     if (code == 0 && !str_eq(info.owner, user) &&
-        storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at &&
-        s->ops->open_bucket(&other, s, info.owner, name, NULL) == 0) {
+        routes_storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at &&
+        !s->ops->forward && s->ops->open_bucket(&other, s, info.owner, name, NULL) == 0) {
         (*b)->ops->unref(*b);
         *b = other;
     }
@@ -246,23 +302,41 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     return code;
 }
 
-/* `at`: where to look first, and where it is. A remote storage is asked only for what is routed to
- * it: asking takes time, and the user may be nobody there. */
-static int open_anywhere(struct routes *r, const struct routes_view *view, struct str user,
-                         struct str bucket, struct storage **at, struct bucket **out,
-                         struct err *err)
+/* On a local storage. `at`: where to look first, and where it is. */
+static int open_local(struct routes *r, const struct routes_view *view, struct str bucket,
+                      struct storage **at, struct bucket **out, struct err *err)
 {
     struct storage *first = *at;
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
-    int code = first->ops->open_bucket(out, first, user, bucket, err);
+    int code = ERR_NO_BUCKET;
 
+    if (!first->ops->forward)
+        code = first->ops->open_bucket(out, first, STR_EMPTY, bucket, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
         if (all[i] == first || all[i]->ops->forward || is_blocked(view, all[i], bucket))
             continue;
         *at = all[i];
-        code = all[i]->ops->open_bucket(out, all[i], user, bucket, err);
+        code = all[i]->ops->open_bucket(out, all[i], STR_EMPTY, bucket, err);
     }
+    return code == ERR_NO_BUCKET ? err_code(err, code) : code;
+}
+
+static int find_local(struct routes *r, const struct routes_view *view, struct str user,
+                      struct str bucket, struct bucket **out, struct err *err)
+{
+    struct storage *at = NULL;
+    struct bucket *found = NULL;
+    int code = routes_storage_by(r, view, user, bucket, &at, err);
+
+    if (code == 0)
+        code = open_local(r, view, bucket, &at, &found, err);
+    if (code == 0 && view->policies.len)
+        code = follow_owner(r, view, at, user, &found, err);
+    if (code == 0)
+        *out = found;
+    else if (found)
+        found->ops->unref(found);
     return code;
 }
 
@@ -270,21 +344,17 @@ int route_bucket(struct routes *r, struct str user, struct str bucket, struct bu
                  struct err *err)
 {
     struct routes_view *view;
-    struct storage *at = NULL;
-    struct bucket *found = NULL;
-    int code = view_get(r, &view, err);
+    struct storage *remote = NULL;
+    int code = routes_view_get(r, &view, err);
 
     if (code < 0)
         return code;
-    code = storage_by(r, view, user, bucket, &at, err);
-    if (code == 0)
-        code = open_anywhere(r, view, user, bucket, &at, &found, err);
-    if (code == 0 && view->policies.len)
-        code = follow_owner(r, view, at, user, &found, err);
-    if (code == 0)
-        *out = found;
-    else if (found)
-        found->ops->unref(found);
+    if (routes_any_remote(r))
+        code = routes_remote_by(r, view, user, bucket, &remote, err);
+    if (code == 0 && remote)
+        code = remote->ops->open_bucket(out, remote, user, bucket, err);
+    else if (code == 0)
+        code = find_local(r, view, user, bucket, out, err);
     routes_view_put(r, view);
     return code;
 }

@@ -29,6 +29,13 @@ struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; 
 struct storage *routes_main(struct routes *r);                     /* NULL when there is none */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 
+/* Takes a remote one out; it is closed at the close. When it was the main one the first is. */
+void routes_retire_storage(struct routes *r, struct str name);
+/* False: finding is ERR_UNAVAILABLE, as there may be storages that could not be read yet. */
+void routes_know_storages(struct routes *r, bool known);
+bool routes_any_remote(struct routes *r);
+bool routes_main_is_remote(struct routes *r);
+
 /* Opens `main` (its id is chosen here) and the local storages that were added to this database
  * before; name, folder and id of those come from its family "server". */
 int routes_open_local(struct routes *r, const struct local_options *main,
@@ -46,6 +53,11 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
 /* Whether there are policies at all: when not, every bucket is on the main storage or where it was
  * made. */
 bool routes_any(struct routes *r);
+
+/* The remote storage (one with ops->forward) that requests of `user` for the bucket go to; NULL: it
+ * is a local matter, see route_bucket(). Never waits (docs/forward.md, "Which storage"). */
+int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
+                 struct err *err) MUST_CHECK;
 
 /* Opens it where its owner's route says: `user` is who asks; a bucket of another owner is found too
  * (the caller decides about access), and one on another storage than the route's (a policy set

@@ -16,6 +16,8 @@ struct routes_view {
     struct arena arena;
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* "<storage>:<bucket>" to something */
+    struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, or to ""
+                            when they differ */
 };
 
 struct routes {
@@ -28,10 +30,25 @@ struct routes {
     bool loading;             /* one load at a time, so that an older view never follows a newer */
     struct routes_view *view; /* NULL: the store could not be asked yet */
     VEC(struct storage *) storages;
+    VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
+    _Atomic(bool) storages_known, any_remote, main_is_remote;
 };
 
 #define ROUTES_CHANNEL STR("weir:routes")
+
+/* A reference to the newest view. */
+int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
+/* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
+const char *routes_look_up(const struct map *map, struct str first, struct str second);
+/* Bucket policy, else user policy, else main; and blocks. */
+int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
+                      struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
+/* As route_remote(). */
+int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
+                     struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
+int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
+                       struct err *err) MUST_CHECK;
 
 /* Read all policies and install them. */
 int routes_load(struct routes *r, struct err *err) MUST_CHECK;

@@ -23,8 +23,23 @@ void routes_view_free(struct routes_view *view)
         return;
     map_release(&view->policies);
     map_release(&view->blocks);
+    map_release(&view->named);
     arena_release(&view->arena);
     free(view);
+}
+
+/* `key`: "<user>" or "<user>:<bucket>". */
+static void add_policy(struct routes_view *view, struct str key, struct str storage)
+{
+    const char *value = arena_z(&view->arena, storage), *other;
+    struct str user, bucket;
+
+    map_put(&view->policies, arena_str(&view->arena, key), (void *)value);
+    if (!str_cut(key, ':', &user, &bucket))
+        return;
+    other = map_get(&view->named, bucket);
+    map_put(&view->named, arena_str(&view->arena, bucket),
+            (void *)(other && !str_eq(str_z(other), storage) ? "" : value));
 }
 
 static int read_policy(struct routes *r, struct routes_view *view, struct str key, struct err *err)
@@ -34,8 +49,7 @@ static int read_policy(struct routes *r, struct routes_view *view, struct str ke
     int code = store_call(r->store, &arena, &reply, err, STR("GET"), key);
 
     if (code == 0 && reply->type == REPLY_BULK)
-        map_put(&view->policies, arena_str(&view->arena, str_skip(key, POLICY.len)),
-                arena_z(&view->arena, reply->str));
+        add_policy(view, str_skip(key, POLICY.len), reply->str);
     else if (code == 0 && !reply_is_nil(reply))
         code = reply_expect(reply, REPLY_BULK, err);
     arena_release(&arena);
@@ -113,6 +127,7 @@ static struct routes_view *view_new(void)
     arena_init(&view->arena, 256 * MIB);
     map_init(&view->policies);
     map_init(&view->blocks);
+    map_init(&view->named);
     return view;
 }
 

@@ -1,0 +1,504 @@
+/* Remote storages: opened, listed, changed. */
+#include "route/remotes.h"
+#include "route/remotes_int.h"
+
+#include "http/wire.h"
+
+#include <stdlib.h>
+
+/* KEYS: storage, storages. ARGV: channel, name, fields and values. Answers "taken" or "". */
+static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end\n"
+                                 "for i = 3, #ARGV, 2 do\n"
+                                 "  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])\n"
+                                 "end\n"
+                                 "redis.call('SADD', KEYS[2], ARGV[2])\n"
+                                 "redis.call('PUBLISH', ARGV[1], ARGV[2])\n"
+                                 "return ''\n";
+
+/* One at a time, without a lock held: the store is asked in between. */
+static void begin(struct remotes *r)
+{
+    mutex_lock(&r->lock);
+    while (r->busy)
+        cond_wait(&r->idle, &r->lock);
+    r->busy = true;
+    mutex_unlock(&r->lock);
+}
+
+static void end(struct remotes *r)
+{
+    mutex_lock(&r->lock);
+    r->busy = false;
+    cond_broadcast(&r->idle);
+    mutex_unlock(&r->lock);
+}
+
+static int load(void *ctx, struct err *err)
+{
+    struct remotes *r = ctx;
+    int code;
+
+    begin(r);
+    code = remotes_load(r, err);
+    end(r);
+    return code;
+}
+
+static void changed(void *ctx, struct str channel, struct str message)
+{
+    struct remotes *r = ctx;
+
+    (void)channel, (void)message;
+    reload_or_log(&r->reload);
+}
+
+/* --- opening and closing --- */
+
+/* A store that cannot be asked yet is asked again; a storage that cannot be opened is tried again,
+ * and must not keep weir from starting. */
+static int first_load(struct remotes *r, struct err *err)
+{
+    int code;
+
+    routes_know_storages(r->routes, false);
+    code = reload_now(&r->reload, err);
+    return code == ERR_CORRUPT ? code : 0;
+}
+
+int remotes_open(struct remotes **out, struct routes *routes, struct store *config,
+                 const char *key_file, const struct log *log, struct err *err)
+{
+    struct remotes *r = xcalloc(1, sizeof(*r));
+    struct storage *main_storage = routes_main(routes);
+    bool made;
+    int code = seal_key_open(&r->key, key_file, &made, err);
+
+    r->routes = routes;
+    r->store = config;
+    r->log = log;
+    r->local_main = main_storage ? main_storage->name : STR_EMPTY;
+    r->add = (struct script){.name = "storages/add", .source = str_z(add_script)};
+    script_init(&r->add);
+    mutex_init(&r->lock, "remotes");
+    cond_init(&r->idle);
+    reload_init(&r->reload, &(struct reload_options){.load = load,
+                                                     .ctx = r,
+                                                     .log = log,
+                                                     .failed = "storages.not_loaded",
+                                                     .done = "storages.loaded"});
+    if (code == 0)
+        code = store_subscribe(&r->subscription, config, REMOTES_CHANNEL, changed, r, err);
+    if (code == 0)
+        code = first_load(r, err);
+    if (code < 0)
+        remotes_close(r);
+    else
+        *out = r;
+    return code;
+}
+
+void remotes_close(struct remotes *r)
+{
+    if (!r)
+        return;
+    store_unsubscribe(r->subscription);
+    reload_release(&r->reload);
+    while (r->opened.len)
+        opened_free(vec_pop(&r->opened));
+    vec_release(&r->opened);
+    seal_key_release(&r->key);
+    cond_release(&r->idle);
+    mutex_release(&r->lock);
+    free(r);
+}
+
+/* --- those that are open --- */
+
+void opened_free(struct opened *o)
+{
+    while (o->users.len)
+        free(vec_pop(&o->users));
+    vec_release(&o->users);
+    free((char *)o->entry.name.p);
+    free((char *)o->entry.url.p);
+    free((char *)o->entry.region.p);
+    free((char *)o->entry.ca.p);
+    free(o);
+}
+
+struct opened *opened_find(struct remotes *r, struct str name)
+{
+    BUG_ON(!r->busy);
+    vec_each (&r->opened, struct opened **, o)
+        if (str_eq((*o)->entry.name, name))
+            return *o;
+    return NULL;
+}
+
+static struct str keep(struct str s)
+{
+    return str_n(str_dup(s), s.len);
+}
+
+int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **out,
+               struct err *err)
+{
+    struct opened *o = xcalloc(1, sizeof(*o));
+    int code;
+
+    o->entry = *e;
+    o->entry.name = keep(e->name);
+    o->entry.url = keep(e->url);
+    o->entry.region = keep(e->region);
+    o->entry.ca = keep(e->ca);
+    struct remote_options options = {.name = o->entry.name,
+                                     .url = o->entry.url,
+                                     .region = o->entry.region,
+                                     .virtual_host = e->virtual_host,
+                                     .ca_file = e->ca.len ? o->entry.ca.p : NULL,
+                                     .tls_insecure = e->insecure,
+                                     .log = r->log};
+    code = remote_open(&o->storage, &options, err);
+    if (code == 0) {
+        o->storage->takes_trailers = e->trailers;
+        code = routes_add_storage(r->routes, o->storage, err);
+    }
+    if (code < 0) {
+        opened_free(o);
+        return code;
+    }
+    vec_push(&r->opened, o);
+    *out = o;
+    return 0;
+}
+
+int opened_credential(struct opened *o, const struct remote_credential *c, struct err *err)
+{
+    int code = remote_set_credential(o->storage, c, err);
+    size_t at = 0;
+
+    if (code < 0)
+        return code;
+    while (at < o->users.len && !str_eq(str_z(o->users.items[at]), c->user))
+        at++;
+    if (c->secret.len && at == o->users.len) {
+        vec_push(&o->users, str_dup(c->user));
+    } else if (!c->secret.len && at < o->users.len) {
+        free(o->users.items[at]);
+        vec_remove(&o->users, at);
+    }
+    return 0;
+}
+
+/* --- changing --- */
+
+static int check_entry(const struct remote_entry *e, struct err *err)
+{
+    struct str name = e->name;
+
+    for (size_t i = 0; i < name.len; i++)
+        if (!name.p[i] || !strchr("abcdefghijklmnopqrstuvwxyz0123456789-", name.p[i]))
+            name.len = 0;
+    if (name.len == 0 || name.len > REMOTE_NAME_MAX)
+        return err_set(err, ERR_INVALID,
+                       "a storage's name is up to %d lower-case letters, digits and '-'",
+                       REMOTE_NAME_MAX);
+    if (e->url.len > REMOTE_URL_MAX ||
+        !(str_starts(e->url, STR("http://")) || str_starts(e->url, STR("https://"))))
+        return err_set(err, ERR_INVALID, "the endpoint must be http://host[:port] or https://...");
+    for (size_t i = 0; i < e->region.len; i++)
+        if (e->region.p[i] <= ' ' || e->region.p[i] > '~' || e->region.p[i] == '/')
+            return err_set(err, ERR_INVALID, "the region may not hold blanks or '/'");
+    if (e->region.len > REMOTE_REGION_MAX)
+        return err_set(err, ERR_INVALID, "the region is too long");
+    if (e->ca.len && e->ca.p[0] != '/')
+        return err_set(err, ERR_INVALID, "the file of certificates must be an absolute path");
+    return 0;
+}
+
+/* Everything that could be wrong is found before anything is stored. */
+static int try_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
+{
+    struct arena a = {0};
+    struct storage *s = NULL;
+    int code = check_entry(e, err);
+
+    if (code == 0 && routes_storage(r->routes, e->name))
+        code = err_set(err, ERR_EXISTS, "there is a storage " STR_FMT " already", STR_ARG(e->name));
+    if (code == 0)
+        code =
+            remote_open(&s,
+                        &(struct remote_options){.name = e->name,
+                                                 .url = e->url,
+                                                 .region = e->region,
+                                                 .ca_file = e->ca.len ? arena_z(&a, e->ca) : NULL,
+                                                 .tls_insecure = e->insecure,
+                                                 .log = r->log},
+                        err);
+    if (s)
+        s->ops->close(s);
+    arena_release(&a);
+    return code;
+}
+
+int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct err *err)
+{
+    struct remote_entry fixed = *e;
+    struct opened *o;
+    int code = check_entry(e, err);
+
+    fixed.fixed = true;
+    begin(r);
+    if (code == 0 && (o = opened_find(r, e->name)) && !o->entry.fixed)
+        code = err_set(err, ERR_EXISTS,
+                       "there is a storage " STR_FMT
+                       " already that was added while running; remove one of them",
+                       STR_ARG(e->name));
+    if (code == 0)
+        code = opened_add(r, &fixed, &o, err);
+    end(r);
+    return code;
+}
+
+static int store_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
+{
+    struct arena a = {0};
+    struct buf key = {0};
+    struct reply *reply = NULL;
+    int code;
+
+    remotes_key(&key, "storage:", e->name);
+    struct str keys[] = {buf_str(&key), REMOTES_NAMES};
+    struct str args[] = {REMOTES_CHANNEL, e->name,
+                         STR("url"),      e->url,
+                         STR("region"),   e->region,
+                         STR("ca"),       e->ca,
+                         STR("style"),    e->virtual_host ? STR("host") : STR("path"),
+                         STR("insecure"), e->insecure ? STR("1") : STR("0"),
+                         STR("framing"),  e->trailers ? STR("trailer") : STR("plain")};
+    code = store_eval(r->store, &a, &reply,
+                      &(struct script_run){.script = &r->add,
+                                           .keys = {keys, ARRAY_SIZE(keys)},
+                                           .args = {args, ARRAY_SIZE(args)}},
+                      err);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0 && reply->str.len)
+        code = err_set(err, ERR_EXISTS, "there is a storage " STR_FMT " already", STR_ARG(e->name));
+    buf_release(&key);
+    arena_release(&a);
+    return code;
+}
+
+int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err)
+{
+    int code;
+
+    begin(r);
+    code = try_entry(r, e, err);
+    if (code == 0)
+        code = store_entry(r, e, err);
+    if (code == 0)
+        code = remotes_load(r, err);
+    end(r);
+    return code;
+}
+
+/* Commands and the message that tells of them as one step, then what they made is loaded. */
+static int change(struct remotes *r, const struct store_args *commands, size_t count,
+                  struct err *err)
+{
+    const struct str publish[] = {STR("PUBLISH"), REMOTES_CHANNEL, STR("changed")};
+    struct store_args all[4];
+    struct arena a = {0};
+    struct reply *reply = NULL;
+    int code;
+
+    BUG_ON(count >= ARRAY_SIZE(all));
+    memcpy(all, commands, count * sizeof(*commands));
+    all[count] = (struct store_args){publish, ARRAY_SIZE(publish)};
+    code = store_atomic(r->store, &a, &reply, all, count + 1, err);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (reply->items[i].type == REPLY_ERROR)
+            code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[i].str));
+    arena_release(&a);
+    return code < 0 ? code : remotes_load(r, err);
+}
+
+static int need(struct remotes *r, struct str name, struct opened **out, struct err *err)
+{
+    *out = opened_find(r, name);
+    if (!*out)
+        return err_set(err, ERR_NOT_FOUND, "there is no remote storage " STR_FMT, STR_ARG(name));
+    return 0;
+}
+
+static int remove_locked(struct remotes *r, struct str name, struct err *err)
+{
+    struct storage *main_storage = routes_main(r->routes);
+    struct buf key = {0}, keys = {0};
+    struct opened *o;
+    int code = need(r, name, &o, err);
+
+    if (code < 0)
+        return code;
+    if (o->entry.fixed)
+        return err_set(err, ERR_INVALID, "the storage is one of the configuration file");
+    if (main_storage && str_eq(main_storage->name, name))
+        return err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+    remotes_key(&key, "storage:", name);
+    remotes_key(&keys, "storage_keys:", name);
+    struct str del[] = {STR("DEL"), buf_str(&key), buf_str(&keys)};
+    struct str forget[] = {STR("SREM"), REMOTES_NAMES, name};
+    struct store_args commands[] = {{del, ARRAY_SIZE(del)}, {forget, ARRAY_SIZE(forget)}};
+    code = change(r, commands, ARRAY_SIZE(commands), err);
+    buf_release(&key);
+    buf_release(&keys);
+    return code;
+}
+
+int remotes_remove(struct remotes *r, struct str name, struct err *err)
+{
+    int code;
+
+    begin(r);
+    code = remove_locked(r, name, err);
+    end(r);
+    return code;
+}
+
+/* What remote_set_credential() would refuse is refused before it is stored. */
+static int check_credential(const struct opened *o, const struct remote_credential *c,
+                            struct err *err)
+{
+    if (c->user.len == 0)
+        return err_set(err, ERR_INVALID, "whose credentials are they?");
+    if (c->secret.len && o->users.len >= REMOTES_USERS_MAX)
+        return err_set(err, ERR_TOO_LARGE, "%d users have credentials there already",
+                       REMOTES_USERS_MAX);
+    if (c->secret.len == 0)
+        return 0;
+    for (size_t i = 0; i < c->access.len; i++)
+        if (c->access.p[i] <= ' ' || c->access.p[i] > '~' || strchr(",/", c->access.p[i]))
+            return err_set(err, ERR_INVALID, "an access key has no blanks, ',' or '/'");
+    if (c->access.len == 0 || c->access.len > 128 || c->secret.len > 256)
+        return err_set(err, ERR_INVALID,
+                       "an access key is up to 128 characters, a secret key up to 256");
+    return 0;
+}
+
+static int store_credential(struct remotes *r, struct str storage,
+                            const struct remote_credential *c, struct err *err)
+{
+    struct buf key = {0}, owner = {0}, value = {0};
+    int code;
+
+    remotes_key(&key, "storage_keys:", storage);
+    remotes_seal_owner(&owner, storage, c->user, c->access);
+    buf_append_str(&value, c->access);
+    buf_append_char(&value, ' ');
+    if (c->secret.len)
+        seal(&r->key, buf_str(&owner), c->secret, &value);
+    struct str set[] = {STR("HSET"), buf_str(&key), c->user, buf_str(&value)};
+    struct str remove[] = {STR("HDEL"), buf_str(&key), c->user};
+    struct store_args command = c->secret.len ? (struct store_args){set, ARRAY_SIZE(set)}
+                                              : (struct store_args){remove, ARRAY_SIZE(remove)};
+    code = change(r, &command, 1, err);
+    buf_release(&key);
+    buf_release(&owner);
+    buf_release(&value);
+    return code;
+}
+
+int remotes_set_credential(struct remotes *r, struct str storage, const struct remote_credential *c,
+                           struct err *err)
+{
+    struct opened *o;
+    int code;
+
+    begin(r);
+    code = need(r, storage, &o, err);
+    if (code == 0)
+        code = check_credential(o, c, err);
+    if (code == 0 && o->entry.fixed)
+        code = opened_credential(o, c, err);
+    else if (code == 0)
+        code = store_credential(r, storage, c, err);
+    end(r);
+    return code;
+}
+
+int remotes_set_main(struct remotes *r, struct str name, struct err *err)
+{
+    struct str set[] = {STR("SET"), REMOTES_MAIN, name};
+    int code = 0;
+
+    begin(r);
+    if (r->main_is_fixed)
+        code = err_set(err, ERR_INVALID,
+                       "the configuration file says which storage is the main "
+                       "one");
+    else if (!routes_storage(r->routes, name))
+        code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+    if (code == 0)
+        code = change(r, &(struct store_args){set, ARRAY_SIZE(set)}, 1, err);
+    end(r);
+    return code;
+}
+
+int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err)
+{
+    int code;
+
+    begin(r);
+    code = routes_set_main(r->routes, name, err);
+    r->main_is_fixed |= code == 0;
+    end(r);
+    return code;
+}
+
+/* --- listing --- */
+
+static int by_text(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct remote_entry *)a)->name, ((const struct remote_entry *)b)->name);
+}
+
+static void copy_entry(struct arena *a, const struct opened *o, struct remote_entry *out)
+{
+    *out = o->entry;
+    out->name = arena_str(a, out->name);
+    out->url = arena_str(a, out->url);
+    out->region = arena_str(a, out->region);
+    out->ca = arena_str(a, out->ca);
+    out->users = arena_array(a, o->users.len + 1, sizeof(*out->users));
+    out->user_count = out->users ? o->users.len : 0;
+    for (size_t i = 0; i < out->user_count; i++)
+        out->users[i] = arena_str(a, str_z(o->users.items[i]));
+    if (out->user_count)
+        qsort(out->users, out->user_count, sizeof(*out->users), by_text);
+}
+
+int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, size_t *count,
+                 struct err *err)
+{
+    struct remote_entry *list;
+
+    begin(r);
+    list = arena_array(a, r->opened.len + 1, sizeof(*list));
+    for (size_t i = 0; list && i < r->opened.len; i++)
+        copy_entry(a, r->opened.items[i], &list[i]);
+    *count = r->opened.len;
+    end(r);
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    if (*count)
+        qsort(list, *count, sizeof(*list), by_name);
+    *out = list;
+    return 0;
+}

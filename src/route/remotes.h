@@ -1,0 +1,58 @@
+/* Remote storages of this weir: those added while running, which are kept in configDB and are the
+ * same on every weir of one store (docs/security.md has the keys), and those of the configuration
+ * file. They are put among the storages of route.h, with the credentials that users have on them.
+ *
+ * Secrets are sealed with the data folder's key file. A change made through another weir is seen
+ * when its message arrives. While the store could not be asked yet, finding a bucket is
+ * ERR_UNAVAILABLE (route.h): it might be on a storage that is not known yet. Any thread. */
+#ifndef ROUTE_REMOTES_H
+#define ROUTE_REMOTES_H
+
+#include "object/remote.h"
+#include "route/route.h"
+
+struct remotes;
+
+enum { REMOTES_USERS_MAX = 10000 /* with credentials on one storage */ };
+
+/* Strings that a call returns are in its arena. */
+struct remote_entry {
+    struct str name;
+    struct str url;    /* http[s]://host[:port] */
+    struct str region; /* empty: us-east-1 */
+    struct str ca;     /* a file of certificates; empty: the system's */
+    bool virtual_host; /* bucket.host */
+    bool insecure;     /* do not check the certificate */
+    bool trailers;     /* takes STREAMING-UNSIGNED-PAYLOAD-TRAILER (docs/forward.md) */
+    bool fixed;        /* from the file: cannot be changed here */
+    struct str *users; /* ids of those with credentials, sorted */
+    size_t user_count;
+};
+
+/* `key_file` must be there. ERR_CORRUPT: it is not the one that secrets are sealed with. */
+int remotes_open(struct remotes **out, struct routes *routes, struct store *config,
+                 const char *key_file, const struct log *log, struct err *err) MUST_CHECK;
+void remotes_close(struct remotes *r); /* before routes_close(); NULL is fine */
+
+/* One of the file: not stored. Its credentials are set like others', but not stored. */
+int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
+
+/* Durable, and seen by route.h, when they return. ERR_EXISTS: the name. ERR_INVALID: name or URL,
+ * or the storage is of the file. ERR_NOT_FOUND: no such remote storage. */
+int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
+/* What it holds stays where it is; policies that name it stay too. ERR_IN_USE: it is the main one.
+ */
+int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
+/* An empty secret removes. */
+int remotes_set_credential(struct remotes *r, struct str storage, const struct remote_credential *c,
+                           struct err *err) MUST_CHECK;
+/* Any storage, local ones too: where buckets without a policy are. */
+int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
+/* The file's word: the store's is not looked at. */
+int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
+
+/* By name. */
+int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, size_t *count,
+                 struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,199 @@
+/* Reading the remote storages from the store, and making the routes agree with it.
+ *
+ * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
+ * insecure (0 or 1), framing (plain or trailer); hash "storage_keys:<name>", user id to
+ * "<access key> <sealed secret>"; string "storages:main". */
+#include "route/remotes_int.h"
+
+void remotes_key(struct buf *out, const char *prefix, struct str name)
+{
+    buf_append_z(out, prefix);
+    store_key_part(out, name);
+}
+
+void remotes_seal_owner(struct buf *out, struct str storage, struct str user, struct str access)
+{
+    buf_append_z(out, "storage:");
+    store_key_part(out, storage);
+    buf_append_char(out, ':');
+    store_key_part(out, user);
+    buf_append_char(out, ':');
+    store_key_part(out, access);
+}
+
+static void read_field(struct remote_entry *e, struct str name, struct str value)
+{
+    if (str_eq(name, STR("url")))
+        e->url = value;
+    else if (str_eq(name, STR("region")))
+        e->region = value;
+    else if (str_eq(name, STR("ca")))
+        e->ca = value;
+    else if (str_eq(name, STR("style")))
+        e->virtual_host = str_eq(value, STR("host"));
+    else if (str_eq(name, STR("insecure")))
+        e->insecure = str_eq(value, STR("1"));
+    else if (str_eq(name, STR("framing")))
+        e->trailers = str_eq(value, STR("trailer"));
+}
+
+static int hash_of(struct remotes *r, struct arena *a, const char *prefix, struct str name,
+                   struct reply **out, struct err *err)
+{
+    struct buf key = {0};
+    int code;
+
+    remotes_key(&key, prefix, name);
+    code = store_call(r->store, a, out, err, STR("HGETALL"), buf_str(&key));
+    buf_release(&key);
+    return code < 0 ? code : reply_expect(*out, REPLY_ARRAY, err);
+}
+
+/* --- credentials --- */
+
+static int read_credential(struct remotes *r, struct opened *o, struct str user, struct str value,
+                           struct err *err)
+{
+    struct buf owner = {0}, secret = BUF_INIT(SEAL_PLAIN_MAX);
+    struct remote_credential c = {.user = user};
+    struct str sealed;
+    int code;
+
+    str_cut(value, ' ', &c.access, &sealed);
+    remotes_seal_owner(&owner, o->entry.name, user, c.access);
+    code = unseal(&r->key, buf_str(&owner), sealed, &secret);
+    c.secret = buf_str(&secret);
+    if (code == 0)
+        code = opened_credential(o, &c, err);
+    else
+        code = err_set(err, ERR_CORRUPT,
+                       "the credentials on storage " STR_FMT
+                       " are not sealed with this weir's key file",
+                       STR_ARG(o->entry.name));
+    if (secret.p)
+        secure_zero(secret.p, secret.cap);
+    buf_release(&secret);
+    buf_release(&owner);
+    return code;
+}
+
+static bool is_field(const struct reply *hash, struct str name)
+{
+    for (size_t i = 0; i + 1 < hash->count; i += 2)
+        if (str_eq(hash->items[i].str, name))
+            return true;
+    return false;
+}
+
+static int load_credentials(struct remotes *r, struct arena *a, struct opened *o, struct err *err)
+{
+    struct reply *hash = NULL;
+    int code = hash_of(r, a, "storage_keys:", o->entry.name, &hash, err);
+
+    for (size_t i = o->users.len; code == 0 && i-- > 0;)
+        if (!is_field(hash, str_z(o->users.items[i])))
+            code = opened_credential(
+                o, &(struct remote_credential){.user = str_z(o->users.items[i])}, err);
+    for (size_t i = 0; code == 0 && i + 1 < hash->count; i += 2)
+        code = read_credential(r, o, hash->items[i].str, hash->items[i + 1].str, err);
+    return code;
+}
+
+/* --- storages --- */
+
+static bool same(const struct remote_entry *a, const struct remote_entry *b)
+{
+    return str_eq(a->url, b->url) && str_eq(a->region, b->region) && str_eq(a->ca, b->ca) &&
+           a->virtual_host == b->virtual_host && a->insecure == b->insecure &&
+           a->trailers == b->trailers;
+}
+
+static void drop(struct remotes *r, size_t i)
+{
+    struct opened *o = r->opened.items[i];
+
+    routes_retire_storage(r->routes, o->entry.name);
+    vec_remove(&r->opened, i);
+    opened_free(o);
+}
+
+static void drop_named(struct remotes *r, struct str name)
+{
+    for (size_t i = 0; i < r->opened.len; i++)
+        if (str_eq(r->opened.items[i]->entry.name, name)) {
+            drop(r, i);
+            return;
+        }
+}
+
+static int load_one(struct remotes *r, struct arena *a, struct str name, struct err *err)
+{
+    struct remote_entry e = {.name = name};
+    struct opened *o = opened_find(r, name);
+    struct reply *hash = NULL;
+    int code = hash_of(r, a, "storage:", name, &hash, err);
+
+    if (code < 0 || hash->count == 0 || (o && o->entry.fixed))
+        return code; /* removed since its name was read; or the file's word counts */
+    for (size_t i = 0; i + 1 < hash->count; i += 2)
+        read_field(&e, hash->items[i].str, hash->items[i + 1].str);
+    if (o && !same(&o->entry, &e)) {
+        drop_named(r, name);
+        o = NULL;
+    }
+    if (!o)
+        code = opened_add(r, &e, &o, err);
+    return code < 0 ? code : load_credentials(r, a, o, err);
+}
+
+static bool is_named(const struct reply *names, struct str name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (str_eq(names->items[i].str, name))
+            return true;
+    return false;
+}
+
+static int load_main(struct remotes *r, struct arena *a, struct err *err)
+{
+    struct reply *reply = NULL;
+    int code;
+
+    if (r->main_is_fixed)
+        return 0;
+    code = store_call(r->store, a, &reply, err, STR("GET"), REMOTES_MAIN);
+    if (code < 0)
+        return code;
+    return routes_set_main(
+        r->routes, reply->type == REPLY_BULK && reply->str.len ? reply->str : r->local_main, err);
+}
+
+/* One storage that cannot be opened does not keep the others away; its error is what is returned.
+ */
+int remotes_load(struct remotes *r, struct err *err)
+{
+    struct arena a = {0};
+    struct reply *names = NULL;
+    int code, failed = 0;
+
+    BUG_ON(!r->busy);
+    code = store_call(r->store, &a, &names, err, STR("SMEMBERS"), REMOTES_NAMES);
+    if (code == 0)
+        code = reply_expect(names, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < names->count; i++) {
+        code = load_one(r, &a, names->items[i].str, err);
+        if (code < 0 && err_kind(code) == ERR_KIND_EXPECTED) {
+            failed = code;
+            code = 0;
+        }
+    }
+    for (size_t i = r->opened.len; code == 0 && i-- > 0;)
+        if (!r->opened.items[i]->entry.fixed && !is_named(names, r->opened.items[i]->entry.name))
+            drop(r, i);
+    if (code == 0)
+        code = load_main(r, &a, err);
+    arena_release(&a);
+    if (code == 0)
+        routes_know_storages(r->routes, true);
+    return code < 0 ? code : failed;
+}

@@ -1,0 +1,78 @@
+/* Which remote storage a request goes to, from memory alone (docs/forward.md, "Which storage"). */
+#include "route/route_int.h"
+
+static bool is_remote(const struct storage *s)
+{
+    return s->ops->forward != NULL;
+}
+
+/* Is there a bucket of this name on a local storage; of this owner, unless that is empty? */
+static bool is_local(struct routes *r, struct str bucket, struct str owner)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(r, all, ARRAY_SIZE(all));
+    bool found = false;
+
+    for (size_t i = 0; i < count && !found; i++) {
+        struct arena arena = {0};
+        struct bucket_info info = {0};
+        struct bucket *b = NULL;
+        if (is_remote(all[i]) || all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL) < 0)
+            continue;
+        found = owner.len == 0 ||
+                (b->ops->info(b, &arena, &info, NULL) == 0 && str_eq(info.owner, owner));
+        b->ops->unref(b);
+        arena_release(&arena);
+    }
+    return found;
+}
+
+/* Rule 5: what the bucket policies of all users agree on. */
+static int by_name(struct routes *r, const struct routes_view *view, struct str bucket,
+                   struct storage **out, struct err *err)
+{
+    const char *name = routes_look_up(&view->named, bucket, STR_EMPTY);
+    struct storage *s = name && *name ? routes_storage(r, str_z(name)) : NULL;
+
+    if (!s)
+        return 0;
+    *out = s;
+    return routes_check_block(view, s, bucket, err);
+}
+
+int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
+                     struct str bucket, struct storage **out, struct err *err)
+{
+    const char *own = routes_look_up(&view->policies, user, bucket);
+    const char *policy = own ? own : routes_look_up(&view->policies, user, STR_EMPTY);
+    struct storage *s = NULL;
+    int code = routes_storage_by(r, view, user, bucket, &s, err);
+
+    *out = NULL;
+    if (code < 0)
+        return code;
+    if (!own && user.len && is_local(r, bucket, user))
+        return 0;
+    if (!own && !(policy && is_remote(s)) && (is_remote(s) || !is_local(r, bucket, STR_EMPTY)))
+        code = by_name(r, view, bucket, &s, err);
+    if (code == 0 && is_remote(s))
+        *out = s;
+    return code;
+}
+
+int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
+                 struct err *err)
+{
+    struct routes_view *view;
+    int code;
+
+    *out = NULL;
+    if (!routes_any_remote(r) && r->storages_known)
+        return 0;
+    code = routes_view_get(r, &view, err);
+    if (code == 0) {
+        code = routes_remote_by(r, view, user, bucket, out, err);
+        routes_view_put(r, view);
+    }
+    return code;
+}
