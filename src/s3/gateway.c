@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "s3/cors.h"
+#include "s3/forward.h"
 
 #include <stdlib.h>
 
@@ -70,23 +71,71 @@ static int find_operation(struct call *c, struct err *err)
             c->op = &operations[i];
             break;
         }
-    if (!c->op || (!c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses))))
-        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
-    return 0;
+    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses)))
+        c->op = NULL;
+    return c->op ? 0 : s3_fail(err, S3_METHOD_NOT_ALLOWED);
 }
 
 /* On a fast worker nothing is done twice for an operation that will wait. */
 static bool must_move(const struct call *c)
 {
-    return !(c->op->flags & OP_FAST) && !http_may_block(c->http);
+    if (http_may_block(c->http))
+        return false;
+    return !c->op || !(c->op->flags & OP_FAST) || routes_main_is_remote(c->g->o.routes);
+}
+
+/* --- buckets on remote storages --- */
+
+static bool is_form(const struct call *c)
+{
+    struct str type = STR("multipart/form-data");
+
+    return c->op && c->op->id == S3_OP_PostObject &&
+           str_ieq(str_head(call_header(c, "content-type"), type.len), type);
+}
+
+/* A copy from another storage is made here. */
+static int copies_within(struct call *c, struct storage *s, bool *out, struct err *err)
+{
+    struct storage *from = NULL;
+    struct str bucket;
+    int code = copy_source_bucket(c, &bucket, err);
+
+    if (code == 0)
+        code = call_remote(c, bucket, &from, err);
+    *out = from == s;
+    return code;
+}
+
+/* *out: where the whole request is to be sent; NULL: it is done here. */
+static int find_remote(struct call *c, struct storage **out, struct err *err)
+{
+    enum s3_operation id = c->op ? c->op->id : S3_OPERATIONS;
+    bool within = true;
+    int code;
+
+    *out = NULL;
+    if (c->level == LEVEL_SERVICE || is_form(c) || !routes_any_remote(c->g->o.routes))
+        return 0;
+    if (id == S3_OP_CreateBucket)
+        code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, out, err);
+    else
+        code = call_remote(c, c->bucket_name, out, err);
+    if (code == 0 && *out && !(*out)->ops->forward)
+        *out = NULL;
+    if (code == 0 && *out && (id == S3_OP_CopyObject || id == S3_OP_UploadPartCopy))
+        code = copies_within(c, *out, &within, err);
+    if (!within)
+        *out = NULL;
+    return code;
 }
 
 static int prepare(struct call *c, struct err *err)
 {
     unsigned flags = c->op->flags;
-    int code = call_authenticate(c, err);
+    int code = 0;
 
-    if (code == 0 && !c->op->fn)
+    if (!c->op->fn)
         return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented",
                        s3_operation_name(c->op->id));
     if (code == 0 && !(flags & OP_NO_BUCKET))
@@ -107,12 +156,16 @@ static int preflight(struct call *c, struct err *err)
                                call_header(c, "access-control-request-headers")};
     struct http_header headers[CORS_MAX_HEADERS];
     struct cors_answer answer;
+    struct storage *remote;
     int code;
 
     if (!http_may_block(c->http))
         return ERR_AGAIN;
     if (c->level == LEVEL_SERVICE)
         return s3_fail(err, S3_ACCESS_FORBIDDEN);
+    code = find_remote(c, &remote, err);
+    if (code < 0 || remote)
+        return code < 0 ? code : forward_call(c, remote, err);
     code = call_open(c, &c->target, c->bucket_name, err);
     if (code == 0)
         code = cors_preflight(call_cors(c), &ask, &answer, err);
@@ -127,18 +180,33 @@ static int preflight(struct call *c, struct err *err)
 
 static int run(struct call *c, struct err *err)
 {
-    int code = call_parse(c, err);
+    struct storage *remote = NULL;
+    struct err unknown = {0};
+    int code = call_parse(c, err), found;
 
-    if (code == 0 && c->is_website)
-        return website_run(c, err);
-    if (code == 0 && c->head->method == HTTP_OPTIONS)
+    if (code < 0)
+        return code;
+    if (c->head->method == HTTP_OPTIONS)
         return preflight(c, err);
-    if (code == 0)
-        code = find_operation(c, err);
-    if (code == 0 && must_move(c))
+    found = find_operation(c, &unknown);
+    if (found < 0 && !routes_any_remote(c->g->o.routes)) {
+        *err = unknown;
+        return found;
+    }
+    if (must_move(c))
         return ERR_AGAIN;
+    code = call_authenticate(c, err);
     if (code == 0)
-        code = prepare(c, err);
+        code = find_remote(c, &remote, err);
+    if (code < 0)
+        return code;
+    if (remote)
+        return forward_call(c, remote, err);
+    if (found < 0) { /* what we do not know, a remote storage might have known */
+        *err = unknown;
+        return found;
+    }
+    code = prepare(c, err);
     return code < 0 ? code : c->op->fn(c, err);
 }
 
@@ -157,7 +225,7 @@ int gateway_handle(struct http_request *req, void *ctx)
     c->now_ms = clock_wall_ms();
     int code = run(c, &err);
     if (code < 0 && code != ERR_AGAIN)
-        code = c->is_website ? website_error(c, code, &err) : respond_error(c, code, &err);
+        code = respond_error(c, code, &err);
     call_close(&c->target);
     auth_release(&c->auth);
     return code;

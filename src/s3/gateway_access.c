@@ -179,7 +179,22 @@ static struct facts *find_facts(struct call *c, struct str bucket)
     return NULL;
 }
 
-int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+/* A storage that is not there is our failure, not an answer about the bucket. */
+int call_remote(struct call *c, struct str bucket, struct storage **out, struct err *err)
+{
+    int code = route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
+
+    return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+}
+
+/* Access there is not ours to decide (F2): nothing of it is read. */
+static int open_remote(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    t->info.name = bucket;
+    return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
+}
+
+static int open_local(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     struct facts *f = find_facts(c, bucket);
     struct bucket *b;
@@ -197,10 +212,22 @@ int call_open(struct call *c, struct call_target *t, struct str bucket, struct e
     return code;
 }
 
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    int code = call_remote(c, bucket, &t->remote, err);
+
+    if (code < 0)
+        return code;
+    return t->remote ? open_remote(c, t, bucket, err) : open_local(c, t, bucket, err);
+}
+
 void call_close(struct call_target *t)
 {
+    if (t->remote && t->bucket)
+        t->bucket->ops->unref(t->bucket);
     facts_unref(t->facts);
     t->facts = NULL;
+    t->remote = NULL;
     t->bucket = NULL;
 }
 
@@ -226,7 +253,7 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
         .ownership = t->ownership,
     };
 
-    if (c->user && c->user->admin)
+    if (t->remote || (c->user && c->user->admin))
         return true;
     if (c->user)
         r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};

@@ -193,6 +193,8 @@ int respond_xml(struct call *c, int status, struct buf *xml)
     if (code == 0) {
         respond_begin(c, status);
         respond_header(c, "Content-Type", STR("application/xml"));
+        if (status == 503)
+            respond_header(c, "Retry-After", STR("1"));
         code = http_send(c->http, buf_str(xml));
         c->begun = code != ERR_AGAIN;
     }
@@ -208,17 +210,6 @@ static int precise_code(int code, const struct err *err)
     return code;
 }
 
-void call_log_failure(struct call *c, int code, const struct err *err)
-{
-    int status = s3_code_status(precise_code(code, err));
-
-    if (status >= 500 && status != 501)
-        log_warn(http_request_log(c->http), "s3.failed",
-                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
-                 log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
-                 log_z("text", err->text));
-}
-
 int respond_error(struct call *c, int code, const struct err *err)
 {
     struct buf out = BUF_INIT(CALL_OUT_MAX);
@@ -229,7 +220,11 @@ int respond_error(struct call *c, int code, const struct err *err)
     int precise = precise_code(code, err);
     bool own_words = precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID);
     int status = s3_code_status(precise);
-    call_log_failure(c, code, err);
+    if (status >= 500 && status != 501)
+        log_warn(http_request_log(c->http), "s3.failed",
+                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
+                 log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
+                 log_z("text", err->text));
     struct s3_error_body body = {
         .code = precise,
         .message = own_words ? str_z(err->text) : STR_EMPTY,

@@ -55,8 +55,10 @@ struct call_param {
 
 /* What access is decided on besides the request, of one bucket. */
 struct call_target {
-    struct facts *facts; /* a reference, which holds all that follows; NULL: not opened */
+    struct facts
+        *facts; /* a reference, which holds all that follows; NULL: not opened, or remote */
     struct bucket *bucket;
+    struct storage *remote; /* that it is on: bucket is a reference, nothing below is known (F2) */
     struct bucket_info info;
     struct policy *policy;
     bool policy_binds_owner;
@@ -74,8 +76,6 @@ struct call {
     enum call_level level;
     struct str bucket_name, key; /* decoded */
     struct str host_bucket;      /* named by Host; empty in path style */
-    bool is_website;             /* it was asked by its website's name */
-    int status;                  /* of an error page, which is sent with the error's; 0: its own */
     struct str version;          /* versionId; empty: not given */
     struct call_param query[CALL_QUERY_MAX];
     size_t query_count;
@@ -109,6 +109,9 @@ struct str call_user_id(const struct call *c);
 /* --- gateway_access.c --- */
 
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
+/* The remote storage that the asking user's requests for the bucket go to; NULL: a local matter. */
+int call_remote(struct call *c, struct str bucket, struct storage **out,
+                struct err *err) MUST_CHECK;
 void call_close(struct call_target *t);
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
@@ -152,8 +155,6 @@ int respond_empty(struct call *c, int status) MUST_CHECK;
 /* Sends the document and releases it. */
 int respond_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
 int respond_error(struct call *c, int code, const struct err *err) MUST_CHECK;
-/* A failure of ours, once; not what is the client's doing. */
-void call_log_failure(struct call *c, int code, const struct err *err);
 /* The bucket's rules, or NULL. */
 struct cors;
 struct cors *call_cors(struct call *c);
@@ -179,12 +180,6 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
 
-/* --- gateway_website.c --- */
-
-/* Answers, or returns the error for website_error(). */
-int website_run(struct call *c, struct err *err) MUST_CHECK;
-int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
-
 /* --- op_copy.c --- */
 
 struct copy_source {
@@ -194,6 +189,12 @@ struct copy_source {
 };
 /* x-amz-copy-source: opened, access asked for, conditions judged. call_close(&out->target). */
 int copy_source_open(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
+/* The bytes of the version that was judged; ERR_CONFLICT: it was replaced since. */
+int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
+                    struct get_result *out, struct err *err) MUST_CHECK;
+bool copy_source_is_versioned(const struct copy_source *s);
+/* The bucket that x-amz-copy-source names. */
+int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 
 /* --- op_put.c --- */
 

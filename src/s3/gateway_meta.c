@@ -165,6 +165,11 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     struct str canned = call_header(c, "x-amz-acl");
     struct acl acl;
 
+    if (t->remote)
+        return acl_headers_given(c->head)
+                   ? err_set(err, S3_NOT_IMPLEMENTED,
+                             "Grants in a copy to another storage are not implemented")
+                   : 0;
     out->owner = ownership_of_new(t->ownership, call_user_id(c), t->info.owner, canned);
     if (!acl_headers_given(c->head))
         return 0;

@@ -80,8 +80,13 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
                                .object_lock = lock};
     struct storage *s = NULL;
     struct bucket *there = NULL;
-    int code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
+    struct storage *remote = NULL;
+    int code = call_remote(c, c->bucket_name, &remote, err);
 
+    if (code == 0 && remote) /* somebody else's of that name */
+        code = ERR_NO_BUCKET;
+    else if (code == 0)
+        code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
     if (code == 0) { /* maybe on another storage than a new one would be */
         code = there->ops->info(there, c->a, &info, err);
         there->ops->unref(there);
@@ -119,25 +124,10 @@ int op_create_bucket(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* Where its route says, or where it was made before the route was. */
-static int remove_bucket(struct call *c, struct err *err)
-{
-    struct storage *all[ROUTES_STORAGES_MAX], *first = NULL;
-    size_t count = routes_storages(c->g->o.routes, all, ARRAY_SIZE(all));
-    struct str owner = c->target.info.owner;
-    int code = route_storage(c->g->o.routes, owner, c->bucket_name, &first, err);
-
-    if (code == 0)
-        code = first->ops->remove_bucket(first, owner, c->bucket_name, err);
-    for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++)
-        if (all[i] != first)
-            code = all[i]->ops->remove_bucket(all[i], owner, c->bucket_name, err);
-    return code;
-}
-
 int op_delete_bucket(struct call *c, struct err *err)
 {
-    int code = remove_bucket(c, err);
+    struct storage *s = c->target.bucket->storage;
+    int code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
 
     if (code == ERR_CONFLICT)
         return s3_fail(err, S3_BUCKET_NOT_EMPTY);

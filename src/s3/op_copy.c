@@ -30,6 +30,11 @@ static int parse_source(struct call *c, struct str *bucket, struct copy_source *
     return object_key_check(out->key, err);
 }
 
+int copy_source_bucket(struct call *c, struct str *out, struct err *err)
+{
+    return parse_source(c, out, &(struct copy_source){0}, err);
+}
+
 static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
 {
     enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
@@ -107,6 +112,25 @@ static int copied_meta(struct call *c, const struct copy_source *s, struct objec
     return 0;
 }
 
+int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
+                    struct get_result *out, struct err *err)
+{
+    struct bucket *from = s->target.bucket;
+    const struct object_info *info = &s->head.info;
+    struct object_conditions same = {.if_match =
+                                         arena_fmt(c->a, "\"" STR_FMT "\"", STR_ARG(info->etag))};
+    int code = from->ops->get(from, c->a, s->key, info->version, &same, range, out, err);
+
+    return code == ERR_PRECONDITION ? err_code(err, ERR_CONFLICT) : code;
+}
+
+bool copy_source_is_versioned(const struct copy_source *s)
+{
+    if (s->target.remote)
+        return s->head.info.version.len && !str_eq(s->head.info.version, STR("null"));
+    return s->target.info.versions != VERSIONS_NEVER;
+}
+
 /* By hand, between storages. */
 static int read_and_put(struct call *c, struct copy_source *s, const struct put_options *o,
                         struct put_result *out, struct err *err)
@@ -117,7 +141,7 @@ static int read_and_put(struct call *c, struct copy_source *s, const struct put_
     int code;
 
     BUG_ON(!from || !to);
-    code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, &all, &got, err);
+    code = copy_source_get(c, s, &all, &got, err);
     if (code == 0)
         code = to->ops->put(to, c->a, c->key, got.body, got.len, o, out, err);
     reader_close(got.body);
@@ -138,7 +162,9 @@ static int copy(struct call *c, struct copy_source *s, struct put_result *out, s
         code = copied_meta(c, s, &o.meta, err);
     o.conditions.if_match = call_header(c, "if-match");
     o.conditions.if_none_match = call_header(c, "if-none-match");
-    if (code == 0)
+    if (code == 0 && s->target.remote != c->target.remote)
+        code = ERR_UNSUPPORTED;
+    else if (code == 0)
         code = b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, &o, out, err);
     if (code == ERR_UNSUPPORTED)
         code = read_and_put(c, s, &o, out, err);
@@ -161,7 +187,7 @@ int op_copy_object(struct call *c, struct err *err)
         respond_begin(c, 200);
         respond_header(c, "Content-Type", STR("application/xml"));
         respond_header(c, "x-amz-version-id", out.version);
-        if (s.target.info.versions != VERSIONS_NEVER)
+        if (copy_source_is_versioned(&s))
             respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));

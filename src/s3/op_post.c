@@ -1,10 +1,18 @@
 /* PostObject: an upload by a browser's form, whose fields stand for the headers of a PUT. */
 #include "s3/bucket_name.h"
 #include "s3/form.h"
-#include "s3/gateway_int.h"
+#include "s3/forward.h"
 #include "s3/tagging.h"
 
+/* The request's body, counted: what of it is the file is known before the file is read. */
+struct counted {
+    struct reader reader;
+    struct reader *inner;
+    uint64_t count;
+};
+
 struct post {
+    struct counted raw;
     struct form form;
     struct form_result result;
     struct put_body body;
@@ -39,6 +47,17 @@ static const char *const not_headers[] = {
     "x-amz-date",
     "content-length",
 };
+
+static int counted_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct counted *c = container_of(r, struct counted, reader);
+    int code = reader_read(c->inner, to, len, got, err);
+
+    c->count += *got;
+    return code;
+}
+
+static const struct reader_ops counted_ops = {.read = counted_read};
 
 static bool is_header(struct str name)
 {
@@ -82,13 +101,15 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
     return 0;
 }
 
-static int take_tags(struct call *c, struct post *p, struct object_meta *meta, struct err *err)
+/* The field "tagging" as x-amz-tagging would have it; NULL p: there is none. */
+static int read_tags(struct call *c, struct post *p, struct str *out, struct err *err)
 {
     struct str xml = form_field(&p->form, "tagging");
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     struct tag_set set;
     int code = 0;
 
+    *out = STR_EMPTY;
     if (!xml.len)
         return 0;
     code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
@@ -97,7 +118,7 @@ static int take_tags(struct call *c, struct post *p, struct object_meta *meta, s
     if (code < 0)
         return code;
     tagging_encode(&text, &set);
-    meta->tags = arena_str(c->a, buf_str(&text));
+    *out = arena_str(c->a, buf_str(&text));
     buf_release(&text);
     return 0;
 }
@@ -115,8 +136,8 @@ static int open_form(struct call *c, struct post *p, struct err *err)
     if (length > CALL_PUT_MAX + CALL_XML_MAX)
         return s3_fail(err, S3_ENTITY_TOO_LARGE);
     call_auth_options(c, &auth);
-    code =
-        form_open(&p->form, c->a, http_request_body(c->http), call_header(c, "content-type"), err);
+    p->raw = (struct counted){.reader.ops = &counted_ops, .inner = http_request_body(c->http)};
+    code = form_open(&p->form, c->a, &p->raw.reader, call_header(c, "content-type"), err);
     if (code < 0)
         return code;
     p->open = true;
@@ -136,12 +157,15 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
                                    .headers = p->head.headers,
                                    .header_count = p->head.header_count,
                                    .content_length = UINT64_MAX};
+    struct str tags = STR_EMPTY;
     int code = meta_from_request(c, &o.meta, err);
 
     if (code == 0)
         code = meta_common(c, &o.meta, err);
     if (code == 0)
-        code = take_tags(c, p, &o.meta, err);
+        code = read_tags(c, p, &tags, err);
+    if (tags.p)
+        o.meta.tags = tags;
     if (code == 0)
         code = payload_init(&p->body.payload, &p->form.file, &said, err);
     if (code < 0)
@@ -221,21 +245,125 @@ static int answer(struct call *c, const struct post *p, const struct put_result 
     return code;
 }
 
+/* --- to a remote storage --- */
+
+struct post_forward {
+    struct forward_body body;
+    struct forward_request request;
+    struct http_header headers[FORWARD_HEADERS_MAX];
+};
+
+/* What a PutObject knows; other fields are for the page that the form is on. */
+static bool is_of_put(struct str name)
+{
+    return str_ieq(str_head(name, 6), STR("x-amz-")) ||
+           str_ieq(str_head(name, 8), STR("content-")) || str_ieq(name, STR("cache-control")) ||
+           str_ieq(name, STR("expires"));
+}
+
+/* The head of the PUT that is sent instead. */
+static int as_put(struct call *c, struct post *p, struct err *err)
+{
+    struct http_head *h = &p->head;
+    struct str tags;
+    size_t kept = 0;
+    int code = read_tags(c, p, &tags, err);
+
+    for (size_t i = 0; i < h->header_count; i++)
+        if (is_of_put(h->headers[i].name))
+            h->headers[kept++] = h->headers[i];
+    if (tags.p && kept < HTTP_MAX_HEADERS)
+        h->headers[kept++] = (struct http_header){STR("x-amz-tagging"), tags};
+    h->header_count = kept;
+    h->method = HTTP_PUT;
+    h->method_text = STR("PUT");
+    c->query_count = 0;
+    return code;
+}
+
+/* What is left of the body, less the boundary behind the file and its end ("--\r\n"). */
+static uint64_t file_bound(const struct call *c, const struct post *p)
+{
+    uint64_t rest = http_request_length(c->http) - p->raw.count + (p->form.end - p->form.start);
+    uint64_t behind = p->form.delimiter_len + 4;
+
+    return rest > behind ? rest - behind : 0;
+}
+
+static int send_file(struct call *c, struct post *p, struct storage *s, struct exchange **e,
+                     struct err *err)
+{
+    struct post_forward *f = arena_new(c->a, struct post_forward);
+    int code = f ? as_put(c, p, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    code = forward_body_of(c, &f->body, &p->form.file, file_bound(c, p), err);
+    if (code == 0)
+        code = forward_describe(c, &f->body, &f->request, f->headers, err);
+    if (code == 0)
+        code = forward_send(s, &f->request, &f->body, e, err);
+    forward_body_close(&f->body);
+    return code;
+}
+
+static void result_of(const struct http_head *head, struct put_result *out)
+{
+    struct str etag = http_header(head, "etag");
+
+    if (etag.len >= 2 && etag.p[0] == '"' && etag.p[etag.len - 1] == '"')
+        etag = str_n(etag.p + 1, etag.len - 2);
+    out->etag = etag;
+    out->version = http_header(head, "x-amz-version-id");
+}
+
+static int post_remote(struct call *c, struct post *p, struct storage *s,
+                       const struct http_head *head, struct err *err)
+{
+    struct put_result out = {0};
+    struct exchange *e = NULL;
+    int code = send_file(c, p, s, &e, err);
+
+    c->head = head;
+    c->target.info.name = c->bucket_name;
+    if (code == 0 && exchange_head(e)->status >= 300) {
+        code = forward_answer(c, e, err);
+    } else if (code == 0) {
+        result_of(exchange_head(e), &out);
+        code = answer(c, p, &out);
+    }
+    exchange_close(e);
+    return code;
+}
+
+static int post_local(struct call *c, struct post *p, const struct http_head *head, struct err *err)
+{
+    struct put_result out = {0};
+    int code = call_open(c, &c->target, c->bucket_name, err);
+
+    if (code == 0)
+        code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT, c->key, NULL, err);
+    if (code == 0)
+        code = store_file(c, p, &out, err);
+    c->head = head;
+    return code < 0 ? code : answer(c, p, &out);
+}
+
 int op_post_object(struct call *c, struct err *err)
 {
     const struct http_head *head = c->head;
     struct post *p = arena_new(c->a, struct post);
-    struct put_result out = {0};
+    struct storage *remote = NULL;
     int code = p ? open_form(c, p, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
         code = take_fields(c, p, err);
     if (code == 0)
-        code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT, c->key, NULL, err);
+        code = call_remote(c, c->bucket_name, &remote, err);
     if (code == 0)
-        code = store_file(c, p, &out, err);
+        code = remote ? post_remote(c, p, remote, head, err) : post_local(c, p, head, err);
     if (p && p->open)
         form_close(&p->form);
     c->head = head;
-    return code < 0 ? code : answer(c, p, &out);
+    return code;
 }

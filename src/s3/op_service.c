@@ -1,4 +1,6 @@
 /* ListBuckets: over all storages, by name. */
+#include "base/vec.h"
+#include "object/remote.h"
 #include "s3/gateway_int.h"
 
 #include "sign/base64.h"
@@ -13,53 +15,68 @@ static int by_name(const void *a, const void *b)
 }
 
 struct page {
-    struct bucket_info *items;
-    size_t count, limit;
+    VEC(struct bucket_info) items;
+    size_t count, limit; /* those of items that are on the page */
     struct str after, prefix;
     bool more;
 };
 
-/* The storage's buckets behind `after`, a page at a time, until `limit` of them have the prefix. */
-static int gather(struct call *c, struct storage *s, struct page *p, struct bucket_info *out,
-                  size_t *found, struct err *err)
+/* Would a request of the user for this name find the bucket on that storage? */
+static int is_reached(struct call *c, struct storage *s, struct str bucket, bool *out,
+                      struct err *err)
 {
+    struct storage *remote = NULL;
+    int code = call_remote(c, bucket, &remote, err);
+
+    *out = remote == (s->ops->forward ? s : NULL);
+    if (code != ERR_DENIED)
+        return code;
+    *out = false; /* blocked */
+    return 0;
+}
+
+/* The storage's buckets behind `after`, a page at a time, until more than `limit` are found. */
+static int gather(struct call *c, struct storage *s, struct page *p, struct err *err)
+{
+    bool all = !routes_any_remote(c->g->o.routes);
+    size_t most = p->items.len + p->limit + 1, count = 0;
     struct str after = p->after;
     struct bucket_info *got;
-    size_t count = 0;
     int code = 0;
 
-    *found = 0;
     do {
         code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
                                     err);
-        for (size_t i = 0; code == 0 && i < count && *found <= p->limit; i++)
-            if (str_starts(got[i].name, p->prefix))
-                out[(*found)++] = got[i];
+        for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
+            bool reached = str_starts(got[i].name, p->prefix);
+            if (reached && !all)
+                code = is_reached(c, s, got[i].name, &reached, err);
+            if (code == 0 && reached)
+                vec_push(&p->items, got[i]);
+        }
         if (code == 0 && count)
             after = got[count - 1].name;
-    } while (code == 0 && count == OBJECT_LIST_MAX && *found <= p->limit);
+    } while (code == 0 && count == OBJECT_LIST_MAX && p->items.len < most);
     return code;
 }
 
+/* A remote storage is asked where the user is somebody; one that does not answer is an error, not a
+ * shorter list. */
 static int collect(struct call *c, struct page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
     size_t n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
     int code = 0;
 
-    p->items = arena_array(c->a, (p->limit + 1) * size_max(n, 1), sizeof(*p->items));
-    if (!p->items)
-        return err_code(err, ERR_NO_MEMORY);
-    for (size_t i = 0; i < n && code == 0; i++) {
-        size_t found = 0;
-        code = gather(c, storages[i], p, p->items + p->count, &found, err);
-        p->count += found;
-    }
+    for (size_t i = 0; i < n && code == 0; i++)
+        if (!storages[i]->ops->forward || remote_has_credential(storages[i], call_user_id(c)))
+            code = gather(c, storages[i], p, err);
     if (code < 0)
         return code;
-    qsort(p->items, p->count, sizeof(*p->items), by_name);
-    p->more = p->count > p->limit;
-    p->count = size_min(p->count, p->limit);
+    if (p->items.len)
+        qsort(p->items.items, p->items.len, sizeof(*p->items.items), by_name);
+    p->more = p->items.len > p->limit;
+    p->count = size_min(p->items.len, p->limit);
     return 0;
 }
 
@@ -88,8 +105,8 @@ static void write_page(struct call *c, struct buf *xml, const struct page *p)
     xml_open(xml, "Buckets");
     for (size_t i = 0; i < p->count; i++) {
         xml_open(xml, "Bucket");
-        xml_element(xml, "Name", p->items[i].name);
-        xml_time(xml, "CreationDate", p->items[i].created_ms);
+        xml_element(xml, "Name", p->items.items[i].name);
+        xml_time(xml, "CreationDate", p->items.items[i].created_ms);
         xml_close(xml, "Bucket");
     }
     xml_close(xml, "Buckets");
@@ -97,7 +114,7 @@ static void write_page(struct call *c, struct buf *xml, const struct page *p)
         xml_element(xml, "Prefix", p->prefix);
     if (p->more && p->count) {
         xml_open(xml, "ContinuationToken");
-        base64_encode(xml, p->items[p->count - 1].name);
+        base64_encode(xml, p->items.items[p->count - 1].name);
         xml_close(xml, "ContinuationToken");
     }
     xml_close(xml, "ListAllMyBucketsResult");
@@ -114,8 +131,8 @@ int op_list_buckets(struct call *c, struct err *err)
     code = read_page(c, &p, err);
     if (code == 0)
         code = collect(c, &p, err);
-    if (code < 0)
-        return code;
-    write_page(c, &xml, &p);
-    return respond_xml(c, 200, &xml);
+    if (code == 0)
+        write_page(c, &xml, &p);
+    vec_release(&p.items);
+    return code < 0 ? code : respond_xml(c, 200, &xml);
 }

@@ -127,10 +127,10 @@ static int read_and_upload(struct call *c, struct copy_source *s, const struct u
                            const struct object_range *range, struct upload_part *part,
                            struct err *err)
 {
-    struct bucket *from = s->target.bucket, *to = c->target.bucket;
+    struct bucket *to = c->target.bucket;
     struct put_options o = {0};
     struct get_result got = {0};
-    int code = from->ops->get(from, c->a, s->key, s->head.info.version, NULL, range, &got, err);
+    int code = copy_source_get(c, s, range, &got, err);
 
     if (code == 0)
         code =
@@ -151,8 +151,10 @@ static int copy_part(struct call *c, struct copy_source *s, struct upload_part *
         code = copy_range(c, s, &range, err);
     if (code < 0)
         return code;
-    code = b->ops->upload_part_copy(b, c->a, &upload, part->number, s->target.bucket, &s->head.info,
-                                    &range, part, err);
+    code = ERR_UNSUPPORTED;
+    if (s->target.remote == c->target.remote)
+        code = b->ops->upload_part_copy(b, c->a, &upload, part->number, s->target.bucket,
+                                        &s->head.info, &range, part, err);
     if (code == ERR_UNSUPPORTED)
         code = read_and_upload(c, s, &upload, &range, part, err);
     return no_upload(code, err);
@@ -174,7 +176,7 @@ int op_upload_part_copy(struct call *c, struct err *err)
         xml_checksum(&xml, &part.checksum);
         xml_close(&xml, "CopyPartResult");
         respond_begin(c, 200);
-        if (s.target.info.versions != VERSIONS_NEVER)
+        if (copy_source_is_versioned(&s))
             respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
         respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;

@@ -1,0 +1,189 @@
+/* What is sent to a remote storage: path and query, headers without those that belong
+ * to the client's connection and signature. */
+#include "s3/forward.h"
+
+/* Of the connection (RFC 9110 section 7.6.1), beside those that Connection names. */
+static const char *const hops[] = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+};
+
+/* Of the client's signature or of the framing of its body. */
+static const char *const spent[] = {
+    "host",
+    "authorization",
+    "date",
+    "x-amz-date",
+    "x-amz-content-sha256",
+    "x-amz-security-token",
+    "expect",
+    "content-length",
+    "x-amz-trailer",
+    "x-amz-decoded-content-length",
+};
+
+static const char *const presigned_v4[] = {
+    "X-Amz-Algorithm",     "X-Amz-Credential", "X-Amz-Date",           "X-Amz-Expires",
+    "X-Amz-SignedHeaders", "X-Amz-Signature",  "X-Amz-Security-Token", "X-Amz-Content-Sha256",
+};
+
+static const char *const presigned_v2[] = {"AWSAccessKeyId", "Signature", "Expires"};
+
+static bool is_one_of(struct str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_ieq(name, str_z(names[i])))
+            return true;
+    return false;
+}
+
+bool forward_is_hop(const struct http_head *head, struct str name)
+{
+    const struct http_header *h = NULL;
+
+    if (is_one_of(name, hops, ARRAY_SIZE(hops)))
+        return true;
+    while ((h = http_header_next(head, "connection", h)))
+        if (http_list_has(h->value, name))
+            return true;
+    return false;
+}
+
+/* --- path and query --- */
+
+static void write_path(const struct call *c, struct buf *out)
+{
+    buf_append_char(out, '/');
+    url_encode(out, c->bucket_name, false);
+    if (c->key.len) {
+        buf_append_char(out, '/');
+        url_encode(out, c->key, true);
+    }
+}
+
+static bool is_signature(const struct call *c, struct str name)
+{
+    if (c->auth.kind == AUTH_V4_QUERY)
+        return is_one_of(name, presigned_v4, ARRAY_SIZE(presigned_v4));
+    return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
+}
+
+/* Each parameter as it was sent, in its order; the storage encodes what it signs. */
+static void write_query(const struct call *c, struct buf *out)
+{
+    struct str rest = c->head->query, name, value;
+
+    for (size_t i = 0; i < c->query_count && url_query_next(&rest, &name, &value); i++) {
+        if (is_signature(c, c->query[i].name))
+            continue;
+        if (out->len)
+            buf_append_char(out, '&');
+        buf_append_str(out, name);
+        if (value.p) {
+            buf_append_char(out, '=');
+            buf_append_str(out, value);
+        }
+    }
+}
+
+/* --- headers --- */
+
+static bool is_sent(const struct call *c, const struct forward_body *b, struct str name)
+{
+    if (is_one_of(name, spent, ARRAY_SIZE(spent)) || forward_is_hop(c->head, name))
+        return false;
+    /* It announces a checksum: the one in a trailer that is not passed on. */
+    if (str_ieq(name, STR("x-amz-sdk-checksum-algorithm")))
+        return !b->payload.in_trailer || b->has_checksum || b->framed;
+    return true;
+}
+
+static struct str content_encoding(struct call *c, struct str value, bool framed)
+{
+    struct buf out = BUF_INIT(HTTP_MAX_HEAD);
+    struct str token;
+
+    if (framed)
+        buf_append_z(&out, "aws-chunked");
+    while (str_token(&value, ",", &token)) {
+        token = str_trim(token);
+        if (token.len == 0 || str_ieq(token, STR("aws-chunked")))
+            continue;
+        if (out.len)
+            buf_append_char(&out, ',');
+        buf_append_str(&out, token);
+    }
+    struct str left = arena_str(c->a, buf_str(&out));
+    buf_release(&out);
+    return left;
+}
+
+static void add(struct forward_request *r, struct http_header *headers, struct str name,
+                struct str value)
+{
+    BUG_ON(r->header_count == FORWARD_HEADERS_MAX);
+    headers[r->header_count++] = (struct http_header){name, value};
+}
+
+static void copy_headers(struct call *c, const struct forward_body *b, struct forward_request *r,
+                         struct http_header *headers)
+{
+    bool framed = b->framed;
+
+    for (size_t i = 0; i < c->head->header_count; i++) {
+        struct http_header h = c->head->headers[i];
+        if (!is_sent(c, b, h.name))
+            continue;
+        if (str_ieq(h.name, STR("content-encoding"))) {
+            h.value = content_encoding(c, h.value, framed);
+            framed = false;
+            if (!h.value.len)
+                continue;
+        }
+        add(r, headers, h.name, h.value);
+    }
+    if (framed)
+        add(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
+}
+
+int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
+                     struct http_header *headers, struct err *err)
+{
+    struct buf path = BUF_INIT(3 * HTTP_MAX_HEAD), query = BUF_INIT(3 * HTTP_MAX_HEAD);
+    bool conditional = call_header(c, "if-match").p || call_header(c, "if-none-match").p;
+    enum http_method m = c->head->method;
+
+    write_path(c, &path);
+    write_query(c, &query);
+    *out = (struct forward_request){
+        .user = call_user_id(c),
+        .method = c->head->method_text,
+        .path = arena_str(c->a, buf_str(&path)),
+        .query = arena_str(c->a, buf_str(&query)),
+        .headers = headers,
+        .body = b->reader,
+        .body_len = b->len,
+        .sha256 = b->sha256,
+        .expect_continue = c->head->expect_continue && b->len > FORWARD_SMALL,
+        .idempotent = m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS ||
+                      ((m == HTTP_PUT || m == HTTP_DELETE) && !conditional),
+    };
+    buf_release(&path);
+    buf_release(&query);
+    copy_headers(c, b, out, headers);
+    if (b->has_checksum)
+        add(out, headers, b->checksum.name, b->checksum.value);
+    if (b->framed) {
+        add(out, headers, STR("x-amz-trailer"), str_z(checksum_header(b->payload.checksum)));
+        add(out, headers, STR("x-amz-decoded-content-length"),
+            arena_fmt(c->a, "%llu", (unsigned long long)b->payload.length));
+    }
+    return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
