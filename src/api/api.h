@@ -16,6 +16,7 @@
 struct api;
 struct db;
 struct http_server;
+struct remotes;
 struct routes;
 struct tls_context;
 struct users;
@@ -26,6 +27,7 @@ struct api_options {
     struct db *db;
     struct users *users;
     struct routes *routes;
+    struct remotes *remotes;
     struct http_server *s3; /* for its metrics; NULL: not open */
     struct pool *pool;
     struct ready *ready;

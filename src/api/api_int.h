@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "http/route.h"
 #include "http/server.h"
+#include "route/remotes.h"
 
 struct api {
     struct api_options o;
@@ -55,7 +56,20 @@ bool api_is_admin(struct api *api, struct http_request *req);
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
 route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
+route_fn api_delete_storage, api_post_main, api_get_credentials, api_post_credential,
+    api_delete_credential;
 route_fn api_get_buckets, api_get_bucket, api_post_bucket_route, api_post_user_route;
+
+/* --- remotes.c --- */
+
+/* Adds the remote storage of a request's body, with the credentials and as the main one when it
+ * says so. */
+int api_add_remote(struct api *api, const json_t *object, struct arena *a,
+                   struct err *err) MUST_CHECK;
+/* Members of `s` that only a remote storage has, into the object under way. */
+void api_write_remote(struct json_out *w, const struct remote_entry *e);
+/* A body whose members must be strings when they are there. */
+int api_check_strings(const json_t *object, const char *const *names, struct err *err) MUST_CHECK;
 
 /* --- backup.c --- */
 

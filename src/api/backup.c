@@ -66,9 +66,12 @@ static int fill(struct api *api, const char *folder, struct err *err)
  * newer there for garbage. */
 static int check_storages(struct api *api, struct err *err)
 {
-    struct storage *all[2];
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all)), local = 0;
 
-    if (routes_storages(api->o.routes, all, ARRAY_SIZE(all)) > 1)
+    for (size_t i = 0; i < count; i++)
+        local += !all[i]->ops->forward;
+    if (local > 1)
         return err_set(err, ERR_UNSUPPORTED,
                        "a weir with added storages cannot be backed up this way");
     return 0;

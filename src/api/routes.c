@@ -29,7 +29,20 @@ const struct route api_routes[] = {
      "Make new buckets of the user on {\"storage\": NAME}; an empty name removes the policy."},
     {HTTP_GET, "/api/v1/storages", api_get_storages, false, "All storages."},
     {HTTP_POST, "/api/v1/storages", api_post_storage, false,
-     "Add the storage {name, kind: \"local\", folder: \"/absolute/path\"}."},
+     "Add the storage {name, kind: \"local\", folder: \"/absolute/path\"}, or {name, kind: "
+     "\"remote\", url, region, style, ca, insecure, framing, main, user, access_key, secret_key}, "
+     "of "
+     "which all behind url may be left out."},
+    {HTTP_DELETE, "/api/v1/storages/{name}", api_delete_storage, false,
+     "Forget a remote storage; what it holds stays there."},
+    {HTTP_POST, "/api/v1/storages/{name}/main", api_post_main, false,
+     "Make it the main storage, where buckets without a policy are."},
+    {HTTP_GET, "/api/v1/storages/{name}/credentials", api_get_credentials, false,
+     "The users that have credentials on a remote storage."},
+    {HTTP_POST, "/api/v1/storages/{name}/credentials", api_post_credential, false,
+     "Set what a user signs with there: {user, access_key, secret_key}."},
+    {HTTP_DELETE, "/api/v1/storages/{name}/credentials/{user}", api_delete_credential, false,
+     "Remove a user's credentials there."},
     {HTTP_POST, "/api/v1/storages/{name}/test", api_post_test, false,
      "Whether the storage is there and writable."},
     {HTTP_POST, "/api/v1/storages/{name}/scrub", api_post_scrub, false,

@@ -5,28 +5,42 @@
 
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
 
-static void write_storage(struct json_out *w, const struct storage *s, bool is_main)
+/* `remotes`: those that are remote. */
+static void write_storage(struct json_out *w, const struct storage *s, bool is_main,
+                          const struct remote_entry *remotes, size_t count)
 {
     json_out_member_str(w, "name", s->name);
     json_out_member_str(w, "kind", str_z(s->ops->kind));
     json_out_member_bool(w, "main", is_main);
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(remotes[i].name, s->name))
+            api_write_remote(w, &remotes[i]);
 }
 
 int api_get_storages(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
     struct storage *all[ROUTES_STORAGES_MAX];
-    size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all));
     const struct storage *main_storage = routes_main(api->o.routes);
+    struct remote_entry *remotes;
+    struct err err = {0};
     struct api_json j;
+    size_t count, remote_count;
+    int code;
 
     (void)params;
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &remote_count, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    count = routes_storages(api->o.routes, all, ARRAY_SIZE(all));
     api_json_begin(&j);
     json_out_key(&j.w, "storages");
     json_out_open(&j.w, '[');
     for (size_t i = 0; i < count; i++) {
         json_out_open(&j.w, '{');
-        write_storage(&j.w, all[i], all[i] == main_storage);
+        write_storage(&j.w, all[i], all[i] == main_storage, remotes, remote_count);
         json_out_close(&j.w, '}');
     }
     json_out_close(&j.w, ']');
@@ -37,9 +51,14 @@ static int add_storage(struct api *api, const json_t *object, struct str *name, 
                        struct err *err)
 {
     struct local_options o = {.db = api->o.db, .log = api->o.log};
+    struct str kind = json_get_str(object, "kind", STR("local"));
 
-    if (!str_eq(json_get_str(object, "kind", STR("local")), STR("local")))
-        return err_set(err, ERR_INVALID, "kind must be \"local\"");
+    if (str_eq(kind, STR("remote"))) {
+        *name = arena_str(a, json_get_str(object, "name", STR_EMPTY));
+        return api_add_remote(api, object, a, err);
+    }
+    if (!str_eq(kind, STR("local")))
+        return err_set(err, ERR_INVALID, "kind must be \"local\" or \"remote\"");
     o.name = arena_z(a, json_get_str(object, "name", STR_EMPTY));
     o.folder = arena_z(a, json_get_str(object, "folder", STR_EMPTY));
     if (!o.name || !o.folder)
@@ -65,8 +84,16 @@ int api_post_storage(struct http_request *req, const struct route_params *params
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "storage.added", log_s("storage", name));
+    struct storage *added = routes_storage(api->o.routes, name);
+    if (!added)
+        return api_send_error(req, 409, "conflict", "it was removed by somebody else");
+    struct remote_entry *remotes = NULL;
+    size_t count = 0;
+    code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &count, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
     api_json_begin(&j);
-    write_storage(&j.w, routes_storage(api->o.routes, name), false);
+    write_storage(&j.w, added, added == routes_main(api->o.routes), remotes, count);
     return api_json_send(req, 201, &j);
 }
 

@@ -67,8 +67,7 @@ int api_get_user(struct http_request *req, const struct route_params *params, vo
     return code < 0 ? api_send_failure(req, code, &err) : send_user(req, 200, &user, NULL);
 }
 
-/* Members of a body that must be strings when they are there. */
-static int check_strings(const json_t *object, const char *const *names, struct err *err)
+int api_check_strings(const json_t *object, const char *const *names, struct err *err)
 {
     for (; *names; names++) {
         const json_t *value = json_object_get(object, *names);
@@ -94,7 +93,7 @@ static int add_user(struct api *api, struct arena *a, const json_t *object, stru
         .keys = &key,
         .key_count = key.access.len || key.secret.len,
     };
-    int code = check_strings(object, strings, err);
+    int code = api_check_strings(object, strings, err);
 
     return code < 0 ? code : users_add(api->o.users, a, &wanted, out, err);
 }
@@ -144,7 +143,7 @@ int api_post_key(struct http_request *req, const struct route_params *params, vo
 
     if (!api_read_json(req, &object, &code))
         return code;
-    code = check_strings(object, strings, &err);
+    code = api_check_strings(object, strings, &err);
     if (code == 0) {
         wanted = (struct user_key){json_get_str(object, "access_key", STR_EMPTY),
                                    json_get_str(object, "secret_key", STR_EMPTY)};

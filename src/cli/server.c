@@ -30,6 +30,8 @@ static int start_users(struct server *s, struct err *err);
 static void stop_users(struct server *s);
 static int start_routes(struct server *s, struct err *err);
 static void stop_routes(struct server *s);
+static int start_remotes(struct server *s, struct err *err);
+static void stop_remotes(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
 static int start_s3(struct server *s, struct err *err);
@@ -41,11 +43,12 @@ static int keep_credentials(struct server *s, struct err *err);
 /* Credentials are made early (the API needs them) and kept last: a start that fails, on a port in
  * use say, must not leave keys that nobody was ever shown. */
 static const struct part parts[] = {
-    {start_folder, stop_folder}, {start_credentials, stop_credentials},
-    {start_db, stop_db},         {start_stores, stop_stores},
-    {start_users, stop_users},   {start_routes, stop_routes},
-    {start_pool, stop_pool},     {start_s3, stop_s3},
-    {start_api, stop_api},       {keep_credentials, NULL},
+    {start_folder, stop_folder},   {start_credentials, stop_credentials},
+    {start_db, stop_db},           {start_stores, stop_stores},
+    {start_users, stop_users},     {start_routes, stop_routes},
+    {start_remotes, stop_remotes}, {start_pool, stop_pool},
+    {start_s3, stop_s3},           {start_api, stop_api},
+    {keep_credentials, NULL},
 };
 
 int server_start(struct server *s, struct conf *conf, unsigned roles, struct err *err)
@@ -298,6 +301,24 @@ static void stop_routes(struct server *s)
     routes_close(s->routes);
 }
 
+/* --- remote storages --- */
+
+static int start_remotes(struct server *s, struct err *err)
+{
+    struct buf path = BUF_INIT(8192);
+    int code;
+
+    buf_appendf(&path, "%s/secrets.key", s->conf->data);
+    code = remotes_open(&s->remotes, s->routes, s->stores[CONFIG_DB], path.p, &s->log, err);
+    buf_release(&path);
+    return code;
+}
+
+static void stop_remotes(struct server *s)
+{
+    remotes_close(s->remotes);
+}
+
 /* --- the pool --- */
 
 static int start_pool(struct server *s, struct err *err)
@@ -364,7 +385,6 @@ static int start_s3(struct server *s, struct err *err)
         .users = s->users,
         .region = str_z(s->conf->s3.region),
         .domain = str_z(s->conf->s3.domain),
-        .website_domain = str_z(s->conf->s3.website_domain),
         .allow_v2 = s->conf->s3.signature_v2,
         .log = &s->log,
     });
@@ -395,6 +415,7 @@ static int start_api(struct server *s, struct err *err)
         .db = s->db,
         .users = s->users,
         .routes = s->routes,
+        .remotes = s->remotes,
         .s3 = s->s3,
         .pool = s->pool,
         .ready = &s->ready,

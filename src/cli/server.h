@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "db/db.h"
+#include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 #include "s3/gateway.h"
@@ -37,6 +38,7 @@ struct server {
     struct store *stores[STORE_DATABASES];
     struct users *users;
     struct routes *routes;
+    struct remotes *remotes;
     struct pool *pool;
     struct ready ready;
     struct gateway *gateway;
