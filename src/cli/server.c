@@ -385,6 +385,7 @@ static int start_s3(struct server *s, struct err *err)
         .users = s->users,
         .region = str_z(s->conf->s3.region),
         .domain = str_z(s->conf->s3.domain),
+        .website_domain = str_z(s->conf->s3.website_domain),
         .allow_v2 = s->conf->s3.signature_v2,
         .log = &s->log,
     });

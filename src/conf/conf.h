@@ -34,6 +34,7 @@ struct conf {
         struct conf_tls tls;
         const char *region, *domain;
         bool signature_v2;
+        const char *website_domain;
     } s3;
     struct {
         const char *listen;

@@ -77,6 +77,40 @@ struct object_range {
     uint64_t last;  /* FROM_TO: inclusive; UINT64_MAX: to the end */
 };
 
+/* --- what a change leaves behind --- */
+
+enum change_kind {
+    CHANGE_PUT,     /* a version was made */
+    CHANGE_MARKER,  /* a delete marker was made */
+    CHANGE_REMOVED, /* a version or a marker is gone for good */
+    CHANGE_META,    /* what is kept beside a version's bytes was changed */
+};
+
+/* What a change did, as known inside its commit. Strings live as long as the call. */
+struct change_fact {
+    enum change_kind kind;
+    struct str version; /* empty where versions were never kept */
+    struct str etag;
+    uint64_t size;
+    uint32_t storage;  /* whose sequence it is; never 0 */
+    uint64_t sequence; /* later changes of the same storage have higher ones; microseconds */
+    int64_t time_ms;
+};
+
+/* Keeps a row beside the change, in the same commit: it is there exactly when the change is. */
+struct outbox {
+    void (*put)(struct outbox *o, struct str key, struct str value);
+};
+
+/* Told inside the commit what the change did, and not at all when it did nothing (a key to remove
+ * that is not there). Runs on any thread while the caller waits, maybe again when the commit is
+ * tried again; must be short and must not wait. Storages without a commit of their own (remote)
+ * tell nothing. */
+struct change_note {
+    void (*tell)(void *ctx, const struct change_fact *fact, struct outbox *out);
+    void *ctx;
+};
+
 /* --- arguments and results --- */
 
 /* How to seal bytes. */
@@ -98,6 +132,7 @@ struct put_options {
      * what it was given. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
+    const struct change_note *note; /* NULL: none */
 };
 
 struct put_result {
@@ -123,6 +158,7 @@ struct remove_options {
     struct str version; /* empty: the current one; where versions are kept that makes a marker */
     struct object_conditions conditions;
     bool bypass_governance;
+    const struct change_note *note; /* NULL: none */
 };
 
 struct remove_result {
@@ -184,11 +220,17 @@ struct part_list {
 /* A change of what is kept beside a version's bytes; only what `set` names is changed. */
 enum meta_set { META_TAGS = 1, META_ACL = 2, META_RETENTION = 4, META_LEGAL_HOLD = 8 };
 
+struct meta_options {
+    bool bypass_governance;         /* allows shortening governance retention */
+    const struct change_note *note; /* NULL: none */
+};
+
 struct bucket_info {
     struct str name, owner;
     int64_t created_ms;
     enum { VERSIONS_NEVER, VERSIONS_ON, VERSIONS_SUSPENDED } versions;
     bool object_lock;
+    bool notifies; /* it has a document "notification" */
 };
 
 /* --- the vtables --- */
@@ -230,9 +272,9 @@ struct bucket_ops {
                 struct list_result *out, struct err *err);
     int (*list_versions)(struct bucket *b, struct arena *a, const struct list_options *o,
                          struct list_result *out, struct err *err);
-    /* Empty version: the current. bypass_governance allows shortening governance retention. */
+    /* Empty version: the current. `o` may be NULL. */
     int (*set_meta)(struct bucket *b, struct arena *a, struct str key, struct str version,
-                    enum meta_set set, const struct object_meta *meta, bool bypass_governance,
+                    enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
 
     int (*upload_begin)(struct bucket *b, struct arena *a, struct str key,

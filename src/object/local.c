@@ -54,8 +54,8 @@ static const struct storage_ops storage_ops = {
 
 const struct db_cf_spec *local_cf_specs(void)
 {
-    static const struct db_cf_spec specs[LOCAL_FAMILIES] = {{"local", local_row_expired},
-                                                            {"bytes", NULL}};
+    static const struct db_cf_spec specs[LOCAL_FAMILIES] = {
+        {"local", local_row_expired}, {"bytes", NULL}, {LOCAL_OUTBOX, NULL}};
     return specs;
 }
 
@@ -247,6 +247,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .db = o->db,
         .rows = db_cf(o->db, local_cf_specs()[0].name),
         .bytes = db_cf(o->db, local_cf_specs()[1].name),
+        .outbox = db_cf(o->db, LOCAL_OUTBOX),
         .name = xstrdup(o->name),
         .folder = xstrdup(o->folder),
         .log = o->log,

@@ -8,7 +8,10 @@
 #include "db/db.h"
 #include "object/bucket.h"
 
-enum { LOCAL_FAMILIES = 2 };
+enum { LOCAL_FAMILIES = 3 };
+
+/* The family of the rows that change notes keep (struct outbox). Their keys are their writers'. */
+#define LOCAL_OUTBOX "outbox"
 
 /* The families that db_open must be given; shared by all local storages of the process. */
 const struct db_cf_spec *local_cf_specs(void); /* LOCAL_FAMILIES of them */

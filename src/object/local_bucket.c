@@ -337,6 +337,20 @@ int local_get_document(struct bucket *bucket, struct arena *a, const char *name,
     return code;
 }
 
+/* The bucket's own row says whether it notifies, so that nobody else need look. */
+static void set_notifies(struct change *c, bool on)
+{
+    struct bucket_record r = c->bucket;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    r.info.notifies = on;
+    bucket_record_put(&value, &r);
+    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
+              buf_str(&value));
+    buf_release(&value);
+}
+
 static int document_run(struct change *c, struct err *err)
 {
     struct document_change *p = container_of(c, struct document_change, change);
@@ -348,6 +362,8 @@ static int document_run(struct change *c, struct err *err)
         db_tx_put(c->tx, c->b->local->rows, key, p->document);
     else
         db_tx_delete(c->tx, c->b->local->rows, key);
+    if (str_eq(p->name, STR("notification")) && c->bucket.info.notifies != (p->document.len > 0))
+        set_notifies(c, p->document.len > 0);
     return 0;
 }
 

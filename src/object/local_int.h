@@ -55,7 +55,7 @@ struct collector {
 struct local {
     struct storage storage;
     struct db *db;
-    struct db_cf *rows, *bytes;
+    struct db_cf *rows, *bytes, *outbox;
     char *name, *folder;
     const struct log *log;
     uint32_t id, epoch;
@@ -192,6 +192,9 @@ int change_drop(struct change *c, const struct object_record *r, bool in_o, bool
                 struct err *err) MUST_CHECK;
 /* After the current version went: the newest older one becomes current, unless it is a marker. */
 int change_promote(struct change *c, struct err *err) MUST_CHECK;
+/* Tells `note` (may be NULL) what became of the version; what it keeps is part of this change. */
+int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+                const struct object_record *r, struct err *err) MUST_CHECK;
 /* One more or one fewer mention of the blob (L6). */
 int change_ref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
 int change_unref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
@@ -294,7 +297,7 @@ int put_answer(const struct change *c, struct arena *a, const struct object_reco
 int local_remove(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                  struct remove_result *out, struct err *err);
 int local_set_meta(struct bucket *b, struct arena *a, struct str key, struct str version,
-                   enum meta_set set, const struct object_meta *meta, bool bypass_governance,
+                   enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                    struct err *err);
 
 /* --- local_list.c --- */

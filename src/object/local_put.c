@@ -46,6 +46,8 @@ static int put_run(struct change *c, struct err *err)
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
     if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+    if (code == 0)
         put_bytes(p);
     stored_release(&current);
     return code;
@@ -131,6 +133,8 @@ static int copy_run(struct change *c, struct err *err)
     }
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
+    if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
     stored_release(&current);
     stored_release(&source);
     return code;

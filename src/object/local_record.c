@@ -326,6 +326,8 @@ void bucket_record_put(struct buf *out, const struct bucket_record *r)
     put_u64(out, (uint64_t)r->info.versions);
     put_u64(out, r->info.object_lock);
     put_str(out, r->info.owner);
+    if (r->info.notifies)
+        put_u64(out, 1);
 }
 
 int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
@@ -342,6 +344,9 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
                                                           : VERSIONS_NEVER;
     out->info.object_lock = get_below(&c, 2);
     out->info.owner = get_str(&c);
+    out->info.notifies = c.rest.len > 0;
+    if (out->info.notifies && get_u64(&c) != 1)
+        c.failed = true;
     return cursor_end(&c, "a bucket", err);
 }
 

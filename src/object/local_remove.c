@@ -18,8 +18,12 @@ static int remove_current(struct remove_change *p, struct err *err)
     if (code == 0 && c->bucket.info.versions != VERSIONS_NEVER) {
         p->r = (struct object_record){.is_marker = true, .meta.owner = c->bucket.info.owner};
         code = change_install(c, &current, &p->r, err);
+        if (code == 0)
+            code = change_tell(c, p->o->note, CHANGE_MARKER, &p->r, err);
     } else if (code == 0 && current.r.sequence > 0) {
         code = change_drop(c, &current.r, true, p->o->bypass_governance, err);
+        if (code == 0)
+            code = change_tell(c, p->o->note, CHANGE_REMOVED, &current.r, err);
     }
     stored_release(&current);
     return code;
@@ -61,6 +65,8 @@ static int remove_version(struct remove_change *p, struct err *err)
         code = change_drop(c, &found.r, in_o, p->o->bypass_governance, err);
     if (code == 0 && is_current)
         code = change_promote(c, err);
+    if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_REMOVED, &found.r, err);
     p->r.is_marker = code == 0 && found.r.is_marker;
     stored_release(&found);
     return code;
@@ -100,7 +106,7 @@ struct meta_change {
     struct str version;
     enum meta_set set;
     const struct object_meta *meta;
-    bool bypass;
+    const struct meta_options *o;
 };
 
 /* Compliance is only ever lengthened; governance as well, unless bypassed. */
@@ -113,7 +119,7 @@ static int retention_check(const struct meta_change *p, const struct object_meta
 
     if (old->retain_until_ms <= db_tx_now_ms(p->change.tx) || !weaker)
         return 0;
-    if (old->retain_compliance || !p->bypass)
+    if (old->retain_compliance || !p->o->bypass_governance)
         return err_set(err, ERR_DENIED, "the retention cannot be shortened");
     return 0;
 }
@@ -162,6 +168,8 @@ static int meta_run(struct change *c, struct err *err)
                   in_o ? row_key(&row, c->b, TAG_OBJECT, c->key)
                        : row_version(&row, c->b, c->key, found.r.sequence),
                   buf_str(&record));
+    if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_META, &found.r, err);
     buf_release(&record);
     stored_release(&found);
     return code;
@@ -169,15 +177,16 @@ static int meta_run(struct change *c, struct err *err)
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
-                   enum meta_set set, const struct object_meta *meta, bool bypass_governance,
+                   enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                    struct err *err)
 {
+    static const struct meta_options none;
     struct meta_change p = {
         .change = {.b = local_bucket_of(bucket), .key = key, .fn = meta_run},
         .version = version,
         .set = set,
         .meta = meta,
-        .bypass = bypass_governance,
+        .o = o ? o : &none,
     };
     int code = key_check(key, err);
 

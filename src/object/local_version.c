@@ -159,6 +159,41 @@ int change_sequence(struct change *c, uint64_t *out, struct err *err)
     return 0;
 }
 
+struct change_outbox {
+    struct outbox outbox;
+    struct change *c;
+};
+
+static void keep_row(struct outbox *o, struct str key, struct str value)
+{
+    struct change *c = container_of(o, struct change_outbox, outbox)->c;
+
+    db_tx_put(c->tx, c->b->local->outbox, key, value);
+}
+
+int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+                const struct object_record *r, struct err *err)
+{
+    struct change_outbox out = {{keep_row}, c};
+    struct change_fact fact = {.kind = kind, .etag = r->etag, .size = r->size};
+    struct arena a = ARENA_INIT(ARENA_BLOCK);
+    int code = 0;
+
+    if (!note)
+        return 0;
+    fact.storage = c->b->local->id;
+    fact.sequence = r->sequence;
+    fact.time_ms = db_tx_now_ms(c->tx);
+    if (kind == CHANGE_REMOVED || kind == CHANGE_META) /* the version's own is of its making */
+        code = change_sequence(c, &fact.sequence, err);
+    if (c->bucket.info.versions != VERSIONS_NEVER)
+        fact.version = version_text(c->b, &a, c->key, r);
+    if (code == 0)
+        note->tell(note->ctx, &fact, &out.outbox);
+    arena_release(&a);
+    return code;
+}
+
 /* --- references --- */
 
 static int blob_row(struct change *c, uint64_t blob, struct blob_record *out, struct err *err)

@@ -186,6 +186,8 @@ static int run(struct call *c, struct err *err)
 
     if (code < 0)
         return code;
+    if (c->is_website)
+        return website_run(c, err);
     if (c->head->method == HTTP_OPTIONS)
         return preflight(c, err);
     found = find_operation(c, &unknown);
@@ -225,7 +227,7 @@ int gateway_handle(struct http_request *req, void *ctx)
     c->now_ms = clock_wall_ms();
     int code = run(c, &err);
     if (code < 0 && code != ERR_AGAIN)
-        code = respond_error(c, code, &err);
+        code = c->is_website ? website_error(c, code, &err) : respond_error(c, code, &err);
     call_close(&c->target);
     auth_release(&c->auth);
     return code;

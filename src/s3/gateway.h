@@ -15,9 +15,10 @@ struct gateway;
 struct gateway_options {
     struct routes *routes; /* borrowed, as all of these */
     struct users *users;
-    struct str region; /* empty: us-east-1 */
-    struct str domain; /* buckets are also <bucket>.<domain>; empty: path style alone */
-    bool allow_v2;     /* signatures of version 2 */
+    struct str region;         /* empty: us-east-1 */
+    struct str domain;         /* buckets are also <bucket>.<domain>; empty: path style alone */
+    struct str website_domain; /* <bucket>.<website_domain> is its website; empty: none */
+    bool allow_v2;             /* signatures of version 2 */
     const struct log *log;
 };
 

@@ -210,6 +210,17 @@ static int precise_code(int code, const struct err *err)
     return code;
 }
 
+void call_log_failure(struct call *c, int code, const struct err *err)
+{
+    int status = s3_code_status(precise_code(code, err));
+
+    if (status >= 500 && status != 501)
+        log_warn(http_request_log(c->http), "s3.failed",
+                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
+                 log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
+                 log_z("text", err->text));
+}
+
 int respond_error(struct call *c, int code, const struct err *err)
 {
     struct buf out = BUF_INIT(CALL_OUT_MAX);
@@ -220,11 +231,7 @@ int respond_error(struct call *c, int code, const struct err *err)
     int precise = precise_code(code, err);
     bool own_words = precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID);
     int status = s3_code_status(precise);
-    if (status >= 500 && status != 501)
-        log_warn(http_request_log(c->http), "s3.failed",
-                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
-                 log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
-                 log_z("text", err->text));
+    call_log_failure(c, code, err);
     struct s3_error_body body = {
         .code = precise,
         .message = own_words ? str_z(err->text) : STR_EMPTY,

@@ -76,6 +76,8 @@ struct call {
     enum call_level level;
     struct str bucket_name, key; /* decoded */
     struct str host_bucket;      /* named by Host; empty in path style */
+    bool is_website;             /* it was asked by its website's name */
+    int status;                  /* of an error page, which is sent with the error's; 0: its own */
     struct str version;          /* versionId; empty: not given */
     struct call_param query[CALL_QUERY_MAX];
     size_t query_count;
@@ -155,6 +157,8 @@ int respond_empty(struct call *c, int status) MUST_CHECK;
 /* Sends the document and releases it. */
 int respond_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
 int respond_error(struct call *c, int code, const struct err *err) MUST_CHECK;
+/* A failure of ours, once; not what is the client's doing. */
+void call_log_failure(struct call *c, int code, const struct err *err);
 /* The bucket's rules, or NULL. */
 struct cors;
 struct cors *call_cors(struct call *c);
@@ -179,6 +183,12 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
                     struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
+
+/* --- gateway_website.c --- */
+
+/* Answers, or returns the error for website_error(). */
+int website_run(struct call *c, struct err *err) MUST_CHECK;
+int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 
 /* --- op_copy.c --- */
 

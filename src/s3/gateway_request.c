@@ -71,9 +71,9 @@ static int parse_query(struct call *c, struct err *err)
 }
 
 /* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com. */
-static struct str bucket_of_host(const struct call *c)
+static struct str bucket_of_host(const struct call *c, struct str domain)
 {
-    struct str host = call_header(c, "host"), domain = c->g->o.domain, name, port;
+    struct str host = call_header(c, "host"), name, port;
 
     str_cut(host, ':', &name, &port);
     if (domain.len == 0 || name.len < domain.len + 2)
@@ -92,7 +92,10 @@ static int parse_path(struct call *c, struct err *err)
     if (path.len == 0 || path.p[0] != '/')
         return s3_fail(err, S3_INVALID_URI);
     path = str_skip(path, 1);
-    c->host_bucket = bucket_of_host(c);
+    c->host_bucket = bucket_of_host(c, c->g->o.website_domain);
+    c->is_website = c->host_bucket.len > 0;
+    if (!c->is_website)
+        c->host_bucket = bucket_of_host(c, c->g->o.domain);
     if (c->host_bucket.len) {
         bucket = c->host_bucket;
         key = path;
@@ -114,7 +117,7 @@ int call_parse(struct call *c, struct err *err)
 {
     int code = parse_path(c, err);
 
-    if (code == 0)
+    if (code == 0 && !c->is_website) /* a website's pages have no sub-resources */
         code = parse_query(c, err);
     if (code < 0)
         return code;

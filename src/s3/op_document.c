@@ -5,6 +5,7 @@
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
 #include "s3/tagging.h"
+#include "s3/website.h"
 
 typedef int check_fn(struct call *c, struct buf *kept, struct err *err);
 
@@ -85,6 +86,16 @@ static int check_lifecycle(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
+static int check_website(struct call *c, struct buf *kept, struct err *err)
+{
+    struct website site;
+    int code = website_read(&site, c->a, c->body, err);
+
+    if (code == 0)
+        website_write(kept, &site);
+    return code;
+}
+
 static const struct document {
     const char *name;
     check_fn *check;
@@ -97,6 +108,7 @@ static const struct document {
     {"publicAccessBlock", check_block, S3_NO_SUCH_PUBLIC_ACCESS_BLOCK_CONFIGURATION, 200},
     {"ownershipControls", check_ownership, S3_OWNERSHIP_CONTROLS_NOT_FOUND_ERROR, 200},
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
+    {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
     {"object-lock", check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
 };
 

@@ -33,7 +33,8 @@ static int set_and_answer(struct call *c, const struct get_result *got, enum met
     bool bypass =
         str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true")) &&
         call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, &got->info);
-    int code = b->ops->set_meta(b, c->a, c->key, got->info.version, set, meta, bypass, err);
+    struct meta_options o = {.bypass_governance = bypass};
+    int code = b->ops->set_meta(b, c->a, c->key, got->info.version, set, meta, &o, err);
 
     if (code < 0)
         return code;

@@ -62,7 +62,7 @@ static int judge(struct call *c, const struct get_result *got, int code, struct 
 
     if (may < 0)
         return may;
-    if (code == ERR_NOT_FOUND && !got->info.is_marker)
+    if (code == ERR_NOT_FOUND && (!got->info.is_marker || c->is_website))
         return call_absent(c, &c->target, c->version.len > 0, err);
     return code;
 }
@@ -82,7 +82,7 @@ static void respond_head(struct call *c, const struct get_result *got)
 {
     const struct object_info *info = &got->info;
 
-    respond_begin(c, got->partial ? 206 : 200);
+    respond_begin(c, c->status ? c->status : got->partial ? 206 : 200);
     respond_object(c, info);
     if (got->partial && got->len)
         respond_header(c, "Content-Range",
@@ -132,8 +132,14 @@ static int send_body(struct call *c, const struct get_result *got, struct err *e
 static int read_asked(struct call *c, struct object_conditions *conditions,
                       struct object_range *range, struct err *err)
 {
-    int code = conditions_read(c, "", conditions, err);
+    int code = 0;
 
+    if (c->status) { /* an error page is sent whole */
+        *conditions = (struct object_conditions){0};
+        *range = (struct object_range){.kind = RANGE_ALL};
+        return 0;
+    }
+    code = conditions_read(c, "", conditions, err);
     if (code == 0 && overrides_unsigned(c))
         code = err_set(err, S3_INVALID_REQUEST,
                        "Request specific response headers cannot be used for anonymous GET "

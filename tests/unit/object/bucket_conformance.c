@@ -654,8 +654,9 @@ static int set_lock(struct bucket *b, struct str version, struct object_meta met
                     struct err *err)
 {
     struct arena a = ARENA_INIT(0);
+    struct meta_options o = {.bypass_governance = bypass};
     int code = b->ops->set_meta(b, &a, STR("k"), version, META_RETENTION | META_LEGAL_HOLD, &meta,
-                                bypass, err);
+                                &o, err);
 
     arena_release(&a);
     return code;
@@ -722,24 +723,24 @@ void conform_meta_of_a_version_can_be_set(struct lab *lab)
     struct get_result got;
     struct err err = {0};
 
-    CHECK_ERR(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_TAGS, &meta, false, &err),
+    CHECK_ERR(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_TAGS, &meta, NULL, &err),
               ERR_NOT_FOUND);
     CHECK_OK(b->ops->set_versions(b, true, &err));
     struct put_result old = lab_put(b, &a, "k", STR("old"));
     lab_put(b, &a, "k", STR("new"));
-    CHECK_OK(b->ops->set_meta(b, &a, STR("k"), old.version, META_TAGS, &meta, false, &err));
+    CHECK_OK(b->ops->set_meta(b, &a, STR("k"), old.version, META_TAGS, &meta, NULL, &err));
     CHECK_OK(b->ops->head(b, &a, STR("k"), old.version, NULL, &got, &err));
     CHECK_STR(got.info.meta.tags, STR("a=1"));
     CHECK_INT(got.info.meta.acl.len, 0);
     CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK_INT(got.info.meta.tags.len, 0);
-    CHECK_OK(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_ACL, &meta, false, &err));
+    CHECK_OK(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_ACL, &meta, NULL, &err));
     CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK_STR(got.info.meta.acl, STR("acl"));
     lab_expect(b, "k", STR_EMPTY, STR("new"));
     lab_expect(b, "k", old.version, STR("old"));
     lab_remove(b, &a, "k", STR_EMPTY);
-    CHECK_ERR(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_TAGS, &meta, false, &err),
+    CHECK_ERR(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_TAGS, &meta, NULL, &err),
               ERR_NOT_FOUND);
     b->ops->unref(b);
     arena_release(&a);

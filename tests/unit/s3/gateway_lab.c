@@ -60,7 +60,11 @@ void gate_start(struct gate *g)
     CHECK_OK(routes_open_local(g->routes, &local, &err));
     add_users(g);
     g->gateway = gateway_new(&(struct gateway_options){
-        .routes = g->routes, .users = g->users, .domain = STR("s3.test"), .allow_v2 = true});
+        .routes = g->routes,
+        .users = g->users,
+        .domain = STR("s3.test"),
+        .website_domain = STR("web.test"),
+        .allow_v2 = true});
     lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});
     g->fd = lab_dial(&g->lab);
 }

@@ -532,9 +532,9 @@ GATE_TEST(browsers_are_told_the_rules)
 
 GATE_TEST(what_is_not_there_says_so)
 {
-    gate_do(g, "GET /box?website", 501);
+    gate_do(g, "GET /box?replication", 501);
     GATE_ERROR(g, "NotImplemented");
-    CHECK(gate_has(g, "GetBucketWebsite"));
+    CHECK(gate_has(g, "GetBucketReplication"));
     gate_do(g, "GET /box?inventory", 501);
     gate_do(g, "DELETE /box?acl", 405);
     gate_do(g, "HEAD /box", 200); /* and it is still there */
