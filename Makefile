@@ -4,6 +4,7 @@
 #   make test [SAN=address|thread]   every suite; the last line counts
 #   make bench [ROOM=http|db|…]      measures beside nginx and redis-server [ROUNDS=5] [SECONDS=2] [STRICT=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
+#   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
 #   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, clang-tidy, cppcheck
 #   make install                     binary, man page, completion, unit, sample file [PREFIX=/usr/local] [DESTDIR=]
@@ -21,8 +22,8 @@ quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build weir run install install-files help test bench chaos fuzz lint setup-build setup-test setup-bench setup-fuzz \
-        setup-lint
+.PHONY: build weir run install install-files help test bench chaos fuzz lint s3-tests setup-build setup-test setup-bench \
+        setup-fuzz setup-lint setup-s3tests
 
 build: $(BUILD)/build.ninja
 	@$(ninja) -C $(BUILD) --quiet $(quietly)
@@ -37,7 +38,7 @@ $(BUILD)/build.ninja: | setup-build
 run: weir
 	@exec $(BUILD)/weir serve --data ./weir-data
 
-setup-build setup-test setup-bench setup-fuzz setup-lint: setup-%:
+setup-build setup-test setup-bench setup-fuzz setup-lint setup-s3tests: setup-%:
 	@mkdir -p build
 	@tools/setup $*
 
@@ -55,6 +56,10 @@ fuzz: setup-build setup-fuzz
 	@[ -f build/fuzz/build.ninja ] || CC=clang-14 meson setup build/fuzz -Dfuzz=true $(san_address) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@$(ninja) -C build/fuzz --quiet $(quietly)
 	@env SECONDS=$(SECONDS) tests/fuzz/run.py build/fuzz $(TARGET)
+
+s3-tests: setup-s3tests weir
+	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of ceph/s3-tests"; exit 2; }
+	@tools/s3-tests --checkout $(CHECKOUT) --build $(BUILD) --select $(or $(SELECT),core) $(ARGS)
 
 lint: setup-build setup-lint
 	@tools/lint $(CHECK)
