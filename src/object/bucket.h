@@ -307,7 +307,10 @@ struct bucket_ops {
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
+    /* Off: suspended, also where versions were never kept. */
     int (*set_versions)(struct bucket *b, bool on, struct err *err);
+    /* For good, on a bucket that has none. ERR_CONFLICT: its versions are not on. NULL: cannot. */
+    int (*set_object_lock)(struct bucket *b, struct err *err);
 
     struct bucket *(*ref)(struct bucket *b);
     void (*unref)(struct bucket *b);

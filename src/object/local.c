@@ -37,6 +37,7 @@ const struct bucket_ops local_bucket_ops = {
     .get_document = local_get_document,
     .set_document = local_set_document,
     .set_versions = local_set_versions,
+    .set_object_lock = local_set_object_lock,
     .ref = local_bucket_ref,
     .unref = local_bucket_unref,
 };

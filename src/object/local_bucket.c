@@ -379,6 +379,7 @@ int local_set_document(struct bucket *b, const char *name, struct str document, 
 struct versions_change {
     struct change change;
     bool on;
+    bool lock; /* turn object lock on instead */
 };
 
 static int versions_run(struct change *c, struct err *err)
@@ -390,10 +391,10 @@ static int versions_run(struct change *c, struct err *err)
 
     if (!p->on && r.info.object_lock)
         return err_set(err, ERR_CONFLICT, "a bucket with object lock keeps its versions");
-    if (p->on)
-        r.info.versions = VERSIONS_ON;
-    else if (r.info.versions == VERSIONS_ON)
-        r.info.versions = VERSIONS_SUSPENDED;
+    if (p->lock && r.info.versions != VERSIONS_ON)
+        return err_set(err, ERR_CONFLICT, "object lock needs versions");
+    r.info.versions = p->on ? VERSIONS_ON : VERSIONS_SUSPENDED;
+    r.info.object_lock |= p->lock;
     bucket_record_put(&value, &r);
     db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
               buf_str(&value));
@@ -406,4 +407,12 @@ int local_set_versions(struct bucket *b, bool on, struct err *err)
     struct versions_change p = {.change = {.b = local_bucket_of(b), .fn = versions_run}, .on = on};
 
     return change_bucket(&p.change, err);
+}
+
+int local_set_object_lock(struct bucket *b, struct err *err)
+{
+    struct versions_change p = {
+        .change = {.b = local_bucket_of(b), .fn = versions_run}, .on = true, .lock = true};
+
+    return change_apply(&p.change, err);
 }

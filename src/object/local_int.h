@@ -360,6 +360,7 @@ int local_get_document(struct bucket *b, struct arena *a, const char *name, stru
                        struct err *err);
 int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err);
 int local_set_versions(struct bucket *b, bool on, struct err *err);
+int local_set_object_lock(struct bucket *b, struct err *err);
 int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err);
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err);
 int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,

@@ -4,11 +4,11 @@
 #include "s3/acl_int.h"
 
 const struct acl_permission_row acl_permissions[ACL_PERMISSIONS] = {
-    {"FULL_CONTROL", "x-amz-grant-full-control", 'F', ACL_FULL_CONTROL},
     {"READ", "x-amz-grant-read", 'R', ACL_READ},
     {"WRITE", "x-amz-grant-write", 'W', ACL_WRITE},
     {"READ_ACP", "x-amz-grant-read-acp", 'r', ACL_READ_ACP},
     {"WRITE_ACP", "x-amz-grant-write-acp", 'w', ACL_WRITE_ACP},
+    {"FULL_CONTROL", "x-amz-grant-full-control", 'F', ACL_FULL_CONTROL},
 };
 
 const struct acl_group_row acl_groups[ACL_GROUPS] = {
@@ -85,8 +85,12 @@ int acl_canned(struct acl *out, struct arena *a, struct str name, const struct a
         code = acl_begin(&acl, a, subject->owner, err);
         if (code < 0)
             return code;
+        /* Groups come before users, as in the lists that Ceph gives and its tests expect. */
+        if (canned_lists[i].grantee != ACL_USER)
+            add_canned(&acl, a, &canned_lists[i], subject);
         (void)acl_add(&acl, ACL_USER, acl.owner, ACL_FULL_CONTROL);
-        add_canned(&acl, a, &canned_lists[i], subject);
+        if (canned_lists[i].grantee == ACL_USER)
+            add_canned(&acl, a, &canned_lists[i], subject);
         if (arena_error(a) < 0)
             return err_code(err, ERR_NO_MEMORY);
         *out = acl;

@@ -194,6 +194,15 @@ static int open_remote(struct call *c, struct call_target *t, struct str bucket,
     return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
 }
 
+/* Who asks may say whose bucket it must be. */
+static int check_owner(struct call *c, const struct call_target *t, struct err *err)
+{
+    struct str said = call_header(c, t == &c->target ? "x-amz-expected-bucket-owner"
+                                                     : "x-amz-source-expected-bucket-owner");
+
+    return said.len && !str_eq(said, t->info.owner) ? s3_fail(err, S3_ACCESS_DENIED) : 0;
+}
+
 static int open_local(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     struct facts *f = find_facts(c, bucket);
@@ -207,8 +216,10 @@ static int open_local(struct call *c, struct call_target *t, struct str bucket, 
         if (code == 0)
             facts_keep(c->g->facts, f);
     }
-    if (code == 0)
+    if (code == 0) {
         *t = *facts_target(f);
+        code = check_owner(c, t, err);
+    }
     return code;
 }
 
@@ -295,12 +306,12 @@ int call_object(struct call *c, struct get_result *out, struct err *err)
     int code = b->ops->head(b, c->a, c->key, c->version, &none, out, err);
     int may = call_need(c, &c->target, action, c->key, code == 0 ? &out->info : NULL, err);
 
+    if (code == ERR_NOT_FOUND && !(out->info.is_marker && c->version.len))
+        return call_absent(c, &c->target, c->version.len > 0, err);
     if (may < 0)
         return may;
-    if (code == ERR_NOT_FOUND && out->info.is_marker && c->version.len)
-        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     if (code == ERR_NOT_FOUND)
-        return call_absent(c, &c->target, c->version.len > 0, err);
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     return code == 0 && c->op->flags & OP_XML ? call_read_body(c, err) : code;
 }
 

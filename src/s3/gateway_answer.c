@@ -49,6 +49,11 @@ bool checksum_by_algorithm(struct str name, enum digest_kind *kind)
     return false;
 }
 
+struct str checksum_type_name(enum checksum_type type)
+{
+    return type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT");
+}
+
 void xml_checksum(struct buf *out, const struct object_checksum *sum)
 {
     if (sum->type != CHECKSUM_NONE)
@@ -173,8 +178,7 @@ void respond_checksum(struct call *c, const struct object_checksum *sum)
     if (sum->type == CHECKSUM_NONE)
         return;
     respond_header(c, sums[sum->kind].header, sum->value);
-    respond_header(c, "x-amz-checksum-type",
-                   sum->type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT"));
+    respond_header(c, "x-amz-checksum-type", checksum_type_name(sum->type));
 }
 
 /* --- bodies --- */

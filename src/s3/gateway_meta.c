@@ -76,7 +76,7 @@ static struct str without_aws_chunked(struct arena *a, struct str value)
         if (token.len == 0 || str_ieq(token, STR("aws-chunked")))
             continue;
         if (out.len)
-            buf_append_z(&out, ",");
+            buf_append_z(&out, ", ");
         buf_append_str(&out, token);
     }
     struct str left = arena_str(a, buf_str(&out));

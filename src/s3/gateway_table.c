@@ -67,7 +67,7 @@ const struct operation operations[] = {
     {S3_OP_GetObjectLegalHold,      HTTP_GET,    LEVEL_OBJECT, "legal-hold", NULL, op_get_hold, OP_ASKS},
     {S3_OP_PutObjectLegalHold,      HTTP_PUT,    LEVEL_OBJECT, "legal-hold", NULL, op_put_hold, OP_XML | OP_ASKS},
     {S3_OP_GetObjectAttributes,     HTTP_GET,    LEVEL_OBJECT, "attributes", NULL, op_attributes, OP_ASKS},
-    {S3_OP_GetObjectTorrent,        HTTP_GET,    LEVEL_OBJECT, "torrent", NULL, NULL, 0},
+    {S3_OP_GetObjectTorrent,        HTTP_GET,    LEVEL_OBJECT, "torrent", NULL, op_torrent, OP_ASKS},
     {S3_OP_RestoreObject,           HTTP_POST,   LEVEL_OBJECT, "restore", NULL, NULL, 0},
     {S3_OP_ListParts,               HTTP_GET,    LEVEL_OBJECT, "uploadId", NULL, op_list_parts, 0},
     {S3_OP_CreateMultipartUpload,   HTTP_POST,   LEVEL_OBJECT, "uploads", NULL, op_create_upload, 0},

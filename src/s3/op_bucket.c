@@ -62,13 +62,53 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     return code;
 }
 
-/* Making a bucket that is there: in us-east-1 S3 answers its owner 200, elsewhere an error. */
-static int exists(struct call *c, struct str owner, struct err *err)
+/* A bucket without a list of its own is private. */
+static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
 {
-    if (!str_eq(owner, c->user->id))
+    struct acl acl;
+    int code = list.len ? 0
+                        : acl_canned(&acl, c->a, STR("private"),
+                                     &(struct acl_subject){.owner = c->user->id}, err);
+
+    if (list.len)
+        buf_append_str(out, list);
+    else if (code == 0)
+        acl_encode(out, &acl);
+    return code;
+}
+
+static int same_list(struct call *c, struct bucket *there, struct str wanted, struct err *err)
+{
+    struct buf a = BUF_INIT(CALL_XML_MAX), b = BUF_INIT(CALL_XML_MAX);
+    struct str kept = STR_EMPTY;
+    int code = call_document(c, there, "acl", &kept, err);
+
+    if (code == 0)
+        code = list_or_private(c, wanted, &a, err);
+    if (code == 0)
+        code = list_or_private(c, kept, &b, err);
+    if (code == 0 && !str_eq(buf_str(&a), buf_str(&b)))
+        code = err_set(err, S3_BUCKET_ALREADY_EXISTS,
+                       "You already own this bucket, with another access control list.");
+    buf_release(&a);
+    buf_release(&b);
+    return code;
+}
+
+/* Making a bucket that is there: in us-east-1 S3 answers its owner 200, elsewhere an error. A list
+ * that is not the bucket's is refused, as Ceph does, instead of resetting it. */
+static int exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
+{
+    struct bucket_info info;
+    int code = there->ops->info(there, c->a, &info, err);
+
+    if (code < 0)
+        return code;
+    if (!str_eq(info.owner, c->user->id))
         return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
-    return str_eq(c->g->region, STR("us-east-1")) ? 0
-                                                  : s3_fail(err, S3_BUCKET_ALREADY_OWNED_BY_YOU);
+    if (!str_eq(c->g->region, STR("us-east-1")))
+        return s3_fail(err, S3_BUCKET_ALREADY_OWNED_BY_YOU);
+    return same_list(c, there, acl, err);
 }
 
 static int create(struct call *c, struct str acl, struct str ownership, struct err *err)
@@ -87,18 +127,20 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
         code = ERR_NO_BUCKET;
     else if (code == 0)
         code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
-    if (code == 0) { /* maybe on another storage than a new one would be */
-        code = there->ops->info(there, c->a, &info, err);
-        there->ops->unref(there);
-        return code < 0 ? code : exists(c, info.owner, err);
-    }
-    if (code == ERR_NO_BUCKET)
+    /* When it is there: maybe on another storage than a new one would be. */
+    if (code == ERR_NO_BUCKET) {
         code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
+        if (code == 0)
+            code = s->ops->create_bucket(s, &info, err);
+        if (code != ERR_EXISTS)
+            return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
+        code = s->ops->open_bucket(&there, s, c->user->id, c->bucket_name, err);
+    }
     if (code == 0)
-        code = s->ops->create_bucket(s, &info, err);
-    if (code == ERR_EXISTS)
-        return exists(c, str_z(err->text), err);
-    return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
+        code = exists(c, there, acl, err);
+    if (there)
+        there->ops->unref(there);
+    return code;
 }
 
 int op_create_bucket(struct call *c, struct err *err)
@@ -124,11 +166,41 @@ int op_create_bucket(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
+/* Uploads that nobody finished do not keep a bucket in S3. ERR_CONFLICT: something else does. */
+static int abort_uploads(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct list_options o = {.limit = 1};
+    struct list_result kept = {0};
+    struct upload_list page = {0};
+    int code = b->ops->list_versions(b, c->a, &o, &kept, err);
+
+    if (code == 0 && kept.count)
+        return err_code(err, ERR_CONFLICT);
+    o.limit = OBJECT_LIST_MAX;
+    do {
+        if (code == 0)
+            code = b->ops->list_uploads(b, c->a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++) {
+            code = b->ops->upload_abort(b, &page.uploads[i], err);
+            code = code == ERR_NOT_FOUND ? 0 : code; /* just finished or aborted */
+        }
+        o.after = page.next_key;
+        o.after_version = page.next_id;
+    } while (code == 0 && page.more);
+    return code;
+}
+
 int op_delete_bucket(struct call *c, struct err *err)
 {
     struct storage *s = c->target.bucket->storage;
     int code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
 
+    if (code == ERR_CONFLICT) {
+        code = abort_uploads(c, err);
+        if (code == 0)
+            code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
+    }
     if (code == ERR_CONFLICT)
         return s3_fail(err, S3_BUCKET_NOT_EMPTY);
     return code < 0 ? code : respond_empty(c, 204);

@@ -63,14 +63,26 @@ static int check_ownership(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
+/* A bucket that keeps versions gets object lock with its first configuration, and keeps it. */
+static int enable_lock(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    int code = b->ops->set_object_lock ? b->ops->set_object_lock(b, err) : ERR_CONFLICT;
+
+    return code == ERR_CONFLICT
+               ? err_set(err, S3_INVALID_BUCKET_STATE,
+                         "Versioning must be 'Enabled' on the bucket to apply a Object Lock "
+                         "configuration")
+               : code;
+}
+
 static int check_lock(struct call *c, struct buf *kept, struct err *err)
 {
     struct lock_config config;
     int code = lock_config_read(&config, c->a, c->body, err);
 
     if (code == 0 && !c->target.info.object_lock)
-        code = err_set(err, S3_INVALID_BUCKET_STATE,
-                       "Object Lock configuration cannot be enabled on existing buckets");
+        code = enable_lock(c, err);
     if (code == 0)
         lock_config_write(kept, &config);
     return code;

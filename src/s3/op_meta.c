@@ -1,4 +1,5 @@
-/* What is kept beside an object: tags, its list, retention, legal hold; and GetObjectAttributes. */
+/* What is kept beside an object: tags, its list, retention, legal hold; GetObjectAttributes and
+ * GetObjectTorrent. */
 #include "s3/gateway_int.h"
 
 #include "s3/lock.h"
@@ -243,9 +244,7 @@ static void put_attributes(struct buf *xml, const struct object_info *info, unsi
     if (wanted & ATTR_CHECKSUM && info->meta.checksum.type != CHECKSUM_NONE) {
         xml_open(xml, "Checksum");
         xml_checksum(xml, &info->meta.checksum);
-        xml_element(xml, "ChecksumType",
-                    info->meta.checksum.type == CHECKSUM_COMPOSITE ? STR("COMPOSITE")
-                                                                   : STR("FULL_OBJECT"));
+        xml_element(xml, "ChecksumType", checksum_type_name(info->meta.checksum.type));
         xml_close(xml, "Checksum");
     }
     if (wanted & ATTR_PARTS && info->part_count) {
@@ -281,4 +280,14 @@ int op_attributes(struct call *c, struct err *err)
     code = http_send(c->http, buf_str(&xml));
     buf_release(&xml);
     return code;
+}
+
+/* The swarm that would hand it out is not there: no object has a torrent, which is what S3 says of
+ * one that is not. */
+int op_torrent(struct call *c, struct err *err)
+{
+    struct get_result got;
+    int code = call_object(c, &got, err);
+
+    return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
 }

@@ -60,11 +60,10 @@ static int judge(struct call *c, const struct get_result *got, int code, struct 
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
     int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);
 
-    if (may < 0)
-        return may;
+    /* What is not there has no list to be read by: who may list is told. */
     if (code == ERR_NOT_FOUND && (!got->info.is_marker || c->is_website))
         return call_absent(c, &c->target, c->version.len > 0, err);
-    return code;
+    return may < 0 ? may : code;
 }
 
 static int respond_failure(struct call *c, const struct get_result *got, int code, struct err *err)

@@ -21,9 +21,8 @@ int put_body_open(struct call *c, struct put_body *b, struct err *err)
     if (code < 0)
         return code;
     b->open = true;
-    if (b->payload.length == UINT64_MAX)
-        return s3_fail(err, S3_MISSING_CONTENT_LENGTH);
-    if (b->payload.length > CALL_PUT_MAX)
+    b->payload.max = CALL_PUT_MAX;
+    if (b->payload.length != UINT64_MAX && b->payload.length > CALL_PUT_MAX)
         return s3_fail(err, S3_ENTITY_TOO_LARGE);
     return 0;
 }

@@ -54,7 +54,17 @@ int op_create_upload(struct call *c, struct err *err)
     xml_element(&xml, "Key", c->key);
     xml_element(&xml, "UploadId", id);
     xml_close(&xml, "InitiateMultipartUploadResult");
-    return respond_xml(c, 200, &xml);
+    respond_begin(c, 200);
+    if (meta.checksum.type != CHECKSUM_NONE) {
+        respond_header(c, "x-amz-checksum-algorithm",
+                       str_z(checksum_algorithm(meta.checksum.kind)));
+        respond_header(c, "x-amz-checksum-type", checksum_type_name(meta.checksum.type));
+    }
+    respond_header(c, "Content-Type", STR("application/xml"));
+    c->begun = true;
+    code = http_send(c->http, buf_str(&xml));
+    buf_release(&xml);
+    return code;
 }
 
 static int part_number(struct call *c, uint32_t *out, struct err *err)
@@ -324,6 +334,21 @@ static int whole_checksum(struct call *c, const struct upload_info *upload,
     return 0;
 }
 
+/* Of an upload that was completed by this very request before: its parts are gone, the object has
+ * what they came to. */
+static void checksum_again(struct call *c, const struct put_result *done,
+                           struct object_checksum *out)
+{
+    static const struct object_conditions none;
+    struct bucket *b = c->target.bucket;
+    struct get_result head = {0};
+    struct err ignored = {0};
+
+    if (b->ops->head(b, c->a, c->key, done->version, &none, &head, &ignored) == 0 &&
+        str_eq(head.info.etag, done->etag))
+        *out = head.info.meta.checksum;
+}
+
 static int complete(struct call *c, struct put_result *out, struct object_checksum *checksum,
                     struct err *err)
 {
@@ -342,6 +367,8 @@ static int complete(struct call *c, struct put_result *out, struct object_checks
         return code;
     code = b->ops->upload_finish(b, c->a, &upload, parts, count, &o, out, err);
     *checksum = o.meta.checksum;
+    if (code == 0 && checksum->type == CHECKSUM_NONE)
+        checksum_again(c, out, checksum);
     if (code == ERR_NOT_FOUND && o.conditions.if_match.len)
         return s3_fail(err, S3_NO_SUCH_KEY);
     return no_upload(code, err);
@@ -374,6 +401,8 @@ int op_complete_upload(struct call *c, struct err *err)
     xml_element(&xml, "Key", c->key);
     xml_etag(&xml, out.etag);
     xml_checksum(&xml, &checksum);
+    if (checksum.type != CHECKSUM_NONE)
+        xml_element(&xml, "ChecksumType", checksum_type_name(checksum.type));
     xml_close(&xml, "CompleteMultipartUploadResult");
     respond_begin(c, 200);
     respond_header(c, "x-amz-version-id", out.version);

@@ -66,9 +66,11 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
     return 0;
 }
 
+/* AWS calls it InvalidRequest, Ceph and the public suite BadDigest: it matches no body either way.
+ */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
-    return err_set(err, S3_INVALID_REQUEST, "Value for " STR_FMT " %s is invalid.",
+    return err_set(err, S3_BAD_DIGEST, "Value for " STR_FMT " %s is invalid.",
                    STR_ARG(*checksum_name(kind)), where);
 }
 
@@ -161,6 +163,8 @@ static int payload_read(struct reader *r, void *to, size_t len, size_t *got, str
         p->read += *got;
         if (p->read > p->length)
             code = s3_fail(err, S3_INCOMPLETE_BODY);
+        else if (p->max && p->read > p->max)
+            code = s3_fail(err, S3_ENTITY_TOO_LARGE);
     } else if (code == 0) {
         code = compare(p, err);
         p->done = 1;

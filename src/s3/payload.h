@@ -13,8 +13,8 @@
  * When nothing is to be hashed, a plain socket shows through (reader_as_socket).
  *
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
- * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none),
- * InvalidRequest (a checksum that is none, or several), MissingContentLength and
+ * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none), BadDigest
+ * (a checksum that is none), InvalidRequest (several of them), MissingContentLength and
  * InvalidArgument (x-amz-decoded-content-length missing, malformed). One owner at a time. */
 #ifndef S3_PAYLOAD_H
 #define S3_PAYLOAD_H
@@ -40,6 +40,7 @@ struct payload {
     struct str trailer; /* x-amz-trailer */
     uint64_t length;    /* of the bytes without framing; UINT64_MAX: not known */
     uint64_t read;
+    uint64_t max; /* of a length that is not known: EntityTooLarge; 0: none */
     unsigned wanted; /* digests computed */
     struct digests *digests;
     struct digest_value said[DIGEST_KINDS];

@@ -68,13 +68,13 @@ TEST(acl, each_canned_name_is_its_list)
         const char *name, *of_object;
     } rows[] = {
         {"private", "o=bob&F=@bob"},
-        {"public-read", "o=bob&F=@bob&R=*"},
-        {"public-read-write", "o=bob&F=@bob&R=*&W=*"},
-        {"authenticated-read", "o=bob&F=@bob&R=+"},
+        {"public-read", "o=bob&R=*&F=@bob"},
+        {"public-read-write", "o=bob&R=*&W=*&F=@bob"},
+        {"authenticated-read", "o=bob&R=+&F=@bob"},
         {"bucket-owner-read", "o=bob&F=@bob&R=@alice"},
         {"bucket-owner-full-control", "o=bob&F=@bob&F=@alice"},
         {"aws-exec-read", "o=bob&F=@bob"},
-        {"log-delivery-write", "o=bob&F=@bob&W=l&r=l"},
+        {"log-delivery-write", "o=bob&W=l&r=l&F=@bob"},
     };
     struct acl_subject object = {STR("bob"), STR("alice")};
     struct arena a = {0};
@@ -104,7 +104,7 @@ TEST(acl, grant_headers_replace_the_owners_own_grant)
     CHECK_INT(from_headers(&acl, &a, NULL, NULL, NULL), 0);
     CHECK_STR(encoded(&a, &acl), STR("o=alice&F=@alice"));
     CHECK_INT(from_headers(&acl, &a, NULL, NULL, "public-read"), 0);
-    CHECK_STR(encoded(&a, &acl), STR("o=alice&F=@alice&R=*"));
+    CHECK_STR(encoded(&a, &acl), STR("o=alice&R=*&F=@alice"));
     arena_release(&a);
 }
 

@@ -27,6 +27,19 @@ enum who { ALICE, BOB, NOBODY };
 void gate_start(struct gate *g);
 void gate_stop(struct gate *g);
 
+/* A test with a gateway and a bucket "box" of alice's. */
+#define GATE_TEST(name)                                                                            \
+    static void run_##name(struct gate *g);                                                        \
+    TEST(gateway, name)                                                                            \
+    {                                                                                              \
+        struct gate g;                                                                             \
+        gate_start(&g);                                                                            \
+        gate_do(&g, "PUT /box", 200);                                                              \
+        run_##name(&g);                                                                            \
+        gate_stop(&g);                                                                             \
+    }                                                                                              \
+    static void run_##name(struct gate *g)
+
 /* One request; `headers` is "name: value\n" for each, or NULL; checks the status. */
 void gate_ask(struct gate *g, enum who who, const char *request, const char *headers,
               struct str body, int status);

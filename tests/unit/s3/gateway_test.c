@@ -8,19 +8,6 @@
 
 #define NONE STR_EMPTY
 
-/* A test with a gateway and a bucket "box" of alice's. */
-#define GATE_TEST(name)                                                                            \
-    static void run_##name(struct gate *g);                                                        \
-    TEST(gateway, name)                                                                            \
-    {                                                                                              \
-        struct gate g;                                                                             \
-        gate_start(&g);                                                                            \
-        gate_do(&g, "PUT /box", 200);                                                              \
-        run_##name(&g);                                                                            \
-        gate_stop(&g);                                                                             \
-    }                                                                                              \
-    static void run_##name(struct gate *g)
-
 static void put(struct gate *g, const char *request, struct str body)
 {
     gate_ask(g, ALICE, request, NULL, body, 200);
@@ -164,7 +151,7 @@ GATE_TEST(metadata_has_a_limit)
     GATE_ERROR(g, "NotImplemented");
 }
 
-GATE_TEST(a_length_must_be_known)
+GATE_TEST(a_body_may_come_in_chunks_of_http)
 {
     struct answer a = {0};
     int fd = lab_dial(&g->lab);
@@ -173,9 +160,11 @@ GATE_TEST(a_length_must_be_known)
     lab_ask(fd, &a,
             STR("PUT /box/key HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "1\r\nx\r\n0\r\n\r\n"),
-            411);
+            200);
     answer_release(&a);
     close(fd);
+    gate_do(g, "GET /box/key", 200);
+    CHECK_STR(g->body, STR("x"));
 }
 
 GATE_TEST(a_refused_body_is_not_asked_for)
@@ -351,7 +340,6 @@ GATE_TEST(access_is_by_policy_and_list)
     put(g, "PUT /box/key", STR("hello"));
     gate_ask(g, BOB, "GET /box/key", NULL, NONE, 403);
     gate_ask(g, NOBODY, "GET /box/key", NULL, NONE, 403);
-    gate_ask(g, NOBODY, "GET /", NULL, NONE, 403);
     gate_ask(g, BOB, "PUT /box/bobs", NULL, STR("x"), 403);
     gate_ask(g, ALICE, "PUT /box/key?acl", "x-amz-acl: public-read", NONE, 200);
     gate_ask(g, NOBODY, "GET /box/key", NULL, NONE, 200);
