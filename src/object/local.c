@@ -75,6 +75,20 @@ static void format_text(struct buf *out, const struct local *l)
     buf_append_char(out, '\n');
 }
 
+/* Two processes on one folder, each with a database of its own, would take the other's blobs for
+ * leftovers of a crash. */
+static int folder_lock(struct local *l, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+
+    buf_appendf(&path, "%s/lock", l->folder);
+    int code = file_lock(&l->lock_fd, path.p, err);
+    if (code == ERR_IN_USE)
+        code = err_wrap(err, code, "the folder %s is in use", l->folder);
+    buf_release(&path);
+    return code;
+}
+
 /* The folder must be the one that the rows are about: a disk that is not mounted looks empty. */
 static int folder_check(struct local *l, const char *format_path, struct err *err)
 {
@@ -99,6 +113,8 @@ static int folder_make(struct local *l, const char *format_path, struct err *err
 
     buf_appendf(&blobs, "%s/blobs", l->folder);
     int code = dir_make(l->folder, 0700, err);
+    if (code == 0)
+        code = folder_lock(l, err);
     if (code == 0 && file_exists(blobs.p))
         code = err_set(err, ERR_CORRUPT, "%s holds blobs of a storage that the database lacks",
                        l->folder);
@@ -152,6 +168,8 @@ static int prepare_folder(struct local *l, struct err *err)
     buf_appendf(&path, "%s/FORMAT", l->folder);
     if (code == 0)
         code = found ? folder_check(l, path.p, err) : folder_make(l, path.p, err);
+    if (code == 0 && found) /* not in a folder that may be another's */
+        code = folder_lock(l, err);
     buf_reset(&path);
     buf_appendf(&path, "%s/blobs", l->folder);
     if (code == 0)
@@ -235,6 +253,7 @@ static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 static void local_free(struct local *l)
 {
     hasher_stop(l->hasher);
+    fd_close(&l->lock_fd);
     free(l->name);
     free(l->folder);
     free(l);
@@ -251,6 +270,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .outbox = db_cf(o->db, LOCAL_OUTBOX),
         .name = xstrdup(o->name),
         .folder = xstrdup(o->folder),
+        .lock_fd = -1,
         .log = o->log,
         .id = o->id,
         .inline_max = size_min(o->inline_max ? o->inline_max : DEFAULT_INLINE_MAX, INLINE_MAX),

@@ -27,8 +27,9 @@ struct local_options {
     const struct log *log;  /* NULL: silent */
 };
 
-/* ERR_CORRUPT: the folder is not the one that the database's rows are about. The storage's close
- * waits for its collector; every bucket and body must be gone. */
+/* ERR_CORRUPT: the folder is not the one that the database's rows are about. ERR_IN_USE: a storage
+ * is open on it, here or in another process. The storage's close waits for its collector; every
+ * bucket and body must be gone. */
 int local_open(struct storage **out, const struct local_options *o, struct err *err) MUST_CHECK;
 
 /* Returns when all that was garbage at the call is gone, but for what readers still hold. */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024, BLOB_LEVELS = 2 /* of folders below "blobs": epochs, shards */ };
 
 static int copy_bytes(int from, int to, struct err *err)
 {
@@ -46,7 +46,6 @@ static int copy_one(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* Three levels: blobs, epochs, shards. */
 static int copy_folder(const char *from, const char *to, unsigned levels, struct err *err)
 {
     struct buf source = BUF_INIT(PATH_MAX), target = BUF_INIT(PATH_MAX);
@@ -80,7 +79,24 @@ static int copy_folder(const char *from, const char *to, unsigned levels, struct
     return code;
 }
 
+/* Not the lock: a link of it would be held with the original. */
 int local_copy_files(struct storage *s, const char *to, struct err *err)
 {
-    return copy_folder(local_of(s)->folder, to, 3, err);
+    static const char *const names[] = {"FORMAT", "blobs"};
+    struct buf source = BUF_INIT(PATH_MAX), target = BUF_INIT(PATH_MAX);
+    int code = dir_make(to, 0700, err);
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && code == 0; i++) {
+        buf_reset(&source);
+        buf_reset(&target);
+        buf_appendf(&source, "%s/%s", local_of(s)->folder, names[i]);
+        buf_appendf(&target, "%s/%s", to, names[i]);
+        code = i == 0 ? copy_one(source.p, target.p, err)
+                      : copy_folder(source.p, target.p, BLOB_LEVELS, err);
+    }
+    if (code == 0)
+        code = dir_sync(to, err);
+    buf_release(&source);
+    buf_release(&target);
+    return code;
 }

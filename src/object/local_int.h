@@ -57,6 +57,7 @@ struct local {
     struct db *db;
     struct db_cf *rows, *bytes, *outbox;
     char *name, *folder;
+    int lock_fd; /* held while the storage is open */
     const struct log *log;
     uint32_t id, epoch;
     size_t inline_max;

@@ -21,7 +21,7 @@ static int open_one(struct routes *r, struct local_options *o, struct err *err)
 
     if (code == 0)
         code = routes_add_storage(r, s, err);
-    return code < 0 ? err_wrap(err, code, "storage %s", o->name) : 0;
+    return code;
 }
 
 /* --- at the start --- */

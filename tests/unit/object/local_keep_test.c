@@ -88,12 +88,31 @@ TEST(local_keep, the_folder_of_another_storage_is_refused)
 
     local_lab_open(&l, NULL);
     struct local_options o = {.name = "other", .folder = l.folder, .db = l.db, .id = 8};
-    CHECK_ERR(local_open(&other, &o, &err), ERR_CORRUPT);
+    CHECK_ERR(local_open(&other, &o, &err), ERR_IN_USE);
     l.lab.storage->ops->close(l.lab.storage);
+    CHECK_ERR(local_open(&other, &o, &err), ERR_CORRUPT);
     snprintf(path, sizeof(path), "%s/FORMAT", l.folder);
     CHECK(unlink(path) == 0);
     o.id = 7;
     CHECK_ERR(local_open(&other, &o, &err), ERR_CORRUPT);
+    db_close(l.db);
+}
+
+TEST(local_keep, a_folder_is_of_one_open_storage_only)
+{
+    struct local_lab l;
+    struct storage *other = NULL;
+    char pid[32];
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct local_options o = {.name = "again", .folder = l.folder, .db = l.db, .id = 7};
+    CHECK_ERR(local_open(&other, &o, &err), ERR_IN_USE);
+    snprintf(pid, sizeof(pid), "process %d", (int)getpid());
+    CHECK(strstr(err.text, l.folder) && strstr(err.text, pid));
+    l.lab.storage->ops->close(l.lab.storage);
+    CHECK_OK(local_open(&other, &o, &err));
+    other->ops->close(other);
     db_close(l.db);
 }
 
