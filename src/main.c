@@ -189,16 +189,18 @@ static const struct command commands[] = {
      .examples = "weir bucket show photos",
      .run = command_bucket_show},
     {.name = "bucket route",
-     .arguments = "BUCKET [STORAGE]",
-     .min_args = 1,
+     .arguments = "[BUCKET [STORAGE]]",
      .max_args = 2,
      .flags = bucket_route_flags,
      .configured = true,
-     .summary = "Say on which storage a bucket is",
+     .summary = "Say on which storage a bucket is, or list what was said",
      .help = "Sets the routing policy of a user's bucket, before it is made: a policy moves "
-             "nothing. --block makes weir refuse the bucket on a storage.",
+             "nothing. --block makes weir refuse the bucket on a storage.\n\n"
+             "Without a bucket it lists the policies that are set: of users (no bucket), of their "
+             "buckets, and the blocks (no user).",
      .examples = "weir bucket route photos disk2 --user alice\n"
-                 "weir bucket route photos --remove",
+                 "weir bucket route photos --remove\n"
+                 "weir bucket route --json",
      .run = command_bucket_route},
     {.name = "config",
      .flags = json_flags,

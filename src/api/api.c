@@ -30,7 +30,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     api->started_wall_ms = clock_wall_ms();
     api->watched[0].name = "api";
     api->watched[1] = (struct metrics_server){"s3", o->s3};
-    auth_init(&api->auth, o->admin);
+    auth_init(&api->auth, o->admin, o->users);
     if (code == 0)
         code = http_server_start(&api->server, &server, err);
     if (code < 0) {
@@ -182,6 +182,8 @@ bool api_is_admin(struct api *api, struct http_request *req)
 
 static int send_denied(struct http_request *req, int code)
 {
+    if (code == ERR_UNAVAILABLE)
+        return api_send_error(req, 503, "unavailable", "the users could not be loaded yet");
     if (code == ERR_BUSY)
         return send_error_with(req, 429, (struct http_header){STR("Retry-After"), STR("1")},
                                "too_many_attempts",

@@ -140,6 +140,44 @@ int api_get_bucket(struct http_request *req, const struct route_params *params, 
 
 /* --- routes --- */
 
+/* A user that was removed since has no name any more. */
+static void write_policy(struct json_out *w, struct api *api, struct arena *a,
+                         const struct route_policy *p)
+{
+    struct user user = {0};
+
+    if (p->user.len && users_by_id(api->o.users, a, p->user, &user, NULL) < 0)
+        user.name = STR_EMPTY;
+    json_out_open(w, '{');
+    json_out_member_str(w, "user", user.name);
+    json_out_member_str(w, "user_id", p->user);
+    json_out_member_str(w, "bucket", p->bucket);
+    json_out_member_str(w, "storage", p->storage);
+    json_out_member_bool(w, "blocked", p->blocked);
+    json_out_close(w, '}');
+}
+
+int api_get_policies(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct route_policy *list;
+    struct api_json j;
+    struct err err = {0};
+    size_t count;
+    int code = route_list(api->o.routes, http_request_arena(req), &list, &count, &err);
+
+    (void)params;
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    api_json_begin(&j);
+    json_out_key(&j.w, "policies");
+    json_out_open(&j.w, '[');
+    for (size_t i = 0; i < count; i++)
+        write_policy(&j.w, api, http_request_arena(req), &list[i]);
+    json_out_close(&j.w, ']');
+    return api_json_send(req, 200, &j);
+}
+
 /* The id of the user of that name; without a name the owner of the bucket. */
 static int user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
                    struct str *out, struct err *err)

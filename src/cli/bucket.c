@@ -14,6 +14,9 @@ const struct flag bucket_route_flags[] = {
 static const struct output_column columns[] = {{"name"},    {"storage"},  {"owner"},
                                                {"created"}, {"versions"}, {"object_lock"}};
 
+static const struct output_column policy_columns[] = {
+    {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
+
 static int list_storage(struct remote *r, const char *storage, struct output *table,
                         struct err *err)
 {
@@ -102,6 +105,24 @@ static int route(struct remote *r, const struct invocation *inv, struct output *
     return code;
 }
 
+static int list_policies(struct remote *r, const struct invocation *inv, struct output *table,
+                         struct err *err)
+{
+    json_t *answer = NULL, *policy;
+    size_t i;
+    int code = 0;
+
+    if (invocation_flag(inv, "user") || invocation_flag(inv, "remove") ||
+        invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
+        return err_set(err, ERR_INVALID, "name a bucket");
+    code = remote_send(r, &answer, "GET", "/api/v1/policies", NULL, err);
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "policies"), i, policy)
+            manage_row(table, policy);
+    json_decref(answer);
+    return code;
+}
+
 int command_bucket_list(struct invocation *inv)
 {
     return manage(inv, columns, ARRAY_SIZE(columns), list);
@@ -114,5 +135,7 @@ int command_bucket_show(struct invocation *inv)
 
 int command_bucket_route(struct invocation *inv)
 {
+    if (inv->args.len == 0)
+        return manage(inv, policy_columns, ARRAY_SIZE(policy_columns), list_policies);
     return manage(inv, NULL, 0, route);
 }

@@ -73,4 +73,16 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
                 struct err *err) MUST_CHECK;
 
+/* One that is set; strings in the arena of the call. */
+struct route_policy {
+    struct str user;   /* empty in a block: it is for all */
+    struct str bucket; /* empty: of all buckets of the user that have none of their own */
+    struct str storage;
+    bool blocked; /* the bucket is refused there */
+};
+
+/* All of them, by user, bucket and storage; blocks are first. Never waits. */
+int route_list(struct routes *r, struct arena *a, struct route_policy **out, size_t *count,
+               struct err *err) MUST_CHECK;
+
 #endif

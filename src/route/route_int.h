@@ -37,7 +37,7 @@ struct routes {
 
 #define ROUTES_CHANNEL STR("weir:routes")
 
-/* A reference to the newest view. */
+/* A reference to the newest view. ERR_UNAVAILABLE: none was ever loaded. */
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
 /* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
 const char *routes_look_up(const struct map *map, struct str first, struct str second);

@@ -216,3 +216,57 @@ int route_block(struct routes *r, struct str storage, struct str bucket, bool bl
     buf_release(&key);
     return code;
 }
+
+/* --- listing --- */
+
+static struct str unescaped(struct arena *a, struct str part)
+{
+    struct buf text = {0};
+    struct str copy = arena_str(a, store_key_unescape(&text, part) == 0 ? buf_str(&text) : part);
+
+    buf_release(&text);
+    return copy;
+}
+
+static int by_user_bucket_storage(const void *one, const void *two)
+{
+    const struct route_policy *a = one, *b = two;
+    int order = str_cmp(a->user, b->user);
+
+    if (order == 0)
+        order = str_cmp(a->bucket, b->bucket);
+    return order ? order : str_cmp(a->storage, b->storage);
+}
+
+int route_list(struct routes *r, struct arena *a, struct route_policy **out, size_t *count,
+               struct err *err)
+{
+    struct routes_view *view;
+    struct route_policy *list;
+    struct str key, first, second;
+    void *value;
+    size_t n = 0;
+    int code = routes_view_get(r, &view, err);
+
+    if (code < 0)
+        return code;
+    list = arena_array(a, view->policies.len + view->blocks.len + 1, sizeof(*list));
+    for (size_t at = 0; list && map_next(&view->policies, &at, &key, &value); n++) {
+        str_cut(key, ':', &first, &second);
+        list[n] = (struct route_policy){.user = unescaped(a, first),
+                                        .bucket = unescaped(a, second),
+                                        .storage = arena_str(a, str_z(value))};
+    }
+    for (size_t at = 0; list && map_next(&view->blocks, &at, &key, &value); n++) {
+        str_cut(key, ':', &first, &second);
+        list[n] = (struct route_policy){
+            .bucket = unescaped(a, second), .storage = unescaped(a, first), .blocked = true};
+    }
+    routes_view_put(r, view);
+    if (!list || arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    qsort(list, n, sizeof(*list), by_user_bucket_storage);
+    *out = list;
+    *count = n;
+    return 0;
+}

@@ -111,7 +111,8 @@ def test_the_list_of_routes(server):
         ("POST", "/api/v1/users/{name}/keys"), ("DELETE", "/api/v1/users/{name}/keys/{access}"),
         ("POST", "/api/v1/users/{name}/route"), ("GET", "/api/v1/storages"), ("POST", "/api/v1/storages"),
         ("POST", "/api/v1/storages/{name}/test"), ("POST", "/api/v1/storages/{name}/scrub"),
-        ("GET", "/api/v1/buckets"), ("GET", "/api/v1/buckets/{name}"), ("POST", "/api/v1/buckets/{name}/route")}
+        ("GET", "/api/v1/buckets"), ("GET", "/api/v1/buckets/{name}"), ("POST", "/api/v1/buckets/{name}/route"),
+        ("GET", "/api/v1/policies")}
     assert all(r["doc"].endswith(".") for r in routes)
     for route in routes:
         if route["method"] == "GET" and "{" not in route["path"]:

@@ -1,6 +1,7 @@
 """Users, storages and buckets through the commands and the API."""
 import json
 import re
+import shutil
 import stat
 
 import pytest
@@ -167,3 +168,39 @@ def test_a_backup_holds_users_and_objects(serve, weir, tmp_path):
         assert client.get_object(Bucket="photos", Key=str(size))["Body"].read() == b"c" * size
     assert runner(copy, weir)("storage", "scrub", "local", "--json") == []
     assert copy.stop() == 0
+
+
+def test_policies_that_are_set_are_listed(run):
+    run("user", "add", "alice", "--id", "id-of-alice")
+    assert run("bucket", "route", "--json") == []
+    run("bucket", "route", "photos", "local", "--user", "alice")
+    run("bucket", "route", "secret", "local", "--block")
+    assert run("bucket", "route", "--json") == [
+        {"user": "", "user_id": "", "bucket": "secret", "storage": "local", "blocked": "yes"},
+        {"user": "alice", "user_id": "id-of-alice", "bucket": "photos", "storage": "local", "blocked": "no"}]
+    assert "alice" in run("bucket", "route")
+    assert "name a bucket" in run("bucket", "route", "--remove", status=1)
+
+
+def test_an_administrator_manages_with_keys_of_its_own(run, server):
+    made = run("user", "add", "ann", "--admin", "--json")[0]
+    plain = run("user", "add", "bob", "--json")[0]
+    assert server.get("/api/v1/users", keys=(made["access_key"], made["secret_key"])).status == 200
+    assert server.get("/api/v1/users", keys=(plain["access_key"], plain["secret_key"])).status == 401
+    run("user", "remove", "ann")
+    assert server.get("/api/v1/users", keys=(made["access_key"], made["secret_key"])).status == 401
+
+
+def test_a_storage_s_folder_is_of_one_weir_only(serve, weir, tmp_path):
+    server = serve().ready()
+    runner(server, weir)("storage", "add", "disk2", tmp_path / "disk2")
+    server.stop()
+    shutil.copytree(server.data, tmp_path / "copy")
+    server = serve(data=server.data).ready()
+    second = serve(data=tmp_path / "copy")
+    assert second.wait() == 2
+    assert second.err.count("\n") == 1, second.err
+    assert "storage disk2" in second.err and str(tmp_path / "disk2") in second.err
+    assert f"process {server.process.pid}" in second.err
+    server.stop()
+    serve(data=tmp_path / "copy").ready()

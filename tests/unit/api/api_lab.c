@@ -4,6 +4,7 @@
 #include "api/auth.h"
 #include "db/db.h"
 #include "object/local.h"
+#include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@ static void open_parts(struct api_lab *l)
     struct local_options local = {
         .name = "local", .folder = folder, .db = l->db, .reserve_bytes = 1};
     CHECK_OK(routes_open_local(l->routes, &local, &err));
+    CHECK_OK(remotes_open(&l->remotes, l->routes, l->store, key, NULL, &err));
 }
 
 void api_lab_start(struct api_lab *l)
@@ -52,6 +54,7 @@ void api_lab_start(struct api_lab *l)
                                              .db = l->db,
                                              .users = l->users,
                                              .routes = l->routes,
+                                             .remotes = l->remotes,
                                              .pool = l->pool,
                                              .ready = &l->ready,
                                              .admin = &l->root},
@@ -70,6 +73,7 @@ void api_lab_stop(struct api_lab *l)
     api_free(l->api);
     pool_free(l->pool);
     ready_release(&l->ready);
+    remotes_close(l->remotes);
     routes_close(l->routes);
     users_close(l->users);
     store_close(l->store);

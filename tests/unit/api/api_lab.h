@@ -13,6 +13,7 @@ struct api_lab {
     struct store *store;
     struct users *users;
     struct routes *routes;
+    struct remotes *remotes;
     struct pool *pool;
     struct ready ready;
     struct credentials root;

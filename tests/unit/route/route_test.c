@@ -117,6 +117,35 @@ TEST(route, a_user_whose_name_holds_a_colon_is_not_another_s_bucket)
     lab_stop(&l);
 }
 
+TEST(route, all_that_is_set_is_listed_with_its_names_as_they_were_given)
+{
+    static const struct route_policy want[] = {
+        {{"", 0}, {"b2", 2}, {"local", 5}, true},
+        {{"a:b", 3}, {"", 0}, {"local", 5}, false},
+        {{"a:b", 3}, {"b1", 2}, {"local", 5}, false},
+    };
+    struct route_policy *list;
+    struct arena arena = {0};
+    size_t count;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(route_set(l.routes, STR("a:b"), STR("b1"), STR("local"), &err));
+    CHECK_OK(route_set(l.routes, STR("a:b"), STR_EMPTY, STR("local"), &err));
+    CHECK_OK(route_block(l.routes, STR("local"), STR("b2"), true, &err));
+    CHECK_OK(route_list(l.routes, &arena, &list, &count, &err));
+    CHECK_INT(count, ARRAY_SIZE(want));
+    for (size_t i = 0; i < count; i++) {
+        CHECK_STR(list[i].user, want[i].user);
+        CHECK_STR(list[i].bucket, want[i].bucket);
+        CHECK_STR(list[i].storage, want[i].storage);
+        CHECK(list[i].blocked == want[i].blocked);
+    }
+    arena_release(&arena);
+    lab_stop(&l);
+}
+
 TEST(route, a_blocked_bucket_is_refused_until_it_is_not_blocked)
 {
     struct storage *s;
