@@ -19,12 +19,14 @@ struct gate {
     struct buf raw; /* the last answer, which the rest points into */
     struct http_head head;
     struct str body;
+    const char *payload; /* x-amz-content-sha256 instead of the body's hash; NULL: the hash */
 };
 
-/* Who signs. */
+/* Who signs; ids "alice-id" and "bob-id". */
 enum who { ALICE, BOB, NOBODY };
 
 void gate_start(struct gate *g);
+void gate_start_in(struct gate *g, const char *dir); /* with its data in a folder of its own */
 void gate_stop(struct gate *g);
 
 /* A test with a gateway and a bucket "box" of alice's. */
@@ -40,7 +42,8 @@ void gate_stop(struct gate *g);
     }                                                                                              \
     static void run_##name(struct gate *g)
 
-/* One request; `headers` is "name: value\n" for each, or NULL; checks the status. */
+/* One request; `headers` is "name: value\n" for each, or NULL; checks the status, unless
+ * that is 0. */
 void gate_ask(struct gate *g, enum who who, const char *request, const char *headers,
               struct str body, int status);
 /* The same as alice without headers and body. */
@@ -48,6 +51,9 @@ void gate_do(struct gate *g, const char *request, int status);
 
 /* Reads the answer to what was sent by other means; not to HEAD. */
 void gate_answer(struct gate *g);
+
+/* What somebody signs with. */
+struct user_key gate_key(enum who who);
 
 /* The text between <name> and </name> in the answer, the first one; empty when there is none. */
 struct str gate_element(struct gate *g, const char *name);

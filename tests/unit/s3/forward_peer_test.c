@@ -1,0 +1,320 @@
+/* The gateway in front of a storage that behaves oddly: a scripted peer. */
+#include "base/clock.h"
+#include "os/sock.h"
+#include "sign/sign.h"
+#include "unit/s3/forward_lab.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define NONE STR_EMPTY
+
+static struct {
+    struct mutex lock;
+    struct buf head; /* of the last request whose body had come */
+    struct buf body;
+    unsigned whole;
+} seen;
+static _Atomic(bool) over;
+
+/* Answers every request with ctx and remembers it. */
+static void answer_all(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    while (peer_read(c, &r)) {
+        mutex_lock(&seen.lock);
+        buf_reset(&seen.head);
+        buf_append_str(&seen.head, buf_str(&r.text));
+        buf_reset(&seen.body);
+        buf_append_str(&seen.body, buf_str(&r.body));
+        seen.whole++;
+        mutex_unlock(&seen.lock);
+        peer_write_z(c, ctx);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+/* Answers after the head, reads no more and stays open. */
+static void answer_early(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    if (peer_read_head(c, &r))
+        peer_write_z(c, ctx);
+    while (!over)
+        sched_yield();
+    peer_request_release(&r);
+}
+
+/* One answer, then the end. */
+static void answer_and_close(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    if (peer_read(c, &r))
+        peer_write_z(c, ctx);
+    peer_request_release(&r);
+}
+
+static void begin(struct pair *p, peer_fn *fn, const char *answer)
+{
+    mutex_init(&seen.lock, "forward.seen");
+    seen.whole = 0;
+    over = false;
+    pair_start_peer(p, fn, answer);
+}
+
+static void end(struct pair *p)
+{
+    over = true;
+    pair_stop(p);
+    buf_release(&seen.head);
+    buf_release(&seen.body);
+    mutex_release(&seen.lock);
+}
+
+static bool was_sent(const char *text)
+{
+    mutex_lock(&seen.lock);
+    bool found = str_find(buf_str(&seen.head), str_z(text)) >= 0;
+    mutex_unlock(&seen.lock);
+    return found;
+}
+
+TEST(forward_peer, an_answer_comes_back_as_it_was_given)
+{
+    struct pair p;
+    const struct http_header *h = NULL;
+
+    begin(
+        &p, answer_all,
+        "HTTP/1.1 409 Conflict\r\nContent-Length: 12\r\nx-many: 1\r\nX-Many: 2\r\nServer: other\r\n"
+        "Connection: x-hop\r\nx-hop: no\r\nETag: W/\"odd\"\r\nx-amz-request-id: THEIRS\r\n"
+        "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n<Error>words");
+    gate_do(&p.front, "GET /box/key?unheard-of&of=1", 409);
+    CHECK_STR(p.front.body, STR("<Error>words"));
+    h = http_header_next(&p.front.head, "x-many", NULL);
+    CHECK(h && str_eq(h->value, STR("1")));
+    h = http_header_next(&p.front.head, "x-many", h);
+    CHECK(h && str_eq(h->value, STR("2")));
+    CHECK(!gate_header(&p.front, "x-hop").p);
+    CHECK_STR(gate_header(&p.front, "etag"), STR("W/\"odd\""));
+    CHECK_STR(gate_header(&p.front, "server"), STR("weir"));
+    CHECK_STR(gate_header(&p.front, "date"), STR("Thu, 01 Jan 1970 00:00:00 GMT"));
+    CHECK_STR(gate_header(&p.front, "x-amz-request-id"), STR("THEIRS"));
+    CHECK(gate_header(&p.front, "x-weir-request-id").len);
+    CHECK(was_sent("GET /box/key?unheard-of&of=1 HTTP/1.1\r\n"));
+    gate_do(&p.front, "POST /box/key?renameObject=x", 409); /* what we refuse ourselves elsewhere */
+    gate_do(&p.front, "PATCH /box/key", 409);
+    gate_ask(&p.front, NOBODY, "OPTIONS /box/key", "origin: http://x", NONE, 409);
+    CHECK(was_sent("OPTIONS /box/key HTTP/1.1\r\n") && !was_sent("Authorization"));
+    end(&p);
+}
+
+TEST(forward_peer, a_body_without_length_is_sent_on)
+{
+    struct pair p;
+
+    begin(&p, answer_all,
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    struct answer a = {0};
+    lab_say(p.front.fd, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"));
+    lab_read(p.front.fd, &a, false);
+    CHECK_INT(a.status, 200);
+    CHECK(a.whole);
+    CHECK_STR(buf_str(&a.body), STR("hello"));
+    answer_release(&a);
+    end(&p);
+}
+
+TEST(forward_peer, an_answer_without_a_body_keeps_its_headers)
+{
+    struct pair p;
+
+    begin(&p, answer_all, "HTTP/1.1 204 No Content\r\nx-a: b\r\n\r\n");
+    gate_do(&p.front, "DELETE /box/key", 204);
+    CHECK_STR(gate_header(&p.front, "x-a"), STR("b"));
+    gate_do(&p.front, "DELETE /box/key", 204);
+    end(&p);
+}
+
+static void presign(struct buf *out, const char *method, const char *path)
+{
+    struct user_key key = gate_key(ALICE);
+    struct sign_credentials by = {key.access, key.secret, STR("us-east-1"), STR("s3"), NULL};
+    struct http_header host = {STR("host"), STR("127.0.0.1")};
+    struct sign_request r = {.method = str_z(method),
+                             .path = str_z(path),
+                             .query = STR("versionId=v1"),
+                             .headers = &host,
+                             .header_count = 1,
+                             .payload_hash = STR(SIGN_UNSIGNED)};
+
+    buf_appendf(out, "%s %s?", method, path);
+    CHECK_INT(sign_query(out, &r, &by, clock_wall_ms(), 60), 0);
+}
+
+TEST(forward_peer, nothing_of_the_client_s_signature_goes_on)
+{
+    struct pair p;
+    struct buf request = BUF_INIT(4096);
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    presign(&request, "GET", "/box/key");
+    gate_ask(&p.front, NOBODY, request.p, "connection: keep-alive, x-mine\nx-mine: 1\nx-yours: 2",
+             NONE, 200);
+    CHECK(was_sent("GET /box/key?versionId=v1 HTTP/1.1\r\n"));
+    CHECK(was_sent("Credential=AKIAALICE00000000001/"));
+    CHECK(was_sent("x-yours: 2") && !was_sent("x-mine"));
+    CHECK(!was_sent("X-Amz-Signature") && !was_sent("Host: 127.0.0.1\r\n"));
+    gate_ask(&p.front, ALICE, "PUT /box/key", "date: Thu, 01 Jan 1970 00:00:00 GMT", STR("abc"),
+             200);
+    CHECK(!was_sent("1970"));
+    CHECK(was_sent("x-amz-content-sha256: "
+                   "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+    CHECK_STR(buf_str(&seen.body), STR("abc"));
+    buf_release(&request);
+    end(&p);
+}
+
+TEST(forward_peer, an_answer_that_comes_while_the_body_is_sent_reaches_the_client)
+{
+    static char body[8 * 1024 * 1024];
+    struct pair p;
+
+    begin(&p, answer_early, "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nearly!");
+    gate_ask(&p.front, NOBODY, "PUT /box/key", NULL, str_n(body, sizeof(body)), 403);
+    CHECK_STR(p.front.body, STR("early!"));
+    end(&p);
+}
+
+TEST(forward_peer, an_answer_that_is_cut_cuts_ours)
+{
+    struct pair p;
+    struct answer a = {0};
+
+    begin(&p, answer_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+    lab_say(p.front.fd, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"));
+    lab_read(p.front.fd, &a, false);
+    CHECK_INT(a.status, 200);
+    CHECK(!a.whole);
+    CHECK(lab_is_closed(p.front.fd, &a));
+    answer_release(&a);
+    end(&p);
+}
+
+TEST(forward_peer, a_storage_that_breaks_off_is_an_internal_error)
+{
+    struct pair p;
+
+    begin(&p, answer_and_close, "");
+    gate_do(&p.front, "GET /box/key", 500);
+    GATE_ERROR(&p.front, "InternalError");
+    end(&p);
+}
+
+TEST(forward_peer, a_storage_that_talks_nonsense_is_an_internal_error)
+{
+    struct pair p;
+
+    begin(&p, answer_and_close, "HTTP/1.1 soon\r\n\r\n");
+    gate_do(&p.front, "GET /box/key", 500);
+    GATE_ERROR(&p.front, "InternalError");
+    CHECK(!gate_has(&p.front, "back")); /* nothing of how we are built */
+    end(&p);
+}
+
+TEST(forward_peer, a_body_that_its_client_cuts_is_never_whole)
+{
+    struct pair p;
+    struct buf request = BUF_INIT(4096);
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    buf_append_z(&request, "PUT /box/key HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n");
+    lab_say(p.front.fd, buf_str(&request));
+    for (int i = 0; i < 19; i++) {
+        static char piece[10000];
+        lab_say(p.front.fd, str_n(piece, sizeof(piece)));
+    }
+    close(p.front.fd);
+    p.front.fd = lab_dial(&p.front.lab);
+    LAB_UNTIL(peer_ended(p.peer) > 0);
+    CHECK_INT(seen.whole, 0);
+    gate_do(&p.front, "GET /box/key", 200);
+    buf_release(&request);
+    end(&p);
+}
+
+/* A port of 127.0.0.1 that nobody listens on until listen(). */
+static int reserve(uint16_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void answer_one(int listener)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    char piece[4096];
+
+    CHECK(fd >= 0);
+    if (recv(fd, piece, sizeof(piece), 0) > 0)
+        lab_say(fd, STR("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nup"));
+    close(fd);
+}
+
+static void serve_forever(void *ctx)
+{
+    int listener = *(int *)ctx;
+
+    while (!over)
+        answer_one(listener);
+}
+
+TEST(forward_peer, a_storage_that_is_down_is_503_at_once_and_comes_back)
+{
+    struct pair p;
+    struct thread server;
+    struct err err = {0};
+    uint16_t port;
+    int fd = reserve(&port);
+    char url[64];
+
+    begin(&p, answer_all, "");
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+    pair_add(&p, "down", url);
+    CHECK_OK(route_set(p.front.routes, STR("alice-id"), STR("box"), STR("down"), &err));
+    for (int i = 0; i < 5; i++) {
+        gate_do(&p.front, "GET /box/key", 503);
+        GATE_ERROR(&p.front, "ServiceUnavailable");
+        CHECK_STR(gate_header(&p.front, "retry-after"), STR("1"));
+    }
+    CHECK(listen(fd, 16) == 0);
+    CHECK_OK(thread_start(&server, "server", 0, serve_forever, &fd, &err));
+    do {
+        lab_pause();
+        gate_ask(&p.front, ALICE, "GET /box/key", NULL, NONE, 0);
+    } while (p.front.head.status == 503);
+    CHECK_INT(p.front.head.status, 200);
+    CHECK_STR(p.front.body, STR("up"));
+    over = true;
+    int wake = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK(connect(wake, (struct sockaddr *)&at, sizeof(at)) == 0);
+    close(wake);
+    thread_join(&server);
+    end(&p);
+    close(fd);
+}

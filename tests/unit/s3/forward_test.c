@@ -1,0 +1,231 @@
+/* The gateway in front of another gateway: what a client sends arrives, what it asks comes back,
+ * and nothing damaged is ever kept. */
+#include "unit/s3/forward_lab.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define NONE STR_EMPTY
+
+/* A front whose main storage is the back, and a bucket "box" of alice's there. */
+#define PAIR_TEST(name)                                                                            \
+    static void run_##name(struct pair *p);                                                        \
+    TEST(forward, name)                                                                            \
+    {                                                                                              \
+        struct pair p;                                                                             \
+        pair_start(&p);                                                                            \
+        gate_do(&p.front, "PUT /box", 200);                                                        \
+        run_##name(&p);                                                                            \
+        pair_stop(&p);                                                                             \
+    }                                                                                              \
+    static void run_##name(struct pair *p)
+
+static char large[300 * 1024];
+
+static struct str large_body(void)
+{
+    for (size_t i = 0; i < sizeof(large); i++)
+        large[i] = (char)(i * 11 + i / 255);
+    return str_n(large, sizeof(large));
+}
+
+static void put(struct pair *p, const char *request, struct str body)
+{
+    gate_ask(&p->front, ALICE, request, NULL, body, 200);
+}
+
+/* At the storage itself. */
+static void check_kept(struct pair *p, const char *path, struct str body)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET %s", path);
+    gate_do(&p->back, request, 200);
+    CHECK(str_eq(p->back.body, body));
+}
+
+static void check_absent(struct pair *p, const char *path)
+{
+    char request[128];
+
+    snprintf(request, sizeof(request), "GET %s", path);
+    gate_do(&p->back, request, 404);
+}
+
+PAIR_TEST(objects_and_their_headers_go_through)
+{
+    struct gate *g = &p->front;
+
+    gate_ask(g, ALICE, "PUT /box/a%20key%2Bx",
+             "content-type: text/plain\nx-amz-meta-colour: blue\nx-amz-tagging: a=1", STR("hello"),
+             200);
+    CHECK_STR(gate_header(g, "etag"), STR("\"5d41402abc4b2a76b9719d911017c592\""));
+    CHECK(gate_header(g, "x-amz-request-id").len && gate_header(g, "x-weir-request-id").len);
+    check_kept(p, "/box/a%20key%2Bx", STR("hello"));
+    CHECK_STR(gate_header(&p->back, "x-amz-meta-colour"), STR("blue"));
+    gate_do(g, "GET /box/a%20key%2Bx", 200);
+    CHECK_STR(g->body, STR("hello"));
+    CHECK_STR(gate_header(g, "content-type"), STR("text/plain"));
+    CHECK_STR(gate_header(g, "x-amz-tagging-count"), STR("1"));
+    gate_do(g, "HEAD /box/a%20key%2Bx", 200);
+    CHECK_STR(gate_header(g, "content-length"), STR("5"));
+    gate_ask(g, ALICE, "GET /box/a%20key%2Bx", "range: bytes=1-2", NONE, 206);
+    CHECK_STR(g->body, STR("el"));
+    CHECK_STR(gate_header(g, "content-range"), STR("bytes 1-2/5"));
+    gate_ask(g, ALICE, "GET /box/a%20key%2Bx",
+             "if-none-match: \"5d41402abc4b2a76b9719d911017c592\"", NONE, 304);
+    CHECK_STR(gate_header(g, "etag"), STR("\"5d41402abc4b2a76b9719d911017c592\""));
+    gate_ask(g, ALICE, "GET /box/a%20key%2Bx", "if-match: \"other\"", NONE, 412);
+    GATE_ERROR(g, "PreconditionFailed");
+    gate_do(g, "DELETE /box/a%20key%2Bx", 204);
+    gate_do(g, "GET /box/a%20key%2Bx", 404);
+    GATE_ERROR(g, "NoSuchKey");
+    gate_do(g, "GET /box?list-type=2", 200);
+    CHECK_STR(gate_element(g, "KeyCount"), STR("0"));
+    gate_do(g, "DELETE /box", 204);
+    gate_do(g, "HEAD /box", 404);
+}
+
+PAIR_TEST(large_bodies_and_ranges_of_them_go_through)
+{
+    struct str body = large_body();
+
+    put(p, "PUT /box/large", body);
+    check_kept(p, "/box/large", body);
+    gate_do(&p->front, "GET /box/large", 200);
+    CHECK(str_eq(p->front.body, body));
+    p->front.payload = "UNSIGNED-PAYLOAD";
+    put(p, "PUT /box/unsigned", body);
+    check_kept(p, "/box/unsigned", body);
+}
+
+PAIR_TEST(versions_and_documents_are_the_storage_s)
+{
+    struct gate *g = &p->front;
+
+    gate_ask(g, ALICE, "PUT /box?versioning", NULL,
+             STR("<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"),
+             200);
+    put(p, "PUT /box/key", STR("1"));
+    CHECK(gate_header(g, "x-amz-version-id").len);
+    gate_do(g, "DELETE /box/key", 204);
+    CHECK_STR(gate_header(g, "x-amz-delete-marker"), STR("true"));
+    gate_do(g, "GET /box?versions", 200);
+    CHECK(gate_has(g, "<DeleteMarker>") && gate_has(g, "<Version>"));
+    gate_do(g, "GET /box?policy", 404);
+    GATE_ERROR(g, "NoSuchBucketPolicy");
+    gate_do(g, "GET /box?analytics", 501); /* said by the storage, not by us */
+    CHECK_STR(gate_header(g, "x-amz-request-id"), gate_element(g, "RequestId"));
+}
+
+/* --- framings --- */
+
+static void try_framing(struct pair *p, const struct framed *f, struct str body, int number)
+{
+    char good[64], bad[64];
+
+    snprintf(good, sizeof(good), "/box/good-%d-%zu", number, body.len);
+    snprintf(bad, sizeof(bad), "/box/bad-%d-%zu", number, body.len);
+    pair_put_framed(p, good, f, body, false, 200);
+    check_kept(p, good, body);
+    CHECK_STR(gate_header(&p->back, "content-encoding"), STR("gzip"));
+    pair_put_framed(p, bad, f, body, true, f->is_signed ? 403 : 400);
+    check_absent(p, bad);
+}
+
+PAIR_TEST(every_framing_is_decoded_and_what_is_damaged_is_never_kept)
+{
+    struct str bodies[] = {STR("a small body, a small body"), large_body()};
+    char small_sum[128], large_sum[128], sum[64];
+
+    pair_checksum(sum, DIGEST_CRC32, bodies[0]);
+    snprintf(small_sum, sizeof(small_sum), "x-amz-checksum-crc32:%s", sum);
+    pair_checksum(sum, DIGEST_CRC32, bodies[1]);
+    snprintf(large_sum, sizeof(large_sum), "x-amz-checksum-crc32:%s", sum);
+    for (int i = 0; i < 4; i++) {
+        const char *trailer = i % 2 ? large_sum : small_sum;
+        struct framed kinds[] = {
+            {"STREAMING-AWS4-HMAC-SHA256-PAYLOAD", true, NULL, 65536},
+            {"STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", true, trailer, 65536},
+            {"STREAMING-UNSIGNED-PAYLOAD-TRAILER", false, trailer, 65536},
+        };
+        p->remote->takes_trailers = i >= 2;
+        for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+            try_framing(p, &kinds[k], bodies[i % 2], i * 10 + (int)k);
+    }
+}
+
+PAIR_TEST(a_checksum_in_a_trailer_is_kept_where_the_storage_can_be_told)
+{
+    struct str small = STR("small"), body = large_body();
+    char sum[64], trailer[128];
+    struct framed f = {"STREAMING-UNSIGNED-PAYLOAD-TRAILER", false, trailer, 65536};
+
+    pair_checksum(sum, DIGEST_CRC32, small);
+    snprintf(trailer, sizeof(trailer), "x-amz-checksum-crc32:%s", sum);
+    pair_put_framed(p, "/box/small", &f, small, false, 200);
+    CHECK_STR(gate_header(&p->front, "x-amz-checksum-crc32"), str_z(sum));
+    pair_checksum(sum, DIGEST_CRC32, body);
+    snprintf(trailer, sizeof(trailer), "x-amz-checksum-crc32:%s", sum);
+    pair_put_framed(p, "/box/dropped", &f, body, false, 200);
+    CHECK(!gate_header(&p->front, "x-amz-checksum-crc32").p);
+    p->remote->takes_trailers = true;
+    pair_put_framed(p, "/box/kept", &f, body, false, 200);
+    CHECK_STR(gate_header(&p->front, "x-amz-checksum-crc32"), str_z(sum));
+    check_kept(p, "/box/kept", body);
+}
+
+PAIR_TEST(a_wrong_hash_or_checksum_is_refused_before_the_storage_has_it_all)
+{
+    struct gate *g = &p->front;
+    struct str body = large_body();
+
+    gate_ask(g, ALICE, "PUT /box/md5", "content-md5: XUFAKrxLKna5cZ2REBfFkg==", body, 400);
+    GATE_ERROR(g, "BadDigest");
+    check_absent(p, "/box/md5");
+    gate_ask(g, ALICE, "PUT /box/crc", "x-amz-checksum-crc32: AAAAAA==", body, 400);
+    GATE_ERROR(g, "BadDigest");
+    check_absent(p, "/box/crc");
+    g->payload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    gate_ask(g, ALICE, "PUT /box/hash", NULL, body, 400);
+    GATE_ERROR(g, "XAmzContentSHA256Mismatch");
+    check_absent(p, "/box/hash");
+    gate_ask(g, ALICE, "PUT /box/hash", NULL, STR("small"), 400);
+    GATE_ERROR(g, "XAmzContentSHA256Mismatch");
+    check_absent(p, "/box/hash");
+}
+
+/* --- who asks --- */
+
+PAIR_TEST(users_without_credentials_there_are_refused_and_strangers_go_unsigned)
+{
+    put(p, "PUT /box/key", STR("x"));
+    gate_ask(&p->front, BOB, "GET /box/key", NULL, NONE, 403);
+    GATE_ERROR(&p->front, "AccessDenied");
+    CHECK(gate_has(&p->front, "no credentials"));
+    gate_ask(&p->front, NOBODY, "GET /box/key", NULL, NONE, 403);
+    gate_ask(&p->front, ALICE, "PUT /box/key", "x-amz-acl: public-read", STR("x"), 200);
+    gate_ask(&p->front, NOBODY, "GET /box/key", NULL, NONE, 200);
+    CHECK_STR(p->front.body, STR("x"));
+    gate_ask(&p->front, NOBODY, "GET /box/key", "host: box.s3.test", NONE, 403);
+    gate_ask(&p->front, NOBODY, "GET /key", "host: box.s3.test", NONE, 200);
+}
+
+PAIR_TEST(a_form_goes_on_as_a_put)
+{
+    struct gate *g = &p->front;
+    struct str body =
+        STR("--X\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nposted/${filename}\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"x-amz-meta-a\"\r\n\r\nb\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"success_action_status\"\r\n\r\n201\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f.txt\"\r\n"
+            "Content-Type: text/plain\r\n\r\nfile's bytes\r\n--X--\r\n");
+
+    gate_ask(g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=X", body, 403);
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_ask(g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=X", body, 201);
+    CHECK_STR(gate_element(g, "Key"), STR("posted/f.txt"));
+    CHECK(gate_element(g, "ETag").len && gate_header(g, "etag").len);
+    gate_ask(&p->back, NOBODY, "GET /box?prefix=posted", NULL, NONE, 200);
+    CHECK_STR(gate_element(&p->back, "Size"), STR("12"));
+}
