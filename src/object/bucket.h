@@ -67,6 +67,18 @@ struct object_info {
 struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
+    /* Of a removal alone: */
+    int64_t if_modified_at_ms; /* to the second */
+    bool has_if_size;
+    uint64_t if_size;
+};
+
+/* A question asked inside a change's commit, with the version as it is at that moment (whole meta):
+ * an error refuses the change. For callers that decided on an older look. May be asked more than
+ * once; must not wait and must not call the storage. fn NULL: no question. */
+struct object_guard {
+    int (*fn)(void *ctx, const struct object_info *info, struct err *err);
+    void *ctx;
 };
 
 enum range_kind { RANGE_ALL, RANGE_FROM_TO, RANGE_SUFFIX, RANGE_PART };
@@ -159,6 +171,7 @@ struct remove_options {
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: none */
+    struct object_guard guard; /* local alone; with one, what is not there is ERR_NOT_FOUND */
 };
 
 struct remove_result {
@@ -174,6 +187,7 @@ struct list_options {
                          common prefix that is exactly this */
     struct str after_version; /* versions: within `after`, those behind this one */
     size_t limit;             /* at most OBJECT_LIST_MAX */
+    bool tags;                /* local: meta.tags of entries too */
 };
 
 struct list_entry {
@@ -218,11 +232,18 @@ struct part_list {
 };
 
 /* A change of what is kept beside a version's bytes; only what `set` names is changed. */
-enum meta_set { META_TAGS = 1, META_ACL = 2, META_RETENTION = 4, META_LEGAL_HOLD = 8 };
+enum meta_set {
+    META_TAGS = 1,
+    META_ACL = 2,
+    META_RETENTION = 4,
+    META_LEGAL_HOLD = 8,
+    META_CLASS = 16, /* local alone */
+};
 
 struct meta_options {
     bool bypass_governance;         /* allows shortening governance retention */
     const struct change_note *note; /* NULL: none */
+    struct object_guard guard;      /* local alone */
 };
 
 struct bucket_info {
@@ -265,7 +286,8 @@ struct bucket_ops {
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
-    /* ERR_NOT_FOUND is not for a missing key (that is success, as in S3), only for conditions. */
+    /* A missing key is success, as in S3, also under conditions: then nothing is made. A delete
+     * marker that is current has no ETag, no bytes, and the time at which it was made. */
     int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                   struct remove_result *out, struct err *err);
     int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,

@@ -62,3 +62,18 @@ int condition_write(const struct object_conditions *c, const struct object_recor
         return err_code(err, ERR_PRECONDITION);
     return 0;
 }
+
+bool condition_given(const struct object_conditions *c)
+{
+    return c->if_match.len || c->if_none_match.len || c->if_unmodified_since_ms ||
+           c->if_modified_at_ms || c->has_if_size;
+}
+
+int condition_remove(const struct object_conditions *c, const struct object_record *r,
+                     struct err *err)
+{
+    if ((c->has_if_size && c->if_size != r->size) ||
+        (c->if_modified_at_ms && c->if_modified_at_ms / 1000 != r->modified_ms / 1000))
+        return err_code(err, ERR_PRECONDITION);
+    return condition_write(c, r, err);
+}

@@ -211,6 +211,10 @@ int condition_read(const struct object_conditions *c, const struct object_record
                    struct err *err) MUST_CHECK;
 int condition_write(const struct object_conditions *c, const struct object_record *r,
                     struct err *err) MUST_CHECK;
+/* Of a version that is there; of a marker too. */
+int condition_remove(const struct object_conditions *c, const struct object_record *r,
+                     struct err *err) MUST_CHECK;
+bool condition_given(const struct object_conditions *c);
 
 /* --- local_blob.c: files --- */
 

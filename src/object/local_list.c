@@ -6,6 +6,7 @@ struct entries {
     struct arena *a;
     struct list_result *out;
     size_t room, limit;
+    bool tags;
 };
 
 /* NULL past the arena's limit. */
@@ -49,7 +50,10 @@ static int add_object(struct entries *e, struct local_bucket *b, struct str key,
     *entry = (struct list_entry){.info.is_latest = is_latest};
     entry->info.key = arena_str(e->a, key);
     entry->info.version = version_text(b, e->a, key, &r);
-    return record_info(&r, e->a, false, &entry->info, err);
+    code = record_info(&r, e->a, false, &entry->info, err);
+    if (e->tags)
+        entry->info.meta.tags = arena_str(e->a, r.meta.tags);
+    return code;
 }
 
 struct str list_common(struct str key, const struct list_options *o)
@@ -172,7 +176,8 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
 {
     struct local_bucket *b = local_bucket_of(bucket);
     struct db_view *latest = db_latest(b->local->db);
-    struct entries e = {.a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX)};
+    struct entries e = {
+        .a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX), .tags = o->tags};
     struct walk w = {0};
     struct buf start = BUF_INIT(0);
     int code = bucket_there(b, latest, err);
@@ -312,7 +317,8 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
 {
     struct merge m = {.b = local_bucket_of(bucket)};
     struct local *l = m.b->local;
-    struct entries e = {.a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX)};
+    struct entries e = {
+        .a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX), .tags = o->tags};
     struct db_view *view = NULL;
     int code = db_snapshot(&view, l->db, err); /* two iterators, one moment */
 

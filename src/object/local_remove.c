@@ -7,6 +7,45 @@ struct remove_change {
     struct object_record r; /* what was removed or made; only flags and sequence */
 };
 
+static int guard_ask(const struct change *c, const struct object_guard *g,
+                     const struct object_record *r, bool is_latest, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct object_info info = {.key = c->key, .is_latest = is_latest};
+    int code;
+
+    if (!g->fn)
+        return 0;
+    info.version = version_text(c->b, &a, c->key, r);
+    code = record_info(r, &a, true, &info, err);
+    if (code == 0)
+        code = g->fn(g->ctx, &info, err);
+    arena_release(&a);
+    return code;
+}
+
+/* What conditions without a version are about: what is current, a marker too. ERR_NOT_FOUND. */
+static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
+{
+    struct change *c = &p->change;
+    struct stored marker = {0};
+    const struct object_record *r = &current->r;
+    int code = 0;
+
+    if (!p->o->guard.fn && !condition_given(&p->o->conditions))
+        return 0;
+    if (r->sequence == 0) {
+        code = stored_newest(&marker, c->view, c->b, c->key, err);
+        r = &marker.r;
+    }
+    if (code == 0)
+        code = condition_remove(&p->o->conditions, r, err);
+    if (code == 0)
+        code = guard_ask(c, &p->o->guard, r, true, err);
+    stored_release(&marker);
+    return code;
+}
+
 static int remove_current(struct remove_change *p, struct err *err)
 {
     struct change *c = &p->change;
@@ -14,7 +53,11 @@ static int remove_current(struct remove_change *p, struct err *err)
     int code = change_current(c, &current, err);
 
     if (code == 0)
-        code = condition_write(&p->o->conditions, &current.r, err);
+        code = judge_current(p, &current, err);
+    if (code == ERR_NOT_FOUND && !p->o->guard.fn) {
+        stored_release(&current);
+        return 0;
+    }
     if (code == 0 && c->bucket.info.versions != VERSIONS_NEVER) {
         p->r = (struct object_record){.is_marker = true, .meta.owner = c->bucket.info.owner};
         code = change_install(c, &current, &p->r, err);
@@ -53,14 +96,16 @@ static int remove_version(struct remove_change *p, struct err *err)
     bool in_o = false, is_current = false;
     int code = stored_find(&found, c->view, c->b, c->key, p->o->version, err);
 
-    if (code == ERR_NOT_FOUND && !p->o->conditions.if_match.len) {
+    if (code == ERR_NOT_FOUND && !p->o->guard.fn) {
         stored_release(&found);
         return 0;
     }
     if (code == 0)
-        code = condition_write(&p->o->conditions, &found.r, err);
+        code = condition_remove(&p->o->conditions, &found.r, err);
     if (code == 0)
         code = locate(c, &found.r, &in_o, &is_current, err);
+    if (code == 0)
+        code = guard_ask(c, &p->o->guard, &found.r, is_current, err);
     if (code == 0)
         code = change_drop(c, &found.r, in_o, p->o->bypass_governance, err);
     if (code == 0 && is_current)
@@ -140,6 +185,8 @@ static int set_fields(const struct meta_change *p, struct object_meta *m, struct
     }
     if (p->set & META_LEGAL_HOLD)
         m->legal_hold = p->meta->legal_hold;
+    if (p->set & META_CLASS)
+        m->storage_class = p->meta->storage_class;
     return 0;
 }
 
@@ -157,6 +204,8 @@ static int meta_run(struct change *c, struct err *err)
         code = err_code(err, ERR_NOT_FOUND);
     if (code == 0)
         code = locate(c, &found.r, &in_o, &is_current, err);
+    if (code == 0)
+        code = guard_ask(c, &p->o->guard, &found.r, is_current, err);
     if (code == 0)
         code = set_fields(p, &found.r.meta, err);
     if (code == 0) {

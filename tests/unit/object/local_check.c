@@ -1,6 +1,8 @@
 /* Whether a local storage's rows and files agree. */
 #include "unit/object/local_check.h"
 
+#include "object/local_int.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
