@@ -17,6 +17,7 @@ struct api;
 struct db;
 struct http_server;
 struct remotes;
+struct lifecycle_worker;
 struct routes;
 struct tls_context;
 struct users;
@@ -28,7 +29,8 @@ struct api_options {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
-    struct http_server *s3; /* for its metrics; NULL: not open */
+    struct http_server *s3;             /* for its metrics; NULL: not open */
+    struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

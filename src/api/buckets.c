@@ -4,22 +4,22 @@
 #include "object/bucket.h"
 #include "route/route.h"
 #include "route/users.h"
+#include "s3/lifecycle_sweep.h"
 
-static void write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage)
+/* The open object's members about a bucket. */
+static void write_info(struct json_out *w, const struct bucket_info *info, struct str storage)
 {
     static const char *const versions[] = {
         [VERSIONS_NEVER] = "never", [VERSIONS_ON] = "on", [VERSIONS_SUSPENDED] = "suspended"};
     char created[CLOCK_ISO_LEN + 1];
 
     clock_iso(info->created_ms, created);
-    json_out_open(w, '{');
     json_out_member_str(w, "name", info->name);
     json_out_member_str(w, "storage", storage);
     json_out_member_str(w, "owner", info->owner);
     json_out_member_str(w, "created", str_z(created));
     json_out_member_str(w, "versions", str_z(versions[info->versions]));
     json_out_member_bool(w, "object_lock", info->object_lock);
-    json_out_close(w, '}');
 }
 
 /* A value of the query, decoded, in the request's arena; empty when absent. */
@@ -59,8 +59,11 @@ static int list_buckets(struct http_request *req, struct storage *s, struct str 
     api_json_begin(&j);
     json_out_key(&j.w, "buckets");
     json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_bucket(&j.w, &list[i], s->name);
+    for (size_t i = 0; i < count; i++) {
+        json_out_open(&j.w, '{');
+        write_info(&j.w, &list[i], s->name);
+        json_out_close(&j.w, '}');
+    }
     json_out_close(&j.w, ']');
     json_out_member_bool(&j.w, "more", count == OBJECT_LIST_MAX);
     return api_json_send(req, 200, &j);
@@ -88,18 +91,50 @@ int api_get_buckets(struct http_request *req, const struct route_params *params,
     return list_buckets(req, s, after, &err);
 }
 
-/* Its info on one storage. ERR_NO_BUCKET. */
-static int info_on(struct storage *s, struct str name, struct arena *a, struct bucket_info *out,
-                   struct err *err)
+/* Whether it has a lifecycle, and what the last whole sweep did. */
+static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a, struct err *err)
 {
+    struct lifecycle_progress p = {0};
+    char swept[CLOCK_ISO_LEN + 1] = "";
+    struct str text;
+    int code = b->ops->get_document(b, a, "lifecycle", &text, err);
+    const char *state = code == ERR_NOT_FOUND ? "none" : "idle";
+
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = lifecycle_progress_read(&p, b, a, err);
+    if (code < 0)
+        return code;
+    if (p.slot_ms && !p.done)
+        state = "sweeping";
+    if (p.finished_ms)
+        clock_iso(p.finished_ms, swept);
+    json_out_member_str(w, "lifecycle", str_z(state));
+    json_out_member_str(w, "swept", str_z(swept));
+#define X(name, help) json_out_member_u64(w, #name, p.last.name);
+    LIFECYCLE_COUNTS(X)
+#undef X
+    return 0;
+}
+
+/* The bucket on one storage. ERR_NO_BUCKET. */
+static int write_on(struct json_out *w, struct storage *s, struct str name, struct arena *a,
+                    struct err *err)
+{
+    struct bucket_info info;
     struct bucket *b = NULL;
     int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, err);
 
+    if (code == 0)
+        code = b->ops->info(b, a, &info, err);
     if (code == 0) {
-        code = b->ops->info(b, a, out, err);
-        out->name = name;
-        b->ops->unref(b);
+        info.name = name;
+        json_out_open(w, '{');
+        write_info(w, &info, s->name);
+        code = write_lifecycle(w, b, a, err);
+        json_out_close(w, '}');
     }
+    if (b)
+        b->ops->unref(b);
     return code;
 }
 
@@ -109,7 +144,6 @@ int api_get_bucket(struct http_request *req, const struct route_params *params, 
     struct str name = route_param(params, "name");
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t found = 0;
-    struct bucket_info info;
     struct api_json j;
     struct err err = {0};
     int code = 0;
@@ -120,13 +154,10 @@ int api_get_bucket(struct http_request *req, const struct route_params *params, 
     json_out_key(&j.w, "buckets");
     json_out_open(&j.w, '[');
     for (size_t i = 0, n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)); i < n; i++) {
-        code = info_on(all[i], name, http_request_arena(req), &info, &err);
+        code = write_on(&j.w, all[i], name, http_request_arena(req), &err);
         if (code < 0 && code != ERR_NO_BUCKET)
             break;
-        if (code == 0) {
-            write_bucket(&j.w, &info, all[i]->name);
-            found++;
-        }
+        found += code == 0;
         code = 0;
     }
     json_out_close(&j.w, ']');

@@ -4,7 +4,7 @@
 #include "os/process.h"
 
 /* A struct of numbers that rows point into; there may be several of a kind, told apart by label. */
-enum source_kind { FROM_PROCESS, FROM_DB, FROM_POOL, FROM_SERVER, FROM_PART };
+enum source_kind { FROM_PROCESS, FROM_DB, FROM_POOL, FROM_SERVER, FROM_LIFECYCLE, FROM_PART };
 
 struct process_numbers {
     struct process_use use;
@@ -29,10 +29,11 @@ struct metric {
     const char *help;
 };
 
-#define PROCESS(member) FROM_PROCESS, offsetof(struct process_numbers, member)
-#define DB(member)      FROM_DB, offsetof(struct db_stats, member)
-#define POOL(member)    FROM_POOL, offsetof(struct pool_stats, member)
-#define SERVER(member)  FROM_SERVER, offsetof(struct http_server_stats, member)
+#define PROCESS(member)   FROM_PROCESS, offsetof(struct process_numbers, member)
+#define DB(member)        FROM_DB, offsetof(struct db_stats, member)
+#define POOL(member)      FROM_POOL, offsetof(struct pool_stats, member)
+#define SERVER(member)    FROM_SERVER, offsetof(struct http_server_stats, member)
+#define LIFECYCLE(member) FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "pool_stats is read as uint64_t");
 
@@ -77,6 +78,21 @@ static const struct metric metrics[] = {
     {"weir_db_memory_bytes", GAUGE, DB(memory_bytes), 0, NULL,
      "Cache, write buffers and table readers."},
     {"weir_db_disk_bytes", GAUGE, DB(disk_bytes), 0, NULL, "Size of the files."},
+#define X(name, help)                                                                              \
+    {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
+    LIFECYCLE_COUNTS(X)
+#undef X
+        {"weir_lifecycle_sweeps_total", COUNTER, LIFECYCLE(sweeps), 0, NULL,
+         "Sweeps over all buckets that came to their end."},
+    {"weir_lifecycle_buckets_total", COUNTER, LIFECYCLE(buckets), 0, NULL,
+     "Buckets swept to their end."},
+    {"weir_lifecycle_failures_total", COUNTER, LIFECYCLE(failures), 0, NULL,
+     "Buckets given up until the next interval."},
+    {"weir_lifecycle_running", GAUGE, LIFECYCLE(running), 0, NULL, "1 while a sweep is under way."},
+    {"weir_lifecycle_last_sweep_seconds", GAUGE, LIFECYCLE(last_ms), 1000, NULL,
+     "When the last sweep ended, since 1970."},
+    {"weir_lifecycle_last_sweep_duration_seconds", GAUGE, LIFECYCLE(last_took_ms), 1000, NULL,
+     "How long it took, its waits included."},
 };
 
 static void write_head(struct buf *out, const struct metric *m)
@@ -115,7 +131,7 @@ static void write_all(struct buf *out, const struct source *sources, size_t coun
     }
 }
 
-enum { MAX_SERVERS = 8, MAX_SOURCES = 3 + MAX_SERVERS + READY_MAX_PARTS };
+enum { MAX_SERVERS = 8, MAX_SOURCES = 4 + MAX_SERVERS + READY_MAX_PARTS };
 
 void metrics_write(const struct metrics_input *in, struct buf *out)
 {
@@ -127,6 +143,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     };
     struct pool_stats pool = pool_stats(in->pool);
     struct db_stats db;
+    struct lifecycle_stats lifecycle;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
     uint64_t ready[READY_MAX_PARTS];
@@ -140,6 +157,10 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     sources[n++] = (struct source){FROM_PROCESS, NULL, NULL, &process};
     sources[n++] = (struct source){FROM_DB, NULL, NULL, &db};
     sources[n++] = (struct source){FROM_POOL, NULL, NULL, &pool};
+    if (in->lifecycle) {
+        lifecycle_worker_stats(in->lifecycle, &lifecycle);
+        sources[n++] = (struct source){FROM_LIFECYCLE, NULL, NULL, &lifecycle};
+    }
     for (size_t i = 0; i < in->server_count; i++) {
         if (!in->servers[i].server)
             continue;

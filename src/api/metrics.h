@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "db/db.h"
 #include "http/server.h"
+#include "s3/lifecycle_worker.h"
 
 struct metrics_server {
     const char *name;           /* the label: "api", "s3" */
@@ -21,6 +22,7 @@ struct metrics_input {
     struct ready *ready;
     const struct metrics_server *servers;
     size_t server_count;
+    struct lifecycle_worker *lifecycle; /* NULL: not running */
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
 };

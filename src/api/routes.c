@@ -107,6 +107,7 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .ready = api->o.ready,
         .servers = api->watched,
         .server_count = ARRAY_SIZE(api->watched),
+        .lifecycle = api->o.lifecycle,
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,
     };

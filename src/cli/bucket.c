@@ -1,6 +1,7 @@
 /* weir bucket: buckets of a running weir, and where they are. */
 #include "cli/commands.h"
 #include "cli/manage.h"
+#include "s3/lifecycle_sweep.h"
 
 const struct flag bucket_route_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the owner of the one there is."},
@@ -16,6 +17,15 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
+
+/* With what lifecycle rules did in the last whole sweep. */
+static const struct output_column show_columns[] = {
+    {"name"},           {"storage"},     {"owner"},     {"created"},
+    {"versions"},       {"object_lock"}, {"lifecycle"}, {"swept"},
+#define X(name, help) {#name, true},
+    LIFECYCLE_COUNTS(X)
+#undef X
+};
 
 static int list_storage(struct remote *r, const char *storage, struct output *table,
                         struct err *err)
@@ -130,7 +140,7 @@ int command_bucket_list(struct invocation *inv)
 
 int command_bucket_show(struct invocation *inv)
 {
-    return manage(inv, columns, ARRAY_SIZE(columns), show);
+    return manage(inv, show_columns, ARRAY_SIZE(show_columns), show);
 }
 
 int command_bucket_route(struct invocation *inv)

@@ -32,6 +32,8 @@ static int start_routes(struct server *s, struct err *err);
 static void stop_routes(struct server *s);
 static int start_remotes(struct server *s, struct err *err);
 static void stop_remotes(struct server *s);
+static int start_lifecycle(struct server *s, struct err *err);
+static void stop_lifecycle(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
 static int start_s3(struct server *s, struct err *err);
@@ -43,11 +45,17 @@ static int keep_credentials(struct server *s, struct err *err);
 /* Credentials are made early (the API needs them) and kept last: a start that fails, on a port in
  * use say, must not leave keys that nobody was ever shown. */
 static const struct part parts[] = {
-    {start_folder, stop_folder},   {start_credentials, stop_credentials},
-    {start_db, stop_db},           {start_stores, stop_stores},
-    {start_users, stop_users},     {start_routes, stop_routes},
-    {start_remotes, stop_remotes}, {start_pool, stop_pool},
-    {start_s3, stop_s3},           {start_api, stop_api},
+    {start_folder, stop_folder},
+    {start_credentials, stop_credentials},
+    {start_db, stop_db},
+    {start_stores, stop_stores},
+    {start_users, stop_users},
+    {start_routes, stop_routes},
+    {start_remotes, stop_remotes},
+    {start_lifecycle, stop_lifecycle},
+    {start_pool, stop_pool},
+    {start_s3, stop_s3},
+    {start_api, stop_api},
     {keep_credentials, NULL},
 };
 
@@ -319,6 +327,25 @@ static void stop_remotes(struct server *s)
     remotes_close(s->remotes);
 }
 
+/* --- the lifecycle worker --- */
+
+static int start_lifecycle(struct server *s, struct err *err)
+{
+    struct lifecycle_worker_options options = {
+        .routes = s->routes,
+        .day_ms = (int64_t)s->conf->s3.lifecycle.day_ms,
+        .interval_ms = (int64_t)s->conf->s3.lifecycle.interval_ms,
+        .log = &s->log,
+    };
+
+    return s->roles & ROLE_WORKER ? lifecycle_worker_start(&s->lifecycle, &options, err) : 0;
+}
+
+static void stop_lifecycle(struct server *s)
+{
+    lifecycle_worker_stop(s->lifecycle);
+}
+
 /* --- the pool --- */
 
 static int start_pool(struct server *s, struct err *err)
@@ -387,6 +414,8 @@ static int start_s3(struct server *s, struct err *err)
         .domain = str_z(s->conf->s3.domain),
         .website_domain = str_z(s->conf->s3.website_domain),
         .allow_v2 = s->conf->s3.signature_v2,
+        .storage_classes = str_z(s->start->s3.storage_classes),
+        .lifecycle_day_ms = (int64_t)s->start->s3.lifecycle.day_ms,
         .log = &s->log,
     });
     code = open_tls(&tls, &s->conf->s3.tls, err);
@@ -418,6 +447,7 @@ static int start_api(struct server *s, struct err *err)
         .routes = s->routes,
         .remotes = s->remotes,
         .s3 = s->s3,
+        .lifecycle = s->lifecycle,
         .pool = s->pool,
         .ready = &s->ready,
         .admin = &s->admin,

@@ -12,6 +12,7 @@
 #include "route/route.h"
 #include "route/users.h"
 #include "s3/gateway.h"
+#include "s3/lifecycle_worker.h"
 #include "store/store.h"
 
 /* What --only may choose. The API is always there. */
@@ -39,6 +40,7 @@ struct server {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
+    struct lifecycle_worker *lifecycle; /* NULL: not a worker */
     struct pool *pool;
     struct ready ready;
     struct gateway *gateway;

@@ -35,6 +35,10 @@ struct conf {
         const char *region, *domain;
         bool signature_v2;
         const char *website_domain;
+        const char *storage_classes; /* names with commas between them */
+        struct {
+            uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
+        } lifecycle;
     } s3;
     struct {
         const char *listen;

@@ -355,8 +355,26 @@ static void check_redis_url(struct load *l)
                    "must not name a database; store.redis.appDB, queueDB, lockDB and configDB do");
 }
 
+static void check_storage_classes(struct load *l)
+{
+    struct str rest = str_z(l->conf->s3.storage_classes), name;
+
+    while (str_token(&rest, ",", &name)) {
+        size_t i = 0;
+        while (i < name.len && ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_' ||
+                                (name.p[i] >= '0' && name.p[i] <= '9')))
+            i++;
+        if (i < name.len || name.len > 64) {
+            problem_of(l, "s3.storage_classes",
+                       "must be names of A to Z, 0 to 9 and _ with commas between them");
+            return;
+        }
+    }
+}
+
 static void check_together(struct load *l)
 {
+    check_storage_classes(l);
     check_redis_url(l);
     check_pair(l, "access_key", "secret_key");
     check_pair(l, "s3.tls.cert", "s3.tls.key");

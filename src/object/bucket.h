@@ -171,7 +171,7 @@ struct remove_options {
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: none */
-    struct object_guard guard; /* local alone; with one, what is not there is ERR_NOT_FOUND */
+    struct object_guard guard;      /* local alone; with one, what is not there is ERR_NOT_FOUND */
 };
 
 struct remove_result {

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "s3/cors.h"
 #include "s3/forward.h"
+#include "s3/lifecycle.h"
+#include "s3/storage_class.h"
 
 #include <stdlib.h>
 
@@ -35,6 +37,10 @@ struct gateway *gateway_new(const struct gateway_options *o)
     g->keys = sign_keys_new();
     g->facts = facts_table_new();
     g->region = o->region.len ? o->region : STR("us-east-1");
+    if (!o->storage_classes.len)
+        g->o.storage_classes = STR(STORAGE_CLASSES);
+    if (!o->lifecycle_day_ms)
+        g->o.lifecycle_day_ms = LIFECYCLE_DAY_MS;
     return g;
 }
 

@@ -180,6 +180,11 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err) 
 /* Tags, ACL, owner, lock; needs c->target. */
 int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
 void respond_object(struct call *c, const struct object_info *info);
+/* x-amz-expiration, if a rule of the bucket removes this version while it is current. */
+void respond_expiration(struct call *c, const struct object_info *info);
+/* The same of what was just put. */
+void respond_put_expiration(struct call *c, const struct put_result *put,
+                            const struct object_meta *meta);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
                     struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;

@@ -2,7 +2,9 @@
 #include "s3/gateway_int.h"
 
 #include "base/clock.h"
+#include "s3/lifecycle.h"
 #include "s3/lock.h"
+#include "s3/storage_class.h"
 #include "s3/tagging.h"
 
 static const char *const kept[] = {
@@ -13,11 +15,6 @@ static const char *const kept[] = {
     "content-language",
     "expires",
     "x-amz-website-redirect-location",
-};
-
-static const char *const storage_classes[] = {
-    "STANDARD", "REDUCED_REDUNDANCY",  "STANDARD_IA",  "ONEZONE_IA",
-    "GLACIER",  "INTELLIGENT_TIERING", "DEEP_ARCHIVE", "GLACIER_IR",
 };
 
 /* Encryption at rest is not there yet, and must not be promised silently. */
@@ -112,10 +109,9 @@ static int read_storage_class(struct call *c, struct object_meta *out, struct er
 
     if (!name.p)
         return 0;
-    if (document_choice(name, storage_classes, ARRAY_SIZE(storage_classes)) < 0)
+    if (!storage_class_known(c->g->o.storage_classes, name))
         return s3_fail(err, S3_INVALID_STORAGE_CLASS);
-    if (!str_eq(name, STR("STANDARD")))
-        out->storage_class = arena_str(c->a, name);
+    out->storage_class = arena_str(c->a, storage_class_kept(name));
     return 0;
 }
 
@@ -357,6 +353,47 @@ static uint64_t count_tags(struct str tags)
     return count;
 }
 
+/* What cannot be read is not told: the header is a convenience. */
+void respond_expiration(struct call *c, const struct object_info *info)
+{
+    struct lifecycle config;
+    struct tag_set tags = {0};
+    struct lifecycle_facts facts = {.key = info->key,
+                                    .size = info->size,
+                                    .tags = &tags,
+                                    .modified_ms = info->modified_ms,
+                                    .is_latest = true,
+                                    .storage_class = info->meta.storage_class};
+    struct buf value = BUF_INIT(4 * KIB);
+    struct err ignored = {0};
+    struct str text;
+
+    if (!info->is_latest || call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
+        !text.len || lifecycle_read(&config, c->a, text, &ignored) < 0 ||
+        (info->meta.tags.len &&
+         tagging_parse(&tags, c->a, info->meta.tags, TAGS_OF_OBJECT, &ignored) < 0))
+        return;
+    /* Asked as of the beginning of time: a removal, never a transition. */
+    struct lifecycle_due due = lifecycle_due(&config, &facts, 0, c->g->o.lifecycle_day_ms);
+    if (due.action == LIFECYCLE_EXPIRE) {
+        lifecycle_expiration_header(&value, &due);
+        respond_header(c, "x-amz-expiration", buf_str(&value));
+    }
+    buf_release(&value);
+}
+
+void respond_put_expiration(struct call *c, const struct put_result *put,
+                            const struct object_meta *meta)
+{
+    struct object_info info = {.key = c->key,
+                               .size = put->size,
+                               .modified_ms = put->modified_ms,
+                               .is_latest = true,
+                               .meta = *meta};
+
+    respond_expiration(c, &info);
+}
+
 void respond_object(struct call *c, const struct object_info *info)
 {
     const struct object_meta *meta = &info->meta;
@@ -370,6 +407,7 @@ void respond_object(struct call *c, const struct object_info *info)
     if (meta->tags.len)
         http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
     respond_lock(c, meta);
+    respond_expiration(c, info);
     if (str_ieq(call_header(c, "x-amz-checksum-mode"), STR("ENABLED")) &&
         !call_header(c, "range").len)
         respond_checksum(c, &meta->checksum);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "http/wire.h"
 #include "s3/document.h"
+#include "s3/storage_class.h"
 
 static bool has_tags(const struct tag_set *wanted, const struct tag_set *have)
 {
@@ -104,7 +105,7 @@ struct lifecycle_due lifecycle_due(const struct lifecycle *config,
     if (removal.action != LIFECYCLE_NONE && removal.at_ms <= now_ms)
         return removal;
     if (transition.action != LIFECYCLE_NONE &&
-        !str_eq(transition.storage_class, facts->storage_class))
+        !str_eq(transition.storage_class, storage_class_shown(facts->storage_class)))
         return transition;
     return removal;
 }

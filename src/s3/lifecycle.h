@@ -17,7 +17,7 @@ enum { LIFECYCLE_MAX_RULES = 1000, LIFECYCLE_ID_MAX = 255, LIFECYCLE_NEWER_MAX =
 /* Numbers that were not given are -1. */
 struct lifecycle_filter {
     bool old_form; /* <Prefix> of the rule itself, without <Filter> */
-    bool is_and;   /* <And> */
+    bool is_and;   /* <And>, or written as if it were */
     bool has_prefix;
     struct str prefix;
     struct tag_set tags;
@@ -63,7 +63,7 @@ struct lifecycle_facts {
     bool is_alone;               /* no other version of the key is there */
     int64_t noncurrent_since_ms; /* not latest: when the next newer version was made */
     uint64_t newer_noncurrent;   /* not latest: how many noncurrent versions are newer */
-    struct str storage_class;
+    struct str storage_class;    /* empty: STANDARD */
 };
 
 enum lifecycle_action {

@@ -46,15 +46,21 @@ static int read_size(const struct xml_node *node, const char *name, int64_t *out
     return code;
 }
 
+/* Adds the tags under the node to those that are there. */
 static int read_tags(struct tag_set *out, struct arena *a, const struct xml_node *node,
                      struct err *err)
 {
     size_t count = document_count(node, "Tag");
     const struct xml_node *tag = xml_child(node, "Tag");
+    struct tag *tags = arena_array(a, out->count + count, sizeof(*tags));
 
-    out->tags = arena_array(a, count, sizeof(*out->tags));
-    if (count && !out->tags)
+    if (count == 0)
+        return 0;
+    if (!tags)
         return err_code(err, ERR_NO_MEMORY);
+    if (out->count)
+        memcpy(tags, out->tags, out->count * sizeof(*tags));
+    out->tags = tags;
     for (; tag; tag = xml_next(tag, "Tag")) {
         int code = document_shape(tag, "Key! Value!", err);
         struct str other;
@@ -71,24 +77,59 @@ static int read_tags(struct tag_set *out, struct arena *a, const struct xml_node
     return 0;
 }
 
+static int read_prefix(struct lifecycle_filter *f, const struct xml_node *node, struct err *err)
+{
+    const struct xml_node *child = xml_child(node, "Prefix");
+    struct str prefix = child ? child->text : STR_EMPTY;
+
+    if (!child)
+        return 0;
+    if (f->has_prefix && !str_starts(f->prefix, prefix) && !str_starts(prefix, f->prefix))
+        return err_set(err, S3_MALFORMED_XML, "Filter has two prefixes that exclude each other");
+    if (!f->has_prefix || prefix.len > f->prefix.len)
+        f->prefix = prefix;
+    f->has_prefix = true;
+    return 0;
+}
+
+/* Adds what the node asks for to what the filter does. */
 static int read_predicates(struct lifecycle_filter *f, struct arena *a, const struct xml_node *node,
                            struct err *err)
 {
+    int64_t greater = -1, less = -1;
     int code = read_tags(&f->tags, a, node, err);
 
-    f->has_prefix = xml_child(node, "Prefix") != NULL;
-    f->prefix = xml_child_text(node, "Prefix", STR_EMPTY);
     if (code == 0)
-        code = read_size(node, "ObjectSizeGreaterThan", &f->size_greater, err);
+        code = read_prefix(f, node, err);
     if (code == 0)
-        code = read_size(node, "ObjectSizeLessThan", &f->size_less, err);
-    if (code == 0 && f->size_greater >= 0 && f->size_less >= 0 && f->size_greater >= f->size_less)
-        code = err_set(err, S3_INVALID_REQUEST,
+        code = read_size(node, "ObjectSizeGreaterThan", &greater, err);
+    if (code == 0)
+        code = read_size(node, "ObjectSizeLessThan", &less, err);
+    if (code < 0)
+        return code;
+    if (greater > f->size_greater)
+        f->size_greater = greater;
+    if (less >= 0 && (f->size_less < 0 || less < f->size_less))
+        f->size_less = less;
+    if (f->size_greater >= 0 && f->size_less >= 0 && f->size_greater >= f->size_less)
+        return err_set(err, S3_INVALID_REQUEST,
                        "'ObjectSizeLessThan' has to be a value greater than "
                        "'ObjectSizeGreaterThan'");
-    return code;
+    return 0;
 }
 
+static int read_and(struct lifecycle_filter *f, struct arena *a, const struct xml_node *and,
+                    struct err *err)
+{
+    int code = document_shape(and, "Prefix? Tag* ObjectSizeGreaterThan? ObjectSizeLessThan?", err);
+
+    if (code == 0 && !and->children)
+        code = err_set(err, S3_MALFORMED_XML, "And has no predicate");
+    return code == 0 ? read_predicates(f, a, and, err) : code;
+}
+
+/* Several predicates without And are MalformedXML in S3. Ceph takes them, and so clients send them;
+ * all of them together remove the least. */
 static int read_filter(struct lifecycle_filter *f, struct arena *a, const struct xml_node *rule,
                        struct err *err)
 {
@@ -98,25 +139,15 @@ static int read_filter(struct lifecycle_filter *f, struct arena *a, const struct
     if (!filter == !xml_child(rule, "Prefix"))
         return err_set(err, S3_MALFORMED_XML, "A rule must have either Filter or Prefix");
     f->old_form = !filter;
-    if (f->old_form) {
-        f->has_prefix = true;
-        f->prefix = xml_child(rule, "Prefix")->text;
-        return 0;
-    }
+    if (f->old_form)
+        return read_prefix(f, rule, err);
     code =
         document_shape(filter, "And? Prefix? Tag? ObjectSizeGreaterThan? ObjectSizeLessThan?", err);
-    if (code < 0)
-        return code;
-    if (filter->children && filter->children->next)
-        return err_set(err, S3_MALFORMED_XML, "Filter has more than one predicate without And");
+    if (code == 0)
+        code = read_predicates(f, a, filter, err);
     and = xml_child(filter, "And");
-    f->is_and = and != NULL;
-    if (and) {
-        code = document_shape(and, "Prefix? Tag* ObjectSizeGreaterThan? ObjectSizeLessThan?", err);
-        if (code == 0 && !and->children)
-            code = err_set(err, S3_MALFORMED_XML, "And has no predicate");
-    }
-    return code == 0 ? read_predicates(f, a, and? and : filter, err) : code;
+    f->is_and = and || (filter->children && filter->children->next);
+    return code == 0 && and? read_and(f, a, and, err) : code;
 }
 
 static int read_expiration(struct lifecycle_rule *rule, const struct xml_node *node,

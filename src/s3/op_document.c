@@ -4,6 +4,7 @@
 #include "s3/cors.h"
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
+#include "s3/storage_class.h"
 #include "s3/tagging.h"
 #include "s3/website.h"
 
@@ -88,11 +89,31 @@ static int check_lock(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
+/* A class that is none is not in S3's schema. */
+static int known_classes(struct call *c, const struct lifecycle *config, struct err *err)
+{
+    struct str list = c->g->o.storage_classes;
+
+    for (size_t i = 0; i < config->count; i++) {
+        const struct lifecycle_rule *r = &config->rules[i];
+        bool known = true;
+        for (size_t k = 0; k < r->transition_count; k++)
+            known &= storage_class_known(list, r->transitions[k].storage_class);
+        for (size_t k = 0; k < r->noncurrent_transition_count; k++)
+            known &= storage_class_known(list, r->noncurrent_transitions[k].storage_class);
+        if (!known)
+            return s3_fail(err, S3_MALFORMED_XML);
+    }
+    return 0;
+}
+
 static int check_lifecycle(struct call *c, struct buf *kept, struct err *err)
 {
     struct lifecycle config;
     int code = lifecycle_read(&config, c->a, c->body, err);
 
+    if (code == 0)
+        code = known_classes(c, &config, err);
     if (code == 0)
         lifecycle_write(kept, &config);
     return code;

@@ -6,6 +6,7 @@
 struct put {
     struct put_body body;
     struct object_checksum checksum;
+    struct object_meta meta; /* for the answer */
 };
 
 int put_body_open(struct call *c, struct put_body *b, struct err *err)
@@ -79,6 +80,7 @@ static int put(struct call *c, struct put *put, struct put_result *out, struct e
         code = b->ops->put(b, c->a, c->key, &put->body.payload.reader, put->body.payload.length, &o,
                            out, err);
     put_body_close(&put->body);
+    put->meta = o.meta;
     return code;
 }
 
@@ -94,6 +96,7 @@ int op_put_object(struct call *c, struct err *err)
     respond_etag(c, out.etag);
     respond_header(c, "x-amz-version-id", out.version);
     respond_checksum(c, &p->checksum);
+    respond_put_expiration(c, &out, &p->meta);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }

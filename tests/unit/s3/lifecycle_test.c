@@ -128,6 +128,15 @@ TEST(lifecycle, filters_choose_by_prefix_tags_and_size)
         {"<Filter><And><Prefix>a</Prefix>" TAG("t", "1") TAG("u", "2") "</And></Filter>", true},
         {"<Filter><And><Prefix>a</Prefix>" TAG("t", "1") TAG("u", "3") "</And></Filter>", false},
         {"<Filter><And><Prefix>b</Prefix>" TAG("t", "1") "</And></Filter>", false},
+        /* without And as with it */
+        {"<Filter><Prefix>a</Prefix>" TAG("t", "1") "</Filter>", true},
+        {"<Filter><Prefix>b</Prefix>" TAG("t", "1") "</Filter>", false},
+        {"<Filter><Prefix>a/</Prefix>" TAG("t", "1") "<And><Prefix>a</Prefix>" TAG(
+             "u", "2") "</And></Filter>",
+         true},
+        {"<Filter><Prefix>a/</Prefix>" TAG("t", "1") "<And><Prefix>a</Prefix>" TAG(
+             "u", "3") "</And></Filter>",
+         false},
     };
     struct tag tags[] = {{STR("u"), STR("2")}, {STR("t"), STR("1")}};
     struct tag_set set = {tags, 2};
@@ -282,7 +291,7 @@ TEST(lifecycle, rules_of_another_shape_are_malformed)
         CONFIG("<Rule><Status>enabled</Status>" ALL EXPIRE(DAYS("1")) "</Rule>"),
         ONE(EXPIRE(DAYS("1"))),
         ONE("<Prefix/>" ALL EXPIRE(DAYS("1"))),
-        ONE("<Filter><Prefix/>" TAG("a", "b") "</Filter>" EXPIRE(DAYS("1"))),
+        ONE("<Filter><Prefix>a/</Prefix><And><Prefix>b/</Prefix></And></Filter>" EXPIRE(DAYS("1"))),
         ONE("<Filter><And/></Filter>" EXPIRE(DAYS("1"))),
         ONE("<Filter><Tag/></Filter>" EXPIRE(DAYS("1"))),
         ONE(ALL EXPIRE("")),
