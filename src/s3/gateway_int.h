@@ -187,6 +187,9 @@ void respond_put_expiration(struct call *c, const struct put_result *put,
                             const struct object_meta *meta);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
                     struct err *err) MUST_CHECK;
+/* What a removal may also be bound to: a time (HTTP or ISO 8601) and a size; empty: not. */
+int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
+                            struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
 

@@ -264,6 +264,18 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
     return 0;
 }
 
+int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
+                            struct err *err)
+{
+    if (time.len && clock_parse_http(time, &out->if_modified_at_ms) < 0 &&
+        clock_parse_iso(time, &out->if_modified_at_ms) < 0)
+        return err_set(err, S3_INVALID_ARGUMENT, "The time that the object is bound to is none");
+    if (size.len && str_u64(size, &out->if_size) < 0)
+        return err_set(err, S3_INVALID_ARGUMENT, "The size that the object is bound to is none");
+    out->has_if_size = size.len > 0;
+    return 0;
+}
+
 /* "bytes=0-9", "bytes=9-", "bytes=-9"; anything else, and several ranges, is no range. */
 bool range_parse(struct str text, struct object_range *out)
 {

@@ -179,7 +179,7 @@ static void sweep_named(struct lifecycle_worker *w, struct storage *s, struct st
 {
     struct bucket *b = NULL;
     struct err err = {0};
-    int code = s->ops->open_bucket(&b, s, name, &err);
+    int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, &err);
 
     if (code == ERR_NO_BUCKET)
         return;

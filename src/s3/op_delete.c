@@ -35,7 +35,7 @@ static void put_deleted(struct batch *b, struct str key, struct str version,
     xml_close(&b->xml, "Deleted");
 }
 
-/* Conditions of one key: an ETag, as S3 takes it since 2024. */
+/* Conditions of one key: its ETag, time and size. */
 static int remove_one(struct call *c, struct batch *b, const struct xml_node *object,
                       struct remove_result *out, struct err *err)
 {
@@ -48,6 +48,10 @@ static int remove_one(struct call *c, struct batch *b, const struct xml_node *ob
     o.conditions.if_match = xml_child_text(object, "ETag", STR_EMPTY);
     if (code == 0)
         code = object_key_check(key, err);
+    if (code == 0)
+        code = removal_conditions_read(
+            str_trim(xml_child_text(object, "LastModifiedTime", STR_EMPTY)),
+            str_trim(xml_child_text(object, "Size", STR_EMPTY)), &o.conditions, err);
     if (b->bypass)
         o.bypass_governance =
             call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, key, NULL);
