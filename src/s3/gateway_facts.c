@@ -19,9 +19,20 @@ enum {
 
 /* Those that every decision needs come first; the others are there only in facts that are kept. */
 static const char *const names[] = {
-    "policy",      "policyBindsOwner", "acl",     "publicAccessBlock", "ownershipControls",
-    "cors",        "encryption",       "logging", "notification",      "object-lock",
-    "replication", "requestPayment",   "website",
+    "policy",
+    "policyBindsOwner",
+    "acl",
+    "publicAccessBlock",
+    "ownershipControls",
+    "cors",
+    "encryption",
+    "lifecycle",
+    "logging",
+    "notification",
+    "object-lock",
+    "replication",
+    "requestPayment",
+    "website",
 };
 
 enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP };
