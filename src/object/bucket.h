@@ -41,8 +41,10 @@ struct object_meta {
                      Expires, x-amz-meta-*, x-amz-website-redirect-location */
     size_t header_count;
     struct str tags;          /* "k=v&k2=v2", URL-encoded */
-    struct str acl;           /* opaque here */
-    struct str owner;         /* user id */
+    struct str acl;           /* in the storage's own form: local keeps what it is given; remote
+                                 takes <AccessControlPolicy>, else ERR_UNSUPPORTED, and tells none.
+                                 Who carries one over translates (s3/acl.h has both forms) */
+    struct str owner;         /* user id; of remote: only in listings, the peer's id */
     struct str storage_class; /* empty: STANDARD */
     struct str encryption;    /* opaque here; not empty: the bytes are sealed (sealed.h) */
     struct object_checksum checksum;
@@ -54,8 +56,8 @@ struct object_meta {
 struct object_info {
     struct str key;
     struct str version; /* "null" where versions were never kept */
-    bool is_latest;
-    bool is_marker; /* a delete marker: no bytes */
+    bool is_latest;     /* head and get of a version that was named: only where local */
+    bool is_marker;     /* a delete marker: no bytes */
     uint64_t size;
     int64_t modified_ms;
     struct str etag;     /* without quotes */
@@ -138,7 +140,7 @@ struct put_options {
      * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
-    struct str etag; /* not empty: this instead of the MD5 of the plain bytes */
+    struct str etag; /* not empty: this instead of the MD5 of the plain bytes; not on remote */
     /* Asked before the body is read when `meta`, of these options or of the upload that gets the
      * part, has an encryption. With that, and without this, a put is ERR_INVALID. The storage wipes
      * what it was given. */
@@ -150,7 +152,7 @@ struct put_options {
 struct put_result {
     struct str version; /* empty where versions are not kept */
     struct str etag;
-    int64_t modified_ms;
+    int64_t modified_ms; /* 0: not told (remote) */
     uint64_t size;
 };
 
@@ -294,7 +296,8 @@ struct bucket_ops {
                 struct list_result *out, struct err *err);
     int (*list_versions)(struct bucket *b, struct arena *a, const struct list_options *o,
                          struct list_result *out, struct err *err);
-    /* Empty version: the current. `o` may be NULL. */
+    /* Empty version: the current. `o` may be NULL. Remote: one request for each thing that is set,
+     * so a failure may leave some of them set. */
     int (*set_meta)(struct bucket *b, struct arena *a, struct str key, struct str version,
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
@@ -325,7 +328,8 @@ struct bucket_ops {
                         struct upload_list *out, struct err *err);
 
     /* The bucket's own documents, by S3's name of the sub-resource ("policy", "cors", "lifecycle",
-     * "tagging", "acl", ...), opaque here. ERR_NOT_FOUND: none. An empty document removes it. */
+     * "tagging", "acl", ...), opaque here: local keeps what it is given, remote speaks S3's forms.
+     * ERR_NOT_FOUND: none. An empty document removes it. */
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);

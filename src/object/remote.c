@@ -100,6 +100,8 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
     buf_append_str(&r->region, o->region.len ? o->region : STR("us-east-1"));
     r->storage = (struct storage){&storage_ops, buf_str(&r->name)};
     r->virtual_host = o->virtual_host;
+    r->put_max = REMOTE_PUT_MAX;
+    r->part_size = REMOTE_PART_SIZE;
     r->keys = sign_keys_new();
     credential_table_init(&r->credentials);
     mutex_init(&r->lock, "remote");
@@ -116,55 +118,13 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
     return code;
 }
 
-/* --- buckets --- */
-
-static int create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
-{
-    return err_code(err, ERR_UNSUPPORTED);
-}
-
-static int remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
-{
-    return err_code(err, ERR_UNSUPPORTED);
-}
-
-static int open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
-                       struct err *err)
-{
-    return err_code(err, ERR_UNSUPPORTED);
-}
-
-static int list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
-                        size_t limit, struct bucket_info **out, size_t *count, struct err *err)
-{
-    return err_code(err, ERR_UNSUPPORTED);
-}
-
-/* Any answer at all, signed with whatever there is. */
-static int check(struct storage *s, struct err *err)
-{
-    struct credential *c = credential_table_any(&remote_of(s)->credentials);
-    struct forward_request ask = {.user = c ? c->user : STR_EMPTY,
-                                  .method = STR("GET"),
-                                  .path = STR("/"),
-                                  .idempotent = true};
-    struct exchange *e = NULL;
-    int code = remote_forward(s, &ask, &e, err);
-
-    credential_unref(c);
-    if (code == 0 && exchange_head(e)->status >= (ask.user.len ? 300 : 500))
-        code = err_set(err, ERR_PEER, "the storage answers %d", exchange_head(e)->status);
-    exchange_close(e);
-    return code;
-}
-
 static const struct storage_ops storage_ops = {
     .kind = "remote",
-    .create_bucket = create_bucket,
-    .remove_bucket = remove_bucket,
-    .open_bucket = open_bucket,
-    .list_buckets = list_buckets,
+    .create_bucket = remote_create_bucket,
+    .remove_bucket = remote_remove_bucket,
+    .open_bucket = remote_open_bucket,
+    .list_buckets = remote_list_buckets,
     .forward = remote_forward,
-    .check = check,
+    .check = remote_check,
     .close = remote_close,
 };

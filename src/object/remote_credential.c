@@ -83,6 +83,23 @@ struct credential *credential_table_any(struct credential_table *c)
     return found;
 }
 
+int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
+                           size_t *count, struct err *err)
+{
+    size_t cursor = 0, n = 0;
+    struct str user, *users;
+    void *value;
+
+    mutex_lock(&c->lock);
+    users = arena_array(a, c->by_user.len + 1, sizeof(*users));
+    while (users && map_next(&c->by_user, &cursor, &user, &value))
+        users[n++] = arena_str(a, user);
+    mutex_unlock(&c->lock);
+    *out = users;
+    *count = n;
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
 /* It goes into a header between '=' and '/'. */
 static bool is_access_key(struct str s)
 {

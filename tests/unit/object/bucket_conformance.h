@@ -13,6 +13,7 @@
 struct lab {
     struct storage *storage;
     size_t part_min; /* bytes of every part but the last */
+    bool wire; /* speaks S3: no words for what is opaque, and only those that the protocol has */
 };
 
 #define BUCKET_CONFORMANCE(X)                                                                      \
@@ -24,6 +25,7 @@ struct lab {
     X(what_was_put_is_read_back)                                                                   \
     X(bodies_of_every_size_come_back)                                                              \
     X(metadata_comes_back_as_given)                                                                \
+    X(what_is_opaque_comes_back_as_given)                                                          \
     X(a_put_replaces)                                                                              \
     X(a_body_that_ends_early_leaves_nothing)                                                       \
     X(a_body_that_verify_refuses_leaves_nothing)                                                   \

@@ -13,7 +13,7 @@ static int finish(struct bucket *b, struct arena *a, const struct upload_info *u
 
 void conform_parts_become_an_object(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct upload_info u = lab_upload(b, &a, "k");
     struct str first = lab_bytes(lab->part_min + 7, 1), second = lab_bytes(lab->part_min, 2),
@@ -53,7 +53,7 @@ void conform_parts_become_an_object(struct lab *lab)
     CHECK(str_eq(buf_str(&body), str_head(str_skip(buf_str(&whole), 10), whole.len - 29)));
     reader_close(got.body);
     lab_remove(b, &a, "k", STR_EMPTY);
-    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("b"), &err));
+    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
     buf_release(&whole);
     buf_release(&body);
     b->ops->unref(b);
@@ -62,7 +62,7 @@ void conform_parts_become_an_object(struct lab *lab)
 
 void conform_finishing_checks_the_parts(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct upload_info u = lab_upload(b, &a, "k"), bad = u;
     struct put_result out;
@@ -96,7 +96,7 @@ void conform_finishing_checks_the_parts(struct lab *lab)
 
 void conform_finishing_twice_answers_the_same(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct put_result first, again;
     struct err err = {0};
@@ -118,7 +118,7 @@ void conform_finishing_twice_answers_the_same(struct lab *lab)
 
 void conform_an_aborted_upload_is_gone(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct upload_info u = lab_upload(b, &a, "k");
     struct put_options o = {0};
@@ -134,7 +134,7 @@ void conform_an_aborted_upload_is_gone(struct lab *lab)
     CHECK_ERR(b->ops->upload_part(b, &a, &u, 1, &r.reader, 1, &o, &out, &err), ERR_NOT_FOUND);
     CHECK_ERR(finish(b, &a, &u, &part, 1, &put, &err), ERR_NOT_FOUND);
     CHECK_ERR(b->ops->list_parts(b, &a, &u, 0, 10, &parts, &err), ERR_NOT_FOUND);
-    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("b"), &err));
+    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
     b->ops->unref(b);
     arena_release(&a);
 }
@@ -153,7 +153,7 @@ static struct upload_part part_from(struct bucket *b, struct arena *a, const str
 
 void conform_a_part_may_be_a_range_of_an_object(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     size_t len = size_max(lab->part_min, 300 * KIB);
     struct str large = lab_bytes(len * 2, 1), small = lab_bytes(1000, 2);
@@ -204,7 +204,7 @@ void conform_a_part_may_be_a_range_of_an_object(struct lab *lab)
 
 void conform_uploads_and_parts_are_listed(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct list_options o = {.limit = 2};
     struct upload_list uploads;
@@ -255,7 +255,7 @@ void conform_uploads_and_parts_are_listed(struct lab *lab)
 
 void conform_a_reader_keeps_what_it_reads(struct lab *lab)
 {
-    struct bucket *b = lab_bucket(lab->storage, "b");
+    struct bucket *b = lab_bucket(lab->storage, "box");
     struct arena a = ARENA_INIT(0);
     struct str one = lab_bytes(lab->part_min + 300 * KIB, 1), two = lab_bytes(100, 2);
     struct buf whole = BUF_INIT(256 * MIB), body = BUF_INIT(256 * MIB);

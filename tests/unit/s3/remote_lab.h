@@ -1,0 +1,16 @@
+/* A remote storage whose peer is a gateway of this process, over a local storage in the test's
+ * folder; its users are those of the conformance suite of object/. */
+#ifndef TESTS_UNIT_S3_REMOTE_LAB_H
+#define TESTS_UNIT_S3_REMOTE_LAB_H
+
+#include "object/remote.h"
+
+enum { REMOTE_LAB_PART_MIN = 100 };
+
+struct remote_lab;
+
+struct remote_lab *remote_lab_start(void);
+void remote_lab_stop(struct remote_lab *l);
+struct storage *remote_lab_storage(struct remote_lab *l);
+
+#endif
