@@ -374,7 +374,7 @@ struct storage_ops {
     /* ERR_EXISTS: the error's text is the owner. Whether S3 allows the name is the caller's to
      * check. With object_lock versions are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
-    /* ERR_CONFLICT: not empty. */
+    /* ERR_CONFLICT: not empty; local: of objects and uploads, remote: as the peer sees it. */
     int (*remove_bucket)(struct storage *s, struct str user, struct str name, struct err *err);
     /* A reference; ERR_NO_BUCKET. Local: does not block. */
     int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
