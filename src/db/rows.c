@@ -9,7 +9,7 @@
 
 enum {
     SHARDS = 64,
-    ROW_MAX = 4 * 1024, /* bytes of key and value: larger rows would push out many */
+    ROW_MAX = 8 * 1024, /* bytes of key and value: larger rows would push out many */
     ROW_TYPICAL = 256,  /* for the size of the tables */
 };
 

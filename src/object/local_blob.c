@@ -12,7 +12,7 @@
 
 enum {
     SPACE_EVERY = 64,    /* blocks between two looks at the free space */
-    WRITEOUT_EVERY = 32, /* blocks after which the kernel is told to begin writing them */
+    WRITEOUT_EVERY = 8, /* blocks after which the kernel is told to begin writing them */
     BLOCKS = HASH_PIECES + 1,
 };
 

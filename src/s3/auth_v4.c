@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-enum { MAX_TEXT = 4 * HTTP_MAX_HEAD };
+/* USUAL_*: what one allocation is enough for. */
+enum { MAX_TEXT = 4 * HTTP_MAX_HEAD, USUAL_TEXT = 1000, USUAL_STRING = 200 };
 
 #define CREDENTIAL_FORM "\"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\""
 
@@ -135,6 +136,9 @@ static int match(struct identity *out, const struct auth_request *r, const struc
     struct sign_request request = {r->method,  r->path,         r->query,
                                    r->headers, r->header_count, c->payload_hash};
     struct buf canonical = BUF_INIT(MAX_TEXT), text = BUF_INIT(0);
+
+    buf_reserve(&canonical, USUAL_TEXT);
+    buf_reserve(&text, USUAL_STRING);
     int code = sign_canonical(&canonical, &request, c->signed_headers);
 
     if (code < 0) {

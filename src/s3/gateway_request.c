@@ -5,8 +5,9 @@
 
 struct str call_param(const struct call *c, const char *name)
 {
+    if (c->query_count == 0) /* most requests, and this is asked dozens of times in each */
+        return STR_EMPTY;
     struct str wanted = str_z(name);
-
     for (size_t i = 0; i < c->query_count; i++)
         if (str_eq(c->query[i].name, wanted))
             return c->query[i].value;
@@ -43,11 +44,16 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
 static int decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
 {
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);
-    int code = url_decode(&b, in, plus);
+    int code = 0;
 
-    if (code == 0)
-        *out = str_n(arena_z(c->a, buf_str(&b)), b.len);
-    buf_release(&b);
+    if (str_chr(in, '%') < 0 && (!plus || str_chr(in, '+') < 0)) {
+        *out = str_n(arena_z(c->a, in), in.len);
+    } else {
+        code = url_decode(&b, in, plus);
+        if (code == 0)
+            *out = str_n(arena_z(c->a, buf_str(&b)), b.len);
+        buf_release(&b);
+    }
     if (code < 0)
         return s3_fail(err, S3_INVALID_URI);
     return out->p ? 0 : err_code(err, ERR_NO_MEMORY);

@@ -92,18 +92,25 @@ static void respond_head(struct call *c, const struct get_result *got)
         http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info->part_count);
 }
 
+static int send_bytes(struct call *c, const struct get_result *got, struct str bytes)
+{
+    respond_head(c, got);
+    int code = http_send(c->http, bytes);
+    c->begun = code != ERR_AGAIN;
+    return code;
+}
+
 static int send_small(struct call *c, const struct get_result *got, struct err *err)
 {
+    struct str bytes;
+
+    if (reader_as_bytes(got->body, &bytes) && bytes.len == got->len)
+        return send_bytes(c, got, bytes);
     char *p = arena_alloc(c->a, (size_t)got->len + 1);
     int code =
         p ? reader_read_full(got->body, p, (size_t)got->len, err) : err_code(err, ERR_NO_MEMORY);
 
-    if (code < 0)
-        return code;
-    respond_head(c, got);
-    code = http_send(c->http, str_n(p, (size_t)got->len));
-    c->begun = code != ERR_AGAIN;
-    return code;
+    return code < 0 ? code : send_bytes(c, got, str_n(p, (size_t)got->len));
 }
 
 static int send_body(struct call *c, const struct get_result *got, struct err *err)

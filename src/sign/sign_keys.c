@@ -57,6 +57,7 @@ static struct name name_of(const struct sign_keys *keys, struct str secret,
     struct buf b = BUF_INIT(0);
     struct name name;
 
+    buf_reserve(&b, 256); /* nearly always all of it, at once */
     buf_append_be64(&b, secret.len);
     buf_append_str(&b, secret);
     sign_append_scope(&b, scope);
