@@ -74,7 +74,6 @@ TEST(gateway_facts, every_kept_document_is_seen_when_it_was_set)
 }
 
 struct race {
-    struct gate *g;
     _Atomic(int) begun, done; /* number of the last change that was sent, and answered */
     _Atomic(bool) stop;
 };
@@ -82,6 +81,7 @@ struct race {
 struct reader_thread {
     struct thread thread;
     struct race *race;
+    struct gate g;
     int seen[2]; /* answers that let in, and that did not */
     int wrong;
 };
@@ -92,19 +92,17 @@ static void read_on(void *ctx)
 {
     struct reader_thread *r = ctx;
     struct race *race = r->race;
-    struct gate g = gate_beside(race->g);
 
     while (!atomic_load(&race->stop)) {
         int before = atomic_load(&race->done);
-        lab_say(g.fd, STR("GET /box/key HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
-        gate_answer(&g);
+        lab_say(r->g.fd, STR("GET /box/key HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
+        gate_answer(&r->g);
         int after = atomic_load(&race->begun);
-        bool in = g.head.status == 200;
+        bool in = r->g.head.status == 200;
         r->seen[in]++;
         if (before == after && in != (before % 2 == 0))
             r->wrong++;
     }
-    gate_beside_end(&g);
 }
 
 TEST(gateway_facts, no_request_sees_a_policy_that_was_replaced_before_it)
@@ -115,12 +113,12 @@ TEST(gateway_facts, no_request_sees_a_policy_that_was_replaced_before_it)
     struct err err = {0};
 
     gate_start(&g);
-    race.g = &g;
     gate_do(&g, "PUT /box", 200);
     gate_ask(&g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
     gate_ask(&g, ALICE, "PUT /box?policy", NULL, STR(POLICY_BEGIN "*\"}]}"), 204);
     for (int i = 0; i < READERS; i++) {
         readers[i].race = &race;
+        readers[i].g = gate_beside(&g);
         CHECK_OK(thread_start(&readers[i].thread, "reader", 0, read_on, &readers[i], &err));
     }
     for (int i = 1; i <= CHANGES; i++) {
@@ -135,6 +133,7 @@ TEST(gateway_facts, no_request_sees_a_policy_that_was_replaced_before_it)
     int seen[2] = {0};
     for (int i = 0; i < READERS; i++) {
         thread_join(&readers[i].thread);
+        gate_beside_end(&readers[i].g);
         CHECK_INT(readers[i].wrong, 0);
         seen[0] += readers[i].seen[0];
         seen[1] += readers[i].seen[1];
