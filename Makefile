@@ -2,7 +2,7 @@
 # missing, build, and run.
 #   make run                         build and start weir with everything embedded in ./weir-data
 #   make test [SAN=address|thread]   every suite; the last line counts
-#   make bench [ROOM=http|db|…]      measures beside nginx and redis-server [ROUNDS=5] [SECONDS=2] [STRICT=1]
+#   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
 #   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
@@ -11,7 +11,7 @@
 #   make help                        this list
 SHELL   := /bin/bash
 SAN     ?=
-export ROUNDS STRICT RUNS SEED
+export ROUNDS STRICT FULL RUNS SEED
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 PREFIX  ?= /usr/local
 DESTDIR ?=

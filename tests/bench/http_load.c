@@ -3,8 +3,10 @@
  * next to nothing beside the server it measures.
  *
  *     bench_http_load [-c CONNECTIONS] [-t SECONDS] [-C] HOST PORT PATH
+ *     bench_http_load [-c CONNECTIONS] [-t SECONDS] -f REQUESTS HOST PORT
  *
- * -C closes after each answer. Every answer that is not 200 with its whole body is an error. */
+ * -C closes after each answer; -f takes its requests from a file (load.h), in turn. Every answer
+ * that is not 200 with its whole body is an error. */
 #include "load.h"
 
 #include <arpa/inet.h>
@@ -31,8 +33,8 @@ struct conn {
 
 struct client {
     struct sockaddr_in to;
-    char request[1024];
-    size_t request_len;
+    struct load_requests asks;
+    size_t next; /* of them */
     bool close_each;
     int epoll;
     struct load_times times;
@@ -44,7 +46,8 @@ static void ask(struct client *c, struct conn *conn)
     conn->in_body = false;
     conn->have = 0;
     conn->began = conn->began ? conn->began : load_now_ns();
-    if (send(conn->fd, c->request, c->request_len, MSG_NOSIGNAL) != (ssize_t)c->request_len)
+    const struct load_request *r = &c->asks.items[c->next++ % c->asks.count];
+    if (send(conn->fd, r->bytes, r->len, MSG_NOSIGNAL) != (ssize_t)r->len)
         c->errors++;
 }
 
@@ -147,6 +150,18 @@ static void report(const struct client *c, double seconds)
            load_times_us(&c->times, .99));
 }
 
+static void one_request(struct client *c, const char *host, const char *path)
+{
+    static struct load_request r;
+    int len = asprintf(&r.bytes, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, host,
+                       c->close_each ? "Connection: close\r\n" : "");
+
+    if (len < 0)
+        load_fail("asprintf");
+    r.len = (size_t)len;
+    c->asks = (struct load_requests){&r, 1};
+}
+
 int main(int argc, char **argv)
 {
     static struct client c = {.epoll = -1};
@@ -154,24 +169,25 @@ int main(int argc, char **argv)
     double seconds = 1;
     int opt;
 
-    while ((opt = getopt(argc, argv, "c:t:C")) != -1) {
+    while ((opt = getopt(argc, argv, "c:t:f:C")) != -1) {
         if (opt == 'c')
             connections = strtoul(optarg, NULL, 10);
         else if (opt == 't')
             seconds = atof(optarg);
+        else if (opt == 'f')
+            load_requests_read(&c.asks, optarg);
         else if (opt == 'C')
             c.close_each = true;
         else
             return 2;
     }
-    if (argc - optind != 3)
+    if (argc - optind != (c.asks.count ? 2 : 3))
         return 2;
     c.to = (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)atoi(argv[optind + 1])),
                                 .sin_addr.s_addr = inet_addr(argv[optind])};
-    c.request_len = (size_t)snprintf(c.request, sizeof(c.request),
-                                     "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", argv[optind + 2],
-                                     argv[optind], c.close_each ? "Connection: close\r\n" : "");
+    if (!c.asks.count)
+        one_request(&c, argv[optind], argv[optind + 2]);
     c.epoll = epoll_create1(EPOLL_CLOEXEC);
     struct conn *conns = calloc(connections, sizeof(*conns));
     for (size_t i = 0; i < connections; i++)

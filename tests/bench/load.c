@@ -176,3 +176,30 @@ void load_value(char out[LOAD_VALUE], uint64_t n)
         memcpy(out + at, &letters, 8);
     }
 }
+
+void load_requests_read(struct load_requests *out, const char *path)
+{
+    FILE *f = fopen(path, "re");
+    size_t len;
+
+    *out = (struct load_requests){0};
+    if (!f)
+        load_fail(path);
+    while (fscanf(f, "%zu", &len) == 1 && fgetc(f) == '\n') {
+        struct load_request r = {malloc(len + 1), len};
+        out->items = realloc(out->items, (out->count + 1) * sizeof(r));
+        if (!r.bytes || !out->items || fread(r.bytes, 1, len, f) != len)
+            load_fail(path);
+        out->items[out->count++] = r;
+    }
+    fclose(f);
+    if (out->count == 0)
+        load_fail(path);
+}
+
+void load_requests_release(struct load_requests *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        free(r->items[i].bytes);
+    free(r->items);
+}

@@ -57,6 +57,20 @@ void load_value(char out[LOAD_VALUE], uint64_t n);
 extern const char load_script_read[];
 extern const char load_script_write[];
 
+/* --- requests that were made before: "<length>\n<bytes>" again and again --- */
+
+struct load_request {
+    char *bytes;
+    size_t len;
+};
+
+struct load_requests {
+    struct load_request *items;
+    size_t count;
+};
+void load_requests_read(struct load_requests *out, const char *path);
+void load_requests_release(struct load_requests *r);
+
 void load_fail(const char *what) __attribute__((noreturn)); /* with errno; exit status 2 */
 
 #endif

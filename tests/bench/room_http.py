@@ -57,9 +57,9 @@ def wrk(lab, server, connections, headers=()):
     return figures
 
 
-def drain(lab, server, connections=4):
+def drain(lab, server, connections=4, path="/large"):
     command = [lab.program("tests/bench/bench_http_load"), "-c", str(connections), "-t", f"{lab.seconds:g}",
-               "127.0.0.1", str(server.port), "/large"]
+               "127.0.0.1", str(server.port), path]
     figures = lab.served(server, lambda: lab.run(command))
     figures["rate"] = figures["bytes"] / figures["seconds"]
     figures["cpu_gb"] = figures["cpu"] / (figures["bytes"] / 1e9)
