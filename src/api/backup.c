@@ -8,9 +8,11 @@
 
 #include <limits.h>
 
+enum { COPIED_MAX = 4 * 1024 * 1024 }; /* of a configuration or key file */
+
 static int copy_file(const char *from, const char *folder, const char *name, struct err *err)
 {
-    struct buf text = BUF_INIT(CONF_MAX_FILE), path = BUF_INIT(PATH_MAX);
+    struct buf text = BUF_INIT(COPIED_MAX), path = BUF_INIT(PATH_MAX);
     int code = file_read(from, &text, err);
 
     buf_appendf(&path, "%s/%s", folder, name);
@@ -42,6 +44,19 @@ static int copy_data(struct api *api, const char *folder, struct err *err)
     return code;
 }
 
+/* After the data, so that it has every key that the data needs (docs/encryption.md, E4). */
+static int copy_encryption_keys(struct api *api, const char *folder, struct err *err)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+    int code = 0;
+
+    buf_appendf(&path, "%s/encryption.keys", api->o.conf->data);
+    if (file_exists(path.p))
+        code = copy_file(path.p, folder, "encryption.keys", err);
+    buf_release(&path);
+    return code;
+}
+
 static int fill(struct api *api, const char *folder, struct err *err)
 {
     struct buf key = BUF_INIT(PATH_MAX);
@@ -55,6 +70,8 @@ static int fill(struct api *api, const char *folder, struct err *err)
         code = credentials_keep(api->o.admin, folder, err);
     if (code == 0)
         code = copy_file(key.p, folder, "secrets.key", err);
+    if (code == 0)
+        code = copy_encryption_keys(api, folder, err);
     /* For the person who restores on another machine; a start on the copy does not read it. */
     if (code == 0 && *file && file_exists(file))
         code = copy_file(file, folder, "weir.yaml", err);

@@ -6,6 +6,7 @@
 #include "os/file.h"
 #include "os/tls.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 enum { POOL_STACK = 512 * 1024, CONFIG_DB = 3 /* of store_names */ };
@@ -403,10 +404,12 @@ static int listen_s3(struct server *s, struct tls_context *tls, struct err *err)
 static int start_s3(struct server *s, struct err *err)
 {
     struct tls_context *tls = NULL;
+    struct buf keys = BUF_INIT(PATH_MAX);
     int code;
 
     if (!*s->conf->s3.listen || !(s->roles & ROLE_GATEWAY))
         return 0;
+    buf_appendf(&keys, "%s/encryption.keys", s->conf->data);
     s->gateway = gateway_new(&(struct gateway_options){
         .routes = s->routes,
         .users = s->users,
@@ -416,8 +419,11 @@ static int start_s3(struct server *s, struct err *err)
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .lifecycle_day_ms = (int64_t)s->start->s3.lifecycle.day_ms,
+        .key_file = keys.p,
+        .sse_c_over_http = s->conf->s3.sse_c_over_http,
         .log = &s->log,
     });
+    buf_release(&keys);
     code = open_tls(&tls, &s->conf->s3.tls, err);
     if (code == 0)
         code = listen_s3(s, tls, err);

@@ -39,6 +39,7 @@ struct conf {
         struct {
             uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
         } lifecycle;
+        bool sse_c_over_http;
     } s3;
     struct {
         const char *listen;

@@ -64,6 +64,7 @@
     X(INVALID_URI, "InvalidURI", 400, "Couldn't parse the specified URI.") \
     X(INVALID_VERSION_ID, "InvalidArgument", 400, "Invalid version id specified") \
     X(KEY_TOO_LONG_ERROR, "KeyTooLongError", 400, "Your key is too long") \
+    X(KMS_NOT_FOUND_EXCEPTION, "KMS.NotFoundException", 400, "The key that was named does not exist.") \
     X(MALFORMED_ACL_ERROR, "MalformedACLError", 400, "The XML you provided was not well-formed or did not validate against our published schema") \
     X(MALFORMED_POLICY, "MalformedPolicy", 400, "The policy is not valid.") \
     X(MALFORMED_POST_REQUEST, "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.") \

@@ -36,6 +36,7 @@ struct gateway *gateway_new(const struct gateway_options *o)
     g->o = *o;
     g->keys = sign_keys_new();
     g->facts = facts_table_new();
+    g->ring = o->key_file ? keyring_new(o->key_file) : NULL;
     g->region = o->region.len ? o->region : STR("us-east-1");
     if (!o->storage_classes.len)
         g->o.storage_classes = STR(STORAGE_CLASSES);
@@ -49,6 +50,7 @@ void gateway_free(struct gateway *g)
     if (!g)
         return;
     facts_table_free(g->facts);
+    keyring_free(g->ring);
     sign_keys_free(g->keys);
     free(g);
 }
@@ -236,5 +238,6 @@ int gateway_handle(struct http_request *req, void *ctx)
         code = c->is_website ? website_error(c, code, &err) : respond_error(c, code, &err);
     call_close(&c->target);
     auth_release(&c->auth);
+    secure_zero(&c->encryption, sizeof(c->encryption));
     return code;
 }

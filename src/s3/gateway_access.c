@@ -112,6 +112,10 @@ static struct str special_value(struct call *c, enum policy_key key, struct str 
         return c->object ? tag_of(c, c->object->meta.tags, suffix) : STR_EMPTY;
     case POLICY_KEY_REQUEST_OBJECT_TAG:
         return tag_of(c, call_header(c, "x-amz-tagging"), suffix);
+    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION:
+    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID:
+    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM:
+        return encrypt_policy_value(c, key);
     default:
         return STR_EMPTY;
     }

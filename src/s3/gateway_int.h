@@ -6,7 +6,9 @@
 #include "s3/access.h"
 #include "s3/auth.h"
 #include "s3/document.h"
+#include "s3/encryption.h"
 #include "s3/gateway.h"
+#include "s3/keyring.h"
 #include "s3/payload.h"
 
 enum {
@@ -25,6 +27,7 @@ struct gateway {
     struct gateway_options o;
     struct sign_keys *keys;
     struct facts_table *facts;
+    struct keyring *ring; /* NULL: nothing can be encrypted */
     struct str region;
 };
 
@@ -67,6 +70,14 @@ struct call_target {
     enum ownership ownership;
 };
 
+/* How the object is encrypted that an answer is about. */
+struct call_encryption {
+    enum sse_kind kind;
+    struct str key_id, context, customer_md5;
+    bool bucket_key;
+    struct sealed_key data; /* of a new object; wiped with the call (E7) */
+};
+
 struct call {
     struct gateway *g;
     struct http_request *http;
@@ -87,6 +98,7 @@ struct call {
     struct str body; /* of OP_XML */
     bool begun;      /* an answer is on its way: too late for an error's */
     int64_t now_ms;
+    struct call_encryption encryption;
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
     struct policy_values values;
@@ -214,6 +226,32 @@ int copy_source_get(struct call *c, struct copy_source *s, const struct object_r
 bool copy_source_is_versioned(const struct copy_source *s);
 /* The bucket that x-amz-copy-source names. */
 int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
+
+/* --- gateway_encrypt.c (docs/encryption.md) --- */
+
+/* What the request, or the bucket's default, asks a new object to be encrypted with: envelope and
+ * key for `o`. `data` is the key that its bytes are sealed with already; NULL: a new one. */
+int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
+                struct err *err) MUST_CHECK;
+/* A part of the upload: `o` gets what unwraps the upload's key when there is one. */
+int encrypt_part(struct call *c, const struct upload_info *upload, struct put_options *o,
+                 struct err *err) MUST_CHECK;
+/* An upload with this meta may be finished with the key that the request has, or has not. */
+int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err) MUST_CHECK;
+/* The request has the key that the object needs, where it is the customer's. */
+int encrypt_check(struct call *c, const struct object_info *info, struct err *err) MUST_CHECK;
+/* The same, and the body can be read. ERR_AGAIN where nothing may wait. */
+int encrypt_unlock(struct call *c, struct get_result *got, struct err *err) MUST_CHECK;
+/* For the source of a copy: its data key; its body. An object that is not encrypted is fine. */
+int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_key *out,
+                   struct err *err) MUST_CHECK;
+int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
+                          struct err *err) MUST_CHECK;
+/* An ETag that tells nothing, and that it is no MD5. */
+struct str encrypt_etag(struct call *c);
+/* What policies see of a part's upload; no p when it has none. */
+struct str encrypt_policy_value(struct call *c, enum policy_key key);
+void respond_encryption(struct call *c);
 
 /* --- op_put.c --- */
 

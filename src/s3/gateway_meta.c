@@ -17,14 +17,6 @@ static const char *const kept[] = {
     "x-amz-website-redirect-location",
 };
 
-/* Encryption at rest is not there yet, and must not be promised silently. */
-static const char *const encryption_headers[] = {
-    "x-amz-server-side-encryption",
-    "x-amz-server-side-encryption-customer-algorithm",
-    "x-amz-server-side-encryption-customer-key",
-    "x-amz-server-side-encryption-aws-kms-key-id",
-};
-
 /* Parameters that stand for a header of the answer; only for who has signed. */
 static const struct {
     const char *parameter, *header;
@@ -120,9 +112,6 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
     size_t user_bytes = 0;
     int code = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(encryption_headers); i++)
-        if (call_header(c, encryption_headers[i]).p)
-            return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented", encryption_headers[i]);
     out->headers = arena_array(c->a, c->head->header_count + 1, sizeof(*out->headers));
     if (!out->headers)
         return err_code(err, ERR_NO_MEMORY);
@@ -418,6 +407,7 @@ void respond_object(struct call *c, const struct object_info *info)
     if (c->target.info.versions != VERSIONS_NEVER)
         respond_header(c, "x-amz-version-id", info->version);
     respond_header(c, "x-amz-storage-class", meta->storage_class);
+    respond_encryption(c);
     if (meta->tags.len)
         http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
     respond_lock(c, meta);

@@ -97,7 +97,7 @@ static int copied_meta(struct call *c, const struct copy_source *s, struct objec
         return code;
     itself = str_eq(s->key, c->key) && str_eq(s->target.info.name, c->target.info.name);
     if (itself && !replace && !s->version.len && !call_header(c, "x-amz-storage-class").p &&
-        !call_header(c, "x-amz-website-redirect-location").p)
+        !call_header(c, "x-amz-website-redirect-location").p && !sse_given(c->head))
         return err_set(err, S3_INVALID_REQUEST,
                        "This copy request is illegal because it is trying to copy an object to "
                        "itself without changing the object's metadata, storage class, website "
@@ -131,7 +131,7 @@ bool copy_source_is_versioned(const struct copy_source *s)
     return s->target.info.versions != VERSIONS_NEVER;
 }
 
-/* By hand, between storages. */
+/* By hand, between storages, and where bytes must be encrypted or decrypted. */
 static int read_and_put(struct call *c, struct copy_source *s, const struct put_options *o,
                         struct put_result *out, struct err *err)
 {
@@ -143,14 +143,44 @@ static int read_and_put(struct call *c, struct copy_source *s, const struct put_
     BUG_ON(!from || !to);
     code = copy_source_get(c, s, &all, &got, err);
     if (code == 0)
+        code = encrypt_source_unlock(c, s, &got, err);
+    if (code == 0)
         code = to->ops->put(to, c->a, c->key, got.body, got.len, o, out, err);
     reader_close(got.body);
     return code;
 }
 
-static int copy(struct call *c, struct copy_source *s, struct put_result *out, struct err *err)
+/* Sealed bytes stay as they are when the copy is encrypted too: its envelope gets their key (E6).
+ */
+static int copy_encryption(struct call *c, struct copy_source *s, struct put_options *o,
+                           struct err *err)
+{
+    bool sealed = s->head.info.meta.encryption.len > 0;
+    struct sealed_key data = {0};
+    int code = encrypt_source(c, s, &data, err);
+
+    if (code == 0)
+        code = encrypt_new(c, sealed ? &data : NULL, o, err);
+    secure_zero(&data, sizeof(data));
+    if (code == 0 && c->encryption.kind != SSE_NONE && c->encryption.kind != SSE_S3)
+        o->etag = encrypt_etag(c);
+    return code;
+}
+
+static int copy_bytes(struct call *c, struct copy_source *s, struct put_options *o,
+                      struct put_result *out, struct err *err)
 {
     struct bucket *b = c->target.bucket;
+    int code = ERR_UNSUPPORTED;
+
+    if (s->target.remote == c->target.remote &&
+        !s->head.info.meta.encryption.len == !o->meta.encryption.len)
+        code = b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, o, out, err);
+    return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, out, err) : code;
+}
+
+static int copy(struct call *c, struct copy_source *s, struct put_result *out, struct err *err)
+{
     struct put_options o = {0};
     int code = copy_source_open(c, s, err);
 
@@ -162,13 +192,9 @@ static int copy(struct call *c, struct copy_source *s, struct put_result *out, s
         code = copied_meta(c, s, &o.meta, err);
     o.conditions.if_match = call_header(c, "if-match");
     o.conditions.if_none_match = call_header(c, "if-none-match");
-    if (code == 0 && s->target.remote != c->target.remote)
-        code = ERR_UNSUPPORTED;
-    else if (code == 0)
-        code = b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, &o, out, err);
-    if (code == ERR_UNSUPPORTED)
-        code = read_and_put(c, s, &o, out, err);
-    return code;
+    if (code == 0)
+        code = copy_encryption(c, s, &o, err);
+    return code < 0 ? code : copy_bytes(c, s, &o, out, err);
 }
 
 int op_copy_object(struct call *c, struct err *err)
@@ -187,6 +213,7 @@ int op_copy_object(struct call *c, struct err *err)
         respond_begin(c, 200);
         respond_header(c, "Content-Type", STR("application/xml"));
         respond_header(c, "x-amz-version-id", out.version);
+        respond_encryption(c);
         if (copy_source_is_versioned(&s))
             respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
         c->begun = true;

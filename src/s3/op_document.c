@@ -2,6 +2,7 @@
 #include "s3/gateway_int.h"
 
 #include "s3/cors.h"
+#include "s3/encryption.h"
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
 #include "s3/storage_class.h"
@@ -129,6 +130,16 @@ static int check_website(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
+static int check_encryption(struct call *c, struct buf *kept, struct err *err)
+{
+    struct sse_asked rule;
+    int code = sse_default_read(&rule, c->a, c->body, err);
+
+    if (code == 0)
+        sse_default_write(kept, &rule);
+    return code;
+}
+
 static const struct document {
     const char *name;
     check_fn *check;
@@ -140,6 +151,7 @@ static const struct document {
     {"tagging", check_tagging, S3_NO_SUCH_TAG_SET, 204},
     {"publicAccessBlock", check_block, S3_NO_SUCH_PUBLIC_ACCESS_BLOCK_CONFIGURATION, 200},
     {"ownershipControls", check_ownership, S3_OWNERSHIP_CONTROLS_NOT_FOUND_ERROR, 200},
+    {"encryption", check_encryption, S3_SERVER_SIDE_ENCRYPTION_CONFIGURATION_NOT_FOUND_ERROR, 200},
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
     {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
     {"object-lock", check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},

@@ -269,6 +269,8 @@ int op_attributes(struct call *c, struct err *err)
 
     if (code == 0)
         code = read_attributes(c, &wanted, err);
+    if (code == 0)
+        code = encrypt_check(c, &got.info, err);
     if (code < 0)
         return code;
     put_attributes(&xml, &got.info, wanted);

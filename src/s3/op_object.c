@@ -113,10 +113,13 @@ static int send_small(struct call *c, const struct get_result *got, struct err *
     return code < 0 ? code : send_bytes(c, got, str_n(p, (size_t)got->len));
 }
 
-static int send_body(struct call *c, const struct get_result *got, struct err *err)
+static int send_body(struct call *c, struct get_result *got, struct err *err)
 {
     struct file_range file;
+    int code = encrypt_unlock(c, got, err);
 
+    if (code < 0)
+        return code;
     if (reader_as_file(got->body, &file)) {
         file.fd = dup(file.fd); /* the server closes its own when all is sent */
         if (file.fd < 0)
@@ -125,7 +128,8 @@ static int send_body(struct call *c, const struct get_result *got, struct err *e
         c->begun = true;
         return http_send_file(c->http, file);
     }
-    bool local = got->info.part_count == 0; /* bytes of a row: reading them does not wait */
+    /* Bytes of a row: reading them does not wait. */
+    bool local = got->unlock ? got->at_hand : got->info.part_count == 0;
     if (got->len <= SMALL_BODY && (local || http_may_block(c->http)))
         return send_small(c, got, err);
     if (!http_may_block(c->http))
@@ -146,6 +150,9 @@ static int read_asked(struct call *c, struct object_conditions *conditions,
         return 0;
     }
     code = conditions_read(c, "", conditions, err);
+    if (code == 0 && sse_managed_given(c->head))
+        code = err_set(err, S3_INVALID_ARGUMENT,
+                       "x-amz-server-side-encryption header is not supported for this operation.");
     if (code == 0 && overrides_unsigned(c))
         code = err_set(err, S3_INVALID_REQUEST,
                        "Request specific response headers cannot be used for anonymous GET "
@@ -205,5 +212,7 @@ int op_head_object(struct call *c, struct err *err)
     int judged = judge(c, &got, code, err);
     if (judged < 0 && judged == code)
         return respond_failure(c, &got, code, err);
+    if (judged == 0)
+        judged = encrypt_check(c, &got.info, err);
     return judged < 0 ? judged : send_head(c, &got);
 }

@@ -167,6 +167,8 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
     if (tags.p)
         o.meta.tags = tags;
     if (code == 0)
+        code = encrypt_new(c, NULL, &o, err);
+    if (code == 0)
         code = payload_init(&p->body.payload, &p->form.file, &said, err);
     if (code < 0)
         return code;
@@ -236,6 +238,7 @@ static int answer(struct call *c, const struct post *p, const struct put_result 
     respond_begin(c, (int)status);
     respond_etag(c, out->etag);
     respond_header(c, "x-amz-version-id", out->version);
+    respond_encryption(c);
     respond_header(c, "Location", to.len ? to : where);
     if (xml.len)
         respond_header(c, "Content-Type", STR("application/xml"));

@@ -75,6 +75,8 @@ static int put(struct call *c, struct put *put, struct put_result *out, struct e
     if (code == 0)
         code = meta_common(c, &o.meta, err);
     if (code == 0)
+        code = encrypt_new(c, NULL, &o, err);
+    if (code == 0)
         code = put_body_open(c, &put->body, err);
     if (code == 0)
         code = b->ops->put(b, c->a, c->key, &put->body.payload.reader, put->body.payload.length, &o,
@@ -95,6 +97,7 @@ int op_put_object(struct call *c, struct err *err)
     respond_begin(c, 200);
     respond_etag(c, out.etag);
     respond_header(c, "x-amz-version-id", out.version);
+    respond_encryption(c);
     respond_checksum(c, &p->checksum);
     respond_put_expiration(c, &out, &p->meta);
     c->begun = true;

@@ -37,16 +37,18 @@ int op_create_upload(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    struct object_meta meta = {0};
+    struct put_options o = {0};
     struct str id = STR_EMPTY;
-    int code = meta_from_request(c, &meta, err);
+    int code = meta_from_request(c, &o.meta, err);
 
     if (code == 0)
-        code = meta_common(c, &meta, err);
+        code = meta_common(c, &o.meta, err);
     if (code == 0)
-        code = read_algorithm(c, &meta, err);
+        code = read_algorithm(c, &o.meta, err);
     if (code == 0)
-        code = b->ops->upload_begin(b, c->a, c->key, &meta, &id, err);
+        code = encrypt_new(c, NULL, &o, err);
+    if (code == 0)
+        code = b->ops->upload_begin(b, c->a, c->key, &o.meta, &id, err);
     if (code < 0)
         return code;
     document_open(&xml, "InitiateMultipartUploadResult");
@@ -55,11 +57,12 @@ int op_create_upload(struct call *c, struct err *err)
     xml_element(&xml, "UploadId", id);
     xml_close(&xml, "InitiateMultipartUploadResult");
     respond_begin(c, 200);
-    if (meta.checksum.type != CHECKSUM_NONE) {
+    if (o.meta.checksum.type != CHECKSUM_NONE) {
         respond_header(c, "x-amz-checksum-algorithm",
-                       str_z(checksum_algorithm(meta.checksum.kind)));
-        respond_header(c, "x-amz-checksum-type", checksum_type_name(meta.checksum.type));
+                       str_z(checksum_algorithm(o.meta.checksum.kind)));
+        respond_header(c, "x-amz-checksum-type", checksum_type_name(o.meta.checksum.type));
     }
+    respond_encryption(c);
     respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));
@@ -93,6 +96,8 @@ int op_upload_part(struct call *c, struct err *err)
         return code;
     code = put_body_open(c, body, err);
     if (code == 0)
+        code = encrypt_part(c, &upload, &o, err);
+    if (code == 0)
         code = b->ops->upload_part(b, c->a, &upload, number, &body->payload.reader,
                                    body->payload.length, &o, &part, err);
     put_body_close(body);
@@ -100,6 +105,7 @@ int op_upload_part(struct call *c, struct err *err)
         return no_upload(code, err);
     respond_begin(c, 200);
     respond_etag(c, part.etag);
+    respond_encryption(c);
     if (part.checksum.type != CHECKSUM_NONE)
         respond_header(c, checksum_header(part.checksum.kind), part.checksum.value);
     c->begun = true;
@@ -132,7 +138,7 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
     return 0;
 }
 
-/* By hand, between storages. */
+/* By hand, between storages, and where bytes must be encrypted or decrypted. */
 static int read_and_upload(struct call *c, struct copy_source *s, const struct upload_info *upload,
                            const struct object_range *range, struct upload_part *part,
                            struct err *err)
@@ -142,6 +148,10 @@ static int read_and_upload(struct call *c, struct copy_source *s, const struct u
     struct get_result got = {0};
     int code = copy_source_get(c, s, range, &got, err);
 
+    if (code == 0)
+        code = encrypt_source_unlock(c, s, &got, err);
+    if (code == 0)
+        code = encrypt_part(c, upload, &o, err);
     if (code == 0)
         code =
             to->ops->upload_part(to, c->a, upload, part->number, got.body, got.len, &o, part, err);
@@ -154,11 +164,18 @@ static int copy_part(struct call *c, struct copy_source *s, struct upload_part *
 {
     struct bucket *b = c->target.bucket;
     struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
+    struct put_options ignored = {0};
+    struct sealed_key data = {0};
     struct object_range range;
     int code = copy_source_open(c, s, err);
 
     if (code == 0)
         code = copy_range(c, s, &range, err);
+    if (code == 0)
+        code = encrypt_source(c, s, &data, err);
+    secure_zero(&data, sizeof(data));
+    if (code == 0)
+        code = encrypt_part(c, &upload, &ignored, err);
     if (code < 0)
         return code;
     code = ERR_UNSUPPORTED;
@@ -188,6 +205,7 @@ int op_upload_part_copy(struct call *c, struct err *err)
         respond_begin(c, 200);
         if (copy_source_is_versioned(&s))
             respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        respond_encryption(c);
         respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
@@ -319,8 +337,12 @@ static int whole_checksum(struct call *c, const struct upload_info *upload,
     int code = b->ops->list_parts(b, c->a, upload, 0, 1, &first, err);
 
     /* Not there: it may have been completed by this very request before; finishing decides. */
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    if (code == 0)
+        code = encrypt_finish(c, &first.upload.meta, err);
     if (code < 0 || first.upload.meta.checksum.type == CHECKSUM_NONE)
-        return code == ERR_NOT_FOUND ? 0 : code;
+        return code;
     struct sum s = {.want = first.upload.meta.checksum, .joined = BUF_INIT(CALL_XML_MAX)};
     code = sum_parts(c, upload, &s, parts, count, err);
     if (code == 0 && s.parts == count)
@@ -406,6 +428,7 @@ int op_complete_upload(struct call *c, struct err *err)
     xml_close(&xml, "CompleteMultipartUploadResult");
     respond_begin(c, 200);
     respond_header(c, "x-amz-version-id", out.version);
+    respond_encryption(c);
     respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));

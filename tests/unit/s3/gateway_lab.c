@@ -64,11 +64,13 @@ void gate_start_in(struct gate *g, const char *dir)
                                   .part_min = 100};
     CHECK_OK(routes_open_local(g->routes, &local, &err));
     add_users(g, dir);
+    snprintf(g->key_file, sizeof(g->key_file), "%s/encryption.keys", dir);
     g->gateway = gateway_new(&(struct gateway_options){.routes = g->routes,
                                                        .users = g->users,
                                                        .domain = STR("s3.test"),
                                                        .website_domain = STR("web.test"),
-                                                       .allow_v2 = true});
+                                                       .allow_v2 = true,
+                                                       .key_file = g->key_file});
     lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});
     g->fd = lab_dial(&g->lab);
 }

@@ -16,7 +16,8 @@ struct gate {
     struct users *users;
     struct gateway *gateway;
     int fd;
-    struct buf raw; /* the last answer, which the rest points into */
+    char key_file[256]; /* of encryption */
+    struct buf raw;     /* the last answer, which the rest points into */
     struct http_head head;
     struct str body;
     const char *payload; /* x-amz-content-sha256 instead of the body's hash; NULL: the hash */
