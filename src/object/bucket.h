@@ -130,7 +130,7 @@ struct change_note {
 /* How to seal bytes. */
 struct put_seal {
     struct sealed_key key;
-    bool hide_md5; /* the ETag is random, and can be seen not to be an MD5 */
+    bool hide_md5; /* the ETag tells nothing of the body, and can be seen not to be an MD5 */
 };
 
 struct put_options {

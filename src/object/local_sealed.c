@@ -1,6 +1,5 @@
 /* Bodies that are sealed (docs/encryption.md): written, and any range read, a record at a time. */
 #include "object/local_int.h"
-#include "base/ids.h"
 #include "os/file.h"
 
 #include <stdlib.h>
@@ -26,17 +25,17 @@ struct sealed_body {
 
 /* --- writing --- */
 
-static void take_etag(struct sealer *s, bool hide, char out[BLOB_ETAG_MAX])
+/* A hidden one is still the same for the same part sent again. */
+static void take_etag(struct sealer *s, const struct put_seal *seal, char out[BLOB_ETAG_MAX])
 {
-    struct digest_value value = {.len = 16};
+    struct digest_value md5;
+    unsigned char hidden[16];
     struct buf text = BUF_INIT(0);
 
-    if (hide)
-        random_bytes(value.bytes, value.len);
-    else
-        digests_final(s->md5, DIGEST_MD5, &value);
-    buf_append_hex(&text, value.bytes, value.len);
-    if (hide)
+    digests_final(s->md5, DIGEST_MD5, &md5);
+    sealed_digest(&seal->key, &md5, hidden);
+    buf_append_hex(&text, seal->hide_md5 ? hidden : md5.bytes, sizeof(hidden));
+    if (seal->hide_md5)
         buf_append_z(&text, "-0");
     memcpy(out, text.p, text.len + 1);
     buf_release(&text);
@@ -60,14 +59,14 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
     code = to->o->seal(to->o->seal_ctx, to->meta, &seal, err);
     if (code < 0)
         return code;
-    sealer_init(&sealer, from->body, &seal.key, to->part, from->md5 && !seal.hide_md5);
+    sealer_init(&sealer, from->body, &seal.key, to->part, from->md5);
     sealed.body = &sealer.reader;
     sealed.size = sealed_size(from->size);
     sealed.md5 = false;
     code = blob_write(l, &sealed, out, small, err);
     out->plain = sealer.size;
     if (code == 0 && from->md5)
-        take_etag(&sealer, seal.hide_md5, out->etag);
+        take_etag(&sealer, &seal, out->etag);
     sealer_release(&sealer);
     secure_zero(&seal, sizeof(seal));
     return code;

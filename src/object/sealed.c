@@ -39,6 +39,19 @@ static void derive(const struct sealed_key *key, const unsigned char salt[SEALED
     BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(text), out, NULL));
 }
 
+void sealed_digest(const struct sealed_key *key, const struct digest_value *md5,
+                   unsigned char out[16])
+{
+    static const char label[] = "weir etag 1";
+    unsigned char text[sizeof(label) - 1 + DIGEST_MAX], all[32];
+
+    memcpy(text, label, sizeof(label) - 1);
+    memcpy(text + sizeof(label) - 1, md5->bytes, md5->len);
+    BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(label) - 1 + md5->len, all,
+                 NULL));
+    memcpy(out, all, 16);
+}
+
 void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
                         const unsigned char salt[SEALED_SALT_LEN], uint32_t part)
 {

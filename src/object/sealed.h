@@ -27,6 +27,10 @@ uint64_t sealed_size(uint64_t plain);
 /* How many records they are: at least one. */
 uint64_t sealed_records(uint64_t plain);
 
+/* Stands for the MD5 of plain bytes, and tells nothing of it without the key. */
+void sealed_digest(const struct sealed_key *key, const struct digest_value *md5,
+                   unsigned char out[16]);
+
 /* --- records --- */
 
 /* What seals, or opens, the records of one body or part. {0} is released. */
