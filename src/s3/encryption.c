@@ -2,7 +2,7 @@
 #include "s3/encryption.h"
 
 #include "base/json.h"
-#include "s3/base64.h"
+#include "sign/base64.h"
 #include "s3/keyring.h"
 
 enum { CONTEXT_PLAIN_MAX = ENVELOPE_CONTEXT_MAX / 4 * 3 };

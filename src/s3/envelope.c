@@ -2,7 +2,7 @@
 #include "s3/envelope.h"
 
 #include "base/ids.h"
-#include "s3/hmac.h"
+#include "sign/hmac.h"
 
 #include <openssl/evp.h>
 

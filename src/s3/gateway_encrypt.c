@@ -137,12 +137,15 @@ int encrypt_new(struct call *c, const struct sealed_key *data, struct put_option
 {
     struct call_encryption *own = &c->encryption;
     struct sse_asked asked;
-    int code = read_asked(c, &asked, err);
+    int code;
 
     *own = (struct call_encryption){0};
     o->meta.encryption = STR_EMPTY;
-    if (code == 0 && asked.kind != SSE_NONE && (!c->g->ring || !seals(c->target.bucket)))
-        code = err_set(err, S3_NOT_IMPLEMENTED, "Server Side Encryption is not available here");
+    if (!c->g->ring || !seals(c->target.bucket))
+        return sse_given(c->head) ? err_set(err, S3_NOT_IMPLEMENTED,
+                                            "Server Side Encryption is not available here")
+                                  : 0;
+    code = read_asked(c, &asked, err);
     if (code == 0 && asked.kind != SSE_NONE) {
         own->kind = asked.kind;
         own->context = asked.context;
@@ -279,7 +282,10 @@ static int source_key(struct call *c, const struct copy_source *s, struct str by
     if (code == 0 && bytes.len)
         code = open_envelope(c, &o, out, &e, err);
     else if (code == 0 && o.customer.given)
-        code = err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
+        code = s->target.remote ? err_set(err, S3_NOT_IMPLEMENTED,
+                                          "Copying from there with a customer's key is not "
+                                          "implemented")
+                                : err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
     secure_zero(&o.customer.key, sizeof(o.customer.key));
     return code;
 }

@@ -100,14 +100,19 @@ static struct entry *find(struct keyring *k, struct str name, struct str id)
 static int parse(struct keyring *k, struct str text, struct err *err)
 {
     struct entry entry;
-    size_t number = 0;
+    size_t number = 0, lines = 1;
     int code = 0;
 
+    for (size_t i = 0; i < text.len; i++)
+        lines += text.p[i] == '\n';
+    vec_grow(&k->entries, size_min(lines, KEYRING_MAX)); /* growing later leaves copies behind */
     while (text.len && code == 0) {
         struct str line = text, rest = STR_EMPTY;
         str_cut(text, '\n', &line, &rest);
         text = rest;
         number++;
+        if (str_ends(line, STR("\r")))
+            line.len--;
         line = str_trim(line);
         if (!line.len || line.p[0] == '#')
             continue;
