@@ -324,6 +324,10 @@ struct bucket_ops {
     /* parts behind number `after` */
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
+    /* The parts that a version was made of, behind number `after`: numbers, sizes, checksums. None
+     * of one that was put whole. NULL where that is not known. */
+    int (*object_parts)(struct bucket *b, struct arena *a, const struct object_info *object,
+                        uint32_t after, size_t limit, struct part_list *out, struct err *err);
     int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct upload_list *out, struct err *err);
 

@@ -33,6 +33,7 @@ const struct bucket_ops local_bucket_ops = {
     .upload_finish = local_upload_finish,
     .upload_abort = local_upload_abort,
     .list_parts = local_list_parts,
+    .object_parts = local_object_parts,
     .list_uploads = local_list_uploads,
     .get_document = local_get_document,
     .set_document = local_set_document,

@@ -75,7 +75,8 @@ static int add_part(struct finish_change *p, size_t i, struct buf *value, struct
         code = err_set(err, ERR_INVALID, "EntityTooSmall");
     if (code < 0)
         return code;
-    piece_put(&p->list, &(struct piece){asked->number, have.blob, have.offset, have.size});
+    piece_put(&p->list,
+              &(struct piece){asked->number, have.blob, have.offset, have.size, have.checksum});
     p->r.size += have.size;
     /* An ETag that is not an MD5 (an encrypted body's) counts as its text. */
     if (hex_parse(have.etag, md5, sizeof(md5)))

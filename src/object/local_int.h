@@ -347,6 +347,8 @@ int local_upload_finish(struct bucket *b, struct arena *a, const struct upload_i
 int local_upload_abort(struct bucket *b, const struct upload_info *upload, struct err *err);
 int local_list_parts(struct bucket *b, struct arena *a, const struct upload_info *upload,
                      uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int local_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
+                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
 int local_list_uploads(struct bucket *b, struct arena *a, const struct list_options *o,
                        struct upload_list *out, struct err *err);
 /* ERR_NOT_FOUND for an id that cannot be one. */

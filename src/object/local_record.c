@@ -300,6 +300,7 @@ void piece_put(struct buf *out, const struct piece *p)
     put_u64(out, p->blob);
     put_u64(out, p->offset);
     put_u64(out, p->size);
+    put_checksum(out, &p->checksum);
 }
 
 int piece_next(struct str *list, struct piece *out, struct err *err)
@@ -312,6 +313,8 @@ int piece_next(struct str *list, struct piece *out, struct err *err)
     out->blob = get_u64(&c);
     out->offset = get_u64(&c);
     out->size = get_u64(&c);
+    out->checksum = (struct object_checksum){0};
+    get_checksum(&c, &out->checksum);
     if (c.failed)
         return err_set(err, ERR_CORRUPT, "a list of parts cannot be read");
     *list = c.rest;

@@ -21,6 +21,7 @@ enum where {
 struct piece {
     uint32_t number; /* of the part; 0 outside lists */
     uint64_t blob, offset, size;
+    struct object_checksum checksum; /* that the part came with */
 };
 
 struct object_record {

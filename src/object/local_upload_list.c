@@ -227,3 +227,54 @@ int local_list_parts(struct bucket *bucket, struct arena *a, const struct upload
     buf_release(&end);
     return code;
 }
+
+/* --- parts of an object --- */
+
+static int gather_pieces(struct str list, struct arena *a, uint32_t after, struct part_list *out,
+                         size_t limit, struct err *err)
+{
+    struct piece piece;
+    int code;
+
+    while ((code = piece_next(&list, &piece, err)) == 0) {
+        if (piece.number <= after)
+            continue;
+        if (out->count == limit) {
+            out->more = true;
+            return 0;
+        }
+        struct upload_part *part = &out->parts[out->count++];
+        *part = (struct upload_part){
+            .number = piece.number, .size = piece.size, .checksum = piece.checksum};
+        part->checksum.value = arena_str(a, piece.checksum.value);
+    }
+    return code == ERR_END ? 0 : code;
+}
+
+int local_object_parts(struct bucket *bucket, struct arena *a, const struct object_info *object,
+                       uint32_t after, size_t limit, struct part_list *out, struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct db_view *view = NULL;
+    struct stored found = {0};
+    struct buf list = BUF_INIT(0);
+    int code = db_snapshot(&view, b->local->db, err);
+
+    *out = (struct part_list){0};
+    if (code == 0)
+        code = stored_find(&found, view, b, object->key, object->version, err);
+    if (code == 0 && found.r.part_count)
+        code = stored_parts(&list, view, b->local, &found.r, err);
+    limit = size_min(limit, found.r.part_count);
+    if (code == 0 && found.r.part_count) {
+        out->parts = arena_array(a, limit + 1, sizeof(*out->parts));
+        code = out->parts ? gather_pieces(buf_str(&list), a, after, out, limit, err)
+                          : err_code(err, ERR_NO_MEMORY);
+    }
+    if (code == 0 && arena_error(a) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    stored_release(&found);
+    db_snapshot_free(view);
+    buf_release(&list);
+    return code;
+}

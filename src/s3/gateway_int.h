@@ -211,6 +211,12 @@ bool range_parse(struct str text, struct object_range *out);
 int website_run(struct call *c, struct err *err) MUST_CHECK;
 int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 
+/* --- op_attributes.c --- */
+
+/* <ObjectParts> of an object that was made of parts: a page as the request asks. */
+int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *info,
+                     struct err *err) MUST_CHECK;
+
 /* --- op_copy.c --- */
 
 struct copy_source {
@@ -273,6 +279,7 @@ op_fn op_create_bucket, op_delete_bucket, op_head_bucket, op_bucket_location, op
     op_put_versioning, op_options;
 op_fn op_list_v1, op_list_v2, op_list_versions, op_list_uploads, op_list_parts;
 op_fn op_delete_objects;
+op_fn op_get_payment, op_put_payment, op_get_logging, op_put_logging;
 op_fn op_get_document, op_put_document, op_delete_document, op_policy_status, op_get_bucket_acl,
     op_put_bucket_acl;
 op_fn op_get_object, op_head_object, op_put_object, op_delete_object, op_copy_object;

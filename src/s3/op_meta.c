@@ -236,8 +236,11 @@ static int read_attributes(struct call *c, unsigned *out, struct err *err)
                           "retrieved is either missing or empty");
 }
 
-static void put_attributes(struct buf *xml, const struct object_info *info, unsigned wanted)
+static int put_attributes(struct call *c, struct buf *xml, const struct object_info *info,
+                          unsigned wanted, struct err *err)
 {
+    int code = 0;
+
     document_open(xml, "GetObjectAttributesResponse");
     if (wanted & ATTR_ETAG)
         xml_element(xml, "ETag", info->etag);
@@ -247,17 +250,15 @@ static void put_attributes(struct buf *xml, const struct object_info *info, unsi
         xml_element(xml, "ChecksumType", checksum_type_name(info->meta.checksum.type));
         xml_close(xml, "Checksum");
     }
-    if (wanted & ATTR_PARTS && info->part_count) {
-        xml_open(xml, "ObjectParts");
-        xml_element_u64(xml, "TotalPartsCount", info->part_count);
-        xml_close(xml, "ObjectParts");
-    }
+    if (wanted & ATTR_PARTS && info->part_count)
+        code = xml_object_parts(c, xml, info, err);
     if (wanted & ATTR_CLASS)
         xml_element(xml, "StorageClass",
                     info->meta.storage_class.len ? info->meta.storage_class : STR("STANDARD"));
     if (wanted & ATTR_SIZE)
         xml_element_u64(xml, "ObjectSize", info->size);
     xml_close(xml, "GetObjectAttributesResponse");
+    return code;
 }
 
 int op_attributes(struct call *c, struct err *err)
@@ -271,9 +272,12 @@ int op_attributes(struct call *c, struct err *err)
         code = read_attributes(c, &wanted, err);
     if (code == 0)
         code = encrypt_check(c, &got.info, err);
-    if (code < 0)
+    if (code == 0)
+        code = put_attributes(c, &xml, &got.info, wanted, err);
+    if (code < 0) {
+        buf_release(&xml);
         return code;
-    put_attributes(&xml, &got.info, wanted);
+    }
     respond_begin(c, 200);
     respond_version(c, &got);
     respond_time(c, "Last-Modified", got.info.modified_ms);

@@ -17,7 +17,7 @@ static int by_name(const void *a, const void *b)
 struct page {
     VEC(struct bucket_info) items;
     size_t count, limit; /* those of items that are on the page */
-    struct str after, prefix;
+    struct str after, prefix, region;
     bool more;
 };
 
@@ -94,6 +94,7 @@ static int read_page(struct call *c, struct page *p, struct err *err)
     p->after = arena_str(c->a, buf_str(&after));
     p->limit = (size_t)limit;
     p->prefix = call_param(c, "prefix");
+    p->region = call_param(c, "bucket-region");
     buf_release(&after);
     return code;
 }
@@ -107,6 +108,8 @@ static void write_page(struct call *c, struct buf *xml, const struct page *p)
         xml_open(xml, "Bucket");
         xml_element(xml, "Name", p->items.items[i].name);
         xml_time(xml, "CreationDate", p->items.items[i].created_ms);
+        if (p->region.p || p->prefix.p || call_param(c, "max-buckets").p)
+            xml_element(xml, "BucketRegion", c->g->region);
         xml_close(xml, "Bucket");
     }
     xml_close(xml, "Buckets");
@@ -127,7 +130,8 @@ int op_list_buckets(struct call *c, struct err *err)
     int code;
 
     code = read_page(c, &p, err);
-    if (code == 0 && c->user) /* nobody has no buckets */
+    bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
+    if (code == 0 && c->user && !elsewhere) /* nobody has no buckets */
         code = collect(c, &p, err);
     if (code == 0)
         write_page(c, &xml, &p);

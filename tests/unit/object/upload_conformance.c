@@ -11,6 +11,30 @@ static int finish(struct bucket *b, struct arena *a, const struct upload_info *u
     return b->ops->upload_finish(b, a, u, parts, count, &o, out, err);
 }
 
+/* All parts at once, and by pages of one. */
+static void expect_parts(struct bucket *b, struct arena *a, const char *key,
+                         const struct upload_part *want, size_t count)
+{
+    struct get_result got;
+    struct part_list list;
+    struct err err = {0};
+    uint32_t after = 0;
+
+    CHECK_OK(b->ops->head(b, a, str_z(key), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(b->ops->object_parts(b, a, &got.info, 0, 1000, &list, &err));
+    CHECK_INT(list.count, count);
+    CHECK(!list.more);
+    for (size_t i = 0; i < count; i++) {
+        CHECK_OK(b->ops->object_parts(b, a, &got.info, after, 1, &list, &err));
+        CHECK_INT(list.count, 1);
+        CHECK_INT(list.more, i + 1 < count);
+        CHECK_INT(list.parts[0].number, want[i].number);
+        CHECK_INT(list.parts[0].size, want[i].size);
+        CHECK_STR(list.parts[0].checksum.value, want[i].checksum.value);
+        after = list.parts[0].number;
+    }
+}
+
 void conform_parts_become_an_object(struct lab *lab)
 {
     struct bucket *b = lab_bucket(lab->storage, "box");
@@ -45,6 +69,8 @@ void conform_parts_become_an_object(struct lab *lab)
     reader_close(got.body);
     part.first = 3;
     CHECK_ERR(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err), ERR_RANGE);
+    if (b->ops->object_parts)
+        expect_parts(b, &a, "k", parts, 3);
     middle.last = whole.len - 20;
     CHECK_OK(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &middle, &got, &err));
     CHECK(!reader_as_file(got.body, &file) || file.len == got.len);

@@ -455,6 +455,15 @@ GATE_TEST(parts_become_an_object)
     CHECK_STR(gate_header(g, "x-amz-mp-parts-count"), STR("2"));
     gate_do(g, "GET /box/big?partNumber=3", 416);
     GATE_ERROR(g, "InvalidPartNumber");
+    gate_ask(g, ALICE, "GET /box/big?attributes",
+             "x-amz-object-attributes: ObjectParts\nx-amz-max-parts: 1", NONE, 200);
+    CHECK(gate_has(g, "<ObjectParts><IsTruncated>true</IsTruncated><MaxParts>1</MaxParts>"
+                      "<NextPartNumberMarker>1</NextPartNumberMarker><PartNumberMarker>0"
+                      "</PartNumberMarker><Part><PartNumber>1</PartNumber><Size>1500</Size></Part>"
+                      "<PartsCount>2</PartsCount></ObjectParts>"));
+    gate_ask(g, ALICE, "GET /box/big?attributes",
+             "x-amz-object-attributes: ObjectParts\nx-amz-part-number-marker: 1", NONE, 200);
+    CHECK(gate_has(g, "<Part><PartNumber>2</PartNumber><Size>10</Size></Part><PartsCount>2<"));
 }
 
 GATE_TEST(an_upload_is_aborted)
@@ -491,6 +500,9 @@ GATE_TEST(a_part_s_checksums_make_the_object_s)
     snprintf(request, sizeof(request), "POST /box/big?uploadId=%s", id);
     put_xml(g, request, xml, 200);
     CHECK_STR(gate_element(g, "ChecksumCRC32"), STR("NhCmhg=="));
+    gate_ask(g, ALICE, "GET /box/big?attributes", "x-amz-object-attributes: ObjectParts", NONE,
+             200);
+    CHECK(gate_has(g, "<Part><ChecksumCRC32>NhCmhg==</ChecksumCRC32><PartNumber>1</PartNumber>"));
 }
 
 GATE_TEST(a_bucket_may_be_in_the_host_s_name)
