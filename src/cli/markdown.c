@@ -1,5 +1,6 @@
 /* The pages and the sample file that are written from the tables. */
 #include "cli/help.h"
+#include "conf/groups.h"
 #include "conf/keys.h"
 
 /* A '|' would end the cell. */
@@ -65,6 +66,11 @@ static void write_key_row(FILE *out, const struct conf_key *key)
     buf_release(&allowed);
 }
 
+static void write_group_row(void *ctx, const char *prefix, const char *name, const char *doc)
+{
+    fprintf(ctx, "| `%s%s` | %s |\n", prefix, name, doc);
+}
+
 void help_keys(const struct command_table *table, FILE *out)
 {
     (void)table;
@@ -90,6 +96,18 @@ void help_keys(const struct command_table *table, FILE *out)
         out);
     for (size_t i = 0; i < conf_key_count; i++)
         write_key_row(out, &conf_keys[i]);
+    fputs(
+        "\n## Storages and users\n\n"
+        "Storages behind other S3 endpoints, and users, may be in the file too. They are not "
+        "stored, are\n"
+        "there as long as the file says so, and cannot be changed by commands. NAME and USER are\n"
+        "names of your choice; a storage's credentials are by users' names.\n\n"
+        "```yaml\nstorages:\n  ceph:\n    url: https://s3.example.org\n    credentials:\n"
+        "      alice: {access_key: AKIAEXAMPLE, secret_key: secret-on-ceph}\n"
+        "users:\n  alice: {access_key: alice, secret_key: secret-here}\n```\n\n"
+        "| key | |\n|---|---|\n",
+        out);
+    conf_groups_document(write_group_row, out);
 }
 
 void help_sample(const struct command_table *table, FILE *out)

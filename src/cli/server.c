@@ -257,6 +257,28 @@ static void stop_stores(struct server *s)
 
 /* --- users --- */
 
+/* "weir.yaml:3: users.alice: ..." */
+static int name_line(const struct server *s, size_t line, const char *group, const char *name,
+                     struct err *err)
+{
+    return err_wrap(err, err->code, "%s:%zu: %s.%s", conf_file(s->conf), line, group, name);
+}
+
+static int add_file_user(struct server *s, const struct conf_user *u, struct err *err)
+{
+    struct user_key key = {str_z(u->access_key), str_z(u->secret_key)};
+    struct user user = {.id = str_z(u->id),
+                        .name = str_z(u->name),
+                        .display_name = str_z(u->display_name),
+                        .email = str_z(u->email),
+                        .admin = u->admin,
+                        .keys = &key,
+                        .key_count = 1};
+    int code = users_add_fixed(s->users, &user, err);
+
+    return code < 0 ? name_line(s, u->line, "users", u->name, err) : 0;
+}
+
 static int start_users(struct server *s, struct err *err)
 {
     struct buf path = BUF_INIT(8192);
@@ -266,6 +288,13 @@ static int start_users(struct server *s, struct err *err)
     code = users_open(&s->users, s->stores[CONFIG_DB], path.p, &s->log, err);
     if (code == 0)
         users_set_root(s->users, str_z(s->admin.access_key), str_z(s->admin.secret_key));
+    vec_each (&s->conf->users, const struct conf_user *, u)
+        if (code == 0)
+            code = add_file_user(s, u, err);
+    if (code < 0) {
+        users_close(s->users);
+        s->users = NULL;
+    }
     buf_release(&path);
     return code;
 }
@@ -312,6 +341,48 @@ static void stop_routes(struct server *s)
 
 /* --- remote storages --- */
 
+/* Of users that are known by now: those of the file, and those in the store if it answers. */
+static int add_file_credential(struct server *s, struct str storage,
+                               const struct conf_credential *c, struct err *err)
+{
+    struct arena a = {0};
+    struct user user;
+    int code = users_by_name(s->users, &a, str_z(c->user), &user, err);
+
+    if (code == 0)
+        code = remotes_set_credential(s->remotes, storage,
+                                      &(struct remote_credential){.user = user.id,
+                                                                  .access = str_z(c->access_key),
+                                                                  .secret = str_z(c->secret_key)},
+                                      err);
+    arena_release(&a);
+    return code;
+}
+
+static int add_file_storage(struct server *s, const struct conf_storage *c, struct err *err)
+{
+    struct remote_entry e = {.name = str_z(c->name),
+                             .url = str_z(c->url),
+                             .region = str_z(c->region),
+                             .ca = str_z(c->ca),
+                             .virtual_host = c->virtual_host,
+                             .insecure = c->insecure,
+                             .trailers = c->trailers};
+    int code = remotes_add_fixed(s->remotes, &e, err);
+
+    if (code == 0 && c->main)
+        code = remotes_set_main_fixed(s->remotes, e.name, err);
+    if (code < 0)
+        return name_line(s, c->line, "storages", c->name, err);
+    vec_each (&c->credentials, const struct conf_credential *, k) {
+        if (code == 0)
+            code = add_file_credential(s, e.name, k, err);
+        if (code < 0)
+            return name_line(s, k->line, "credentials", k->user, err);
+    }
+    return 0;
+}
+
 static int start_remotes(struct server *s, struct err *err)
 {
     struct buf path = BUF_INIT(8192);
@@ -319,6 +390,13 @@ static int start_remotes(struct server *s, struct err *err)
 
     buf_appendf(&path, "%s/secrets.key", s->conf->data);
     code = remotes_open(&s->remotes, s->routes, s->stores[CONFIG_DB], path.p, &s->log, err);
+    vec_each (&s->conf->storages, const struct conf_storage *, c)
+        if (code == 0)
+            code = add_file_storage(s, c, err);
+    if (code < 0) {
+        remotes_close(s->remotes);
+        s->remotes = NULL;
+    }
     buf_release(&path);
     return code;
 }

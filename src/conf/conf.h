@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/vec.h"
 
 #include <stdatomic.h>
 
@@ -23,6 +24,29 @@ enum conf_engine { CONF_ENGINE_EMBEDDED, CONF_ENGINE_REDIS };
 
 struct conf_tls {
     const char *cert, *key; /* both "" or both given */
+};
+
+/* Remote storages and users of the file (docs/config.md). `given` is conf/'s own. */
+struct conf_credential {
+    const char *user; /* name of a user */
+    const char *access_key, *secret_key;
+    size_t line;
+    unsigned given;
+};
+
+struct conf_storage {
+    const char *name, *url, *region, *ca;
+    bool virtual_host, trailers, insecure, main;
+    VEC(struct conf_credential) credentials;
+    size_t line;
+    unsigned given;
+};
+
+struct conf_user {
+    const char *name, *id, *display_name, *email, *access_key, *secret_key;
+    bool admin;
+    size_t line;
+    unsigned given;
 };
 
 /* Strings are never NULL: "" is "not set". Sizes are bytes, durations milliseconds. */
@@ -70,7 +94,11 @@ struct conf {
         int level, format; /* enum log_level, enum log_format */
     } log;
 
+    VEC(struct conf_storage) storages; /* in the order of the file */
+    VEC(struct conf_user) users;
+
     /* Private to conf/. */
+    uint64_t groups_digest; /* of what the two lists were read from */
     atomic_int refs;
     struct arena arena;
     const char *file;            /* "" when none was read */

@@ -1,5 +1,6 @@
 /* The layers: defaults, file, environment, flags; then the checks that look at two keys. */
 #include "conf/conf_int.h"
+#include "conf/groups.h"
 #include "conf/nearest.h"
 #include "os/file.h"
 
@@ -97,6 +98,7 @@ void conf_unref(struct conf *c)
     for (size_t i = 0; i < conf_key_count; i++)
         if (conf_keys[i].flags & CONF_SECRET)
             forget(c, i);
+    conf_groups_release(c);
     arena_release(&c->arena);
     free(c);
 }
@@ -211,8 +213,11 @@ static void on_yaml_value(void *ctx, size_t line, struct str name, struct str va
     struct load *l = ctx;
     const struct conf_key *key = conf_key_find(name);
     struct conf_origin *origin = key ? origin_of(l->conf, key) : NULL;
+    struct conf_where w = {l->file, line, name, &l->problems};
     struct err err = {0};
 
+    if (!key && conf_group_value(l->conf, &w, value))
+        return;
     if (!key) {
         char where[512];
         snprintf(where, sizeof(where), "%s:%zu", l->file, line);
@@ -376,6 +381,7 @@ static void check_together(struct load *l)
 {
     check_storage_classes(l);
     check_redis_url(l);
+    conf_groups_check(l->conf, &(struct conf_where){l->file, 0, STR_EMPTY, &l->problems});
     check_pair(l, "access_key", "secret_key");
     check_pair(l, "s3.tls.cert", "s3.tls.key");
     check_pair(l, "api.tls.cert", "api.tls.key");
@@ -399,6 +405,9 @@ void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept
         is->text = arena_z(&next->arena, str_z(was->text));
         BUG_ON(conf_value_set(next, key, str_z(is->text), NULL) < 0);
     }
+    if (next->groups_digest != old->groups_digest)
+        buf_appendf(kept, "%sstorages and users", kept->len ? ", " : "");
+    next->groups_digest = old->groups_digest;
 }
 
 /* --- looking --- */

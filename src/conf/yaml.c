@@ -4,7 +4,7 @@
 
 #include <yaml.h>
 
-enum { MAX_GROUPS = 256 };
+enum { MAX_GROUPS = 4096 };
 
 struct level {
     size_t name_len; /* of the name that leads to this map */

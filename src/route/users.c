@@ -32,6 +32,7 @@ int users_open(struct users **out, struct store *config, const char *key_file,
     u->key_file = xstrdup(key_file);
     mutex_init(&u->lock, "users");
     cond_init(&u->loaded);
+    u->fixed = users_view_new();
     reload_init(&u->reload, &(struct reload_options){.load = load,
                                                      .ctx = u,
                                                      .log = log,
@@ -62,6 +63,7 @@ void users_close(struct users *u)
     if (u->root)
         member_free_secrets(u->root);
     free(u->root);
+    users_view_free(u->fixed);
     seal_key_release(&u->key);
     cond_release(&u->loaded);
     mutex_release(&u->lock);
@@ -256,6 +258,9 @@ static int find(struct users *u, struct arena *a, struct search s, struct user *
         return code;
     }
     mutex_unlock(&u->lock);
+    m = look_up(u->fixed, s);
+    if (m)
+        return copy_found(m, a, s.what, out, secret, err);
     code = users_view_get(u, &view, err);
     if (code < 0)
         return code;
@@ -298,13 +303,15 @@ int users_list(struct users *u, struct arena *a, struct user **out, size_t *coun
 
     if (code < 0)
         return code;
-    list = arena_array(a, view->members.len + 1, sizeof(*list));
+    list = arena_array(a, view->members.len + u->fixed->members.len + 1, sizeof(*list));
     if (!list)
         code = err_code(err, ERR_NO_MEMORY);
     mutex_lock(&u->lock);
     if (code == 0 && u->root)
         code = member_copy(u->root, a, &list[n++], err);
     mutex_unlock(&u->lock);
+    for (size_t i = 0; code == 0 && i < u->fixed->members.len; i++)
+        code = member_copy(u->fixed->members.items[i], a, &list[n++], err);
     for (size_t i = 0; code == 0 && i < view->members.len; i++)
         code = member_copy(view->members.items[i], a, &list[n++], err);
     users_view_put(u, view);

@@ -41,6 +41,9 @@ struct user {
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err) MUST_CHECK;
 void users_set_root(struct users *u, struct str access, struct str secret);
+/* One of the configuration file: not stored, not changed by the calls below. Its id is its name
+ * when it has none; it has one key. Before any other thread uses the users. ERR_EXISTS. */
+int users_add_fixed(struct users *u, const struct user *wanted, struct err *err) MUST_CHECK;
 void users_close(struct users *u);
 
 /* ERR_NOT_FOUND. Never wait; without secrets but the one of the key that was asked for. */
@@ -64,7 +67,7 @@ int users_add_key(struct users *u, struct arena *a, struct str name, const struc
                   struct user_key *out, struct err *err) MUST_CHECK;
 int users_remove_key(struct users *u, struct str name, struct str access,
                      struct err *err) MUST_CHECK;
-/* The first administrator, then by name; secrets left out. */
+/* The first administrator, those of the file, then by name; secrets left out. */
 int users_list(struct users *u, struct arena *a, struct user **out, size_t *count,
                struct err *err) MUST_CHECK;
 

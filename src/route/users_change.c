@@ -148,7 +148,21 @@ static int make_key(struct arena *a, struct user_key *out, struct err *err)
     return 0;
 }
 
-/* The first administrator is not in the store, so its script cannot know. */
+static bool is_fixed(const struct users *u, const struct user *wanted)
+{
+    const struct users_view *f = u->fixed;
+    struct arena a = {0};
+    bool taken = map_get(&f->by_name, wanted->name) || map_get(&f->by_id, wanted->id) ||
+                 (wanted->email.len && map_get(&f->by_email, users_fold(&a, wanted->email)));
+
+    for (size_t i = 0; i < wanted->key_count; i++)
+        taken = taken || map_get(&f->by_access, wanted->keys[i].access);
+    arena_release(&a);
+    return taken;
+}
+
+/* The first administrator, and users of the file, are not in the store, so its script cannot know.
+ */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
@@ -157,7 +171,11 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
     for (size_t i = 0; u->root && i < wanted->key_count; i++)
         taken = taken || str_eq(wanted->keys[i].access, u->root->keys[0].access);
     mutex_unlock(&u->lock);
-    return taken ? err_set(err, ERR_EXISTS, "that is the first administrator's") : 0;
+    if (taken)
+        return err_set(err, ERR_EXISTS, "that is the first administrator's");
+    return is_fixed(u, wanted)
+               ? err_set(err, ERR_EXISTS, "that is a user's of the configuration file")
+               : 0;
 }
 
 /* --- running a script --- */
@@ -278,6 +296,58 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
     return code;
 }
 
+/* --- those of the file --- */
+
+/* Of one that was added while running. */
+static bool is_stored(struct users *u, const struct user *wanted)
+{
+    struct users_view *view;
+    bool taken;
+
+    if (users_view_get(u, &view, NULL) < 0)
+        return false;
+    taken = map_get(&view->by_name, wanted->name) || map_get(&view->by_id, wanted->id) ||
+            map_get(&view->by_access, wanted->keys[0].access);
+    users_view_put(u, view);
+    return taken;
+}
+
+int users_add_fixed(struct users *u, const struct user *wanted, struct err *err)
+{
+    struct users_view *f = u->fixed;
+    struct member *m = arena_new(&f->arena, struct member);
+    struct user user = *wanted;
+    int code;
+
+    BUG_ON(user.key_count != 1);
+    if (user.id.len == 0)
+        user.id = user.name;
+    code = m ? check_user(&user, err) : err_code(err, ERR_NO_MEMORY);
+    if (code == 0)
+        code = check_not_root(u, &user, err);
+    if (code == 0 && is_stored(u, &user))
+        code = err_set(err, ERR_EXISTS,
+                       "its name, id or access key belongs to a user that was added while running");
+    if (code < 0)
+        return code;
+    m->user = (struct user){.id = arena_str(&f->arena, user.id),
+                            .name = arena_str(&f->arena, user.name),
+                            .display_name = arena_str(&f->arena, user.display_name),
+                            .email = arena_str(&f->arena, user.email),
+                            .admin = user.admin,
+                            .keys = m->keys,
+                            .key_count = 1};
+    m->keys[0].access = arena_str(&f->arena, user.keys[0].access);
+    m->keys[0].secret = str_n(str_dup(user.keys[0].secret), user.keys[0].secret.len);
+    vec_push(&f->members, m);
+    map_put(&f->by_name, m->user.name, m);
+    map_put(&f->by_id, m->user.id, m);
+    map_put(&f->by_access, m->keys[0].access, m);
+    if (m->user.email.len)
+        map_put(&f->by_email, users_fold(&f->arena, m->user.email), m);
+    return arena_error(&f->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
 /* --- removing, and changing keys: read, decide, and write if nothing changed meanwhile --- */
 
 static int find_member(struct users *u, struct str name, struct users_view **view,
@@ -288,6 +358,8 @@ static int find_member(struct users *u, struct str name, struct users_view **vie
     if (str_eq(name, USER_ROOT))
         return err_set(err, ERR_DENIED,
                        "the first administrator is set by access_key and secret_key");
+    if (map_get(&u->fixed->by_name, name))
+        return err_set(err, ERR_DENIED, "the user is one of the configuration file");
     code = users_view_get(u, view, err);
     if (code < 0)
         return code;

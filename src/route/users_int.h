@@ -40,8 +40,9 @@ struct users {
     struct mutex lock;
     struct cond loaded;
     bool loading; /* one load at a time, so that a newer view is never replaced by an older */
-    struct users_view *view; /* NULL: the store could not be asked yet */
-    struct member *root;     /* NULL: none */
+    struct users_view *view;  /* NULL: the store could not be asked yet */
+    struct member *root;      /* NULL: none */
+    struct users_view *fixed; /* of the configuration file; never changes once requests come */
 };
 
 extern const char *const users_script_sources[USERS_SCRIPTS];
@@ -56,6 +57,7 @@ int users_load(struct users *u, struct err *err) MUST_CHECK;
 int users_view_get(struct users *u, struct users_view **out, struct err *err) MUST_CHECK;
 void users_view_put(struct users *u, struct users_view *view);
 void users_view_free(struct users_view *view); /* NULL is fine */
+struct users_view *users_view_new(void);
 
 /* "user:<name>" */
 void users_key_of(struct buf *out, struct str name);

@@ -178,7 +178,7 @@ static int check_key(struct users *u, struct err *err)
     return code;
 }
 
-static struct users_view *view_new(void)
+struct users_view *users_view_new(void)
 {
     struct users_view *view = xcalloc(1, sizeof(*view));
 
@@ -193,7 +193,7 @@ static struct users_view *view_new(void)
 
 int users_load(struct users *u, struct err *err)
 {
-    struct users_view *view = view_new(), *old = view;
+    struct users_view *view = users_view_new(), *old = view;
     int code;
 
     mutex_lock(&u->lock);

@@ -1,0 +1,317 @@
+/* The two groups of the file whose members have names of their own: storages and users.
+ *
+ *     storages:
+ *       ceph:
+ *         url: https://s3.example.org
+ *         credentials:
+ *           alice: {access_key: ..., secret_key: ...}
+ *     users:
+ *       alice: {access_key: ..., secret_key: ...}
+ *
+ * Only the file has them, not the environment or flags. */
+#include "conf/groups.h"
+#include "conf/conf_int.h"
+#include "conf/nearest.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+
+enum kind { TEXT, SECRET, BOOL, STYLE, FRAMING };
+
+struct field {
+    const char *name;
+    enum kind kind;
+    const char *doc;
+    size_t offset;
+    bool required;
+};
+
+#define STORAGE(member)    offsetof(struct conf_storage, member)
+#define USER(member)       offsetof(struct conf_user, member)
+#define CREDENTIAL(member) offsetof(struct conf_credential, member)
+
+static const struct field storage_fields[] = {
+    {"url", TEXT, "The endpoint: http://host[:port] or https://host[:port].", STORAGE(url), true},
+    {"region", TEXT, "Its region; us-east-1 when left out.", STORAGE(region), false},
+    {"style", STYLE, "Where it wants the bucket's name: path (host/bucket) or host (bucket.host).",
+     STORAGE(virtual_host), false},
+    {"framing", FRAMING, "trailer: it takes checksums behind a body; plain when left out.",
+     STORAGE(trailers), false},
+    {"ca", TEXT, "Certificates that it is checked against, an absolute path.", STORAGE(ca), false},
+    {"insecure", BOOL, "Do not check its certificate.", STORAGE(insecure), false},
+    {"main", BOOL, "Buckets without a routing policy are there.", STORAGE(main), false},
+};
+
+static const struct field credential_fields[] = {
+    {"access_key", TEXT, "The user's access key on the storage.", CREDENTIAL(access_key), true},
+    {"secret_key", SECRET, "The user's secret key on the storage.", CREDENTIAL(secret_key), true},
+};
+
+static const struct field user_fields[] = {
+    {"access_key", TEXT, "The user's access key.", USER(access_key), true},
+    {"secret_key", SECRET, "The user's secret key.", USER(secret_key), true},
+    {"id", TEXT, "What owns buckets; the name when left out.", USER(id), false},
+    {"display_name", TEXT, "The name that S3 shows.", USER(display_name), false},
+    {"email", TEXT, "An e-mail address, for grants by address.", USER(email), false},
+    {"admin", BOOL, "May use every bucket and the management API.", USER(admin), false},
+};
+
+static const struct {
+    const char *prefix; /* NAME and USER stand for themselves */
+    const struct field *fields;
+    size_t count;
+} documented[] = {
+    {"storages.NAME.", storage_fields, ARRAY_SIZE(storage_fields)},
+    {"storages.NAME.credentials.USER.", credential_fields, ARRAY_SIZE(credential_fields)},
+    {"users.NAME.", user_fields, ARRAY_SIZE(user_fields)},
+};
+
+/* Where a value goes. */
+struct place {
+    const struct field *fields;
+    size_t count;
+    void *entry; /* conf_storage, conf_credential or conf_user */
+    unsigned *given;
+    struct str field;
+};
+
+/* --- entries --- */
+
+static const char *keep(struct conf *c, struct str text)
+{
+    return arena_z(&c->arena, text);
+}
+
+static struct conf_storage *storage_of(struct conf *c, struct str name, size_t line)
+{
+    vec_each (&c->storages, struct conf_storage *, s)
+        if (str_eq(str_z(s->name), name))
+            return s;
+    vec_push(&c->storages,
+             ((struct conf_storage){
+                 .name = keep(c, name), .url = "", .region = "", .ca = "", .line = line}));
+    return vec_last(&c->storages);
+}
+
+static struct conf_credential *credential_of(struct conf *c, struct conf_storage *s,
+                                             struct str user, size_t line)
+{
+    vec_each (&s->credentials, struct conf_credential *, found)
+        if (str_eq(str_z(found->user), user))
+            return found;
+    vec_push(&s->credentials,
+             ((struct conf_credential){
+                 .user = keep(c, user), .access_key = "", .secret_key = "", .line = line}));
+    return vec_last(&s->credentials);
+}
+
+static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
+{
+    vec_each (&c->users, struct conf_user *, u)
+        if (str_eq(str_z(u->name), name))
+            return u;
+    vec_push(&c->users, ((struct conf_user){.name = keep(c, name),
+                                            .id = "",
+                                            .display_name = "",
+                                            .email = "",
+                                            .access_key = "",
+                                            .secret_key = "",
+                                            .line = line}));
+    return vec_last(&c->users);
+}
+
+/* At the last '.': names of users may hold some. */
+static bool cut_field(struct str text, struct str *name, struct str *field)
+{
+    for (size_t i = text.len; i-- > 0;)
+        if (text.p[i] == '.') {
+            *name = str_head(text, i);
+            *field = str_skip(text, i + 1);
+            return i > 0;
+        }
+    return false;
+}
+
+static bool find_place(struct conf *c, struct str name, size_t line, struct place *out)
+{
+    struct str of_storages = STR("storages."), of_users = STR("users."), in = STR("credentials.");
+    struct str entry, rest, user;
+
+    if (str_starts(name, of_users) &&
+        cut_field(str_skip(name, of_users.len), &entry, &out->field)) {
+        struct conf_user *u = user_of(c, entry, line);
+        *out = (struct place){user_fields, ARRAY_SIZE(user_fields), u, &u->given, out->field};
+        return true;
+    }
+    if (!str_starts(name, of_storages) ||
+        !str_cut(str_skip(name, of_storages.len), '.', &entry, &rest) || !entry.len || !rest.len)
+        return false;
+    struct conf_storage *s = storage_of(c, entry, line);
+    if (str_starts(rest, in) && cut_field(str_skip(rest, in.len), &user, &out->field)) {
+        struct conf_credential *k = credential_of(c, s, user, line);
+        *out = (struct place){credential_fields, ARRAY_SIZE(credential_fields), k, &k->given,
+                              out->field};
+        return true;
+    }
+    *out = (struct place){storage_fields, ARRAY_SIZE(storage_fields), s, &s->given, rest};
+    return true;
+}
+
+/* --- values --- */
+
+static int set_choice(bool *out, struct str value, const char *off, const char *on, struct err *err)
+{
+    *out = str_eq(value, str_z(on));
+    return *out || str_eq(value, str_z(off))
+               ? 0
+               : err_set(err, ERR_INVALID, "must be %s or %s", off, on);
+}
+
+static int set_field(struct conf *c, const struct field *f, void *entry, struct str value,
+                     struct err *err)
+{
+    void *at = (char *)entry + f->offset;
+
+    switch (f->kind) {
+    case TEXT:
+    case SECRET:
+        if (value.len == 0 || value.len > 1024 || memchr(value.p, '\0', value.len))
+            return err_set(err, ERR_INVALID, "must be 1 to 1024 characters");
+        *(const char **)at = keep(c, value);
+        return 0;
+    case BOOL:
+        return set_choice(at, value, "false", "true", err);
+    case STYLE:
+        return set_choice(at, value, "path", "host", err);
+    case FRAMING:
+        return set_choice(at, value, "plain", "trailer", err);
+    }
+    return ERR_INVALID;
+}
+
+static void unknown_field(const struct place *p, const struct conf_where *w)
+{
+    struct nearest near = NEAREST_INIT(p->field);
+    struct buf quoted = BUF_INIT(1024);
+
+    conf_quote(&quoted, w->name);
+    for (size_t i = 0; i < p->count; i++)
+        nearest_offer(&near, p->fields[i].name);
+    if (near.best)
+        conf_problem(w->problems, "%s:%zu: %s is not a key; did you mean %s?", w->file, w->line,
+                     quoted.p, near.best);
+    else
+        conf_problem(w->problems, "%s:%zu: %s is not a key; docs/config.md lists them", w->file,
+                     w->line, quoted.p);
+    buf_release(&quoted);
+}
+
+bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value)
+{
+    struct place p = {0};
+    struct err err = {0};
+    size_t i = 0;
+
+    if (!find_place(c, w->name, w->line, &p))
+        return false;
+    while (i < p.count && !str_eq(str_z(p.fields[i].name), p.field))
+        i++;
+    if (i == p.count) {
+        unknown_field(&p, w);
+        return true;
+    }
+    struct buf quoted = BUF_INIT(1024);
+    conf_quote(&quoted, w->name);
+    if (*p.given & 1u << i)
+        conf_problem(w->problems, "%s:%zu: %s is given twice", w->file, w->line, quoted.p);
+    else if (set_field(c, &p.fields[i], p.entry, value, &err) < 0)
+        conf_problem(w->problems, "%s:%zu: %s %s", w->file, w->line, quoted.p, err.text);
+    buf_release(&quoted);
+    *p.given |= 1u << i;
+    c->groups_digest =
+        hash_xxh3(w->name, c->groups_digest) ^ hash_xxh3(value, c->groups_digest + i + 1);
+    return true;
+}
+
+/* --- what must be there --- */
+
+static void check_given(const struct place *p, const char *prefix, size_t line,
+                        const struct conf_where *w)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->fields[i].required && !(*p->given & 1u << i))
+            conf_problem(w->problems, "%s:%zu: %s has no %s", w->file, line, prefix,
+                         p->fields[i].name);
+}
+
+static void check_storage(struct conf_storage *s, const struct conf_where *w)
+{
+    struct place p = {storage_fields, ARRAY_SIZE(storage_fields), s, &s->given, STR_EMPTY};
+    struct buf prefix = BUF_INIT(2048);
+
+    buf_appendf(&prefix, "storages.%s", s->name);
+    check_given(&p, prefix.p, s->line, w);
+    if (*s->url && strncmp(s->url, "http://", 7) != 0 && strncmp(s->url, "https://", 8) != 0)
+        conf_problem(w->problems, "%s:%zu: %s.url must begin with http:// or https://", w->file,
+                     s->line, prefix.p);
+    vec_each (&s->credentials, struct conf_credential *, c) {
+        struct place at = {credential_fields, ARRAY_SIZE(credential_fields), c, &c->given,
+                           STR_EMPTY};
+        buf_reset(&prefix);
+        buf_appendf(&prefix, "storages.%s.credentials.%s", s->name, c->user);
+        check_given(&at, prefix.p, c->line, w);
+    }
+    buf_release(&prefix);
+}
+
+void conf_groups_check(struct conf *c, const struct conf_where *w)
+{
+    const struct conf_storage *main_storage = NULL;
+
+    vec_each (&c->storages, struct conf_storage *, s) {
+        check_storage(s, w);
+        if (s->main && main_storage)
+            conf_problem(w->problems,
+                         "%s:%zu: storages.%s.main: storages.%s is the main one already", w->file,
+                         s->line, s->name, main_storage->name);
+        if (s->main)
+            main_storage = s;
+    }
+    vec_each (&c->users, struct conf_user *, u) {
+        struct place p = {user_fields, ARRAY_SIZE(user_fields), u, &u->given, STR_EMPTY};
+        struct buf prefix = BUF_INIT(2048);
+        buf_appendf(&prefix, "users.%s", u->name);
+        check_given(&p, prefix.p, u->line, w);
+        buf_release(&prefix);
+    }
+}
+
+static void forget(const char *secret)
+{
+    if (*secret)
+        secure_zero((char *)secret, strlen(secret));
+}
+
+void conf_groups_release(struct conf *c)
+{
+    vec_each (&c->storages, struct conf_storage *, s) {
+        vec_each (&s->credentials, struct conf_credential *, k)
+            forget(k->secret_key);
+        vec_release(&s->credentials);
+    }
+    vec_each (&c->users, struct conf_user *, u)
+        forget(u->secret_key);
+    vec_release(&c->storages);
+    vec_release(&c->users);
+}
+
+void conf_groups_document(void (*row)(void *ctx, const char *prefix, const char *name,
+                                      const char *doc),
+                          void *ctx)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(documented); i++)
+        for (size_t k = 0; k < documented[i].count; k++)
+            row(ctx, documented[i].prefix, documented[i].fields[k].name,
+                documented[i].fields[k].doc);
+}

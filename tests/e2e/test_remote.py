@@ -1,0 +1,196 @@
+"""A weir whose storage is another weir: boto3 through both, and the commands and the file that make it so."""
+import io
+import os
+import re
+import urllib.request
+
+import pytest
+
+boto3 = pytest.importorskip("boto3")
+requests = pytest.importorskip("requests")
+from botocore import UNSIGNED  # noqa: E402
+from botocore.config import Config  # noqa: E402
+from botocore.exceptions import ClientError  # noqa: E402
+
+KEY = "a key ü+%&=.txt"
+
+
+def s3_url(server):
+    return re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
+
+
+def client(server, keys=None, signature="s3v4"):
+    access, secret = keys or server.keys
+    return boto3.client("s3", endpoint_url=s3_url(server), aws_access_key_id=access, aws_secret_access_key=secret,
+                        region_name="us-east-1",
+                        config=Config(signature_version=signature, s3={"addressing_style": "path"},
+                                      retries={"max_attempts": 0}))
+
+
+@pytest.fixture
+def back(serve):
+    return serve().ready()
+
+
+@pytest.fixture
+def front(serve, back, weir):
+    server = serve().ready()
+    done = weir("storage", "add", "back", "--endpoint", s3_url(back), "--framing", "trailer", "--user", "root",
+                "--access-key", back.keys[0], "--secret-key", back.keys[1], "--main", "--data", server.data, "--url",
+                server.url)
+    assert done.returncode == 0, done.stderr
+    return server
+
+
+@pytest.fixture
+def s3(front):
+    s3 = client(front)
+    s3.create_bucket(Bucket="box")
+    return s3
+
+
+def body(s3, key, **more):
+    return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
+
+
+def test_objects_go_through_and_are_the_storage_s(s3, back):
+    s3.put_object(Bucket="box", Key=KEY, Body=b"hello", Metadata={"a": "b"}, ContentType="text/plain", Tagging="x=1")
+    got = client(back).get_object(Bucket="box", Key=KEY)
+    assert got["Body"].read() == b"hello" and got["Metadata"] == {"a": "b"} and got["ContentType"] == "text/plain"
+    assert body(s3, KEY) == b"hello" and body(s3, KEY, Range="bytes=1-2") == b"el"
+    assert [o["Key"] for o in s3.list_objects_v2(Bucket="box")["Contents"]] == [KEY]
+    assert s3.get_object_tagging(Bucket="box", Key=KEY)["TagSet"] == [{"Key": "x", "Value": "1"}]
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        s3.get_object(Bucket="box", Key="none")
+    s3.delete_objects(Bucket="box", Delete={"Objects": [{"Key": KEY}]})
+    assert "Contents" not in s3.list_objects(Bucket="box")
+
+
+def test_large_bodies_parts_checksums_and_copies_go_through(s3):
+    big = os.urandom(20 * 1024 * 1024)
+    s3.upload_fileobj(io.BytesIO(big), "box", "big")
+    assert s3.head_object(Bucket="box", Key="big")["ETag"].endswith('-3"')
+    s3.copy({"Bucket": "box", "Key": "big"}, "box", "copy")
+    assert body(s3, "copy") == big
+    s3.put_object(Bucket="box", Key="sum", Body=b"hello", ChecksumAlgorithm="SHA256")
+    head = s3.head_object(Bucket="box", Key="sum", ChecksumMode="ENABLED")
+    assert head["ChecksumSHA256"] == "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="
+
+
+def test_presigned_urls_forms_and_strangers_go_through(s3, front):
+    url = s3.generate_presigned_url("put_object", {"Bucket": "box", "Key": KEY})
+    assert requests.put(url, data=b"put").status_code == 200
+    url = s3.generate_presigned_url("get_object", {"Bucket": "box", "Key": KEY})
+    assert urllib.request.urlopen(url).read() == b"put"
+    for size in (10, 300000):
+        post = s3.generate_presigned_post("box", "posted", Fields={"acl": "public-read"},
+                                          Conditions=[{"acl": "public-read"}, ["content-length-range", 5, 400000]])
+        answer = requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"p" * size)})
+        assert answer.status_code == 204 and body(s3, "posted") == b"p" * size, answer.text
+    answer = requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"p" * 500000)})
+    assert answer.status_code == 400 and "EntityTooLarge" in answer.text and len(body(s3, "posted")) == 300000
+    stranger = boto3.client("s3", endpoint_url=s3_url(front), region_name="us-east-1",
+                            config=Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}))
+    assert len(stranger.get_object(Bucket="box", Key="posted")["Body"].read()) == 300000
+    with pytest.raises(ClientError, match="AccessDenied"):
+        stranger.get_object(Bucket="box", Key=KEY)
+
+
+def test_versions_and_documents_go_through(s3):
+    s3.put_bucket_versioning(Bucket="box", VersioningConfiguration={"Status": "Enabled"})
+    versions = [s3.put_object(Bucket="box", Key="v", Body=b)["VersionId"] for b in (b"1", b"2")]
+    assert body(s3, "v", VersionId=versions[0]) == b"1"
+    assert len(s3.list_object_versions(Bucket="box")["Versions"]) == 2
+    rules = {"CORSRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["http://a"]}]}
+    s3.put_bucket_cors(Bucket="box", CORSConfiguration=rules)
+    assert s3.get_bucket_cors(Bucket="box")["CORSRules"] == rules["CORSRules"]
+
+
+def test_a_storage_that_is_down_is_503_and_comes_back(serve, s3, front, back, weir):
+    s3.put_object(Bucket="box", Key="key", Body=b"x")
+    port = s3_url(back).rsplit(":", 1)[1]
+    assert back.stop() == 0
+    with pytest.raises(ClientError) as e:
+        s3.get_object(Bucket="box", Key="key")
+    assert e.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    done = weir("storage", "test", "back", "--data", front.data, "--url", front.url)
+    assert done.returncode == 1 and "no" in done.stdout
+    serve("--s3.listen", f"127.0.0.1:{port}", data=back.data).ready()
+
+    def is_back():
+        try:
+            return body(s3, "key") == b"x"
+        except ClientError:
+            return False
+    from conftest import wait_for
+    wait_for(is_back, "the storage")
+
+
+def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve, front, back, s3, weir):
+    def run(*args, server=front, status=0):
+        done = weir(*args, "--data", server.data, "--url", server.url)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+    run("user", "add", "alice", "--id", "alice-id", "--access-key", "AKIAALICE", "--secret-key", "alice-secret-1")
+    alice = client(front, ("AKIAALICE", "alice-secret-1"))
+    with pytest.raises(ClientError, match="no credentials"):
+        alice.list_objects(Bucket="box")
+    run("storage", "key", "back", "alice", "--access-key", back.keys[0], "--secret-key", back.keys[1])
+    alice.put_object(Bucket="box", Key="alice", Body=b"hers")
+    assert "already" in run("storage", "add", "back", "--endpoint", "http://127.0.0.1:1", status=1)
+    assert "endpoint must" in run("storage", "add", "other", "--endpoint", "ftp://x", status=1)
+    assert "main storage" in run("storage", "remove", "back", status=1)
+    assert front.stop() == 0
+    for path in front.data.rglob("*"):
+        if path.is_file() and path.name != "credentials":
+            assert back.keys[1].encode() not in path.read_bytes(), path
+    again = serve(data=front.data).ready()
+    assert body(client(again, ("AKIAALICE", "alice-secret-1")), "alice") == b"hers"
+    run("storage", "key", "back", "alice", "--remove", server=again)
+    with pytest.raises(ClientError, match="no credentials"):
+        client(again, ("AKIAALICE", "alice-secret-1")).list_objects(Bucket="box")
+    run("storage", "main", "local", server=again)
+    run("storage", "remove", "back", server=again)
+    assert "back" not in run("storage", "list", server=again)
+
+
+def test_storages_and_users_may_be_in_the_file(serve, back, weir, tmp_path):
+    config = f"""
+storages:
+  back:
+    url: {s3_url(back)}
+    framing: trailer
+    main: true
+    credentials:
+      alice:
+        access_key: {back.keys[0]}
+        secret_key: {back.keys[1]}
+users:
+  alice: {{access_key: AKIAALICE, secret_key: alice-secret-1, display_name: Alice}}
+"""
+    server = serve(config=config).ready()
+    alice = client(server, ("AKIAALICE", "alice-secret-1"))
+    alice.create_bucket(Bucket="box")
+    alice.put_object(Bucket="box", Key="key", Body=b"x")
+    assert client(back).get_object(Bucket="box", Key="key")["Body"].read() == b"x"
+    done = weir("user", "remove", "alice", "--data", server.data, "--url", server.url)
+    assert done.returncode == 1 and "configuration file" in done.stderr
+    done = weir("storage", "remove", "back", "--data", server.data, "--url", server.url)
+    assert done.returncode == 1 and "configuration file" in done.stderr
+
+
+@pytest.mark.parametrize("text, words", [
+    ("storages:\n  back:\n    region: x\n", "weir.yaml:3: storages.back has no url"),
+    ("storages:\n  back:\n    url: ftp://x\n", "storages.back.url must begin with http://"),
+    ("storages:\n  back:\n    urk: http://x\n", "did you mean url"),
+    ("storages:\n  Back:\n    url: http://x\n", "weir.yaml:3: storages.Back: a storage's name"),
+    ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc}\n", "has no secret_key"),
+    ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc, secret_key: abc}\n",
+     "weir.yaml:5: credentials.al: there is no such user"),
+    ("users:\n  al: {access_key: abc, secret_key: short}\n", "weir.yaml:2: users.al: a secret key"),
+])
+def test_what_is_wrong_in_the_file_is_named_and_nothing_starts(weir, tmp_path, text, words):
+    (tmp_path / "weir.yaml").write_text(text)
+    done = weir("serve", "--data", tmp_path / "data", "--s3.listen", "127.0.0.1:0", "--api.listen", "127.0.0.1:0",
+                "--config", tmp_path / "weir.yaml")
+    assert done.returncode == 2 and words in done.stderr, done.stderr
