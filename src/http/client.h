@@ -38,6 +38,7 @@ struct client_request {
                                     connection failures, time-outs, 429 and 5xx; others only when
                                     it never got there, or on 429/503 with Retry-After; nothing
                                     once on_body had a piece */
+    bool no_redirect;            /* a redirect is an answer like any other */
     const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
 };
 

@@ -64,8 +64,12 @@ bool attempt_refused(const struct attempt *a)
     return (a->status == 429 || a->status == 503) && a->retry_after.p;
 }
 
-static bool is_redirect(int status)
+static bool is_redirect(const struct attempt *a)
 {
+    int status = a->status;
+
+    if (a->request->no_redirect)
+        return false;
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
@@ -121,8 +125,8 @@ static void judge(struct attempt *a, CURL *handle)
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     a->status = (int)status;
     a->retry_after = gathered(a, STR("retry-after"));
-    a->dropped = (is_redirect(a->status) && gathered(a, STR("location")).p) ||
-                 (!a->last && attempt_refused(a));
+    a->dropped =
+        (is_redirect(a) && gathered(a, STR("location")).p) || (!a->last && attempt_refused(a));
     a->body_begun = true;
 }
 
@@ -370,7 +374,7 @@ static int transfer(struct attempt *a, struct hop *h, bool *next, struct err *er
         if (!a->body_begun)
             judge(a, t.handle);
         curl_easy_getinfo(t.handle, CURLINFO_REDIRECT_URL, &url);
-        *next = is_redirect(a->status) && url;
+        *next = is_redirect(a) && url;
         if (*next)
             rc = follow(h, a, url, err);
     }
