@@ -18,6 +18,7 @@ struct db;
 struct http_server;
 struct remotes;
 struct lifecycle_worker;
+struct notify;
 struct routes;
 struct tls_context;
 struct users;
@@ -29,6 +30,7 @@ struct api_options {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
+    struct notify *notify;
     struct http_server *s3;             /* for its metrics; NULL: not open */
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct pool *pool;

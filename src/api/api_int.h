@@ -52,7 +52,7 @@ bool api_read_json(struct http_request *req, json_t **out, int *answer) MUST_CHE
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
-/* --- the handlers of users.c, storages.c and buckets.c --- */
+/* --- the handlers of users.c, storages.c, buckets.c and webhooks.c --- */
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
 route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
@@ -60,6 +60,7 @@ route_fn api_delete_storage, api_post_main, api_get_credentials, api_post_creden
     api_delete_credential;
 route_fn api_get_buckets, api_get_bucket, api_get_policies, api_post_bucket_route,
     api_post_user_route;
+route_fn api_get_webhooks, api_post_webhook, api_delete_webhook;
 
 /* --- remotes.c --- */
 

@@ -4,7 +4,15 @@
 #include "os/process.h"
 
 /* A struct of numbers that rows point into; there may be several of a kind, told apart by label. */
-enum source_kind { FROM_PROCESS, FROM_DB, FROM_POOL, FROM_SERVER, FROM_LIFECYCLE, FROM_PART };
+enum source_kind {
+    FROM_PROCESS,
+    FROM_DB,
+    FROM_POOL,
+    FROM_SERVER,
+    FROM_LIFECYCLE,
+    FROM_NOTIFY,
+    FROM_PART
+};
 
 struct process_numbers {
     struct process_use use;
@@ -34,6 +42,7 @@ struct metric {
 #define POOL(member)      FROM_POOL, offsetof(struct pool_stats, member)
 #define SERVER(member)    FROM_SERVER, offsetof(struct http_server_stats, member)
 #define LIFECYCLE(member) FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
+#define NOTIFY(member)    FROM_NOTIFY, offsetof(struct notify_stats, member)
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "pool_stats is read as uint64_t");
 
@@ -78,6 +87,12 @@ static const struct metric metrics[] = {
     {"weir_db_memory_bytes", GAUGE, DB(memory_bytes), 0, NULL,
      "Cache, write buffers and table readers."},
     {"weir_db_disk_bytes", GAUGE, DB(disk_bytes), 0, NULL, "Size of the files."},
+    {"weir_notify_pending", GAUGE, NOTIFY(pending), 0, NULL, "Events that wait for their webhook."},
+    {"weir_notify_oldest_seconds", GAUGE, NOTIFY(oldest_ms), 1000, NULL, "Age of the oldest."},
+    {"weir_notify_delivered_total", COUNTER, NOTIFY(delivered), 0, NULL, "Events delivered."},
+    {"weir_notify_failed_total", COUNTER, NOTIFY(failed), 0, NULL,
+     "Calls of webhooks that were not taken."},
+    {"weir_notify_dropped_total", COUNTER, NOTIFY(dropped), 0, NULL, "Events given up."},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
     LIFECYCLE_COUNTS(X)
@@ -131,7 +146,7 @@ static void write_all(struct buf *out, const struct source *sources, size_t coun
     }
 }
 
-enum { MAX_SERVERS = 8, MAX_SOURCES = 4 + MAX_SERVERS + READY_MAX_PARTS };
+enum { MAX_SERVERS = 8, MAX_SOURCES = 5 + MAX_SERVERS + READY_MAX_PARTS };
 
 void metrics_write(const struct metrics_input *in, struct buf *out)
 {
@@ -144,6 +159,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct pool_stats pool = pool_stats(in->pool);
     struct db_stats db;
     struct lifecycle_stats lifecycle;
+    struct notify_stats notify;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
     uint64_t ready[READY_MAX_PARTS];
@@ -161,6 +177,8 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
         lifecycle_worker_stats(in->lifecycle, &lifecycle);
         sources[n++] = (struct source){FROM_LIFECYCLE, NULL, NULL, &lifecycle};
     }
+    notify_stats(in->notify, &notify);
+    sources[n++] = (struct source){FROM_NOTIFY, NULL, NULL, &notify};
     for (size_t i = 0; i < in->server_count; i++) {
         if (!in->servers[i].server)
             continue;

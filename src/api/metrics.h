@@ -8,6 +8,7 @@
 #include "db/db.h"
 #include "http/server.h"
 #include "s3/lifecycle_worker.h"
+#include "s3/notify.h"
 
 struct metrics_server {
     const char *name;           /* the label: "api", "s3" */
@@ -20,6 +21,7 @@ struct metrics_input {
     struct pool *pool;
     struct auth *auth;
     struct ready *ready;
+    struct notify *notify;
     const struct metrics_server *servers;
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */

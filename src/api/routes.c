@@ -56,6 +56,12 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/buckets/{name}/route", api_post_bucket_route, false,
      "Route {user, storage}: an empty storage removes the policy; without user the bucket's owner. "
      "With blocked: true or false the bucket is refused on the storage, or no longer."},
+    {HTTP_GET, "/api/v1/webhooks", api_get_webhooks, false,
+     "All webhooks, without their secrets, and what waits for them."},
+    {HTTP_POST, "/api/v1/webhooks", api_post_webhook, false,
+     "Add or replace the webhook {name, url, secret}; the secret may be left out."},
+    {HTTP_DELETE, "/api/v1/webhooks/{name}", api_delete_webhook, false,
+     "Remove the webhook; what waits for it is given up."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);
@@ -105,6 +111,7 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .pool = api->o.pool,
         .auth = &api->auth,
         .ready = api->o.ready,
+        .notify = api->o.notify,
         .servers = api->watched,
         .server_count = ARRAY_SIZE(api->watched),
         .lifecycle = api->o.lifecycle,

@@ -35,6 +35,8 @@ static int start_remotes(struct server *s, struct err *err);
 static void stop_remotes(struct server *s);
 static int start_lifecycle(struct server *s, struct err *err);
 static void stop_lifecycle(struct server *s);
+static int start_notify(struct server *s, struct err *err);
+static void stop_notify(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
 static int start_s3(struct server *s, struct err *err);
@@ -53,6 +55,7 @@ static const struct part parts[] = {
     {start_users, stop_users},
     {start_routes, stop_routes},
     {start_remotes, stop_remotes},
+    {start_notify, stop_notify},
     {start_lifecycle, stop_lifecycle},
     {start_pool, stop_pool},
     {start_s3, stop_s3},
@@ -406,6 +409,34 @@ static void stop_remotes(struct server *s)
     remotes_close(s->remotes);
 }
 
+/* --- notifications --- */
+
+/* The gateway alone tells, but any weir may be asked to change the webhooks. */
+static int start_notify(struct server *s, struct err *err)
+{
+    struct buf path = BUF_INIT(8192);
+    struct notify_options options = {
+        .db = s->db,
+        .config = s->stores[CONFIG_DB],
+        .region = str_z(s->start->s3.region),
+        .max_age_ms = s->start->s3.notifications.max_age_ms,
+        .max_pending = s->start->s3.notifications.max_pending,
+        .log = &s->log,
+    };
+    int code;
+
+    buf_appendf(&path, "%s/secrets.key", s->conf->data);
+    options.key_file = path.p;
+    code = notify_open(&s->notify, &options, err);
+    buf_release(&path);
+    return code < 0 ? err_wrap(err, code, "notifications") : 0;
+}
+
+static void stop_notify(struct server *s)
+{
+    notify_close(s->notify);
+}
+
 /* --- the lifecycle worker --- */
 
 static int start_lifecycle(struct server *s, struct err *err)
@@ -494,6 +525,7 @@ static int start_s3(struct server *s, struct err *err)
         .region = str_z(s->conf->s3.region),
         .domain = str_z(s->conf->s3.domain),
         .website_domain = str_z(s->conf->s3.website_domain),
+        .notify = s->notify,
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .lifecycle_day_ms = (int64_t)s->start->s3.lifecycle.day_ms,
@@ -530,6 +562,7 @@ static int start_api(struct server *s, struct err *err)
         .users = s->users,
         .routes = s->routes,
         .remotes = s->remotes,
+        .notify = s->notify,
         .s3 = s->s3,
         .lifecycle = s->lifecycle,
         .pool = s->pool,

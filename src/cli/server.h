@@ -13,6 +13,7 @@
 #include "route/users.h"
 #include "s3/gateway.h"
 #include "s3/lifecycle_worker.h"
+#include "s3/notify.h"
 #include "store/store.h"
 
 /* What --only may choose. The API is always there. */
@@ -41,6 +42,7 @@ struct server {
     struct routes *routes;
     struct remotes *remotes;
     struct lifecycle_worker *lifecycle; /* NULL: not a worker */
+    struct notify *notify;
     struct pool *pool;
     struct ready ready;
     struct gateway *gateway;

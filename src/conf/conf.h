@@ -64,6 +64,9 @@ struct conf {
             uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
         } lifecycle;
         bool sse_c_over_http;
+        struct {
+            uint64_t max_age_ms, max_pending;
+        } notifications;
     } s3;
     struct {
         const char *listen;

@@ -11,6 +11,7 @@
 #include "route/users.h"
 
 struct gateway;
+struct notify;
 
 struct gateway_options {
     struct routes *routes; /* borrowed, as all of these */
@@ -18,6 +19,7 @@ struct gateway_options {
     struct str region;          /* empty: us-east-1 */
     struct str domain;          /* buckets are also <bucket>.<domain>; empty: path style alone */
     struct str website_domain;  /* <bucket>.<website_domain> is its website; empty: none */
+    struct notify *notify;      /* event notifications; NULL: none */
     bool allow_v2;              /* signatures of version 2 */
     struct str storage_classes; /* names with commas between them; empty: S3's */
     int64_t lifecycle_day_ms;   /* for x-amz-expiration; 0: a real day */

@@ -9,6 +9,7 @@
 #include "s3/encryption.h"
 #include "s3/gateway.h"
 #include "s3/keyring.h"
+#include "s3/notify.h"
 #include "s3/payload.h"
 
 enum {
@@ -95,8 +96,10 @@ struct call {
     struct identity auth;
     const struct user *user; /* NULL: anonymous */
     struct call_target target;
-    struct str body; /* of OP_XML */
-    bool begun;      /* an answer is on its way: too late for an error's */
+    struct str body;                   /* of OP_XML */
+    struct notification *notification; /* the bucket's, once it was needed */
+    struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
+    bool begun;                 /* an answer is on its way: too late for an error's */
     int64_t now_ms;
     struct call_encryption encryption;
     /* for values of policy conditions: */
@@ -204,6 +207,15 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
                             struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
+
+/* --- gateway_notify.c --- */
+
+/* For the storage that changes the key: NULL when nobody is to be told. call_told() after it. */
+int call_note(struct call *c, enum s3_event event, struct str key, const struct change_note **out,
+              struct err *err) MUST_CHECK;
+void call_told(struct call *c); /* the change has succeeded */
+/* A new configuration: checked, a test event on its way, written to *kept unless it is empty. */
+int notification_take(struct call *c, struct buf *kept, struct err *err) MUST_CHECK;
 
 /* --- gateway_website.c --- */
 

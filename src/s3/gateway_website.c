@@ -198,9 +198,17 @@ static int serve(struct call *c, const struct website *site, struct err *err)
 
 static int load(struct call *c, struct website *site, struct err *err)
 {
+    struct storage *remote = NULL;
     struct str text;
-    int code = call_open(c, &c->target, c->bucket_name, err);
+    int code;
 
+    if (!http_may_block(c->http) && routes_any_remote(c->g->o.routes))
+        return ERR_AGAIN;
+    code = call_remote(c, c->bucket_name, &remote, err);
+    if (code == 0 && remote) /* access there is not ours to decide */
+        code = err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
+    if (code == 0)
+        code = call_open(c, &c->target, c->bucket_name, err);
     if (code == 0)
         code = call_document(c, c->target.bucket, "website", &text, err);
     if (code == 0 && text.len == 0)

@@ -194,7 +194,13 @@ static int copy(struct call *c, struct copy_source *s, struct put_result *out, s
     o.conditions.if_none_match = call_header(c, "if-none-match");
     if (code == 0)
         code = copy_encryption(c, s, &o, err);
-    return code < 0 ? code : copy_bytes(c, s, &o, out, err);
+    if (code == 0)
+        code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o.note, err);
+    if (code == 0)
+        code = copy_bytes(c, s, &o, out, err);
+    if (code == 0)
+        call_told(c);
+    return code;
 }
 
 int op_copy_object(struct call *c, struct err *err)

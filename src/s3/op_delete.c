@@ -55,7 +55,13 @@ static int remove_one(struct call *c, struct batch *b, const struct xml_node *ob
     if (b->bypass)
         o.bypass_governance =
             call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, key, NULL);
-    return code < 0 ? code : bucket->ops->remove(bucket, c->a, key, &o, out, err);
+    if (code == 0)
+        code = call_note(c, S3_EVENT_REMOVED_DELETE, key, &o.note, err);
+    if (code == 0)
+        code = bucket->ops->remove(bucket, c->a, key, &o, out, err);
+    if (code == 0)
+        call_told(c);
+    return code;
 }
 
 static void remove_and_tell(struct call *c, struct batch *b, const struct xml_node *object)

@@ -140,6 +140,11 @@ static int check_encryption(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
+static int check_notification(struct call *c, struct buf *kept, struct err *err)
+{
+    return notification_take(c, kept, err);
+}
+
 static const struct document {
     const char *name;
     check_fn *check;
@@ -153,6 +158,7 @@ static const struct document {
     {"ownershipControls", check_ownership, S3_OWNERSHIP_CONTROLS_NOT_FOUND_ERROR, 200},
     {"encryption", check_encryption, S3_SERVER_SIDE_ENCRYPTION_CONFIGURATION_NOT_FOUND_ERROR, 200},
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
+    {"notification", check_notification, S3_OK, 200}, /* there always is one, if an empty one */
     {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
     {"object-lock", check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
 };
@@ -171,6 +177,8 @@ static void implied(struct call *c, const struct document *d, struct buf *out)
 {
     if (d->check == check_lock && c->target.info.object_lock)
         lock_config_write(out, &(struct lock_config){0});
+    if (d->check == check_notification)
+        notification_write(out, &(struct notification){0});
 }
 
 int op_get_document(struct call *c, struct err *err)

@@ -26,6 +26,24 @@ static int respond_document(struct call *c, const struct get_result *got, struct
     return code;
 }
 
+/* Retention and legal hold are no events. */
+static int note_of(struct call *c, const struct change_note **out, struct err *err)
+{
+    static const struct {
+        enum s3_operation operation;
+        enum s3_event event;
+    } events[] = {
+        {S3_OP_PutObjectTagging, S3_EVENT_TAGGING_PUT},
+        {S3_OP_DeleteObjectTagging, S3_EVENT_TAGGING_DELETE},
+        {S3_OP_PutObjectAcl, S3_EVENT_ACL_PUT},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+        if (events[i].operation == c->op->id)
+            return call_note(c, events[i].event, c->key, out, err);
+    return 0;
+}
+
 /* Changes what `set` names on the version that access was decided on. */
 static int set_and_answer(struct call *c, const struct get_result *got, enum meta_set set,
                           const struct object_meta *meta, struct err *err)
@@ -35,10 +53,13 @@ static int set_and_answer(struct call *c, const struct get_result *got, enum met
         str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true")) &&
         call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, &got->info);
     struct meta_options o = {.bypass_governance = bypass};
-    int code = b->ops->set_meta(b, c->a, c->key, got->info.version, set, meta, &o, err);
+    int code = note_of(c, &o.note, err);
 
+    if (code == 0)
+        code = b->ops->set_meta(b, c->a, c->key, got->info.version, set, meta, &o, err);
     if (code < 0)
         return code;
+    call_told(c);
     respond_begin(c, c->head->method == HTTP_DELETE ? 204 : 200);
     respond_version(c, got);
     c->begun = true;

@@ -174,7 +174,11 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         return code;
     p->body.open = true;
     p->body.a = c->a;
-    code = b->ops->put(b, c->a, c->key, &p->body.payload.reader, UINT64_MAX, &o, out, err);
+    code = call_note(c, S3_EVENT_CREATED_POST, c->key, &o.note, err);
+    if (code == 0)
+        code = b->ops->put(b, c->a, c->key, &p->body.payload.reader, UINT64_MAX, &o, out, err);
+    if (code == 0)
+        call_told(c);
     put_body_close(&p->body);
     return code;
 }

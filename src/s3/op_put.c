@@ -79,8 +79,12 @@ static int put(struct call *c, struct put *put, struct put_result *out, struct e
     if (code == 0)
         code = put_body_open(c, &put->body, err);
     if (code == 0)
+        code = call_note(c, S3_EVENT_CREATED_PUT, c->key, &o.note, err);
+    if (code == 0)
         code = b->ops->put(b, c->a, c->key, &put->body.payload.reader, put->body.payload.length, &o,
                            out, err);
+    if (code == 0)
+        call_told(c);
     put_body_close(&put->body);
     put->meta = o.meta;
     return code;
@@ -118,9 +122,12 @@ int op_delete_object(struct call *c, struct err *err)
         o.bypass_governance =
             call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, NULL);
     if (code == 0)
+        code = call_note(c, S3_EVENT_REMOVED_DELETE, c->key, &o.note, err);
+    if (code == 0)
         code = b->ops->remove(b, c->a, c->key, &o, &out, err);
     if (code < 0)
         return code;
+    call_told(c);
     respond_begin(c, 204);
     respond_header(c, "x-amz-version-id", out.version);
     if (out.is_marker)

@@ -387,7 +387,11 @@ static int complete(struct call *c, struct put_result *out, struct object_checks
         code = whole_checksum(c, &upload, parts, count, &o.meta.checksum, err);
     if (code < 0)
         return code;
-    code = b->ops->upload_finish(b, c->a, &upload, parts, count, &o, out, err);
+    code = call_note(c, S3_EVENT_CREATED_COMPLETE, c->key, &o.note, err);
+    if (code == 0)
+        code = b->ops->upload_finish(b, c->a, &upload, parts, count, &o, out, err);
+    if (code == 0)
+        call_told(c);
     *checksum = o.meta.checksum;
     if (code == 0 && checksum->type == CHECKSUM_NONE)
         checksum_again(c, out, checksum);

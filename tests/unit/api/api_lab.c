@@ -7,6 +7,7 @@
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
+#include "s3/notify.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -34,6 +35,9 @@ static void open_parts(struct api_lab *l)
         .name = "local", .folder = folder, .db = l->db, .reserve_bytes = 1};
     CHECK_OK(routes_open_local(l->routes, &local, &err));
     CHECK_OK(remotes_open(&l->remotes, l->routes, l->store, key, NULL, &err));
+    CHECK_OK(notify_open(&l->notify,
+                         &(struct notify_options){.db = l->db, .config = l->store, .key_file = key},
+                         &err));
 }
 
 void api_lab_start(struct api_lab *l)
@@ -55,6 +59,7 @@ void api_lab_start(struct api_lab *l)
                                              .users = l->users,
                                              .routes = l->routes,
                                              .remotes = l->remotes,
+                                             .notify = l->notify,
                                              .pool = l->pool,
                                              .ready = &l->ready,
                                              .admin = &l->root},
@@ -74,6 +79,7 @@ void api_lab_stop(struct api_lab *l)
     pool_free(l->pool);
     ready_release(&l->ready);
     remotes_close(l->remotes);
+    notify_close(l->notify);
     routes_close(l->routes);
     users_close(l->users);
     store_close(l->store);

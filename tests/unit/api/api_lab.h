@@ -14,6 +14,7 @@ struct api_lab {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
+    struct notify *notify;
     struct pool *pool;
     struct ready ready;
     struct credentials root;

@@ -2,6 +2,7 @@
 #include "unit/s3/gateway_lab.h"
 
 #include "base/clock.h"
+#include "s3/gateway_int.h"
 #include "sign/sign.h"
 
 #include <openssl/sha.h>
@@ -34,6 +35,24 @@ static void add_users(struct gate *g, const char *dir)
     arena_release(&a);
 }
 
+void gate_notify(struct gate *g, const struct notify_options *limits)
+{
+    struct notify_options o = limits ? *limits : (struct notify_options){0};
+    struct err err = {0};
+    char key_file[256];
+
+    notify_close(g->notify);
+    snprintf(key_file, sizeof(key_file), "%s/key", g->dir);
+    o.db = g->db;
+    o.config = g->store;
+    o.key_file = key_file;
+    o.retry_ms = 10;
+    o.direct = true;
+    CHECK_OK(notify_open(&g->notify, &o, &err));
+    if (g->gateway)
+        g->gateway->o.notify = g->notify;
+}
+
 void gate_start(struct gate *g)
 {
     gate_start_in(g, test_dir());
@@ -46,7 +65,7 @@ void gate_start_in(struct gate *g, const char *dir)
     struct err err = {0};
     char path[256], folder[256];
 
-    *g = (struct gate){0};
+    *g = (struct gate){.dir = dir};
     memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
     memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
     families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
@@ -65,10 +84,12 @@ void gate_start_in(struct gate *g, const char *dir)
     CHECK_OK(routes_open_local(g->routes, &local, &err));
     add_users(g, dir);
     snprintf(g->key_file, sizeof(g->key_file), "%s/encryption.keys", dir);
+    gate_notify(g, NULL);
     g->gateway = gateway_new(&(struct gateway_options){.routes = g->routes,
                                                        .users = g->users,
                                                        .domain = STR("s3.test"),
                                                        .website_domain = STR("web.test"),
+                                                       .notify = g->notify,
                                                        .allow_v2 = true,
                                                        .key_file = g->key_file});
     lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});
@@ -81,6 +102,7 @@ void gate_stop(struct gate *g)
     buf_release(&g->raw);
     lab_end(&g->lab);
     gateway_free(g->gateway);
+    notify_close(g->notify);
     users_close(g->users);
     routes_close(g->routes);
     store_close(g->store);

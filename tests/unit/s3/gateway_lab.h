@@ -5,6 +5,7 @@
 
 #include "object/local.h"
 #include "s3/gateway.h"
+#include "s3/notify.h"
 #include "store/store.h"
 #include "unit/http/server_lab.h"
 
@@ -14,6 +15,8 @@ struct gate {
     struct store *store;
     struct routes *routes;
     struct users *users;
+    struct notify *notify;
+    const char *dir; /* borrowed */
     struct gateway *gateway;
     int fd;
     char key_file[256]; /* of encryption */
@@ -29,6 +32,8 @@ enum who { ALICE, BOB, NOBODY };
 void gate_start(struct gate *g);
 void gate_start_in(struct gate *g, const char *dir); /* with its data in a folder of its own */
 void gate_stop(struct gate *g);
+/* Notifications with these limits instead, on the same outbox: what a restart does. */
+void gate_notify(struct gate *g, const struct notify_options *limits);
 
 /* A test with a gateway and a bucket "box" of alice's. */
 #define GATE_TEST(name)                                                                            \
