@@ -28,6 +28,7 @@ def crash_suites(build):
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         if name.endswith("_crash"):
             yield "crash-" + name.removesuffix("_crash"), [os.path.join(folder, name), "--runs", "20"]
+    yield "crash-serve", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10"]
 
 
 def suites(build):

@@ -36,6 +36,8 @@ def steps(build, tsan, runs, seed):
     for program in sorted(glob.glob(os.path.join(build, "tests/crash/*_crash"))):
         name = os.path.basename(program)
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
+    yield "s3", "serve_crash", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build,
+                                "--runs", str(runs), "--seed", str(seed)]
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:
