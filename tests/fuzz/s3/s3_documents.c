@@ -2,6 +2,7 @@
  * again gives the same bytes. */
 #include "s3/access.h"
 #include "s3/cors.h"
+#include "s3/encryption.h"
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
 #include "s3/notification.h"
@@ -55,9 +56,13 @@ ROUNDTRIP(website_xml, struct website, website_read(&value, a, in, err), website
 ROUNDTRIP(notification_xml, struct notification, notification_read(&value, a, in, err),
           notification_write(out, &value))
 
-static roundtrip *const all[] = {tagging_xml, tagging_kept,  acl_xml,     acl_kept,
-                                 cors_xml,    lifecycle_xml, lock_xml,    hold_xml,
-                                 block_xml,   ownership_xml, website_xml, notification_xml};
+ROUNDTRIP(encryption_xml, struct sse_asked, sse_default_read(&value, a, in, err),
+          sse_default_write(out, &value))
+
+static roundtrip *const all[] = {tagging_xml,   tagging_kept,  acl_xml,     acl_kept,
+                                 cors_xml,      lifecycle_xml, lock_xml,    hold_xml,
+                                 block_xml,     ownership_xml, website_xml, notification_xml,
+                                 encryption_xml};
 
 static void check(roundtrip *again, struct str in)
 {
