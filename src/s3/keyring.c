@@ -176,8 +176,8 @@ static int refresh(struct keyring *k, struct err *err)
     if (stat(k->path, &now) < 0) {
         if (errno != ENOENT)
             return err_errno(err, errno, "%s", k->path);
-        forget(k);
-        k->seen = (struct stat){0};
+        if (k->seen.st_ino) /* what is wrapped now could not be read after a restart (E4) */
+            return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
     } else if (!is_same(&now, &k->seen)) {
         code = read_file(k, &now, &text, err);
     }

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct sealed_key with = {.bytes = "0123456789abcdef0123456789abcde"};
 static const struct sealed_key other = {.bytes = "1123456789abcdef0123456789abcde"};
@@ -149,6 +150,22 @@ TEST(keyring, the_last_line_of_a_name_is_for_new_objects)
     CHECK_OK(keyring_current(k, STR("a"), false, &key, &err));
     CHECK_STR(str_z(key.id), STR("3"));
     CHECK_ERR(keyring_current(k, STR("b"), false, &key, &err), ERR_NOT_FOUND);
+    keyring_free(k);
+}
+
+TEST(keyring, a_file_that_goes_away_stops_writing_and_not_reading)
+{
+    struct keyring *k = keyring_new(key_path());
+    struct ring_key key, again;
+    struct err err = {0};
+
+    CHECK_OK(keyring_current(k, KEYRING_MASTER, true, &key, &err));
+    CHECK(unlink(key_path()) == 0);
+    CHECK_ERR(keyring_current(k, KEYRING_MASTER, true, &again, &err), ERR_CORRUPT);
+    CHECK(strstr(err.text, key_path()));
+    CHECK_OK(keyring_find(k, KEYRING_MASTER, str_z(key.id), true, &again, &err));
+    CHECK(memcmp(&key.key, &again.key, sizeof(key.key)) == 0);
+    CHECK(!file_exists(key_path()));
     keyring_free(k);
 }
 
