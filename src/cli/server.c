@@ -443,6 +443,7 @@ static int start_lifecycle(struct server *s, struct err *err)
 {
     struct lifecycle_worker_options options = {
         .routes = s->routes,
+        .notify = s->notify,
         .day_ms = (int64_t)s->conf->s3.lifecycle.day_ms,
         .interval_ms = (int64_t)s->conf->s3.lifecycle.interval_ms,
         .log = &s->log,

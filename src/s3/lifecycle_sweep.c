@@ -81,19 +81,48 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
     return code;
 }
 
+/* *out: for the change of the key; NULL: nobody wants it told. */
+static int note_of(struct page *p, struct notify_event *e, const struct change_note **out,
+                   struct err *err)
+{
+    struct bucket_info *info = arena_new(&p->arena, struct bucket_info);
+    struct bucket *b = p->s->b;
+    bool wanted = false;
+    int code;
+
+    if (!p->s->notify)
+        return 0;
+    code = info ? b->ops->info(b, &p->arena, info, err) : err_code(err, ERR_NO_MEMORY);
+    e->bucket = info;
+    if (code == 0)
+        code = notify_event_own(e, p->s->notify, &p->arena, b, &wanted, err);
+    *out = wanted ? &e->note : NULL;
+    return code;
+}
+
 static int act(struct page *p, const struct object_info *info, struct decision *d, struct err *err)
 {
+    bool moves = d->due.action == LIFECYCLE_TRANSITION;
+    struct notify_event e = {.key = info->key,
+                             .event = moves ? S3_EVENT_TRANSITION : S3_EVENT_EXPIRED_DELETE};
+    const struct change_note *note = NULL;
     struct bucket *b = p->s->b;
     struct object_meta meta = {.storage_class = storage_class_kept(d->due.storage_class)};
     struct meta_options m = {.guard = {still_so, d}};
     struct remove_options o = {.guard = m.guard};
     struct remove_result out;
+    int code = note_of(p, &e, &note, err);
 
-    if (d->due.action == LIFECYCLE_TRANSITION)
-        return b->ops->set_meta(b, &p->arena, info->key, info->version, META_CLASS, &meta, &m, err);
+    m.note = o.note = note;
     if (d->due.action != LIFECYCLE_EXPIRE)
         o.version = info->version;
-    return b->ops->remove(b, &p->arena, info->key, &o, &out, err);
+    if (code == 0 && moves)
+        code = b->ops->set_meta(b, &p->arena, info->key, info->version, META_CLASS, &meta, &m, err);
+    else if (code == 0)
+        code = b->ops->remove(b, &p->arena, info->key, &o, &out, err);
+    if (code == 0 && note)
+        notify_sent(&e);
+    return code;
 }
 
 static uint64_t *counter(struct lifecycle_counts *c, enum lifecycle_action action)

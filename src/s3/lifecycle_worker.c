@@ -15,6 +15,7 @@ enum {
 struct lifecycle_worker {
     struct lifecycle_worker_options o;
     int64_t day_ms, interval_ms;
+    struct notify *notify;
     struct thread thread;
     _Atomic(bool) stop;
     struct mutex lock; /* class "lifecycle"; guards what follows */
@@ -31,6 +32,7 @@ int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle
     int code;
 
     w->o = *o;
+    w->notify = o->notify;
     w->day_ms = o->day_ms ? o->day_ms : LIFECYCLE_DAY_MS;
     w->interval_ms = o->interval_ms                  ? o->interval_ms
                      : w->day_ms == LIFECYCLE_DAY_MS ? w->day_ms
@@ -139,6 +141,7 @@ static int sweep(struct lifecycle_worker *w, struct bucket *b, struct lifecycle_
 
     lifecycle_sweep_init(&s, b, w->day_ms, p);
     s.stop = &w->stop;
+    s.notify = w->notify;
     for (unsigned pages = 1; code == 0 && !s.done && !stopped(w); pages++) {
         code = one_page(w, &s, err);
         if (code == 0 && !s.done && pages % KEEP_EVERY == 0)

@@ -14,6 +14,7 @@ struct lifecycle_worker;
 
 struct lifecycle_worker_options {
     struct routes *routes; /* borrowed; must outlive the worker */
+    struct notify *notify; /* likewise; told of what is done; may be NULL */
     int64_t day_ms;        /* 0: LIFECYCLE_DAY_MS */
     int64_t interval_ms;   /* 0: a day, or half of a shorter one */
     const struct log *log;

@@ -1,5 +1,7 @@
 /* Notifications from a request to a webhook: docs/notifications.md. */
+#include "base/clock.h"
 #include "base/json.h"
+#include "s3/lifecycle_sweep.h"
 #include "sign/hmac.h"
 #include "unit/s3/gateway_lab.h"
 #include "unit/s3/notify_lab.h"
@@ -489,4 +491,27 @@ SITE_TEST(what_weir_does_by_itself_is_told_too)
     json_decref(one);
     b->ops->unref(b);
     arena_release(&a);
+}
+
+SITE_TEST(a_sweep_of_lifecycle_rules_is_told)
+{
+    struct lifecycle_sweep sweep;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    put(g, "old");
+    subscribe(g, "s3:LifecycleExpiration:*", NULL);
+    gate_ask(g, ALICE, "PUT /box?lifecycle", NULL,
+             STR("<LifecycleConfiguration><Rule><ID>x</ID><Status>Enabled</Status><Filter><Prefix>"
+                 "</Prefix></Filter><Expiration><Days>1</Days></Expiration></Rule>"
+                 "</LifecycleConfiguration>"),
+             200);
+    CHECK_OK(route_bucket(g->routes, STR("alice-id"), STR("box"), &b, &err));
+    lifecycle_sweep_init(&sweep, b, LIFECYCLE_DAY_MS, NULL);
+    sweep.notify = g->notify;
+    while (!sweep.done)
+        CHECK_OK(lifecycle_sweep_page(&sweep, clock_wall_ms() + 3 * LIFECYCLE_DAY_MS, &err));
+    lifecycle_sweep_release(&sweep);
+    b->ops->unref(b);
+    expect(r, 0, "LifecycleExpiration:Delete old");
 }
