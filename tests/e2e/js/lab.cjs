@@ -9,9 +9,8 @@ module.exports = {
     access: process.env.ACCESS,
     secret: process.env.SECRET,
     bucket: process.env.BUCKET,
-    versions: process.env.VERSIONS === "1",
-    posts: process.env.POSTS === "1",
-    KEY: "folder/a key ü+%&=.txt",
+    KEY: process.env.KEY,
+    has: (feature) => !process.env.LACKS.split(",").includes(feature),
     BIG: crypto.randomBytes(17 * 1024 * 1024),
     /* A stream of unknown length. */
     drip: (bytes) => Readable.from((function* () {

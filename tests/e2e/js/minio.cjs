@@ -60,9 +60,9 @@ lab.run(async () => {
     await client.makeBucket(lab.bucket, "us-east-1");
     await objects();
     await large();
-    if (lab.posts) await forms();
-    if (lab.versions) await versions();
-    const left = await list(lab.versions ? { IncludeVersion: true } : {});
+    await forms();
+    if (lab.has("versions")) await versions();
+    const left = await list(lab.has("versions") ? { IncludeVersion: true } : {});
     const errors = await client.removeObjects(lab.bucket, left.map(({ name, versionId }) => ({ name, versionId })));
     assert(!errors || errors.filter(Boolean).length === 0, JSON.stringify(errors));
     await client.removeBucket(lab.bucket);
