@@ -28,8 +28,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     api->o = *o;
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();
-    api->watched[0].name = "api";
-    api->watched[1] = (struct metrics_server){"s3", o->s3};
     auth_init(&api->auth, o->admin, o->users);
     if (code == 0)
         code = http_server_start(&api->server, &server, err);
@@ -37,7 +35,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         api_free(api);
         return code;
     }
-    api->watched[0].server = api->server;
     *out = api;
     return 0;
 }

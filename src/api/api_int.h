@@ -13,7 +13,6 @@
 struct api {
     struct api_options o;
     struct http_server *server;
-    struct metrics_server watched[2]; /* those that are not open have no server */
     struct auth auth;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;

@@ -106,14 +106,15 @@ static int get_ready(struct http_request *req, const struct route_params *params
 static int get_metrics(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
+    struct metrics_server servers[] = {{"api", http_request_server(req)}, {"s3", api->o.s3}};
     struct metrics_input in = {
         .db = api->o.db,
         .pool = api->o.pool,
         .auth = &api->auth,
         .ready = api->o.ready,
         .notify = api->o.notify,
-        .servers = api->watched,
-        .server_count = ARRAY_SIZE(api->watched),
+        .servers = servers,
+        .server_count = ARRAY_SIZE(servers),
         .lifecycle = api->o.lifecycle,
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,

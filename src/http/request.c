@@ -287,6 +287,11 @@ const struct log *http_request_log(struct http_request *req)
     return log ? &req->log : NULL;
 }
 
+struct http_server *http_request_server(struct http_request *req)
+{
+    return req->conn->server;
+}
+
 const struct sock_addr *http_request_peer(struct http_request *req)
 {
     struct conn *c = req->conn;

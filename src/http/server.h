@@ -79,6 +79,7 @@ struct arena *http_request_arena(struct http_request *req);   /* limit 8 MiB */
 const struct log *http_request_log(struct http_request *req); /* carries the request id */
 const char *http_request_id(struct http_request *req);
 const struct sock_addr *http_request_peer(struct http_request *req);
+struct http_server *http_request_server(struct http_request *req); /* that it came to */
 bool http_request_is_tls(struct http_request *req);
 bool http_may_block(struct http_request *req);
 
