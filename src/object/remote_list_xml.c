@@ -126,14 +126,25 @@ static bool is_seen(const struct page *p, const struct list_entry *e)
     return e->is_prefix && str_eq(e->info.key, p->o->after);
 }
 
+/* A common prefix ends with the first delimiter behind the prefix, a key has none there. */
+static bool is_folded(const struct page *p, const struct list_entry *e)
+{
+    struct str rest = str_skip(e->info.key, p->o->prefix.len), delimiter = p->o->delimiter;
+    ptrdiff_t at = delimiter.len ? str_find(rest, delimiter) : -1;
+
+    return e->is_prefix ? at >= 0 && (size_t)at + delimiter.len == rest.len : at < 0;
+}
+
 static int check_place(const struct page *p, const struct list_entry *e, struct err *err)
 {
     int order = str_cmp(e->info.key, p->o->after);
 
     if (!str_starts(e->info.key, p->o->prefix))
         return wrong(err, "what is not under the prefix");
+    if (!is_folded(p, e))
+        return wrong(err, "what does not follow from the delimiter");
     if (order > 0 || (e->is_prefix && str_starts(p->o->after, e->info.key)) ||
-        (order == 0 && p->o->after_version.len))
+        (order == 0 && p->o->after_version.len && !str_eq(e->info.version, p->o->after_version)))
         return 0;
     return wrong(err, "what was on an earlier page");
 }
