@@ -29,7 +29,8 @@ struct framed {
     const char *trailer; /* "x-amz-checksum-crc32:AAAA==" or NULL */
     size_t chunk;        /* bytes in one */
 };
-/* PUT by alice of `body`, framed; checks the status. `damage`: its sixth byte is changed on the way. */
+/* PUT by alice of `body`, framed; checks the status. `damage`: its sixth byte is changed on the
+ * way. */
 void pair_put_framed(struct pair *p, const char *path, const struct framed *f, struct str body,
                      bool damage, int status);
 

@@ -291,7 +291,9 @@ TEST(forward_peer, a_storage_that_is_down_is_503_at_once_and_comes_back)
     int fd = reserve(&port);
     char url[64];
 
-    begin(&p, answer_all, "");
+    begin(&p, answer_all,
+          "HTTP/1.1 200 OK\r\nContent-Length: 68\r\n\r\n"
+          "<ListAllMyBucketsResult><Buckets></Buckets></ListAllMyBucketsResult>");
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
     pair_add(&p, "down", url);
     CHECK_OK(route_set(p.front.routes, STR("alice-id"), STR("box"), STR("down"), &err));
@@ -299,6 +301,7 @@ TEST(forward_peer, a_storage_that_is_down_is_503_at_once_and_comes_back)
         gate_do(&p.front, "GET /box/key", 503);
         GATE_ERROR(&p.front, "ServiceUnavailable");
         CHECK_STR(gate_header(&p.front, "retry-after"), STR("1"));
+        gate_do(&p.front, "GET /", 503); /* not a shorter list */
     }
     CHECK(listen(fd, 16) == 0);
     CHECK_OK(thread_start(&server, "server", 0, serve_forever, &fd, &err));

@@ -211,6 +211,26 @@ PAIR_TEST(users_without_credentials_there_are_refused_and_strangers_go_unsigned)
     gate_ask(&p->front, NOBODY, "GET /key", "host: box.s3.test", NONE, 200);
 }
 
+PAIR_TEST(buckets_of_all_storages_are_listed_where_they_are_found)
+{
+    struct gate *g = &p->front;
+    struct err err = {0};
+
+    CHECK_OK(route_set(g->routes, STR("alice-id"), STR("here"), STR("local"), &err));
+    gate_do(g, "PUT /here", 200);
+    gate_do(g, "GET /", 200);
+    CHECK(gate_has(g, "<Name>box</Name>") && gate_has(g, "<Name>here</Name>"));
+    gate_do(&p->back, "HEAD /here", 404);
+    gate_do(&p->back, "PUT /here", 200); /* no request through the front reaches this one */
+    gate_ask(g, ALICE, "PUT /here/key", NULL, STR("local"), 200);
+    gate_do(&p->back, "GET /here/key", 404);
+    gate_ask(g, BOB, "GET /", NULL, NONE, 200);
+    CHECK(!gate_has(g, "<Name>"));
+    CHECK_OK(route_block(g->routes, STR("back"), STR("box"), true, &err));
+    gate_do(g, "GET /box", 403);
+    gate_do(g, "PUT /box", 403);
+}
+
 PAIR_TEST(a_form_goes_on_as_a_put)
 {
     struct gate *g = &p->front;
@@ -228,4 +248,83 @@ PAIR_TEST(a_form_goes_on_as_a_put)
     CHECK(gate_element(g, "ETag").len && gate_header(g, "etag").len);
     gate_ask(&p->back, NOBODY, "GET /box?prefix=posted", NULL, NONE, 200);
     CHECK_STR(gate_element(&p->back, "Size"), STR("12"));
+}
+
+/* --- copies between storages --- */
+
+/* A bucket "here" of alice's on the front's own storage. */
+static void make_here(struct pair *p)
+{
+    struct err err = {0};
+
+    CHECK_OK(route_set(p->front.routes, STR("alice-id"), STR("here"), STR("local"), &err));
+    gate_do(&p->front, "PUT /here", 200);
+}
+
+PAIR_TEST(objects_are_copied_to_a_remote_storage_and_back)
+{
+    struct gate *g = &p->front;
+    struct str body = large_body();
+
+    make_here(p);
+    gate_ask(g, ALICE, "PUT /here/a%20b", "content-type: a/b\nx-amz-meta-m: 1\nx-amz-tagging: t=1",
+             body, 200);
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /here/a%20b", NONE, 200);
+    CHECK(gate_element(g, "ETag").len && gate_element(g, "LastModified").len);
+    check_kept(p, "/box/copy", body);
+    CHECK_STR(gate_header(&p->back, "content-type"), STR("a/b"));
+    CHECK_STR(gate_header(&p->back, "x-amz-meta-m"), STR("1"));
+    CHECK_STR(gate_header(&p->back, "x-amz-tagging-count"), STR("1"));
+    gate_ask(g, ALICE, "PUT /here/back",
+             "x-amz-copy-source: box/copy\nx-amz-metadata-directive: REPLACE\nx-amz-meta-n: 2",
+             NONE, 200);
+    gate_do(g, "GET /here/back", 200);
+    CHECK(str_eq(g->body, body));
+    CHECK_STR(gate_header(g, "x-amz-meta-n"), STR("2"));
+    CHECK(!gate_header(g, "x-amz-meta-m").p);
+    gate_ask(g, ALICE, "PUT /box/within", "x-amz-copy-source: box/copy", NONE, 200);
+    check_kept(p, "/box/within", body);
+}
+
+PAIR_TEST(a_copy_between_storages_keeps_conditions_and_says_what_is_not_there)
+{
+    struct gate *g = &p->front;
+
+    make_here(p);
+    put(p, "PUT /box/key", STR("hello"));
+    gate_ask(g, ALICE, "PUT /here/x",
+             "x-amz-copy-source: box/key\nx-amz-copy-source-if-match: \"other\"", NONE, 412);
+    gate_ask(g, ALICE, "PUT /here/x",
+             "x-amz-copy-source: box/key\n"
+             "x-amz-copy-source-if-match: \"5d41402abc4b2a76b9719d911017c592\"",
+             NONE, 200);
+    gate_ask(g, ALICE, "PUT /here/y", "x-amz-copy-source: box/none", NONE, 404);
+    GATE_ERROR(g, "NoSuchKey");
+    gate_ask(g, ALICE, "PUT /box/y", "x-amz-copy-source: here/none", NONE, 404);
+    gate_ask(g, ALICE, "PUT /box/y", "x-amz-copy-source: here/x\nx-amz-acl: public-read", NONE,
+             501);
+    check_absent(p, "/box/y");
+    gate_ask(g, BOB, "PUT /box/y", "x-amz-copy-source: here/x", NONE, 403);
+}
+
+PAIR_TEST(parts_are_copied_between_storages)
+{
+    struct gate *g = &p->front;
+    struct str body = large_body();
+    char request[256], xml[512], id[128];
+
+    make_here(p);
+    gate_ask(g, ALICE, "PUT /here/src", NULL, body, 200);
+    gate_do(g, "POST /box/joined?uploads", 200);
+    snprintf(id, sizeof(id), STR_FMT, STR_ARG(gate_element(g, "UploadId")));
+    snprintf(request, sizeof(request), "PUT /box/joined?partNumber=1&uploadId=%s", id);
+    gate_ask(g, ALICE, request,
+             "x-amz-copy-source: here/src\nx-amz-copy-source-range: bytes=10-200009", NONE, 200);
+    snprintf(xml, sizeof(xml),
+             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" STR_FMT
+             "</ETag></Part></CompleteMultipartUpload>",
+             STR_ARG(gate_element(g, "ETag")));
+    snprintf(request, sizeof(request), "POST /box/joined?uploadId=%s", id);
+    gate_ask(g, ALICE, request, NULL, str_z(xml), 200);
+    check_kept(p, "/box/joined", str_n(large + 10, 200000));
 }

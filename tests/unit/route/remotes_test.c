@@ -1,0 +1,248 @@
+/* Remote storages: kept sealed, the same on every weir of one store, and which one is found. */
+#include "route/remotes.h"
+#include "object/local.h"
+#include "store/store.h"
+#include "unit/store/redis_test.h"
+#include "unit/test.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+enum { CONFIG_DB = 3 };
+
+struct lab {
+    struct db *db;
+    struct store *store;
+    struct routes *routes;
+    struct remotes *remotes;
+    char objects[256], key_file[256];
+};
+
+static void open_remotes(struct lab *l)
+{
+    struct err err = {0};
+
+    CHECK_OK(remotes_open(&l->remotes, l->routes, l->store, l->key_file, NULL, &err));
+}
+
+static void lab_start(struct lab *l)
+{
+    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
+    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
+    struct local_options local = {.name = "local", .folder = l->objects, .reserve_bytes = 1};
+    struct err err = {0};
+    char path[256];
+
+    *l = (struct lab){0};
+    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
+    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
+    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
+    snprintf(path, sizeof(path), "%s/db", test_dir());
+    snprintf(l->objects, sizeof(l->objects), "%s/objects", test_dir());
+    snprintf(l->key_file, sizeof(l->key_file), "%s/key", test_dir());
+    o.path = path;
+    CHECK_OK(db_open(&l->db, &o, &err));
+    CHECK_OK(store_open_embedded(&l->store, l->db, CONFIG_DB, STORE_DURABLE, NULL, &err));
+    CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
+    local.db = l->db;
+    CHECK_OK(routes_open_local(l->routes, &local, &err));
+    open_remotes(l);
+}
+
+static void lab_stop(struct lab *l)
+{
+    remotes_close(l->remotes);
+    routes_close(l->routes);
+    store_close(l->store);
+    db_close(l->db);
+}
+
+static void add(struct lab *l, const char *name)
+{
+    struct remote_entry e = {.name = str_z(name), .url = STR("http://127.0.0.1:1")};
+    struct err err = {0};
+
+    CHECK_OK(remotes_add(l->remotes, &e, &err));
+}
+
+static const struct remote_credential alice = {{"alice", 5}, {"AKIA", 4}, {"very-secret", 11}};
+
+TEST(remotes, what_is_added_is_there_after_a_restart_with_its_keys)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    CHECK_OK(remotes_set_credential(l.remotes, STR("one"), &alice, &err));
+    CHECK_OK(remotes_set_main(l.remotes, STR("one"), &err));
+    lab_stop(&l);
+    lab_start(&l);
+    struct storage *s = routes_storage(l.routes, STR("one"));
+    CHECK(s && remote_has_credential(s, STR("alice")) && routes_main(l.routes) == s);
+    CHECK(routes_any_remote(l.routes) && routes_main_is_remote(l.routes));
+    CHECK_OK(remotes_set_credential(l.remotes, STR("one"),
+                                    &(struct remote_credential){.user = STR("alice")}, &err));
+    CHECK(!remote_has_credential(s, STR("alice")));
+    CHECK_ERR(remotes_remove(l.remotes, STR("one"), &err), ERR_IN_USE);
+    CHECK_OK(remotes_set_main(l.remotes, STR("local"), &err));
+    CHECK_OK(remotes_remove(l.remotes, STR("one"), &err));
+    CHECK(!routes_storage(l.routes, STR("one")) && !routes_any_remote(l.routes));
+    check_reply(l.store, "KEYS storage*", "[\"storages:main\"]");
+    add(&l, "one");
+    lab_stop(&l);
+}
+
+TEST(remotes, what_cannot_be_is_refused_before_it_is_stored)
+{
+    struct remote_entry wrong[] = {
+        {.name = STR("One"), .url = STR("http://x")},
+        {.name = STR("one"), .url = STR("ftp://x")},
+        {.name = STR("one"), .url = STR("http://x/path")},
+        {.name = STR("one"), .url = STR("http://x"), .region = STR("a b")},
+        {.name = STR("one"), .url = STR("http://x"), .ca = STR("relative")},
+        {.name = STR("one"), .url = STR("https://x"), .ca = STR("/not/there")},
+    };
+    struct remote_credential bad = {STR("alice"), STR("a b"), STR("secret-secret")};
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        CHECK(remotes_add(l.remotes, &wrong[i], &err) < 0);
+    check_reply(l.store, "KEYS *", "[]");
+    add(&l, "one");
+    CHECK_ERR(remotes_add(l.remotes,
+                          &(struct remote_entry){.name = STR("one"), .url = STR("http://x")}, &err),
+              ERR_EXISTS);
+    CHECK_ERR(remotes_add(l.remotes,
+                          &(struct remote_entry){.name = STR("local"), .url = STR("http://x")},
+                          &err),
+              ERR_EXISTS);
+    CHECK_ERR(remotes_set_credential(l.remotes, STR("one"), &bad, &err), ERR_INVALID);
+    CHECK_ERR(remotes_set_credential(l.remotes, STR("two"), &alice, &err), ERR_NOT_FOUND);
+    CHECK_ERR(remotes_set_main(l.remotes, STR("two"), &err), ERR_NOT_FOUND);
+    lab_stop(&l);
+}
+
+TEST(remotes, a_secret_is_sealed_and_another_key_file_does_not_open_it)
+{
+    struct arena a = {0};
+    struct reply *reply;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    CHECK_OK(remotes_set_credential(l.remotes, STR("one"), &alice, &err));
+    CHECK_OK(
+        store_call(l.store, &a, &reply, &err, STR("HGET"), STR("storage_keys:one"), STR("alice")));
+    CHECK(str_starts(reply->str, STR("AKIA ")) && str_find(reply->str, STR("very-secret")) < 0);
+    remotes_close(l.remotes);
+    routes_retire_storage(l.routes, STR("one"));
+    CHECK(remove(l.key_file) == 0);
+    CHECK_ERR(remotes_open(&l.remotes, l.routes, l.store, l.key_file, NULL, &err), ERR_CORRUPT);
+    l.remotes = NULL;
+    arena_release(&a);
+    lab_stop(&l);
+}
+
+TEST(remotes, a_change_through_another_weir_is_seen)
+{
+    struct routes *other_routes;
+    struct remotes *other;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(routes_open(&other_routes, l.store, NULL, &err));
+    CHECK_OK(remotes_open(&other, other_routes, l.store, l.key_file, NULL, &err));
+    add(&l, "one");
+    CHECK_OK(remotes_set_credential(l.remotes, STR("one"), &alice, &err));
+    for (struct storage *s; !(s = routes_storage(other_routes, STR("one"))) ||
+                            !remote_has_credential(s, STR("alice"));)
+        sched_yield();
+    CHECK_OK(remotes_remove(l.remotes, STR("one"), &err));
+    while (routes_storage(other_routes, STR("one")))
+        sched_yield();
+    remotes_close(other);
+    routes_close(other_routes);
+    lab_stop(&l);
+}
+
+/* --- which storage (docs/forward.md) --- */
+
+static void check_remote(struct lab *l, const char *user, const char *bucket, const char *want)
+{
+    struct storage *s = NULL;
+    struct err err = {0};
+
+    CHECK_OK(route_remote(l->routes, str_z(user), str_z(bucket), &s, &err));
+    CHECK_STR(s ? s->name : STR("none"), str_z(want));
+}
+
+static void set(struct lab *l, const char *user, const char *bucket, const char *storage)
+{
+    struct err err = {0};
+
+    CHECK_OK(route_set(l->routes, str_z(user), str_z(bucket), str_z(storage), &err));
+}
+
+static void make_local(struct lab *l, const char *name, const char *owner)
+{
+    struct storage *s = routes_storage(l->routes, STR("local"));
+    struct bucket_info info = {.name = str_z(name), .owner = str_z(owner)};
+    struct err err = {0};
+
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+}
+
+TEST(remotes, policies_say_where_a_bucket_is_and_nobody_s_local_one_stands_in_front)
+{
+    struct storage *s;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    add(&l, "two");
+    make_local(&l, "photos", "mallory");
+    check_remote(&l, "alice", "photos", "none");
+    set(&l, "alice", "", "one");
+    check_remote(&l, "alice", "photos", "one"); /* not mallory's */
+    make_local(&l, "old", "alice");
+    check_remote(&l, "alice", "old", "none"); /* made before the policy */
+    set(&l, "alice", "old", "two");
+    check_remote(&l, "alice", "old", "two");
+    set(&l, "alice", "shared", "two");
+    check_remote(&l, "bob", "shared", "two"); /* found by alice's policy */
+    check_remote(&l, "", "shared", "two");
+    check_remote(&l, "bob", "photos", "none");
+    set(&l, "bob", "shared", "one");
+    check_remote(&l, "bob", "shared", "one");
+    check_remote(&l, "carol", "shared", "none"); /* they do not agree */
+    CHECK_OK(route_block(l.routes, STR("one"), STR("shared"), true, &err));
+    CHECK_ERR(route_remote(l.routes, STR("bob"), STR("shared"), &s, &err), ERR_DENIED);
+    lab_stop(&l);
+}
+
+TEST(remotes, a_remote_main_storage_is_for_everybody_without_a_policy)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    add(&l, "two");
+    make_local(&l, "mine", "alice");
+    CHECK_OK(remotes_set_main(l.remotes, STR("one"), &err));
+    check_remote(&l, "alice", "any", "one");
+    check_remote(&l, "", "any", "one");
+    check_remote(&l, "alice", "mine", "none");
+    check_remote(&l, "bob", "mine", "one"); /* alice's is found by a policy alone */
+    set(&l, "alice", "mine", "local");
+    check_remote(&l, "bob", "mine", "none");
+    set(&l, "alice", "there", "two");
+    check_remote(&l, "bob", "there", "two");
+    lab_stop(&l);
+}
