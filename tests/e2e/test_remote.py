@@ -2,9 +2,14 @@
 import io
 import os
 import re
+import signal
+import socket
+import subprocess
 import urllib.request
 
 import pytest
+
+from conftest import BUILD, clean_env, free_port, wait_for
 
 boto3 = pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
@@ -13,6 +18,7 @@ from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
 
 KEY = "a key ü+%&=.txt"
+S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 
 
 def s3_url(server):
@@ -122,7 +128,6 @@ def test_a_storage_that_is_down_is_503_and_comes_back(serve, s3, front, back, we
             return body(s3, "key") == b"x"
         except ClientError:
             return False
-    from conftest import wait_for
     wait_for(is_back, "the storage")
 
 
@@ -194,3 +199,62 @@ def test_what_is_wrong_in_the_file_is_named_and_nothing_starts(weir, tmp_path, t
     done = weir("serve", "--data", tmp_path / "data", "--s3.listen", "127.0.0.1:0", "--api.listen", "127.0.0.1:0",
                 "--config", tmp_path / "weir.yaml")
     assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+def test_buckets_of_all_storages_are_one_list_and_copies_go_between(s3, front, weir):
+    done = weir("bucket", "route", "here", "local", "--user", "root", "--data", front.data, "--url", front.url)
+    assert done.returncode == 0, done.stderr
+    s3.create_bucket(Bucket="here")
+    assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["box", "here"]
+    big = os.urandom(9 * 1024 * 1024)
+    s3.upload_fileobj(io.BytesIO(big), "here", "big", ExtraArgs={"Metadata": {"a": "b"}})
+    s3.copy({"Bucket": "here", "Key": "big"}, "box", "big")  # in parts
+    assert body(s3, "big") == big
+    s3.copy_object(CopySource={"Bucket": "box", "Key": "big"}, Bucket="here", Key="back")
+    assert s3.get_object(Bucket="here", Key="back")["Body"].read() == big
+
+
+@pytest.fixture
+def s3rver(tmp_path):
+    if not S3RVER.exists():
+        pytest.skip("the npm packages are not installed")
+    port = free_port()
+    process = subprocess.Popen(["node", str(S3RVER), "-d", str(tmp_path / "s3rver"), "-a", "127.0.0.1", "-p", str(port), "-s"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_env())
+
+    def answers():
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
+    (tmp_path / "s3rver").mkdir()
+    wait_for(answers, "s3rver")
+    yield f"http://127.0.0.1:{port}"
+    os.kill(process.pid, signal.SIGTERM)
+    process.wait()
+
+
+def test_a_foreign_server_serves_through(serve, s3rver):
+    config = f"""
+storages:
+  other: {{url: "{s3rver}", main: true, credentials: {{alice: {{access_key: S3RVER, secret_key: S3RVER}}}}}}
+users:
+  alice: {{access_key: AKIAALICE, secret_key: alice-secret-1}}
+"""
+    server = serve(config=config).ready()
+    s3 = client(server, ("AKIAALICE", "alice-secret-1"))
+    s3.create_bucket(Bucket="box")
+    assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["box"]
+    s3.put_object(Bucket="box", Key=KEY, Body=b"hello", Metadata={"a": "b"})
+    got = s3.get_object(Bucket="box", Key=KEY)
+    assert got["Body"].read() == b"hello" and got["Metadata"] == {"a": "b"}
+    big = os.urandom(20 * 1024 * 1024)
+    s3.upload_fileobj(io.BytesIO(big), "box", "big")
+    assert body(s3, "big") == big and body(s3, "big", Range="bytes=5-9") == big[5:10]
+    s3.copy_object(CopySource={"Bucket": "box", "Key": "big"}, Bucket="box", Key="copy")  # it cannot decode KEY here
+    assert body(s3, "copy") == big
+    url = s3.generate_presigned_url("get_object", {"Bucket": "box", "Key": KEY})
+    assert urllib.request.urlopen(url).read() == b"hello"
+    assert sorted(o["Key"] for o in s3.list_objects_v2(Bucket="box")["Contents"]) == sorted([KEY, "big", "copy"])
+    s3.delete_objects(Bucket="box", Delete={"Objects": [{"Key": k} for k in (KEY, "big", "copy")]})
+    s3.delete_bucket(Bucket="box")
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        s3.list_objects(Bucket="box")
