@@ -69,6 +69,50 @@ static int list_buckets(struct http_request *req, struct storage *s, struct str 
     return api_json_send(req, 200, &j);
 }
 
+/* All that one user has on a remote storage. */
+static int write_remote(struct json_out *w, struct storage *s, struct str user, struct arena *a,
+                        struct err *err)
+{
+    struct bucket_info *list = NULL;
+    struct str after = STR_EMPTY;
+    size_t count = 0;
+    int code;
+
+    do {
+        code = s->ops->list_buckets(s, a, user, after, OBJECT_LIST_MAX, &list, &count, err);
+        for (size_t i = 0; code == 0 && i < count; i++) {
+            list[i].owner = user;
+            after = list[i].name;
+            json_out_open(w, '{');
+            write_info(w, &list[i], s->name);
+            json_out_close(w, '}');
+        }
+    } while (code == 0 && count == OBJECT_LIST_MAX);
+    return code;
+}
+
+/* What its users see there, one after the other: nobody there sees all. */
+static int list_remote(struct http_request *req, struct api *api, struct storage *s,
+                       struct err *err)
+{
+    struct arena *a = http_request_arena(req);
+    struct remote_entry e = {0};
+    struct api_json j;
+    int code = api_find_remote(api, a, s->name, &e, err);
+
+    api_json_begin(&j);
+    json_out_key(&j.w, "buckets");
+    json_out_open(&j.w, '[');
+    for (size_t i = 0; i < e.user_count && code == 0; i++)
+        code = write_remote(&j.w, s, e.users[i], a, err);
+    json_out_close(&j.w, ']');
+    json_out_member_bool(&j.w, "more", false);
+    if (code == 0)
+        return api_json_send(req, 200, &j);
+    api_json_drop(&j);
+    return api_send_failure(req, code, err);
+}
+
 int api_get_buckets(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
@@ -88,7 +132,7 @@ int api_get_buckets(struct http_request *req, const struct route_params *params,
     s = storage.len ? routes_storage(api->o.routes, storage) : routes_main(api->o.routes);
     if (!s)
         return api_send_error(req, 404, "not_found", "there is no such storage");
-    return list_buckets(req, s, after, &err);
+    return s->ops->forward ? list_remote(req, api, s, &err) : list_buckets(req, s, after, &err);
 }
 
 /* Whether it has a lifecycle, and what the last whole sweep did. */
@@ -154,6 +198,8 @@ int api_get_bucket(struct http_request *req, const struct route_params *params, 
     json_out_key(&j.w, "buckets");
     json_out_open(&j.w, '[');
     for (size_t i = 0, n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)); i < n; i++) {
+        if (all[i]->ops->forward)
+            continue; /* only its users know what it holds */
         code = write_on(&j.w, all[i], name, http_request_arena(req), &err);
         if (code < 0 && code != ERR_NO_BUCKET)
             break;

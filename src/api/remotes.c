@@ -113,8 +113,8 @@ int api_post_main(struct http_request *req, const struct route_params *params, v
     return finish(req, code, &err, "storage.main", name);
 }
 
-static int find_entry(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
-                      struct err *err)
+int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
+                    struct err *err)
 {
     struct remote_entry *list;
     size_t count;
@@ -140,7 +140,7 @@ int api_get_credentials(struct http_request *req, const struct route_params *par
 
     if (!http_may_block(req))
         return ERR_AGAIN;
-    int code = find_entry(api, a, route_param(params, "name"), &e, &err);
+    int code = api_find_remote(api, a, route_param(params, "name"), &e, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     api_json_begin(&j);

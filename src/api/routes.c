@@ -50,7 +50,7 @@ const struct route api_routes[] = {
     {HTTP_GET, "/api/v1/buckets", api_get_buckets, false,
      "Buckets of ?storage=NAME (else the main storage) by name, behind ?after=NAME."},
     {HTTP_GET, "/api/v1/buckets/{name}", api_get_bucket, false,
-     "The bucket, once for each storage that has one of the name."},
+     "The bucket, once for each local storage that has one of the name."},
     {HTTP_GET, "/api/v1/policies", api_get_policies, false,
      "The routing policies of users and buckets, and what is blocked."},
     {HTTP_POST, "/api/v1/buckets/{name}/route", api_post_bucket_route, false,
