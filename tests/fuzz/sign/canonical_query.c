@@ -30,7 +30,7 @@ static void reverse(struct buf *out, struct str query)
             continue;
         if (out->len)
             buf_append_char(out, '&');
-        buf_append(out, query.p + i, end - i);
+        buf_append_str(out, str_skip(str_head(query, end), i));
         end = i ? i - 1 : 0;
     }
 }
