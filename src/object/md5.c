@@ -39,7 +39,7 @@ static void scalar(struct md5_lane *lanes, size_t count, size_t blocks)
     a += load_le32(in + 4 * (word)) + (number);                                                    \
     a += f(b, c, d);                                                                               \
     a = ROTATE(a, turn) + b;
-#include "object/md5_steps.h"
+#include "object/md5_steps.inc"
 #undef STEP
         s[0] += a;
         s[1] += b;
@@ -82,7 +82,7 @@ static inline __m128i load128(const char *p)
 #define H(b, c, d)   _mm256_xor_si256(b, _mm256_xor_si256(c, d))
 #define I(b, c, d)                                                                                 \
     _mm256_xor_si256(c, _mm256_or_si256(b, _mm256_xor_si256(d, _mm256_set1_epi32(-1))))
-#include "object/md5_kernel.h"
+#include "object/md5_kernel.inc"
 
 /* The constants are truth tables of three inputs: F 0xca, G 0xe4, H 0x96, I 0x39. */
 #define KERNEL        avx512_4
@@ -98,7 +98,7 @@ static inline __m128i load128(const char *p)
 #define G(b, c, d)    _mm_ternarylogic_epi32(b, c, d, 0xe4)
 #define H(b, c, d)    _mm_ternarylogic_epi32(b, c, d, 0x96)
 #define I(b, c, d)    _mm_ternarylogic_epi32(b, c, d, 0x39)
-#include "object/md5_kernel.h"
+#include "object/md5_kernel.inc"
 
 #define KERNEL avx512_8
 #define TARGET "avx512f,avx512vl"
@@ -115,7 +115,7 @@ static inline __m128i load128(const char *p)
 #define G(b, c, d)   _mm256_ternarylogic_epi32(b, c, d, 0xe4)
 #define H(b, c, d)   _mm256_ternarylogic_epi32(b, c, d, 0x96)
 #define I(b, c, d)   _mm256_ternarylogic_epi32(b, c, d, 0x39)
-#include "object/md5_kernel.h"
+#include "object/md5_kernel.inc"
 
 __attribute__((target("avx512f"))) static inline __m512i column512(const char **in, size_t at)
 {
@@ -138,7 +138,7 @@ __attribute__((target("avx512f"))) static inline __m512i column512(const char **
 #define G(b, c, d)    _mm512_ternarylogic_epi32(b, c, d, 0xe4)
 #define H(b, c, d)    _mm512_ternarylogic_epi32(b, c, d, 0x96)
 #define I(b, c, d)    _mm512_ternarylogic_epi32(b, c, d, 0x39)
-#include "object/md5_kernel.h"
+#include "object/md5_kernel.inc"
 
 /* Lanes without a body repeat the first one, and what they compute is dropped. */
 #define DEFINE_LANES(name, kernel, width)                                                          \
