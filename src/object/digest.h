@@ -1,7 +1,7 @@
 /* Digests and checksums of a body as it flows: any set of them in one pass.
  *
- * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by a carry-less
- * multiply of our own. One owner at a time. */
+ * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by a
+ * carry-less multiply of our own. One owner at a time. */
 #ifndef OBJECT_DIGEST_H
 #define OBJECT_DIGEST_H
 

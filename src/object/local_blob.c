@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    SPACE_EVERY = 64,    /* blocks between two looks at the free space */
+    SPACE_EVERY = 64,   /* blocks between two looks at the free space */
     WRITEOUT_EVERY = 8, /* blocks after which the kernel is told to begin writing them */
     BLOCKS = HASH_PIECES + 1,
 };

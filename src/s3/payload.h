@@ -40,7 +40,7 @@ struct payload {
     struct str trailer; /* x-amz-trailer */
     uint64_t length;    /* of the bytes without framing; UINT64_MAX: not known */
     uint64_t read;
-    uint64_t max; /* of a length that is not known: EntityTooLarge; 0: none */
+    uint64_t max;    /* of a length that is not known: EntityTooLarge; 0: none */
     unsigned wanted; /* digests computed */
     struct digests *digests;
     struct digest_value said[DIGEST_KINDS];
