@@ -79,7 +79,7 @@ def weir(started, local):
 @pytest.fixture(scope="module")
 def s3rver(started, tmp_path_factory):
     """A gateway in front of a server of others. It lists keys with percent and plus signs wrongly,
-    has no copies of parts, and fails when two keys of a folder are removed at once."""
+    has no copies of parts and no lists of uploads, and fails when two keys of a folder are removed at once."""
     script = NPM / "s3rver/bin/s3rver.js"
     if not script.exists() or not shutil.which("node"):
         pytest.skip("the npm packages are not installed")
@@ -97,7 +97,7 @@ def s3rver(started, tmp_path_factory):
             return False
     wait_for(answers, "s3rver")
     yield gateway(started, "s3rver", f"http://127.0.0.1:{port}", ("S3RVER", "S3RVER"),
-                  ("versions", "escapes", "part copies", "lists of access", "deletes side by side"))
+                  ("versions", "escapes", "part copies", "lists of uploads", "lists of access", "deletes side by side"))
     server.kill()
     server.wait()
 

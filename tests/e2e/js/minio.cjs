@@ -27,12 +27,14 @@ async function objects() {
 }
 
 async function large() {
-    await client.putObject(lab.bucket, "big", lab.drip(lab.BIG));
-    assert((await read("big")).equals(lab.BIG));
+    const streams = lab.has("lists of uploads"); /* it looks for an upload to go on with */
+    const big = streams ? lab.BIG : lab.BIG.subarray(0, 5 << 20);
+    await client.putObject(lab.bucket, "big", streams ? lab.drip(big) : big);
+    assert((await read("big")).equals(big));
     const part = await lab.gather(await client.getPartialObject(lab.bucket, "big", 100, 200));
-    assert(part.equals(lab.BIG.subarray(100, 300)));
+    assert(part.equals(big.subarray(100, 300)));
     await client.copyObject(lab.bucket, "copy", `/${lab.bucket}/big`);
-    assert((await read("copy")).equals(lab.BIG));
+    assert((await read("copy")).equals(big));
 }
 
 async function forms() {
