@@ -529,7 +529,6 @@ static int start_s3(struct server *s, struct err *err)
         .notify = s->notify,
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
-        .lifecycle_day_ms = (int64_t)s->start->s3.lifecycle.day_ms,
         .key_file = keys.p,
         .sse_c_over_http = s->conf->s3.sse_c_over_http,
         .log = &s->log,

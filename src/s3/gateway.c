@@ -40,8 +40,6 @@ struct gateway *gateway_new(const struct gateway_options *o)
     g->region = o->region.len ? o->region : STR("us-east-1");
     if (!o->storage_classes.len)
         g->o.storage_classes = STR(STORAGE_CLASSES);
-    if (!o->lifecycle_day_ms)
-        g->o.lifecycle_day_ms = LIFECYCLE_DAY_MS;
     return g;
 }
 

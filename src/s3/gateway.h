@@ -22,7 +22,6 @@ struct gateway_options {
     struct notify *notify;      /* event notifications; NULL: none */
     bool allow_v2;              /* signatures of version 2 */
     struct str storage_classes; /* names with commas between them; empty: S3's */
-    int64_t lifecycle_day_ms;   /* for x-amz-expiration; 0: a real day */
     const char *key_file;       /* of keyring.h, copied; NULL: nothing can be encrypted */
     bool sse_c_over_http;       /* customers' keys are taken without TLS from other machines too */
     const struct log *log;
