@@ -215,7 +215,7 @@ const struct conf_key conf_keys[] = {
 
     {.name = "db.cache",
      .type = CONF_SIZE,
-     .fallback = "16MiB",
+     .fallback = "64MiB",
      .min = 1 * MIB,
      .max = 1024 * GIB,
      .doc =

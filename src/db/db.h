@@ -40,7 +40,7 @@ struct db_options {
     const char *path;             /* created, with mode 0700, if absent */
     const struct db_cf_spec *cfs; /* families to open or create; others found stay untouched */
     size_t cf_count;
-    size_t cache_bytes;    /* block cache, and as much again for rows; 0: 16 MiB each */
+    size_t cache_bytes;    /* block cache, and as much again for rows; 0: 64 MiB each */
     size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
     size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB */
     const struct log *log; /* NULL: silent */

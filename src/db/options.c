@@ -14,7 +14,7 @@ enum {
     BACKGROUND_JOBS = 2,
 };
 
-static const size_t default_cache_bytes = 16 * MIB;
+static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;
 
 /* One compaction's filter: the clock is read once, when the compaction begins. */

@@ -73,7 +73,7 @@ TEST(conf, an_empty_file_gives_the_defaults)
     CHECK_STR(str_z(c->s3.listen), STR("127.0.0.1:9000"));
     CHECK_STR(str_z(c->store.redis.database[3]), STR("3"));
     CHECK_INT(c->store.redis.timeout_ms, 2000);
-    CHECK_INT(c->db.cache, 16 << 20);
+    CHECK_INT(c->db.cache, 64 << 20);
     CHECK_INT(c->log.level, LOG_INFO);
     CHECK_INT(c->log.format, LOG_TEXT);
     CHECK_INT(c->store.engine, CONF_ENGINE_EMBEDDED);
