@@ -263,11 +263,24 @@ static bool body_as_socket(struct reader *r, int *fd, uint64_t *len)
     return true;
 }
 
+/* A small body has often come whole with the head. */
+static bool body_as_bytes(struct reader *r, struct str *out)
+{
+    struct exchange *e = container_of(r, struct exchange, body);
+
+    if (e->framing != BODY_LENGTH || e->failed || e->end - e->start < e->left)
+        return false;
+    *out = str_n(e->in + e->start, (size_t)e->left);
+    return true;
+}
+
+/* Of bytes that were here: as_bytes; else of the socket's. */
 static void body_skip(struct reader *r, uint64_t n)
 {
     struct exchange *e = container_of(r, struct exchange, body);
 
     BUG_ON(e->framing != BODY_LENGTH || n > e->left);
+    e->start += size_min(e->end - e->start, n);
     e->left -= n;
     e->ended = e->left == 0;
 }
@@ -275,6 +288,7 @@ static void body_skip(struct reader *r, uint64_t n)
 static const struct reader_ops body_ops = {
     .read = body_read,
     .as_socket = body_as_socket,
+    .as_bytes = body_as_bytes,
     .skip = body_skip,
 };
 

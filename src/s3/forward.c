@@ -49,6 +49,34 @@ static void answer_headers(struct call *c, const struct http_head *head)
     http_respond_header(c->http, STR("x-weir-request-id"), id);
 }
 
+/* A body that is small is waited for before anything is sent, so that both go in one piece. */
+static int small_body(struct call *c, struct exchange *e, struct str *out, struct err *err)
+{
+    size_t len = (size_t)exchange_head(e)->content_length;
+
+    if (reader_as_bytes(exchange_body(e), out)) {
+        reader_skip(exchange_body(e), len);
+        return 0;
+    }
+    char *p = arena_alloc(c->a, len + 1);
+    *out = str_n(p, len);
+    int code = p ? reader_read_full(exchange_body(e), p, len, err) : err_code(err, ERR_NO_MEMORY);
+    return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
+}
+
+static int answer_small(struct call *c, struct exchange *e, struct err *err)
+{
+    struct str body = STR_EMPTY;
+    int code = small_body(c, e, &body, err);
+
+    if (code < 0)
+        return code;
+    http_respond(c->http, exchange_head(e)->status);
+    answer_headers(c, exchange_head(e));
+    c->begun = true;
+    return http_send(c->http, body);
+}
+
 int forward_answer(struct call *c, struct exchange *e, struct err *err)
 {
     const struct http_head *head = exchange_head(e);
@@ -56,6 +84,9 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
 
     if (head->status < 200 || head->status > 599)
         return err_set(err, ERR_PEER, "a storage answered with status %d", head->status);
+    if (http_response_has_body(head, to_head) && head->has_length &&
+        head->content_length <= FORWARD_SMALL)
+        return answer_small(c, e, err);
     http_respond(c->http, head->status);
     answer_headers(c, head);
     c->begun = true;

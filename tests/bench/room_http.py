@@ -21,16 +21,20 @@ http {{
 """
 
 
-def start_nginx(lab, root, name, cache=""):
+def find_nginx():
     nginx = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if not nginx:
         raise Unmeasured("nginx is not installed (tools/setup bench)")
+    return nginx
+
+
+def start_nginx(lab, root, name, cache=""):
     port = free_port()
     config = os.path.join(lab.dir, f"nginx-{name}.conf")
     with open(config, "w") as f:
         user = "user root;" if os.geteuid() == 0 else ""
         f.write(NGINX.format(name=name, port=port, root=root, cache=cache, user=user))
-    server = lab.start("nginx-" + name, [nginx, "-p", lab.dir, "-c", config])
+    server = lab.start("nginx-" + name, [find_nginx(), "-p", lab.dir, "-c", config])
     lab.wait(server, lambda: accepts(port))
     server.port = port
     return server

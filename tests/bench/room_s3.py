@@ -3,8 +3,8 @@ import os
 import re
 import subprocess
 
-from lab import Measure, Unmeasured, median, ratios, wrk_figures
-from room_http import LARGE, SMALL, drain, files, large_text, small_text, start_nginx
+from lab import Measure, Unmeasured, accepts, free_port, median, ratios, wrk_figures
+from room_http import LARGE, SMALL, drain, files, find_nginx, large_text, small_text, start_nginx
 from s3_client import Endpoint, Keys, headers, keep, query_of
 from s3_peers import start_rgw, start_s3rver
 
@@ -16,6 +16,8 @@ BOUNDS = {
     "s3/put64m_vs_md5": (">=", 0.9), "s3/put64m_4_vs_md5": (">=", 1.0),
     **LISTINGS,
     "s3/put4k_vs_s3rver": (">=", 10), "s3/put4k_vs_rgw": (">=", 10),
+    "s3/proxy_get4k_cpu": ("<=", 1.3), "s3/proxy_get4k_signed_cpu": ("<=", 1.3),
+    "s3/proxy_get64m_throughput": (">=", 1.0), "s3/proxy_put64m_throughput": (">=", 1.0),
 }
 PUT_KEYS, CLIENTS, PAGES = 512, 32, 64
 INLINE_SIZES = [4, 16, 32, 64, 128]  # KiB
@@ -207,6 +209,81 @@ def listings(lab, data):
     lab.stop(weir.server)
 
 
+# --- in front of another server ---
+
+PROXY = """
+daemon off; worker_processes 2; pid nginx-proxy.pid; error_log stderr; {user}
+events {{ worker_connections 16384; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; keepalive_timeout 600;
+    client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;
+    client_max_body_size 0; proxy_request_buffering off; proxy_max_temp_file_size 0;
+    upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; keepalive_requests 1000000000; }}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {{ proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+    }}
+}}
+"""
+
+
+def start_origin(lab):
+    """Serves files and drops uploads, for both proxies alike."""
+    root = lab.folder("origin/box")
+    for name, size in (("small", SMALL), ("large", LARGE)):
+        with open(os.path.join(root, name), "wb") as f:
+            f.write(bytes(1024 * 1024)[:size] * max(1, size // (1024 * 1024)))
+    server = lab.start("origin", [lab.program("tests/bench/bench_http_server"), os.path.dirname(root)])
+    found = lab.wait(server, lambda: re.search(r"127\.0\.0\.1:(\d+)", lab.output(server)))
+    return Endpoint(server, int(found.group(1)), None)
+
+
+def start_proxy(lab, origin):
+    port = free_port()
+    os.makedirs(os.path.join(lab.dir, "tmp"), exist_ok=True)
+    config = os.path.join(lab.dir, "nginx-proxy.conf")
+    with open(config, "w") as f:
+        f.write(PROXY.format(user="user root;" if os.geteuid() == 0 else "", port=port, origin=origin.port))
+    server = lab.start("nginx-proxy", [find_nginx(), "-p", lab.dir, "-c", config])
+    lab.wait(server, lambda: accepts(port))
+    server.port = port
+    return Endpoint(server, port, None)
+
+
+def start_gateway(lab, origin):
+    weir = start_weir(lab, "weir-proxy")
+    api = re.search(r"API +(http://\S+)", lab.output(weir.server)).group(1)
+    done = subprocess.run([lab.program("weir"), "storage", "add", "origin", "--endpoint", f"http://{origin.host}", "--user",
+                           "root", "--access-key", "ORIGINORIGIN", "--secret-key", "originsecret", "--main", "--url", api,
+                           "--data", lab.folder("weir-proxy")], capture_output=True, text=True, cwd=lab.dir)
+    if done.returncode != 0:
+        raise Unmeasured("weir storage add: " + (done.stderr or done.stdout)[-300:].strip())
+    weir.server.port = weir.port
+    return weir
+
+
+def proxied(lab):
+    origin = start_origin(lab)
+    nginx, weir = start_proxy(lab, origin), start_gateway(lab, origin)
+    body = os.path.join(lab.folder("origin/box"), "large")
+
+    def signed():
+        more = headers(weir.keys, "GET", weir.host, "/box/small")
+        return wrk(lab, weir, "/box/small", [h for h in more if h[0] != "host"])
+    results = lab.interleave({"nginx": lambda: wrk(lab, nginx, "/box/small"), "weir": lambda: wrk(lab, weir, "/box/small"),
+                              "signed": signed})
+    for name, ours in (("s3/proxy_get4k_cpu", "weir"), ("s3/proxy_get4k_signed_cpu", "signed")):
+        yield Measure(name, ratios(results, ours, "nginx", "cpu_us"), small_text(results, ours),
+                      small_text(results, "nginx"))
+    for name, load in (("get", lambda e: drain(lab, e.server, path="/box/large")), ("put", lambda e: push(lab, e, 4, body))):
+        results = lab.interleave({"nginx": lambda: load(nginx), "weir": lambda: load(weir)})
+        texts = large_text(results, "weir"), large_text(results, "nginx")
+        yield Measure(f"s3/proxy_{name}64m_throughput", ratios(results, "weir", "nginx", "rate"), *texts)
+        yield Measure(f"s3/proxy_{name}64m_cpu", ratios(results, "weir", "nginx", "cpu_gb"), *texts)
+    for endpoint in (weir, nginx, origin):
+        lab.stop(endpoint.server)
+
+
 # --- memory ---
 
 def memory(lab, weir):
@@ -234,6 +311,7 @@ def memory(lab, weir):
 
 def measure(lab):
     yield from guarded(LISTINGS, listings, lab, lab.folder("listings"))
+    yield from guarded([name for name in BOUNDS if name.startswith("s3/proxy_")], proxied, lab)
     weir = start_weir(lab)
     weir.need("PUT", "/box")
     yield from guarded(("s3/get4k_cpu", "s3/get4k_signed_cpu", "s3/get64m_throughput"), reads, lab, weir)

@@ -198,13 +198,23 @@ TEST(forward_peer, an_answer_that_is_cut_cuts_ours)
     struct pair p;
     struct answer a = {0};
 
-    begin(&p, answer_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+    begin(&p, answer_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nonly this");
     lab_say(p.front.fd, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"));
     lab_read(p.front.fd, &a, false);
     CHECK_INT(a.status, 200);
     CHECK(!a.whole);
     CHECK(lab_is_closed(p.front.fd, &a));
     answer_release(&a);
+    end(&p);
+}
+
+TEST(forward_peer, a_small_answer_that_is_cut_is_an_internal_error)
+{
+    struct pair p;
+
+    begin(&p, answer_and_close, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
+    gate_do(&p.front, "GET /box/key", 500);
+    GATE_ERROR(&p.front, "InternalError");
     end(&p);
 }
 
