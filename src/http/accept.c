@@ -59,6 +59,12 @@ static struct shard *shard_of(struct conn *c)
     return &c->server->shards[(unsigned)c->fd % SHARDS];
 }
 
+void conn_await_sweep(struct conn *c)
+{
+    mutex_lock(&shard_of(c)->lock);
+    mutex_unlock(&shard_of(c)->lock);
+}
+
 void conn_forget(struct conn *c)
 {
     struct shard *shard = shard_of(c);

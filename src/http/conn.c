@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "os/file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -71,6 +72,24 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
     }
 }
 
+/* The same for a handler that waits for a socket of its own. False: it cannot be waited for, and
+ * the connection is still ours. */
+static bool park_await(struct conn *c)
+{
+    struct http_server *s = c->server;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = c};
+    int epoll = s->epoll, fd = c->req->await.fd;
+    uint64_t deadline = deadline_in(s, c->req->await.timeout_ms);
+
+    atomic_store(&c->due, deadline << DUE_SHIFT | PHASE_AWAIT);
+    /* Sockets of a pool are known to epoll from an earlier request. */
+    if (arm(epoll, EPOLL_CTL_MOD, fd, &event) == 0 ||
+        (errno == ENOENT && arm(epoll, EPOLL_CTL_ADD, fd, &event) == 0))
+        return true;
+    atomic_store(&c->due, PHASE_RUNNING);
+    return false;
+}
+
 /* Is the peer of a response that waits still taking it fast enough? Begins the next window. */
 static bool still_taking(struct conn *c)
 {
@@ -99,7 +118,10 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
         return;
     count(&counters_mine(c->server)->timeouts, 1);
-    shutdown(c->fd, phase == PHASE_IDLE || phase == PHASE_HEAD ? SHUT_RD : SHUT_RDWR);
+    if (phase == PHASE_AWAIT) /* whoever gets the event waits for us before it goes on [10] */
+        shutdown(c->req->await.fd, SHUT_RDWR);
+    else
+        shutdown(c->fd, phase == PHASE_IDLE || phase == PHASE_HEAD ? SHUT_RD : SHUT_RDWR);
 }
 
 void conn_hang_up(struct conn *c, bool only_idle)
@@ -267,6 +289,30 @@ static void handler_failed(struct http_request *req, int code)
     response_refuse(req, status, http_reason(status));
 }
 
+static bool resume(struct conn *c, bool may_block);
+
+/* The handler has answered, or failed, or waits. True as response_done(). */
+static bool handled(struct conn *c, int code)
+{
+    struct http_request *req = c->req;
+
+    if (code == 0 && req->await.fn) {
+        if (park_await(c))
+            return false;
+        req->await.in_time = false;
+        return resume(c, false);
+    }
+    if (code < 0 || req->stage == STAGE_STREAM) {
+        handler_failed(req, code);
+    } else if (req->stage <= STAGE_HEAD) {
+        if (req->stage == STAGE_NONE)
+            http_respond(req, 204);
+        if (http_send(req, STR_EMPTY) < 0)
+            c->broken = true;
+    }
+    return send_on(c, req->may_block);
+}
+
 /* Runs the handler. True as response_done(). */
 static bool handle(struct conn *c, bool may_block)
 {
@@ -282,15 +328,29 @@ static bool handle(struct conn *c, bool may_block)
             return false;
         req->linger = true;
         response_refuse(req, 503, "SlowDown: too many requests at once, try again later\n");
-    } else if (code < 0 || req->stage == STAGE_STREAM) {
-        handler_failed(req, code);
-    } else if (req->stage <= STAGE_HEAD) {
-        if (req->stage == STAGE_NONE)
-            http_respond(req, 204);
-        if (http_send(req, STR_EMPTY) < 0)
-            c->broken = true;
+        return send_on(c, false);
     }
-    return send_on(c, may_block);
+    return handled(c, code);
+}
+
+/* Goes on with a handler that waited. True as response_done(). */
+static bool resume(struct conn *c, bool may_block)
+{
+    struct http_request *req = c->req;
+    struct await w = req->await;
+    int code;
+
+    req->may_block = may_block;
+    req->await.fn = NULL;
+    code = w.fn(req, w.ctx, w.in_time);
+    if (code == ERR_AGAIN && !may_block && req->stage == STAGE_NONE) {
+        req->await = w;
+        if (to_pool(c, WORK_RESUME))
+            return false;
+        req->await.fn = NULL;
+        code = w.fn(req, w.ctx, false);
+    }
+    return handled(c, code);
 }
 
 /* A request that never reached a handler. */
@@ -520,6 +580,10 @@ static void on_pool(void *ctx)
         if (handle(c, true))
             go_on_later(c);
         return;
+    case WORK_RESUME:
+        if (resume(c, true))
+            go_on_later(c);
+        return;
     case WORK_PUMP:
         if (send_on(c, true))
             go_on_later(c);
@@ -539,6 +603,11 @@ static void on_expired(struct conn *c, enum phase phase)
 {
     if (phase == PHASE_IDLE) {
         serve(c, false); /* a request that came in the same moment is still answered */
+    } else if (phase == PHASE_AWAIT) {
+        conn_await_sweep(c);
+        c->req->await.in_time = false;
+        if (resume(c, false))
+            serve(c, true);
     } else if (phase == PHASE_HEAD) {
         attach_request(c);
         refuse(c, 408, http_reason(408));
@@ -575,6 +644,10 @@ void conn_on_event(struct conn *c)
         return;
     case PHASE_SENDING:
         if (send_on(c, false))
+            serve(c, true);
+        return;
+    case PHASE_AWAIT:
+        if (resume(c, false))
             serve(c, true);
         return;
     case PHASE_LINGER:

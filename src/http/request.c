@@ -229,6 +229,7 @@ void request_begin(struct http_request *req)
     req->in_pace = req->out_pace = (struct pace){0};
     req->close = !req->head.keep_alive;
     req->may_block = false;
+    req->await.fn = NULL;
     req->id[0] = '\0';
     req->log_ready = false;
     req->peer.len = 0;
@@ -314,6 +315,13 @@ bool http_request_is_tls(struct http_request *req)
 bool http_may_block(struct http_request *req)
 {
     return req->may_block;
+}
+
+void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
+                void *ctx)
+{
+    BUG_ON(req->may_block || req->stage != STAGE_NONE || req->await.fn);
+    req->await = (struct await){fn, ctx, fd, timeout_ms, true};
 }
 
 struct reader *http_request_body(struct http_request *req)

@@ -97,6 +97,18 @@ struct str http_request_trailers(struct http_request *req);
 int http_request_read_all(struct http_request *req, size_t max, struct str *out,
                           struct err *err) MUST_CHECK;
 
+/* --- waiting for another socket without a thread --- */
+
+/* In place of a response, by a handler on a fast worker, which then returns 0: `fn` is called when
+ * `fd` can be read or has ended, or (in_time false) after `timeout_ms`. `fd` is a plain socket that
+ * nobody else waits for, and stays open until then. fn is called as a handler is, on a fast worker;
+ * it may wait for another socket again. When it answers ERR_AGAIN it is called again on the pool,
+ * but what it kept, and the request's arena, stay as they were; when there is no thread for that
+ * either, again at once with in_time false: then it must give up. */
+typedef int http_resume_fn(struct http_request *req, void *ctx, bool in_time);
+void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
+                void *ctx);
+
 /* --- the response: status, headers, then one of the body calls --- */
 
 void http_respond(struct http_request *req, int status);

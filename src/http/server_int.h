@@ -33,11 +33,12 @@ enum phase {
     PHASE_SKIP,    /* the rest of a body that the handler did not want */
     PHASE_SENDING, /* room in the socket for the rest of a response */
     PHASE_LINGER,  /* the peer's end, before we close */
+    PHASE_AWAIT,   /* a socket of the handler's own; ours is not armed */
     PHASE_COUNT
 };
 
 /* What the blocking pool shall do with it. */
-enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_PUMP };
+enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_RESUME, WORK_PUMP };
 
 /* One peer address under the cap per address. */
 struct address {
@@ -102,12 +103,22 @@ struct pace {
     uint64_t mark; /* bytes moved when the window began */
 };
 
+/* What a handler waits for (PHASE_AWAIT). */
+struct await {
+    http_resume_fn *fn; /* NULL: it does not */
+    void *ctx;
+    int fd;
+    uint64_t timeout_ms;
+    bool in_time;
+};
+
 struct http_request {
     struct conn *conn;
     struct list node; /* in the list of spares */
     struct arena arena;
     struct body body;
     struct pace in_pace, out_pace;
+    struct await await;
     bool may_block;
     bool close;    /* after this response */
     bool linger;   /* then not before the peer has ended: it may still be sending */
@@ -200,7 +211,8 @@ bool server_stopping(struct http_server *s);
 
 /* accept.c */
 void accept_some(struct http_server *s);
-void conn_forget(struct conn *c); /* leaves its shard and its address's count */
+void conn_await_sweep(struct conn *c); /* until the sweeper has done with it */
+void conn_forget(struct conn *c);      /* leaves its shard and its address's count */
 void addresses_release(struct http_server *s);
 
 /* conn.c */

@@ -7,8 +7,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
-enum { PIECE = 64 * 1024, CHUNK_OVERHEAD = 24, HEAD_MAX = 64 * 1024 };
+enum { PIECE = 64 * 1024, CHUNK_OVERHEAD = 24, HEAD_MAX = 64 * 1024, USUAL_HEAD = 1000 };
 
 /* One call of upstream_send(), over its attempts. */
 struct sending {
@@ -290,6 +291,34 @@ static int attempt(struct exchange **out, struct sending *s, bool fresh, struct 
 static bool may_retry(const struct sending *s)
 {
     return s->stale && !s->body_taken && (s->r->idempotent || !s->any_sent);
+}
+
+int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
+                      struct err *err)
+{
+    struct sending s = {.u = u, .r = r, .out = BUF_INIT(HEAD_MAX)};
+    struct upstream_conn *c = NULL;
+
+    if (u->tls || r->body)
+        return err_code(err, ERR_AGAIN);
+    buf_reserve(&s.out, USUAL_HEAD);
+    int rc = write_head(&s, err);
+    if (rc == 0)
+        rc = upstream_take_now(&c, u, err);
+    if (rc == 0) {
+        ssize_t n = send(c->fd, s.out.p, s.out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n != (ssize_t)s.out.len) {
+            upstream_give(u, c, false);
+            rc = err_code(err, ERR_AGAIN);
+        }
+    }
+    buf_release(&s.out);
+    if (rc < 0)
+        return rc;
+    upstream_count(u, &u->stats.requests);
+    upstream_count(u, &u->stats.reused);
+    *out = exchange_new(u, c, str_eq(r->method, STR("HEAD")));
+    return 0;
 }
 
 int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,

@@ -51,6 +51,17 @@ struct upstream_request {
 int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                   struct err *err) MUST_CHECK;
 
+/* For who must not wait: a request without a body over an idle plain connection. ERR_AGAIN: there
+ * is none, or it is not sent whole: nothing can have been acted on, use upstream_send(). Of the
+ * exchange only the following three may be used until exchange_poll() has answered 0. */
+int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
+                      struct err *err) MUST_CHECK;
+int exchange_fd(const struct exchange *e); /* can be read when there is something to poll for */
+/* Takes what has come. 0: the head is there. ERR_AGAIN: not yet. ERR_CLOSED, ERR_PEER. */
+int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
+/* After it failed: the peer had closed an idle connection, as may happen; not a byte came. */
+bool exchange_is_stale(const struct exchange *e);
+
 const struct http_head *exchange_head(struct exchange *e);
 /* The body; as_socket() works for plain connections with a known length. */
 struct reader *exchange_body(struct exchange *e);

@@ -113,6 +113,24 @@ int exchange_look(struct exchange *e, struct err *err)
     return 0;
 }
 
+int exchange_fd(const struct exchange *e)
+{
+    return e->conn->fd;
+}
+
+int exchange_poll(struct exchange *e, struct err *err)
+{
+    int rc = exchange_look(e, err);
+
+    e->reusable &= rc == 0;
+    return rc < 0 ? rc : e->answered ? 0 : err_code(err, ERR_AGAIN);
+}
+
+bool exchange_is_stale(const struct exchange *e)
+{
+    return e->conn->reused && e->received == 0;
+}
+
 int exchange_await_continue(struct exchange *e, struct err *err)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_CONTINUE_MS);

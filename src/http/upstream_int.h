@@ -67,6 +67,8 @@ int upstream_conn_recv_now(struct upstream_conn *c, void *p, size_t len, size_t 
  */
 int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh,
                   struct err *err) MUST_CHECK;
+/* An idle connection that is quiet, without waiting. ERR_AGAIN. */
+int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
 /* Back to the idle ones, or closed when not reusable. */
 void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable);
 /* One more of what `counter`, in u->stats, counts. */

@@ -244,6 +244,31 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh, st
     }
 }
 
+int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err *err)
+{
+    for (;;) {
+        struct upstream_conn *c = NULL;
+        struct list dead;
+
+        list_init(&dead);
+        mutex_lock(&u->lock);
+        retire_aged(u, &dead);
+        if (!is_down(u) && !list_empty(&u->idle)) {
+            c = list_entry(list_shift(&u->idle), struct upstream_conn, node);
+            u->stats.idle--;
+        }
+        mutex_unlock(&u->lock);
+        close_all(&dead);
+        if (!c)
+            return err_code(err, ERR_AGAIN);
+        if (upstream_conn_is_quiet(c)) {
+            *out = c;
+            return 0;
+        }
+        upstream_give(u, c, false);
+    }
+}
+
 void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
 {
     struct list dead;

@@ -367,6 +367,7 @@ struct forward_request {
     struct str sha256;    /* hex of the body, when it is known */
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
+    bool now; /* as upstream_send_now(): ERR_AGAIN, or the answer has yet to be polled for */
 };
 
 /* Where a call has a `user`: the id of the user whose credentials are used by storages that have

@@ -155,7 +155,8 @@ static int send(struct outgoing *o, struct remote *r, const struct forward_reque
                                        .body_len = f->body_len,
                                        .expect_continue = f->expect_continue,
                                        .idempotent = f->idempotent};
-    int code = upstream_send(out, r->upstream, &request, err);
+    int code = f->now ? upstream_send_now(out, r->upstream, &request, err)
+                      : upstream_send(out, r->upstream, &request, err);
 
     if (code == ERR_UNAVAILABLE)
         remote_wake_prober(r);

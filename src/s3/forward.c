@@ -1,6 +1,8 @@
 /* A request to a remote storage, and its answer back. */
 #include "s3/forward.h"
 
+enum { ANSWER_MS = 60 * 1000 }; /* for the head of an answer, as upstream_send() waits */
+
 struct forward {
     struct forward_body body;
     struct forward_request request;
@@ -97,6 +99,97 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
                             head->has_length ? head->content_length : UINT64_MAX);
 }
 
+/* --- on a fast worker: the answer is waited for without a thread --- */
+
+static http_resume_fn resume;
+
+static void wait_for_answer(struct call *c)
+{
+    c->waits = true;
+    http_await(c->http, exchange_fd(c->exchange), ANSWER_MS, resume, c);
+}
+
+/* Requests without a body, when a connection is idle; else ERR_AGAIN. */
+static int start(struct call *c, struct storage *s, struct err *err)
+{
+    static const struct forward_body none;
+    bool asks = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
+    struct forward_request r;
+    struct http_header headers[FORWARD_HEADERS_MAX];
+
+    if (!asks || http_request_length(c->http) != 0 || c->auth.payload >= AUTH_PAYLOAD_CHUNKS)
+        return ERR_AGAIN;
+    int code = forward_describe(c, &none, &r, headers, err);
+    r.now = true;
+    if (code == 0)
+        code = s->ops->forward(s, &r, &c->exchange, err);
+    if (code < 0)
+        return ERR_AGAIN; /* where it may wait, the error is found again */
+    c->remote = s;
+    wait_for_answer(c);
+    return 0;
+}
+
+/* Can it be answered without waiting for more of it? */
+static bool is_whole(const struct call *c)
+{
+    const struct http_head *head = exchange_head(c->exchange);
+    bool to_head = c->head->method == HTTP_HEAD;
+    struct str bytes;
+
+    if (!http_response_has_body(head, to_head))
+        return !to_head || head->has_length || head->status == 204 || head->status == 304;
+    return head->has_length && head->content_length <= FORWARD_SMALL &&
+           reader_as_bytes(exchange_body(c->exchange), &bytes);
+}
+
+static void drop_exchange(struct call *c)
+{
+    exchange_close(c->exchange);
+    c->exchange = NULL;
+}
+
+/* ERR_AGAIN: on the pool. */
+static int go_on(struct call *c, bool in_time, struct err *err)
+{
+    bool may_block = http_may_block(c->http);
+    int code;
+
+    if (!c->exchange)
+        return may_block ? forward_call(c, c->remote, err) : ERR_AGAIN;
+    if (!in_time) {
+        drop_exchange(c);
+        return judge(c->remote, err_code(err, ERR_TIMEOUT), err);
+    }
+    code = exchange_poll(c->exchange, err);
+    if (code == ERR_AGAIN && !may_block) {
+        wait_for_answer(c);
+        return 0;
+    }
+    if (code == 0 && !may_block && !is_whole(c))
+        return ERR_AGAIN;
+    bool again = code < 0 && exchange_is_stale(c->exchange);
+    if (code == 0)
+        code = forward_answer(c, c->exchange, err);
+    else if (!again)
+        code = judge(c->remote, code, err);
+    drop_exchange(c);
+    return again ? ERR_AGAIN : code;
+}
+
+static int resume(struct http_request *req, void *ctx, bool in_time)
+{
+    struct call *c = ctx;
+    struct err err = {0};
+
+    (void)req;
+    c->waits = false;
+    int code = go_on(c, in_time, &err);
+    if (code == ERR_AGAIN && !in_time) /* there is no thread that could ask again */
+        code = err_set(&err, ERR_BUSY, "too many requests at once");
+    return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
+}
+
 int forward_call(struct call *c, struct storage *s, struct err *err)
 {
     struct exchange *e = NULL;
@@ -104,7 +197,7 @@ int forward_call(struct call *c, struct storage *s, struct err *err)
     int code;
 
     if (!http_may_block(c->http))
-        return ERR_AGAIN;
+        return start(c, s, err);
     f = arena_new(c->a, struct forward);
     if (!f)
         return err_code(err, ERR_NO_MEMORY);

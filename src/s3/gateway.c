@@ -87,7 +87,7 @@ static bool must_move(const struct call *c)
 {
     if (http_may_block(c->http))
         return false;
-    return !c->op || !(c->op->flags & OP_FAST) || routes_main_is_remote(c->g->o.routes);
+    return !c->op || !(c->op->flags & OP_FAST);
 }
 
 /* --- buckets on remote storages --- */
@@ -232,8 +232,13 @@ int gateway_handle(struct http_request *req, void *ctx)
     c->a = a;
     c->now_ms = clock_wall_ms();
     int code = run(c, &err);
+    return c->waits ? code : call_finish(c, code, &err);
+}
+
+int call_finish(struct call *c, int code, const struct err *err)
+{
     if (code < 0 && code != ERR_AGAIN)
-        code = c->is_website ? website_error(c, code, &err) : respond_error(c, code, &err);
+        code = c->is_website ? website_error(c, code, err) : respond_error(c, code, err);
     call_close(&c->target);
     auth_release(&c->auth);
     secure_zero(&c->encryption, sizeof(c->encryption));

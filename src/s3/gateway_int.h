@@ -96,7 +96,10 @@ struct call {
     struct identity auth;
     const struct user *user; /* NULL: anonymous */
     struct call_target target;
-    struct str body;                   /* of OP_XML */
+    struct storage *remote;    /* that the request was sent on to, while it waits for the answer: */
+    struct exchange *exchange; /* NULL: the answer must be asked for again */
+    bool waits;                /* the handler is called again (http_await) */
+    struct str body;           /* of OP_XML */
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
     bool begun;                 /* an answer is on its way: too late for an error's */
@@ -107,6 +110,11 @@ struct call {
     struct policy_values values;
     struct str value;
 };
+
+/* --- gateway.c --- */
+
+/* Answers the error, if it is one, and lets go of what the call holds; what a handler returns. */
+int call_finish(struct call *c, int code, const struct err *err);
 
 /* --- gateway_request.c: what was asked, and by whom --- */
 

@@ -228,6 +228,104 @@ TEST(forward_peer, a_storage_that_breaks_off_is_an_internal_error)
     end(&p);
 }
 
+/* --- answers that are waited for without a thread: over a connection that is kept --- */
+
+/* ctx: pieces of an answer, each sent when the one before it has gone. The last is empty. */
+static void answer_in_pieces(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    while (peer_read(c, &r)) {
+        for (const char *const *piece = ctx; **piece; piece++) {
+            peer_write_z(c, *piece);
+            lab_pause();
+        }
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+static void begin_pieces(struct pair *p, const char *const *pieces)
+{
+    mutex_init(&seen.lock, "forward.seen");
+    over = false;
+    pair_start_peer(p, answer_in_pieces, pieces);
+}
+
+TEST(forward_peer, an_answer_may_come_in_pieces)
+{
+    static const char *const pieces[] = {
+        "HTTP/1.1 2", "00 OK\r\nContent-Length: 10\r\n", "\r\n", "half ", "whole", ""};
+    struct pair p;
+
+    begin_pieces(&p, pieces);
+    for (int i = 0; i < 20; i++) {
+        gate_do(&p.front, "GET /box/key", 200);
+        CHECK_STR(p.front.body, STR("half whole"));
+    }
+    CHECK_INT(peer_accepted(p.peer), 1);
+    end(&p);
+}
+
+TEST(forward_peer, an_answer_may_have_no_length)
+{
+    static const char *const pieces[] = {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                                         "5\r\nhello\r\n", "0\r\n\r\n", ""};
+    struct pair p;
+    struct answer a = {0};
+
+    begin_pieces(&p, pieces);
+    for (int i = 0; i < 5; i++) {
+        lab_ask(p.front.fd, &a, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+        CHECK(a.whole);
+        CHECK_STR(buf_str(&a.body), STR("hello"));
+    }
+    answer_release(&a);
+    end(&p);
+}
+
+/* The first connection answers once and ends when it is asked again; the next ones answer. */
+static void answer_once(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    while (peer_read(c, &r) && (c->number > 0 || seen.whole++ == 0)) {
+        peer_write_z(c, ctx);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+TEST(forward_peer, a_kept_connection_that_ends_instead_of_answering_is_replaced)
+{
+    struct pair p;
+
+    begin(&p, answer_once, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (int i = 0; i < 4; i++) {
+        gate_do(&p.front, "GET /box/key", 200);
+        CHECK_STR(p.front.body, STR("ok"));
+    }
+    CHECK_INT(peer_accepted(p.peer), 2);
+    end(&p);
+}
+
+TEST(forward_peer, nonsense_on_a_kept_connection_is_an_internal_error)
+{
+    static const char *const pieces[] = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                                         "HTTP/1.1 soon\r\n\r\n", ""};
+    struct pair p;
+
+    /* Whatever of it is there when the connection is given back is noticed then, or by the next. */
+    begin_pieces(&p, pieces);
+    gate_do(&p.front, "GET /box/key", 200);
+    for (int i = 0; i < 3; i++) {
+        lab_say(p.front.fd, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"));
+        gate_answer(&p.front);
+        CHECK(p.front.head.status == 200 || p.front.head.status == 500);
+    }
+    end(&p);
+}
+
 TEST(forward_peer, a_storage_that_talks_nonsense_is_an_internal_error)
 {
     struct pair p;
