@@ -12,7 +12,7 @@
 enum { FORMAT = 1 };
 
 static const uint64_t DEFAULT_RESERVE = 256 * MIB, DEFAULT_PART_MIN = 5 * MIB;
-static const size_t DEFAULT_INLINE_MAX = 64 * KIB, INLINE_MAX = 128 * KIB;
+static const size_t DEFAULT_INLINE_MAX = 16 * KIB, INLINE_MAX = 128 * KIB;
 
 static int local_check(struct storage *s, struct err *err);
 static void local_close(struct storage *s);

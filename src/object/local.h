@@ -21,7 +21,7 @@ struct local_options {
     const char *folder; /* made if absent, mode 0700 */
     struct db *db;
     uint32_t id;            /* in all its rows: unique in the database, never given anew */
-    size_t inline_max;      /* bodies up to this are rows; 0: 64 KiB */
+    size_t inline_max;      /* bodies up to this are rows; 0: 16 KiB */
     uint64_t reserve_bytes; /* with less free in the folder puts are refused; 0: 256 MiB */
     uint64_t part_min;      /* of all parts but the last; 0: 5 MiB */
     const struct log *log;  /* NULL: silent */
