@@ -143,16 +143,25 @@ int sse_read(struct sse_asked *out, const struct http_head *head, struct err *er
 
 bool sse_managed_given(const struct http_head *head)
 {
+    if (!sse_given(head))
+        return false;
     for (size_t i = 0; i < ARRAY_SIZE(managed); i++)
         if (http_header(head, managed[i]).p)
             return true;
     return false;
 }
 
+/* Every read asks: one pass, and most names are too short to be looked at. */
 bool sse_given(const struct http_head *head)
 {
-    return sse_managed_given(head) || http_header(head, names[0].algorithm).p ||
-           http_header(head, names[0].key).p || http_header(head, names[0].md5).p;
+    struct str prefix = str_z(managed[0]);
+
+    for (size_t i = 0; i < head->header_count; i++) {
+        struct str name = head->headers[i].name;
+        if (name.len >= prefix.len && str_ieq(str_head(name, prefix.len), prefix))
+            return true;
+    }
+    return false;
 }
 
 /* --- a bucket's default --- */

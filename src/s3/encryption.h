@@ -30,7 +30,7 @@ int sse_customer_read(struct sse_customer *out, const struct http_head *head, bo
 /* All of x-amz-server-side-encryption*, for a new object. */
 int sse_read(struct sse_asked *out, const struct http_head *head, struct err *err) MUST_CHECK;
 
-/* Any of them is there, those of a copy's source apart. */
+/* Any of them is there, those of a copy's source apart. Cheap. */
 bool sse_given(const struct http_head *head);
 /* x-amz-server-side-encryption and what belongs to it is there, which reading refuses. */
 bool sse_managed_given(const struct http_head *head);

@@ -237,8 +237,11 @@ int encrypt_check(struct call *c, const struct object_info *info, struct err *er
     struct opening o;
     struct envelope e = {0};
     struct sealed_key data = {0};
-    int code = object_opening(c, info, &o, err);
+    int code;
 
+    if (!info->meta.encryption.len && !sse_given(c->head))
+        return 0;
+    code = object_opening(c, info, &o, err);
     if (code == 0 && o.bytes.len)
         code = read_envelope(&o, &e, err);
     if (code == 0 && e.kind == SSE_C)
@@ -255,8 +258,11 @@ int encrypt_unlock(struct call *c, struct get_result *got, struct err *err)
     struct opening o;
     struct envelope e;
     struct sealed_key data = {0};
-    int code = object_opening(c, &got->info, &o, err);
+    int code;
 
+    if (!got->unlock && !sse_given(c->head))
+        return 0;
+    code = object_opening(c, &got->info, &o, err);
     if (code == 0 && got->unlock && !got->at_hand && !http_may_block(c->http))
         code = ERR_AGAIN;
     if (code == 0 && got->unlock) {
