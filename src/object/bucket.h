@@ -150,7 +150,7 @@ struct put_options {
 };
 
 struct put_result {
-    struct str version; /* empty where versions are not kept */
+    struct str version; /* empty where versions are not kept; suspended: "null" or empty */
     struct str etag;
     int64_t modified_ms; /* 0: not told (remote) */
     uint64_t size;

@@ -154,18 +154,18 @@ struct meta_change {
     const struct meta_options *o;
 };
 
-/* Compliance is only ever lengthened; governance as well, unless bypassed. */
+/* Compliance is only ever lengthened; governance as well, and keeps its mode, unless bypassed. */
 static int retention_check(const struct meta_change *p, const struct object_meta *old,
                            struct err *err)
 {
     const struct object_meta *new = p->meta;
-    bool weaker = new->retain_until_ms < old->retain_until_ms ||
-                  (old->retain_compliance && !new->retain_compliance);
+    bool changed = new->retain_until_ms < old->retain_until_ms ||
+                   old->retain_compliance != new->retain_compliance;
 
-    if (old->retain_until_ms <= db_tx_now_ms(p->change.tx) || !weaker)
+    if (old->retain_until_ms <= db_tx_now_ms(p->change.tx) || !changed)
         return 0;
     if (old->retain_compliance || !p->o->bypass_governance)
-        return err_set(err, ERR_DENIED, "the retention cannot be shortened");
+        return err_set(err, ERR_DENIED, "the retention can only be lengthened");
     return 0;
 }
 

@@ -246,7 +246,8 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
         code = get_once(&l, c, range, err);
     if (code == ERR_PRECONDITION || code == ERR_NOT_MODIFIED)
         fill_info(l);
-    return code;
+    /* Of a part that is not there AWS says InvalidPartNumber, Ceph InvalidPart. */
+    return code == ERR_INVALID && range->kind == RANGE_PART ? err_code(err, ERR_RANGE) : code;
 }
 
 /* --- copying --- */

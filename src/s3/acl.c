@@ -85,12 +85,8 @@ int acl_canned(struct acl *out, struct arena *a, struct str name, const struct a
         code = acl_begin(&acl, a, subject->owner, err);
         if (code < 0)
             return code;
-        /* Groups come before users, as in the lists that Ceph gives and its tests expect. */
-        if (canned_lists[i].grantee != ACL_USER)
-            add_canned(&acl, a, &canned_lists[i], subject);
         (void)acl_add(&acl, ACL_USER, acl.owner, ACL_FULL_CONTROL);
-        if (canned_lists[i].grantee == ACL_USER)
-            add_canned(&acl, a, &canned_lists[i], subject);
+        add_canned(&acl, a, &canned_lists[i], subject);
         if (arena_error(a) < 0)
             return err_code(err, ERR_NO_MEMORY);
         *out = acl;

@@ -239,8 +239,13 @@ void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *u
     write_user(out, users, acl->owner);
     xml_close(out, "Owner");
     xml_open(out, "AccessControlList");
+    /* Groups before users, as Ceph writes them and its tests read them. */
     for (size_t i = 0; i < acl->count; i++)
-        write_grant(out, &acl->grants[i], users);
+        if (acl->grants[i].grantee != ACL_USER)
+            write_grant(out, &acl->grants[i], users);
+    for (size_t i = 0; i < acl->count; i++)
+        if (acl->grants[i].grantee == ACL_USER)
+            write_grant(out, &acl->grants[i], users);
     xml_close(out, "AccessControlList");
     xml_close(out, "AccessControlPolicy");
 }

@@ -94,6 +94,8 @@ static struct str special_value(struct call *c, enum policy_key key, struct str 
     switch (key) {
     case POLICY_KEY_SECURE_TRANSPORT:
         return http_request_is_tls(c->http) ? STR("true") : STR("false");
+    case POLICY_KEY_PREFIX:
+        return c->absent_key;
     case POLICY_KEY_SOURCE_IP:
         return source_ip(c);
     case POLICY_KEY_CURRENT_TIME:
@@ -295,9 +297,22 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-int call_absent(struct call *c, struct call_target *t, bool version, struct err *err)
+int call_need_tagging(struct call *c, struct err *err)
 {
-    if (!call_may(c, t, S3_ACTION_LIST_BUCKET, STR_EMPTY, NULL))
+    const struct call_target *t = &c->target;
+    bool by_list = t->acl && t->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED &&
+                   acl_allows(t->acl, call_user_id(c), ACL_WRITE, t->block.ignore_acls);
+
+    return by_list ? 0 : call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
+}
+
+int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
+                struct err *err)
+{
+    c->absent_key = key;
+    bool may = call_may(c, t, S3_ACTION_LIST_BUCKET, STR_EMPTY, NULL);
+    c->absent_key = STR_EMPTY;
+    if (!may)
         return s3_fail(err, S3_ACCESS_DENIED);
     return s3_fail(err, version ? S3_NO_SUCH_VERSION : S3_NO_SUCH_KEY);
 }
@@ -311,7 +326,7 @@ int call_object(struct call *c, struct get_result *out, struct err *err)
     int may = call_need(c, &c->target, action, c->key, code == 0 ? &out->info : NULL, err);
 
     if (code == ERR_NOT_FOUND && !(out->info.is_marker && c->version.len))
-        return call_absent(c, &c->target, c->version.len > 0, err);
+        return call_absent(c, &c->target, c->key, c->version.len > 0, err);
     if (may < 0)
         return may;
     if (code == ERR_NOT_FOUND)

@@ -114,7 +114,9 @@ struct cors *call_cors(struct call *c)
 /* What a browser may see of the answer. A rule that cannot be read opens nothing. */
 static void respond_cors(struct call *c, struct str origin)
 {
-    struct cors_request ask = {.origin = origin, .method = c->head->method_text};
+    struct str asked = call_header(c, "access-control-request-method");
+    struct cors_request ask = {.origin = origin,
+                               .method = asked.len ? asked : c->head->method_text};
     struct http_header headers[CORS_MAX_HEADERS];
     struct cors_answer answer;
     struct cors *cors = call_cors(c);
@@ -163,6 +165,12 @@ void respond_etag(struct call *c, struct str etag)
     memcpy(text + 1, etag.p, etag.len);
     text[etag.len + 1] = '"';
     respond_header(c, "ETag", str_n(text, etag.len + 2));
+}
+
+void respond_new_version(struct call *c, struct str version)
+{
+    if (!str_eq(version, STR("null")))
+        respond_header(c, "x-amz-version-id", version);
 }
 
 void respond_time(struct call *c, const char *name, int64_t ms)

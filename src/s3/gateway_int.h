@@ -107,6 +107,7 @@ struct call {
     struct call_encryption encryption;
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
+    struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */
     struct policy_values values;
     struct str value;
 };
@@ -143,8 +144,11 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 /* AccessDenied when not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;
+/* Whether tags may come with a new object: who may write by the bucket's list may tag. */
+int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
 /* What to say of a key that is not there: who may not list is not told. */
-int call_absent(struct call *c, struct call_target *t, bool version, struct err *err);
+int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
+                struct err *err);
 /* The object's head when it is there, for operations on something kept beside it; access is asked
  * for, then the document of OP_XML is read. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
@@ -175,6 +179,8 @@ void facts_keep(struct facts_table *t, struct facts *f);
 void respond_begin(struct call *c, int status); /* with the headers that all answers have */
 void respond_header(struct call *c, const char *name, struct str value); /* not when empty */
 void respond_etag(struct call *c, struct str etag);
+/* Of what was just made: "null" is not told, as where versions are suspended. */
+void respond_new_version(struct call *c, struct str version);
 void respond_time(struct call *c, const char *name, int64_t ms);
 int respond_empty(struct call *c, int status) MUST_CHECK;
 /* Sends the document and releases it. */

@@ -130,7 +130,7 @@ static int read_tags(struct call *c, struct object_meta *out, struct err *err)
 
     if (header.len == 0)
         return 0;
-    code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
+    code = call_need_tagging(c, err);
     if (code == 0)
         code = tagging_parse(&set, c->a, header, TAGS_OF_OBJECT, err);
     if (code < 0)

@@ -48,7 +48,7 @@ static int judge_source(struct call *c, struct copy_source *s, int code, struct 
                        "The source of a copy request may not specifically refer to a delete "
                        "marker by version id.");
     if (code == ERR_NOT_FOUND)
-        return call_absent(c, &s->target, s->version.len > 0, err);
+        return call_absent(c, &s->target, s->key, s->version.len > 0, err);
     return code == ERR_NOT_MODIFIED ? err_code(err, ERR_PRECONDITION) : code;
 }
 
@@ -218,7 +218,7 @@ int op_copy_object(struct call *c, struct err *err)
         xml_close(&xml, "CopyObjectResult");
         respond_begin(c, 200);
         respond_header(c, "Content-Type", STR("application/xml"));
-        respond_header(c, "x-amz-version-id", out.version);
+        respond_new_version(c, out.version);
         respond_encryption(c);
         if (copy_source_is_versioned(&s))
             respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);

@@ -245,14 +245,17 @@ int op_delete_document(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 204);
 }
 
+/* As Ceph, also of a bucket without a policy, and of what its list opens. */
 int op_policy_status(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct call_target *t = &c->target;
+    bool is_public =
+        (t->policy && policy_is_public(t->policy)) || (t->acl && acl_is_public(t->acl));
 
-    if (!c->target.policy)
-        return s3_fail(err, S3_NO_SUCH_BUCKET_POLICY);
+    (void)err;
     document_open(&xml, "PolicyStatus");
-    xml_bool(&xml, "IsPublic", policy_is_public(c->target.policy));
+    xml_bool(&xml, "IsPublic", is_public);
     xml_close(&xml, "PolicyStatus");
     return respond_xml(c, 200, &xml);
 }
@@ -294,7 +297,7 @@ int op_put_bucket_acl(struct call *c, struct err *err)
         code = acl_read(&acl, c->a, c->body, subject.owner, &users, err);
     else
         code = s3_fail(err, S3_MISSING_SECURITY_HEADER);
-    if (code == 0 && t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED && !acl_is_owners_only(&acl))
+    if (code == 0 && t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED)
         code = s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
     if (code == 0 && t->block.block_acls && acl_is_public(&acl))
         code = s3_fail(err, S3_ACCESS_DENIED);

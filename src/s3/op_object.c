@@ -15,7 +15,7 @@ static bool overrides_unsigned(const struct call *c)
     return false;
 }
 
-/* A marker, by its name or as what is current, says so in the headers of the error. */
+/* What is not there says in the headers of the error whether a marker stands in its place. */
 static int respond_marker(struct call *c, const struct object_info *info, struct err *err)
 {
     int code = c->version.len ? s3_fail(err, S3_METHOD_NOT_ALLOWED) : s3_fail(err, S3_NO_SUCH_KEY);
@@ -28,8 +28,9 @@ static int respond_marker(struct call *c, const struct object_info *info, struct
                                                  .request_id = id,
                                                  .host_id = id});
     respond_begin(c, s3_code_status(code));
-    respond_header(c, "x-amz-delete-marker", STR("true"));
-    respond_header(c, "x-amz-version-id", info->version);
+    respond_header(c, "x-amz-delete-marker", info->is_marker ? STR("true") : STR("false"));
+    if (info->is_marker)
+        respond_header(c, "x-amz-version-id", info->version);
     if (c->version.len) {
         respond_header(c, "Allow", STR("DELETE"));
         respond_time(c, "Last-Modified", info->modified_ms);
@@ -62,18 +63,18 @@ static int judge(struct call *c, const struct get_result *got, int code, struct 
 
     /* What is not there has no list to be read by: who may list is told. */
     if (code == ERR_NOT_FOUND && (!got->info.is_marker || c->is_website))
-        return call_absent(c, &c->target, c->version.len > 0, err);
+        return call_absent(c, &c->target, c->key, c->version.len > 0, err);
     return may < 0 ? may : code;
 }
 
 static int respond_failure(struct call *c, const struct get_result *got, int code, struct err *err)
 {
-    if (code == ERR_NOT_FOUND)
+    if (code == ERR_NOT_FOUND || (code == S3_NO_SUCH_KEY && !c->is_website))
         return respond_marker(c, &got->info, err);
     if (code == ERR_NOT_MODIFIED)
         return respond_not_modified(c, &got->info);
     if (code == ERR_RANGE && call_param(c, "partNumber").p)
-        return s3_fail(err, S3_INVALID_PART_NUMBER);
+        return s3_fail(err, S3_INVALID_PART);
     return code;
 }
 
@@ -174,9 +175,9 @@ int op_get_object(struct call *c, struct err *err)
     if (code == ERR_AGAIN)
         return code;
     int judged = judge(c, &got, code, err);
-    if (judged < 0 && judged == code)
-        judged = respond_failure(c, &got, code, err);
-    else if (judged == 0)
+    if (judged < 0)
+        judged = respond_failure(c, &got, judged, err);
+    else
         judged = send_body(c, &got, err);
     reader_close(got.body);
     return judged;
@@ -210,9 +211,8 @@ int op_head_object(struct call *c, struct err *err)
     if (code == ERR_AGAIN)
         return code;
     int judged = judge(c, &got, code, err);
-    if (judged < 0 && judged == code)
-        return respond_failure(c, &got, code, err);
-    if (judged == 0)
-        judged = encrypt_check(c, &got.info, err);
+    if (judged < 0)
+        return respond_failure(c, &got, judged, err);
+    judged = encrypt_check(c, &got.info, err);
     return judged < 0 ? judged : send_head(c, &got);
 }

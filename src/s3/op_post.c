@@ -112,7 +112,7 @@ static int read_tags(struct call *c, struct post *p, struct str *out, struct err
     *out = STR_EMPTY;
     if (!xml.len)
         return 0;
-    code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
+    code = call_need_tagging(c, err);
     if (code == 0)
         code = tagging_read(&set, c->a, xml, TAGS_OF_OBJECT, err);
     if (code < 0)
@@ -241,7 +241,7 @@ static int answer(struct call *c, const struct post *p, const struct put_result 
     }
     respond_begin(c, (int)status);
     respond_etag(c, out->etag);
-    respond_header(c, "x-amz-version-id", out->version);
+    respond_new_version(c, out->version);
     respond_encryption(c);
     respond_header(c, "Location", to.len ? to : where);
     if (xml.len)

@@ -100,7 +100,7 @@ int op_put_object(struct call *c, struct err *err)
         return code;
     respond_begin(c, 200);
     respond_etag(c, out.etag);
-    respond_header(c, "x-amz-version-id", out.version);
+    respond_new_version(c, out.version);
     respond_encryption(c);
     respond_checksum(c, &p->checksum);
     respond_put_expiration(c, &out, &p->meta);

@@ -431,7 +431,7 @@ int op_complete_upload(struct call *c, struct err *err)
         xml_element(&xml, "ChecksumType", checksum_type_name(checksum.type));
     xml_close(&xml, "CompleteMultipartUploadResult");
     respond_begin(c, 200);
-    respond_header(c, "x-amz-version-id", out.version);
+    respond_new_version(c, out.version);
     respond_encryption(c);
     respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;

@@ -40,6 +40,17 @@ int tag_check(const struct tag *tag, struct err *err)
     return 0;
 }
 
+/* By key, so that a set reads the same whichever way it came in. */
+static void sort_tags(struct tag_set *set)
+{
+    for (size_t i = 1; i < set->count; i++)
+        for (size_t k = i; k > 0 && str_cmp(set->tags[k - 1].key, set->tags[k].key) > 0; k--) {
+            struct tag swapped = set->tags[k];
+            set->tags[k] = set->tags[k - 1];
+            set->tags[k - 1] = swapped;
+        }
+}
+
 /* Checks the tag just behind the set and takes it in. */
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
@@ -82,6 +93,7 @@ int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_
         if (code < 0)
             return code;
     }
+    sort_tags(&set);
     *out = set;
     return 0;
 }
@@ -117,6 +129,7 @@ int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum t
         if (code < 0)
             return code;
     }
+    sort_tags(&set);
     *out = set;
     return 0;
 }

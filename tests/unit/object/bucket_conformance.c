@@ -639,7 +639,8 @@ void conform_suspended_versions_have_one_null(struct lab *lab)
     CHECK_OK(b->ops->set_versions(b, true, &err));
     struct put_result kept = lab_put(b, &a, "k", STR("kept"));
     CHECK_OK(b->ops->set_versions(b, false, &err));
-    CHECK_STR(lab_put(b, &a, "k", large).version, STR("null"));
+    struct str version = lab_put(b, &a, "k", large).version;
+    CHECK(version.len == 0 || str_eq(version, STR("null"))); /* S3 servers differ */
     lab_expect_list(b, &everything, true, "k* k");
     lab_put(b, &a, "k", STR("null2"));
     lab_expect_list(b, &everything, true, "k* k");

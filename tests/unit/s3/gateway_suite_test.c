@@ -186,6 +186,104 @@ GATE_TEST(lists_name_groups_before_users)
     CHECK(str_find(g->body, STR(">READ<")) < str_find(g->body, STR("FULL_CONTROL")));
 }
 
+GATE_TEST(a_listing_by_prefix_tells_what_is_absent_there)
+{
+    gate_ask(
+        g, ALICE, "PUT /box?policy", NULL,
+        STR("{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":\"*\","
+            "\"Action\":[\"s3:ListBucket\",\"s3:PutObject\"],\"Resource\":[\"arn:aws:s3:::box\","
+            "\"arn:aws:s3:::box/*\"],"
+            "\"Condition\":{\"StringLike\":{\"s3:prefix\":\"open/*\"}}}]}"),
+        204);
+    gate_ask(g, BOB, "HEAD /box/open/none", NULL, NONE, 404);
+    gate_ask(g, BOB, "HEAD /box/shut/none", NULL, NONE, 403);
+    gate_ask(g, BOB, "PUT /box/open/new", NULL, STR("x"), 403); /* a key is no prefix */
+}
+
+GATE_TEST(what_is_absent_says_that_it_is_no_marker)
+{
+    gate_do(g, "HEAD /box/none", 404);
+    CHECK_STR(gate_header(g, "x-amz-delete-marker"), STR("false"));
+    gate_do(g, "GET /box/none", 404);
+    GATE_ERROR(g, "NoSuchKey");
+}
+
+GATE_TEST(a_bucket_without_a_policy_has_a_status_too)
+{
+    gate_do(g, "GET /box?policyStatus", 200);
+    CHECK_STR(gate_element(g, "IsPublic"), STR("false"));
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: authenticated-read", NONE, 200);
+    gate_do(g, "GET /box?policyStatus", 200);
+    CHECK_STR(gate_element(g, "IsPublic"), STR("true"));
+}
+
+GATE_TEST(the_owners_bucket_takes_no_list_at_all)
+{
+    gate_ask(g, ALICE, "PUT /mine", "x-amz-object-ownership: BucketOwnerEnforced", NONE, 200);
+    gate_ask(g, ALICE, "PUT /mine?acl", "x-amz-acl: private", NONE, 400);
+    GATE_ERROR(g, "AccessControlListNotSupported");
+}
+
+GATE_TEST(a_mode_of_retention_stays_unless_bypassed)
+{
+    struct str strict = STR("<Retention><Mode>COMPLIANCE</Mode><RetainUntilDate>"
+                            "2100-01-01T00:00:00Z</RetainUntilDate></Retention>");
+
+    gate_ask(g, ALICE, "PUT /lock", "x-amz-bucket-object-lock-enabled: true", NONE, 200);
+    gate_ask(g, ALICE, "PUT /lock/key",
+             "x-amz-object-lock-mode: GOVERNANCE\n"
+             "x-amz-object-lock-retain-until-date: 2100-01-01T00:00:00Z",
+             STR("x"), 200);
+    gate_ask(g, ALICE, "PUT /lock/key?retention", NULL, strict, 403);
+    GATE_ERROR(g, "AccessDenied");
+    gate_ask(g, ALICE, "PUT /lock/key?retention", "x-amz-bypass-governance-retention: true", strict,
+             200);
+}
+
+GATE_TEST(who_may_write_by_the_list_may_tag_what_is_written)
+{
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_ask(g, NOBODY, "PUT /box/key", "x-amz-tagging: b=2&a=1", STR("x"), 200);
+    gate_ask(g, NOBODY, "PUT /box/key?tagging", NULL, STR("<Tagging><TagSet></TagSet></Tagging>"),
+             403);
+    gate_ask(g, ALICE, "PUT /box/mine", "x-amz-tagging: b=2&a=1", STR("x"), 200);
+    gate_do(g, "GET /box/mine?tagging", 200); /* by key */
+    CHECK(str_find(g->body, STR("<Key>a</Key>")) < str_find(g->body, STR("<Key>b</Key>")));
+}
+
+GATE_TEST(what_a_bucket_holds_is_counted_for_who_asks)
+{
+    gate_do(g, "HEAD /box", 200);
+    CHECK(!gate_header(g, "x-rgw-object-count").p);
+    gate_ask(g, ALICE, "PUT /box/a", NULL, STR("12"), 200);
+    gate_ask(g, ALICE, "PUT /box/b", NULL, STR("345"), 200);
+    gate_do(g, "HEAD /box?read-stats=true", 200);
+    CHECK_STR(gate_header(g, "x-rgw-object-count"), STR("2"));
+    CHECK_STR(gate_header(g, "x-rgw-bytes-used"), STR("5"));
+}
+
+GATE_TEST(a_bucket_of_no_tenant_has_a_colon_for_ceph)
+{
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
+    gate_do(g, "GET /:box/key", 200);
+    gate_do(g, "GET /%3Abox/key", 200);
+    gate_do(g, "GET /::box/key", 404);
+    gate_do(g, "GET /:", 200); /* no name at all: the buckets */
+}
+
+GATE_TEST(a_request_with_another_methods_question_gets_that_methods_rule)
+{
+    gate_ask(g, ALICE, "PUT /box?cors", NULL,
+             STR("<CORSConfiguration><CORSRule><AllowedOrigin>*.a</AllowedOrigin>"
+                 "<AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>"),
+             200);
+    gate_ask(g, ALICE, "PUT /box/key", "origin: x.a", STR("x"), 200);
+    CHECK(!gate_header(g, "access-control-allow-origin").p);
+    gate_ask(g, ALICE, "PUT /box/key", "origin: x.a\naccess-control-request-method: GET", STR("x"),
+             200);
+    CHECK_STR(gate_header(g, "access-control-allow-origin"), STR("x.a"));
+}
+
 GATE_TEST(small_wishes_of_listings)
 {
     gate_ask(g, ALICE, "PUT /box/a%0A/b", NULL, STR("x"), 200);
