@@ -66,7 +66,7 @@ static int check_date(const struct auth_request *r, struct err *err)
     struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
     int64_t time;
 
-    if (!parse_date(amz.len ? amz : date, &time))
+    if (!parse_date(amz.p ? amz : date, &time)) /* an empty x-amz-date is none that is valid */
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
     return llabs(time - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;

@@ -168,14 +168,25 @@ static bool is_v2(const struct call *c)
            call_param(c, "AWSAccessKeyId").p;
 }
 
-/* Botocore signs "/bucket/" by version 2 and sends "/bucket": the same resource. */
-static int verify_with_slash(struct call *c, struct auth_request *r, const struct auth_options *o,
-                             struct err *err)
+/* What botocore signs by version 2 is not always what it sends, though the same resource: of
+ * "/bucket" it signs "/bucket/", and of "/bucket?cors" the sub-resource twice. */
+static int verify_as_botocore(struct call *c, const struct auth_request *r,
+                              const struct auth_options *o, struct err *err)
 {
-    if (!is_v2(c) || c->level != LEVEL_BUCKET || str_ends(r->path, STR("/")))
-        return S3_SIGNATURE_DOES_NOT_MATCH;
-    r->path = arena_fmt(c->a, STR_FMT "/", STR_ARG(r->path));
-    return auth_verify(&c->auth, c->a, r, o, err);
+    struct auth_request as = *r;
+    int code = S3_SIGNATURE_DOES_NOT_MATCH;
+
+    if (!is_v2(c))
+        return code;
+    if (c->level == LEVEL_BUCKET && !str_ends(r->path, STR("/"))) {
+        as.path = arena_fmt(c->a, STR_FMT "/", STR_ARG(r->path));
+        code = auth_verify(&c->auth, c->a, &as, o, err);
+    }
+    if (code == S3_SIGNATURE_DOES_NOT_MATCH && r->query.len) {
+        as.path = arena_fmt(c->a, STR_FMT "?" STR_FMT, STR_ARG(r->path), STR_ARG(r->query));
+        code = auth_verify(&c->auth, c->a, &as, o, err);
+    }
+    return code;
 }
 
 int call_authenticate(struct call *c, struct err *err)
@@ -194,7 +205,7 @@ int call_authenticate(struct call *c, struct err *err)
     call_auth_options(c, &o);
     code = auth_verify(&c->auth, c->a, &r, &o, err);
     if (code == S3_SIGNATURE_DOES_NOT_MATCH)
-        code = verify_with_slash(c, &r, &o, err);
+        code = verify_as_botocore(c, &r, &o, err);
     if (code == 0)
         c->user = c->auth.user;
     return code;

@@ -581,7 +581,26 @@ GATE_TEST(version_2_may_sign_a_slash_behind_the_bucket)
              signature.p, date);
     gate_ask(g, NOBODY, "GET /box", headers, NONE, 200);
     gate_ask(g, NOBODY, "GET /box/", headers, NONE, 200);
+    gate_ask(g, NOBODY, "GET /box?prefix=a", headers, NONE, 200); /* which is not signed */
     gate_ask(g, NOBODY, "GET /box/key", headers, NONE, 403);
+    GATE_ERROR(g, "SignatureDoesNotMatch");
+    buf_release(&text);
+    buf_release(&signature);
+}
+
+GATE_TEST(version_2_may_sign_a_sub_resource_twice)
+{
+    char date[CLOCK_HTTP_LEN + 1], headers[256];
+    struct buf text = BUF_INIT(0), signature = BUF_INIT(0);
+
+    clock_http(clock_wall_ms(), date);
+    buf_appendf(&text, "GET\n\n\n%s\n/box?acl?acl", date);
+    sign_v2(&signature, STR("alice-secret-alice-secret"), buf_str(&text));
+    snprintf(headers, sizeof(headers), "authorization: AWS AKIAALICE00000000001:%s\ndate: %s",
+             signature.p, date);
+    gate_ask(g, NOBODY, "GET /box?acl", headers, NONE, 200);
+    gate_ask(g, NOBODY, "GET /box?cors", headers, NONE, 403);
+    gate_ask(g, NOBODY, "GET /box", headers, NONE, 403);
     GATE_ERROR(g, "SignatureDoesNotMatch");
     buf_release(&text);
     buf_release(&signature);
