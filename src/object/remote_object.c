@@ -247,7 +247,8 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
     if (code == ERR_PRECONDITION || code == ERR_NOT_MODIFIED)
         fill_info(l);
     /* Of a part that is not there AWS says InvalidPartNumber, Ceph InvalidPart. */
-    return code == ERR_INVALID && range->kind == RANGE_PART ? err_code(err, ERR_RANGE) : code;
+    bool part = range && range->kind == RANGE_PART;
+    return code == ERR_INVALID && part ? err_code(err, ERR_RANGE) : code;
 }
 
 /* --- copying --- */
