@@ -146,7 +146,7 @@ int remote_read_uploads(struct upload_list *out, struct arena *a, struct str tex
                         const struct list_options *o, struct err *err) MUST_CHECK;
 int remote_read_parts(struct part_list *out, struct arena *a, struct str text, uint32_t after,
                       size_t limit, struct err *err) MUST_CHECK;
-/* CopyObjectResult, CopyPartResult, CompleteMultipartUploadResult. */
+/* CopyObjectResult, CopyPartResult, CompleteMultipartUploadResult. The ETag may be empty. */
 int remote_read_result(struct put_result *out, struct arena *a, struct str text, const char *root,
                        struct err *err) MUST_CHECK;
 int remote_read_upload_id(struct str *out, struct arena *a, struct str text,

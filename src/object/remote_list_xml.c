@@ -120,10 +120,12 @@ static int read_entries(struct page *p, bool versions, struct err *err)
     return code;
 }
 
-/* The common prefix that `after` is itself was on an earlier page. */
+/* What `after` names itself was on an earlier page: the common prefix, or all versions of the key,
+ * which some peers begin with. */
 static bool is_seen(const struct page *p, const struct list_entry *e)
 {
-    return e->is_prefix && str_eq(e->info.key, p->o->after);
+    return str_eq(e->info.key, p->o->after) &&
+           (e->is_prefix || (e->info.version.len && p->o->after_version.len == 0));
 }
 
 /* A common prefix ends with the first delimiter behind the prefix, a key has none there. */

@@ -242,8 +242,13 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
     int code = remote_key_check(key, err);
 
     *out = (struct get_result){0};
-    if (code == 0)
+    if (code == 0 && range && range->kind == RANGE_SUFFIX && range->first == 0) {
+        code = head_once(&l, c, err); /* "bytes=-0" is no range to some peers */
+        if (code == 0)
+            code = err_code(err, ERR_RANGE);
+    } else if (code == 0) {
         code = get_once(&l, c, range, err);
+    }
     if (code == ERR_PRECONDITION || code == ERR_NOT_MODIFIED)
         fill_info(l);
     /* Of a part that is not there AWS says InvalidPartNumber, Ceph InvalidPart. */
@@ -299,6 +304,8 @@ int remote_copy(struct bucket *bucket, struct arena *a, struct str key, struct b
         code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, &text, err);
     if (code == 0)
         code = remote_read_result(out, a, text, "CopyObjectResult", err);
+    if (code == 0 && out->etag.len == 0)
+        code = err_set(err, ERR_PEER, "the storage answers without an ETag");
     if (code == 0) {
         out->version = arena_str(a, ask_answer(&q, "x-amz-version-id"));
         out->size = source->size;
@@ -329,7 +336,9 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
         code = 0;
     if (code == 0) {
         out->version = arena_str(a, ask_answer(&q, "x-amz-version-id"));
-        out->is_marker = str_ieq(ask_answer(&q, "x-amz-delete-marker"), STR("true"));
+        /* Some say only which version it is; without a name nothing else is made or removed. */
+        out->is_marker = str_ieq(ask_answer(&q, "x-amz-delete-marker"), STR("true")) ||
+                         (o->version.len == 0 && out->version.len > 0);
         code = arena_error(a);
     }
     ask_release(&q);

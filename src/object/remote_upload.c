@@ -110,6 +110,8 @@ int remote_upload_part_copy(struct bucket *bucket, struct arena *a,
         code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, &text, err);
     if (code == 0)
         code = remote_read_result(&made, a, text, "CopyPartResult", err);
+    if (code == 0 && made.etag.len == 0)
+        code = err_set(err, ERR_PEER, "the storage answers without an ETag");
     if (code == 0)
         *out = (struct upload_part){
             .number = number, .size = size, .modified_ms = made.modified_ms, .etag = made.etag};
@@ -151,6 +153,18 @@ static void ask_finish(struct ask *q, struct remote_bucket *b, const struct uplo
                                                                  : STR("COMPOSITE"));
 }
 
+/* Some peers finish without saying what they made (Ceph RGW 16). */
+static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, struct put_result *out,
+                     struct err *err)
+{
+    struct get_result got;
+    int code = remote_head(bucket, a, key, out->version, NULL, &got, err);
+
+    if (code == 0)
+        out->etag = got.info.etag;
+    return code;
+}
+
 int remote_upload_finish(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                          const struct upload_part *parts, size_t count, const struct put_options *o,
                          struct put_result *out, struct err *err)
@@ -177,7 +191,7 @@ int remote_upload_finish(struct bucket *bucket, struct arena *a, const struct up
     }
     ask_release(&q);
     buf_release(&xml);
-    return code;
+    return code == 0 && out->etag.len == 0 ? fill_etag(bucket, a, upload->key, out, err) : code;
 }
 
 int remote_upload_abort(struct bucket *bucket, const struct upload_info *upload, struct err *err)
