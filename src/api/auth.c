@@ -66,8 +66,10 @@ static bool same_secret(struct str real, struct str given)
 /* Both are compared in full whatever the first says. */
 static bool is_first(const struct credentials *admin, struct str access, struct str secret)
 {
-    return same_secret(str_z(admin->access_key), access) &
-           same_secret(str_z(admin->secret_key), secret);
+    bool same_access = same_secret(str_z(admin->access_key), access);
+    bool same_key = same_secret(str_z(admin->secret_key), secret);
+
+    return same_access && same_key;
 }
 
 /* An access key that nobody has takes as long as one with another secret. */
@@ -81,7 +83,7 @@ static int check_user(struct users *users, struct str access, struct str secret)
 
     if (code == 0) {
         secure_zero((char *)real.p, real.len);
-        code = same & user.admin ? 0 : ERR_DENIED;
+        code = same && user.admin ? 0 : ERR_DENIED;
     }
     arena_release(&arena);
     return code == ERR_NOT_FOUND ? ERR_DENIED : code;
