@@ -147,6 +147,16 @@ static int compare(struct payload *p, struct err *err)
     return 0;
 }
 
+/* What the client broke off is its matter, not a failure of ours. */
+static int read_client(struct payload *p, void *to, size_t len, size_t *got, struct err *err)
+{
+    int code = reader_read(p->body, to, len, got, err);
+
+    if (code == ERR_CLOSED)
+        return s3_fail(err, S3_INCOMPLETE_BODY);
+    return code == ERR_TIMEOUT ? s3_fail(err, S3_REQUEST_TIMEOUT) : code;
+}
+
 static int payload_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct payload *p = container_of(r, struct payload, reader);
@@ -157,7 +167,7 @@ static int payload_read(struct reader *r, void *to, size_t len, size_t *got, str
         return p->done < 0 ? err_set(err, p->done, "the body was refused") : 0;
     if (len == 0)
         return 0;
-    code = reader_read(p->body, to, len, got, err);
+    code = read_client(p, to, len, got, err);
     if (code == 0 && *got) {
         digests_update(p->digests, str_n(to, *got));
         p->read += *got;

@@ -153,16 +153,20 @@ GATE_TEST(floods_of_headers_and_parameters_are_refused)
 static void vanish(struct gate *g, const char *target, size_t sent)
 {
     char bytes[1000];
+    struct buf answer = BUF_INIT(0);
     struct http_server_stats before = lab_stats(&g->lab);
     int fd = lab_dial(&g->lab);
+    ssize_t n;
 
     memset(bytes, 'z', sizeof(bytes));
     lab_sayf(fd, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n", target);
     lab_say(fd, str_n(bytes, sent));
     shutdown(fd, SHUT_WR);
-    while (recv(fd, bytes, sizeof(bytes), 0) > 0)
-        ;
+    while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+        buf_append(&answer, bytes, (size_t)n);
     close(fd);
+    CHECK(str_find(buf_str(&answer), STR("<Code>IncompleteBody</Code>")) > 0);
+    buf_release(&answer);
     LAB_UNTIL(lab_stats(&g->lab).connections <= before.connections);
 }
 
