@@ -103,16 +103,10 @@ def test_wrong_keys_are_slowed_down_and_counted(server):
 
 def test_the_list_of_routes(server):
     routes = json.loads(server.get("/api/v1", keys=server.keys).body)["routes"]
-    assert {(r["method"], r["path"]) for r in routes} == {
-        ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/api/v1"),
-        ("GET", "/api/v1/version"), ("POST", "/api/v1/backup"),
-        ("GET", "/api/v1/users"), ("POST", "/api/v1/users"),
-        ("GET", "/api/v1/users/{name}"), ("DELETE", "/api/v1/users/{name}"),
-        ("POST", "/api/v1/users/{name}/keys"), ("DELETE", "/api/v1/users/{name}/keys/{access}"),
-        ("POST", "/api/v1/users/{name}/route"), ("GET", "/api/v1/storages"), ("POST", "/api/v1/storages"),
-        ("POST", "/api/v1/storages/{name}/test"), ("POST", "/api/v1/storages/{name}/scrub"),
-        ("GET", "/api/v1/buckets"), ("GET", "/api/v1/buckets/{name}"), ("POST", "/api/v1/buckets/{name}/route"),
-        ("GET", "/api/v1/policies")}
+    assert {(r["method"], r["path"]) for r in routes} >= {
+        ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/api/v1"), ("POST", "/api/v1/backup"),
+        ("DELETE", "/api/v1/users/{name}/keys/{access}"), ("POST", "/api/v1/storages/{name}/scrub")}
+    assert {r["path"] for r in routes if r["open"]} == {"/healthz", "/readyz", "/metrics"}
     assert all(r["doc"].endswith(".") for r in routes)
     for route in routes:
         if route["method"] == "GET" and "{" not in route["path"]:
