@@ -146,6 +146,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(((const struct bucket_info *)a)->name, ((const struct bucket_info *)b)->name);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int remote_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {

@@ -44,7 +44,7 @@ int remote_list(struct bucket *bucket, struct arena *a, const struct list_option
                 struct list_result *out, struct err *err)
 {
     struct ask q;
-    struct str text;
+    struct str text = STR_EMPTY;
 
     *out = (struct list_result){0};
     if (o->limit == 0)
@@ -62,7 +62,7 @@ int remote_list_versions(struct bucket *bucket, struct arena *a, const struct li
                          struct list_result *out, struct err *err)
 {
     struct ask q;
-    struct str text;
+    struct str text = STR_EMPTY;
 
     *out = (struct list_result){0};
     if (o->limit == 0)
@@ -80,7 +80,7 @@ int remote_list_uploads(struct bucket *bucket, struct arena *a, const struct lis
                         struct upload_list *out, struct err *err)
 {
     struct ask q;
-    struct str text;
+    struct str text = STR_EMPTY;
 
     *out = (struct upload_list){0};
     if (o->limit == 0)

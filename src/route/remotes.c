@@ -495,7 +495,7 @@ int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, 
         copy_entry(a, r->opened.items[i], &list[i]);
     *count = r->opened.len;
     end(r);
-    if (arena_error(a) < 0)
+    if (!list || arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (*count)
         qsort(list, *count, sizeof(*list), by_name);

@@ -377,15 +377,14 @@ int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *e
     struct put_seal seal = {0};
     struct sse_customer customer;
     struct envelope e;
+    bool has_checksum = meta->checksum.type != CHECKSUM_NONE;
     int code = read_customer(c, false, &customer, err);
 
     if (code == 0 && !meta->encryption.len && customer.given)
         code = err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
     if (code == 0 && meta->encryption.len) {
         code = envelope_read(&e, meta->encryption, err);
-        if (code == 0 && e.kind == SSE_C && !customer.given && meta->checksum.type == CHECKSUM_NONE)
-            remember(c, &e, &customer);
-        else if (code == 0 && (e.kind == SSE_C || customer.given))
+        if (code == 0 && (customer.given || (e.kind == SSE_C && has_checksum)))
             code = open_upload(c, meta->encryption, &seal, err);
         else if (code == 0)
             remember(c, &e, &customer);

@@ -71,7 +71,7 @@ int notification_take(struct call *c, struct buf *kept, struct err *err)
 {
     bool skip = str_ieq(call_header(c, "x-amz-skip-destination-validation"), STR("true"));
     struct notify *n = c->g->o.notify;
-    struct notification config;
+    struct notification config = {0};
     int code =
         n ? notification_read(&config, c->a, c->body, err) : s3_fail(err, S3_NOT_IMPLEMENTED);
 

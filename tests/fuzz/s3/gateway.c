@@ -10,7 +10,8 @@
  *   raw          the bytes that follow, as they are
  * then come "METHOD target", header lines, an empty line and the body. Host and Content-Length are
  * added when neither is there; x-amz-content-sha256 is what is signed of the body when it is given.
- * ${upload}, ${version}, ${etag} and ${token} are what the answers said last.
+ * ${upload}, ${version}, ${etag} and ${token} are what the answers said last. With SHOW in the
+ * environment answers are printed, for who writes an input.
  *
  * Each input has a storage of its own, with the requests of `prelude` done, so that one input alone
  * shows again what it did. The folder is in memory where there is such a place: nothing waits for a
@@ -546,6 +547,8 @@ static int check_answer(struct str bytes, bool to_head)
     if (body.len && str_starts(http_header(&head, "content-type"), STR("application/xml")) &&
         !http_header(&head, "etag").p) /* an object may call itself that */
         check_xml(&body);
+    if (getenv("SHOW"))
+        fprintf(stderr, "%d " STR_FMT "\n", head.status, STR_ARG(buf_str(&body)));
     remember(&head, buf_str(&body));
     buf_release(&body);
     return head.status;
@@ -598,14 +601,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     input_begin();
     while (next_request(&rest, &request)) {
         int status = ask(request);
+        if (status != 200 && status != 204)
+            fprintf(stderr, "%d " STR_FMT "\n", status, STR_ARG(request));
         BUG_ON(status != 200 && status != 204);
     }
     rest = str_n(data, size);
-    for (int i = 0; i < REQUESTS_MAX && next_request(&rest, &request); i++) {
-        int status = ask(request);
-        if (getenv("SHOW")) /* for who writes an input */
-            fprintf(stderr, "%d %.*s\n", status, (int)size_min(request.len, 70), request.p);
-    }
+    for (int i = 0; i < REQUESTS_MAX && next_request(&rest, &request); i++)
+        ask(request);
     input_end();
     return 0;
 }
