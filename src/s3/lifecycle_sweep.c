@@ -266,6 +266,7 @@ static int versions_page(struct page *p, struct err *err)
     struct list_result list = {0};
     int code = s->b->ops->list_versions(s->b, &p->arena, &o, &list, err);
 
+    BUG_ON(code == 0 && list.count && !list.entries);
     for (size_t i = 0; code == 0 && i < list.count && !stopped(s); i++) {
         const struct object_info *info = &list.entries[i].info;
         const struct object_info *next = i + 1 < list.count ? &list.entries[i + 1].info : NULL;

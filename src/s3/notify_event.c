@@ -50,10 +50,10 @@ bool outbox_parse(struct str key, struct progress *out)
 {
     if (key.len <= OUTBOX_TAIL)
         return false;
-    struct str tail = str_skip(key, key.len - OUTBOX_TAIL + 1);
-    *out = (struct progress){.storage = (uint32_t)number(str_head(tail, 8)),
-                             .sequence = number(str_head(str_skip(tail, 8), 8)),
-                             .rule = (unsigned char)tail.p[16]};
+    const char *tail = key.p + key.len - OUTBOX_TAIL + 1;
+    *out = (struct progress){.storage = (uint32_t)number(str_n(tail, 8)),
+                             .sequence = number(str_n(tail + 8, 8)),
+                             .rule = (unsigned char)tail[16]};
     return true;
 }
 

@@ -383,12 +383,13 @@ static void sign_chunks(struct message *m, const struct sign_credentials *c)
 static void sign_in_query(struct message *m, const struct sign_credentials *c)
 {
     struct http_header host = {STR("Host"), find_header(m, "host")};
+    struct sign_request r = m->r;
     struct buf query = BUF_INIT(INPUT_MAX * 4);
 
-    m->r.headers = &host;
-    m->r.header_count = 1;
-    m->r.payload_hash = STR(SIGN_UNSIGNED);
-    if (sign_query(&query, &m->r, c, clock_wall_ms(), 60) == 0)
+    r.headers = &host;
+    r.header_count = 1;
+    r.payload_hash = STR(SIGN_UNSIGNED);
+    if (sign_query(&query, &r, c, clock_wall_ms(), 60) == 0)
         m->r.query = keep(m, &query);
     buf_release(&query);
 }
