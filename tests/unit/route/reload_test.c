@@ -113,8 +113,10 @@ TEST(reload, a_redis_that_still_loads_its_data_is_asked_again)
         sched_yield();
     check_reply(other, "CONFIG SET key-load-delay 0", "OK");
     while (users_by_name(users, &arena, STR("alice"), &made, &err) == ERR_UNAVAILABLE ||
-           route_storage(routes, STR("u"), STR("b"), &where, &err) == ERR_UNAVAILABLE)
+           route_storage(routes, STR("u"), STR("b"), &where, &err) == ERR_UNAVAILABLE) {
+        arena_reset(&arena);
         sched_yield();
+    }
     CHECK_OK(users_by_name(users, &arena, STR("alice"), &made, &err));
     CHECK_ERR(route_storage(routes, STR("u"), STR("b"), &where, &err), ERR_NOT_FOUND);
     routes_close(routes);
