@@ -26,6 +26,7 @@
 #include "sign/sign.h"
 #include "store/store.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -468,11 +469,12 @@ static bool exchange(struct buf *answer, struct str bytes)
 
     must(sock_connect_unix(&fd, place.socket, clock_mono_ns() + 5000000000, &err), &err);
     BUG_ON(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) < 0);
-    while (bytes.len && (n = send(fd, bytes.p, bytes.len, MSG_NOSIGNAL)) > 0)
-        bytes = str_skip(bytes, (size_t)n);
+    /* The fuzzer has a timer whose signal interrupts. */
+    while (bytes.len && ((n = send(fd, bytes.p, bytes.len, MSG_NOSIGNAL)) > 0 || errno == EINTR))
+        bytes = str_skip(bytes, n > 0 ? (size_t)n : 0);
     shutdown(fd, SHUT_WR);
-    while ((n = recv(fd, piece, sizeof(piece), 0)) > 0)
-        buf_append(answer, piece, (size_t)n);
+    while ((n = recv(fd, piece, sizeof(piece), 0)) > 0 || (n < 0 && errno == EINTR))
+        buf_append(answer, piece, n > 0 ? (size_t)n : 0);
     close(fd);
     return n == 0 && bytes.len == 0;
 }

@@ -247,8 +247,7 @@ TEST(remote_peer, who_breaks_off_has_said_nothing)
     static const char *const raw[] = {
         "",
         "HTTP/1.1 404 Not Found\r\nContent-Le",
-        "HTTP/1.1 404 Not Found\r\nContent-Length: "
-        "100\r\n\r\n<Error><Code>NoSuchKey</Code></Error>",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n<Error><Code>NoSuchKey</Code>",
         "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
         "SMTP ready\r\n\r\n",
     };
