@@ -1,104 +1,119 @@
-/* HMAC and SHA-256 by OpenSSL: fetched once per process, one context per thread and kind, begun
- * anew for each use. That halves the cost against a context per call. */
+/* HMAC and SHA-256 over OpenSSL's plain hash functions. Those of its EVP layer cost as much again
+ * as the hashing of texts as short as a signature's, and do not let the state behind a key be kept.
+ */
+#define OPENSSL_SUPPRESS_DEPRECATED /* the plain functions, since 3.0 */
 #include "sign/hmac.h"
 
-#include <openssl/core_names.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
-#include <pthread.h>
-#include <stdlib.h>
+#include <openssl/sha.h>
 
-enum hmac_kind { HMAC_KIND_SHA256, HMAC_KIND_SHA1, HMAC_KINDS };
+enum { BLOCK = 64, INNER_PAD = 0x36, OUTER_PAD = 0x5c };
 
-struct contexts {
-    EVP_MAC_CTX *of[HMAC_KINDS];
-    EVP_MD_CTX *sha256;
-};
+_Static_assert(sizeof(((struct hmac_key *)0)->inner) == sizeof(((SHA256_CTX *)0)->h),
+               "a kept state is all of SHA-256's");
 
-static const char *const names[HMAC_KINDS] = {"SHA256", "SHA1"};
-
-/* Set once, by start; constant after that. */
-static EVP_MAC *algorithm;
-static EVP_MD *sha256_algorithm;
-static pthread_key_t contexts_key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void destroy(void *kept)
+static void pad_key(unsigned char pad[BLOCK], struct str key, unsigned char with)
 {
-    struct contexts *c = kept;
-
-    for (int kind = 0; kind < HMAC_KINDS; kind++)
-        EVP_MAC_CTX_free(c->of[kind]);
-    EVP_MD_CTX_free(c->sha256);
-    free(c);
-}
-
-static void start(void)
-{
-    algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    sha256_algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    BUG_ON(!algorithm || !sha256_algorithm);
-    BUG_ON(pthread_key_create(&contexts_key, destroy) != 0);
-}
-
-static struct contexts *contexts(void)
-{
-    struct contexts *c;
-
-    pthread_once(&once, start);
-    c = pthread_getspecific(contexts_key);
-    if (!c) {
-        c = xcalloc(1, sizeof(*c));
-        BUG_ON(pthread_setspecific(contexts_key, c) != 0);
-    }
-    return c;
+    memset(pad, with, BLOCK);
+    for (size_t i = 0; i < key.len; i++)
+        pad[i] ^= (unsigned char)key.p[i];
 }
 
 void sha256(struct str bytes, unsigned char out[SHA256_LEN])
 {
-    struct contexts *c = contexts();
+    SHA256_CTX c;
 
-    if (!c->sha256)
-        c->sha256 = EVP_MD_CTX_new();
-    BUG_ON(!c->sha256 || !EVP_DigestInit_ex2(c->sha256, sha256_algorithm, NULL));
-    BUG_ON(!EVP_DigestUpdate(c->sha256, bytes.p, bytes.len));
-    BUG_ON(!EVP_DigestFinal_ex(c->sha256, out, NULL));
+    SHA256_Init(&c);
+    SHA256_Update(&c, bytes.p, bytes.len);
+    SHA256_Final(out, &c);
 }
 
-static EVP_MAC_CTX *context(enum hmac_kind kind)
-{
-    struct contexts *c = contexts();
+/* --- HMAC-SHA-256 --- */
 
-    if (!c->of[kind]) {
-        OSSL_PARAM params[] = {
-            OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)(uintptr_t)names[kind],
-                                             0),
-            OSSL_PARAM_construct_end(),
-        };
-        c->of[kind] = EVP_MAC_CTX_new(algorithm);
-        BUG_ON(!c->of[kind] || !EVP_MAC_CTX_set_params(c->of[kind], params));
+static void take_block(uint32_t state[8], const unsigned char block[BLOCK])
+{
+    SHA256_CTX c;
+
+    SHA256_Init(&c);
+    SHA256_Transform(&c, block);
+    memcpy(state, c.h, sizeof(c.h));
+    secure_zero(&c, sizeof(c));
+}
+
+void hmac_key_init(struct hmac_key *out, struct str key)
+{
+    unsigned char pad[BLOCK], shorter[SHA256_LEN];
+
+    if (key.len > BLOCK) {
+        sha256(key, shorter);
+        key = str_n(shorter, sizeof(shorter));
     }
-    return c->of[kind];
+    pad_key(pad, key, INNER_PAD);
+    take_block(out->inner, pad);
+    pad_key(pad, key, OUTER_PAD);
+    take_block(out->outer, pad);
+    secure_zero(pad, sizeof(pad));
+    secure_zero(shorter, sizeof(shorter));
 }
 
-static void compute(enum hmac_kind kind, struct str key, struct str bytes, unsigned char *out,
-                    size_t size)
+/* SHA-256 of the block that made `state`, and `bytes`. */
+static void hash_behind(const uint32_t state[8], struct str bytes, unsigned char out[SHA256_LEN])
 {
-    EVP_MAC_CTX *c = context(kind);
-    size_t len;
+    SHA256_CTX c;
 
-    /* A NULL key would mean "the key of the last use". */
-    BUG_ON(!EVP_MAC_init(c, (const unsigned char *)(key.len ? key.p : ""), key.len, NULL));
-    BUG_ON(!EVP_MAC_update(c, (const unsigned char *)bytes.p, bytes.len));
-    BUG_ON(!EVP_MAC_final(c, out, &len, size) || len != size);
+    SHA256_Init(&c);
+    memcpy(c.h, state, sizeof(c.h));
+    c.Nl = BLOCK * 8; /* bits so far */
+    SHA256_Update(&c, bytes.p, bytes.len);
+    SHA256_Final(out, &c);
+    secure_zero(&c, sizeof(c));
+}
+
+void hmac_sha256_by(const struct hmac_key *key, struct str bytes,
+                    unsigned char out[HMAC_SHA256_LEN])
+{
+    unsigned char inner[SHA256_LEN];
+
+    hash_behind(key->inner, bytes, inner);
+    hash_behind(key->outer, str_n(inner, sizeof(inner)), out);
+    secure_zero(inner, sizeof(inner));
 }
 
 void hmac_sha256(struct str key, struct str bytes, unsigned char out[HMAC_SHA256_LEN])
 {
-    compute(HMAC_KIND_SHA256, key, bytes, out, HMAC_SHA256_LEN);
+    struct hmac_key ready;
+
+    hmac_key_init(&ready, key);
+    hmac_sha256_by(&ready, bytes, out);
+    secure_zero(&ready, sizeof(ready));
+}
+
+/* --- HMAC-SHA-1 --- */
+
+static void sha1_padded(const unsigned char pad[BLOCK], struct str bytes,
+                        unsigned char out[HMAC_SHA1_LEN])
+{
+    SHA_CTX c;
+
+    SHA1_Init(&c);
+    SHA1_Update(&c, pad, BLOCK);
+    SHA1_Update(&c, bytes.p, bytes.len);
+    SHA1_Final(out, &c);
+    secure_zero(&c, sizeof(c));
 }
 
 void hmac_sha1(struct str key, struct str bytes, unsigned char out[HMAC_SHA1_LEN])
 {
-    compute(HMAC_KIND_SHA1, key, bytes, out, HMAC_SHA1_LEN);
+    unsigned char pad[BLOCK], shorter[HMAC_SHA1_LEN], inner[HMAC_SHA1_LEN];
+
+    if (key.len > BLOCK) {
+        SHA1((const unsigned char *)key.p, key.len, shorter);
+        key = str_n(shorter, sizeof(shorter));
+    }
+    pad_key(pad, key, INNER_PAD);
+    sha1_padded(pad, bytes, inner);
+    pad_key(pad, key, OUTER_PAD);
+    sha1_padded(pad, str_n(inner, sizeof(inner)), out);
+    secure_zero(pad, sizeof(pad));
+    secure_zero(shorter, sizeof(shorter));
+    secure_zero(inner, sizeof(inner));
 }

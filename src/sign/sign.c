@@ -1,7 +1,6 @@
 /* Signature version 4: canonical request, string to sign, key. */
 #include "sign/sign.h"
 #include "base/vec.h"
-#include "sign/hmac.h"
 
 #include <stdlib.h>
 
@@ -171,7 +170,7 @@ void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str byt
     static const char hex[] = "0123456789abcdef";
     unsigned char mac[HMAC_SHA256_LEN];
 
-    hmac_sha256(str_n(key->bytes, sizeof(key->bytes)), bytes, mac);
+    hmac_sha256_by(&key->hmac, bytes, mac);
     for (size_t i = 0; i < sizeof(mac); i++) {
         out[2 * i] = hex[mac[i] >> 4];
         out[2 * i + 1] = hex[mac[i] & 15];
@@ -181,19 +180,18 @@ void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str byt
 void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope)
 {
     const struct str steps[] = {scope->date, scope->region, scope->service, STR("aws4_request")};
+    unsigned char mac[HMAC_SHA256_LEN];
     struct buf first = BUF_INIT(0);
-    struct str key;
 
+    buf_reserve(&first, 4 + secret.len); /* at once: no copy of the secret is left behind */
     buf_append_z(&first, "AWS4");
     buf_append_str(&first, secret);
-    key = buf_str(&first);
+    hmac_key_init(&out->hmac, buf_str(&first));
     for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-        unsigned char mac[HMAC_SHA256_LEN];
-        hmac_sha256(key, steps[i], mac);
-        memcpy(out->bytes, mac, sizeof(mac));
-        secure_zero(mac, sizeof(mac));
-        key = str_n(out->bytes, sizeof(out->bytes));
+        hmac_sha256_by(&out->hmac, steps[i], mac);
+        hmac_key_init(&out->hmac, str_n(mac, sizeof(mac)));
     }
+    secure_zero(mac, sizeof(mac));
     secure_zero(first.p, first.len);
     buf_release(&first);
 }

@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "http/wire.h"
+#include "sign/hmac.h"
 
 enum { SIGN_HASH_LEN = 32, SIGN_HEX_LEN = 64, SIGN_DATE_LEN = 8, SIGN_TIME_LEN = 16 };
 
@@ -46,7 +47,7 @@ struct sign_scope {
 };
 
 struct sign_key { /* a secret: secure_zero() it */
-    unsigned char bytes[SIGN_HASH_LEN];
+    struct hmac_key hmac;
 };
 
 /* The canonical request, appended; `signed_headers` ("host;x-amz-date") in the order in which they
