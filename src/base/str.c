@@ -9,6 +9,20 @@ static unsigned char lower(unsigned char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
 }
 
+/* Eight at once. The top bit of a byte's sum says whether its low seven bits reach a bound; bytes
+ * past ASCII stay as they are. */
+static uint64_t lower8(const char *p)
+{
+    const uint64_t each = 0x0101010101010101;
+    uint64_t word, low, from_a, past_z;
+
+    memcpy(&word, p, sizeof(word));
+    low = word & 0x7f * each;
+    from_a = low + (0x80 - 'A') * each;
+    past_z = low + (0x80 - 'Z' - 1) * each;
+    return word | ((from_a & ~past_z & ~word & 0x80 * each) >> 2);
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t n = size_min(a.len, b.len);
@@ -22,10 +36,16 @@ bool str_ieq(struct str a, struct str b)
 {
     if (a.len != b.len)
         return false;
-    for (size_t i = 0; i < a.len; i++)
-        if (lower((unsigned char)a.p[i]) != lower((unsigned char)b.p[i]))
+    if (a.len < 8) {
+        for (size_t i = 0; i < a.len; i++)
+            if (lower((unsigned char)a.p[i]) != lower((unsigned char)b.p[i]))
+                return false;
+        return true;
+    }
+    for (size_t i = 0; i + 8 < a.len; i += 8)
+        if (lower8(a.p + i) != lower8(b.p + i))
             return false;
-    return true;
+    return lower8(a.p + a.len - 8) == lower8(b.p + b.len - 8); /* overlaps the one before */
 }
 
 struct str str_trim(struct str s)
@@ -159,8 +179,11 @@ int str_duration_ms(struct str s, uint64_t *out)
 bool str_eq_secret(struct str a, struct str b)
 {
     unsigned char diff = a.len != b.len;
+
+    if (diff)
+        b = a; /* as long as if they were of one length */
     for (size_t i = 0; i < a.len; i++)
-        diff |= (unsigned char)(a.p[i] ^ (b.len ? b.p[i % b.len] : 0));
+        diff |= (unsigned char)(a.p[i] ^ b.p[i]);
     return diff == 0;
 }
 

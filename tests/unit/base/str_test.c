@@ -87,6 +87,28 @@ TEST(str, order_is_by_byte_and_shorter_first)
     CHECK(!str_ieq(STR("@"), STR("`")) && !str_ieq(STR("\xc4"), STR("\xe4")));
 }
 
+TEST(str, case_is_folded_at_every_place_of_every_length)
+{
+    char left[40], right[40];
+
+    for (size_t len = 1; len <= sizeof(left); len++) {
+        for (size_t at = 0; at < len; at++) {
+            memset(left, 'q', len);
+            memset(right, 'Q', len);
+            for (int c = 0; c < 256; c++) {
+                bool upper = c >= 'A' && c <= 'Z', letter = upper || (c >= 'a' && c <= 'z');
+                left[at] = (char)c;
+                right[at] = (char)c;
+                CHECK(str_ieq(str_n(left, len), str_n(right, len)));
+                right[at] = (char)(c ^ 0x20);
+                CHECK(str_ieq(str_n(left, len), str_n(right, len)) == letter);
+                right[at] = (char)(c ^ 0x80);
+                CHECK(!str_ieq(str_n(left, len), str_n(right, len)));
+            }
+        }
+    }
+}
+
 TEST(str, searching_and_cutting_stay_inside)
 {
     struct str s = STR("hello");
