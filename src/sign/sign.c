@@ -18,6 +18,10 @@ static int append_recoded(struct buf *out, struct buf *scratch, struct str in, b
 {
     int code;
 
+    if (str_chr(in, '%') < 0 && !(in_query && str_chr(in, '+') >= 0)) { /* decodes to itself */
+        url_encode(out, in, !in_query);
+        return 0;
+    }
     buf_reset(scratch);
     code = url_decode(scratch, in, in_query);
     if (code == 0)
@@ -84,13 +88,19 @@ bool sign_next_name(struct str *rest, struct str *name)
     return true;
 }
 
+static bool has_runs(struct str value)
+{
+    return str_chr(value, '\t') >= 0 ||
+           (str_chr(value, ' ') >= 0 && str_find(value, STR("  ")) >= 0);
+}
+
 /* Trimmed, every run of blanks inside as one. */
 static void append_value(struct buf *out, struct str value)
 {
     struct str word;
 
     value = str_trim(value);
-    if (str_find(value, STR("  ")) < 0 && str_chr(value, '\t') < 0) { /* nearly always */
+    if (!has_runs(value)) { /* nearly always */
         buf_append_str(out, value);
         return;
     }
@@ -128,7 +138,7 @@ int sign_canonical(struct buf *out, const struct sign_request *r, struct str sig
     buf_append_char(out, '\n');
     code = append_recoded(out, &scratch, r->path.len ? r->path : STR("/"), false);
     buf_append_char(out, '\n');
-    if (code == 0)
+    if (code == 0 && r->query.len)
         code = append_query(out, &scratch, r->query);
     buf_append_char(out, '\n');
     while (sign_next_name(&rest, &name))

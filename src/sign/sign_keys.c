@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
-enum { SHARDS = 16, SLOTS = 128 };
+/* NAMED_MAX: of secret and scope. Longer ones than anybody has are not kept, so that naming needs
+ * no memory. */
+enum { SHARDS = 16, SLOTS = 128, NAMED_MAX = 256 };
 
 struct name {
     uint64_t a, b;
@@ -49,23 +51,30 @@ void sign_keys_free(struct sign_keys *keys)
     free(keys);
 }
 
-/* The secret's length stands in front of it, and no part of a scope has a '/': no two sets of parts
- * make the same bytes. */
-static struct name name_of(const struct sign_keys *keys, struct str secret,
-                           const struct sign_scope *scope)
+/* Each part has its length in front: no two sets of parts make the same bytes. False: too long. */
+static bool name_of(struct name *out, const struct sign_keys *keys, struct str secret,
+                    const struct sign_scope *scope)
 {
-    struct buf b = BUF_INIT(0);
-    struct name name;
+    const struct str parts[] = {secret, scope->date, scope->region, scope->service};
+    char bytes[NAMED_MAX];
+    size_t len = 0;
+    bool fits = true;
 
-    buf_reserve(&b, 256); /* nearly always all of it, at once */
-    buf_append_be64(&b, secret.len);
-    buf_append_str(&b, secret);
-    sign_append_scope(&b, scope);
-    name.a = hash_sip(&keys->a, buf_str(&b));
-    name.b = hash_sip(&keys->b, buf_str(&b));
-    secure_zero(b.p, b.len);
-    buf_release(&b);
-    return name;
+    for (size_t i = 0; fits && i < ARRAY_SIZE(parts); i++) {
+        fits = parts[i].len < sizeof(bytes) - len;
+        if (!fits)
+            continue;
+        bytes[len++] = (char)parts[i].len; /* below NAMED_MAX */
+        if (parts[i].len)
+            memcpy(bytes + len, parts[i].p, parts[i].len);
+        len += parts[i].len;
+    }
+    if (fits) {
+        out->a = hash_sip(&keys->a, str_n(bytes, len));
+        out->b = hash_sip(&keys->b, str_n(bytes, len));
+    }
+    secure_zero(bytes, len);
+    return fits;
 }
 
 static struct slot *slot_of(struct sign_keys *keys, struct name name, struct shard **shard)
@@ -77,11 +86,11 @@ static struct slot *slot_of(struct sign_keys *keys, struct name name, struct sha
 bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secret,
                    const struct sign_scope *scope)
 {
+    struct name name;
     bool found = false;
 
-    if (keys) {
+    if (keys && name_of(&name, keys, secret, scope)) {
         struct shard *shard;
-        struct name name = name_of(keys, secret, scope);
         struct slot *slot = slot_of(keys, name, &shard);
         mutex_lock(&shard->lock);
         found = slot->name.a == name.a && slot->name.b == name.b;
@@ -98,9 +107,12 @@ void sign_keys_keep(struct sign_keys *keys, const struct sign_key *key, struct s
                     const struct sign_scope *scope)
 {
     struct shard *shard;
-    struct name name = name_of(keys, secret, scope);
-    struct slot *slot = slot_of(keys, name, &shard);
+    struct slot *slot;
+    struct name name;
 
+    if (!name_of(&name, keys, secret, scope))
+        return;
+    slot = slot_of(keys, name, &shard);
     mutex_lock(&shard->lock);
     *slot = (struct slot){name, *key};
     mutex_unlock(&shard->lock);

@@ -2,9 +2,13 @@
 #include "base/clock.h"
 #include "sign/sign.h"
 
-#include <stdlib.h>
-
-enum { MAX_SIGNED = HTTP_MAX_HEADERS + 2, MAX_TEXT = 4 * HTTP_MAX_HEAD };
+/* USUAL_*: what one allocation is enough for. */
+enum {
+    MAX_SIGNED = HTTP_MAX_HEADERS + 2,
+    MAX_TEXT = 4 * HTTP_MAX_HEAD,
+    USUAL_TEXT = 1000,
+    USUAL_STRING = 200
+};
 
 static bool is_signed(struct str name)
 {
@@ -14,11 +18,6 @@ static bool is_signed(struct str name)
         if (str_ieq(name, always[i]))
             return true;
     return str_ieq(str_head(name, 6), STR("x-amz-"));
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
 static struct str lower(struct arena *a, struct str s)
@@ -31,6 +30,16 @@ static struct str lower(struct arena *a, struct str s)
     return str_n(copy, copy ? s.len : 0);
 }
 
+/* Into `names`, which are sorted and `count`, at its place. They are few. */
+static void insert(struct str *names, size_t count, struct str name)
+{
+    while (count && str_cmp(names[count - 1], name) > 0) {
+        names[count] = names[count - 1];
+        count--;
+    }
+    names[count] = name;
+}
+
 /* "host;x-amz-date": the names of `headers` that are wanted, sorted, each once. */
 static struct str names_of(struct arena *a, const struct http_header *headers, size_t count,
                            bool all)
@@ -39,11 +48,10 @@ static struct str names_of(struct arena *a, const struct http_header *headers, s
     struct buf b = BUF_INIT(MAX_TEXT);
     size_t n = 0;
 
+    buf_reserve(&b, USUAL_STRING);
     for (size_t i = 0; i < count; i++)
         if (all || is_signed(headers[i].name))
-            names[n++] = lower(a, headers[i].name);
-    if (n > 1)
-        qsort(names, n, sizeof(*names), by_name);
+            insert(names, n++, lower(a, headers[i].name));
     for (size_t i = 0; i < n; i++) {
         if (i && str_eq(names[i], names[i - 1]))
             continue;
@@ -63,8 +71,11 @@ static int sign_one(char out[SIGN_HEX_LEN], const struct sign_request *r, struct
     struct sign_scope scope = {str_head(timestamp, SIGN_DATE_LEN), c->region, c->service};
     struct buf canonical = BUF_INIT(MAX_TEXT), text = BUF_INIT(0);
     struct sign_key key;
-    int code = sign_canonical(&canonical, r, names);
+    int code;
 
+    buf_reserve(&canonical, USUAL_TEXT);
+    buf_reserve(&text, USUAL_STRING);
+    code = sign_canonical(&canonical, r, names);
     if (code == 0) {
         sign_string(&text, timestamp, &scope, buf_str(&canonical));
         if (!sign_keys_get(c->keys, &key, c->secret, &scope) && c->keys)
@@ -75,6 +86,35 @@ static int sign_one(char out[SIGN_HEX_LEN], const struct sign_request *r, struct
     buf_release(&canonical);
     buf_release(&text);
     return code;
+}
+
+static void append_credential(struct buf *out, const struct sign_credentials *c, struct str date)
+{
+    struct sign_scope scope = {date, c->region, c->service};
+
+    buf_append_str(out, c->access_key);
+    buf_append_char(out, '/');
+    sign_append_scope(out, &scope);
+}
+
+/* Built by appending: printf costs as much as the signature. */
+static struct str authorization_of(struct arena *a, const struct sign_credentials *c,
+                                   struct str names, struct str timestamp,
+                                   const char signature[SIGN_HEX_LEN])
+{
+    struct buf b = BUF_INIT(MAX_TEXT);
+    struct str text;
+
+    buf_reserve(&b, USUAL_TEXT);
+    buf_append_z(&b, SIGN_ALGORITHM " Credential=");
+    append_credential(&b, c, str_head(timestamp, SIGN_DATE_LEN));
+    buf_append_z(&b, ", SignedHeaders=");
+    buf_append_str(&b, names);
+    buf_append_z(&b, ", Signature=");
+    buf_append(&b, signature, SIGN_HEX_LEN);
+    text = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return text;
 }
 
 int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_request *r,
@@ -99,12 +139,7 @@ int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_
         return code;
     out->date = arena_str(a, timestamp);
     out->content_sha256 = arena_str(a, r->payload_hash);
-    out->authorization =
-        arena_fmt(a,
-                  SIGN_ALGORITHM " Credential=" STR_FMT "/%.8s/" STR_FMT "/" STR_FMT
-                                 "/aws4_request, SignedHeaders=" STR_FMT ", Signature=%.64s",
-                  STR_ARG(c->access_key), time, STR_ARG(c->region), STR_ARG(c->service),
-                  STR_ARG(names), signature);
+    out->authorization = authorization_of(a, c, names, timestamp, signature);
     return arena_error(a);
 }
 
@@ -117,14 +152,12 @@ static void append_encoded(struct buf *out, const char *name, struct str value)
     url_encode(out, value, false);
 }
 
-static void append_credential(struct buf *out, const struct sign_credentials *c, struct str date)
+static void append_credential_parameter(struct buf *out, const struct sign_credentials *c,
+                                        struct str date)
 {
-    struct sign_scope scope = {date, c->region, c->service};
     struct buf credential = BUF_INIT(0);
 
-    buf_append_str(&credential, c->access_key);
-    buf_append_char(&credential, '/');
-    sign_append_scope(&credential, &scope);
+    append_credential(&credential, c, date);
     append_encoded(out, "X-Amz-Credential", buf_str(&credential));
     buf_release(&credential);
 }
@@ -146,7 +179,7 @@ int sign_query(struct buf *out, const struct sign_request *r, const struct sign_
     names = names_of(&a, r->headers, r->header_count, true);
     buf_append_str(&query, r->query);
     append_encoded(&query, "X-Amz-Algorithm", STR(SIGN_ALGORITHM));
-    append_credential(&query, c, str_head(timestamp, SIGN_DATE_LEN));
+    append_credential_parameter(&query, c, str_head(timestamp, SIGN_DATE_LEN));
     append_encoded(&query, "X-Amz-Date", timestamp);
     append_encoded(&query, "X-Amz-Expires", arena_fmt(&a, "%llu", (unsigned long long)expires_s));
     append_encoded(&query, "X-Amz-SignedHeaders", names);

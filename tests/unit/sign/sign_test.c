@@ -199,6 +199,25 @@ TEST(sign, a_kept_key_is_the_derived_one_and_only_of_its_own_scope)
     sign_keys_free(NULL);
 }
 
+TEST(sign, a_key_of_a_secret_longer_than_any_is_derived_each_time)
+{
+    struct sign_keys *keys = sign_keys_new();
+    struct sign_key key, derived;
+    char secret[300];
+
+    memset(secret, 's', sizeof(secret));
+    for (size_t len = 200; len <= sizeof(secret); len++) {
+        bool kept;
+        CHECK(!sign_keys_get(keys, &key, str_n(secret, len), &scope));
+        sign_keys_keep(keys, &key, str_n(secret, len), &scope);
+        kept = sign_keys_get(keys, &key, str_n(secret, len), &scope);
+        CHECK(kept == (len <= 256 - 4 - 8 - 9 - 2)); /* lengths, date, region, service */
+        sign_derive(&derived, str_n(secret, len), &scope);
+        CHECK(memcmp(&key, &derived, sizeof(key)) == 0);
+    }
+    sign_keys_free(keys);
+}
+
 static void use_keys(void *ctx)
 {
     struct sign_keys *keys = ctx;
