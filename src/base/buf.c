@@ -25,7 +25,16 @@ void buf_reset(struct buf *b)
         b->p[0] = '\0';
 }
 
-char *buf_reserve(struct buf *b, size_t len)
+/* Out of line, so that an append into what is there needs no frame. */
+static __attribute__((noinline)) void grow(struct buf *b, size_t want)
+{
+    size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));
+
+    b->p = xrealloc(b->p, cap);
+    b->cap = cap;
+}
+
+static inline char *reserve(struct buf *b, size_t len)
 {
     size_t max = b->max ? b->max : BUF_DEFAULT_MAX, want;
 
@@ -34,12 +43,14 @@ char *buf_reserve(struct buf *b, size_t len)
         return NULL;
     }
     want = b->len + len + 1;
-    if (want > b->cap) {
-        size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));
-        b->p = xrealloc(b->p, cap);
-        b->cap = cap;
-    }
+    if (want > b->cap)
+        grow(b, want);
     return b->p + b->len;
+}
+
+char *buf_reserve(struct buf *b, size_t len)
+{
+    return reserve(b, len);
 }
 
 void buf_commit(struct buf *b, size_t len)
@@ -51,12 +62,13 @@ void buf_commit(struct buf *b, size_t len)
 
 void buf_append(struct buf *b, const void *p, size_t len)
 {
-    char *to = buf_reserve(b, len);
+    char *to = reserve(b, len);
     if (!to)
         return;
     if (len)
         memcpy(to, p, len);
-    buf_commit(b, len);
+    to[len] = '\0';
+    b->len += len;
 }
 
 void buf_append_str(struct buf *b, struct str s)
@@ -71,7 +83,12 @@ void buf_append_z(struct buf *b, const char *z)
 
 void buf_append_char(struct buf *b, char c)
 {
-    buf_append(b, &c, 1);
+    char *to = reserve(b, 1);
+    if (!to)
+        return;
+    to[0] = c;
+    to[1] = '\0';
+    b->len++;
 }
 
 void buf_vappendf(struct buf *b, const char *fmt, va_list ap)

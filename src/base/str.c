@@ -112,14 +112,6 @@ static int digits(struct str *s, uint64_t *out)
     return 0;
 }
 
-int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int str_u64(struct str s, uint64_t *out)
 {
     uint64_t v;

@@ -32,7 +32,7 @@ static bool parse_hash(struct str text, unsigned char out[SIGN_HASH_LEN])
         return false;
     for (size_t i = 0; i < SIGN_HASH_LEN; i++) {
         int high = hex_digit(text.p[2 * i]), low = hex_digit(text.p[2 * i + 1]);
-        if (high < 0 || low < 0)
+        if ((high | low) < 0)
             return false;
         out[i] = (unsigned char)(high << 4 | low);
     }
@@ -101,13 +101,18 @@ int auth_parse_header(struct auth_header *out, struct str text, struct err *err)
     return 0;
 }
 
+/* In "host;x-amz-date". `wanted` is the name of a header: it has no ';' and is not empty. */
 static bool has_name(struct str names, struct str wanted)
 {
-    struct str name;
-
-    while (sign_next_name(&names, &name))
-        if (str_ieq(name, wanted))
+    while (names.len >= wanted.len) {
+        bool ends = names.len == wanted.len || names.p[wanted.len] == ';';
+        ptrdiff_t next = str_chr(names, ';');
+        if (ends && str_ieq(str_head(names, wanted.len), wanted))
             return true;
+        if (next < 0)
+            return false;
+        names = str_skip(names, (size_t)next + 1);
+    }
     return false;
 }
 
@@ -201,18 +206,21 @@ static int check_scope(enum s3_code code, const char *what, const struct auth_cr
 static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN + 1],
                        struct err *err)
 {
-    struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
+    struct str date = auth_header_of(r, "x-amz-date");
     int64_t time;
 
-    bool ok = amz.len ? clock_parse_basic(amz, &time) == 0 || clock_parse_http(amz, &time) == 0
-                      : date.len && (clock_parse_http(date, &time) == 0 ||
-                                     clock_parse_basic(date, &time) == 0);
-    if (!ok)
+    if (!date.len)
+        date = auth_header_of(r, "date");
+    bool basic = date.len == CLOCK_BASIC_LEN && clock_parse_basic(date, &time) == 0;
+    if (!basic && clock_parse_http(date, &time) < 0)
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
     if (llabs(time - r->now_ms) > AUTH_SKEW_MS)
         return s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED);
-    clock_basic(time, text);
+    if (basic)
+        memcpy(text, date.p, CLOCK_BASIC_LEN);
+    else
+        clock_basic(time, text);
     return 0;
 }
 
