@@ -357,6 +357,7 @@ struct exchange; /* http/upstream.h */
 struct forward_request {
     struct str user;                   /* whose credentials sign; empty: it is sent unsigned */
     struct str method;                 /* as it is to be sent */
+    struct str signed_as;              /* the method in the signature; empty: that one */
     struct str path;                   /* percent-encoded, with the bucket: "/bucket/key" */
     struct str query;                  /* percent-encoded, without what signed it; may be empty */
     const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,

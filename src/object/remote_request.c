@@ -114,7 +114,7 @@ static int sign(struct outgoing *o, struct remote *r, const struct forward_reque
     if (!c)
         return err_set(err, ERR_DENIED, "no credentials on the storage " STR_FMT,
                        STR_ARG(r->storage.name));
-    struct sign_request request = {.method = f->method,
+    struct sign_request request = {.method = f->signed_as.len ? f->signed_as : f->method,
                                    .path = o->path,
                                    .query = o->query,
                                    .headers = o->headers,

@@ -26,7 +26,8 @@ struct forward_body {
     struct str sha256;     /* as forward_request.sha256 */
     bool has_checksum;     /* a trailer's, known before the body is sent: */
     struct http_header checksum;
-    bool framed; /* with the trailer that the client announced */
+    bool framed;  /* with the trailer that the client announced */
+    bool streams; /* nothing of it was asked for yet */
     /* a small one: */
     struct str_reader small;
     /* a framed one: */

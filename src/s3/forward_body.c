@@ -214,8 +214,12 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
     code = open_payload(c, b, http_request_body(c->http), o, err);
     if (code < 0)
         return code;
-    if (len <= FORWARD_SMALL || b->payload.length == 0)
+    /* Who waits to be asked for a body waits for the storage to ask, unless we need all of it for
+     * its checksum's header. */
+    bool waits = c->head->expect_continue && !b->payload.in_trailer;
+    if ((len <= FORWARD_SMALL && !waits) || b->payload.length == 0)
         return take_small(c, b, err);
+    b->streams = true;
     if (c->auth.payload == AUTH_PAYLOAD_HASH)
         b->sha256 = hex_of(c->a, c->auth.payload_sha256, SIGN_HASH_LEN);
     else if (framing && b->payload.in_trailer)

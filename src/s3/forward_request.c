@@ -165,13 +165,14 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
     *out = (struct forward_request){
         .user = call_user_id(c),
         .method = c->head->method_text,
+        .signed_as = call_signed_method(c),
         .path = arena_str(c->a, buf_str(&path)),
         .query = arena_str(c->a, buf_str(&query)),
         .headers = headers,
         .body = b->reader,
         .body_len = b->len,
         .sha256 = b->sha256,
-        .expect_continue = c->head->expect_continue && b->len > FORWARD_SMALL,
+        .expect_continue = c->head->expect_continue && b->streams,
         .idempotent = m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS ||
                       ((m == HTTP_PUT || m == HTTP_DELETE) && !conditional),
     };

@@ -154,7 +154,7 @@ static int prepare(struct call *c, struct err *err)
     return code;
 }
 
-/* OPTIONS asks before a request, without a signature. */
+/* OPTIONS asks before a request, and needs no signature; Ceph looks at one if there is any. */
 static int preflight(struct call *c, struct err *err)
 {
     struct cors_request ask = {call_header(c, "origin"),
@@ -163,12 +163,15 @@ static int preflight(struct call *c, struct err *err)
     struct http_header headers[CORS_MAX_HEADERS];
     struct cors_answer answer;
     struct storage *remote;
+    struct err ignored = {0};
     int code;
 
     if (!http_may_block(c->http))
         return ERR_AGAIN;
     if (c->level == LEVEL_SERVICE)
         return s3_fail(err, S3_ACCESS_FORBIDDEN);
+    if (routes_any_remote(c->g->o.routes) && call_authenticate(c, &ignored) < 0)
+        c->user = NULL;
     code = find_remote(c, &remote, err);
     if (code < 0 || remote)
         return code < 0 ? code : forward_call(c, remote, err);

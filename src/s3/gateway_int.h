@@ -121,6 +121,7 @@ int call_finish(struct call *c, int code, const struct err *err);
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
+struct str call_signed_method(const struct call *c); /* in the signature, ours or the client's */
 int call_auth_options(struct call *c, struct auth_options *out);
 /* The parameter's value; NULL p when it is not there. */
 struct str call_param(const struct call *c, const char *name);

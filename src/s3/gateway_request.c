@@ -189,10 +189,18 @@ static int verify_as_botocore(struct call *c, const struct auth_request *r,
     return code;
 }
 
+/* The address that a preflight asks about may be presigned, for the method that it asks about. */
+struct str call_signed_method(const struct call *c)
+{
+    struct str asked = call_header(c, "access-control-request-method");
+
+    return c->head->method == HTTP_OPTIONS && asked.len ? asked : c->head->method_text;
+}
+
 int call_authenticate(struct call *c, struct err *err)
 {
     const struct http_head *h = c->head;
-    struct auth_request r = {.method = h->method_text,
+    struct auth_request r = {.method = call_signed_method(c),
                              .path = h->path,
                              .query = h->query,
                              .headers = h->headers,

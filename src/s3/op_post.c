@@ -107,14 +107,12 @@ static int read_tags(struct call *c, struct post *p, struct str *out, struct err
     struct str xml = form_field(&p->form, "tagging");
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     struct tag_set set;
-    int code = 0;
+    int code;
 
     *out = STR_EMPTY;
     if (!xml.len)
         return 0;
-    code = call_need_tagging(c, err);
-    if (code == 0)
-        code = tagging_read(&set, c->a, xml, TAGS_OF_OBJECT, err);
+    code = tagging_read(&set, c->a, xml, TAGS_OF_OBJECT, err);
     if (code < 0)
         return code;
     tagging_encode(&text, &set);
@@ -164,6 +162,8 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         code = meta_common(c, &o.meta, err);
     if (code == 0)
         code = read_tags(c, p, &tags, err);
+    if (code == 0 && tags.p)
+        code = call_need_tagging(c, err);
     if (tags.p)
         o.meta.tags = tags;
     if (code == 0)

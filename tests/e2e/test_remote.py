@@ -72,6 +72,30 @@ def test_objects_go_through_and_are_the_storage_s(s3, back):
     assert "Contents" not in s3.list_objects(Bucket="box")
 
 
+def test_a_form_with_tags_goes_through(s3):
+    tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
+    post = s3.generate_presigned_post("box", "posted", Fields={"tagging": tags}, Conditions=[{"tagging": tags}])
+    assert requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"posted!")}).status_code == 204
+    assert body(s3, "posted") == b"posted!"
+    assert s3.get_object_tagging(Bucket="box", Key="posted")["TagSet"] == [{"Key": "a", "Value": "b"}]
+
+
+def test_a_body_is_not_asked_for_before_the_storage_wants_it(s3, front):
+    host, port = s3_url(front).split("//")[1].split(":")
+    with socket.create_connection((host, int(port)), 30) as peer:
+        peer.sendall(b"PUT /box/k HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        assert peer.recv(4096).startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_preflight_of_a_presigned_address_is_the_storage_s_to_answer(s3):
+    rule = {"AllowedMethods": ["GET"], "AllowedOrigins": ["http://page.test"]}
+    s3.put_bucket_cors(Bucket="box", CORSConfiguration={"CORSRules": [rule]})
+    url = s3.generate_presigned_url("get_object", {"Bucket": "box", "Key": "k"})
+    ask = {"Origin": "http://page.test", "Access-Control-Request-Method": "GET"}
+    assert requests.options(url, headers=ask).headers["Access-Control-Allow-Origin"] == "http://page.test"
+    assert requests.options(url, headers=dict(ask, Origin="http://other.test")).status_code == 403
+
+
 def test_large_bodies_parts_checksums_and_copies_go_through(s3):
     big = os.urandom(20 * 1024 * 1024)
     s3.upload_fileobj(io.BytesIO(big), "box", "big")
