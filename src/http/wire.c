@@ -93,6 +93,22 @@ static inline const char *scan(const char *p, const char *end, unsigned char lea
     return p;
 }
 
+bool http_field_is_valid(struct str name, struct str value)
+{
+    size_t i = 0;
+
+    while (i < name.len && http_token_char[(unsigned char)name.p[i]])
+        i++;
+    if (name.len == 0 || i < name.len)
+        return false;
+    if (value.len == 0)
+        return true;
+    const char *p = value.p, *end = p + value.len;
+    while ((p = scan(p, end, 0x20, false)) < end && *p == '\t')
+        p++;
+    return p == end;
+}
+
 /* Is the empty line there? Looks on from *seen. 0, ERR_AGAIN, or what is already known to be wrong;
  * a bare LF, or what is not HTTP at all (TLS to a plain port), is found here so that its sender is
  * not left waiting for an answer. */

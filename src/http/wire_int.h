@@ -15,14 +15,6 @@ static inline bool http_value_char(unsigned char c)
 }
 
 /* May a field like this be sent? Nothing that could end its line, and a name that is one. */
-static inline bool http_field_is_valid(struct str name, struct str value)
-{
-    bool fine = name.len > 0;
-    for (size_t i = 0; i < name.len && fine; i++)
-        fine = http_token_char[(unsigned char)name.p[i]];
-    for (size_t i = 0; i < value.len && fine; i++)
-        fine = http_value_char((unsigned char)value.p[i]);
-    return fine;
-}
+bool http_field_is_valid(struct str name, struct str value);
 
 #endif

@@ -55,7 +55,7 @@ void gateway_free(struct gateway *g)
 
 static bool names_any(const struct call *c, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; c->query_count && i < count; i++)
         if (call_param(c, names[i]).p)
             return true;
     return false;
@@ -64,7 +64,7 @@ static bool names_any(const struct call *c, const char *const *names, size_t cou
 static bool row_fits(const struct call *c, const struct operation *op)
 {
     return op->method == c->head->method && op->level == c->level &&
-           (!op->query || call_param(c, op->query).p) &&
+           (!op->query || (c->query_count && call_param(c, op->query).p)) &&
            (!op->header || call_header(c, op->header).p);
 }
 

@@ -1,5 +1,6 @@
 /* Heads: what is accepted, what is refused, and that the way bytes arrive makes no difference. */
 #include "http/wire.h"
+#include "http/wire_int.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
@@ -315,4 +316,25 @@ TEST(wire, names_of_methods_and_statuses)
     CHECK_INT(http_method(STR("get")), HTTP_METHOD_OTHER);
     CHECK_STR(str_z(http_reason(416)), STR("Range Not Satisfiable"));
     CHECK_STR(str_z(http_reason(299)), STR("Unknown"));
+}
+
+TEST(wire, a_field_to_send_holds_no_control_at_any_place)
+{
+    char value[40];
+
+    for (size_t len = 1; len <= sizeof(value); len++) {
+        memset(value, 'v', len);
+        for (size_t at = 0; at < len; at++) {
+            for (int c = 0; c < 256; c++) {
+                value[at] = (char)c;
+                CHECK(http_field_is_valid(STR("name"), str_n(value, len)) ==
+                      http_value_char((unsigned char)c));
+            }
+            value[at] = at % 3 ? 'v' : '\t';
+        }
+    }
+    CHECK(http_field_is_valid(STR("x-y"), STR_EMPTY));
+    CHECK(!http_field_is_valid(STR(""), STR("v")));
+    CHECK(!http_field_is_valid(STR("x y"), STR("v")));
+    CHECK(!http_field_is_valid(STR("x:"), STR("v")));
 }
