@@ -210,6 +210,7 @@ def test_aws(lab):
     (lab.folder / "tree/deep").mkdir(parents=True)
     for i in range(12):
         (lab.folder / f"tree/deep/{i}").write_text(str(i))
+        os.utime(lab.folder / f"tree/deep/{i}", (1000000000, 1000000000))  # older than what the server will say
     lab.run(*aws, "s3", "sync", "tree", f"s3://{box}/tree")
     assert lab.run(*aws, "s3", "sync", "tree", f"s3://{box}/tree") == ""
     lab.run(*aws, "s3", "sync", f"s3://{box}/tree", "tree2")
