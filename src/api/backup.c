@@ -26,9 +26,8 @@ static int copy_file(const char *from, const char *folder, const char *name, str
 }
 
 /* The rows and the files that they name, as of one moment. */
-static int copy_data(struct api *api, const char *folder, struct err *err)
+static int copy_data(struct api *api, struct storage *objects, const char *folder, struct err *err)
 {
-    struct storage *objects = routes_main(api->o.routes);
     struct buf path = BUF_INIT(PATH_MAX);
     int code;
 
@@ -57,7 +56,7 @@ static int copy_encryption_keys(struct api *api, const char *folder, struct err 
     return code;
 }
 
-static int fill(struct api *api, const char *folder, struct err *err)
+static int fill(struct api *api, struct storage *objects, const char *folder, struct err *err)
 {
     struct buf key = BUF_INIT(PATH_MAX);
     const char *file = conf_file(api->o.conf);
@@ -65,7 +64,7 @@ static int fill(struct api *api, const char *folder, struct err *err)
 
     buf_appendf(&key, "%s/secrets.key", api->o.conf->data);
     if (code == 0)
-        code = copy_data(api, folder, err);
+        code = copy_data(api, objects, folder, err);
     if (code == 0)
         code = credentials_keep(api->o.admin, folder, err);
     if (code == 0)
@@ -79,18 +78,22 @@ static int fill(struct api *api, const char *folder, struct err *err)
     return code;
 }
 
-/* A start on a copy would open the folders of added storages, which are not in it, and take what is
+/* The one local storage, which need not be the main one; what remote ones hold is not ours to copy.
+ * A start on a copy would open the folders of added storages, which are not in it, and take what is
  * newer there for garbage. */
-static int check_storages(struct api *api, struct err *err)
+static int find_local(struct api *api, struct storage **out, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all)), local = 0;
 
     for (size_t i = 0; i < count; i++)
-        local += !all[i]->ops->forward;
-    if (local > 1)
+        if (!all[i]->ops->forward) {
+            *out = all[i];
+            local++;
+        }
+    if (local != 1)
         return err_set(err, ERR_UNSUPPORTED,
-                       "a weir with added storages cannot be backed up this way");
+                       "a weir with added local storages cannot be backed up this way");
     return 0;
 }
 
@@ -105,7 +108,7 @@ static int check_path(const char *dir, struct err *err)
     return 0;
 }
 
-static int back_up(struct api *api, const char *dir, struct err *err)
+static int back_up(struct api *api, struct storage *objects, const char *dir, struct err *err)
 {
     struct buf partial = BUF_INIT(PATH_MAX);
     char id[ID_HEX_LEN + 1];
@@ -113,7 +116,7 @@ static int back_up(struct api *api, const char *dir, struct err *err)
 
     id_hex(id);
     buf_appendf(&partial, "%s.partial-%.8s", dir, id);
-    code = fill(api, partial.p, err);
+    code = fill(api, objects, partial.p, err);
     if (code == 0)
         code = file_rename_new(partial.p, dir, err);
     if (code < 0 && dir_remove_tree(partial.p, NULL) < 0)
@@ -124,15 +127,16 @@ static int back_up(struct api *api, const char *dir, struct err *err)
 
 int api_backup(struct api *api, const char *dir, struct err *err)
 {
+    struct storage *objects = NULL;
     int code = check_path(dir, err);
 
     if (code == 0)
-        code = check_storages(api, err);
+        code = find_local(api, &objects, err);
     if (code < 0)
         return code;
     if (atomic_exchange(&api->backing_up, true))
         return err_set(err, ERR_BUSY, "another backup is running; try again when it has ended");
-    code = back_up(api, dir, err);
+    code = back_up(api, objects, dir, err);
     atomic_store(&api->backing_up, false);
     return code;
 }

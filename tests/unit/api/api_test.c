@@ -1,6 +1,7 @@
 /* The API's own calls: readiness and backup. */
 #include "api/api_int.h"
 #include "os/file.h"
+#include "route/remotes.h"
 #include "unit/api/api_lab.h"
 
 #include <stdio.h>
@@ -47,5 +48,26 @@ TEST(api, a_second_backup_beside_a_running_one_is_refused)
     CHECK_STR(api_text(&l, "dir"), str_z(dir));
     api_call(&l, "POST /api/v1/backup", body, 409);
     CHECK_STR(api_error_code(&l), STR("exists"));
+    api_lab_stop(&l);
+}
+
+TEST(api, a_backup_has_the_local_storage_while_a_remote_one_is_the_main_one)
+{
+    struct remote_entry e = {.name = STR("far"), .url = STR("http://127.0.0.1:1")};
+    struct api_lab l;
+    struct err err = {0};
+    char body[400], path[400];
+
+    api_lab_start(&l);
+    CHECK_OK(remotes_add(l.remotes, &e, &err));
+    CHECK_OK(remotes_set_main(l.remotes, STR("far"), &err));
+    snprintf(body, sizeof(body), "{\"dir\": \"%s/backup\"}", test_dir());
+    api_call(&l, "POST /api/v1/backup", body, 200);
+    snprintf(path, sizeof(path), "%s/backup/objects", test_dir());
+    CHECK(file_exists(path));
+    snprintf(body, sizeof(body), "{\"name\":\"disk2\",\"folder\":\"%s/disk2\"}", test_dir());
+    api_call(&l, "POST /api/v1/storages", body, 201);
+    snprintf(body, sizeof(body), "{\"dir\": \"%s/backup2\"}", test_dir());
+    api_call(&l, "POST /api/v1/backup", body, 501);
     api_lab_stop(&l);
 }
