@@ -59,6 +59,12 @@ bool routes_any(struct routes *r);
 int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
                  struct err *err) MUST_CHECK;
 
+/* Whether `user` may make a local bucket of this name. ERR_EXISTS: a bucket policy of somebody else
+ * leads it to a remote storage, and none of the user's own says otherwise; a local bucket would
+ * take it over (docs/forward.md, rule 4). */
+int route_check_new(struct routes *r, struct str user, struct str bucket,
+                    struct err *err) MUST_CHECK;
+
 /* Opens it where its owner's route says: `user` is who asks; a bucket of another owner is found too
  * (the caller decides about access), and one on another storage than the route's (a policy set
  * after the bucket was made moves nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as

@@ -60,6 +60,42 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     return code;
 }
 
+/* A policy that names no storage counts: only remote ones can be removed, and come back. */
+static bool is_taken(struct routes *r, const struct routes_view *view, struct str user,
+                     struct str bucket)
+{
+    struct buf escaped = {0};
+    struct str key, owner, name;
+    void *value;
+    bool taken = false;
+
+    if (!routes_look_up(&view->named, bucket, STR_EMPTY) ||
+        routes_look_up(&view->policies, user, bucket))
+        return false;
+    store_key_part(&escaped, bucket);
+    for (size_t at = 0; !taken && map_next(&view->policies, &at, &key, &value);) {
+        if (!str_cut(key, ':', &owner, &name) || !str_eq(name, buf_str(&escaped)))
+            continue;
+        struct storage *s = routes_storage(r, str_z(value));
+        taken = !s || is_remote(s);
+    }
+    buf_release(&escaped);
+    return taken;
+}
+
+int route_check_new(struct routes *r, struct str user, struct str bucket, struct err *err)
+{
+    struct routes_view *view;
+    int code = routes_view_get(r, &view, err);
+
+    if (code < 0)
+        return code;
+    if (is_taken(r, view, user, bucket))
+        code = err_set(err, ERR_EXISTS, "the name leads to a remote storage");
+    routes_view_put(r, view);
+    return code;
+}
+
 int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
                  struct err *err)
 {

@@ -124,12 +124,16 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
     int code = call_remote(c, c->bucket_name, &remote, err);
 
     if (code == 0 && remote) /* somebody else's of that name */
-        code = ERR_NO_BUCKET;
-    else if (code == 0)
+        return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+    if (code == 0)
         code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
     /* When it is there: maybe on another storage than a new one would be. */
     if (code == ERR_NO_BUCKET) {
-        code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
+        code = route_check_new(c->g->o.routes, c->user->id, c->bucket_name, err);
+        if (code == ERR_EXISTS)
+            return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+        if (code == 0)
+            code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
         if (code == 0)
             code = s->ops->create_bucket(s, &info, err);
         if (code != ERR_EXISTS)

@@ -231,6 +231,27 @@ PAIR_TEST(buckets_of_all_storages_are_listed_where_they_are_found)
     gate_do(g, "PUT /box", 403);
 }
 
+PAIR_TEST(a_name_that_leads_to_a_remote_storage_is_not_made_here_by_others)
+{
+    struct gate *g = &p->front;
+    struct err err = {0};
+
+    CHECK_OK(routes_set_main(g->routes, STR("local"), &err));
+    CHECK_OK(route_set(g->routes, STR("alice-id"), STR("box"), STR("back"), &err));
+    gate_ask(g, BOB, "PUT /box", NULL, NONE, 409);
+    GATE_ERROR(g, "BucketAlreadyExists");
+    /* nor when policies disagree, so that nobody else is led there */
+    CHECK_OK(route_set(g->routes, STR("carol-id"), STR("box"), STR("local"), &err));
+    gate_ask(g, BOB, "PUT /box", NULL, NONE, 409);
+    GATE_ERROR(g, "BucketAlreadyExists");
+    put(p, "PUT /box/key", STR("alice's"));
+    check_kept(p, "/box/key", STR("alice's"));
+    CHECK_OK(route_set(g->routes, STR("bob-id"), STR("box"), STR("local"), &err));
+    gate_ask(g, BOB, "PUT /box", NULL, NONE, 200);
+    put(p, "PUT /box/key", STR("alice's still"));
+    check_kept(p, "/box/key", STR("alice's still"));
+}
+
 PAIR_TEST(a_form_goes_on_as_a_put)
 {
     struct gate *g = &p->front;
