@@ -39,14 +39,34 @@ static int check_wildcards(const struct str_list *list, const char *name, size_t
     return 0;
 }
 
+/* They become headers of answers. */
+static int check_printable(const struct str_list *list, const char *name, struct err *err)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < list->items[i].len; k++)
+            if ((unsigned char)list->items[i].p[k] < 0x20 || list->items[i].p[k] == 0x7f)
+                return err_set(err, S3_INVALID_REQUEST, "%s contains a control character.", name);
+    return 0;
+}
+
+static int check_list(const struct str_list *list, const char *name, size_t most_wildcards,
+                      struct err *err)
+{
+    int code = check_printable(list, name, err);
+
+    return code < 0 ? code : check_wildcards(list, name, most_wildcards, err);
+}
+
 static int check_rule(const struct cors_rule *rule, struct err *err)
 {
-    int code = check_wildcards(&rule->origins, "AllowedOrigin", 1, err);
+    int code = check_list(&rule->origins, "AllowedOrigin", 1, err);
 
     if (code == 0)
-        code = check_wildcards(&rule->headers, "AllowedHeader", 1, err);
+        code = check_list(&rule->headers, "AllowedHeader", 1, err);
     if (code == 0)
-        code = check_wildcards(&rule->expose, "ExposeHeader", 0, err);
+        code = check_list(&rule->expose, "ExposeHeader", 0, err);
+    if (code == 0)
+        code = check_printable(&rule->methods, "AllowedMethod", err);
     for (size_t i = 0; i < rule->methods.count && code == 0; i++)
         if (document_choice(rule->methods.items[i], methods, ARRAY_SIZE(methods)) < 0)
             code = err_set(err, S3_INVALID_REQUEST,

@@ -183,7 +183,7 @@ static int preflight(struct call *c, struct err *err)
     size_t count = cors_headers(&answer, c->a, headers);
     respond_begin(c, 200);
     for (size_t i = 0; i < count; i++)
-        http_respond_header(c->http, headers[i].name, headers[i].value);
+        respond_kept_header(c, &headers[i]);
     return http_send(c->http, STR_EMPTY);
 }
 

@@ -98,6 +98,27 @@ void xml_owner(struct call *c, struct buf *out, const char *name, struct str id)
 
 /* --- headers --- */
 
+/* What came from outside and was kept may hold what a header may not. */
+static bool is_sendable(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
+            return false;
+    return true;
+}
+
+void respond_kept_header(struct call *c, const struct http_header *h)
+{
+    if (h->name.len && is_sendable(h->name) && is_sendable(h->value))
+        http_respond_header(c->http, h->name, h->value);
+}
+
+void respond_header(struct call *c, const char *name, struct str value)
+{
+    if (value.len)
+        respond_kept_header(c, &(struct http_header){str_z(name), value});
+}
+
 struct cors *call_cors(struct call *c)
 {
     struct str text = STR_EMPTY;
@@ -125,7 +146,7 @@ static void respond_cors(struct call *c, struct str origin)
         return;
     size_t count = cors_headers(&answer, c->a, headers);
     for (size_t i = 0; i < count; i++)
-        http_respond_header(c->http, headers[i].name, headers[i].value);
+        respond_kept_header(c, &headers[i]);
 }
 
 void respond_begin(struct call *c, int status)
@@ -138,21 +159,6 @@ void respond_begin(struct call *c, int status)
     http_respond_header(c->http, STR("x-amz-id-2"), id);
     if (origin.len && c->head->method != HTTP_OPTIONS)
         respond_cors(c, origin);
-}
-
-/* What came from outside and was kept may hold what a header may not. */
-static bool is_sendable(struct str value)
-{
-    for (size_t i = 0; i < value.len; i++)
-        if (value.p[i] == '\r' || value.p[i] == '\n' || value.p[i] == '\0')
-            return false;
-    return value.len > 0;
-}
-
-void respond_header(struct call *c, const char *name, struct str value)
-{
-    if (is_sendable(value))
-        http_respond_header(c->http, str_z(name), value);
 }
 
 void respond_etag(struct call *c, struct str etag)

@@ -178,7 +178,10 @@ void facts_keep(struct facts_table *t, struct facts *f);
 /* --- gateway_answer.c --- */
 
 void respond_begin(struct call *c, int status); /* with the headers that all answers have */
+/* Text that was kept, or that somebody else wrote, goes out by these alone: what cannot be a header
+ * is left out, since http_respond_header() takes it for a bug. */
 void respond_header(struct call *c, const char *name, struct str value); /* not when empty */
+void respond_kept_header(struct call *c, const struct http_header *h);
 void respond_etag(struct call *c, struct str etag);
 /* Of what was just made: "null" is not told, as where versions are suspended. */
 void respond_new_version(struct call *c, struct str version);

@@ -324,7 +324,7 @@ static void respond_kept(struct call *c, const struct object_meta *meta)
             continue;
         typed |= str_ieq(h->name, STR("content-type"));
         if (h->value.len || is_user_meta(h->name))
-            http_respond_header(c->http, h->name, h->value);
+            respond_kept_header(c, h);
     }
     for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
         respond_header(c, overrides[i].header, call_param(c, overrides[i].parameter));

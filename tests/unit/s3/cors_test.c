@@ -135,6 +135,17 @@ TEST(cors, a_configuration_reads_back_as_written)
     arena_release(&a);
 }
 
+TEST(cors, what_cannot_be_a_header_is_refused)
+{
+    CHECK_INT(read_code(CORS(RULE(ORIGIN("*") METHOD("GET") "<ExposeHeader>a&#13;&#10;X: 2"
+                                                            "</ExposeHeader>"))),
+              S3_INVALID_REQUEST);
+    CHECK_INT(read_code(CORS(RULE(ORIGIN("*") METHOD("GET") HEADER("a&#10;b")))),
+              S3_INVALID_REQUEST);
+    CHECK_INT(read_code(CORS(RULE(ORIGIN("http://a&#x7f;") METHOD("GET")))), S3_INVALID_REQUEST);
+    CHECK_INT(read_code(CORS(RULE(ORIGIN("*") METHOD("GET&#13;")))), S3_INVALID_REQUEST);
+}
+
 TEST(cors, bad_rules_are_refused)
 {
     CHECK_INT(read_code(""), S3_MALFORMED_XML);

@@ -528,6 +528,35 @@ GATE_TEST(browsers_are_told_the_rules)
     CHECK_STR(gate_header(g, "access-control-allow-origin"), STR("http://a.example"));
 }
 
+/* As an older weir may have kept it: its rules opened more than they should. */
+GATE_TEST(a_kept_document_or_header_with_line_breaks_breaks_no_answer)
+{
+    static const char cors[] =
+        "<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET"
+        "</AllowedMethod><ExposeHeader>a&#13;&#10;X: 2</ExposeHeader></CORSRule>"
+        "</CORSConfiguration>";
+    struct http_header evil = {STR("x-amz-meta-a"), STR("1\r\nX: 2")};
+    struct put_options o = {.meta = {.headers = &evil, .header_count = 1}};
+    struct arena a = ARENA_INIT(0);
+    struct put_result put;
+    struct str_reader r;
+    struct bucket *b;
+    struct err err = {0};
+
+    put_xml(g, "PUT /box?cors", cors, 400);
+    CHECK_OK(route_bucket(g->routes, STR("alice-id"), STR("box"), &b, &err));
+    CHECK_OK(b->ops->set_document(b, "cors", STR(cors), &err));
+    str_reader_init(&r, STR("hello"));
+    CHECK_OK(b->ops->put(b, &a, STR("key"), &r.reader, 5, &o, &put, &err));
+    b->ops->unref(b);
+    gate_ask(g, ALICE, "GET /box/key", "origin: http://a.example", NONE, 200);
+    CHECK(!gate_header(g, "access-control-allow-origin").p && !gate_header(g, "x").p);
+    CHECK(!gate_header(g, "x-amz-meta-a").p);
+    gate_ask(g, NOBODY, "OPTIONS /box/key",
+             "origin: http://a.example\naccess-control-request-method: GET", NONE, 403);
+    arena_release(&a);
+}
+
 GATE_TEST(what_is_not_there_says_so)
 {
     gate_do(g, "GET /box?replication", 501);
