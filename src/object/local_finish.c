@@ -25,10 +25,11 @@ struct finish_change {
     bool versioned;
 };
 
-/* Which parts were asked for, so that the same request again is known. */
-static uint64_t request_hash(const struct upload_part *parts, size_t count)
+/* What was asked for, and where, so that the same request again is known. */
+static uint64_t request_hash(const struct local_bucket *b, struct str key,
+                             const struct upload_part *parts, size_t count)
 {
-    uint64_t h = count;
+    uint64_t h = hash_xxh3(key, b->id * 31 + count);
 
     for (size_t i = 0; i < count; i++)
         h = hash_xxh3(parts[i].etag, h * 31 + parts[i].number);
@@ -126,7 +127,7 @@ static int gather(struct finish_change *p, struct err *err)
     return buf_error(&p->list);
 }
 
-/* Finished before: the same answer for the same parts. */
+/* Finished before: the same answer for the same key and parts. */
 static int finish_again(struct finish_change *p, struct err *err)
 {
     struct change *c = &p->change;
@@ -244,7 +245,7 @@ int local_upload_finish(struct bucket *bucket, struct arena *a, const struct upl
         .count = count,
         .o = o,
         .meta = o->meta,
-        .request = request_hash(parts, count),
+        .request = request_hash(local_bucket_of(bucket), upload->key, parts, count),
     };
     int code = key_check(upload->key, err);
 

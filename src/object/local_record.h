@@ -91,7 +91,7 @@ int blob_record_get(struct str in, struct blob_record *out, struct err *err) MUS
 /* How an upload was finished. */
 struct finish_record {
     int64_t until_ms;  /* remembered until then */
-    uint64_t request;  /* hash of the parts that were named */
+    uint64_t request;  /* hash of bucket, key and the parts that were named */
     uint64_t sequence; /* 0: the null version */
     bool versioned;    /* else the answer names no version */
     uint64_t size;

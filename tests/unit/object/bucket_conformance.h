@@ -50,6 +50,7 @@ struct lab {
     X(parts_become_an_object)                                                                      \
     X(finishing_checks_the_parts)                                                                  \
     X(finishing_twice_answers_the_same)                                                            \
+    X(finishing_again_elsewhere_finds_no_upload)                                                   \
     X(an_aborted_upload_is_gone)                                                                   \
     X(a_part_may_be_a_range_of_an_object)                                                          \
     X(uploads_and_parts_are_listed)                                                                \

@@ -142,6 +142,26 @@ void conform_finishing_twice_answers_the_same(struct lab *lab)
     arena_release(&a);
 }
 
+void conform_finishing_again_elsewhere_finds_no_upload(struct lab *lab)
+{
+    struct bucket *b = lab_bucket(lab->storage, "box"), *other = lab_bucket(lab->storage, "other");
+    struct arena a = ARENA_INIT(0);
+    struct upload_info u = lab_upload(b, &a, "k"), elsewhere = u;
+    struct upload_part part = lab_part(b, &a, &u, 1, STR("body"));
+    struct put_result out;
+    struct err err = {0};
+
+    CHECK_OK(finish(b, &a, &u, &part, 1, &out, &err));
+    elsewhere.key = STR("l");
+    CHECK_ERR(finish(b, &a, &elsewhere, &part, 1, &out, &err), ERR_NOT_FOUND);
+    CHECK_ERR(finish(other, &a, &u, &part, 1, &out, &err), ERR_NOT_FOUND);
+    CHECK_OK(finish(b, &a, &u, &part, 1, &out, &err));
+    lab_expect_list(b, &everything, true, "k*");
+    other->ops->unref(other);
+    b->ops->unref(b);
+    arena_release(&a);
+}
+
 void conform_an_aborted_upload_is_gone(struct lab *lab)
 {
     struct bucket *b = lab_bucket(lab->storage, "box");
