@@ -132,7 +132,7 @@ bool copy_source_is_versioned(const struct copy_source *s)
 }
 
 /* By hand, between storages, and where bytes must be encrypted or decrypted. */
-static int read_and_put(struct call *c, struct copy_source *s, const struct put_options *o,
+static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
                         struct put_result *out, struct err *err)
 {
     struct bucket *from = s->target.bucket, *to = c->target.bucket;
@@ -141,6 +141,8 @@ static int read_and_put(struct call *c, struct copy_source *s, const struct put_
     int code;
 
     BUG_ON(!from || !to);
+    if (o->meta.checksum.type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
+        o->meta.checksum = (struct object_checksum){0};
     code = copy_source_get(c, s, &all, &got, err);
     if (code == 0)
         code = encrypt_source_unlock(c, s, &got, err);
@@ -179,9 +181,10 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
     return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, out, err) : code;
 }
 
-static int copy(struct call *c, struct copy_source *s, struct put_result *out, struct err *err)
+/* `o`: what the copy was made with. */
+static int copy(struct call *c, struct copy_source *s, struct put_options *o,
+                struct put_result *out, struct err *err)
 {
-    struct put_options o = {0};
     int code = copy_source_open(c, s, err);
 
     if (code == 0 && s->head.info.size > CALL_PUT_MAX)
@@ -189,15 +192,15 @@ static int copy(struct call *c, struct copy_source *s, struct put_result *out, s
                        "The specified copy source is larger than the maximum allowable size for "
                        "a copy source: 5368709120");
     if (code == 0)
-        code = copied_meta(c, s, &o.meta, err);
-    o.conditions.if_match = call_header(c, "if-match");
-    o.conditions.if_none_match = call_header(c, "if-none-match");
+        code = copied_meta(c, s, &o->meta, err);
+    o->conditions.if_match = call_header(c, "if-match");
+    o->conditions.if_none_match = call_header(c, "if-none-match");
     if (code == 0)
-        code = copy_encryption(c, s, &o, err);
+        code = copy_encryption(c, s, o, err);
     if (code == 0)
-        code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o.note, err);
+        code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o->note, err);
     if (code == 0)
-        code = copy_bytes(c, s, &o, out, err);
+        code = copy_bytes(c, s, o, out, err);
     if (code == 0)
         call_told(c);
     return code;
@@ -206,15 +209,16 @@ static int copy(struct call *c, struct copy_source *s, struct put_result *out, s
 int op_copy_object(struct call *c, struct err *err)
 {
     struct copy_source s = {0};
+    struct put_options o = {0};
     struct put_result out = {0};
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    int code = copy(c, &s, &out, err);
+    int code = copy(c, &s, &o, &out, err);
 
     if (code == 0) {
         document_open(&xml, "CopyObjectResult");
         xml_time(&xml, "LastModified", out.modified_ms);
         xml_etag(&xml, out.etag);
-        xml_checksum(&xml, &s.head.info.meta.checksum);
+        xml_checksum(&xml, &o.meta.checksum);
         xml_close(&xml, "CopyObjectResult");
         respond_begin(c, 200);
         respond_header(c, "Content-Type", STR("application/xml"));

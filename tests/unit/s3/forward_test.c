@@ -328,6 +328,29 @@ PAIR_TEST(a_copy_between_storages_keeps_conditions_and_says_what_is_not_there)
     gate_ask(g, BOB, "PUT /box/y", "x-amz-copy-source: here/x", NONE, 403);
 }
 
+/* A checksum of parts' checksums, on what is then one piece. */
+PAIR_TEST(a_copy_to_a_remote_storage_drops_a_checksum_of_parts)
+{
+    struct gate *g = &p->front;
+    char request[256], xml[256], id[128];
+
+    make_here(p);
+    gate_ask(g, ALICE, "POST /here/src?uploads", "x-amz-checksum-algorithm: CRC32", NONE, 200);
+    snprintf(id, sizeof(id), STR_FMT, STR_ARG(gate_element(g, "UploadId")));
+    snprintf(request, sizeof(request), "PUT /here/src?partNumber=1&uploadId=%s", id);
+    gate_ask(g, ALICE, request, "x-amz-checksum-crc32: NhCmhg==", STR("hello"), 200);
+    snprintf(xml, sizeof(xml),
+             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" STR_FMT
+             "</ETag></Part></CompleteMultipartUpload>",
+             STR_ARG(gate_header(g, "etag")));
+    snprintf(request, sizeof(request), "POST /here/src?uploadId=%s", id);
+    gate_ask(g, ALICE, request, NULL, str_z(xml), 200);
+    CHECK_STR(gate_element(g, "ChecksumType"), STR("COMPOSITE"));
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: here/src", NONE, 200);
+    CHECK(!gate_has(g, "Checksum"));
+    check_kept(p, "/box/copy", STR("hello"));
+}
+
 PAIR_TEST(parts_are_copied_between_storages)
 {
     struct gate *g = &p->front;
