@@ -260,9 +260,12 @@ struct post_forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* What a PutObject knows; other fields are for the page that the form is on. */
+/* What a PutObject knows; other fields are for the page that the form is on. A source would make a
+ * CopyObject of it, which the form's policy does not speak of. */
 static bool is_of_put(struct str name)
 {
+    if (str_ieq(str_head(name, 17), STR("x-amz-copy-source")))
+        return false;
     return str_ieq(str_head(name, 6), STR("x-amz-")) ||
            str_ieq(str_head(name, 8), STR("content-")) || str_ieq(name, STR("cache-control")) ||
            str_ieq(name, STR("expires"));

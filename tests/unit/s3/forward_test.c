@@ -271,6 +271,25 @@ PAIR_TEST(a_form_goes_on_as_a_put)
     CHECK_STR(gate_element(&p->back, "Size"), STR("12"));
 }
 
+PAIR_TEST(a_form_on_a_remote_storage_copies_nothing)
+{
+    struct gate *g = &p->front;
+    struct str body =
+        STR("--X\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nposted\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"X-Amz-Copy-Source\"\r\n\r\n"
+            "box/other\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"x-amz-copy-source-if-match\"\r\n\r\n"
+            "x\r\n"
+            "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
+            "file's bytes\r\n--X--\r\n");
+
+    put(p, "PUT /box/other", STR("somebody's"));
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_ask(g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=X", body, 204);
+    gate_ask(&p->back, NOBODY, "GET /box?prefix=posted", NULL, NONE, 200);
+    CHECK_STR(gate_element(&p->back, "Size"), STR("12"));
+}
+
 /* --- copies between storages --- */
 
 /* A bucket "here" of alice's on the front's own storage. */
