@@ -153,12 +153,39 @@ static void copy_headers(struct call *c, const struct forward_body *b, struct fo
         add(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
 }
 
+static bool is_conditional(const struct http_head *head)
+{
+    for (size_t i = 0; i < head->header_count; i++) {
+        struct str name = head->headers[i].name;
+        if (str_ieq(name, STR("if-match")) || str_ieq(name, STR("if-none-match")) ||
+            str_ieq(str_head(name, 15), STR("x-amz-if-match-")))
+            return true;
+    }
+    return false;
+}
+
+/* F7 */
+static bool is_idempotent(struct call *c)
+{
+    switch (c->head->method) {
+    case HTTP_GET:
+    case HTTP_HEAD:
+    case HTTP_OPTIONS:
+        return true;
+    case HTTP_PUT:
+        return !is_conditional(c->head);
+    case HTTP_DELETE: /* twice would make two markers */
+        return (call_param(c, "versionId").len || call_param(c, "uploadId").len) &&
+               !is_conditional(c->head);
+    default:
+        return false;
+    }
+}
+
 int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
                      struct http_header *headers, struct err *err)
 {
     struct buf path = BUF_INIT(3 * HTTP_MAX_HEAD), query = BUF_INIT(3 * HTTP_MAX_HEAD);
-    bool conditional = call_header(c, "if-match").p || call_header(c, "if-none-match").p;
-    enum http_method m = c->head->method;
 
     write_path(c, &path);
     write_query(c, &query);
@@ -173,8 +200,7 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
         .body_len = b->len,
         .sha256 = b->sha256,
         .expect_continue = c->head->expect_continue && b->streams,
-        .idempotent = m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS ||
-                      ((m == HTTP_PUT || m == HTTP_DELETE) && !conditional),
+        .idempotent = is_idempotent(c),
     };
     buf_release(&path);
     buf_release(&query);

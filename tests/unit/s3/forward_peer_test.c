@@ -309,6 +309,42 @@ TEST(forward_peer, a_kept_connection_that_ends_instead_of_answering_is_replaced)
     end(&p);
 }
 
+/* Each connection answers once and ends when it is asked again. */
+static void answer_first(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+    bool first = true;
+
+    while (peer_read(c, &r) && first) {
+        peer_write_z(c, ctx);
+        peer_request_release(&r);
+        first = false;
+    }
+    peer_request_release(&r);
+}
+
+TEST(forward_peer, a_removal_is_sent_again_only_when_twice_is_once)
+{
+    static const struct {
+        const char *request, *headers;
+        int status;
+    } rows[] = {
+        {"DELETE /box/key?versionId=v1", NULL, 200},
+        {"DELETE /box/key?uploadId=u1", NULL, 200},
+        {"DELETE /box/key", NULL, 500},
+        {"DELETE /box/key?versionId=v1", "x-amz-if-match-size: 5", 500},
+        {"DELETE /box/key?versionId=v1", "if-match: \"x\"", 500},
+    };
+    struct pair p;
+
+    begin(&p, answer_first, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        gate_do(&p.front, "GET /box/key", 200); /* now one connection is kept, which will end */
+        gate_ask(&p.front, ALICE, rows[i].request, rows[i].headers, NONE, rows[i].status);
+    }
+    end(&p);
+}
+
 TEST(forward_peer, nonsense_on_a_kept_connection_is_an_internal_error)
 {
     static const char *const pieces[] = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
