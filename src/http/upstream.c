@@ -277,6 +277,7 @@ static int attempt(struct exchange **out, struct sending *s, bool fresh, struct 
     if (rc == 0 && !e->answered)
         rc = exchange_read_head(e, upstream_deadline(s->u->head_timeout_ms), err);
     if (rc == 0) {
+        e->early = s->cut;
         e->reusable &= !s->cut;
         *out = e;
         return 0;

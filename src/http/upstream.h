@@ -63,6 +63,8 @@ int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
 bool exchange_is_stale(const struct exchange *e);
 
 const struct http_head *exchange_head(struct exchange *e);
+/* Did the peer answer before all of the request was sent? */
+bool exchange_is_early(const struct exchange *e);
 /* The body; as_socket() works for plain connections with a known length. */
 struct reader *exchange_body(struct exchange *e);
 /* Gives the connection back to the pool when the body was read to its end (a short rest is read and

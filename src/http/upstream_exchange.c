@@ -126,6 +126,11 @@ int exchange_poll(struct exchange *e, struct err *err)
     return rc < 0 ? rc : e->answered ? 0 : err_code(err, ERR_AGAIN);
 }
 
+bool exchange_is_early(const struct exchange *e)
+{
+    return e->early;
+}
+
 bool exchange_is_stale(const struct exchange *e)
 {
     return e->conn->reused && e->received == 0;

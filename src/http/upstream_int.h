@@ -109,6 +109,7 @@ struct exchange {
     bool answered;              /* the final head is in `head` */
     bool continued;             /* 100 was received */
     bool reusable;              /* the connection, if the body ends well */
+    bool early;                 /* answered before all was sent */
     unsigned interim;           /* 1xx so far */
     uint64_t received;          /* bytes of the peer's, in all */
     size_t seen;                /* of the head parser */

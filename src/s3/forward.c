@@ -27,6 +27,11 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
 
     BUG_ON(!s->ops->forward);
     code = s->ops->forward(s, r, out, err);
+    if (code == 0 && exchange_is_early(*out) && exchange_head(*out)->status < 300) {
+        exchange_close(*out);
+        *out = NULL;
+        code = err_set(err, ERR_PEER, "success before it has the body");
+    }
     if (code == 0)
         return 0;
     return b->failed ? b->failed : judge(s, code, err);

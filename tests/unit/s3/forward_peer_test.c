@@ -193,6 +193,17 @@ TEST(forward_peer, an_answer_that_comes_while_the_body_is_sent_reaches_the_clien
     end(&p);
 }
 
+TEST(forward_peer, success_before_the_body_was_sent_is_an_internal_error)
+{
+    static char body[8 * 1024 * 1024];
+    struct pair p;
+
+    begin(&p, answer_early, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"x\"\r\n\r\n");
+    gate_ask(&p.front, NOBODY, "PUT /box/key", NULL, str_n(body, sizeof(body)), 500);
+    GATE_ERROR(&p.front, "InternalError");
+    end(&p);
+}
+
 TEST(forward_peer, an_answer_that_is_cut_cuts_ours)
 {
     struct pair p;
