@@ -193,18 +193,27 @@ int call_remote(struct call *c, struct str bucket, struct storage **out, struct 
     return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
 }
 
-/* Access there is not ours to decide (F2): nothing of it is read. */
+/* Who asks may say whose bucket it must be. */
+static struct str expected_owner(struct call *c, const struct call_target *t)
+{
+    return call_header(c, t == &c->target ? "x-amz-expected-bucket-owner"
+                                          : "x-amz-source-expected-bucket-owner");
+}
+
+/* Access there is not ours to decide (F2): nothing of it is read, so its owner is not known. */
 static int open_remote(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
+    if (expected_owner(c, t).len)
+        return err_set(err, S3_NOT_IMPLEMENTED,
+                       "The owner of a bucket on a remote storage cannot be expected in a copy "
+                       "between storages");
     t->info.name = bucket;
     return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
 }
 
-/* Who asks may say whose bucket it must be. */
 static int check_owner(struct call *c, const struct call_target *t, struct err *err)
 {
-    struct str said = call_header(c, t == &c->target ? "x-amz-expected-bucket-owner"
-                                                     : "x-amz-source-expected-bucket-owner");
+    struct str said = expected_owner(c, t);
 
     return said.len && !str_eq(said, t->info.owner) ? s3_fail(err, S3_ACCESS_DENIED) : 0;
 }

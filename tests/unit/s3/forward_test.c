@@ -370,6 +370,30 @@ PAIR_TEST(a_copy_to_a_remote_storage_drops_a_checksum_of_parts)
     check_kept(p, "/box/copy", STR("hello"));
 }
 
+PAIR_TEST(a_copy_between_storages_refuses_what_it_cannot_know_of_owners)
+{
+    struct gate *g = &p->front;
+
+    make_here(p);
+    put(p, "PUT /box/key", STR("hello"));
+    gate_ask(g, ALICE, "PUT /here/key", NULL, STR("hello"), 200);
+    gate_ask(g, ALICE, "PUT /here/x",
+             "x-amz-copy-source: box/key\nx-amz-source-expected-bucket-owner: alice-id", NONE, 501);
+    GATE_ERROR(g, "NotImplemented");
+    gate_ask(g, ALICE, "PUT /here/x",
+             "x-amz-copy-source: box/key\nx-amz-expected-bucket-owner: bob-id", NONE, 403);
+    gate_ask(g, ALICE, "PUT /here/x",
+             "x-amz-copy-source: box/key\nx-amz-expected-bucket-owner: alice-id", NONE, 200);
+    gate_ask(g, ALICE, "PUT /box/x",
+             "x-amz-copy-source: here/key\nx-amz-expected-bucket-owner: alice-id", NONE, 501);
+    gate_ask(g, ALICE, "PUT /box/x",
+             "x-amz-copy-source: here/key\nx-amz-source-expected-bucket-owner: bob-id", NONE, 403);
+    check_absent(p, "/box/x");
+    gate_ask(g, ALICE, "PUT /box/x",
+             "x-amz-copy-source: here/key\nx-amz-source-expected-bucket-owner: alice-id", NONE,
+             200);
+}
+
 PAIR_TEST(parts_are_copied_between_storages)
 {
     struct gate *g = &p->front;
