@@ -353,11 +353,11 @@ static int add_file_credential(struct server *s, struct str storage,
     int code = users_by_name(s->users, &a, str_z(c->user), &user, err);
 
     if (code == 0)
-        code = remotes_set_credential(s->remotes, storage,
-                                      &(struct remote_credential){.user = user.id,
-                                                                  .access = str_z(c->access_key),
-                                                                  .secret = str_z(c->secret_key)},
-                                      err);
+        code = remotes_set_credential_fixed(
+            s->remotes, storage,
+            &(struct remote_credential){
+                .user = user.id, .access = str_z(c->access_key), .secret = str_z(c->secret_key)},
+            err);
     arena_release(&a);
     return code;
 }

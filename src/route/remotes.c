@@ -418,12 +418,29 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
 
     begin(r);
     code = need(r, storage, &o, err);
+    if (code == 0 && o->entry.fixed)
+        code = err_set(err, ERR_DENIED, "the storage is one of the configuration file");
     if (code == 0)
         code = check_credential(o, c, err);
-    if (code == 0 && o->entry.fixed)
-        code = opened_credential(o, c, err);
-    else if (code == 0)
+    if (code == 0)
         code = store_credential(r, storage, c, err);
+    end(r);
+    return code;
+}
+
+int remotes_set_credential_fixed(struct remotes *r, struct str storage,
+                                 const struct remote_credential *c, struct err *err)
+{
+    struct opened *o;
+    int code;
+
+    begin(r);
+    code = need(r, storage, &o, err);
+    BUG_ON(code == 0 && !o->entry.fixed);
+    if (code == 0)
+        code = check_credential(o, c, err);
+    if (code == 0)
+        code = opened_credential(o, c, err);
     end(r);
     return code;
 }

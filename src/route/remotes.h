@@ -34,8 +34,10 @@ int remotes_open(struct remotes **out, struct routes *routes, struct store *conf
                  const char *key_file, const struct log *log, struct err *err) MUST_CHECK;
 void remotes_close(struct remotes *r); /* before routes_close(); NULL is fine */
 
-/* One of the file: not stored. Its credentials are set like others', but not stored. */
+/* One of the file, and a user's credentials on it: not stored. For the start alone. */
 int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
+int remotes_set_credential_fixed(struct remotes *r, struct str storage,
+                                 const struct remote_credential *c, struct err *err) MUST_CHECK;
 
 /* Durable, and seen by route.h, when they return. ERR_EXISTS: the name. ERR_INVALID: name or URL,
  * or the storage is of the file. ERR_NOT_FOUND: no such remote storage. */
@@ -43,7 +45,7 @@ int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err
 /* What it holds stays where it is; policies that name it stay too. ERR_IN_USE: it is the main one.
  */
 int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
-/* An empty secret removes. */
+/* An empty secret removes. ERR_DENIED: the storage is of the file. */
 int remotes_set_credential(struct remotes *r, struct str storage, const struct remote_credential *c,
                            struct err *err) MUST_CHECK;
 /* Any storage, local ones too: where buckets without a policy are. */

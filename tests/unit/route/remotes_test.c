@@ -170,6 +170,25 @@ TEST(remotes, a_change_through_another_weir_is_seen)
     lab_stop(&l);
 }
 
+TEST(remotes, credentials_on_a_storage_of_the_file_are_changed_in_the_file_alone)
+{
+    struct remote_entry e = {.name = STR("fixed"), .url = STR("http://127.0.0.1:1")};
+    struct remote_credential bob = {STR("bob"), STR("AKIB"), STR("bob-secret")};
+    struct remote_credential nothing = {.user = STR("alice")};
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(remotes_add_fixed(l.remotes, &e, &err));
+    CHECK_OK(remotes_set_credential_fixed(l.remotes, STR("fixed"), &alice, &err));
+    struct storage *s = routes_storage(l.routes, STR("fixed"));
+    CHECK_ERR(remotes_set_credential(l.remotes, STR("fixed"), &bob, &err), ERR_DENIED);
+    CHECK_ERR(remotes_set_credential(l.remotes, STR("fixed"), &nothing, &err), ERR_DENIED);
+    CHECK(remote_has_credential(s, STR("alice")) && !remote_has_credential(s, STR("bob")));
+    check_reply(l.store, "KEYS *", "[]");
+    lab_stop(&l);
+}
+
 /* --- which storage (docs/forward.md) --- */
 
 static void check_remote(struct lab *l, const char *user, const char *bucket, const char *want)
