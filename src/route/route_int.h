@@ -47,6 +47,8 @@ int routes_storage_by(struct routes *r, const struct routes_view *view, struct s
 /* As route_remote(). */
 int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
                      struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
+/* The local storage that has a bucket of this name, of this owner unless that is empty; or NULL. */
+struct storage *routes_local_of(struct routes *r, struct str bucket, struct str owner);
 int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
                        struct err *err) MUST_CHECK;
 

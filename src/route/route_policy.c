@@ -182,14 +182,33 @@ static int need_storage(struct routes *r, struct str name, struct err *err)
                : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
+/* Rule 1 would hide a bucket of the user's that is here behind the remote storage. */
+static int check_target(struct routes *r, struct str user, struct str bucket, struct str storage,
+                        struct err *err)
+{
+    struct storage *target = routes_storage(r, storage), *at = NULL;
+
+    if (!target)
+        return need_storage(r, storage, err);
+    if (bucket.len && target->ops->forward)
+        at = routes_local_of(r, bucket, user);
+    if (at)
+        return err_set(err, ERR_CONFLICT,
+                       "the bucket is on storage " STR_FMT "; a policy moves nothing",
+                       STR_ARG(at->name));
+    return 0;
+}
+
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err)
 {
     struct buf key = {0};
-    int code = storage.len ? need_storage(r, storage, err) : 0;
+    int code = 0;
 
     if (user.len == 0)
         return err_set(err, ERR_INVALID, "a routing policy needs a user");
+    if (storage.len)
+        code = check_target(r, user, bucket, storage, err);
     if (code < 0)
         return code;
     routes_key(&key, POLICY.p, user, bucket);

@@ -6,12 +6,11 @@ static bool is_remote(const struct storage *s)
     return s->ops->forward != NULL;
 }
 
-/* Is there a bucket of this name on a local storage; of this owner, unless that is empty? */
-static bool is_local(struct routes *r, struct str bucket, struct str owner)
+struct storage *routes_local_of(struct routes *r, struct str bucket, struct str owner)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
-    bool found = false;
+    struct storage *found = NULL;
 
     for (size_t i = 0; i < count && !found; i++) {
         struct arena arena = {0};
@@ -19,8 +18,9 @@ static bool is_local(struct routes *r, struct str bucket, struct str owner)
         struct bucket *b = NULL;
         if (is_remote(all[i]) || all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL) < 0)
             continue;
-        found = owner.len == 0 ||
-                (b->ops->info(b, &arena, &info, NULL) == 0 && str_eq(info.owner, owner));
+        if (owner.len == 0 ||
+            (b->ops->info(b, &arena, &info, NULL) == 0 && str_eq(info.owner, owner)))
+            found = all[i];
         b->ops->unref(b);
         arena_release(&arena);
     }
@@ -51,9 +51,10 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     *out = NULL;
     if (code < 0)
         return code;
-    if (!own && user.len && is_local(r, bucket, user))
+    if (!own && user.len && routes_local_of(r, bucket, user))
         return 0;
-    if (!own && !(policy && is_remote(s)) && (is_remote(s) || !is_local(r, bucket, STR_EMPTY)))
+    if (!own && !(policy && is_remote(s)) &&
+        (is_remote(s) || !routes_local_of(r, bucket, STR_EMPTY)))
         code = by_name(r, view, bucket, &s, err);
     if (code == 0 && is_remote(s))
         *out = s;

@@ -231,8 +231,11 @@ TEST(remotes, policies_say_where_a_bucket_is_and_nobody_s_local_one_stands_in_fr
     check_remote(&l, "alice", "photos", "one"); /* not mallory's */
     make_local(&l, "old", "alice");
     check_remote(&l, "alice", "old", "none"); /* made before the policy */
-    set(&l, "alice", "old", "two");
-    check_remote(&l, "alice", "old", "two");
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("old"), STR("two"), &err), ERR_CONFLICT);
+    check_remote(&l, "alice", "old", "none"); /* it would have vanished */
+    set(&l, "alice", "photos", "two");
+    check_remote(&l, "alice", "photos", "two"); /* mallory's is not in the way */
+    set(&l, "alice", "photos", "");
     set(&l, "alice", "shared", "two");
     check_remote(&l, "bob", "shared", "two"); /* found by alice's policy */
     check_remote(&l, "", "shared", "two");
