@@ -33,8 +33,11 @@ static int credential_of(struct api *api, struct arena *a, const json_t *object,
 {
     struct str name = json_get_str(object, "user", STR_EMPTY);
     struct user user;
-    int code = users_by_name(api->o.users, a, name, &user, err);
+    int code;
 
+    if (!name.len)
+        return err_set(err, ERR_INVALID, "user, access_key and secret_key are needed together");
+    code = users_by_name(api->o.users, a, name, &user, err);
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "there is no user " STR_FMT, STR_ARG(name));
     if (code < 0)
@@ -45,6 +48,12 @@ static int credential_of(struct api *api, struct arena *a, const json_t *object,
     if (!out->access.len || !out->secret.len)
         return err_set(err, ERR_INVALID, "access_key and secret_key are needed");
     return 0;
+}
+
+static bool has_credential(const json_t *object)
+{
+    return json_object_get(object, "user") || json_object_get(object, "access_key") ||
+           json_object_get(object, "secret_key");
 }
 
 /* What can be refused is refused before anything is kept. */
@@ -60,19 +69,23 @@ int api_add_remote(struct api *api, const json_t *object, struct arena *a, struc
         .ca = json_get_str(object, "ca", STR_EMPTY),
         .insecure = json_get_bool(object, "insecure", false),
     };
+    bool as_main = json_get_bool(object, "main", false);
     int code = api_check_strings(object, strings, err);
 
     if (code == 0)
         code = choice(object, "style", "path", "host", &e.virtual_host, err);
     if (code == 0)
         code = choice(object, "framing", "plain", "trailer", &e.trailers, err);
-    if (code == 0 && (json_object_get(object, "user") || json_object_get(object, "access_key")))
+    if (code == 0 && has_credential(object))
         code = credential_of(api, a, object, &credential, err);
+    if (code == 0)
+        code = remotes_check_new(api->o.remotes, credential.user.len ? &credential : NULL, as_main,
+                                 err);
     if (code == 0)
         code = remotes_add(api->o.remotes, &e, err);
     if (code == 0 && credential.user.len)
         code = remotes_set_credential(api->o.remotes, e.name, &credential, err);
-    if (code == 0 && json_get_bool(object, "main", false))
+    if (code == 0 && as_main)
         code = remotes_set_main(api->o.remotes, e.name, err);
     return code;
 }

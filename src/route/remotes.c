@@ -368,12 +368,11 @@ int remotes_remove(struct remotes *r, struct str name, struct err *err)
 }
 
 /* What remote_set_credential() would refuse is refused before it is stored. */
-static int check_credential(const struct opened *o, const struct remote_credential *c,
-                            struct err *err)
+static int check_credential(size_t users, const struct remote_credential *c, struct err *err)
 {
     if (c->user.len == 0)
         return err_set(err, ERR_INVALID, "whose credentials are they?");
-    if (c->secret.len && o->users.len >= REMOTES_USERS_MAX)
+    if (c->secret.len && users >= REMOTES_USERS_MAX)
         return err_set(err, ERR_TOO_LARGE, "%d users have credentials there already",
                        REMOTES_USERS_MAX);
     if (c->secret.len == 0)
@@ -421,7 +420,7 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
     if (code == 0 && o->entry.fixed)
         code = err_set(err, ERR_DENIED, "the storage is one of the configuration file");
     if (code == 0)
-        code = check_credential(o, c, err);
+        code = check_credential(o->users.len, c, err);
     if (code == 0)
         code = store_credential(r, storage, c, err);
     end(r);
@@ -438,9 +437,29 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
     code = need(r, storage, &o, err);
     BUG_ON(code == 0 && !o->entry.fixed);
     if (code == 0)
-        code = check_credential(o, c, err);
+        code = check_credential(o->users.len, c, err);
     if (code == 0)
         code = opened_credential(o, c, err);
+    end(r);
+    return code;
+}
+
+static int check_main(const struct remotes *r, struct err *err)
+{
+    return r->main_is_fixed ? err_set(err, ERR_INVALID,
+                                      "the configuration file says which storage is the main one")
+                            : 0;
+}
+
+int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool as_main,
+                      struct err *err)
+{
+    int code;
+
+    begin(r);
+    code = c ? check_credential(0, c, err) : 0;
+    if (code == 0 && as_main)
+        code = check_main(r, err);
     end(r);
     return code;
 }
@@ -448,14 +467,11 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
 int remotes_set_main(struct remotes *r, struct str name, struct err *err)
 {
     struct str set[] = {STR("SET"), REMOTES_MAIN, name};
-    int code = 0;
+    int code;
 
     begin(r);
-    if (r->main_is_fixed)
-        code = err_set(err, ERR_INVALID,
-                       "the configuration file says which storage is the main "
-                       "one");
-    else if (!routes_storage(r->routes, name))
+    code = check_main(r, err);
+    if (code == 0 && !routes_storage(r->routes, name))
         code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
     if (code == 0)
         code = change(r, &(struct store_args){set, ARRAY_SIZE(set)}, 1, err);

@@ -42,6 +42,10 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
 /* Durable, and seen by route.h, when they return. ERR_EXISTS: the name. ERR_INVALID: name or URL,
  * or the storage is of the file. ERR_NOT_FOUND: no such remote storage. */
 int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
+/* What remotes_set_credential() and remotes_set_main() would refuse of a storage that is yet to be
+ * added; `c` NULL: none. */
+int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool as_main,
+                      struct err *err) MUST_CHECK;
 /* What it holds stays where it is; policies that name it stay too. ERR_IN_USE: it is the main one.
  */
 int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHECK;

@@ -1,5 +1,6 @@
 /* The management calls: who may, what is refused, what they answer. */
 #include "api/api_int.h"
+#include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 #include "unit/api/api_lab.h"
@@ -251,6 +252,30 @@ TEST(api_manage, what_is_wrong_with_a_storage_is_told)
 
     api_lab_start(&l);
     check_refusals(&l, rows, ARRAY_SIZE(rows));
+    api_lab_stop(&l);
+}
+
+#define FAR "{\"name\":\"far\",\"kind\":\"remote\",\"url\":\"http://127.0.0.1:1\","
+
+TEST(api_manage, a_remote_storage_that_is_refused_leaves_nothing)
+{
+    static const struct bad_body rows[] = {
+        {"POST /api/v1/storages", FAR "\"secret_key\":\"only-a-secret\"}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"access_key\":\"AK\",\"secret_key\":\"secret\"}", 400,
+         "invalid"},
+        {"POST /api/v1/storages", FAR "\"user\":\"root\",\"access_key\":\"AK\"}", 400, "invalid"},
+        {"POST /api/v1/storages",
+         FAR "\"user\":\"root\",\"access_key\":\"a b\",\"secret_key\":\"secret\"}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"main\":true}", 400, "invalid"},
+    };
+    struct api_lab l;
+    struct err err = {0};
+
+    api_lab_start(&l);
+    CHECK_OK(remotes_set_main_fixed(l.remotes, STR("local"), &err));
+    check_refusals(&l, rows, ARRAY_SIZE(rows));
+    api_call(&l, "GET /api/v1/storages", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "storages")), 1);
     api_lab_stop(&l);
 }
 
