@@ -116,15 +116,34 @@ int api_post_user(struct http_request *req, const struct route_params *params, v
     return send_user(req, 201, &made, &made.keys[0]);
 }
 
+static int forget_keys(struct api *api, struct str id, struct err *err)
+{
+    struct err why = {0};
+    int code = remotes_forget_user(api->o.remotes, id, &why);
+
+    return code < 0 ? err_set(err, code,
+                              "the user " STR_FMT
+                              " is removed, but its keys on remote storages are not: %s",
+                              STR_ARG(id), *why.text ? why.text : err_text(code))
+                    : 0;
+}
+
 int api_delete_user(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
+    struct user user;
     struct err err = {0};
+    bool known;
     int code;
 
     if (!http_may_block(req))
         return ERR_AGAIN;
+    known = users_by_name(api->o.users, http_request_arena(req), route_param(params, "name"), &user,
+                          NULL) == 0;
     code = users_remove(api->o.users, route_param(params, "name"), &err);
+    /* Behind it: a user that may not be removed keeps them. */
+    if (code == 0 && known)
+        code = forget_keys(api, user.id, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "user.removed", log_s("user", route_param(params, "name")));

@@ -309,12 +309,13 @@ static int change(struct remotes *r, const struct store_args *commands, size_t c
                   struct err *err)
 {
     const struct str publish[] = {STR("PUBLISH"), REMOTES_CHANNEL, STR("changed")};
-    struct store_args all[4];
     struct arena a = {0};
+    struct store_args *all = arena_array(&a, count + 1, sizeof(*all));
     struct reply *reply = NULL;
     int code;
 
-    BUG_ON(count >= ARRAY_SIZE(all));
+    if (!all)
+        return err_code(err, ERR_NO_MEMORY);
     memcpy(all, commands, count * sizeof(*commands));
     all[count] = (struct store_args){publish, ARRAY_SIZE(publish)};
     code = store_atomic(r->store, &a, &reply, all, count + 1, err);
@@ -441,6 +442,46 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
     if (code == 0)
         code = opened_credential(o, c, err);
     end(r);
+    return code;
+}
+
+static int forget_locked(struct remotes *r, struct arena *a, struct str user, struct err *err)
+{
+    struct store_args *commands;
+    struct reply *names = NULL;
+    int code = store_call(r->store, a, &names, err, STR("SMEMBERS"), REMOTES_NAMES);
+
+    if (code == 0)
+        code = reply_expect(names, REPLY_ARRAY, err);
+    if (code < 0 || names->count == 0)
+        return code;
+    commands = arena_array(a, names->count, sizeof(*commands));
+    for (size_t i = 0; commands && i < names->count; i++) {
+        struct str *argv = arena_array(a, 3, sizeof(*argv));
+        struct buf key = {0};
+        remotes_key(&key, "storage_keys:", names->items[i].str);
+        if (argv) {
+            argv[0] = STR("HDEL");
+            argv[1] = arena_str(a, buf_str(&key));
+            argv[2] = user;
+        }
+        commands[i] = (struct store_args){argv, 3};
+        buf_release(&key);
+    }
+    if (!commands || arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    return change(r, commands, names->count, err);
+}
+
+int remotes_forget_user(struct remotes *r, struct str user, struct err *err)
+{
+    struct arena a = {0};
+    int code;
+
+    begin(r);
+    code = forget_locked(r, &a, user, err);
+    end(r);
+    arena_release(&a);
     return code;
 }
 

@@ -52,6 +52,8 @@ int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHE
 /* An empty secret removes. ERR_DENIED: the storage is of the file. */
 int remotes_set_credential(struct remotes *r, struct str storage, const struct remote_credential *c,
                            struct err *err) MUST_CHECK;
+/* Removes the user's credentials on all storages but those of the file. */
+int remotes_forget_user(struct remotes *r, struct str user, struct err *err) MUST_CHECK;
 /* Any storage, local ones too: where buckets without a policy are. */
 int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 /* The file's word: the store's is not looked at. */

@@ -279,6 +279,27 @@ TEST(api_manage, a_remote_storage_that_is_refused_leaves_nothing)
     api_lab_stop(&l);
 }
 
+TEST(api_manage, the_keys_of_a_removed_user_on_remote_storages_are_removed_with_it)
+{
+    const char *key = "{\"user\":\"bob\",\"access_key\":\"AK\",\"secret_key\":\"secret\"}";
+    const char *other = "{\"user\":\"root\",\"access_key\":\"AK\",\"secret_key\":\"secret\"}";
+    struct api_lab l;
+
+    api_lab_start(&l);
+    api_call(&l, "POST /api/v1/users", "{\"name\":\"bob\",\"id\":\"id-of-bob\"}", 201);
+    api_call(&l, "POST /api/v1/storages", FAR "\"region\":\"x\"}", 201);
+    api_call(&l, "POST /api/v1/storages/far/credentials", key, 204);
+    api_call(&l, "POST /api/v1/storages/far/credentials", other, 204);
+    api_call(&l, "DELETE /api/v1/users/bob", NULL, 204);
+    api_call(&l, "GET /api/v1/storages/far/credentials", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "users")), 1);
+    CHECK(str_find(l.answer.body, STR("id-of-bob")) < 0);
+    api_call(&l, "DELETE /api/v1/users/root", NULL, 403);
+    api_call(&l, "GET /api/v1/storages/far/credentials", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "users")), 1);
+    api_lab_stop(&l);
+}
+
 /* --- buckets and routes --- */
 
 static void make_bucket(struct api_lab *l, const char *name, const char *owner)
