@@ -93,7 +93,7 @@ def test_storages_are_added_tested_and_scrubbed(run, tmp_path):
     (tmp_path / "disk2" / "FORMAT").unlink()
     assert "FORMAT is missing" in run("storage", "test", "disk2", status=1)
     assert "no storage" in run("storage", "test", "nowhere", status=1)
-    assert "added storages" in run("backup", tmp_path / "copy", status=1)
+    assert "added local storages" in run("backup", tmp_path / "copy", status=1)
 
 
 def test_routes_are_set_before_the_bucket_is_made(run, tmp_path):
