@@ -124,7 +124,7 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Forget a remote storage",
-     .help = "What it holds stays there. The main storage cannot be removed.",
+     .help = "What it holds stays there. Neither the main storage nor a local one can be removed.",
      .examples = "weir storage remove ceph",
      .run = command_storage_remove},
     {.name = "storage key",
@@ -146,8 +146,10 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Make a storage the main one",
-     .help = "Buckets without a routing policy are made, and looked for, on the main storage. "
-             "Nothing is moved.",
+     .help =
+         "Buckets without a routing policy are made, and looked for, on the main storage. "
+         "Nothing is moved. While that is a remote storage, a local bucket is found by its owner, "
+         "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
      .examples = "weir storage main ceph",
      .run = command_storage_main},
     {.name = "storage test",
