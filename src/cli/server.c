@@ -547,7 +547,8 @@ static void stop_s3(struct server *s)
 {
     if (!s->s3)
         return;
-    http_server_stop(s->s3, s->deadline_ns);
+    if (!http_server_stop(s->s3, s->deadline_ns))
+        stop_by_force(s);
     http_server_free(s->s3);
     gateway_free(s->gateway);
 }

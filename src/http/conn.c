@@ -105,8 +105,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
-    if (server_stopping(c->server))
-        conn_hang_up(c, true); /* one that became idle while stop() looked at others */
+    if (server_stopping(c->server)) /* one that parked while stop() looked at others */
+        conn_hang_up(c, !atomic_load(&c->server->dropping));
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
         return;
     if (phase == PHASE_SENDING && still_taking(c)) {
@@ -127,12 +127,17 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
 void conn_hang_up(struct conn *c, bool only_idle)
 {
     uint64_t due = atomic_load(&c->due);
+    enum phase ends = only_idle ? PHASE_IDLE : PHASE_AWAIT;
 
     if (!only_idle)
         shutdown(c->fd, SHUT_RDWR);
-    else if ((due & DUE_PHASE) == PHASE_IDLE && !(due & DUE_EXPIRED) &&
-             atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
+    if ((due & DUE_PHASE) != ends || due & DUE_EXPIRED ||
+        !atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
+        return;
+    if (only_idle)
         shutdown(c->fd, SHUT_RD);
+    else /* the peer's descriptor is not armed: the awaited one wakes the handler [10] */
+        shutdown(c->req->await.fd, SHUT_RDWR);
 }
 
 static void to_idle(struct conn *c)

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import urllib.request
 
 import pytest
@@ -153,6 +154,65 @@ def test_a_storage_that_is_down_is_503_and_comes_back(serve, s3, front, back, we
         except ClientError:
             return False
     wait_for(is_back, "the storage")
+
+
+class Silent:
+    """A storage that answers the first `answers` requests, and then takes them and says nothing."""
+
+    def __init__(self, answers):
+        self.answers, self.ignored, self.open = answers, 0, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        try:
+            while True:
+                self.open.append(self.listener.accept()[0])
+                threading.Thread(target=self.talk, args=(self.open[-1],), daemon=True).start()
+        except OSError:
+            pass  # closed by the test
+
+    def talk(self, peer):
+        head = b""
+        while piece := peer.recv(4096):
+            head += piece
+            if not head.endswith(b"\r\n\r\n"):
+                continue
+            head = b""
+            if self.answers:
+                self.answers -= 1
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+            else:
+                self.ignored += 1
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for peer in self.open:
+            peer.close()
+
+
+# The first request to a storage waits on a thread, which is cut off with the process (status 1); over a connection that
+# is there already it waits without one, and ends.
+@pytest.mark.parametrize("answers, status", [(0, 1), (1, 0)])
+def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers, status):
+    server = serve("--shutdown.timeout", "100ms").ready()
+    storage = Silent(answers)
+    done = weir("storage", "add", "silent", "--endpoint", storage.url, "--framing", "trailer", "--user", "root",
+                "--access-key", "a", "--secret-key", "secret-key", "--main", "--data", server.data, "--url", server.url)
+    assert done.returncode == 0, done.stderr
+    host, port = s3_url(server).split("//")[1].split(":")
+    with socket.create_connection((host, int(port)), 30) as peer:
+        for _ in range(answers):
+            peer.sendall(b"GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert peer.recv(4096).startswith(b"HTTP/1.1 200 ")
+        peer.sendall(b"GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_for(lambda: storage.ignored, "the storage to have the request")
+        server.signal(signal.SIGTERM)
+        assert server.process.wait(timeout=30) == status  # weir gives a storage 60 s to answer
+    assert ("server.stop_forced" in server.err) == (status == 1)
+    storage.close()
 
 
 def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve, front, back, s3, weir):

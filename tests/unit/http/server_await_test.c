@@ -1,4 +1,5 @@
 /* Handlers that wait for a socket of their own without a thread. */
+#include "base/clock.h"
 #include "unit/http/server_lab.h"
 
 #include <stdatomic.h>
@@ -16,6 +17,8 @@ struct waiter {
 static struct waiter waiters[CLIENTS];
 static uint64_t timeout_ms = 60 * 1000;
 static _Atomic(unsigned) on_pool;
+static _Atomic(bool) held; /* handlers come in, but do not wait yet */
+static _Atomic(unsigned) came;
 
 static struct waiter *waiter_of(struct http_request *req)
 {
@@ -51,6 +54,8 @@ static int handler(struct http_request *req, void *ctx)
     struct waiter *w = waiter_of(req);
 
     (void)ctx;
+    came++;
+    LAB_UNTIL(!held);
     http_await(req, w->ours, timeout_ms, resumed, w);
     w->waiting++;
     return 0;
@@ -180,6 +185,59 @@ TEST(http_await, a_descriptor_that_cannot_be_waited_for_is_given_up)
     answer_release(&a);
     close(fd);
     waiters[0].ours = dup(waiters[0].theirs); /* for the end */
+    end(&lab);
+}
+
+TEST(http_await, a_stop_ends_handlers_whose_sockets_stay_silent)
+{
+    struct lab lab;
+    struct answer a = {0};
+    int fds[CLIENTS];
+
+    begin(&lab);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = lab_dial(&lab);
+        lab_sayf(fds[i], "GET /%d HTTP/1.1\r\nHost: x\r\n\r\n", i);
+        LAB_UNTIL(waiters[i].waiting == 1);
+    }
+    CHECK(http_server_stop(lab.server, clock_mono_ns()));
+    CHECK_INT(lab_stats(&lab).connections, 0);
+    CHECK_INT(lab_stats(&lab).timeouts, 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK(lab_is_closed(fds[i], &a));
+        close(fds[i]);
+    }
+    answer_release(&a);
+    end(&lab);
+}
+
+static void stop_now(void *ctx)
+{
+    struct lab *lab = ctx;
+    (void)http_server_stop(lab->server, clock_mono_ns());
+}
+
+TEST(http_await, a_handler_that_begins_to_wait_after_the_drop_is_ended_too)
+{
+    struct lab lab;
+    struct answer a = {0};
+    struct thread stopper;
+    struct err err = {0};
+
+    timeout_ms = 60 * 60 * 1000; /* past the test's own limit */
+    held = true;
+    begin(&lab);
+    int fd = lab_dial(&lab);
+    lab_say(fd, STR("GET /0 HTTP/1.1\r\nHost: x\r\n\r\n"));
+    LAB_UNTIL(came == 1);
+    CHECK_OK(thread_start(&stopper, "stopper", 0, stop_now, &lab, &err));
+    CHECK(lab_is_closed(fd, &a)); /* the stop has passed it, while a thread had it */
+    held = false;
+    LAB_UNTIL(lab_stats(&lab).connections == 0);
+    CHECK_INT(waiters[0].waiting, 1);
+    thread_join(&stopper);
+    answer_release(&a);
+    close(fd);
     end(&lab);
 }
 

@@ -51,6 +51,23 @@ static void answer_early(struct peer_conn *c, const void *ctx)
     peer_request_release(&r);
 }
 
+/* One answer on each connection, then silence. */
+static void answer_then_hang(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    if (peer_read(c, &r))
+        peer_write_z(c, ctx);
+    peer_request_release(&r);
+    if (peer_read(c, &r)) {
+        mutex_lock(&seen.lock);
+        seen.whole++;
+        mutex_unlock(&seen.lock);
+        peer_wait_end(c);
+    }
+    peer_request_release(&r);
+}
+
 /* One answer, then the end. */
 static void answer_and_close(struct peer_conn *c, const void *ctx)
 {
@@ -76,6 +93,14 @@ static void end(struct pair *p)
     buf_release(&seen.head);
     buf_release(&seen.body);
     mutex_release(&seen.lock);
+}
+
+static unsigned seen_whole(void)
+{
+    mutex_lock(&seen.lock);
+    unsigned n = seen.whole;
+    mutex_unlock(&seen.lock);
+    return n;
 }
 
 static bool was_sent(const char *text)
@@ -475,4 +500,19 @@ TEST(forward_peer, a_storage_that_is_down_is_503_at_once_and_comes_back)
     thread_join(&server);
     end(&p);
     close(fd);
+}
+
+TEST(forward_peer, a_stop_does_not_wait_for_a_storage_that_is_silent)
+{
+    struct pair p;
+    struct answer a = {0};
+
+    begin(&p, answer_then_hang, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    gate_do(&p.front, "GET /box/key", 200); /* its connection is kept: the next needs no thread */
+    lab_say(p.front.fd, STR("GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n"));
+    LAB_UNTIL(seen_whole() == 1);
+    CHECK(http_server_stop(p.front.lab.server, clock_mono_ns()));
+    CHECK(lab_is_closed(p.front.fd, &a));
+    answer_release(&a);
+    end(&p);
 }
