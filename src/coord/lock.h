@@ -1,0 +1,39 @@
+/* Locks in lockDB: the seed's keys, a random token, a life that is pushed back while it is held.
+ * docs/replication.md C1 and C2. Any thread; a struct lock belongs to one. */
+#ifndef COORD_LOCK_H
+#define COORD_LOCK_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "store/store.h"
+
+struct locks;
+
+struct locks_options {
+    struct store *store; /* lockDB; borrowed */
+    uint64_t ttl_ms;     /* 0: 10,000 */
+    const struct log *log;
+};
+/* Has a thread that refreshes all locks that are held, every third of their life. */
+int locks_open(struct locks **out, const struct locks_options *o, struct err *err) MUST_CHECK;
+void locks_close(struct locks *l); /* none may be held */
+
+/* The seed's keys, parts escaped. */
+void lock_key_object(struct buf *out, struct str storage, struct str bucket, struct str object);
+void lock_key_bucket(struct buf *out, struct str storage, struct str bucket);
+void lock_key_user(struct buf *out, struct str storage, struct str user);
+
+struct lock;
+/* ERR_BUSY: somebody has it. */
+int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err) MUST_CHECK;
+/* The same, waiting for up to `wait_ms`. */
+int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
+              struct err *err) MUST_CHECK;
+/* False once its life is over by our own clock, or a refresh found another's token: whoever works
+ * under it must stop. One failed refresh alone does not lose it. */
+bool lock_held(const struct lock *lock);
+struct str lock_key(const struct lock *lock);
+struct str lock_token(const struct lock *lock); /* for scripts that check it (C2) */
+void lock_release(struct lock *lock);           /* only if it is still ours; NULL is fine */
+
+#endif

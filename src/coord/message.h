@@ -1,0 +1,33 @@
+/* Asynq's messages: protobuf, proto3, fields that are not set left out. Unknown fields are skipped.
+ * Pure. */
+#ifndef COORD_MESSAGE_H
+#define COORD_MESSAGE_H
+
+#include "base/buf.h"
+#include "coord/queue.h"
+
+void message_write(struct buf *out, const struct task *t);
+/* Strings point into `in`. ERR_PARSE: malformed, past a limit, or without a type. */
+int message_read(struct str in, struct task *out, struct err *err) MUST_CHECK;
+
+struct server_info {
+    struct str host, id;
+    int pid, concurrency, active;
+    const struct queue_weight *queues;
+    size_t queue_count;
+    const char *status;
+    int64_t started_ms;
+};
+void server_message_write(struct buf *out, const struct server_info *s);
+int server_message_read(struct arena *a, struct str in, struct server_info *out,
+                        struct err *err) MUST_CHECK;
+
+struct worker_info {
+    struct str host, server_id;
+    int pid;
+    const struct task *task;
+    int64_t started_ms, deadline_ms;
+};
+void worker_message_write(struct buf *out, const struct worker_info *w);
+
+#endif
