@@ -16,6 +16,24 @@ void cmd_ping(struct call *c)
         *c->reply = as_status(STR("PONG"));
 }
 
+/* In scripts alone, and until the script's end, as in Redis. */
+void cmd_select(struct call *c)
+{
+    struct run *run = c->run;
+    int64_t number;
+
+    if (!number_parse(c->argv[1], &number)) {
+        answer_error(c, "ERR invalid DB index");
+    } else if (number < 0 || number >= STORE_DATABASES || !run->owners ||
+               (number != run->home->base.number && !run->home->joined[number])) {
+        answer_error(c, "ERR DB index is out of range");
+    } else {
+        if (number != run->e->base.number)
+            run->e = number == run->home->base.number ? run->home : run->home->joined[number];
+        answer_ok(c);
+    }
+}
+
 void cmd_echo(struct call *c)
 {
     answer_bulk(c, c->argv[1]);
@@ -36,7 +54,7 @@ void cmd_time(struct call *c)
 void cmd_publish(struct call *c)
 {
     struct run *run = c->run;
-    int64_t n = pubsub_publish(run->e->pubsub, &run->published, c->argv[1], c->argv[2]);
+    int64_t n = pubsub_publish(run->home->pubsub, &run->published, c->argv[1], c->argv[2]);
 
     if (n < 0)
         run_fail(run, err_set(run->err, (int)n, "too many messages wait for delivery"));

@@ -18,6 +18,7 @@ struct step {
     struct call *calls;
     size_t count;
     const struct script_call *script; /* if not NULL: run by calls[0] */
+    enum db_durability durability;
 };
 
 static bool row_expired(struct str key, struct str value, int64_t now_ms)
@@ -67,11 +68,12 @@ static int step_change(struct db_tx *tx, void *ctx, struct err *err)
 
 static int step_write(struct step *step)
 {
-    struct embedded *e = step->run.e;
-    int rc = db_apply(e->db, e->durability, step_change, step, step->run.err);
+    struct embedded *e = step->run.home;
+    int rc = db_apply(e->db, step->durability, step_change, step, step->run.err);
 
-    if (rc == 0 && step->run.garbage)
-        collector_wake(e->collector);
+    for (int i = 0; rc == 0 && i < STORE_DATABASES; i++)
+        if (step->run.garbage[i])
+            collector_wake((i == e->base.number ? e : e->joined[i])->collector);
     return rc;
 }
 
@@ -130,7 +132,7 @@ static int step_finish(struct step *step, int rc)
 {
     struct run *run = &step->run;
 
-    pubsub_settle(run->e->pubsub, run->published, rc == 0);
+    pubsub_settle(run->home->pubsub, run->published, rc == 0);
     buf_release(&run->row);
     return rc;
 }
@@ -138,7 +140,12 @@ static int step_finish(struct step *step, int rc)
 static void step_init(struct step *step, struct store *s, struct call *calls, size_t count,
                       struct err *err)
 {
-    *step = (struct step){.run = {.e = embedded_of(s), .err = err}, .calls = calls, .count = count};
+    struct embedded *e = embedded_of(s);
+
+    *step = (struct step){.run = {.e = e, .home = e, .err = err},
+                          .calls = calls,
+                          .count = count,
+                          .durability = e->durability};
     for (size_t i = 0; i < count; i++)
         calls[i].run = &step->run;
 }
@@ -246,6 +253,8 @@ static int embedded_eval(struct store *s, struct arena *arena, struct reply **ou
     memcpy(sc.sha1, script->sha1, sizeof(sc.sha1));
     step_init(&step, s, &c, 1, err);
     step.script = &sc;
+    if (run->relaxed)
+        step.durability = DB_VOLATILE;
     rc = script->readonly ? step_read(&step) : step_write(&step);
     rc = step_finish(&step, rc);
     if (rc == 0)
@@ -261,6 +270,17 @@ static void embedded_close(struct store *s)
     pubsub_free(e->pubsub);
     lua_pool_free(e->lua);
     free(e);
+}
+
+static int embedded_join(struct store *const *stores, size_t count, struct err *err)
+{
+    for (size_t i = 1; i < count; i++)
+        if (embedded_of(stores[i])->db != embedded_of(stores[0])->db)
+            return err_set(err, ERR_INVALID, "the databases are in two folders");
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            embedded_of(stores[i])->joined[stores[j]->number] = embedded_of(stores[j]);
+    return 0;
 }
 
 void embedded_shift_clock(struct store *s, int64_t ms)
@@ -280,6 +300,7 @@ static const struct store_engine engine = {
     .eval = embedded_eval,
     .subscribe = embedded_subscribe,
     .unsubscribe = embedded_unsubscribe,
+    .join = embedded_join,
     .close = embedded_close,
 };
 
@@ -318,6 +339,7 @@ int store_open_embedded(struct store **out, struct db *db, int number, enum stor
 
     BUG_ON(number < 0 || number >= STORE_DATABASES);
     e->base.engine = &engine;
+    e->base.number = number;
     e->db = db;
     e->cf = db_cf(db, store_cf_specs()[number].name);
     e->durability = d == STORE_DURABLE ? DB_DURABLE : DB_VOLATILE;

@@ -29,6 +29,7 @@ struct embedded {
     struct lua_pool *lua;
     struct pubsub *pubsub;
     struct collector *collector;
+    struct embedded *joined[STORE_DATABASES]; /* by number; NULL: not reached from here */
 };
 
 static inline struct embedded *embedded_of(struct store *s)
@@ -54,6 +55,7 @@ struct owner_cache {
     struct owner_slot {
         bool used;
         unsigned char key_len;
+        unsigned char database;
         char key[OWNER_KEY_MAX];
         uint64_t hash;
         struct meta m;
@@ -61,17 +63,18 @@ struct owner_cache {
 };
 
 struct run {
-    struct embedded *e;
+    struct embedded *e;    /* the database that commands are for; scripts may select another */
+    struct embedded *home; /* the one that the step was asked of */
     struct db_view *view;
     struct db_tx *tx; /* NULL: this run only reads */
     int64_t now_ms;   /* invariant 7 */
     struct err *err;
-    int code;               /* the first failure: the run is undone, no reply counts */
-    struct buf row;         /* the row read last */
-    uint64_t next_version;  /* 0: not read yet; invariant 2 */
-    bool garbage;           /* a garbage row was written: the collector has work */
-    bool missed;            /* a sub row was not there; invariant 8 */
-    struct meta last_owner; /* loaded last; without the string */
+    int code;       /* the first failure: the run is undone, no reply counts */
+    struct buf row; /* the row read last */
+    uint64_t next_version[STORE_DATABASES]; /* 0: not read yet; invariant 2 */
+    bool garbage[STORE_DATABASES];          /* a garbage row was written: the collector has work */
+    bool missed;                            /* a sub row was not there; invariant 8 */
+    struct meta last_owner;                 /* loaded last; without the string */
     struct pubsub_ticket *published;
     struct owner_cache *owners; /* while a script runs, else NULL */
 };

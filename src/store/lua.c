@@ -336,6 +336,7 @@ static void with_vm(struct call *c, const struct script_call *s, lua_CFunction f
     c->run->owners = &vm->owners;
     answer_limits(vm, lua_cpcall(vm->L, fn, vm));
     c->run->owners = NULL;
+    c->run->e = c->run->home;
     lua_settop(vm->L, 0);
     give_vm(pool, vm);
 }

@@ -15,7 +15,7 @@ static bool recall_owner(const struct run *run, struct object *o)
 {
     const struct owner_slot *slot = slot_of(run, o);
 
-    if (!slot || !slot->used || slot->hash != o->hash ||
+    if (!slot || !slot->used || slot->hash != o->hash || slot->database != run->e->base.number ||
         !str_eq(str_n(slot->key, slot->key_len), o->key))
         return false;
     o->m = slot->m;
@@ -30,6 +30,7 @@ static void note_owner(const struct run *run, const struct object *o, const stru
         return;
     *slot = (struct owner_slot){.used = m->type != TYPE_STRING,
                                 .key_len = (unsigned char)o->key.len,
+                                .database = (unsigned char)run->e->base.number,
                                 .hash = o->hash,
                                 .m = *m};
     if (o->key.len)
@@ -179,7 +180,7 @@ static void drop_members(struct call *c, const struct meta *m)
     if (m->count > DROP_DIRECTLY) {
         row_prefix(&row, ROW_GARBAGE, m->version);
         run_put(c->run, row.key, str_n(&type, 1));
-        c->run->garbage = true;
+        c->run->garbage[c->run->e->base.number] = true;
         return;
     }
     delete_rows(c, tag, m->version);

@@ -380,6 +380,22 @@ static void redis_close(struct store *s)
     free(r);
 }
 
+static bool same_server(const struct redis_target *a, const struct redis_target *b)
+{
+    if (a->path || b->path)
+        return a->path && b->path && strcmp(a->path, b->path) == 0;
+    return strcmp(a->host, b->host) == 0 && a->port == b->port;
+}
+
+static int redis_join(struct store *const *stores, size_t count, struct err *err)
+{
+    for (size_t i = 1; i < count; i++)
+        if (!same_server(&container_of(stores[i], struct redis, store)->target,
+                         &container_of(stores[0], struct redis, store)->target))
+            return err_set(err, ERR_INVALID, "the databases are on two Redis servers");
+    return 0;
+}
+
 static const struct store_engine redis_engine = {
     .name = "redis",
     .command = redis_command,
@@ -387,6 +403,7 @@ static const struct store_engine redis_engine = {
     .eval = redis_eval,
     .subscribe = redis_subscribe_to,
     .unsubscribe = redis_unsubscribe_from,
+    .join = redis_join,
     .close = redis_close,
 };
 
@@ -410,6 +427,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
     }
     r = xcalloc(1, sizeof(*r));
     r->store.engine = &redis_engine;
+    r->store.number = target.database;
     r->target = target;
     r->tls = tls;
     r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * 1000000;

@@ -47,18 +47,19 @@ uint64_t run_hash(const struct run *run, struct str s)
 
 uint64_t run_new_version(struct run *run)
 {
+    uint64_t *version = &run->next_version[run->e->base.number];
     struct buf next = BUF_INIT(8);
     struct str stored;
 
-    if (run->next_version == 0) {
-        run->next_version = 1;
+    if (*version == 0) {
+        *version = 1;
         if (run_get(run, version_row, &stored) && stored.len == 8)
-            run->next_version = row_read_be64(stored.p);
+            *version = row_read_be64(stored.p);
     }
-    buf_append_be64(&next, run->next_version + 1);
+    buf_append_be64(&next, *version + 1);
     run_put(run, version_row, buf_str(&next));
     buf_release(&next);
-    return run->next_version++;
+    return (*version)++;
 }
 
 void walk_open(struct walk *w, struct run *run, struct str from, struct str to, bool reverse)

@@ -77,6 +77,19 @@ void store_close(struct store *s)
         s->engine->close(s);
 }
 
+int store_join(struct store *const *stores, size_t count, struct err *err)
+{
+    for (size_t i = 1; i < count; i++)
+        if (stores[i]->engine != stores[0]->engine)
+            return err_set(err, ERR_INVALID, "databases of two kinds are not of one server");
+    return count ? stores[0]->engine->join(stores, count, err) : 0;
+}
+
+int store_number(const struct store *s)
+{
+    return s->number;
+}
+
 int store_ping(struct store *s, struct err *err)
 {
     struct arena arena = ARENA_INIT(4 * KIB);

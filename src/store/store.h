@@ -54,6 +54,12 @@ int store_open_redis(struct store **out, const struct store_redis_options *o,
 /* No call may be running; subscriptions end; NULL is fine. */
 void store_close(struct store *s);
 
+/* Says that the stores are databases of one server, so that a script on one may reach the others by
+ * SELECT with their store_number(). Embedded: all of one db; Redis: all at one address; else
+ * ERR_INVALID. Before other threads use them; they are closed together. */
+int store_join(struct store *const *stores, size_t count, struct err *err) MUST_CHECK;
+int store_number(const struct store *s); /* of the database */
+
 /* --- commands --- */
 
 /* One command. The reply lives in `arena`. */
@@ -86,7 +92,8 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
 
 /* Every multi-step change is a script: a file in store/lua/, declared by a row of the script table
  * of the room that owns it and embedded into the binary at build time. A script reads and writes
- * only through redis.call, with KEYS and ARGV. `readonly` scripts run beside writers. */
+ * only through redis.call, with KEYS and ARGV. `readonly` scripts run beside writers. What one
+ * publishes reaches subscribers of the store that it was run on. */
 struct script {
     const char *name; /* "queue/enqueue" */
     struct str source;
@@ -99,6 +106,8 @@ void script_init(struct script *script);
 struct script_run {
     const struct script *script;
     struct store_args keys, args;
+    bool relaxed; /* embedded: visible at once, and on disk with the next durable step at the latest
+                   */
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err) MUST_CHECK;

@@ -24,12 +24,15 @@ struct store_engine {
     int (*subscribe)(struct store_subscription **out, struct store *s, struct str channel,
                      store_message_fn *fn, void *ctx, struct err *err);
     void (*unsubscribe)(struct store_subscription *sub);
+    /* All stores are of this engine. */
+    int (*join)(struct store *const *stores, size_t count, struct err *err);
     void (*close)(struct store *s); /* frees */
 };
 
 /* Embedded as the first member of an engine's own struct. */
 struct store {
     const struct store_engine *engine;
+    int number; /* of the database */
 };
 
 /* First member of an engine's own subscription. */
