@@ -69,7 +69,9 @@ struct put_result lab_put(struct bucket *b, struct arena *a, const char *key, st
 /* The body must be `want`; a NULL p: there must be none. */
 void lab_expect(struct bucket *b, const char *key, struct str version, struct str want);
 /* The keys (prefixes in brackets) must be these, separated by a blank; markers have a "!" behind
- * them, and in a listing of versions what is latest a "*". */
+ * them, and in a listing of versions what is latest a "*". lab_everything: from the first to the
+ * last. */
+extern const struct list_options lab_everything;
 void lab_expect_list(struct bucket *b, const struct list_options *o, bool versions,
                      const char *want);
 struct remove_result lab_remove(struct bucket *b, struct arena *a, const char *key,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+const struct list_options lab_everything = {0};
+
 struct str lab_bytes(size_t len, uint64_t seed)
 {
     char *bytes = xmalloc(len + 8);
