@@ -2,6 +2,7 @@
  * gets a poisoned gap behind it, so an overrun inside the arena is found like one on the heap. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,16 @@ struct str arena_str(struct arena *a, struct str s)
 {
     char *copy = arena_z(a, s);
     return copy ? str_n(copy, s.len) : STR_EMPTY;
+}
+
+struct str arena_hex(struct arena *a, const void *bytes, size_t len)
+{
+    char *text = arena_alloc(a, 2 * len + 1);
+
+    if (!text)
+        return STR_EMPTY;
+    hex_write(text, bytes, len);
+    return str_n(text, 2 * len);
 }
 
 struct str arena_fmt(struct arena *a, const char *fmt, ...)

@@ -1,6 +1,7 @@
 /* Growable bytes with a limit. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,15 +136,10 @@ void buf_append_i64(struct buf *b, int64_t v)
 
 void buf_append_hex(struct buf *b, const void *p, size_t len)
 {
-    static const char hex[] = "0123456789abcdef";
-    const unsigned char *from = p;
     char *to = buf_reserve(b, len * 2);
     if (!to)
         return;
-    for (size_t i = 0; i < len; i++) {
-        *to++ = hex[from[i] >> 4];
-        *to++ = hex[from[i] & 15];
-    }
+    hex_write(to, p, len);
     buf_commit(b, len * 2);
 }
 

@@ -1,6 +1,7 @@
 /* Random bytes and ids. */
 #include "base/ids.h"
 #include "base/clock.h"
+#include "base/hex.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -48,14 +49,10 @@ uint64_t random_below(uint64_t bound)
 
 void id_hex(char out[ID_HEX_LEN + 1])
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned char bytes[ID_HEX_LEN / 2];
 
     random_bytes(bytes, sizeof(bytes));
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        out[2 * i] = hex[bytes[i] >> 4];
-        out[2 * i + 1] = hex[bytes[i] & 15];
-    }
+    hex_write(out, bytes, sizeof(bytes));
     out[ID_HEX_LEN] = '\0';
 }
 

@@ -74,15 +74,6 @@ bool str_token(struct str *rest, const char *seps, struct str *out);
 int str_u64(struct str s, uint64_t *out) MUST_CHECK;
 int str_i64(struct str s, int64_t *out) MUST_CHECK;
 
-/* 0 to 15, in either case; -1: not a hexadecimal digit. */
-static inline int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "64k", "10MiB", "1g" in powers of 1024; "1500ms", "30s", "5m", "1h", "2d" to milliseconds. */
 int str_size(struct str s, uint64_t *out) MUST_CHECK;
 int str_duration_ms(struct str s, uint64_t *out) MUST_CHECK;

@@ -1,4 +1,5 @@
 /* Chunked bodies, RFC 9112 section 7.1: framing byte by byte, body bytes by the run. */
+#include "base/hex.h"
 #include "http/wire_int.h"
 
 /* A size line with its extensions; and how much all trailers may hold. */

@@ -1,4 +1,5 @@
 /* URLs, RFC 3986: percent-coding, queries, and the parts of a URL. */
+#include "base/hex.h"
 #include "http/wire.h"
 
 static const bool unreserved[256] = {

@@ -187,13 +187,10 @@ static int size_check(const struct blob_source *from, uint64_t got, bool ended, 
                    (unsigned long long)(from->size - got));
 }
 
-static void hex_of(const unsigned char md5[MD5_LEN], char etag[33])
+static void etag_of(const unsigned char md5[MD5_LEN], char etag[33])
 {
-    struct buf hex = BUF_INIT(0);
-
-    buf_append_hex(&hex, md5, MD5_LEN);
-    memcpy(etag, hex.p, 33);
-    buf_release(&hex);
+    hex_write(etag, md5, MD5_LEN);
+    etag[2 * MD5_LEN] = '\0';
 }
 
 static void etag_of_bytes(struct str bytes, char etag[33])
@@ -204,7 +201,7 @@ static void etag_of_bytes(struct str bytes, char etag[33])
     md5_init(&md5);
     md5_update(&md5, bytes);
     md5_final(&md5, sum);
-    hex_of(sum, etag);
+    etag_of(sum, etag);
 }
 
 /* Blocks until the body's end; the first one has been read. */
@@ -244,7 +241,7 @@ static int write_file(struct writing *w, const struct blob_source *from, struct 
         code = file_sync(w->fd, err);
     if (w->streams) {
         hash_end(&w->md5, sum);
-        hex_of(sum, out->etag);
+        etag_of(sum, out->etag);
     }
     if (code == 0)
         code = sync_parent(&w->path, err);
@@ -352,7 +349,7 @@ int blob_md5_of(struct reader *from, char etag[33], struct err *err)
     }
     md5_final(&md5, sum);
     if (code == 0)
-        hex_of(sum, etag);
+        etag_of(sum, etag);
     free(block);
     return code;
 }

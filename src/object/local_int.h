@@ -3,6 +3,7 @@
 #define OBJECT_LOCAL_INT_H
 
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/vec.h"
 #include "object/hasher.h"
 #include "object/local.h"
@@ -137,7 +138,6 @@ struct str version_id(const struct local_bucket *b, struct arena *a, struct str 
 /* False when it is not an id that this storage gave to a version of this key. */
 bool version_parse(const struct local_bucket *b, struct str key, struct str text,
                    uint64_t *sequence);
-bool hex_parse(struct str text, unsigned char *out, size_t len);
 
 /* ERR_INVALID: empty, too long, or with a NUL byte. */
 int key_check(struct str key, struct err *err) MUST_CHECK;

@@ -125,20 +125,6 @@ struct str version_text(const struct local_bucket *b, struct arena *a, struct st
     return r->is_null ? STR("null") : version_id(b, a, key, r->sequence);
 }
 
-bool hex_parse(struct str text, unsigned char *out, size_t len)
-{
-    if (text.len != 2 * len)
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.p[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0)
-            return false;
-        out[i / 2] = (unsigned char)(i % 2 ? out[i / 2] | digit : digit << 4);
-    }
-    return true;
-}
-
 bool version_parse(const struct local_bucket *b, struct str key, struct str text,
                    uint64_t *sequence)
 {

@@ -43,7 +43,6 @@ int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
 {
     struct begin_change p = {.change = {.b = local_bucket_of(bucket), .key = key, .fn = begin_run},
                              .meta = meta};
-    struct buf hex = BUF_INIT(0);
     int code = key_check(key, err);
 
     random_bytes(p.id + 8, sizeof(p.id) - 8);
@@ -53,9 +52,7 @@ int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
         code = change_apply(&p.change, err);
     if (code < 0)
         return code;
-    buf_append_hex(&hex, p.id, sizeof(p.id));
-    *id = arena_str(a, buf_str(&hex));
-    buf_release(&hex);
+    *id = arena_hex(a, p.id, sizeof(p.id));
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 

@@ -16,16 +16,13 @@ static int upload_info_get(struct upload_info *out, struct arena *a, struct str 
                            struct str value, struct err *err)
 {
     struct upload_record r;
-    struct buf hex = BUF_INIT(0);
     int code = upload_record_get(value, &r, err);
 
     *out = (struct upload_info){0};
     if (code == 0)
         code = upload_record_info(&r, a, out, err);
-    buf_append_hex(&hex, id.p, id.len);
     out->key = arena_str(a, key);
-    out->id = arena_str(a, buf_str(&hex));
-    buf_release(&hex);
+    out->id = arena_hex(a, id.p, id.len);
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 

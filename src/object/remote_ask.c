@@ -138,16 +138,6 @@ void ask_body(struct ask *q, struct reader *body, uint64_t len)
     q->request.body_len = len;
 }
 
-static struct str hex_of(struct arena *a, const struct digest_value *d)
-{
-    struct buf hex = BUF_INIT(2 * DIGEST_MAX);
-
-    buf_append_hex(&hex, d->bytes, d->len);
-    struct str text = arena_str(a, buf_str(&hex));
-    buf_release(&hex);
-    return text;
-}
-
 void ask_bytes(struct ask *q, struct str bytes)
 {
     struct digest_value d;
@@ -157,7 +147,7 @@ void ask_bytes(struct ask *q, struct str bytes)
     if (bytes.len > REMOTE_GATHER_MAX)
         return;
     digest_of(DIGEST_SHA256, bytes, &d);
-    q->request.sha256 = hex_of(&q->a, &d);
+    q->request.sha256 = arena_hex(&q->a, d.bytes, d.len);
 }
 
 void ask_document(struct ask *q, struct str text)

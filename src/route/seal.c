@@ -1,5 +1,6 @@
 /* AES-256-GCM by OpenSSL, and the key file. */
 #include "route/seal.h"
+#include "base/hex.h"
 #include "base/ids.h"
 #include "os/file.h"
 
@@ -68,38 +69,16 @@ void seal(const struct seal_key *key, struct str owner, struct str plain, struct
     buf_append_hex(out, sealed, NONCE_LEN + plain.len + TAG_LEN);
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The bytes of lower-case hex, or 0 when it is not that or not of a length that can be. */
-static size_t from_hex(struct str hex, unsigned char out[SEALED_MAX])
-{
-    size_t len = hex.len / 2;
-
-    if (hex.len % 2 || len > SEALED_MAX || len <= NONCE_LEN + TAG_LEN)
-        return 0;
-    for (size_t i = 0; i < len; i++) {
-        int high = digit(hex.p[2 * i]), low = digit(hex.p[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return 0;
-        out[i] = (unsigned char)(high << 4 | low);
-    }
-    return len;
-}
-
 int unseal(const struct seal_key *key, struct str owner, struct str sealed, struct buf *out)
 {
     unsigned char bytes[SEALED_MAX], plain[SEAL_PLAIN_MAX];
-    size_t all = from_hex(sealed, bytes), len = all - NONCE_LEN - TAG_LEN;
+    size_t all = sealed.len / 2, len = all - NONCE_LEN - TAG_LEN;
     EVP_CIPHER_CTX *c;
     int got = 0;
     bool good;
 
-    if (all == 0 || owner.len == 0)
+    if (all > SEALED_MAX || all <= NONCE_LEN + TAG_LEN || owner.len == 0 ||
+        !hex_parse(sealed, bytes, all))
         return ERR_CORRUPT;
     c = EVP_CIPHER_CTX_new();
     BUG_ON(!c || EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, bytes) != 1);

@@ -1,5 +1,6 @@
 /* Checking signatures of version 4, in the header and in the query. */
 #include "base/clock.h"
+#include "base/hex.h"
 #include "s3/auth_int.h"
 
 #include <stdlib.h>
@@ -26,19 +27,6 @@ struct claim {
     struct str signed_headers, signature, timestamp, payload_hash;
 };
 
-static bool parse_hash(struct str text, unsigned char out[SIGN_HASH_LEN])
-{
-    if (text.len != SIGN_HEX_LEN)
-        return false;
-    for (size_t i = 0; i < SIGN_HASH_LEN; i++) {
-        int high = hex_digit(text.p[2 * i]), low = hex_digit(text.p[2 * i + 1]);
-        if ((high | low) < 0)
-            return false;
-        out[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 static int parse_payload(struct identity *out, struct str text, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(payloads); i++) {
@@ -48,7 +36,7 @@ static int parse_payload(struct identity *out, struct str text, struct err *err)
         return 0;
     }
     out->payload = AUTH_PAYLOAD_HASH;
-    if (parse_hash(text, out->payload_sha256))
+    if (hex_parse_any_case(text, out->payload_sha256, SIGN_HASH_LEN))
         return 0;
     return err_set(err, S3_INVALID_ARGUMENT,
                    "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, "

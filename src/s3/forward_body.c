@@ -135,16 +135,6 @@ static void frame(struct forward_body *b)
 
 /* --- small ones --- */
 
-static struct str hex_of(struct arena *a, const unsigned char *bytes, size_t len)
-{
-    struct buf hex = BUF_INIT(2 * DIGEST_MAX);
-
-    buf_append_hex(&hex, bytes, len);
-    struct str text = arena_str(a, buf_str(&hex));
-    buf_release(&hex);
-    return text;
-}
-
 static void know_checksum(struct call *c, struct forward_body *b)
 {
     const struct digest_value *sum = payload_digest(&b->payload, b->payload.checksum);
@@ -171,7 +161,7 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
     if (code < 0)
         return code;
     const struct digest_value *hash = payload_digest(&b->payload, DIGEST_SHA256);
-    b->sha256 = hash ? hex_of(c->a, hash->bytes, hash->len) : STR_EMPTY;
+    b->sha256 = hash ? arena_hex(c->a, hash->bytes, hash->len) : STR_EMPTY;
     if (b->payload.in_trailer)
         know_checksum(c, b);
     str_reader_init(&b->small, text);
@@ -221,7 +211,7 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
         return take_small(c, b, err);
     b->streams = true;
     if (c->auth.payload == AUTH_PAYLOAD_HASH)
-        b->sha256 = hex_of(c->a, c->auth.payload_sha256, SIGN_HASH_LEN);
+        b->sha256 = arena_hex(c->a, c->auth.payload_sha256, SIGN_HASH_LEN);
     else if (framing && b->payload.in_trailer)
         frame(b);
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;

@@ -1,6 +1,7 @@
 /* The key file: read when it changed, rewritten when a key is made. */
 #include "s3/keyring.h"
 
+#include "base/hex.h"
 #include "base/ids.h"
 #include "base/vec.h"
 #include "os/file.h"
@@ -50,19 +51,6 @@ void keyring_free(struct keyring *k)
 
 /* --- reading --- */
 
-static bool parse_hex(struct str text, struct sealed_key *out)
-{
-    if (text.len != 2 * SEALED_KEY_LEN)
-        return false;
-    for (size_t i = 0; i < SEALED_KEY_LEN; i++) {
-        int high = hex_digit(text.p[2 * i]), low = hex_digit(text.p[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out->bytes[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 static bool is_word(struct str s, size_t max)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -79,7 +67,8 @@ static bool parse_line(struct str line, struct entry *out)
     *out = (struct entry){0};
     if (!str_token(&line, " \t", &name) || !str_token(&line, " \t", &id) ||
         !str_token(&line, " \t", &key) || str_trim(line).len || !is_word(name, KEYRING_NAME_MAX) ||
-        !is_word(id, KEYRING_ID_MAX) || !parse_hex(key, &out->key.key))
+        !is_word(id, KEYRING_ID_MAX) ||
+        !hex_parse_any_case(key, out->key.key.bytes, SEALED_KEY_LEN))
         return false;
     memcpy(out->name, name.p, name.len);
     memcpy(out->key.id, id.p, id.len);

@@ -1,4 +1,5 @@
 /* How far a bucket's sweeps have come, as the bucket keeps it. */
+#include "base/hex.h"
 #include "base/json.h"
 #include "s3/lifecycle_sweep.h"
 
@@ -31,16 +32,10 @@ static void read_counts(const json_t *object, const char *key, struct lifecycle_
 /* A key may have bytes that JSON has not. */
 static struct str read_hex(struct arena *a, struct str hex)
 {
-    static const char digits[] = "0123456789abcdef";
-    char *out = arena_alloc(a, hex.len / 2 + 1);
+    size_t len = hex.len / 2;
+    char *out = arena_alloc(a, len + 1);
 
-    for (size_t i = 0; out && i + 1 < hex.len; i += 2) {
-        const char *high = memchr(digits, hex.p[i], 16), *low = memchr(digits, hex.p[i + 1], 16);
-        if (!high || !low)
-            return STR_EMPTY;
-        out[i / 2] = (char)((high - digits) << 4 | (low - digits));
-    }
-    return str_n(out, out ? hex.len / 2 : 0);
+    return out && hex_parse(hex, out, len) ? str_n(out, len) : STR_EMPTY;
 }
 
 int lifecycle_progress_read(struct lifecycle_progress *out, struct bucket *b, struct arena *a,

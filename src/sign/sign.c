@@ -1,5 +1,6 @@
 /* Signature version 4: canonical request, string to sign, key. */
 #include "sign/sign.h"
+#include "base/hex.h"
 #include "base/vec.h"
 
 #include <stdlib.h>
@@ -177,14 +178,10 @@ void sign_string(struct buf *out, struct str timestamp, const struct sign_scope 
 
 void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes)
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned char mac[HMAC_SHA256_LEN];
 
     hmac_sha256_by(&key->hmac, bytes, mac);
-    for (size_t i = 0; i < sizeof(mac); i++) {
-        out[2 * i] = hex[mac[i] >> 4];
-        out[2 * i + 1] = hex[mac[i] & 15];
-    }
+    hex_write(out, mac, sizeof(mac));
 }
 
 void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope)

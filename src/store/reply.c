@@ -13,8 +13,6 @@ bool reply_is_error(const struct reply *r, const char *word)
 
 static void print_quoted(struct str s, struct buf *out)
 {
-    static const char hex[] = "0123456789abcdef";
-
     buf_append_char(out, '"');
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -25,8 +23,7 @@ static void print_quoted(struct str s, struct buf *out)
             buf_append_char(out, (char)c);
         } else {
             buf_append_z(out, "\\x");
-            buf_append_char(out, hex[c >> 4]);
-            buf_append_char(out, hex[c & 15]);
+            buf_append_hex(out, &c, 1);
         }
     }
     buf_append_char(out, '"');

@@ -1,5 +1,6 @@
 /* The front of the coordination store: hands calls to the engine, and what both engines share. */
 #include "store/store_int.h"
+#include "base/hex.h"
 
 #include <openssl/evp.h>
 
@@ -43,13 +44,11 @@ void script_init(struct script *script)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
-    struct buf hex = BUF_INIT(sizeof(script->sha1));
 
     BUG_ON(!EVP_Digest(script->source.p, script->source.len, digest, &len, EVP_sha1(), NULL));
     BUG_ON(len * 2 + 1 != sizeof(script->sha1));
-    buf_append_hex(&hex, digest, len);
-    memcpy(script->sha1, hex.p, sizeof(script->sha1));
-    buf_release(&hex);
+    hex_write(script->sha1, digest, len);
+    script->sha1[2 * len] = '\0';
 }
 
 int store_eval(struct store *s, struct arena *arena, struct reply **out,

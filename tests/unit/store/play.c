@@ -1,5 +1,6 @@
 /* Files of commands and expected replies: parsing, playing, recording. */
 #include "unit/store/play.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>

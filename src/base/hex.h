@@ -1,0 +1,24 @@
+/* Hexadecimal digits, both ways. */
+#ifndef BASE_HEX_H
+#define BASE_HEX_H
+
+#include "base/str.h"
+
+/* 0 to 15, in either case; -1: not a hexadecimal digit. */
+static inline int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* 2 * len digits in lower case, not terminated. */
+void hex_write(char *out, const void *bytes, size_t len);
+
+/* The text of exactly `len` bytes. False: it is not that, and `out` may hold a part.
+ * hex_parse takes lower case only, for what hex_write has written: one text for one value. */
+bool hex_parse(struct str text, void *out, size_t len);
+bool hex_parse_any_case(struct str text, void *out, size_t len);
+
+#endif
