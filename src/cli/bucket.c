@@ -52,8 +52,8 @@ static int list_storage(struct remote *r, const char *storage, struct output *ta
     return code;
 }
 
-static int list(struct remote *r, const struct invocation *inv, struct output *table,
-                struct err *err)
+static int list_all(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
 {
     json_t *answer = NULL, *storage;
     size_t i;
@@ -72,80 +72,52 @@ static int list(struct remote *r, const struct invocation *inv, struct output *t
     return code;
 }
 
-static int show(struct remote *r, const struct invocation *inv, struct output *table,
-                struct err *err)
-{
-    json_t *answer = NULL, *bucket;
-    size_t i;
-    int code = remote_send(r, &answer, "GET",
-                           manage_path(r, "/api/v1/buckets/", inv->args.items[0], ""), NULL, err);
-
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "buckets"), i, bucket) manage_row(table, bucket);
-    json_decref(answer);
-    return code;
-}
-
-static int route(struct remote *r, const struct invocation *inv, struct output *table,
-                 struct err *err)
+static int fill_route(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool removes = invocation_flag(inv, "remove"), blocks = invocation_flag(inv, "block");
     bool unblocks = invocation_flag(inv, "unblock");
     const char *storage = inv->args.len > 1 ? inv->args.items[1] : "";
-    struct buf body = {0};
-    struct json_out w;
-    int code;
 
-    (void)table;
     if (removes + blocks + unblocks > 1)
         return err_set(err, ERR_INVALID, "--remove, --block and --unblock exclude each other");
     if (removes == (*storage != '\0'))
         return err_set(err, ERR_INVALID, "name a storage, or give --remove");
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "storage", str_z(storage));
-    manage_flag(&w, inv, "user", "user");
+    json_out_member_str(w, "storage", str_z(storage));
+    manage_flag(w, inv, "user", "user");
     if (blocks || unblocks)
-        json_out_member_bool(&w, "blocked", blocks);
-    json_out_close(&w, '}');
-    code =
-        remote_send(r, NULL, "POST",
-                    manage_path(r, "/api/v1/buckets/", inv->args.items[0], "/route"), body.p, err);
-    buf_release(&body);
-    return code;
+        json_out_member_bool(w, "blocked", blocks);
+    return 0;
 }
 
 static int list_policies(struct remote *r, const struct invocation *inv, struct output *table,
                          struct err *err)
 {
-    json_t *answer = NULL, *policy;
-    size_t i;
-    int code = 0;
+    static const struct manage_call call = {"GET", "/api/v1/policies",
+                                            MANAGE_COLUMNS(policy_columns), .rows = "policies"};
 
     if (invocation_flag(inv, "user") || invocation_flag(inv, "remove") ||
         invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
         return err_set(err, ERR_INVALID, "name a bucket");
-    code = remote_send(r, &answer, "GET", "/api/v1/policies", NULL, err);
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "policies"), i, policy)
-            manage_row(table, policy);
-    json_decref(answer);
-    return code;
+    return manage_ask(r, inv, table, &call, err);
 }
+
+static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = list_all};
+static const struct manage_call show = {"GET", "/api/v1/buckets/{0}", MANAGE_COLUMNS(show_columns),
+                                        .rows = "buckets"};
+static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns), .run = list_policies};
+static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route", .fill = fill_route};
 
 int command_bucket_list(struct invocation *inv)
 {
-    return manage(inv, columns, ARRAY_SIZE(columns), list);
+    return manage(inv, &list);
 }
 
 int command_bucket_show(struct invocation *inv)
 {
-    return manage(inv, show_columns, ARRAY_SIZE(show_columns), show);
+    return manage(inv, &show);
 }
 
 int command_bucket_route(struct invocation *inv)
 {
-    if (inv->args.len == 0)
-        return manage(inv, policy_columns, ARRAY_SIZE(policy_columns), list_policies);
-    return manage(inv, NULL, 0, route);
+    return manage(inv, inv->args.len == 0 ? &policies : &route);
 }

@@ -3,10 +3,10 @@
 
 enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a scrub reads everything */
 
-int manage(struct invocation *inv, const struct output_column *columns, size_t column_count,
-           manage_fn *fn)
+int manage(struct invocation *inv, const struct manage_call *call)
 {
     static const struct output_column none[] = {{""}};
+    bool shows = call->column_count > 0;
     struct conf *conf = NULL;
     struct remote remote;
     struct output table;
@@ -15,17 +15,18 @@ int manage(struct invocation *inv, const struct output_column *columns, size_t c
 
     if (status != 0)
         return status;
-    output_init(&table, column_count ? columns : none, column_count ? column_count : 1);
+    output_init(&table, shows ? call->columns : none, shows ? call->column_count : 1);
     code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
-        code = fn(&remote, inv, &table, &err);
+        code = call->run ? call->run(&remote, inv, &table, &err)
+                         : manage_ask(&remote, inv, &table, call, &err);
         remote_close(&remote);
     }
     if (code < 0 && *err.text)
         complain(EXIT_FAILED, "%s: %s", inv->command->name, err.text);
     if (code < 0)
         status = EXIT_FAILED;
-    if ((code == 0 || table.cells.len) && column_count) {
+    if ((code == 0 || table.cells.len) && shows) {
         if (invocation_flag(inv, "json"))
             output_print_json(&table, stdout);
         else
@@ -34,6 +35,64 @@ int manage(struct invocation *inv, const struct output_column *columns, size_t c
     output_release(&table);
     conf_unref(conf);
     return status;
+}
+
+/* The path's "{0}" and "{flag}" replaced. */
+static const char *call_path(struct remote *r, const struct invocation *inv, const char *path)
+{
+    struct buf out = BUF_INIT(64 * KIB);
+    struct str rest = str_z(path), before, name;
+
+    while (str_cut(rest, '{', &before, &rest)) {
+        str_cut(rest, '}', &name, &rest);
+        bool word = name.p[0] >= '0' && name.p[0] <= '9';
+        const char *value = word ? inv->args.items[name.p[0] - '0']
+                                 : invocation_flag(inv, arena_z(&r->arena, name));
+        buf_append_str(&out, before);
+        url_encode(&out, str_z(value), false);
+    }
+    buf_append_str(&out, before);
+    const char *copy = arena_z(&r->arena, buf_str(&out));
+    buf_release(&out);
+    return copy;
+}
+
+static void add_rows(struct output *table, const struct manage_call *call, const json_t *answer)
+{
+    const json_t *row;
+    size_t i;
+
+    if (!call->rows)
+        manage_row(table, answer);
+    else
+        json_array_foreach(json_object_get(answer, call->rows), i, row) manage_row(table, row);
+}
+
+int manage_ask(struct remote *r, const struct invocation *inv, struct output *table,
+               const struct manage_call *call, struct err *err)
+{
+    bool posts = strcmp(call->method, "POST") == 0, shows = call->column_count > 0;
+    struct buf body = {0};
+    struct json_out w;
+    json_t *answer = NULL;
+    int code = 0;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (call->fill)
+        code = call->fill(&w, inv, err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        code = remote_send(r, shows ? &answer : NULL, call->method, call_path(r, inv, call->path),
+                           posts ? body.p : NULL, err);
+    if (code == 0 && shows)
+        add_rows(table, call, answer);
+    if (code == 0 && call->judge)
+        code = call->judge(answer, err);
+    json_decref(answer);
+    secure_zero(body.p, body.cap);
+    buf_release(&body);
+    return code;
 }
 
 const char *manage_path(struct remote *r, const char *before, const char *part, const char *after)

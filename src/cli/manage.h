@@ -6,14 +6,33 @@
 #include "cli/output.h"
 #include "cli/remote.h"
 
-/* A command's work between opening and closing the connection. Fills the table when it has one. */
-typedef int manage_fn(struct remote *r, const struct invocation *inv, struct output *table,
-                      struct err *err);
+/* One call, and what is shown of its answer. */
+struct manage_call {
+    const char *method;
+    const char *path; /* "/api/v1/users/{0}/keys/{remove}": a word of the command line by its
+                         number, a flag by its name; both encoded */
+    const struct output_column *columns;
+    size_t column_count; /* 0: nothing is shown */
+    const char *rows; /* the answer's member with an array of rows; NULL: the answer is the row */
+    /* Writes the members of a POST's body; an error keeps the call from being made. May be NULL. */
+    int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
+    /* Makes an error of what an answer says; the rows are shown all the same. May be NULL. */
+    int (*judge)(const json_t *answer, struct err *err);
+    /* Instead of all but the columns, for what takes several calls. */
+    int (*run)(struct remote *r, const struct invocation *inv, struct output *table,
+               struct err *err);
+};
 
-/* Loads the configuration, connects, runs `fn`, prints the table (or JSON with --json) and returns
- * the exit status. `column_count` 0: no table. */
-int manage(struct invocation *inv, const struct output_column *columns, size_t column_count,
-           manage_fn *fn);
+/* For the initializer of a call. */
+#define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
+
+/* Loads the configuration, connects, makes the call, prints the table (or JSON with --json) and
+ * returns the exit status. */
+int manage(struct invocation *inv, const struct manage_call *call);
+
+/* One call of several: adds its rows to the table. */
+int manage_ask(struct remote *r, const struct invocation *inv, struct output *table,
+               const struct manage_call *call, struct err *err);
 
 /* A path with its variable part encoded, in the remote's arena: "/api/v1/users/%s/keys". */
 const char *manage_path(struct remote *r, const char *before, const char *part, const char *after);

@@ -57,184 +57,106 @@ static void write_remote(struct json_out *w, const struct invocation *inv)
     json_out_member_bool(w, "main", invocation_flag(inv, "main") != NULL);
 }
 
-static int add(struct remote *r, const struct invocation *inv, struct output *table,
-               struct err *err)
+static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool is_remote = invocation_flag(inv, "endpoint") != NULL;
-    struct buf body = {0};
-    struct json_out w;
-    json_t *answer = NULL;
-    int code = 0;
 
     if (is_remote == (inv->args.len == 2))
         return err_set(err, ERR_INVALID, "a storage has a FOLDER or an --endpoint");
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "name", str_z(inv->args.items[0]));
+    json_out_member_str(w, "name", str_z(inv->args.items[0]));
     if (is_remote)
-        write_remote(&w, inv);
+        write_remote(w, inv);
     else
-        write_local(&w, inv);
-    json_out_close(&w, '}');
-    code = remote_send(r, &answer, "POST", "/api/v1/storages", body.p, err);
-    if (code == 0)
-        manage_row(table, answer);
-    json_decref(answer);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
+        write_local(w, inv);
+    return 0;
 }
 
-static int list(struct remote *r, const struct invocation *inv, struct output *table,
-                struct err *err)
+static int fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
 {
-    json_t *answer = NULL, *storage;
-    size_t i;
-    int code = remote_send(r, &answer, "GET", "/api/v1/storages", NULL, err);
-
-    (void)inv;
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "storages"), i, storage)
-            manage_row(table, storage);
-    json_decref(answer);
-    return code;
-}
-
-static int remove_storage(struct remote *r, const struct invocation *inv, struct output *table,
-                          struct err *err)
-{
-    (void)table;
-    return remote_send(r, NULL, "DELETE",
-                       manage_path(r, "/api/v1/storages/", inv->args.items[0], ""), NULL, err);
-}
-
-static int make_main(struct remote *r, const struct invocation *inv, struct output *table,
-                     struct err *err)
-{
-    (void)table;
-    return remote_send(r, NULL, "POST",
-                       manage_path(r, "/api/v1/storages/", inv->args.items[0], "/main"), "{}", err);
-}
-
-static int list_keys(struct remote *r, const char *path, struct output *table, struct err *err)
-{
-    json_t *answer = NULL, *user;
-    size_t i;
-    int code = remote_send(r, &answer, "GET", path, NULL, err);
-
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "users"), i, user) manage_row(table, user);
-    json_decref(answer);
-    return code;
-}
-
-static int set_key(struct remote *r, const struct invocation *inv, const char *path,
-                   struct err *err)
-{
-    struct buf body = {0};
-    struct json_out w;
-    int code;
-
     if (!invocation_flag(inv, "access-key") || !invocation_flag(inv, "secret-key"))
         return err_set(err, ERR_INVALID, "--access-key and --secret-key, or --remove");
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "user", str_z(inv->args.items[1]));
-    manage_flag(&w, inv, "access-key", "access_key");
-    manage_flag(&w, inv, "secret-key", "secret_key");
-    json_out_close(&w, '}');
-    code = remote_send(r, NULL, "POST", path, body.p, err);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
-}
-
-/* Without a user: who has keys there. */
-static int key(struct remote *r, const struct invocation *inv, struct output *table,
-               struct err *err)
-{
-    const char *path = manage_path(r, "/api/v1/storages/", inv->args.items[0], "/credentials");
-    int code = 0;
-
-    if (inv->args.len == 2 && invocation_flag(inv, "remove")) {
-        const char *before =
-            manage_path(r, "/api/v1/storages/", inv->args.items[0], "/credentials/");
-        code = remote_send(r, NULL, "DELETE", manage_path(r, before, inv->args.items[1], ""), NULL,
-                           err);
-    } else if (inv->args.len == 2) {
-        code = set_key(r, inv, path, err);
-    }
-    return code < 0 ? code : list_keys(r, path, table, err);
+    json_out_member_str(w, "user", str_z(inv->args.items[1]));
+    manage_flag(w, inv, "access-key", "access_key");
+    manage_flag(w, inv, "secret-key", "secret_key");
+    return 0;
 }
 
 /* What is wrong is in the table; the code makes the exit status. */
-static int test(struct remote *r, const struct invocation *inv, struct output *table,
-                struct err *err)
+static int judge_test(const json_t *answer, struct err *err)
 {
-    json_t *answer = NULL;
-    int code =
-        remote_send(r, &answer, "POST",
-                    manage_path(r, "/api/v1/storages/", inv->args.items[0], "/test"), "{}", err);
-
-    if (code == 0) {
-        manage_row(table, answer);
-        code = json_get_bool(answer, "ok", false) ? 0 : ERR_UNAVAILABLE;
-    }
-    json_decref(answer);
-    return code;
+    (void)err;
+    return json_get_bool(answer, "ok", false) ? 0 : ERR_UNAVAILABLE;
 }
 
-static int scrub(struct remote *r, const struct invocation *inv, struct output *table,
-                 struct err *err)
+static int judge_scrub(const json_t *answer, struct err *err)
 {
-    json_t *answer = NULL, *finding;
-    size_t i;
-    int code =
-        remote_send(r, &answer, "POST",
-                    manage_path(r, "/api/v1/storages/", inv->args.items[0], "/scrub"), "{}", err);
+    int64_t findings = json_get_i64(answer, "findings", 0);
 
-    if (code == 0) {
-        int64_t findings = json_get_i64(answer, "findings", 0);
-        json_array_foreach(json_object_get(answer, "damaged"), i, finding)
-            manage_row(table, finding);
-        if (findings)
-            code = err_set(err, ERR_CORRUPT, "%jd findings", (intmax_t)findings);
-    }
-    json_decref(answer);
-    return code;
+    return findings ? err_set(err, ERR_CORRUPT, "%jd findings", (intmax_t)findings) : 0;
 }
+
+static const struct manage_call set_key = {"POST", "/api/v1/storages/{0}/credentials",
+                                           .fill = fill_key};
+static const struct manage_call drop_key = {"DELETE", "/api/v1/storages/{0}/credentials/{1}"};
+static const struct manage_call list_keys = {"GET", "/api/v1/storages/{0}/credentials",
+                                             MANAGE_COLUMNS(user_columns), .rows = "users"};
+
+/* Without a user: who has keys there. */
+static int run_key(struct remote *r, const struct invocation *inv, struct output *table,
+                   struct err *err)
+{
+    bool removes = invocation_flag(inv, "remove");
+    int code = 0;
+
+    if (inv->args.len == 2)
+        code = manage_ask(r, inv, table, removes ? &drop_key : &set_key, err);
+    return code < 0 ? code : manage_ask(r, inv, table, &list_keys, err);
+}
+
+static const struct manage_call add = {"POST", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
+                                       .fill = fill};
+static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
+                                        .rows = "storages"};
+static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
+static const struct manage_call make_main = {"POST", "/api/v1/storages/{0}/main"};
+static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = run_key};
+static const struct manage_call test = {"POST", "/api/v1/storages/{0}/test",
+                                        MANAGE_COLUMNS(test_columns), .judge = judge_test};
+static const struct manage_call scrub = {"POST", "/api/v1/storages/{0}/scrub",
+                                         MANAGE_COLUMNS(damage_columns), .rows = "damaged",
+                                         .judge = judge_scrub};
 
 int command_storage_add(struct invocation *inv)
 {
-    return manage(inv, storage_columns, ARRAY_SIZE(storage_columns), add);
+    return manage(inv, &add);
 }
 
 int command_storage_list(struct invocation *inv)
 {
-    return manage(inv, storage_columns, ARRAY_SIZE(storage_columns), list);
+    return manage(inv, &list);
 }
 
 int command_storage_remove(struct invocation *inv)
 {
-    return manage(inv, NULL, 0, remove_storage);
+    return manage(inv, &remove_storage);
 }
 
 int command_storage_main(struct invocation *inv)
 {
-    return manage(inv, NULL, 0, make_main);
+    return manage(inv, &make_main);
 }
 
 int command_storage_key(struct invocation *inv)
 {
-    return manage(inv, user_columns, ARRAY_SIZE(user_columns), key);
+    return manage(inv, &key);
 }
 
 int command_storage_test(struct invocation *inv)
 {
-    return manage(inv, test_columns, ARRAY_SIZE(test_columns), test);
+    return manage(inv, &test);
 }
 
 int command_storage_scrub(struct invocation *inv)
 {
-    return manage(inv, damage_columns, ARRAY_SIZE(damage_columns), scrub);
+    return manage(inv, &scrub);
 }

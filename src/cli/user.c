@@ -27,116 +27,50 @@ static const struct output_column made_columns[] = {
     {"name"}, {"id"}, {"access_key"}, {"secret_key"}};
 static const struct output_column key_columns[] = {{"access_key"}, {"secret_key"}};
 
-static int check_keys(const struct invocation *inv, struct err *err)
+static int fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     if (!invocation_flag(inv, "access-key") != !invocation_flag(inv, "secret-key"))
         return err_set(err, ERR_INVALID, "--access-key and --secret-key go together");
+    manage_flag(w, inv, "access-key", "access_key");
+    manage_flag(w, inv, "secret-key", "secret_key");
     return 0;
 }
 
-static int add(struct remote *r, const struct invocation *inv, struct output *table,
-               struct err *err)
+static int fill_user(struct json_out *w, const struct invocation *inv, struct err *err)
 {
-    struct buf body = {0};
-    struct json_out w;
-    json_t *answer = NULL;
-    int code = check_keys(inv, err);
-
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "name", str_z(inv->args.items[0]));
-    manage_flag(&w, inv, "id", "id");
-    manage_flag(&w, inv, "display-name", "display_name");
-    manage_flag(&w, inv, "email", "email");
-    json_out_member_bool(&w, "admin", invocation_flag(inv, "admin") != NULL);
-    manage_flag(&w, inv, "access-key", "access_key");
-    manage_flag(&w, inv, "secret-key", "secret_key");
-    json_out_close(&w, '}');
-    if (code == 0)
-        code = remote_send(r, &answer, "POST", "/api/v1/users", body.p, err);
-    if (code == 0)
-        manage_row(table, answer);
-    json_decref(answer);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
+    json_out_member_str(w, "name", str_z(inv->args.items[0]));
+    manage_flag(w, inv, "id", "id");
+    manage_flag(w, inv, "display-name", "display_name");
+    manage_flag(w, inv, "email", "email");
+    json_out_member_bool(w, "admin", invocation_flag(inv, "admin") != NULL);
+    return fill_key(w, inv, err);
 }
 
-static int list(struct remote *r, const struct invocation *inv, struct output *table,
-                struct err *err)
-{
-    json_t *answer = NULL, *user;
-    size_t i;
-    int code = remote_send(r, &answer, "GET", "/api/v1/users", NULL, err);
-
-    (void)inv;
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "users"), i, user) manage_row(table, user);
-    json_decref(answer);
-    return code;
-}
-
-static int remove_user(struct remote *r, const struct invocation *inv, struct output *table,
-                       struct err *err)
-{
-    (void)table;
-    return remote_send(r, NULL, "DELETE", manage_path(r, "/api/v1/users/", inv->args.items[0], ""),
-                       NULL, err);
-}
-
-static int remove_key(struct remote *r, const struct invocation *inv, struct output *table,
-                      struct err *err)
-{
-    const char *before = manage_path(r, "/api/v1/users/", inv->args.items[0], "/keys/");
-
-    (void)table;
-    return remote_send(r, NULL, "DELETE",
-                       manage_path(r, before, invocation_flag(inv, "remove"), ""), NULL, err);
-}
-
-static int add_key(struct remote *r, const struct invocation *inv, struct output *table,
-                   struct err *err)
-{
-    struct buf body = {0};
-    struct json_out w;
-    json_t *answer = NULL;
-    int code = check_keys(inv, err);
-
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    manage_flag(&w, inv, "access-key", "access_key");
-    manage_flag(&w, inv, "secret-key", "secret_key");
-    json_out_close(&w, '}');
-    if (code == 0)
-        code =
-            remote_send(r, &answer, "POST",
-                        manage_path(r, "/api/v1/users/", inv->args.items[0], "/keys"), body.p, err);
-    if (code == 0)
-        manage_row(table, answer);
-    json_decref(answer);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
-}
+static const struct manage_call add = {"POST", "/api/v1/users", MANAGE_COLUMNS(made_columns),
+                                       .fill = fill_user};
+static const struct manage_call list = {"GET", "/api/v1/users", MANAGE_COLUMNS(user_columns),
+                                        .rows = "users"};
+static const struct manage_call remove_user = {"DELETE", "/api/v1/users/{0}"};
+static const struct manage_call add_key = {"POST", "/api/v1/users/{0}/keys",
+                                           MANAGE_COLUMNS(key_columns), .fill = fill_key};
+static const struct manage_call remove_key = {"DELETE", "/api/v1/users/{0}/keys/{remove}"};
 
 int command_user_add(struct invocation *inv)
 {
-    return manage(inv, made_columns, ARRAY_SIZE(made_columns), add);
+    return manage(inv, &add);
 }
 
 int command_user_list(struct invocation *inv)
 {
-    return manage(inv, user_columns, ARRAY_SIZE(user_columns), list);
+    return manage(inv, &list);
 }
 
 int command_user_remove(struct invocation *inv)
 {
-    return manage(inv, NULL, 0, remove_user);
+    return manage(inv, &remove_user);
 }
 
 int command_user_key(struct invocation *inv)
 {
-    if (invocation_flag(inv, "remove"))
-        return manage(inv, NULL, 0, remove_key);
-    return manage(inv, key_columns, ARRAY_SIZE(key_columns), add_key);
+    return manage(inv, invocation_flag(inv, "remove") ? &remove_key : &add_key);
 }
