@@ -48,6 +48,8 @@ int api_send_failure(struct http_request *req, int code, const struct err *err) 
  * is none, and *answer is what the handler returns (the failure was answered; or this thread may
  * not wait for a body). */
 bool api_read_json(struct http_request *req, json_t **out, int *answer) MUST_CHECK;
+/* A body whose members must be strings when they are there; the names end with NULL. */
+int api_check_strings(const json_t *object, const char *const *names, struct err *err) MUST_CHECK;
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
@@ -72,8 +74,6 @@ void api_write_remote(struct json_out *w, const struct remote_entry *e);
 /* ERR_NOT_FOUND: there is no remote storage so named. */
 int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
                     struct err *err) MUST_CHECK;
-/* A body whose members must be strings when they are there. */
-int api_check_strings(const json_t *object, const char *const *names, struct err *err) MUST_CHECK;
 
 /* --- backup.c --- */
 

@@ -196,6 +196,16 @@ bool api_read_json(struct http_request *req, json_t **out, int *answer)
     return false;
 }
 
+int api_check_strings(const json_t *object, const char *const *names, struct err *err)
+{
+    for (; *names; names++) {
+        const json_t *value = json_object_get(object, *names);
+        if (value && !json_is_string(value))
+            return err_set(err, ERR_INVALID, "%s must be a string", *names);
+    }
+    return 0;
+}
+
 static int post_backup(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api_json j;

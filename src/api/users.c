@@ -67,16 +67,6 @@ int api_get_user(struct http_request *req, const struct route_params *params, vo
     return code < 0 ? api_send_failure(req, code, &err) : send_user(req, 200, &user, NULL);
 }
 
-int api_check_strings(const json_t *object, const char *const *names, struct err *err)
-{
-    for (; *names; names++) {
-        const json_t *value = json_object_get(object, *names);
-        if (value && !json_is_string(value))
-            return err_set(err, ERR_INVALID, "%s must be a string", *names);
-    }
-    return 0;
-}
-
 static int add_user(struct api *api, struct arena *a, const json_t *object, struct user *out,
                     struct err *err)
 {

@@ -38,16 +38,13 @@ int api_get_webhooks(struct http_request *req, const struct route_params *params
 
 static int add(struct api *api, const json_t *object, struct err *err)
 {
-    static const char *const strings[] = {"name", "url", "secret"};
+    static const char *const strings[] = {"name", "url", "secret", NULL};
+    int code = api_check_strings(object, strings, err);
 
-    for (size_t i = 0; i < ARRAY_SIZE(strings); i++) {
-        const json_t *value = json_object_get(object, strings[i]);
-        if (value && !json_is_string(value))
-            return err_set(err, ERR_INVALID, "%s must be a string", strings[i]);
-    }
-    return notify_add_webhook(api->o.notify, json_get_str(object, "name", STR_EMPTY),
-                              json_get_str(object, "url", STR_EMPTY),
-                              json_get_str(object, "secret", STR_EMPTY), err);
+    return code < 0 ? code
+                    : notify_add_webhook(api->o.notify, json_get_str(object, "name", STR_EMPTY),
+                                         json_get_str(object, "url", STR_EMPTY),
+                                         json_get_str(object, "secret", STR_EMPTY), err);
 }
 
 int api_post_webhook(struct http_request *req, const struct route_params *params, void *ctx)
