@@ -255,15 +255,6 @@ def scrub(server, weir):
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def check_storage(server, weir):
-    """Leftovers may still be on their way out; anything else is wrong at once, and stays."""
-    end = time.monotonic() + SWEEP_SECONDS
-    while findings := scrub(server, weir):
-        if time.monotonic() > end:
-            raise Wrong(f"scrub: {findings}")
-        time.sleep(0.05)
-
-
 class Lab:
     def __init__(self, seed):
         import conftest  # of tests/e2e: needs WEIR_BUILD
@@ -322,13 +313,26 @@ class Lab:
         self.start()
         self.server.ready()
 
+    def check_storage(self):
+        """Leftovers may still be on their way out; anything else is wrong at once, and stays."""
+        found = ""
+
+        def is_whole():
+            nonlocal found
+            found = scrub(self.server, self.weir)
+            return not found
+        try:
+            self.conftest.wait_for(is_whole, "the collector", SWEEP_SECONDS)
+        except AssertionError as e:
+            raise Wrong(f"{e}; scrub: {found}") from None
+
     def check(self):
         client = self.client()
         for writer in self.writers:
             writer.check(client)
         check_uploads(client, self.writers)
         client.connection.close()
-        check_storage(self.server, self.weir)
+        self.check_storage()
 
     def run(self):
         self.load_and_kill()
@@ -375,7 +379,7 @@ def damage_is_found(lab):
     lab.client().ask("DELETE", key.path, want=(204,))
     missed += [] if findings(lab) else ["a lost object"]
     key.value = None
-    check_storage(lab.server, lab.weir)
+    lab.check_storage()
     # Of an epoch that has ended: in the running one it could be a body that still comes.
     old = min(p for p in blobs.rglob("*") if p.is_file())
     (old.parent / "00000000000fffff").write_bytes(b"stray")
