@@ -131,6 +131,16 @@ struct str arena_str(struct arena *a, struct str s)
     return copy ? str_n(copy, s.len) : STR_EMPTY;
 }
 
+struct str arena_lower(struct arena *a, struct str s)
+{
+    char *copy = arena_z(a, s);
+
+    for (size_t i = 0; copy && i < s.len; i++)
+        if (copy[i] >= 'A' && copy[i] <= 'Z')
+            copy[i] = (char)(copy[i] - 'A' + 'a');
+    return copy ? str_n(copy, s.len) : STR_EMPTY;
+}
+
 struct str arena_hex(struct arena *a, const void *bytes, size_t len)
 {
     char *text = arena_alloc(a, 2 * len + 1);

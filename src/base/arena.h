@@ -37,6 +37,7 @@ void *arena_array(struct arena *a, size_t count, size_t size); /* checks the pro
 /* Copies, terminated by a NUL that is not counted. On failure: NULL, or the empty str. */
 char *arena_z(struct arena *a, struct str s);
 struct str arena_str(struct arena *a, struct str s);
+struct str arena_lower(struct arena *a, struct str s);                /* ASCII */
 struct str arena_hex(struct arena *a, const void *bytes, size_t len); /* lower case */
 struct str arena_fmt(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/xml.h"
 #include "http/upstream.h"
+#include "object/names.h"
 #include "object/remote.h"
 #include "os/thread.h"
 #include "sign/sign.h"
@@ -170,9 +171,6 @@ int remote_meta_check(const struct object_meta *meta, struct err *err) MUST_CHEC
 void ask_meta(struct ask *q, const struct object_meta *meta);
 void ask_checksum(struct ask *q, const struct object_checksum *sum);
 void ask_conditions(struct ask *q, const struct object_conditions *c);
-const char *remote_checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
-const char *remote_checksum_algorithm(enum digest_kind kind); /* "CRC32" */
-bool remote_checksum_kind(struct str algorithm, enum digest_kind *kind);
 /* Of an answer to HEAD or GET; ERR_PEER when it is not that of S3. */
 int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q, struct str key,
                    struct err *err) MUST_CHECK;

@@ -292,7 +292,7 @@ int remote_read_uploads(struct upload_list *out, struct arena *a, struct str tex
 static void read_checksum(struct upload_part *out, const struct xml_node *n)
 {
     for (int kind = 0; kind < DIGEST_KINDS; kind++) {
-        const char *name = remote_checksum_element((enum digest_kind)kind);
+        const char *name = checksum_element((enum digest_kind)kind);
         struct str value = name ? xml_child_text(n, name, STR_EMPTY) : STR_EMPTY;
         if (value.len)
             out->checksum =
@@ -341,7 +341,7 @@ int remote_read_parts(struct part_list *out, struct arena *a, struct str text, u
         code = wrong(err, "another number of parts than asked for");
     struct str name = xml_child_text(root, "ChecksumAlgorithm", STR_EMPTY);
     struct object_checksum *sum = &out->upload.meta.checksum;
-    if (remote_checksum_kind(name, &sum->kind))
+    if (checksum_by_algorithm(name, &sum->kind))
         sum->type = str_eq(xml_child_text(root, "ChecksumType", STR_EMPTY), STR("FULL_OBJECT"))
                         ? CHECKSUM_FULL_OBJECT
                         : CHECKSUM_COMPOSITE;

@@ -4,46 +4,6 @@
 
 #include <stdio.h>
 
-static const struct {
-    const char *header, *element, *algorithm;
-} checksums[DIGEST_KINDS] = {
-    [DIGEST_SHA1] = {"x-amz-checksum-sha1", "ChecksumSHA1", "SHA1"},
-    [DIGEST_SHA256] = {"x-amz-checksum-sha256", "ChecksumSHA256", "SHA256"},
-    [DIGEST_CRC32] = {"x-amz-checksum-crc32", "ChecksumCRC32", "CRC32"},
-    [DIGEST_CRC32C] = {"x-amz-checksum-crc32c", "ChecksumCRC32C", "CRC32C"},
-    [DIGEST_CRC64NVME] = {"x-amz-checksum-crc64nvme", "ChecksumCRC64NVME", "CRC64NVME"},
-};
-
-static const char *const kept[] = {
-    "content-type",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "x-amz-website-redirect-location",
-};
-
-const char *remote_checksum_element(enum digest_kind kind)
-{
-    return checksums[kind].element;
-}
-
-const char *remote_checksum_algorithm(enum digest_kind kind)
-{
-    return checksums[kind].algorithm;
-}
-
-bool remote_checksum_kind(struct str algorithm, enum digest_kind *kind)
-{
-    for (int i = 0; i < DIGEST_KINDS; i++)
-        if (checksums[i].algorithm && str_eq(algorithm, str_z(checksums[i].algorithm))) {
-            *kind = (enum digest_kind)i;
-            return true;
-        }
-    return false;
-}
-
 /* --- into a request --- */
 
 int remote_meta_check(const struct object_meta *meta, struct err *err)
@@ -58,8 +18,8 @@ int remote_meta_check(const struct object_meta *meta, struct err *err)
 
 void ask_checksum(struct ask *q, const struct object_checksum *sum)
 {
-    if (sum->type != CHECKSUM_NONE && checksums[sum->kind].header)
-        ask_header(q, checksums[sum->kind].header, sum->value);
+    if (sum->type != CHECKSUM_NONE && checksum_header(sum->kind))
+        ask_header(q, checksum_header(sum->kind), sum->value);
 }
 
 /* x-amz-grant-* for each permission of an <AccessControlPolicy>. */
@@ -134,24 +94,6 @@ void ask_conditions(struct ask *q, const struct object_conditions *c)
 
 /* --- out of an answer --- */
 
-static struct str lower(struct arena *a, struct str name)
-{
-    char *p = arena_z(a, name);
-
-    for (size_t i = 0; p && i < name.len; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] |= 0x20;
-    return str_n(p, p ? name.len : 0);
-}
-
-static bool is_kept(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-        if (str_ieq(name, str_z(kept[i])))
-            return true;
-    return name.len > 11 && str_ieq(str_head(name, 11), STR("x-amz-meta-"));
-}
-
 static int read_headers(struct object_meta *out, struct arena *a, const struct http_head *head,
                         struct err *err)
 {
@@ -160,9 +102,9 @@ static int read_headers(struct object_meta *out, struct arena *a, const struct h
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < head->header_count; i++) {
         const struct http_header *h = &head->headers[i];
-        if (is_kept(h->name))
+        if (header_is_kept(h->name))
             out->headers[out->header_count++] =
-                (struct http_header){lower(a, h->name), arena_str(a, h->value)};
+                (struct http_header){arena_lower(a, h->name), arena_str(a, h->value)};
     }
     return 0;
 }
@@ -172,8 +114,8 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
     struct object_checksum sum = {0};
 
     for (int kind = 0; kind < DIGEST_KINDS; kind++) {
-        struct str value =
-            checksums[kind].header ? http_header(head, checksums[kind].header) : STR_EMPTY;
+        const char *name = checksum_header((enum digest_kind)kind);
+        struct str value = name ? http_header(head, name) : STR_EMPTY;
         if (value.len == 0)
             continue;
         sum = (struct object_checksum){CHECKSUM_FULL_OBJECT, (enum digest_kind)kind,

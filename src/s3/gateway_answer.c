@@ -4,16 +4,6 @@
 #include "base/clock.h"
 #include "s3/cors.h"
 
-static const struct {
-    const char *header, *element, *algorithm;
-} sums[DIGEST_KINDS] = {
-    [DIGEST_SHA1] = {"x-amz-checksum-sha1", "ChecksumSHA1", "SHA1"},
-    [DIGEST_SHA256] = {"x-amz-checksum-sha256", "ChecksumSHA256", "SHA256"},
-    [DIGEST_CRC32] = {"x-amz-checksum-crc32", "ChecksumCRC32", "CRC32"},
-    [DIGEST_CRC32C] = {"x-amz-checksum-crc32c", "ChecksumCRC32C", "CRC32C"},
-    [DIGEST_CRC64NVME] = {"x-amz-checksum-crc64nvme", "ChecksumCRC64NVME", "CRC64NVME"},
-};
-
 /* What storages say in ERR_INVALID when a list of parts is wrong (object/bucket.h). */
 static const struct {
     const char *text;
@@ -24,31 +14,6 @@ static const struct {
     {"EntityTooSmall", S3_ENTITY_TOO_SMALL},
 };
 
-const char *checksum_header(enum digest_kind kind)
-{
-    return sums[kind].header;
-}
-
-const char *checksum_element(enum digest_kind kind)
-{
-    return sums[kind].element;
-}
-
-const char *checksum_algorithm(enum digest_kind kind)
-{
-    return sums[kind].algorithm;
-}
-
-bool checksum_by_algorithm(struct str name, enum digest_kind *kind)
-{
-    for (size_t i = 0; i < DIGEST_KINDS; i++)
-        if (sums[i].algorithm && str_ieq(name, str_z(sums[i].algorithm))) {
-            *kind = (enum digest_kind)i;
-            return true;
-        }
-    return false;
-}
-
 struct str checksum_type_name(enum checksum_type type)
 {
     return type == CHECKSUM_COMPOSITE ? STR("COMPOSITE") : STR("FULL_OBJECT");
@@ -57,7 +22,7 @@ struct str checksum_type_name(enum checksum_type type)
 void xml_checksum(struct buf *out, const struct object_checksum *sum)
 {
     if (sum->type != CHECKSUM_NONE)
-        xml_element(out, sums[sum->kind].element, sum->value);
+        xml_element(out, checksum_element(sum->kind), sum->value);
 }
 
 void xml_time(struct buf *out, const char *name, int64_t ms)
@@ -191,7 +156,7 @@ void respond_checksum(struct call *c, const struct object_checksum *sum)
 {
     if (sum->type == CHECKSUM_NONE)
         return;
-    respond_header(c, sums[sum->kind].header, sum->value);
+    respond_header(c, checksum_header(sum->kind), sum->value);
     respond_header(c, "x-amz-checksum-type", checksum_type_name(sum->type));
 }
 

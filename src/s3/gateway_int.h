@@ -3,6 +3,7 @@
 #define S3_GATEWAY_INT_H
 
 #include "base/xml.h"
+#include "object/names.h"
 #include "s3/access.h"
 #include "s3/auth.h"
 #include "s3/document.h"
@@ -199,11 +200,6 @@ void xml_time(struct buf *out, const char *name, int64_t ms);
 void xml_etag(struct buf *out, struct str etag);
 void xml_bool(struct buf *out, const char *name, bool value);
 void xml_owner(struct call *c, struct buf *out, const char *name, struct str id);
-/* "x-amz-checksum-crc32", "ChecksumCRC32", "CRC32" */
-const char *checksum_header(enum digest_kind kind);
-const char *checksum_element(enum digest_kind kind);
-const char *checksum_algorithm(enum digest_kind kind);
-bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
 void xml_checksum(struct buf *out, const struct object_checksum *sum);
 struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE", "FULL_OBJECT" */
 

@@ -7,16 +7,6 @@
 #include "s3/storage_class.h"
 #include "s3/tagging.h"
 
-static const char *const kept[] = {
-    "content-type",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "x-amz-website-redirect-location",
-};
-
 /* Parameters that stand for a header of the answer; only for who has signed. */
 static const struct {
     const char *parameter, *header;
@@ -30,29 +20,6 @@ static const struct {
 };
 
 /* --- from a request --- */
-
-static bool is_user_meta(struct str name)
-{
-    return name.len > 11 && str_ieq(str_head(name, 11), STR("x-amz-meta-"));
-}
-
-static bool is_kept(struct str name)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-        if (str_ieq(name, str_z(kept[i])))
-            return true;
-    return is_user_meta(name);
-}
-
-static struct str lower(struct arena *a, struct str name)
-{
-    char *p = arena_z(a, name);
-
-    for (size_t i = 0; p && i < name.len; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] = (char)(p[i] - 'A' + 'a');
-    return str_n(p, p ? name.len : 0);
-}
 
 /* "aws-chunked" is about the request alone. */
 static struct str without_aws_chunked(struct arena *a, struct str value)
@@ -76,11 +43,11 @@ static struct str without_aws_chunked(struct arena *a, struct str value)
 static int add_header(struct call *c, struct object_meta *out, const struct http_header *h,
                       size_t *user_bytes, struct err *err)
 {
-    struct str name = lower(c->a, h->name), value = h->value;
+    struct str name = arena_lower(c->a, h->name), value = h->value;
 
     if (str_eq(name, STR("content-encoding")))
         value = without_aws_chunked(c->a, value);
-    if (is_user_meta(name))
+    if (header_is_user_meta(name))
         *user_bytes += name.len - 11 + value.len;
     if (*user_bytes > CALL_USER_META_MAX)
         return s3_fail(err, S3_METADATA_TOO_LARGE);
@@ -90,7 +57,7 @@ static int add_header(struct call *c, struct object_meta *out, const struct http
                                               STR_ARG(out->headers[i].value), STR_ARG(value));
             return 0;
         }
-    if (value.len || is_user_meta(name))
+    if (value.len || header_is_user_meta(name))
         out->headers[out->header_count++] = (struct http_header){name, arena_str(c->a, value)};
     return 0;
 }
@@ -116,7 +83,7 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
     if (!out->headers)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < c->head->header_count && code == 0; i++)
-        if (is_kept(c->head->headers[i].name))
+        if (header_is_kept(c->head->headers[i].name))
             code = add_header(c, out, &c->head->headers[i], &user_bytes, err);
     return code < 0 ? code : read_storage_class(c, out, err);
 }
@@ -323,7 +290,7 @@ static void respond_kept(struct call *c, const struct object_meta *meta)
         if (override_of(c, h->name).len)
             continue;
         typed |= str_ieq(h->name, STR("content-type"));
-        if (h->value.len || is_user_meta(h->name))
+        if (h->value.len || header_is_user_meta(h->name))
             respond_kept_header(c, h);
     }
     for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)

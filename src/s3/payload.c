@@ -1,38 +1,8 @@
 /* Bodies that are checked as they flow. */
 #include "s3/payload.h"
+#include "object/names.h"
 #include "sign/base64.h"
 #include "s3/error.h"
-
-static const struct {
-    struct str name;
-    enum digest_kind kind;
-} checksums[] = {
-    {STR("x-amz-checksum-crc32"), DIGEST_CRC32},
-    {STR("x-amz-checksum-crc32c"), DIGEST_CRC32C},
-    {STR("x-amz-checksum-crc64nvme"), DIGEST_CRC64NVME},
-    {STR("x-amz-checksum-sha1"), DIGEST_SHA1},
-    {STR("x-amz-checksum-sha256"), DIGEST_SHA256},
-};
-
-static const struct str *checksum_name(enum digest_kind kind)
-{
-    size_t i = 0;
-
-    while (checksums[i].kind != kind)
-        i++;
-    return &checksums[i].name;
-}
-
-bool payload_checksum_kind(struct str name, enum digest_kind *kind)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(checksums); i++) {
-        if (!str_ieq(name, checksums[i].name))
-            continue;
-        *kind = checksums[i].kind;
-        return true;
-    }
-    return false;
-}
 
 static bool find_header(const struct payload_options *o, const char *name, struct str *value)
 {
@@ -70,8 +40,7 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
  */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
-    return err_set(err, S3_BAD_DIGEST, "Value for " STR_FMT " %s is invalid.",
-                   STR_ARG(*checksum_name(kind)), where);
+    return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_header(kind), where);
 }
 
 static int parse_checksums(struct payload *p, const struct payload_options *o, struct err *err)
@@ -81,14 +50,14 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
     int code = 0;
 
     for (size_t i = 0; code == 0 && !o->checksum_is_other && i < o->header_count; i++) {
-        if (!payload_checksum_kind(o->headers[i].name, &kind))
+        if (!checksum_by_header(o->headers[i].name, &kind))
             continue;
         code = set_checksum(p, kind, false, err);
         if (code == 0 && decode(p, kind, o->headers[i].value) < 0)
             code = invalid_checksum(kind, "header", err);
     }
     while (code == 0 && p->framed && str_token(&rest, ", \t", &name))
-        if (payload_checksum_kind(name, &kind))
+        if (checksum_by_header(name, &kind))
             code = set_checksum(p, kind, true, err);
     return code;
 }
@@ -123,8 +92,8 @@ static bool same(const struct digest_value *a, const struct digest_value *b)
 static int bad_checksum(const struct payload *p, struct err *err)
 {
     return err_set(err, S3_BAD_DIGEST,
-                   "The " STR_FMT " you specified did not match the calculated checksum.",
-                   STR_ARG(*checksum_name(p->checksum)));
+                   "The %s you specified did not match the calculated checksum.",
+                   checksum_header(p->checksum));
 }
 
 static int compare(struct payload *p, struct err *err)
@@ -140,7 +109,8 @@ static int compare(struct payload *p, struct err *err)
         return err_set(err, S3_BAD_DIGEST,
                        "The Content-MD5 you specified did not match what we received.");
     if (p->in_trailer &&
-        decode(p, p->checksum, framing_trailer(&p->framing, *checksum_name(p->checksum))) < 0)
+        decode(p, p->checksum, framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) <
+            0)
         return invalid_checksum(p->checksum, "trailing header", err);
     if (p->has_checksum && !same(&p->said[p->checksum], &p->computed[p->checksum]))
         return bad_checksum(p, err);

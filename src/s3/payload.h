@@ -62,7 +62,4 @@ int payload_verify(struct payload *p, struct err *err) MUST_CHECK;
 /* After it was verified, of a kind that was said or wanted also; else NULL. */
 const struct digest_value *payload_digest(const struct payload *p, enum digest_kind kind);
 
-/* "x-amz-checksum-crc32" to DIGEST_CRC32, case folded; false when it is none. MD5 is none. */
-bool payload_checksum_kind(struct str name, enum digest_kind *kind);
-
 #endif
