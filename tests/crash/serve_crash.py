@@ -274,7 +274,7 @@ class Lab:
 
     @property
     def address(self):
-        return re.search(r"^  S3 +http://(\S+)$", self.server.out, re.M).group(1)
+        return self.server.s3_url.removeprefix("http://")
 
     def client(self):
         return Client(self.address, self.server.keys)

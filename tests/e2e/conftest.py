@@ -86,6 +86,20 @@ class Server:
         return re.search(r"^  API +(\S+)$", self.out, re.M).group(1)
 
     @property
+    def s3_url(self):
+        return re.search(r"^  S3 +(\S+)$", self.out, re.M).group(1)
+
+    def s3(self, keys=None, **config):
+        """A boto3 client of its S3 endpoint, that asks once; as the administrator unless told otherwise."""
+        import boto3
+        from botocore.config import Config
+        access, secret = keys or self.keys
+        config = {"signature_version": "s3v4", **config}
+        return boto3.client("s3", endpoint_url=self.s3_url, aws_access_key_id=access, aws_secret_access_key=secret,
+                            region_name="us-east-1",
+                            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}, **config))
+
+    @property
     def keys(self):
         lines = (self.data / "credentials").read_text().splitlines()
         return tuple(line.split("=", 1)[1] for line in lines)

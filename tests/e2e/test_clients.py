@@ -3,7 +3,6 @@ addresses, delete. Each runs against a storage in a folder, and through gateways
 import io
 import os
 import pathlib
-import re
 import shutil
 import socket
 import subprocess
@@ -36,10 +35,6 @@ class Endpoint:
         return f"{client}-{self.name}-{self.count}"
 
 
-def s3_url(server):
-    return re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-
-
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
     """started(...) starts a Server for the whole file."""
@@ -57,7 +52,7 @@ def started(tmp_path_factory):
 @pytest.fixture(scope="module")
 def local(started):
     server = started("--s3.signature_v2", "true")  # s3cmd signs addresses that way
-    return Endpoint("local", s3_url(server), server.keys)
+    return Endpoint("local", server.s3_url, server.keys)
 
 
 def gateway(started, name, url, keys, lacks=()):
@@ -67,7 +62,7 @@ def gateway(started, name, url, keys, lacks=()):
                            "--access-key", keys[0], "--secret-key", keys[1], "--url", server.url, "--data", server.data],
                           capture_output=True, text=True, timeout=DEADLINE, env=clean_env(), check=False)
     assert done.returncode == 0, done.stderr
-    return Endpoint(name, s3_url(server), server.keys, lacks)
+    return Endpoint(name, server.s3_url, server.keys, lacks)
 
 
 @pytest.fixture(scope="module")

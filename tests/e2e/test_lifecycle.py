@@ -4,21 +4,11 @@ import re
 
 import pytest
 
-boto3 = pytest.importorskip("boto3")
-from botocore.config import Config  # noqa: E402
+pytest.importorskip("boto3")
 from botocore.exceptions import ClientError  # noqa: E402
 from conftest import wait_for  # noqa: E402
 
 DAY = ("--s3.lifecycle.day", "1s", "--s3.storage_classes", "STANDARD,COLD,ICE")
-
-
-def client(server):
-    access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1",
-                        config=Config(signature_version="s3v4", s3={"addressing_style": "path"},
-                                      retries={"max_attempts": 0}))
 
 
 def set_rules(s3, *rules):
@@ -36,7 +26,7 @@ def metric(server, name):
 
 def test_objects_versions_markers_and_uploads_go(serve, weir):
     server = serve(*DAY).ready()
-    s3 = client(server)
+    s3 = server.s3()
     s3.create_bucket(Bucket="box")
     s3.put_bucket_versioning(Bucket="box", VersioningConfiguration={"Status": "Enabled"})
     for key in ("tmp/a", "tmp/a", "tmp/b", "keep"):
@@ -63,7 +53,7 @@ def test_objects_versions_markers_and_uploads_go(serve, weir):
 
 
 def test_classes_change_in_turn_and_bytes_stay(serve):
-    s3 = client(serve(*DAY).ready())
+    s3 = serve(*DAY).ready().s3()
     s3.create_bucket(Bucket="box")
     s3.put_object(Bucket="box", Key="k", Body=b"bytes", Metadata={"a": "b"})
     before = s3.head_object(Bucket="box", Key="k")
@@ -82,7 +72,7 @@ def test_classes_change_in_turn_and_bytes_stay(serve):
 
 
 def test_the_header_tells_when_and_by_which_rule(serve):
-    s3 = client(serve().ready())
+    s3 = serve().ready().s3()
     s3.create_bucket(Bucket="box")
     set_rules(s3, {"Prefix": "t/", "Expiration": {"Days": 3}})
     pattern = r'expiry-date="\w+, \d\d \w+ \d+ 00:00:00 GMT", rule-id="0"'
@@ -93,7 +83,7 @@ def test_the_header_tells_when_and_by_which_rule(serve):
 
 
 def test_classes_are_those_of_the_configuration(serve):
-    s3 = client(serve(*DAY).ready())
+    s3 = serve(*DAY).ready().s3()
     s3.create_bucket(Bucket="box")
     s3.put_object(Bucket="box", Key="ice", Body=b"x", StorageClass="ICE")
     assert s3.head_object(Bucket="box", Key="ice")["StorageClass"] == "ICE"
@@ -114,7 +104,7 @@ def test_a_gateway_alone_sweeps_nothing_and_a_worker_goes_on(serve, tmp_path):
     """--only gateway has no worker; the same folder under --only worker has one."""
     data = tmp_path / "shared"
     first = serve(*DAY, "--only", "gateway", data=data).ready()
-    s3 = client(first)
+    s3 = first.s3()
     s3.create_bucket(Bucket="box")
     s3.put_object(Bucket="box", Key="k", Body=b"x")
     set_rules(s3, {"Expiration": {"Date": "2020-01-01T00:00:00Z"}})
@@ -124,4 +114,4 @@ def test_a_gateway_alone_sweeps_nothing_and_a_worker_goes_on(serve, tmp_path):
     wait_for(lambda: metric(second, "weir_lifecycle_expired_total") == 1, "the object to go")
     assert second.stop() == 0
     third = serve(*DAY, "--only", "gateway", data=data).ready()
-    assert keys(client(third)) == []
+    assert keys(third.s3()) == []

@@ -1,7 +1,6 @@
 """A weir whose storage is another weir: boto3 through both, and the commands and the file that make it so."""
 import io
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -22,18 +21,6 @@ KEY = "a key ü+%&=.txt"
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 
 
-def s3_url(server):
-    return re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-
-
-def client(server, keys=None, signature="s3v4"):
-    access, secret = keys or server.keys
-    return boto3.client("s3", endpoint_url=s3_url(server), aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1",
-                        config=Config(signature_version=signature, s3={"addressing_style": "path"},
-                                      retries={"max_attempts": 0}))
-
-
 @pytest.fixture
 def back(serve):
     return serve().ready()
@@ -42,7 +29,7 @@ def back(serve):
 @pytest.fixture
 def front(serve, back, weir):
     server = serve().ready()
-    done = weir("storage", "add", "back", "--endpoint", s3_url(back), "--framing", "trailer", "--user", "root",
+    done = weir("storage", "add", "back", "--endpoint", back.s3_url, "--framing", "trailer", "--user", "root",
                 "--access-key", back.keys[0], "--secret-key", back.keys[1], "--main", "--data", server.data, "--url",
                 server.url)
     assert done.returncode == 0, done.stderr
@@ -51,7 +38,7 @@ def front(serve, back, weir):
 
 @pytest.fixture
 def s3(front):
-    s3 = client(front)
+    s3 = front.s3()
     s3.create_bucket(Bucket="box")
     return s3
 
@@ -62,7 +49,7 @@ def body(s3, key, **more):
 
 def test_objects_go_through_and_are_the_storage_s(s3, back):
     s3.put_object(Bucket="box", Key=KEY, Body=b"hello", Metadata={"a": "b"}, ContentType="text/plain", Tagging="x=1")
-    got = client(back).get_object(Bucket="box", Key=KEY)
+    got = back.s3().get_object(Bucket="box", Key=KEY)
     assert got["Body"].read() == b"hello" and got["Metadata"] == {"a": "b"} and got["ContentType"] == "text/plain"
     assert body(s3, KEY) == b"hello" and body(s3, KEY, Range="bytes=1-2") == b"el"
     assert [o["Key"] for o in s3.list_objects_v2(Bucket="box")["Contents"]] == [KEY]
@@ -82,7 +69,7 @@ def test_a_form_with_tags_goes_through(s3):
 
 
 def test_a_body_is_not_asked_for_before_the_storage_wants_it(s3, front):
-    host, port = s3_url(front).split("//")[1].split(":")
+    host, port = front.s3_url.split("//")[1].split(":")
     with socket.create_connection((host, int(port)), 30) as peer:
         peer.sendall(b"PUT /box/k HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
         assert peer.recv(4096).startswith(b"HTTP/1.1 403 ")
@@ -120,7 +107,7 @@ def test_presigned_urls_forms_and_strangers_go_through(s3, front):
         assert answer.status_code == 204 and body(s3, "posted") == b"p" * size, answer.text
     answer = requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"p" * 500000)})
     assert answer.status_code == 400 and "EntityTooLarge" in answer.text and len(body(s3, "posted")) == 300000
-    stranger = boto3.client("s3", endpoint_url=s3_url(front), region_name="us-east-1",
+    stranger = boto3.client("s3", endpoint_url=front.s3_url, region_name="us-east-1",
                             config=Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}))
     assert len(stranger.get_object(Bucket="box", Key="posted")["Body"].read()) == 300000
     with pytest.raises(ClientError, match="AccessDenied"):
@@ -139,7 +126,7 @@ def test_versions_and_documents_go_through(s3):
 
 def test_a_storage_that_is_down_is_503_and_comes_back(serve, s3, front, back, weir):
     s3.put_object(Bucket="box", Key="key", Body=b"x")
-    port = s3_url(back).rsplit(":", 1)[1]
+    port = back.s3_url.rsplit(":", 1)[1]
     assert back.stop() == 0
     with pytest.raises(ClientError) as e:
         s3.get_object(Bucket="box", Key="key")
@@ -202,7 +189,7 @@ def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers,
     done = weir("storage", "add", "silent", "--endpoint", storage.url, "--framing", "trailer", "--user", "root",
                 "--access-key", "a", "--secret-key", "secret-key", "--main", "--data", server.data, "--url", server.url)
     assert done.returncode == 0, done.stderr
-    host, port = s3_url(server).split("//")[1].split(":")
+    host, port = server.s3_url.split("//")[1].split(":")
     with socket.create_connection((host, int(port)), 30) as peer:
         for _ in range(answers):
             peer.sendall(b"GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -221,7 +208,7 @@ def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
     run("user", "add", "alice", "--id", "alice-id", "--access-key", "AKIAALICE", "--secret-key", "alice-secret-1")
-    alice = client(front, ("AKIAALICE", "alice-secret-1"))
+    alice = front.s3(("AKIAALICE", "alice-secret-1"))
     with pytest.raises(ClientError, match="no credentials"):
         alice.list_objects(Bucket="box")
     run("storage", "key", "back", "alice", "--access-key", back.keys[0], "--secret-key", back.keys[1])
@@ -234,10 +221,10 @@ def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve
         if path.is_file() and path.name != "credentials":
             assert back.keys[1].encode() not in path.read_bytes(), path
     again = serve(data=front.data).ready()
-    assert body(client(again, ("AKIAALICE", "alice-secret-1")), "alice") == b"hers"
+    assert body(again.s3(("AKIAALICE", "alice-secret-1")), "alice") == b"hers"
     run("storage", "key", "back", "alice", "--remove", server=again)
     with pytest.raises(ClientError, match="no credentials"):
-        client(again, ("AKIAALICE", "alice-secret-1")).list_objects(Bucket="box")
+        again.s3(("AKIAALICE", "alice-secret-1")).list_objects(Bucket="box")
     run("storage", "main", "local", server=again)
     run("storage", "remove", "back", server=again)
     assert "back" not in run("storage", "list", server=again)
@@ -247,7 +234,7 @@ def test_storages_and_users_may_be_in_the_file(serve, back, weir, tmp_path):
     config = f"""
 storages:
   back:
-    url: {s3_url(back)}
+    url: {back.s3_url}
     framing: trailer
     main: true
     credentials:
@@ -258,10 +245,10 @@ users:
   alice: {{access_key: AKIAALICE, secret_key: alice-secret-1, display_name: Alice}}
 """
     server = serve(config=config).ready()
-    alice = client(server, ("AKIAALICE", "alice-secret-1"))
+    alice = server.s3(("AKIAALICE", "alice-secret-1"))
     alice.create_bucket(Bucket="box")
     alice.put_object(Bucket="box", Key="key", Body=b"x")
-    assert client(back).get_object(Bucket="box", Key="key")["Body"].read() == b"x"
+    assert back.s3().get_object(Bucket="box", Key="key")["Body"].read() == b"x"
     done = weir("user", "remove", "alice", "--data", server.data, "--url", server.url)
     assert done.returncode == 1 and "configuration file" in done.stderr
     done = weir("storage", "remove", "back", "--data", server.data, "--url", server.url)
@@ -324,7 +311,7 @@ users:
   alice: {{access_key: AKIAALICE, secret_key: alice-secret-1}}
 """
     server = serve(config=config).ready()
-    s3 = client(server, ("AKIAALICE", "alice-secret-1"))
+    s3 = server.s3(("AKIAALICE", "alice-secret-1"))
     s3.create_bucket(Bucket="box")
     assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["box"]
     s3.put_object(Bucket="box", Key=KEY, Body=b"hello", Metadata={"a": "b"})

@@ -1,14 +1,12 @@
 """boto3 against the S3 endpoint: what a program in the field does, end to end."""
 import io
 import os
-import re
 import urllib.request
 
 import pytest
 
-boto3 = pytest.importorskip("boto3")
+pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
-from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
 
 KEY = "a key ü+%&=.txt"
@@ -16,12 +14,7 @@ KEY = "a key ü+%&=.txt"
 
 @pytest.fixture
 def s3(server):
-    access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    client = boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                          region_name="us-east-1",
-                          config=Config(signature_version="s3v4", s3={"addressing_style": "path"},
-                                        retries={"max_attempts": 0}))
+    client = server.s3()
     client.create_bucket(Bucket="box")
     return client
 

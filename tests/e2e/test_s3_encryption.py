@@ -1,15 +1,13 @@
 """Server-side encryption as boto3 uses it, what is then on the disk, and a backup of it."""
 import io
 import os
-import re
 import urllib.request
 
 import pytest
 
-boto3 = pytest.importorskip("boto3")
+pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from boto3.s3.transfer import TransferConfig  # noqa: E402
-from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
 
 MIB = 1024 * 1024
@@ -26,21 +24,12 @@ def reading(kind):
     return KINDS[kind] if kind == "c" else {}
 
 
-def connect(server):
-    access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1",
-                        config=Config(signature_version="s3v4", s3={"addressing_style": "path"},
-                                      retries={"max_attempts": 0}))
-
-
 @pytest.fixture
 def s3(server):
     keys = server.data / "encryption.keys"
     with open(os.open(keys, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         file.write(f"payroll 1 {os.urandom(32).hex()}\n")
-    client = connect(server)
+    client = server.s3()
     client.create_bucket(Bucket="box")
     return client
 
@@ -125,11 +114,11 @@ def test_a_backup_opens_what_it_holds_and_a_lost_key_is_named(s3, server, serve,
     run = weir("backup", tmp_path / "copy", "--data", server.data, "--api.listen", server.url.removeprefix("http://"))
     assert run.returncode == 0, run.stderr
     restored = serve(data=tmp_path / "copy").ready()
-    again = connect(restored)
+    again = restored.s3()
     assert body(again, "key") == b"hello"
     restored.stop()
     (tmp_path / "copy/encryption.keys").unlink()
     lost = serve(data=tmp_path / "copy").ready()
     with pytest.raises(ClientError, match="InternalError"):
-        connect(lost).get_object(Bucket="box", Key="key")
+        lost.s3().get_object(Bucket="box", Key="key")
     assert "encryption.keys" in lost.err_path.read_text() + lost.out

@@ -14,9 +14,8 @@ import urllib.parse
 import pytest
 from conftest import wait_for
 
-boto3 = pytest.importorskip("boto3")
+pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
-from botocore.config import Config  # noqa: E402
 from botocore.exceptions import BotoCoreError, ClientError  # noqa: E402
 
 
@@ -67,14 +66,8 @@ def receiver():
     r.stop()
 
 
-def client(server, access=None, secret=None):
-    if not access:
-        access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1",
-                        config=Config(signature_version="s3v4", s3={"addressing_style": "path"},
-                                      retries={"max_attempts": 0}, max_pool_connections=20))
+def client(server):
+    return server.s3(max_pool_connections=20)
 
 
 def subscribe(s3, events=("s3:ObjectCreated:*", "s3:ObjectRemoved:*"), **more):

@@ -1,28 +1,23 @@
 """Websites: configured with boto3, read with plain HTTP by their host."""
 import json
-import re
 
 import pytest
 
-boto3 = pytest.importorskip("boto3")
+pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
-from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
 
 
 @pytest.fixture
 def site(serve):
     server = serve("--s3.website_domain", "web.test").ready()
-    access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    s3 = boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                      region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
+    s3 = server.s3()
     s3.create_bucket(Bucket="box")
     statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::box/*"}
     s3.put_bucket_policy(Bucket="box", Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 
     def get(path, method="GET", **headers):
-        return requests.request(method, url + path, headers={"Host": "box.web.test", **headers}, allow_redirects=False)
+        return requests.request(method, server.s3_url + path, headers={"Host": "box.web.test", **headers}, allow_redirects=False)
     return s3, get
 
 

@@ -126,19 +126,11 @@ def test_without_keys_nothing_is_told(server):
     assert answer.status == 405 and answer.headers["Allow"] == "GET, DELETE"
 
 
-def s3(server, access, secret):
-    import boto3
-    from botocore.config import Config
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1", config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}))
-
-
 def test_a_user_s_buckets_are_where_the_route_says(server, run, tmp_path):
     made = run("user", "add", "alice", "--json")[0]
     run("storage", "add", "disk2", tmp_path / "disk2")
     run("bucket", "route", "photos", "disk2", "--user", "alice")
-    client = s3(server, made["access_key"], made["secret_key"])
+    client = server.s3((made["access_key"], made["secret_key"]))
     client.create_bucket(Bucket="photos")
     client.create_bucket(Bucket="notes")
     client.put_object(Bucket="photos", Key="cat", Body=b"c" * 200000)
@@ -156,7 +148,7 @@ def test_a_backup_holds_users_and_objects(serve, weir, tmp_path):
     server = serve().ready()
     run = runner(server, weir)
     made = run("user", "add", "alice", "--json")[0]
-    client = s3(server, made["access_key"], made["secret_key"])
+    client = server.s3((made["access_key"], made["secret_key"]))
     client.create_bucket(Bucket="photos")
     for size in (10, 200000):
         client.put_object(Bucket="photos", Key=str(size), Body=b"c" * size)
@@ -164,7 +156,7 @@ def test_a_backup_holds_users_and_objects(serve, weir, tmp_path):
     client.delete_object(Bucket="photos", Key="200000")
     assert server.stop() == 0
     copy = serve(data=tmp_path / "copy").ready()
-    client = s3(copy, made["access_key"], made["secret_key"])
+    client = copy.s3((made["access_key"], made["secret_key"]))
     for size in (10, 200000):
         assert client.get_object(Bucket="photos", Key=str(size))["Body"].read() == b"c" * size
     assert runner(copy, weir)("storage", "scrub", "local", "--json") == []
