@@ -2,27 +2,9 @@
  * body is never taken. The first byte says how to split, the second which form and how long. */
 #include "s3/error.h"
 #include "s3/framing.h"
+#include "unit/slow_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct slow_reader {
-    struct reader reader;
-    struct str rest;
-    size_t step;
-};
-
-static int slow_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
-{
-    struct slow_reader *s = container_of(r, struct slow_reader, reader);
-
-    *got = size_min(size_min(len, s->step), s->rest.len);
-    if (*got)
-        memcpy(to, s->rest.p, *got);
-    s->rest = str_skip(s->rest, *got);
-    return 0;
-}
-
-static const struct reader_ops slow_ops = {.read = slow_read};
 
 static int decode(struct buf *out, struct str in, size_t step, const struct identity *auth,
                   uint64_t length)

@@ -2,14 +2,9 @@
  * are what a field named "json" holds. The first byte says how to split. */
 #include "s3/error.h"
 #include "s3/form.h"
+#include "unit/slow_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct slow_reader {
-    struct reader reader;
-    struct str rest;
-    size_t step;
-};
 
 struct result {
     struct arena a;
@@ -17,19 +12,6 @@ struct result {
     struct buf file;
     int opened, code;
 };
-
-static int slow_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
-{
-    struct slow_reader *s = container_of(r, struct slow_reader, reader);
-
-    *got = size_min(size_min(len, s->step), s->rest.len);
-    if (*got)
-        memcpy(to, s->rest.p, *got);
-    s->rest = str_skip(s->rest, *got);
-    return 0;
-}
-
-static const struct reader_ops slow_ops = {.read = slow_read};
 
 static int find_key(void *ctx, struct str access_key, struct auth_key *out, struct err *err)
 {

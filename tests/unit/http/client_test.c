@@ -100,26 +100,9 @@ TEST(client, handles_and_their_connections_are_used_again)
     end(&f);
 }
 
-static void echo(struct peer_conn *c, const void *ctx)
-{
-    struct peer_request r;
-
-    while (peer_read(c, &r)) {
-        struct buf out = BUF_INIT(0);
-        buf_appendf(&out, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n",
-                    r.text.len + r.body.len);
-        buf_append_str(&out, buf_str(&r.text));
-        buf_append_str(&out, buf_str(&r.body));
-        peer_write(c, buf_str(&out));
-        buf_release(&out);
-        peer_request_release(&r);
-    }
-    peer_request_release(&r);
-}
-
 TEST(client, request_is_sent_as_it_is_told)
 {
-    struct fixture f = begin(echo, NULL, defaults);
+    struct fixture f = begin(peer_echo, NULL, defaults);
     struct http_header headers[] = {{STR("X-Empty"), STR("")}, {STR("X-B"), STR("c d")}};
     struct client_request r = {.method = "PATCH",
                                .url = "/p?q=1",
@@ -237,7 +220,7 @@ static bool has(const struct fixture *f, const char *text)
 
 TEST(client, redirects_are_followed_without_secrets_to_others)
 {
-    struct peer *other = peer_start(echo, NULL, NULL);
+    struct peer *other = peer_start(peer_echo, NULL, NULL);
     char away[128];
     snprintf(away, sizeof(away), "%s/there", peer_url(other));
     struct fixture f = begin(redirect, away, defaults);
@@ -452,7 +435,7 @@ static void call_often(void *ctx)
 
 TEST(client, threads_share_it)
 {
-    struct fixture f = begin(echo, NULL, defaults);
+    struct fixture f = begin(peer_echo, NULL, defaults);
     struct caller callers[4] = {0};
     struct err err = {0};
 

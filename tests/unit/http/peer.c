@@ -246,6 +246,24 @@ void peer_reset(struct peer_conn *c)
     setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
+void peer_echo(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    (void)ctx;
+    while (peer_read(c, &r)) {
+        struct buf out = BUF_INIT(0);
+        buf_appendf(&out, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n",
+                    r.text.len + r.body.len);
+        buf_append_str(&out, buf_str(&r.text));
+        buf_append_str(&out, buf_str(&r.body));
+        peer_write(c, buf_str(&out));
+        buf_release(&out);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
 static void add_name(X509 *x, const char *name)
 {
     char value[128];

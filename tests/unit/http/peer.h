@@ -42,6 +42,8 @@ void peer_write(struct peer_conn *c, struct str bytes);
 void peer_write_z(struct peer_conn *c, const char *text);
 /* Waits until the other side has closed or the peer is stopped; drops what comes. */
 void peer_wait_end(struct peer_conn *c);
+/* For peer_start: answers with what was received, the head's text, then the body. */
+peer_fn peer_echo;
 /* Closing will reset the connection. */
 void peer_reset(struct peer_conn *c);
 

@@ -116,24 +116,6 @@ static void answer_once(struct peer_conn *c, const void *ctx)
     peer_request_release(&r);
 }
 
-/* Answers with what was received: the head's text, then the body. */
-static void echo(struct peer_conn *c, const void *ctx)
-{
-    struct peer_request r;
-
-    while (peer_read(c, &r)) {
-        struct buf out = BUF_INIT(0);
-        buf_appendf(&out, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n",
-                    r.text.len + r.body.len);
-        buf_append_str(&out, buf_str(&r.text));
-        buf_append_str(&out, buf_str(&r.body));
-        peer_write(c, buf_str(&out));
-        buf_release(&out);
-        peer_request_release(&r);
-    }
-    peer_request_release(&r);
-}
-
 #define OK_HELLO "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 TEST(upstream, connection_is_used_again)
@@ -153,7 +135,7 @@ TEST(upstream, connection_is_used_again)
 
 TEST(upstream, request_is_written_with_host_and_framing)
 {
-    struct fixture f = begin(echo, NULL, defaults);
+    struct fixture f = begin(peer_echo, NULL, defaults);
     char want[256];
     struct http_header headers[] = {{STR("X-A"), STR("b c")}};
     struct str_reader body;

@@ -29,21 +29,6 @@ static struct storage *open_storage(const char *url, bool virtual_host)
     return s;
 }
 
-/* Answers with the head that it got. */
-static void echo(struct peer_conn *c, const void *ctx)
-{
-    struct peer_request r;
-    char head[128];
-
-    while (peer_read(c, &r)) {
-        snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", r.text.len);
-        peer_write_z(c, head);
-        peer_write(c, buf_str(&r.text));
-        peer_request_release(&r);
-    }
-    peer_request_release(&r);
-}
-
 static const struct forward_request get = {
     .user = {"alice", 5}, .method = {"GET", 3}, .path = {"/b/k", 4}, .idempotent = true};
 
@@ -72,7 +57,7 @@ static void expect_sent(struct storage *s, const struct forward_request *r, cons
 
 TEST(remote, a_forwarded_request_is_signed_with_the_users_own_credentials)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct http_header headers[] = {{STR("x-amz-meta-a"), STR("b")},
                                     {STR("range"), STR("bytes=1-")}};
@@ -95,7 +80,7 @@ TEST(remote, a_forwarded_request_is_signed_with_the_users_own_credentials)
 
 TEST(remote, path_and_query_are_sent_in_the_form_that_is_signed)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct forward_request r = get;
 
@@ -108,7 +93,7 @@ TEST(remote, path_and_query_are_sent_in_the_form_that_is_signed)
 
 TEST(remote, a_bucket_may_stand_in_the_host)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), true);
     struct forward_request r = get;
 
@@ -126,7 +111,7 @@ TEST(remote, a_bucket_may_stand_in_the_host)
 
 TEST(remote, a_body_has_its_hash_or_none)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct forward_request r = get;
     struct str_reader body;
@@ -146,7 +131,7 @@ TEST(remote, a_body_has_its_hash_or_none)
 
 TEST(remote, who_has_no_credentials_sends_nothing)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct forward_request r = get;
     struct exchange *e = NULL;
@@ -204,7 +189,7 @@ static void change_credentials(void *ctx)
 
 TEST(remote, credentials_may_be_replaced_while_they_sign)
 {
-    struct peer *p = peer_start(echo, NULL, NULL);
+    struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct thread changer = {0};
     struct err err = {0};

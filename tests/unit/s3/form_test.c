@@ -3,6 +3,7 @@
 #include "sign/base64.h"
 #include "s3/error.h"
 #include "s3/form.h"
+#include "unit/slow_reader.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
@@ -11,25 +12,6 @@
 #define SECRET   STR("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 #define TYPE     STR("multipart/form-data; boundary=xyz")
 #define FILE_END "\r\n--xyz--\r\n"
-
-struct slow_reader {
-    struct reader reader;
-    struct str rest;
-    size_t step;
-};
-
-static int slow_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
-{
-    struct slow_reader *s = container_of(r, struct slow_reader, reader);
-
-    *got = size_min(size_min(len, s->step), s->rest.len);
-    if (*got)
-        memcpy(to, s->rest.p, *got);
-    s->rest = str_skip(s->rest, *got);
-    return 0;
-}
-
-static const struct reader_ops slow_ops = {.read = slow_read};
 
 static int find_key(void *ctx, struct str access_key, struct auth_key *out, struct err *err)
 {

@@ -4,32 +4,13 @@
 #include "sign/base64.h"
 #include "s3/error.h"
 #include "s3/payload.h"
+#include "unit/slow_reader.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
 
 #define SECRET STR("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 #define SEED   "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9"
-
-/* Gives at most `step` bytes at a time. */
-struct slow_reader {
-    struct reader reader;
-    struct str rest;
-    size_t step;
-};
-
-static int slow_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
-{
-    struct slow_reader *s = container_of(r, struct slow_reader, reader);
-
-    *got = size_min(size_min(len, s->step), s->rest.len);
-    if (*got)
-        memcpy(to, s->rest.p, *got);
-    s->rest = str_skip(s->rest, *got);
-    return 0;
-}
-
-static const struct reader_ops slow_ops = {.read = slow_read};
 
 static void start_auth(struct identity *auth, enum auth_payload payload)
 {
