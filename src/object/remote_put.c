@@ -5,11 +5,12 @@
  * the middle of the request, and no peer stores half a body. Short bodies are read first. Bodies of
  * unknown size, and those past S3's limit of a PUT, go as parts of an upload, which nobody sees
  * before it is finished. */
+#include "object/held.h"
 #include "object/remote_int.h"
 
 #include <stdlib.h>
 
-enum { TAIL = 1024 };
+enum { TAIL = 1024 /* bytes of the end that are never spliced */ };
 
 /* One call of remote_put(). */
 struct job {
@@ -21,18 +22,14 @@ struct job {
     struct put_result *out;
 };
 
-struct held {
-    struct reader reader;
+/* What is asked before the end of a body leaves. */
+struct proof {
     struct reader *from;
-    uint64_t left; /* of the source, before the tail was read */
     const struct put_options *o;
     struct object_meta *meta;
-    bool proved;
-    size_t tail_len, tail_at;
-    char tail[TAIL];
 };
 
-/* --- the held reader --- */
+/* --- the end is held back --- */
 
 static int at_end(struct reader *from, struct err *err)
 {
@@ -45,91 +42,29 @@ static int at_end(struct reader *from, struct err *err)
     return code;
 }
 
-static int prove(struct held *h, struct err *err)
+static int prove(void *ctx, struct err *err)
 {
-    int code = reader_read_full(h->from, h->tail, (size_t)h->left, err);
+    struct proof *p = ctx;
+    int code = at_end(p->from, err);
 
-    if (code == 0)
-        code = at_end(h->from, err);
-    if (code == 0 && h->o->verify)
-        code = h->o->verify(h->o->ctx, h->meta, err);
-    if (code < 0)
-        return code;
-    h->tail_len = (size_t)h->left;
-    h->left = 0;
-    h->proved = true;
-    return 0;
+    return code == 0 && p->o->verify ? p->o->verify(p->o->ctx, p->meta, err) : code;
 }
-
-static int held_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
-{
-    struct held *h = container_of(r, struct held, reader);
-    int code = 0;
-
-    if (h->left > TAIL) {
-        uint64_t free = h->left - TAIL;
-        code = reader_read(h->from, to, len < free ? len : (size_t)free, got, err);
-        if (code == 0 && *got == 0)
-            code = err_set(err, ERR_CLOSED, "the body ended early");
-        if (code == 0)
-            h->left -= *got;
-        return code;
-    }
-    if (!h->proved)
-        code = prove(h, err);
-    if (code < 0)
-        return code;
-    *got = size_min(len, h->tail_len - h->tail_at);
-    memcpy(to, h->tail + h->tail_at, *got);
-    h->tail_at += *got;
-    return 0;
-}
-
-static bool held_as_socket(struct reader *r, int *fd, uint64_t *len)
-{
-    struct held *h = container_of(r, struct held, reader);
-
-    if (h->left <= TAIL || !reader_as_socket(h->from, fd, len))
-        return false;
-    if (*len > h->left - TAIL)
-        *len = h->left - TAIL;
-    return true;
-}
-
-/* A file of the right size, that nobody wants to see, is proved by its size. */
-static bool held_as_file(struct reader *r, struct file_range *out)
-{
-    struct held *h = container_of(r, struct held, reader);
-
-    return !h->o->verify && !h->proved && h->left && reader_as_file(h->from, out) &&
-           out->len == h->left;
-}
-
-static void held_skip(struct reader *r, uint64_t n)
-{
-    struct held *h = container_of(r, struct held, reader);
-
-    reader_skip(h->from, n);
-    h->left -= n;
-    h->proved = h->left == 0;
-}
-
-static const struct reader_ops held_ops = {
-    .read = held_read,
-    .as_file = held_as_file,
-    .as_socket = held_as_socket,
-    .skip = held_skip,
-};
 
 static int send_held(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
                      struct object_meta *meta, struct err *err)
 {
-    struct held h = {.reader.ops = &held_ops, .from = body, .left = size, .o = o, .meta = meta};
+    struct proof proof = {body, o, meta};
+    struct held_reader held;
 
+    held_reader_init(&held, body, size);
+    held.prove = prove;
+    held.ctx = &proof;
+    held.unspliced = TAIL;
+    held.any_file = !o->verify;
     ask_checksum(q, &meta->checksum);
-    ask_body(q, &h.reader, size);
+    ask_body(q, &held.reader, size);
     int code = ask_send(q, err);
-    if (code == 0 && (!h.proved || h.tail_at < h.tail_len))
+    if (code == 0 && held.left)
         code = err_set(err, ERR_PEER, "the storage answers before it has the body");
     return code;
 }
@@ -143,9 +78,7 @@ static int send_gathered(struct ask *q, struct reader *body, size_t size,
     int code = bytes ? reader_read_full(body, bytes, size, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
-        code = at_end(body, err);
-    if (code == 0 && o->verify)
-        code = o->verify(o->ctx, meta, err);
+        code = prove(&(struct proof){body, o, meta}, err);
     if (code < 0)
         return code;
     ask_checksum(q, &meta->checksum);

@@ -34,7 +34,7 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     }
     if (code == 0)
         return 0;
-    return b->failed ? b->failed : judge(s, code, err);
+    return b->held.failed ? b->held.failed : judge(s, code, err);
 }
 
 static bool is_passed(const struct http_head *head, struct str name)

@@ -5,6 +5,7 @@
 #define S3_FORWARD_H
 
 #include "http/upstream.h"
+#include "object/held.h"
 #include "s3/gateway_int.h"
 
 enum {
@@ -16,10 +17,9 @@ enum {
 /* --- forward_body.c: the body of a request as the storage gets it --- */
 
 struct forward_body {
-    struct reader held; /* F4: the last bytes come when all that was said of the body holds */
+    struct held_reader held; /* F4: the last bytes come when all that was said of the body holds */
     struct payload payload;
     bool open;
-    int failed; /* what the body was refused with, or 0 */
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */

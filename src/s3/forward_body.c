@@ -8,38 +8,11 @@
 
 enum { CHUNK_LINE = 16 /* "10000\r\n" and the "\r\n" behind the bytes */ };
 
-/* --- F4 --- */
-
-static int held_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+/* F4 */
+static int prove(void *ctx, struct err *err)
 {
-    struct forward_body *b = container_of(r, struct forward_body, held);
-    struct payload *p = &b->payload;
-    int code = reader_read(&p->reader, to, len, got, err);
-
-    if (code == 0 && *got && p->read == p->length)
-        code = payload_verify(p, err);
-    if (code < 0) {
-        *got = 0;
-        b->failed = code;
-    }
-    return code;
+    return payload_verify(ctx, err);
 }
-
-/* Only when there is nothing to verify (payload.h). */
-static bool held_as_socket(struct reader *r, int *fd, uint64_t *len)
-{
-    struct forward_body *b = container_of(r, struct forward_body, held);
-
-    return reader_as_socket(&b->payload.reader, fd, len);
-}
-
-static void held_skip(struct reader *r, uint64_t n)
-{
-    reader_skip(&container_of(r, struct forward_body, held)->payload.reader, n);
-}
-
-static const struct reader_ops held_ops = {
-    .read = held_read, .as_socket = held_as_socket, .skip = held_skip};
 
 /* --- framed with a trailer: STREAMING-UNSIGNED-PAYLOAD-TRAILER --- */
 
@@ -93,7 +66,7 @@ static int next_chunk(struct forward_body *b, struct err *err)
     b->chunk_at = 0;
     buf_appendf(&b->chunk, "%zx\r\n", want);
     to = buf_reserve(&b->chunk, want);
-    code = reader_read_full(&b->held, to, want, err);
+    code = reader_read_full(&b->held.reader, to, want, err);
     if (code < 0)
         return code;
     buf_commit(&b->chunk, want);
@@ -184,8 +157,10 @@ static int open_payload(struct call *c, struct forward_body *b, struct reader *f
     code = payload_init(&b->payload, from, &o, err);
 
     b->open = code == 0;
-    b->held.ops = &held_ops;
-    b->reader = &b->held;
+    held_reader_init(&b->held, &b->payload.reader, b->payload.length);
+    b->held.prove = prove;
+    b->held.ctx = &b->payload;
+    b->reader = &b->held.reader;
     b->len = b->payload.length;
     return code;
 }
