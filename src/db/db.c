@@ -74,11 +74,12 @@ static struct db_cf *find_cf(struct db *db, const char *name, size_t count)
     return NULL;
 }
 
-static void add_cf(struct db *db, const char *name, db_expired_fn *expired)
+static void add_cf(struct db *db, const struct db_cf_spec *spec)
 {
-    if (find_cf(db, name, db->cf_count))
+    if (find_cf(db, spec->name, db->cf_count))
         return;
-    db->cfs[db->cf_count++] = (struct db_cf){.name = xstrdup(name), .expired = expired};
+    db->cfs[db->cf_count++] =
+        (struct db_cf){.name = xstrdup(spec->name), .expired = spec->expired, .skips = spec->skips};
 }
 
 /* RocksDB opens a folder only with every family in it named; "default" is always one of them. */
@@ -95,11 +96,11 @@ static void collect_cfs(struct db *db, const struct db_options *o)
     free(current);
     db->cfs = xcalloc(o->cf_count + found_count + 1, sizeof(*db->cfs));
     for (size_t i = 0; i < o->cf_count; i++)
-        add_cf(db, o->cfs[i].name, o->cfs[i].expired);
+        add_cf(db, &o->cfs[i]);
     db->cf_asked = db->cf_count;
-    add_cf(db, "default", NULL);
+    add_cf(db, &(struct db_cf_spec){.name = "default"});
     for (size_t i = 0; !message && i < found_count; i++)
-        add_cf(db, found[i], NULL);
+        add_cf(db, &(struct db_cf_spec){.name = found[i]});
     if (found)
         rocksdb_list_column_families_destroy(found, found_count);
     rocksdb_free(message); /* if the folder is damaged, opening it says so better */
@@ -192,8 +193,10 @@ void db_close(struct db *db)
     options_release(db);
     rows_free(db->rows);
     rocksdb_readoptions_destroy(db->read);
-    for (size_t i = 0; i < db->cf_count; i++)
+    for (size_t i = 0; i < db->cf_count; i++) {
+        gaps_free(db->cfs[i].gaps);
         free(db->cfs[i].name);
+    }
     free(db->cfs);
     free(db->path);
     free(db);

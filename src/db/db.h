@@ -34,13 +34,14 @@ typedef bool db_expired_fn(struct str key, struct str value, int64_t now_wall_ms
 struct db_cf_spec {
     const char *name;
     db_expired_fn *expired; /* NULL: nothing expires */
+    bool skips;             /* remember what db_iter_skip found */
 };
 
 struct db_options {
     const char *path;             /* created, with mode 0700, if absent */
     const struct db_cf_spec *cfs; /* families to open or create; others found stay untouched */
     size_t cf_count;
-    size_t cache_bytes;    /* block cache, and as much again for rows; 0: 64 MiB each */
+    size_t cache_bytes;    /* block cache, as much again for rows, a 16th for skips; 0: 64 MiB */
     size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
     size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB */
     const struct log *log; /* NULL: silent */
@@ -73,6 +74,7 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
 struct db_range {
     struct str from, to; /* borrowed until db_iter_close */
     bool reverse;
+    bool skips; /* db_iter_skip will be called; without it, it finds the same, but slowly */
 };
 int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
                  const struct db_range *r, struct err *err) MUST_CHECK;
@@ -82,6 +84,12 @@ int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
 /* Go to the first row at or behind `key` (reverse: at or before), inside the range; db_iter_next
  * returns it. */
 void db_iter_seek(struct db_iter *it, struct str key);
+/* The same, and says the key of that row (ERR_END: there is none), which in a family that skips is
+ * often known without a look at the files. What is known is so now, not when the iterator was
+ * opened: rows that were written or deleted since then may be found or skipped; db_iter_next
+ * returns the row as it was then, or the first behind it. Not in reverse, and not for rows that
+ * expire. */
+int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err) MUST_CHECK;
 void db_iter_close(struct db_iter *it); /* NULL is fine */
 
 /* The smallest key greater than every key with this prefix, appended to *out; leaves it empty when

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "db/db.h"
+#include "db/gaps.h"
 #include "db/rows.h"
 #include "os/thread.h"
 
@@ -15,6 +16,8 @@ enum { GROUP_KEY_BITS = 16 * 1024 };
 struct db_cf {
     char *name;
     db_expired_fn *expired;
+    bool skips;
+    struct gaps *gaps; /* NULL unless it skips */
     rocksdb_options_t *options;
     rocksdb_column_family_handle_t *handle; /* NULL until opened */
 };

@@ -119,6 +119,9 @@ static void commit(struct db *db, struct list *members, enum db_durability d)
     }
     if (db->group.batch.bytes > 0)
         batch_reset(&db->group.batch);
+    for (size_t i = 0; i < db->cf_asked; i++)
+        if (db->cfs[i].gaps)
+            gaps_settled(db->cfs[i].gaps);
 }
 
 /* Run the waiters in `in`, one batch or more. */
@@ -275,15 +278,21 @@ static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t 
 
 void db_tx_put(struct db_tx *tx, struct db_cf *cf, struct str key, struct str value)
 {
-    if (tx_write(tx, cf, key, key.len + value.len))
-        rocksdb_writebatch_wi_put_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len, value.p,
-                                     value.len);
+    if (!tx_write(tx, cf, key, key.len + value.len))
+        return;
+    if (cf->gaps)
+        gaps_write(cf->gaps, key, GAPS_PUT);
+    rocksdb_writebatch_wi_put_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len, value.p,
+                                 value.len);
 }
 
 void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key)
 {
-    if (tx_write(tx, cf, key, key.len))
-        rocksdb_writebatch_wi_delete_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len);
+    if (!tx_write(tx, cf, key, key.len))
+        return;
+    if (cf->gaps)
+        gaps_write(cf->gaps, key, GAPS_DELETE);
+    rocksdb_writebatch_wi_delete_cf(tx->db->group.batch.rows, cf->handle, key.p, key.len);
 }
 
 bool tx_may_hold(struct db_tx *tx, struct str key)

@@ -42,8 +42,12 @@ static int delete_rows(struct db *db, struct db_cf *cf, struct str from, struct 
     char *message = NULL;
 
     rows_range_begin(db->rows, cf, from, to);
+    if (cf->gaps)
+        gaps_range_begin(cf->gaps);
     rocksdb_delete_range_cf(db->rocks, db->group.durable, cf->handle, from.p, from.len, to.p,
                             to.len, &message);
+    if (cf->gaps)
+        gaps_range_end(cf->gaps);
     rows_range_end(db->rows);
     return message ? error_take(err, message, "deleting from", db->path) : 0;
 }
@@ -144,6 +148,15 @@ static uint64_t sum_property(struct db *db, const char *property)
     return sum;
 }
 
+static uint64_t sum_gaps(struct db *db)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < db->cf_asked; i++)
+        sum += db->cfs[i].gaps ? gaps_bytes(db->cfs[i].gaps) : 0;
+    return sum;
+}
+
 void db_stats(struct db *db, struct db_stats *out)
 {
     struct group *g = &db->group;
@@ -153,7 +166,7 @@ void db_stats(struct db *db, struct db_stats *out)
         .groups = atomic_load_explicit(&g->groups, memory_order_relaxed),
         .syncs = atomic_load_explicit(&g->syncs, memory_order_relaxed),
         .failed = atomic_load_explicit(&g->failed, memory_order_relaxed),
-        .memory_bytes = rocksdb_cache_get_usage(db->cache) + rows_bytes(db->rows) +
+        .memory_bytes = rocksdb_cache_get_usage(db->cache) + rows_bytes(db->rows) + sum_gaps(db) +
                         sum_property(db, "rocksdb.cur-size-all-mem-tables") +
                         sum_property(db, "rocksdb.estimate-table-readers-mem"),
         .disk_bytes = sum_property(db, "rocksdb.total-sst-files-size"),

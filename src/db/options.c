@@ -12,6 +12,7 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
+    GAPS_SHARE = 16, /* of the cache's size comes on top, for each family that skips */
 };
 
 static const size_t default_cache_bytes = 64 * MIB;
@@ -118,6 +119,8 @@ void options_build(struct db *db, const struct db_options *o)
     for (size_t i = 0; i < db->cf_count; i++) {
         struct db_cf *cf = &db->cfs[i];
         cf->options = rocksdb_options_create_copy(db->options);
+        if (cf->skips)
+            cf->gaps = gaps_new(cache_bytes / GAPS_SHARE);
         if (cf->expired)
             rocksdb_options_set_compaction_filter_factory(
                 cf->options,

@@ -6,6 +6,7 @@
 enum position {
     BEFORE, /* not yet placed */
     AT,     /* on a row that was not handed out yet */
+    OWED,   /* the same, but the row was found by what is known: not placed yet */
     ON,     /* on the row handed out last */
     PAST,   /* the end was reached */
 };
@@ -17,6 +18,9 @@ struct db_iter {
     const char *path; /* borrowed from the db */
     struct db_range range;
     enum position position;
+    struct gaps *gaps; /* NULL: nothing is known, nothing is kept */
+    struct gaps_reader reader;
+    struct buf known;      /* the key that db_iter_skip found there */
     struct buf key, value; /* copies of the row under ThreadSanitizer, else empty */
 };
 
@@ -126,6 +130,10 @@ int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
         rocksdb_readoptions_set_iterate_lower_bound(it->read, r->from.p, r->from.len);
     if (r->to.len > 0)
         rocksdb_readoptions_set_iterate_upper_bound(it->read, r->to.p, r->to.len);
+    if (r->skips && !view->tx && !view->snapshot && cf->gaps) {
+        it->gaps = cf->gaps;
+        gaps_enter(it->gaps, &it->reader, r->from, r->to); /* before the iterator is made (G2) */
+    }
     it->rows = rocksdb_create_iterator_cf(view->db->rocks, it->read, cf->handle);
     if (view->tx) {
         it->tx = view->tx;
@@ -144,8 +152,11 @@ void db_iter_close(struct db_iter *it)
         return;
     if (it->tx)
         it->tx->iterators--;
+    if (it->gaps)
+        gaps_leave(it->gaps, &it->reader);
     rocksdb_iter_destroy(it->rows);
     rocksdb_readoptions_destroy(it->read);
+    buf_release(&it->known);
     buf_release(&it->key);
     buf_release(&it->value);
     free(it);
@@ -209,30 +220,58 @@ static void advance(struct db_iter *it)
         place_last(it);
     else if (it->position == BEFORE)
         place_first(it);
+    else if (it->position == OWED)
+        rocksdb_iter_seek(it->rows, it->known.len ? it->known.p : "", it->known.len);
     else if (it->position == ON && it->range.reverse)
         rocksdb_iter_prev(it->rows);
     else if (it->position == ON)
         rocksdb_iter_next(it->rows);
 }
 
-int db_iter_next(struct db_iter *it, struct str *key, struct str *value, struct err *err)
+/* ERR_END when the iterator stands on no row of the range; then that is the end. */
+static int on_row(struct db_iter *it, struct err *err)
 {
     char *message = NULL;
+
+    if (rocksdb_iter_valid(it->rows) && in_range(it))
+        return 0;
+    it->position = PAST;
+    rocksdb_iter_get_error(it->rows, &message);
+    return message ? error_take(err, message, "reading", it->path) : err_code(err, ERR_END);
+}
+
+int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err)
+{
+    struct str end = it->range.to;
+
+    BUG_ON(it->range.reverse);
+    if (str_cmp(from, it->range.from) < 0)
+        from = it->range.from;
+    if (it->gaps && gaps_find(it->gaps, from, &it->known)) {
+        *key = buf_str(&it->known);
+        it->position = end.len && str_cmp(*key, end) >= 0 ? PAST : OWED;
+        return it->position == PAST ? err_code(err, ERR_END) : 0;
+    }
+    db_iter_seek(it, from);
+    int code = on_row(it, err);
+    if (code == 0)
+        *key = current_key(it);
+    if (code == 0 && it->gaps)
+        gaps_keep(it->gaps, &it->reader, from, *key);
+    return code;
+}
+
+int db_iter_next(struct db_iter *it, struct str *key, struct str *value, struct err *err)
+{
     size_t len;
 
     if (it->position == PAST)
         return err_code(err, ERR_END);
     advance(it);
     it->position = ON;
-    if (!rocksdb_iter_valid(it->rows)) {
-        it->position = PAST;
-        rocksdb_iter_get_error(it->rows, &message);
-        return message ? error_take(err, message, "reading", it->path) : err_code(err, ERR_END);
-    }
-    if (!in_range(it)) {
-        it->position = PAST;
-        return err_code(err, ERR_END);
-    }
+    int code = on_row(it, err);
+    if (code != 0)
+        return code;
     *key = current_key(it);
     const char *p = rocksdb_iter_value(it->rows, &len);
     *value = seen(&it->value, str_n(p, len));

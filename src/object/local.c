@@ -57,7 +57,10 @@ static const struct storage_ops storage_ops = {
 const struct db_cf_spec *local_cf_specs(void)
 {
     static const struct db_cf_spec specs[LOCAL_FAMILIES] = {
-        {"local", local_row_expired}, {"bytes", NULL}, {LOCAL_OUTBOX, NULL}};
+        {.name = "local", .expired = local_row_expired, .skips = true},
+        {.name = "bytes"},
+        {.name = LOCAL_OUTBOX},
+    };
     return specs;
 }
 

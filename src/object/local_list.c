@@ -111,7 +111,7 @@ static int result_end(struct list_result *out, struct arena *a, struct err *err)
 /* An iterator over the rows of a bucket under a tag that may be entries. */
 struct walk {
     struct db_iter *it;
-    struct buf start, end;
+    struct buf start, end, behind;
 };
 
 static int walk_open(struct walk *w, struct db_view *view, struct local_bucket *b, enum tag tag,
@@ -122,7 +122,8 @@ static int walk_open(struct walk *w, struct db_view *view, struct local_bucket *
 
     buf_append_str(&w->start, prefix);
     db_prefix_end(prefix, &w->end);
-    struct db_range range = {.from = buf_str(&w->start), .to = buf_str(&w->end)};
+    struct db_range range = {
+        .from = buf_str(&w->start), .to = buf_str(&w->end), .skips = o->delimiter.len > 0};
     return db_iter_open(&w->it, view, b->local->rows, &range, err);
 }
 
@@ -131,6 +132,7 @@ static void walk_close(struct walk *w)
     db_iter_close(w->it);
     buf_release(&w->start);
     buf_release(&w->end);
+    buf_release(&w->behind);
 }
 
 static int walk_next(struct walk *w, struct local *l, struct str *key, struct str *value,
@@ -150,6 +152,39 @@ static int bucket_there(struct local_bucket *b, struct db_view *view, struct err
     return code;
 }
 
+/* The key of the first object behind all that have the prefix; walk_next() returns the object. */
+static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, struct str *key,
+                     struct err *err)
+{
+    struct row row;
+
+    atomic_fetch_add_explicit(&b->local->list_steps, 1, memory_order_relaxed);
+    buf_reset(&w->behind);
+    db_prefix_end(row_key(&row, b, TAG_OBJECT, prefix), &w->behind);
+    int code = db_iter_skip(w->it, buf_str(&w->behind), key, err);
+    if (code == 0)
+        *key = str_skip(*key, ROW_BUCKET_LEN);
+    return code;
+}
+
+/* Adds a common prefix, and those behind it up to an object or the page's end. */
+static int list_prefixes(struct walk *w, struct local_bucket *b, const struct list_options *o,
+                         struct entries *e, struct str common, struct err *err)
+{
+    struct str key;
+    int code;
+
+    while (common.len && e->out->count < e->limit) {
+        code = add_prefix(e, common, err);
+        if (code == 0)
+            code = walk_skip(w, b, e->out->entries[e->out->count - 1].info.key, &key, err);
+        if (code < 0)
+            return code;
+        common = list_common(key, o);
+    }
+    return 0;
+}
+
 static int list_objects(struct walk *w, struct local_bucket *b, const struct list_options *o,
                         struct entries *e, struct err *err)
 {
@@ -162,11 +197,10 @@ static int list_objects(struct walk *w, struct local_bucket *b, const struct lis
             e->out->more = true;
             return 0;
         }
-        code = common.len ? add_prefix(e, common, err) : add_object(e, b, key, value, true, err);
+        code = common.len ? list_prefixes(w, b, o, e, common, err)
+                          : add_object(e, b, key, value, true, err);
         if (code < 0)
-            return code;
-        if (common.len)
-            seek_behind(w->it, b, TAG_OBJECT, e->out->entries[e->out->count - 1].info.key);
+            break;
     }
     return code == ERR_END ? 0 : code;
 }

@@ -5,7 +5,7 @@
 
 struct db *dbtest_open(const char *path)
 {
-    static const struct db_cf_spec cfs[] = {{"a", NULL}, {"b", NULL}};
+    static const struct db_cf_spec cfs[] = {{.name = "a", .skips = true}, {.name = "b"}};
     struct db_options o = {.path = path, .cfs = cfs, .cf_count = ARRAY_SIZE(cfs)};
     struct db *db = NULL;
     struct err err = {0};

@@ -5,7 +5,7 @@
 #include "db/db.h"
 #include "unit/test.h"
 
-/* Families "a" and "b" in the folder; ends the test when that fails. */
+/* Families "a" (which skips) and "b" in the folder; ends the test when that fails. */
 struct db *dbtest_open(const char *path);
 
 /* A path in this test's folder, valid until the next call. */

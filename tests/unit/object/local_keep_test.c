@@ -359,6 +359,50 @@ TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 120)
     arena_release(&a);
 }
 
+TEST(local_keep, a_listing_by_delimiter_follows_every_change)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct list_options o = {.delimiter = STR("/")}, two = {.delimiter = STR("/"), .limit = 2};
+    struct remove_options plain = {0};
+    struct remove_result removed;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    struct {
+        const char *put, *remove, *all, *page;
+    } steps[] = {
+        {"a/1", NULL, "[a/]", "[a/]"},
+        {"c/1", NULL, "[a/] [c/]", "[a/] [c/]"},
+        {"e/1", NULL, "[a/] [c/] [e/]", "[a/] [c/] ..."},
+        {"e/2", NULL, "[a/] [c/] [e/]", "[a/] [c/] ..."},
+        {"c/1", NULL, "[a/] [c/] [e/]", "[a/] [c/] ..."},
+        {"b/1", NULL, "[a/] [b/] [c/] [e/]", "[a/] [b/] ..."},
+        {"d", NULL, "[a/] [b/] [c/] d [e/]", "[a/] [b/] ..."},
+        {NULL, "c/1", "[a/] [b/] d [e/]", "[a/] [b/] ..."},
+        {NULL, "e/1", "[a/] [b/] d [e/]", "[a/] [b/] ..."},
+        {NULL, "b/1", "[a/] d [e/]", "[a/] d ..."},
+        {"c/0", NULL, "[a/] [c/] d [e/]", "[a/] [c/] ..."},
+        {NULL, "d", "[a/] [c/] [e/]", "[a/] [c/] ..."},
+        {NULL, "e/2", "[a/] [c/]", "[a/] [c/]"},
+        {NULL, "a/1", "[c/]", "[c/]"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        if (steps[i].put)
+            lab_put(b, &a, steps[i].put, STR("x"));
+        else
+            CHECK_OK(b->ops->remove(b, &a, str_z(steps[i].remove), &plain, &removed, &err));
+        for (int twice = 0; twice < 2; twice++) {
+            lab_expect_list(b, &o, false, steps[i].all);
+            lab_expect_list(b, &two, false, steps[i].page);
+        }
+    }
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
 /* A file system of its own under the test's folder, in a mount namespace of this test's own. */
 static const char *small_disk(const char *name, const char *size)
 {

@@ -1,0 +1,59 @@
+/* What seeks have found, kept for the next ones: that no row lies in [from, to), and that `to` is
+ * one. A listing that skips from one common prefix to the next asks here first; a seek in RocksDB
+ * looks into every run of files. One for each family that asks for it. For files in db/ only.
+ *
+ * Coherent, as the rows of rows.h are:
+ *   G1  a gap that a change is about to touch (a key of its in [from, to), or `to` deleted) leaves
+ *       before the change is committed;
+ *   G2  what a reader found enters only if no key in [from, to] was written since before its
+ *       iterator was made, and none is about to be: readers enter first, and are told of every key
+ *       that is pending then or written later;
+ *   G3  so a gap that is here is true of the committed rows at every moment that it is here;
+ *   G4  gaps do not overlap: one that ends at a row is the only one that does.
+ * Rows that vanish without a write (db_cf_spec.expired) must not be in the range of a reader.
+ *
+ * Any thread, but gaps_write() and gaps_settled() are the leader's. */
+#ifndef DB_GAPS_H
+#define DB_GAPS_H
+
+#include "base/buf.h"
+#include "base/list.h"
+
+struct gaps;
+
+/* At most about `bytes` of memory. */
+struct gaps *gaps_new(size_t bytes);
+void gaps_free(struct gaps *g); /* NULL is fine */
+size_t gaps_bytes(struct gaps *g);
+
+/* Keys one behind the other, up to a number of them; past it nothing is known any more. */
+struct gaps_keys {
+    struct buf bytes; /* of each its length (size_t), then itself */
+    size_t count;
+    bool lost;
+};
+
+/* An iterator that may find gaps: from before it is made until it is closed. */
+struct gaps_reader {
+    struct list node;
+    struct str from, to;      /* what it may see; borrowed; an empty `to` has no end */
+    struct gaps_keys written; /* in that range, since it entered; under the lock of the gaps */
+};
+void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct str to);
+void gaps_leave(struct gaps *g, struct gaps_reader *r);
+
+/* True when it is known which row is the first at or behind `from`: its key replaces *row. */
+bool gaps_find(struct gaps *g, struct str from, struct buf *row);
+/* The reader found it in its iterator. */
+void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, struct str row);
+
+/* A change puts or deletes the key; then, once what was written so far is committed or failed. */
+enum gaps_writing { GAPS_PUT, GAPS_DELETE };
+void gaps_write(struct gaps *g, struct str key, enum gaps_writing what);
+void gaps_settled(struct gaps *g);
+
+/* Around a write of a range, whichever it is. */
+void gaps_range_begin(struct gaps *g);
+void gaps_range_end(struct gaps *g);
+
+#endif
