@@ -515,7 +515,17 @@ static void serve(struct conn *c, bool leftover)
     conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
 }
 
-/* The connection is free for its next request; a fast worker shall take it. */
+/* The connection is free for its next request. None of it here is the usual case: epoll says when
+ * there is, for the price of the read that would find nothing. */
+static void go_on(struct conn *c)
+{
+    if (c->req->in_len)
+        serve(c, true);
+    else
+        to_idle(c);
+}
+
+/* The same, but a fast worker shall take it. */
 static void go_on_later(struct conn *c)
 {
     if (c->req->in_len)
@@ -612,7 +622,7 @@ static void on_expired(struct conn *c, enum phase phase)
         conn_await_sweep(c);
         c->req->await.in_time = false;
         if (resume(c, false))
-            serve(c, true);
+            go_on(c);
     } else if (phase == PHASE_HEAD) {
         attach_request(c);
         refuse(c, 408, http_reason(408));
@@ -649,11 +659,11 @@ void conn_on_event(struct conn *c)
         return;
     case PHASE_SENDING:
         if (send_on(c, false))
-            serve(c, true);
+            go_on(c);
         return;
     case PHASE_AWAIT:
         if (resume(c, false))
-            serve(c, true);
+            go_on(c);
         return;
     case PHASE_LINGER:
         linger_on(c);
