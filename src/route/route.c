@@ -16,6 +16,7 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
     r->storages_known = true;
     mutex_init(&r->lock, "routes");
     cond_init(&r->loaded);
+    hash_key_random(&r->absent_key);
     reload_init(&r->reload, &(struct reload_options){.load = load,
                                                      .ctx = r,
                                                      .log = log,

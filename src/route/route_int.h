@@ -2,6 +2,7 @@
 #ifndef ROUTE_ROUTE_INT_H
 #define ROUTE_ROUTE_INT_H
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/thread.h"
@@ -20,6 +21,12 @@ struct routes_view {
                             when they differ */
 };
 
+/* Bucket names that were on no local storage when they were last looked for, so that a request on
+ * its way to a remote one reads no row. A slot is a keyed hash of the name and of the generations
+ * of all local storages then; these only grow, so that once a bucket may have been made the slot
+ * says nothing any more. */
+enum { ROUTES_ABSENT = 1024 };
+
 struct routes {
     struct store *store; /* borrowed */
     struct store_subscription *subscription;
@@ -33,6 +40,9 @@ struct routes {
     VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
     _Atomic(bool) storages_known, any_remote, main_is_remote;
+
+    struct hash_key absent_key;
+    _Atomic(uint64_t) absent[ROUTES_ABSENT];
 };
 
 #define ROUTES_CHANNEL STR("weir:routes")

@@ -6,24 +6,75 @@ static bool is_remote(const struct storage *s)
     return s->ops->forward != NULL;
 }
 
+/* An empty owner is anybody. */
+static bool is_of(struct bucket *b, struct str owner)
+{
+    struct arena arena = {0};
+    struct bucket_info info = {0};
+    bool is =
+        owner.len == 0 || (b->ops->info(b, &arena, &info, NULL) == 0 && str_eq(info.owner, owner));
+
+    arena_release(&arena);
+    return is;
+}
+
+/* --- names that are not here (route_int.h) --- */
+
+/* Of all local storages, as bucket.h has it for one: 0 when one of them cannot say. */
+static uint64_t generations(struct storage *const *all, size_t count, struct str bucket)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t one = 0;
+        if (is_remote(all[i]))
+            continue;
+        if (all[i]->ops->generation)
+            one = all[i]->ops->generation(all[i], bucket);
+        if (one == 0)
+            return 0;
+        sum += one;
+    }
+    return sum;
+}
+
+/* What the name's slot holds while the name is known to be absent; 0: that cannot be known. */
+static uint64_t absent_tag(const struct routes *r, struct str bucket, uint64_t generation)
+{
+    struct hash_key key = {r->absent_key.k0, r->absent_key.k1 ^ generation};
+
+    return generation ? hash_sip(&key, bucket) : 0;
+}
+
+static _Atomic(uint64_t) *absent_slot(struct routes *r, struct str bucket)
+{
+    return &r->absent[hash_xxh3(bucket, r->absent_key.k0) % ROUTES_ABSENT];
+}
+
 struct storage *routes_local_of(struct routes *r, struct str bucket, struct str owner)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
+    uint64_t tag = absent_tag(r, bucket, generations(all, count, bucket));
+    _Atomic(uint64_t) *slot = absent_slot(r, bucket);
     struct storage *found = NULL;
+    bool absent = true;
 
+    if (tag && atomic_load_explicit(slot, memory_order_relaxed) == tag)
+        return NULL;
     for (size_t i = 0; i < count && !found; i++) {
-        struct arena arena = {0};
-        struct bucket_info info = {0};
         struct bucket *b = NULL;
-        if (is_remote(all[i]) || all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL) < 0)
+        if (is_remote(all[i]))
             continue;
-        if (owner.len == 0 ||
-            (b->ops->info(b, &arena, &info, NULL) == 0 && str_eq(info.owner, owner)))
+        int code = all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL);
+        absent &= code == ERR_NO_BUCKET;
+        if (code == 0 && is_of(b, owner))
             found = all[i];
-        b->ops->unref(b);
-        arena_release(&arena);
+        if (code == 0)
+            b->ops->unref(b);
     }
+    if (absent && tag)
+        atomic_store_explicit(slot, tag, memory_order_relaxed);
     return found;
 }
 

@@ -268,3 +268,27 @@ TEST(remotes, a_remote_main_storage_is_for_everybody_without_a_policy)
     check_remote(&l, "bob", "there", "two");
     lab_stop(&l);
 }
+
+/* The names that no local storage has are remembered. */
+TEST(remotes, a_local_bucket_stands_from_its_making_to_its_removal_whatever_was_asked_before)
+{
+    struct storage *local;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    CHECK_OK(remotes_set_main(l.remotes, STR("one"), &err));
+    local = routes_storage(l.routes, STR("local"));
+    for (int i = 0; i < 3; i++) {
+        check_remote(&l, "alice", "box", "one");
+        check_remote(&l, "alice", "box", "one");
+        make_local(&l, "box", "alice");
+        check_remote(&l, "alice", "box", "none");
+        check_remote(&l, "bob", "box", "one"); /* asked of alice's: no reason to forget it */
+        check_remote(&l, "alice", "box", "none");
+        CHECK_OK(local->ops->remove_bucket(local, STR("alice"), STR("box"), &err));
+    }
+    check_remote(&l, "alice", "box", "one");
+    lab_stop(&l);
+}
