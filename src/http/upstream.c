@@ -316,8 +316,8 @@ int upstream_send_now(struct exchange **out, struct upstream *u, const struct up
     buf_release(&s.out);
     if (rc < 0)
         return rc;
-    upstream_count(u, &u->stats.requests);
-    upstream_count(u, &u->stats.reused);
+    upstream_count(&u->requests);
+    upstream_count(&u->reused);
     *out = exchange_new(u, c, str_eq(r->method, STR("HEAD")));
     return 0;
 }
@@ -329,18 +329,18 @@ int upstream_send(struct exchange **out, struct upstream *u, const struct upstre
 
     s.left = r->body ? r->body_len : 0;
     s.expects = r->expect_continue && s.left;
-    upstream_count(u, &u->stats.requests);
+    upstream_count(&u->requests);
     int rc = write_head(&s, err);
     if (rc == 0)
         rc = read_small_body(&s, err);
     if (rc == 0)
         rc = attempt(out, &s, false, err);
     if (rc < 0 && may_retry(&s)) {
-        upstream_count(u, &u->stats.retries);
+        upstream_count(&u->retries);
         rc = attempt(out, &s, true, err);
     }
     if (rc < 0)
-        upstream_count(u, &u->stats.failures);
+        upstream_count(&u->failed);
     buf_release(&s.out);
     return rc;
 }

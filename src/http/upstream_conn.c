@@ -39,6 +39,7 @@ void upstream_conn_close(struct upstream_conn *c)
 {
     tls_close(c->tls);
     fd_close(&c->fd);
+    free(c->spare);
     free(c);
 }
 

@@ -10,8 +10,10 @@ static const struct reader_ops body_ops;
 
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head)
 {
-    struct exchange *e = xrealloc(NULL, sizeof(*e)); /* no zeroes for its 24 KiB of buffer */
+    struct exchange *e = c->spare ? c->spare : xmalloc(sizeof(*e));
 
+    c->spare = NULL;
+    /* no zeroes for its 24 KiB of buffer */
     memset(e, 0, offsetof(struct exchange, head));
     e->body.ops = &body_ops;
     e->upstream = u;
@@ -338,6 +340,6 @@ void exchange_close(struct exchange *e)
         drain(e);
     /* Bytes behind the end of the body belong to no request of ours: do not trust the peer. */
     bool clean = e->answered && e->ended && e->start == e->end;
+    e->conn->spare = e;
     upstream_give(e->upstream, e->conn, e->reusable && clean);
-    free(e);
 }

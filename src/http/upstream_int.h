@@ -24,7 +24,8 @@ struct upstream_conn {
     int fd;
     struct tls *tls; /* NULL: plain */
     uint64_t idle_since_ns;
-    bool reused; /* it has carried an exchange before: it may be stale */
+    bool reused;            /* it has carried an exchange before: it may be stale */
+    struct exchange *spare; /* of its last exchange, for the next; NULL: none */
 };
 
 struct upstream {
@@ -41,9 +42,13 @@ struct upstream {
     struct mutex lock;
     struct cond room;    /* a connection came back or went away */
     struct list idle;    /* of struct upstream_conn, most recently used first */
-    unsigned failures;   /* connects in a row that failed; UPSTREAM_DOWN_AFTER: down */
     uint64_t next_probe; /* ns; while down, the first caller past it tries */
-    struct upstream_stats stats;
+    uint64_t connects;
+    size_t open, idle_count;
+
+    /* read without it: */
+    _Atomic(unsigned) failures; /* connects in a row that failed; UPSTREAM_DOWN_AFTER: down */
+    _Atomic(uint64_t) requests, failed, reused, retries;
 };
 
 /* A deadline so many milliseconds from now. */
@@ -71,8 +76,10 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh,
 int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
 /* Back to the idle ones, or closed when not reusable. */
 void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable);
-/* One more of what `counter`, in u->stats, counts. */
-void upstream_count(struct upstream *u, uint64_t *counter);
+static inline void upstream_count(_Atomic(uint64_t) *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
 
 /* --- the mover: bytes from a reader, or pending ones, to a plain socket; can be stopped and go on
  * at any byte --- */
@@ -123,6 +130,7 @@ struct exchange {
     char in[HTTP_MAX_HEAD + 8 * KIB]; /* the head stays in front; behind it the body is buffered */
 };
 
+/* Its memory is the connection's, and goes back to it. */
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head);
 /* Reads on until the final head. */
 int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err) MUST_CHECK;

@@ -69,7 +69,7 @@ void upstream_free(struct upstream *u)
 {
     if (!u)
         return;
-    BUG_ON(u->stats.open != u->stats.idle);
+    BUG_ON(u->open != u->idle_count);
     close_all(&u->idle);
     cond_release(&u->room);
     mutex_release(&u->lock);
@@ -84,8 +84,8 @@ static void retire(struct upstream *u, struct upstream_conn *c, struct list *dea
 {
     list_remove(&c->node);
     list_push(dead, &c->node);
-    u->stats.idle--;
-    u->stats.open--;
+    u->idle_count--;
+    u->open--;
     cond_signal(&u->room);
 }
 
@@ -116,15 +116,12 @@ void upstream_sweep(struct upstream *u)
 
 static bool is_down(const struct upstream *u)
 {
-    return u->failures >= UPSTREAM_DOWN_AFTER;
+    return atomic_load_explicit(&u->failures, memory_order_relaxed) >= UPSTREAM_DOWN_AFTER;
 }
 
 bool upstream_is_up(struct upstream *u)
 {
-    mutex_lock(&u->lock);
-    bool up = !is_down(u);
-    mutex_unlock(&u->lock);
-    return up;
+    return !is_down(u);
 }
 
 /* While down, one caller each UPSTREAM_PROBE_MS is let through. */
@@ -153,13 +150,13 @@ static enum choice choose(struct upstream *u, bool fresh, uint64_t deadline,
         retire_aged(u, dead);
         if (!list_empty(&u->idle) && !fresh) {
             *conn = list_entry(list_shift(&u->idle), struct upstream_conn, node);
-            u->stats.idle--;
+            u->idle_count--;
             return USE_IDLE;
         }
-        if (u->stats.open >= u->max_connections && !list_empty(&u->idle))
+        if (u->open >= u->max_connections && !list_empty(&u->idle))
             retire(u, list_entry(u->idle.prev, struct upstream_conn, node), dead);
-        if (u->stats.open < u->max_connections) {
-            u->stats.open++;
+        if (u->open < u->max_connections) {
+            u->open++;
             return USE_NEW;
         }
         if (!cond_wait_until(&u->room, &u->lock, deadline))
@@ -180,11 +177,11 @@ static void connected(struct upstream *u, int rc, const struct err *why)
     list_init(&dead);
     mutex_lock(&u->lock);
     bool was_down = is_down(u);
-    u->stats.connects += rc == 0;
+    u->connects += rc == 0;
     if (rc == 0) {
         u->failures = 0;
     } else {
-        u->stats.open--;
+        u->open--;
         cond_signal(&u->room);
         if (rc != ERR_BUSY && u->failures < UPSTREAM_DOWN_AFTER)
             u->failures++;
@@ -236,7 +233,7 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh, st
             return err_set(err, ERR_BUSY, "upstream " STR_FMT ": all %zu connections are busy",
                            STR_ARG(buf_str(&u->host_header)), u->max_connections);
         if (upstream_conn_is_quiet(c)) {
-            upstream_count(u, &u->stats.reused);
+            upstream_count(&u->reused);
             *out = c;
             return 0;
         }
@@ -255,7 +252,7 @@ int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err
         retire_aged(u, &dead);
         if (!is_down(u) && !list_empty(&u->idle)) {
             c = list_entry(list_shift(&u->idle), struct upstream_conn, node);
-            u->stats.idle--;
+            u->idle_count--;
         }
         mutex_unlock(&u->lock);
         close_all(&dead);
@@ -276,16 +273,16 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
     list_init(&dead);
     mutex_lock(&u->lock);
     bool was_down = is_down(u);
-    if (reusable) /* an exchange that ended well says more than a connect that failed */
+    if (reusable && u->failures) /* it says more than a connect that failed */
         u->failures = 0;
-    if (reusable && u->stats.idle < u->max_idle) {
+    if (reusable && u->idle_count < u->max_idle) {
         c->reused = true;
         c->idle_since_ns = clock_mono_ns();
         list_push_front(&u->idle, &c->node);
-        u->stats.idle++;
+        u->idle_count++;
     } else {
         list_push(&dead, &c->node);
-        u->stats.open--;
+        u->open--;
     }
     cond_signal(&u->room);
     retire_aged(u, &dead);
@@ -303,16 +300,15 @@ void upstream_probe(struct upstream *u)
         upstream_give(u, c, true);
 }
 
-void upstream_count(struct upstream *u, uint64_t *counter)
-{
-    mutex_lock(&u->lock);
-    ++*counter;
-    mutex_unlock(&u->lock);
-}
-
 void upstream_stats(struct upstream *u, struct upstream_stats *out)
 {
     mutex_lock(&u->lock);
-    *out = u->stats;
+    *out = (struct upstream_stats){.requests = atomic_load(&u->requests),
+                                   .failures = atomic_load(&u->failed),
+                                   .connects = u->connects,
+                                   .reused = atomic_load(&u->reused),
+                                   .retries = atomic_load(&u->retries),
+                                   .open = u->open,
+                                   .idle = u->idle_count};
     mutex_unlock(&u->lock);
 }
