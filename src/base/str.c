@@ -32,20 +32,18 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
-bool str_ieq(struct str a, struct str b)
+bool str_ieq_bytes(const char *a, const char *b, size_t len)
 {
-    if (a.len != b.len)
-        return false;
-    if (a.len < 8) {
-        for (size_t i = 0; i < a.len; i++)
-            if (lower((unsigned char)a.p[i]) != lower((unsigned char)b.p[i]))
+    if (len < 8) {
+        for (size_t i = 0; i < len; i++)
+            if (lower((unsigned char)a[i]) != lower((unsigned char)b[i]))
                 return false;
         return true;
     }
-    for (size_t i = 0; i + 8 < a.len; i += 8)
-        if (lower8(a.p + i) != lower8(b.p + i))
+    for (size_t i = 0; i + 8 < len; i += 8)
+        if (lower8(a + i) != lower8(b + i))
             return false;
-    return lower8(a.p + a.len - 8) == lower8(b.p + b.len - 8); /* overlaps the one before */
+    return lower8(a + len - 8) == lower8(b + len - 8); /* overlaps the one before */
 }
 
 struct str str_trim(struct str s)

@@ -33,6 +33,13 @@ static inline bool str_eq(struct str a, struct str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+bool str_ieq_bytes(const char *a, const char *b, size_t len);
+/* ASCII case folded. Names differ in length more often than not: that is seen without a call. */
+static inline bool str_ieq(struct str a, struct str b)
+{
+    return a.len == b.len && str_ieq_bytes(a.p, b.p, a.len);
+}
+
 static inline bool str_starts(struct str s, struct str prefix)
 {
     return s.len >= prefix.len && str_eq(str_n(s.p, prefix.len), prefix);
@@ -55,9 +62,8 @@ static inline struct str str_head(struct str s, size_t n)
     return str_n(s.p, size_min(n, s.len));
 }
 
-int str_cmp(struct str a, struct str b);  /* byte order, shorter first */
-bool str_ieq(struct str a, struct str b); /* ASCII case folded */
-struct str str_trim(struct str s);        /* spaces and tabs at both ends */
+int str_cmp(struct str a, struct str b); /* byte order, shorter first */
+struct str str_trim(struct str s);       /* spaces and tabs at both ends */
 
 /* Index of the first `c` (or of `needle`), or -1. */
 ptrdiff_t str_chr(struct str s, char c);

@@ -4,8 +4,10 @@
 
 struct str auth_header_of(const struct auth_request *r, const char *name)
 {
+    struct str wanted = str_z(name);
+
     for (size_t i = 0; i < r->header_count; i++)
-        if (str_ieq(r->headers[i].name, str_z(name)))
+        if (str_ieq(r->headers[i].name, wanted))
             return r->headers[i].value;
     return STR_EMPTY;
 }

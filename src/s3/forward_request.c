@@ -3,43 +3,48 @@
 #include "s3/forward.h"
 
 /* Of the connection (RFC 9110 section 7.6.1), beside those that Connection names. */
-static const char *const hops[] = {
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+static const struct str hops[] = {
+    STR("connection"),
+    STR("keep-alive"),
+    STR("proxy-authenticate"),
+    STR("proxy-authorization"),
+    STR("proxy-connection"),
+    STR("te"),
+    STR("trailer"),
+    STR("transfer-encoding"),
+    STR("upgrade"),
 };
 
 /* Of the client's signature or of the framing of its body. */
-static const char *const spent[] = {
-    "host",
-    "authorization",
-    "date",
-    "x-amz-date",
-    "x-amz-content-sha256",
-    "x-amz-security-token",
-    "expect",
-    "content-length",
-    "x-amz-trailer",
-    "x-amz-decoded-content-length",
+static const struct str spent[] = {
+    STR("host"),
+    STR("authorization"),
+    STR("date"),
+    STR("x-amz-date"),
+    STR("x-amz-content-sha256"),
+    STR("x-amz-security-token"),
+    STR("expect"),
+    STR("content-length"),
+    STR("x-amz-trailer"),
+    STR("x-amz-decoded-content-length"),
 };
 
-static const char *const presigned_v4[] = {
-    "X-Amz-Algorithm",     "X-Amz-Credential", "X-Amz-Date",           "X-Amz-Expires",
-    "X-Amz-SignedHeaders", "X-Amz-Signature",  "X-Amz-Security-Token", "X-Amz-Content-Sha256",
+static const struct str presigned_v4[] = {
+    STR("X-Amz-Algorithm"),      STR("X-Amz-Credential"),     STR("X-Amz-Date"),
+    STR("X-Amz-Expires"),        STR("X-Amz-SignedHeaders"),  STR("X-Amz-Signature"),
+    STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
 };
 
-static const char *const presigned_v2[] = {"AWSAccessKeyId", "Signature", "Expires"};
+static const struct str presigned_v2[] = {
+    STR("AWSAccessKeyId"),
+    STR("Signature"),
+    STR("Expires"),
+};
 
-static bool is_one_of(struct str name, const char *const *names, size_t count)
+static bool is_one_of(struct str name, const struct str *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (str_ieq(name, str_z(names[i])))
+        if (str_ieq(name, names[i]))
             return true;
     return false;
 }
