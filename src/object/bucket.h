@@ -369,6 +369,7 @@ struct forward_request {
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
     bool now; /* as upstream_send_now(): ERR_AGAIN, or the answer has yet to be polled for */
+    struct arena *arena; /* for what is made on the way; NULL: one of its own */
 };
 
 /* Where a call has a `user`: the id of the user whose credentials are used by storages that have

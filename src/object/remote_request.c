@@ -6,7 +6,7 @@ enum { TARGET_MAX = HTTP_MAX_HEAD, OWN_HEADERS = 4 /* Host, and three of the sig
 
 /* One request as it is put together; all of it lives in the arena. */
 struct outgoing {
-    struct arena a;
+    struct arena *a;
     struct http_header headers[HTTP_MAX_HEADERS + OWN_HEADERS];
     size_t header_count;
     struct str host, path, query;
@@ -23,8 +23,13 @@ static void add_header(struct outgoing *o, struct str name, struct str value)
 static int append_recoded(struct outgoing *o, struct str in, bool in_query)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
-    int code = url_decode(&decoded, in, in_query);
+    int code;
 
+    if (str_chr(in, '%') < 0 && !(in_query && str_chr(in, '+') >= 0)) { /* decodes to itself */
+        url_encode(&o->text, in, !in_query);
+        return 0;
+    }
+    code = url_decode(&decoded, in, in_query);
     if (code == 0)
         url_encode(&o->text, buf_str(&decoded), !in_query);
     buf_release(&decoded);
@@ -73,7 +78,7 @@ static struct str take_host_bucket(struct outgoing *o, const struct remote *r, s
     o->host = buf_str(&r->host);
     if (!r->virtual_host || !is_host_label(bucket))
         return path;
-    o->host = arena_fmt(&o->a, STR_FMT "." STR_FMT, STR_ARG(bucket), STR_ARG(buf_str(&r->host)));
+    o->host = arena_fmt(o->a, STR_FMT "." STR_FMT, STR_ARG(bucket), STR_ARG(buf_str(&r->host)));
     path = str_skip(path, 1 + bucket.len);
     return path.len ? path : STR("/");
 }
@@ -125,7 +130,7 @@ static int sign(struct outgoing *o, struct remote *r, const struct forward_reque
                                   .region = buf_str(&r->region),
                                   .service = STR("s3"),
                                   .keys = r->keys};
-    int code = sign_headers(&made, &o->a, &request, &by, clock_wall_ms());
+    int code = sign_headers(&made, o->a, &request, &by, clock_wall_ms());
     credential_unref(c);
     if (code < 0)
         return err_code(err, code);
@@ -167,7 +172,8 @@ int remote_forward(struct storage *s, const struct forward_request *f, struct ex
                    struct err *err)
 {
     struct remote *r = remote_of(s);
-    struct outgoing o = {.a = ARENA_INIT(256 * KIB), .text = BUF_INIT(TARGET_MAX)};
+    struct arena own = ARENA_INIT(256 * KIB);
+    struct outgoing o = {.a = f->arena ? f->arena : &own, .text = BUF_INIT(TARGET_MAX)};
     int code = is_reachable(r, err);
 
     if (code == 0 && f->header_count >= HTTP_MAX_HEADERS - OWN_HEADERS)
@@ -181,10 +187,10 @@ int remote_forward(struct storage *s, const struct forward_request *f, struct ex
         code = f->user.len ? sign(&o, r, f, err) : 0;
     }
     if (code == 0)
-        code = arena_error(&o.a);
+        code = arena_error(o.a);
     if (code == 0)
         code = send(&o, r, f, out, err);
     buf_release(&o.text);
-    arena_release(&o.a);
+    arena_release(&own);
     return code;
 }

@@ -206,6 +206,7 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
         .sha256 = b->sha256,
         .expect_continue = c->head->expect_continue && b->streams,
         .idempotent = is_idempotent(c),
+        .arena = c->a,
     };
     buf_release(&path);
     buf_release(&query);
