@@ -240,6 +240,7 @@ static int read_part(const struct xml_node *node, struct upload_part *out, struc
     return out->etag.len ? 0 : s3_fail(err, S3_MALFORMED_XML);
 }
 
+/* A part that is named twice in a row is the one named last, as Ceph has it: it was sent again. */
 static int read_parts(struct call *c, struct upload_part **out, size_t *count, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -256,8 +257,14 @@ static int read_parts(struct call *c, struct upload_part **out, size_t *count, s
     if (!*out)
         return err_code(err, ERR_NO_MEMORY);
     size_t i = 0;
-    for (struct xml_node *p = xml_child(root, "Part"); p && code == 0; p = xml_next(p, "Part"))
-        code = read_part(p, &(*out)[i++], err);
+    for (struct xml_node *p = xml_child(root, "Part"); p && code == 0; p = xml_next(p, "Part")) {
+        struct upload_part part = {0};
+        code = read_part(p, &part, err);
+        if (i == 0 || (*out)[i - 1].number != part.number)
+            i++;
+        (*out)[i - 1] = part;
+    }
+    *count = i;
     return code;
 }
 
