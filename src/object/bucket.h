@@ -256,6 +256,13 @@ struct bucket_info {
     bool notifies; /* it has a document "notification" */
 };
 
+/* What a bucket holds: versions as clients put them, before any sealing. Markers, and parts of
+ * uploads that are not finished, count for nothing. */
+struct bucket_usage {
+    uint64_t objects, bytes;          /* that are current */
+    uint64_t old_versions, old_bytes; /* that are not */
+};
+
 /* --- the vtables --- */
 
 struct bucket {
@@ -267,6 +274,8 @@ struct bucket {
 struct bucket_ops {
     /* The current state; never stale. Does not block on local. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
+    /* Exact, at the cost of one row. Does not block. NULL where it is not known (remote). */
+    int (*usage)(struct bucket *b, struct bucket_usage *out, struct err *err);
 
     /* out->body stays NULL. An empty version: the current one; a marker, current or named by its
      * version, is ERR_NOT_FOUND with out->info filled, and so is an object whose conditions do not

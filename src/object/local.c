@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FORMAT = 1 };
+/* Of the file FORMAT, and of the rows: 2 has counts of what buckets hold (L11). */
+enum { FORMAT = 1, ROWS_FORMAT = 2, ROWS_UNCOUNTED = 1 };
 
 static const uint64_t DEFAULT_RESERVE = 256 * MIB, DEFAULT_PART_MIN = 5 * MIB;
 static const size_t DEFAULT_INLINE_MAX = 16 * KIB, INLINE_MAX = 128 * KIB;
@@ -19,6 +20,7 @@ static void local_close(struct storage *s);
 
 const struct bucket_ops local_bucket_ops = {
     .info = local_bucket_info,
+    .usage = local_usage,
     .head = local_head,
     .get = local_get,
     .put = local_put,
@@ -109,11 +111,25 @@ static int folder_check(struct local *l, const char *format_path, struct err *er
     return code;
 }
 
+static int put_storage_row(struct local *l, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    buf_append_char(&value, ROWS_FORMAT);
+    buf_append(&value, l->identity, sizeof(l->identity));
+    buf_append_be64(&value, l->version_key.k0);
+    buf_append_be64(&value, l->version_key.k1);
+    int code =
+        db_put(l->db, l->rows, row_tag(&row, l, TAG_STORAGE), buf_str(&value), DB_DURABLE, err);
+    buf_release(&value);
+    return code;
+}
+
 /* A folder whose making was cut short has no blobs yet, and is made anew. */
 static int folder_make(struct local *l, const char *format_path, struct err *err)
 {
     struct buf text = BUF_INIT(0), blobs = BUF_INIT(0);
-    struct row row;
 
     buf_appendf(&blobs, "%s/blobs", l->folder);
     int code = dir_make(l->folder, 0700, err);
@@ -127,33 +143,28 @@ static int folder_make(struct local *l, const char *format_path, struct err *err
     format_text(&text, l);
     if (code == 0)
         code = file_write_durable(format_path, buf_str(&text), 0600, err);
-    buf_reset(&text);
-    buf_append_char(&text, FORMAT);
-    buf_append(&text, l->identity, sizeof(l->identity));
-    buf_append_be64(&text, l->version_key.k0);
-    buf_append_be64(&text, l->version_key.k1);
     if (code == 0)
-        code =
-            db_put(l->db, l->rows, row_tag(&row, l, TAG_STORAGE), buf_str(&text), DB_DURABLE, err);
+        code = put_storage_row(l, err);
     buf_release(&text);
     buf_release(&blobs);
     return code;
 }
 
-static int storage_row(struct local *l, bool *found, struct err *err)
+/* *format 0: there is none. */
+static int storage_row(struct local *l, int *format, struct err *err)
 {
     struct buf value = BUF_INIT(0);
     struct row row;
     int code = db_get(db_latest(l->db), l->rows, row_tag(&row, l, TAG_STORAGE), &value, err);
 
-    *found = code == 0;
+    *format = code == 0 && value.len > 0 ? value.p[0] : 0;
     if (code == ERR_NOT_FOUND)
         code = 0;
-    else if (code == 0 && value.len > 0 && value.p[0] > FORMAT)
+    else if (code == 0 && *format > ROWS_FORMAT)
         code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
-    else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || value.p[0] != FORMAT))
+    else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_UNCOUNTED))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
-    if (code == 0 && *found) {
+    if (code == 0 && *format) {
         struct str rest = str_skip(buf_str(&value), 1);
         memcpy(l->identity, rest.p, IDENTITY_LEN);
         l->version_key.k0 = row_u64(str_skip(rest, IDENTITY_LEN));
@@ -163,17 +174,27 @@ static int storage_row(struct local *l, bool *found, struct err *err)
     return code;
 }
 
+/* A weir that does not count must not write behind this: the row's format keeps it out. Cut short,
+ * it is done anew. */
+static int count_first(struct local *l, struct err *err)
+{
+    log_info(l->log, "local.counting", log_z("storage", l->name));
+    int code = usage_build(l, err);
+    return code < 0 ? code : put_storage_row(l, err);
+}
+
 static int prepare_folder(struct local *l, struct err *err)
 {
     struct buf path = BUF_INIT(0);
-    bool found;
-    int code = storage_row(l, &found, err);
+    int format, code = storage_row(l, &format, err);
 
     buf_appendf(&path, "%s/FORMAT", l->folder);
     if (code == 0)
-        code = found ? folder_check(l, path.p, err) : folder_make(l, path.p, err);
-    if (code == 0 && found) /* not in a folder that may be another's */
+        code = format ? folder_check(l, path.p, err) : folder_make(l, path.p, err);
+    if (code == 0 && format) /* not in a folder that may be another's */
         code = folder_lock(l, err);
+    if (code == 0 && format == ROWS_UNCOUNTED)
+        code = count_first(l, err);
     buf_reset(&path);
     buf_appendf(&path, "%s/blobs", l->folder);
     if (code == 0)

@@ -60,6 +60,7 @@ enum local_damage {
     LOCAL_DAMAGE_CHECKSUM,
     LOCAL_DAMAGE_RECORD, /* the index row cannot be read */
     LOCAL_DAMAGE_STRAY,  /* a file that no row names; `path` alone is set */
+    LOCAL_DAMAGE_COUNT,  /* what the bucket holds was counted wrong; `bucket` alone is set */
 };
 
 struct local_finding {
@@ -83,7 +84,7 @@ const char *local_damage_text(enum local_damage damage);
 
 /* Reads every body and verifies size and checksum, then looks for files that nothing names. What is
  * written meanwhile may or may not be looked at. A blob that several objects share is named for
- * each of them. */
+ * each of them. Counts of what buckets hold are compared with the index, and put right. */
 int local_scrub(struct storage *s, const struct local_scrub *scrub, struct err *err) MUST_CHECK;
 
 #endif

@@ -235,6 +235,8 @@ static int remove_run(struct change *c, struct err *err)
     if (code == 0)
         code = each_row(c, TAG_DOCUMENT, delete_row, err);
     if (code == 0)
+        db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id));
+    if (code == 0)
         db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
     return code;
 }

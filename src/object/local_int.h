@@ -97,6 +97,7 @@ enum tag {
     TAG_EPOCH = 'e',
     TAG_OPEN_EPOCH = 'E',
     TAG_BUCKET = 'b',
+    TAG_USAGE = 'c',
     TAG_DOCUMENT = 'd',
     TAG_OBJECT = 'o',
     TAG_VERSION = 'v',
@@ -175,6 +176,7 @@ struct change {
     struct db_view *view;
     struct buf bucket_row;
     struct bucket_record bucket;
+    struct bucket_usage counted; /* what came less what went, modulo 2^64 (L11) */
     /* Afterwards: */
     bool refused; /* by fn: nothing of it can come back with the next start */
     bool garbage; /* blobs lost their last reference */
@@ -203,6 +205,18 @@ int change_unref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
  * which r gets. */
 int change_share(struct change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct change *c, const struct object_record *r, struct err *err) MUST_CHECK;
+
+/* --- local_usage.c: counts (L11) --- */
+
+/* A row of the version is put (sign 1) or deleted (-1) under TAG_OBJECT or TAG_VERSION. */
+void change_count(struct change *c, enum tag tag, const struct object_record *r, int sign);
+/* Writes what was counted; the last step of a change. */
+int change_count_end(struct change *c, struct err *err) MUST_CHECK;
+int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
+/* Counts every bucket; durable with the next durable change. While nothing else is written. */
+int usage_build(struct local *l, struct err *err) MUST_CHECK;
+/* Compares the bucket's counts with its rows and puts them right; writes may go on meanwhile. */
+int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
 
 /* --- local_condition.c --- */
 

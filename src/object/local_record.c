@@ -353,6 +353,28 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
     return cursor_end(&c, "a bucket", err);
 }
 
+void usage_record_put(struct buf *out, const struct bucket_usage *u)
+{
+    buf_append_char(out, FORMAT);
+    put_u64(out, u->objects);
+    put_u64(out, u->bytes);
+    put_u64(out, u->old_versions);
+    put_u64(out, u->old_bytes);
+}
+
+int usage_record_get(struct str in, struct bucket_usage *out, struct err *err)
+{
+    struct cursor c;
+
+    *out = (struct bucket_usage){0};
+    cursor_begin(&c, in);
+    out->objects = get_u64(&c);
+    out->bytes = get_u64(&c);
+    out->old_versions = get_u64(&c);
+    out->old_bytes = get_u64(&c);
+    return cursor_end(&c, "what a bucket holds", err);
+}
+
 void upload_record_put(struct buf *out, const struct upload_record *r)
 {
     buf_append_char(out, FORMAT);

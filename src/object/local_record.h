@@ -60,6 +60,9 @@ struct bucket_record {
 void bucket_record_put(struct buf *out, const struct bucket_record *r);
 int bucket_record_get(struct str in, struct bucket_record *out, struct err *err) MUST_CHECK;
 
+void usage_record_put(struct buf *out, const struct bucket_usage *u);
+int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
+
 struct upload_record {
     int64_t started_ms;
     struct object_meta meta; /* as in object_record */

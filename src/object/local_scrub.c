@@ -34,11 +34,10 @@ static const enum tag walked[] = {TAG_OBJECT, TAG_VERSION, TAG_PART};
 
 const char *local_damage_text(enum local_damage damage)
 {
-    static const char *const texts[] = {[LOCAL_DAMAGE_MISSING] = "missing",
-                                        [LOCAL_DAMAGE_SIZE] = "wrong size",
-                                        [LOCAL_DAMAGE_CHECKSUM] = "damaged",
-                                        [LOCAL_DAMAGE_RECORD] = "unreadable row",
-                                        [LOCAL_DAMAGE_STRAY] = "unknown file"};
+    static const char *const texts[] = {
+        [LOCAL_DAMAGE_MISSING] = "missing",    [LOCAL_DAMAGE_SIZE] = "wrong size",
+        [LOCAL_DAMAGE_CHECKSUM] = "damaged",   [LOCAL_DAMAGE_RECORD] = "unreadable row",
+        [LOCAL_DAMAGE_STRAY] = "unknown file", [LOCAL_DAMAGE_COUNT] = "wrong count, mended"};
     return texts[damage];
 }
 
@@ -323,6 +322,24 @@ static int scrub_rows(struct scrubbing *s, struct err *err)
     return code;
 }
 
+/* --- counts --- */
+
+static int scrub_counts(struct scrubbing *s, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < s->buckets.len && code == 0; i++) {
+        const struct bucket_name *b = &s->buckets.items[i];
+        struct local_bucket shell = {.bucket = {.name = b->name}, .local = s->l, .id = b->id};
+        struct local_finding f = {.damage = LOCAL_DAMAGE_COUNT, .bucket = b->name};
+        bool was_wrong;
+        code = usage_mend(&shell, &was_wrong, err);
+        if (code == 0 && was_wrong)
+            code = s->o->finding(s->o->ctx, &f, err);
+    }
+    return code;
+}
+
 /* --- files that nothing names --- */
 
 static bool has_row(struct scrubbing *s, enum tag tag, uint64_t id)
@@ -383,6 +400,8 @@ int local_scrub(struct storage *storage, const struct local_scrub *o, struct err
     code = each_row(&s, TAG_BUCKET, STR_EMPTY, add_bucket, err);
     if (code == 0)
         code = scrub_rows(&s, err);
+    if (code == 0)
+        code = scrub_counts(&s, err);
     if (code == 0)
         code = scrub_files(&s, err);
     vec_release(&s.buckets);

@@ -102,10 +102,13 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     c->tx = tx;
     c->view = db_tx_view(tx);
     c->refused = c->garbage = false;
+    c->counted = (struct bucket_usage){0};
     buf_reset(&c->bucket_row);
     int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err); /* L5 */
     if (code == 0)
         code = c->fn(c, err);
+    if (code == 0)
+        code = change_count_end(c, err);
     c->refused = code < 0;
     return code;
 }
@@ -342,6 +345,7 @@ int change_drop(struct change *c, const struct object_record *r, bool in_o, bool
         code = change_free(c, r, err);
     if (code < 0)
         return code;
+    change_count(c, in_o ? TAG_OBJECT : TAG_VERSION, r, -1);
     if (in_o) {
         db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key));
         return 0;
@@ -359,6 +363,7 @@ static void put_version(struct change *c, struct str record, const struct object
     struct row row;
 
     db_tx_put(c->tx, b->local->rows, row_version(&row, b, c->key, r->sequence), record);
+    change_count(c, TAG_VERSION, r, 1);
     if (!r->is_null)
         return;
     struct buf sequence = BUF_INIT(0); /* L3 */
@@ -386,6 +391,8 @@ static int displace(struct change *c, const struct stored *current, bool new_is_
     int code = 0;
     bool there = current->r.sequence > 0;
 
+    if (there)
+        change_count(c, TAG_OBJECT, &current->r, -1);
     if (there && new_is_null && current->r.is_null) {
         code = lock_check(c, &current->r, false, err);
         return code < 0 ? code : change_free(c, &current->r, err);
@@ -419,6 +426,7 @@ int change_install(struct change *c, const struct stored *current, struct object
             db_tx_delete(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key));
     } else if (code == 0) {
         db_tx_put(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key), buf_str(&record));
+        change_count(c, TAG_OBJECT, r, 1);
     }
     buf_release(&record);
     return code;
@@ -435,6 +443,8 @@ int change_promote(struct change *c, struct err *err)
         db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key),
                   buf_str(&newest.row));
         db_tx_delete(c->tx, b->local->rows, row_version(&row, b, c->key, newest.r.sequence));
+        change_count(c, TAG_OBJECT, &newest.r, 1);
+        change_count(c, TAG_VERSION, &newest.r, -1);
         if (newest.r.is_null)
             db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key));
     }

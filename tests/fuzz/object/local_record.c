@@ -66,6 +66,15 @@ static int finish_again(struct str in, struct buf *out)
     return code;
 }
 
+static int usage_again(struct str in, struct buf *out)
+{
+    struct bucket_usage u;
+    int code = usage_record_get(in, &u, NULL);
+    if (code == 0)
+        usage_record_put(out, &u);
+    return code;
+}
+
 static int pieces_again(struct str in, struct buf *out)
 {
     struct piece p;
@@ -80,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const kinds[])(struct str, struct buf *) = {
         object_again, bucket_again, upload_again, part_again,
-        blob_again,   finish_again, pieces_again};
+        blob_again,   finish_again, pieces_again, usage_again};
     struct buf out = BUF_INIT(0);
 
     if (size == 0)

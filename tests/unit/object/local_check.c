@@ -7,10 +7,16 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+struct holder {
+    uint64_t bucket;
+    struct bucket_usage rows; /* as its rows add up */
+};
+
 struct look {
     struct local *l;
-    VEC(uint64_t) blobs, bytes, buckets; /* every mention */
-    struct buf last_version;             /* bucket id and key of the v row seen last */
+    VEC(uint64_t) blobs, bytes; /* every mention */
+    VEC(struct holder) buckets;
+    struct buf last_version; /* bucket id and key of the v row seen last */
     uint64_t files;
 };
 
@@ -80,14 +86,19 @@ static int mention(struct look *k, const struct object_record *r, struct err *er
     return code;
 }
 
-static int in_bucket(struct look *k, struct str key, struct err *err)
+static struct holder *holder_of(struct look *k, struct str key)
 {
     uint64_t id = row_u64(str_skip(key, ROW_PREFIX_LEN));
 
     for (size_t i = 0; i < k->buckets.len; i++)
-        if (k->buckets.items[i] == id)
-            return 0;
-    return wrong(err, "no bucket (L5)", key);
+        if (k->buckets.items[i].bucket == id)
+            return &k->buckets.items[i];
+    return NULL;
+}
+
+static int in_bucket(struct look *k, struct str key, struct err *err)
+{
+    return holder_of(k, key) ? 0 : wrong(err, "no bucket (L5)", key);
 }
 
 static int see_bucket(struct look *k, struct str key, struct str value, struct err *err)
@@ -95,7 +106,7 @@ static int see_bucket(struct look *k, struct str key, struct str value, struct e
     struct bucket_record r;
     int code = bucket_record_get(value, &r, err);
 
-    vec_push(&k->buckets, r.id);
+    vec_push(&k->buckets, (struct holder){.bucket = r.id});
     return code;
 }
 
@@ -108,7 +119,12 @@ static int see_object(struct look *k, struct str key, struct str value, struct e
         code = wrong(err, "a marker in o (L1)", key);
     if (code == 0)
         code = in_bucket(k, key, err);
-    return code < 0 ? code : mention(k, &r, err);
+    if (code < 0)
+        return code;
+    struct bucket_usage *held = &holder_of(k, key)->rows;
+    held->objects++;
+    held->bytes += r.size;
+    return mention(k, &r, err);
 }
 
 /* The rows of o and n that go with a v row. */
@@ -152,7 +168,12 @@ static int see_version(struct look *k, struct str key, struct str value, struct 
     buf_reset(&k->last_version);
     buf_append_str(&k->last_version, name);
     buf_release(&other);
-    return code < 0 ? code : mention(k, &r, err);
+    if (code < 0)
+        return code;
+    struct bucket_usage *held = &holder_of(k, key)->rows;
+    held->old_versions += !r.is_marker;
+    held->old_bytes += r.is_marker ? 0 : r.size;
+    return mention(k, &r, err);
 }
 
 static int see_null(struct look *k, struct str key, struct str value, struct err *err)
@@ -263,20 +284,46 @@ int local_check_files(struct storage *s, size_t *count, struct err *err)
     return code;
 }
 
+/* Counts that were compared are taken away: what is left has no row. */
+static int see_usage(struct look *k, struct str key, struct str value, struct err *err)
+{
+    struct holder *h = holder_of(k, key);
+    struct bucket_usage u;
+    int code = usage_record_get(value, &u, err);
+
+    if (code < 0 || !h)
+        return code < 0 ? code : wrong(err, "counts of no bucket (L11)", key);
+    if (u.objects != h->rows.objects || u.bytes != h->rows.bytes ||
+        u.old_versions != h->rows.old_versions || u.old_bytes != h->rows.old_bytes)
+        return wrong(err, "counts that are not those of the rows (L11)", key);
+    h->rows = (struct bucket_usage){0};
+    return 0;
+}
+
+static int all_counted(struct look *k, struct err *err)
+{
+    for (size_t i = 0; i < k->buckets.len; i++)
+        if (k->buckets.items[i].rows.objects || k->buckets.items[i].rows.old_versions)
+            return err_set(err, ERR_CORRUPT, "a bucket that was not counted (L11)");
+    return 0;
+}
+
 int local_check_whole(struct storage *s, struct err *err)
 {
     static const struct {
         enum tag tag;
         row_fn *fn;
-    } tags[] = {{TAG_BUCKET, see_bucket},  {TAG_OBJECT, see_object}, {TAG_VERSION, see_version},
-                {TAG_NULL, see_null},      {TAG_PART, see_part},     {TAG_BLOB, see_blob},
-                {TAG_GARBAGE, see_garbage}};
+    } tags[] = {{TAG_BUCKET, see_bucket},   {TAG_OBJECT, see_object}, {TAG_VERSION, see_version},
+                {TAG_NULL, see_null},       {TAG_PART, see_part},     {TAG_BLOB, see_blob},
+                {TAG_GARBAGE, see_garbage}, {TAG_USAGE, see_usage}};
     struct look k = {.l = local_of(s)};
     struct row row;
     int code = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(tags) && code == 0; i++)
         code = each_tag(&k, tags[i].tag, tags[i].fn, err);
+    if (code == 0)
+        code = all_counted(&k, err);
     if (code == 0) /* the storage's id alone */
         code = each(&k, k.l->bytes, str_head(row_tag(&row, k.l, TAG_BLOB), 4), see_bytes, err);
     for (size_t i = 0; i < k.blobs.len && code == 0; i++)
