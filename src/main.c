@@ -170,7 +170,8 @@ static const struct command commands[] = {
      .configured = true,
      .summary = "Verify everything that a local storage holds",
      .help = "Reads every body and verifies its size and checksum, then looks for files that "
-             "nothing names. Lists what is damaged; the exit status is 1 when something is.",
+             "nothing names. Counts of what buckets hold are put right. Lists what is damaged; "
+             "the exit status is 1 when something is.",
      .examples = "weir storage scrub local",
      .run = command_storage_scrub},
     {.name = "bucket list",
@@ -187,7 +188,8 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Show a bucket",
-     .help = "Shows the bucket, once for each local storage that has one of the name.",
+     .help = "Shows the bucket and what it holds, once for each local storage that has one of the "
+             "name.",
      .examples = "weir bucket show photos",
      .run = command_bucket_show},
     {.name = "bucket route",

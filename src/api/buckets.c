@@ -160,7 +160,21 @@ static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a
     return 0;
 }
 
-/* The bucket on one storage. ERR_NO_BUCKET. */
+static int write_usage(struct json_out *w, struct bucket *b, struct err *err)
+{
+    struct bucket_usage u;
+    int code = b->ops->usage(b, &u, err);
+
+    if (code < 0)
+        return code;
+    json_out_member_u64(w, "objects", u.objects);
+    json_out_member_u64(w, "bytes", u.bytes);
+    json_out_member_u64(w, "old_versions", u.old_versions);
+    json_out_member_u64(w, "old_bytes", u.old_bytes);
+    return 0;
+}
+
+/* The bucket on one storage, a local one. ERR_NO_BUCKET. */
 static int write_on(struct json_out *w, struct storage *s, struct str name, struct arena *a,
                     struct err *err)
 {
@@ -174,7 +188,9 @@ static int write_on(struct json_out *w, struct storage *s, struct str name, stru
         info.name = name;
         json_out_open(w, '{');
         write_info(w, &info, s->name);
-        code = write_lifecycle(w, b, a, err);
+        code = write_usage(w, b, err);
+        if (code == 0)
+            code = write_lifecycle(w, b, a, err);
         json_out_close(w, '}');
     }
     if (b)

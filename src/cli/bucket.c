@@ -18,12 +18,21 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* With what lifecycle rules did in the last whole sweep. */
-static const struct output_column show_columns[] = {
-    {"name"},           {"storage"},     {"owner"},     {"created"},
-    {"versions"},       {"object_lock"}, {"lifecycle"}, {"swept"},
+/* With what it holds, and what lifecycle rules did in the last whole sweep. */
+static const struct output_column show_columns[] = {{"name"},
+                                                    {"storage"},
+                                                    {"owner"},
+                                                    {"created"},
+                                                    {"versions"},
+                                                    {"object_lock"},
+                                                    {"objects", true},
+                                                    {"bytes", true},
+                                                    {"old_versions", true},
+                                                    {"old_bytes", true},
+                                                    {"lifecycle"},
+                                                    {"swept"},
 #define X(name, help) {#name, true},
-    LIFECYCLE_COUNTS(X)
+                                                    LIFECYCLE_COUNTS(X)
 #undef X
 };
 

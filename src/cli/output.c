@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_COLUMNS = 16, GAP = 2 };
+enum { MAX_COLUMNS = 24, GAP = 2 };
 
 void output_init(struct output *o, const struct output_column *columns, size_t count)
 {

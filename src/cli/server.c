@@ -530,6 +530,7 @@ static int start_s3(struct server *s, struct err *err)
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .key_file = keys.p,
+        .max_buckets = s->conf->s3.max_buckets,
         .sse_c_over_http = s->conf->s3.sse_c_over_http,
         .log = &s->log,
     });

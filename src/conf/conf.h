@@ -60,6 +60,7 @@ struct conf {
         bool signature_v2;
         const char *website_domain;
         const char *storage_classes; /* names with commas between them */
+        uint64_t max_buckets;        /* 0: any number */
         struct {
             uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
         } lifecycle;

@@ -117,6 +117,7 @@ struct access_by_acl access_by_acl(enum s3_action action);
     X(GetObjectTagging, GET_OBJECT_TAGGING, GET_OBJECT_VERSION_TAGGING) \
     X(GetObjectTorrent, GET_OBJECT_TORRENT, GET_OBJECT_VERSION_TORRENT) \
     X(GetPublicAccessBlock, GET_BUCKET_PUBLIC_ACCESS_BLOCK, GET_BUCKET_PUBLIC_ACCESS_BLOCK) \
+    X(GetUsage, LIST_ALL_MY_BUCKETS, LIST_ALL_MY_BUCKETS) \
     X(HeadBucket, LIST_BUCKET, LIST_BUCKET) \
     X(HeadObject, GET_OBJECT, GET_OBJECT_VERSION) \
     X(ListBuckets, LIST_ALL_MY_BUCKETS, LIST_ALL_MY_BUCKETS) \

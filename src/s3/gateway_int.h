@@ -297,10 +297,17 @@ void put_body_close(struct put_body *b);
 int put_body_verify(void *ctx, struct object_meta *meta, struct err *err); /* ctx: put_body */
 void respond_checksum(struct call *c, const struct object_checksum *sum);
 
+/* --- op_usage.c --- */
+
+/* TooManyBuckets when the user has as many as may be. Of several made at once all may pass. */
+int usage_check_new_bucket(struct call *c, struct err *err) MUST_CHECK;
+/* Headers about the target. */
+void respond_usage(struct call *c, const struct bucket_usage *u);
+
 /* --- the operations --- */
 
 typedef int op_fn(struct call *c, struct err *err);
-op_fn op_list_buckets;
+op_fn op_list_buckets, op_usage;
 op_fn op_create_bucket, op_delete_bucket, op_head_bucket, op_bucket_location, op_get_versioning,
     op_put_versioning, op_options;
 op_fn op_list_v1, op_list_v2, op_list_versions, op_list_uploads, op_list_parts;

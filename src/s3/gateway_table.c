@@ -4,6 +4,7 @@
 
 /* clang-format off */
 const struct operation operations[] = {
+    {S3_OP_GetUsage,                HTTP_GET,    LEVEL_SERVICE, "usage", NULL, op_usage, OP_NO_BUCKET | OP_ASKS},
     {S3_OP_ListBuckets,             HTTP_GET,    LEVEL_SERVICE, NULL, NULL, op_list_buckets, OP_NO_BUCKET | OP_ASKS},
 
     {S3_OP_GetBucketLocation,       HTTP_GET,    LEVEL_BUCKET, "location", NULL, op_bucket_location, 0},

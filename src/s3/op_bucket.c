@@ -133,6 +133,8 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
         if (code == ERR_EXISTS)
             return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
         if (code == 0)
+            code = usage_check_new_bucket(c, err);
+        if (code == 0)
             code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
         if (code == 0)
             code = s->ops->create_bucket(s, &info, err);
@@ -210,44 +212,18 @@ int op_delete_bucket(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 204);
 }
 
-/* What the bucket holds, for who asks as Ceph's clients do; a bucket of more pages says nothing. */
-static int count_objects(struct call *c, uint64_t *objects, uint64_t *bytes, struct err *err)
-{
-    enum { PAGES_MAX = 100 };
-    struct bucket *b = c->target.bucket;
-    struct list_options o = {.limit = OBJECT_LIST_MAX};
-    struct list_result page = {.more = true};
-    int code = 0;
-
-    for (int i = 0; code == 0 && page.more && i < PAGES_MAX; i++) {
-        page = (struct list_result){0};
-        code = b->ops->list(b, c->a, &o, &page, err);
-        for (size_t k = 0; code == 0 && k < page.count; k++)
-            *bytes += page.entries[k].info.size;
-        *objects += page.count;
-        o.after = page.next;
-    }
-    return code < 0 ? code : page.more ? ERR_TOO_LARGE : 0;
-}
-
 int op_head_bucket(struct call *c, struct err *err)
 {
-    bool stats = str_ieq(call_param(c, "read-stats"), STR("true"));
-    uint64_t objects = 0, bytes = 0;
-    int code = ERR_TOO_LARGE;
+    bool stats = str_ieq(call_param(c, "read-stats"), STR("true")); /* Ceph's */
+    struct bucket_usage usage = {0};
+    int code = stats ? c->target.bucket->ops->usage(c->target.bucket, &usage, err) : 0;
 
-    if (stats && !http_may_block(c->http))
-        return ERR_AGAIN;
-    if (stats)
-        code = count_objects(c, &objects, &bytes, err);
-    if (code < 0 && code != ERR_TOO_LARGE)
+    if (code < 0)
         return code;
     respond_begin(c, 200);
     respond_header(c, "x-amz-bucket-region", c->g->region);
-    if (code == 0) {
-        http_respond_header_u64(c->http, STR("X-RGW-Object-Count"), objects);
-        http_respond_header_u64(c->http, STR("X-RGW-Bytes-Used"), bytes);
-    }
+    if (stats)
+        respond_usage(c, &usage);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }

@@ -1,5 +1,6 @@
 """boto3 against the S3 endpoint: what a program in the field does, end to end."""
 import io
+import json
 import os
 import urllib.request
 
@@ -74,3 +75,18 @@ def test_versions_are_listed_and_removed_together(s3):
     all_of_them = [{"Key": v["Key"], "VersionId": v["VersionId"]} for v in found["Versions"] + found["DeleteMarkers"]]
     assert "Errors" not in s3.delete_objects(Bucket="box", Delete={"Objects": all_of_them})
     s3.delete_bucket(Bucket="box")
+
+
+def test_what_buckets_hold_is_told_and_how_many_there_may_be(serve):
+    server = serve("--s3.max_buckets", "2").ready()
+    s3 = server.s3()
+    for name in ("one", "two"):
+        s3.create_bucket(Bucket=name)
+    with pytest.raises(ClientError, match="TooManyBuckets"):
+        s3.create_bucket(Bucket="three")
+    s3.put_bucket_versioning(Bucket="two", VersioningConfiguration={"Status": "Enabled"})
+    for text in (b"1", b"22"):
+        s3.put_object(Bucket="two", Key="k", Body=text)
+    told = server.get("/api/v1/buckets/two", keys=server.keys)
+    bucket = json.loads(told.body)["buckets"][0]
+    assert [bucket[n] for n in ("objects", "bytes", "old_versions", "old_bytes")] == [1, 2, 1, 1]

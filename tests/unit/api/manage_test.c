@@ -327,6 +327,9 @@ TEST(api_manage, buckets_are_listed_by_name_behind_a_name)
     api_call(&l, "GET /api/v1/buckets?after=%zz", NULL, 400);
     api_call(&l, "GET /api/v1/buckets/one", NULL, 200);
     CHECK_INT(json_array_size(json_object_get(l.json, "buckets")), 1);
+    json_t *one = json_array_get(json_object_get(l.json, "buckets"), 0);
+    CHECK(json_is_integer(json_object_get(one, "objects")));
+    CHECK(json_is_integer(json_object_get(one, "old_bytes")));
     api_call(&l, "GET /api/v1/buckets/three", NULL, 404);
     api_lab_stop(&l);
 }

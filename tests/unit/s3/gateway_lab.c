@@ -86,6 +86,7 @@ void gate_start_in(struct gate *g, const char *dir)
     snprintf(g->key_file, sizeof(g->key_file), "%s/encryption.keys", dir);
     gate_notify(g, NULL);
     g->gateway = gateway_new(&(struct gateway_options){.routes = g->routes,
+                                                       .max_buckets = 20,
                                                        .users = g->users,
                                                        .domain = STR("s3.test"),
                                                        .website_domain = STR("web.test"),

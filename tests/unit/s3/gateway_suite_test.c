@@ -70,6 +70,27 @@ static void complete(struct gate *g, const char *key, const char *id, const char
     gate_ask(g, ALICE, request, headers, str_z(xml), status);
 }
 
+GATE_TEST(a_part_named_twice_is_the_one_named_last)
+{
+    char id[64], first[64], again[64], request[256], xml[512];
+
+    one_part(g, "sent", NULL, id, first);
+    snprintf(request, sizeof(request), "PUT /box/sent?partNumber=1&uploadId=%s", id);
+    gate_ask(g, ALICE, request, NULL, STR("hello again"), 200);
+    snprintf(again, sizeof(again), STR_FMT, STR_ARG(gate_header(g, "etag")));
+    snprintf(request, sizeof(request), "POST /box/sent?uploadId=%s", id);
+    for (int i = 0; i < 2; i++) { /* the one that was kept must be named last */
+        snprintf(xml, sizeof(xml),
+                 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part>"
+                 "<Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part></CompleteMultipartUpload>",
+                 i ? first : again, i ? again : first);
+        gate_ask(g, ALICE, request, NULL, str_z(xml), i ? 200 : 400);
+    }
+    CHECK(gate_has(g, "-1&quot;</ETag>"));
+    gate_do(g, "GET /box/sent", 200);
+    CHECK_STR(g->body, STR("hello again")); /* once */
+}
+
 GATE_TEST(an_upload_says_what_its_checksum_is)
 {
     char id[64], etag[64], first[64];
@@ -260,6 +281,53 @@ GATE_TEST(what_a_bucket_holds_is_counted_for_who_asks)
     gate_do(g, "HEAD /box?read-stats=true", 200);
     CHECK_STR(gate_header(g, "x-rgw-object-count"), STR("2"));
     CHECK_STR(gate_header(g, "x-rgw-bytes-used"), STR("5"));
+    CHECK_STR(gate_header(g, "x-rgw-quota-max-buckets"), STR("20"));
+    CHECK_STR(gate_header(g, "x-rgw-quota-bucket-size"), STR("-1"));
+    gate_ask(g, ALICE, "PUT /box?versioning", NULL,
+             STR("<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"),
+             200);
+    gate_do(g, "DELETE /box/a", 204); /* kept behind a marker: it takes its room still */
+    gate_do(g, "HEAD /box?read-stats=true", 200);
+    CHECK_STR(gate_header(g, "x-rgw-object-count"), STR("2"));
+    CHECK_STR(gate_header(g, "x-rgw-bytes-used"), STR("5"));
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read", NONE, 200);
+    gate_ask(g, BOB, "HEAD /box?read-stats=true", NULL, NONE, 200);
+    CHECK_STR(gate_header(g, "x-rgw-object-count"), STR("2"));
+    CHECK(!gate_header(g, "x-rgw-quota-max-buckets").p); /* the owner's to know */
+}
+
+GATE_TEST(a_users_buckets_are_summed_up)
+{
+    gate_ask(g, BOB, "PUT /bobs", NULL, NONE, 200);
+    gate_ask(g, BOB, "PUT /bobs/key", NULL, STR("not alice's"), 200);
+    gate_do(g, "PUT /chest", 200);
+    gate_ask(g, ALICE, "PUT /box/a", NULL, STR("12"), 200);
+    gate_ask(g, ALICE, "PUT /chest/b", NULL, STR("345"), 200);
+    gate_do(g, "GET /?usage", 200);
+    CHECK(gate_has(g, "<Usage><Entries></Entries><Summary>"));
+    CHECK(gate_has(g, "<QuotaMaxBytes>-1</QuotaMaxBytes>"
+                      "<QuotaMaxBuckets>20</QuotaMaxBuckets>"));
+    CHECK(gate_has(g, "<TotalBytes>5</TotalBytes><TotalEntries>2</TotalEntries>"));
+    CHECK(gate_has(g, "<Entry><Bucket>box</Bucket><Bytes>2</Bytes></Entry>"
+                      "<Entry><Bucket>chest</Bucket><Bytes>3</Bytes></Entry>"));
+    CHECK(!gate_has(g, "bobs"));
+    gate_ask(g, NOBODY, "GET /?usage", NULL, NONE, 403);
+}
+
+GATE_TEST(a_user_has_so_many_buckets_and_no_more)
+{
+    char request[32];
+
+    for (int i = 2; i <= 20; i++) {
+        snprintf(request, sizeof(request), "PUT /box-%d", i);
+        gate_do(g, request, 200);
+    }
+    gate_do(g, "PUT /more", 400);
+    GATE_ERROR(g, "TooManyBuckets");
+    gate_do(g, "PUT /box-20", 200); /* there already */
+    gate_ask(g, BOB, "PUT /more", NULL, NONE, 200);
+    gate_do(g, "DELETE /box-2", 204);
+    gate_do(g, "PUT /another", 200);
 }
 
 GATE_TEST(a_bucket_of_no_tenant_has_a_colon_for_ceph)
