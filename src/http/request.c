@@ -312,6 +312,16 @@ bool http_request_is_tls(struct http_request *req)
     return req->conn->tls != NULL;
 }
 
+const char *http_request_cipher(struct http_request *req)
+{
+    return req->conn->tls ? tls_cipher(req->conn->tls) : "";
+}
+
+const char *http_request_tls_version(struct http_request *req)
+{
+    return req->conn->tls ? tls_version(req->conn->tls) : "";
+}
+
 bool http_may_block(struct http_request *req)
 {
     return req->may_block;

@@ -237,6 +237,11 @@ int http_send_file(struct http_request *req, struct file_range range)
     return 0;
 }
 
+uint64_t http_response_bytes(struct http_request *req)
+{
+    return req->sent + (req->file.fd >= 0 ? req->file.len : 0);
+}
+
 /* The head goes at once, so that a peer sees it however long the first piece takes. */
 static int begin_stream(struct http_request *req, uint64_t len)
 {

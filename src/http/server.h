@@ -81,6 +81,9 @@ const char *http_request_id(struct http_request *req);
 const struct sock_addr *http_request_peer(struct http_request *req);
 struct http_server *http_request_server(struct http_request *req); /* that it came to */
 bool http_request_is_tls(struct http_request *req);
+/* OpenSSL's name, and "TLSv1.3"; empty without TLS. */
+const char *http_request_cipher(struct http_request *req);
+const char *http_request_tls_version(struct http_request *req);
 bool http_may_block(struct http_request *req);
 
 /* The body, to be pulled; ends at once when there is none. The first read that needs bytes not yet
@@ -127,6 +130,9 @@ int http_send_reader(struct http_request *req, struct reader *r, uint64_t len) M
 int http_send_begin(struct http_request *req) MUST_CHECK;
 int http_send_write(struct http_request *req, struct str piece) MUST_CHECK;
 int http_send_end(struct http_request *req) MUST_CHECK;
+
+/* Of the response's body, once one of the above was called: what was sent or will be. */
+uint64_t http_response_bytes(struct http_request *req);
 
 /* Short answer with a text/plain or JSON body. */
 int http_send_text(struct http_request *req, int status, struct str type,

@@ -404,6 +404,16 @@ int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent, struct 
     return code > 0 ? err_code(err, ERR_AGAIN) : code;
 }
 
+const char *tls_cipher(struct tls *t)
+{
+    return SSL_get_cipher_name(t->ssl);
+}
+
+const char *tls_version(struct tls *t)
+{
+    return SSL_get_version(t->ssl);
+}
+
 bool tls_pending(struct tls *t)
 {
     return SSL_pending(t->ssl) > 0;

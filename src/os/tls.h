@@ -53,6 +53,9 @@ int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
  * with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
+/* After the handshake: OpenSSL's name of the cipher, "TLSv1.3". Static. */
+const char *tls_cipher(struct tls *t);
+const char *tls_version(struct tls *t);
 bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
 /* Sends close_notify if that needs no waiting; frees; NULL is fine. The descriptor stays open. */
 void tls_close(struct tls *t);
