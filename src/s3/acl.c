@@ -120,6 +120,16 @@ bool acl_allows(const struct acl *acl, struct str user, enum acl_permission perm
     return ((unsigned)permission & ~have) == 0;
 }
 
+bool acl_allows_log_delivery(const struct acl *acl, enum acl_permission permission)
+{
+    unsigned have = 0;
+
+    for (size_t i = 0; i < acl->count; i++)
+        if (acl->grants[i].grantee == ACL_LOG_DELIVERY)
+            have |= acl->grants[i].permission;
+    return ((unsigned)permission & ~have) == 0;
+}
+
 bool acl_is_public(const struct acl *acl)
 {
     for (size_t i = 0; i < acl->count; i++)

@@ -69,6 +69,15 @@ int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
+/* The <Grant> elements of another list, which has no owner (`list` NULL: none). Errors as above. */
+struct xml_node;
+int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
+                    const struct acl_users *users, struct err *err) MUST_CHECK;
+void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
+
+/* Whether it grants as much to the group that delivers logs. */
+bool acl_allows_log_delivery(const struct acl *acl, enum acl_permission permission);
+
 /* The kept form: ERR_CORRUPT when it is not one. */
 void acl_encode(struct buf *out, const struct acl *acl);
 int acl_decode(struct acl *out, struct arena *a, struct str stored, struct err *err) MUST_CHECK;

@@ -188,17 +188,43 @@ static int read_root(struct xml_node **list, struct arena *a, struct str xml, st
     return 0;
 }
 
+static int read_grants(struct making *m, const struct xml_node *list)
+{
+    const struct xml_node *grant;
+    int code = 0;
+
+    for (grant = xml_child(list, "Grant"); grant && code == 0; grant = xml_next(grant, "Grant"))
+        code = read_grant(m, grant);
+    return code;
+}
+
 int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err)
 {
     struct making m = {.arena = a, .users = users, .err = err};
-    struct xml_node *list = NULL, *grant;
+    struct xml_node *list = NULL;
     int code = acl_begin(&m.acl, a, owner, err);
 
     if (code == 0)
         code = read_root(&list, a, xml, owner, err);
-    for (grant = xml_child(list, "Grant"); grant && code == 0; grant = xml_next(grant, "Grant"))
-        code = read_grant(&m, grant);
+    if (code == 0)
+        code = read_grants(&m, list);
+    if (code < 0)
+        return code;
+    *out = m.acl;
+    return 0;
+}
+
+int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
+                    const struct acl_users *users, struct err *err)
+{
+    struct making m = {.arena = a, .users = users, .err = err};
+    int code = acl_begin(&m.acl, a, STR_EMPTY, err);
+
+    if (code == 0 && list && document_shape(list, "Grant*", err) < 0)
+        code = s3_fail(err, S3_MALFORMED_ACL_ERROR);
+    if (code == 0 && list)
+        code = read_grants(&m, list);
     if (code < 0)
         return code;
     *out = m.acl;
@@ -232,6 +258,17 @@ static void write_grant(struct buf *out, const struct acl_grant *grant,
     xml_close(out, "Grant");
 }
 
+/* Groups before users, as Ceph writes them and its tests read them. */
+void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_users *users)
+{
+    for (size_t i = 0; i < acl->count; i++)
+        if (acl->grants[i].grantee != ACL_USER)
+            write_grant(out, &acl->grants[i], users);
+    for (size_t i = 0; i < acl->count; i++)
+        if (acl->grants[i].grantee == ACL_USER)
+            write_grant(out, &acl->grants[i], users);
+}
+
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users)
 {
     document_open(out, "AccessControlPolicy");
@@ -239,13 +276,7 @@ void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *u
     write_user(out, users, acl->owner);
     xml_close(out, "Owner");
     xml_open(out, "AccessControlList");
-    /* Groups before users, as Ceph writes them and its tests read them. */
-    for (size_t i = 0; i < acl->count; i++)
-        if (acl->grants[i].grantee != ACL_USER)
-            write_grant(out, &acl->grants[i], users);
-    for (size_t i = 0; i < acl->count; i++)
-        if (acl->grants[i].grantee == ACL_USER)
-            write_grant(out, &acl->grants[i], users);
+    acl_grants_write(out, acl, users);
     xml_close(out, "AccessControlList");
     xml_close(out, "AccessControlPolicy");
 }

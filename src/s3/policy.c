@@ -253,11 +253,12 @@ int policy_compile(struct policy **out, struct arena *a, struct str text, struct
     return code;
 }
 
-static bool principal_is(const struct principal *p, const struct policy_who *who)
+/* A service is let in by its own name alone; a denial for all is for services too. */
+static bool principal_is(const struct principal *p, const struct policy_who *who, bool denies)
 {
     switch (p->kind) {
     case PRINCIPAL_ANY:
-        return true;
+        return denies || !who->service.len;
     case PRINCIPAL_ID:
         return who->id.len && str_eq(p->name, who->id);
     case PRINCIPAL_USER:
@@ -273,7 +274,7 @@ static bool principal_is(const struct principal *p, const struct policy_who *who
 static bool is_about(const struct statement *s, const struct policy_who *who)
 {
     for (size_t i = 0; i < s->principal_count; i++)
-        if (principal_is(&s->principals[i], who))
+        if (principal_is(&s->principals[i], who, s->effect == POLICY_DENY))
             return !s->not_principal;
     return s->not_principal;
 }
