@@ -18,6 +18,7 @@ struct db;
 struct http_server;
 struct remotes;
 struct lifecycle_worker;
+struct access_log;
 struct notify;
 struct routes;
 struct tls_context;
@@ -31,6 +32,7 @@ struct api_options {
     struct routes *routes;
     struct remotes *remotes;
     struct notify *notify;
+    struct access_log *access_log;      /* NULL: none */
     struct http_server *s3;             /* for its metrics; NULL: not open */
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct pool *pool;

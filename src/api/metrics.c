@@ -11,6 +11,7 @@ enum source_kind {
     FROM_SERVER,
     FROM_LIFECYCLE,
     FROM_NOTIFY,
+    FROM_ACCESS_LOG,
     FROM_PART
 };
 
@@ -37,12 +38,13 @@ struct metric {
     const char *help;
 };
 
-#define PROCESS(member)   FROM_PROCESS, offsetof(struct process_numbers, member)
-#define DB(member)        FROM_DB, offsetof(struct db_stats, member)
-#define POOL(member)      FROM_POOL, offsetof(struct pool_stats, member)
-#define SERVER(member)    FROM_SERVER, offsetof(struct http_server_stats, member)
-#define LIFECYCLE(member) FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
-#define NOTIFY(member)    FROM_NOTIFY, offsetof(struct notify_stats, member)
+#define PROCESS(member)    FROM_PROCESS, offsetof(struct process_numbers, member)
+#define DB(member)         FROM_DB, offsetof(struct db_stats, member)
+#define POOL(member)       FROM_POOL, offsetof(struct pool_stats, member)
+#define SERVER(member)     FROM_SERVER, offsetof(struct http_server_stats, member)
+#define LIFECYCLE(member)  FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
+#define NOTIFY(member)     FROM_NOTIFY, offsetof(struct notify_stats, member)
+#define ACCESS_LOG(member) FROM_ACCESS_LOG, offsetof(struct access_log_stats, member)
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "pool_stats is read as uint64_t");
 
@@ -93,6 +95,13 @@ static const struct metric metrics[] = {
     {"weir_notify_failed_total", COUNTER, NOTIFY(failed), 0, NULL,
      "Calls of webhooks that were not taken."},
     {"weir_notify_dropped_total", COUNTER, NOTIFY(dropped), 0, NULL, "Events given up."},
+    {"weir_access_log_records_total", COUNTER, ACCESS_LOG(records), 0, NULL,
+     "Requests recorded in buckets' logs."},
+    {"weir_access_log_delivered_total", COUNTER, ACCESS_LOG(delivered), 0, NULL,
+     "Records delivered to their target."},
+    {"weir_access_log_objects_total", COUNTER, ACCESS_LOG(objects), 0, NULL, "Log objects made."},
+    {"weir_access_log_failed_total", COUNTER, ACCESS_LOG(failed), 0, NULL, "Deliveries put off."},
+    {"weir_access_log_dropped_total", COUNTER, ACCESS_LOG(dropped), 0, NULL, "Records given up."},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
     LIFECYCLE_COUNTS(X)
@@ -146,7 +155,7 @@ static void write_all(struct buf *out, const struct source *sources, size_t coun
     }
 }
 
-enum { MAX_SERVERS = 8, MAX_SOURCES = 5 + MAX_SERVERS + READY_MAX_PARTS };
+enum { MAX_SERVERS = 8, MAX_SOURCES = 6 + MAX_SERVERS + READY_MAX_PARTS };
 
 void metrics_write(const struct metrics_input *in, struct buf *out)
 {
@@ -160,6 +169,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct db_stats db;
     struct lifecycle_stats lifecycle;
     struct notify_stats notify;
+    struct access_log_stats access_log;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
     uint64_t ready[READY_MAX_PARTS];
@@ -179,6 +189,10 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     }
     notify_stats(in->notify, &notify);
     sources[n++] = (struct source){FROM_NOTIFY, NULL, NULL, &notify};
+    if (in->access_log) {
+        access_log_stats(in->access_log, &access_log);
+        sources[n++] = (struct source){FROM_ACCESS_LOG, NULL, NULL, &access_log};
+    }
     for (size_t i = 0; i < in->server_count; i++) {
         if (!in->servers[i].server)
             continue;

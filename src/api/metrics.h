@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "db/db.h"
 #include "http/server.h"
+#include "s3/access_log.h"
 #include "s3/lifecycle_worker.h"
 #include "s3/notify.h"
 
@@ -22,6 +23,7 @@ struct metrics_input {
     struct auth *auth;
     struct ready *ready;
     struct notify *notify;
+    struct access_log *access_log; /* NULL: none */
     const struct metrics_server *servers;
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */

@@ -113,6 +113,7 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .auth = &api->auth,
         .ready = api->o.ready,
         .notify = api->o.notify,
+        .access_log = api->o.access_log,
         .servers = servers,
         .server_count = ARRAY_SIZE(servers),
         .lifecycle = api->o.lifecycle,

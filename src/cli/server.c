@@ -37,6 +37,8 @@ static int start_lifecycle(struct server *s, struct err *err);
 static void stop_lifecycle(struct server *s);
 static int start_notify(struct server *s, struct err *err);
 static void stop_notify(struct server *s);
+static int start_access_log(struct server *s, struct err *err);
+static void stop_access_log(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
 static int start_s3(struct server *s, struct err *err);
@@ -57,6 +59,7 @@ static const struct part parts[] = {
     {start_remotes, stop_remotes},
     {start_notify, stop_notify},
     {start_lifecycle, stop_lifecycle},
+    {start_access_log, stop_access_log},
     {start_pool, stop_pool},
     {start_s3, stop_s3},
     {start_api, stop_api},
@@ -457,6 +460,29 @@ static void stop_lifecycle(struct server *s)
     lifecycle_worker_stop(s->lifecycle);
 }
 
+/* --- the access log --- */
+
+/* Also where no gateway is: what an earlier one recorded is delivered. */
+static int start_access_log(struct server *s, struct err *err)
+{
+    struct access_log_options options = {
+        .db = s->db,
+        .routes = s->routes,
+        .notify = s->notify,
+        .region = str_z(s->start->s3.region),
+        .interval_ms = s->conf->s3.logging.interval_ms,
+        .log = &s->log,
+    };
+    int code = access_log_open(&s->access_log, &options, err);
+
+    return code < 0 ? err_wrap(err, code, "access log") : 0;
+}
+
+static void stop_access_log(struct server *s)
+{
+    access_log_close(s->access_log);
+}
+
 /* --- the pool --- */
 
 static int start_pool(struct server *s, struct err *err)
@@ -527,6 +553,7 @@ static int start_s3(struct server *s, struct err *err)
         .domain = str_z(s->conf->s3.domain),
         .website_domain = str_z(s->conf->s3.website_domain),
         .notify = s->notify,
+        .access_log = s->access_log,
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .key_file = keys.p,
@@ -565,6 +592,7 @@ static int start_api(struct server *s, struct err *err)
         .routes = s->routes,
         .remotes = s->remotes,
         .notify = s->notify,
+        .access_log = s->access_log,
         .s3 = s->s3,
         .lifecycle = s->lifecycle,
         .pool = s->pool,

@@ -11,6 +11,7 @@
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
+#include "s3/access_log.h"
 #include "s3/gateway.h"
 #include "s3/lifecycle_worker.h"
 #include "s3/notify.h"
@@ -43,6 +44,7 @@ struct server {
     struct remotes *remotes;
     struct lifecycle_worker *lifecycle; /* NULL: not a worker */
     struct notify *notify;
+    struct access_log *access_log;
     struct pool *pool;
     struct ready ready;
     struct gateway *gateway;

@@ -64,6 +64,9 @@ struct conf {
         struct {
             uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
         } lifecycle;
+        struct {
+            uint64_t interval_ms;
+        } logging;
         bool sse_c_over_http;
         struct {
             uint64_t max_age_ms, max_pending;

@@ -62,6 +62,7 @@ const struct db_cf_spec *local_cf_specs(void)
         {.name = "local", .expired = local_row_expired, .skips = true},
         {.name = "bytes"},
         {.name = LOCAL_OUTBOX},
+        {.name = LOCAL_ACCESS_LOG},
     };
     return specs;
 }

@@ -8,10 +8,12 @@
 #include "db/db.h"
 #include "object/bucket.h"
 
-enum { LOCAL_FAMILIES = 3 };
+enum { LOCAL_FAMILIES = 4 };
 
 /* The family of the rows that change notes keep (struct outbox). Their keys are their writers'. */
 #define LOCAL_OUTBOX "outbox"
+/* The family of access log records that wait (s3/access_log.h); nothing of a storage's is in it. */
+#define LOCAL_ACCESS_LOG "accesslog"
 
 /* The families that db_open must be given; shared by all local storages of the process. */
 const struct db_cf_spec *local_cf_specs(void); /* LOCAL_FAMILIES of them */

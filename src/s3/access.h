@@ -126,6 +126,7 @@ struct access_by_acl access_by_acl(enum s3_action action);
     X(ListObjects, LIST_BUCKET, LIST_BUCKET) \
     X(ListObjectsV2, LIST_BUCKET, LIST_BUCKET) \
     X(ListParts, LIST_MULTIPART_UPLOAD_PARTS, LIST_MULTIPART_UPLOAD_PARTS) \
+    X(PostBucketLogging, PUT_BUCKET_LOGGING, PUT_BUCKET_LOGGING) \
     X(PostObject, PUT_OBJECT, PUT_OBJECT) \
     X(PutBucketAcl, PUT_BUCKET_ACL, PUT_BUCKET_ACL) \
     X(PutBucketCors, PUT_BUCKET_CORS, PUT_BUCKET_CORS) \

@@ -207,6 +207,7 @@ static int run(struct call *c, struct err *err)
     if (must_move(c))
         return ERR_AGAIN;
     code = call_authenticate(c, err);
+    c->auth_failed = code < 0;
     if (code == 0)
         code = find_remote(c, &remote, err);
     if (code < 0)
@@ -242,6 +243,8 @@ int call_finish(struct call *c, int code, const struct err *err)
 {
     if (code < 0 && code != ERR_AGAIN)
         code = c->is_website ? website_error(c, code, err) : respond_error(c, code, err);
+    if (code != ERR_AGAIN)
+        call_log(c);
     call_close(&c->target);
     auth_release(&c->auth);
     secure_zero(&c->encryption, sizeof(c->encryption));

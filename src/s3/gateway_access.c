@@ -296,6 +296,10 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
             r.object_acl = &acl;
     }
     bool allowed = access_allowed(&r);
+    if (allowed && t->logging.len && !c->acl_required) { /* the log tells why */
+        r.bucket_acl = r.object_acl = NULL;
+        c->acl_required = !access_allowed(&r);
+    }
     c->object = NULL;
     return allowed;
 }

@@ -119,6 +119,9 @@ void respond_begin(struct call *c, int status)
     struct str id = str_z(http_request_id(c->http));
     struct str origin = call_header(c, "origin");
 
+    c->answered = status;
+    if (c->target.logging.len)
+        c->answered_ms = clock_wall_ms();
     http_respond(c->http, status);
     http_respond_header(c->http, STR("x-amz-request-id"), id);
     http_respond_header(c->http, STR("x-amz-id-2"), id);
@@ -214,6 +217,7 @@ int respond_error(struct call *c, int code, const struct err *err)
     int precise = precise_code(code, err);
     bool own_words = precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID);
     int status = s3_code_status(precise);
+    c->error = precise;
     call_log_failure(c, code, err);
     struct s3_error_body body = {
         .code = precise,

@@ -14,20 +14,20 @@ enum {
     SLOTS = 256,
     FACTS_MAX = 4 * 1024 * 1024, /* bytes of one bucket's facts, while they are made */
     KEPT_MAX = 128 * 1024,       /* larger ones are made for each request anew */
-    ACCESS_DOCUMENTS = 5,
+    ALWAYS_DOCUMENTS = 6,
 };
 
-/* Those that every decision needs come first; the others are there only in facts that are kept. */
+/* Those that every request needs come first; the others are there only in facts that are kept. */
 static const char *const names[] = {
     "policy",
     "policyBindsOwner",
     "acl",
     "publicAccessBlock",
     "ownershipControls",
+    "logging",
     "cors",
     "encryption",
     "lifecycle",
-    "logging",
     "notification",
     "object-lock",
     "replication",
@@ -35,7 +35,7 @@ static const char *const names[] = {
     "website",
 };
 
-enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP };
+enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING };
 
 struct facts {
     _Atomic(unsigned) refs;
@@ -43,7 +43,7 @@ struct facts {
     struct arena arena;
     struct call_target target;
     struct str documents[ARRAY_SIZE(names)]; /* empty: none */
-    bool all;                                /* else the first ACCESS_DOCUMENTS alone */
+    bool all;                                /* else the first ALWAYS_DOCUMENTS alone */
 };
 
 struct slot {
@@ -96,7 +96,7 @@ const struct call_target *facts_target(const struct facts *f)
 
 bool facts_document(const struct facts *f, const char *name, struct str *out)
 {
-    for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ACCESS_DOCUMENTS); i++)
+    for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++)
         if (strcmp(names[i], name) == 0) {
             *out = f->documents[i];
             return true;
@@ -126,7 +126,7 @@ static int read_documents(struct facts *f, struct err *err)
     struct bucket *b = f->target.bucket;
     int code = 0;
 
-    for (size_t i = 0; code == 0 && i < (f->all ? ARRAY_SIZE(names) : ACCESS_DOCUMENTS); i++) {
+    for (size_t i = 0; code == 0 && i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++) {
         code = b->ops->get_document(b, &f->arena, names[i], &f->documents[i], err);
         if (code == ERR_NOT_FOUND) {
             f->documents[i] = STR_EMPTY;
@@ -187,6 +187,7 @@ int facts_read(struct facts **out, struct bucket *b, struct err *err)
         facts_unref(f);
         return code;
     }
+    f->target.logging = f->documents[LOGGING];
     f->generation = generation(b) == before ? before : 0;
     *out = f;
     return 0;

@@ -70,6 +70,7 @@ struct call_target {
     struct acl *acl; /* NULL: none kept */
     struct public_block block;
     enum ownership ownership;
+    struct str logging; /* the kept form of its configuration; empty: requests are not logged */
 };
 
 /* How the object is encrypted that an answer is about. */
@@ -106,6 +107,14 @@ struct call {
     bool begun;                 /* an answer is on its way: too late for an error's */
     int64_t now_ms;
     struct call_encryption encryption;
+    /* for the access log: */
+    int answered;        /* status; 0: none yet */
+    int error;           /* that was answered; 0: none */
+    int64_t answered_ms; /* 0: the bucket is not logged */
+    bool has_size;       /* of the object that was read or written: */
+    uint64_t size;
+    bool acl_required; /* without a list the request would have been refused */
+    bool auth_failed;
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
     struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */
@@ -231,6 +240,15 @@ void call_told(struct call *c); /* the change has succeeded */
 /* A new configuration: checked, a test event on its way, written to *kept unless it is empty. */
 int notification_take(struct call *c, struct buf *kept, struct err *err) MUST_CHECK;
 
+/* --- gateway_log.c --- */
+
+/* The request's line in its bucket's log, if that has one; once it is answered. */
+void call_log(struct call *c);
+/* A line beside it: of one key of many, and in the log of a copy's source. */
+struct copy_source;
+void call_log_removal(struct call *c, struct str key, struct str version, int code);
+void call_log_copied(struct call *c, const struct copy_source *s, int code);
+
 /* --- gateway_website.c --- */
 
 /* Answers, or returns the error for website_error(). */
@@ -312,7 +330,7 @@ op_fn op_create_bucket, op_delete_bucket, op_head_bucket, op_bucket_location, op
     op_put_versioning, op_options;
 op_fn op_list_v1, op_list_v2, op_list_versions, op_list_uploads, op_list_parts;
 op_fn op_delete_objects;
-op_fn op_get_payment, op_put_payment, op_get_logging, op_put_logging;
+op_fn op_get_payment, op_put_payment, op_get_logging, op_put_logging, op_flush_logging;
 op_fn op_get_document, op_put_document, op_delete_document, op_policy_status, op_get_bucket_acl,
     op_put_bucket_acl;
 op_fn op_get_object, op_head_object, op_put_object, op_delete_object, op_copy_object;

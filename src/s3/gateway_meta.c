@@ -368,6 +368,8 @@ void respond_object(struct call *c, const struct object_info *info)
 {
     const struct object_meta *meta = &info->meta;
 
+    c->has_size = true;
+    c->size = info->size;
     respond_time(c, "Last-Modified", info->modified_ms);
     respond_etag(c, info->etag);
     respond_header(c, "Accept-Ranges", STR("bytes"));

@@ -38,6 +38,7 @@ const struct operation operations[] = {
     {S3_OP_DeleteBucketEncryption,  HTTP_DELETE, LEVEL_BUCKET, "encryption", NULL, op_delete_document, 0},
     {S3_OP_GetBucketLogging,        HTTP_GET,    LEVEL_BUCKET, "logging", NULL, op_get_logging, 0},
     {S3_OP_PutBucketLogging,        HTTP_PUT,    LEVEL_BUCKET, "logging", NULL, op_put_logging, OP_XML},
+    {S3_OP_PostBucketLogging,       HTTP_POST,   LEVEL_BUCKET, "logging", NULL, op_flush_logging, 0},
     {S3_OP_GetBucketNotificationConfiguration, HTTP_GET, LEVEL_BUCKET, "notification", NULL, op_get_document, 0},
     {S3_OP_PutBucketNotificationConfiguration, HTTP_PUT, LEVEL_BUCKET, "notification", NULL, op_put_document, OP_XML},
     {S3_OP_GetBucketReplication,    HTTP_GET,    LEVEL_BUCKET, "replication", NULL, NULL, 0},

@@ -215,6 +215,8 @@ int op_copy_object(struct call *c, struct err *err)
     int code = copy(c, &s, &o, &out, err);
 
     if (code == 0) {
+        c->has_size = true;
+        c->size = out.size;
         document_open(&xml, "CopyObjectResult");
         xml_time(&xml, "LastModified", out.modified_ms);
         xml_etag(&xml, out.etag);
@@ -230,6 +232,7 @@ int op_copy_object(struct call *c, struct err *err)
         code = http_send(c->http, buf_str(&xml));
     }
     buf_release(&xml);
+    call_log_copied(c, &s, code);
     call_close(&s.target);
     return code;
 }

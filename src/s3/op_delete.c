@@ -72,6 +72,7 @@ static void remove_and_tell(struct call *c, struct batch *b, const struct xml_no
     struct err err = {0};
     int code = remove_one(c, b, object, &out, &err);
 
+    call_log_removal(c, key, version, code);
     if (code < 0)
         put_error(b, key, version, code, &err);
     else if (!b->quiet)

@@ -22,6 +22,7 @@ static int respond_marker(struct call *c, const struct object_info *info, struct
     struct buf out = BUF_INIT(CALL_OUT_MAX);
     struct str id = str_z(http_request_id(c->http));
 
+    c->error = code;
     s3_error_write(&out, &(struct s3_error_body){.code = code,
                                                  .key = c->key,
                                                  .resource = c->head->path,

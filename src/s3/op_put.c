@@ -98,6 +98,8 @@ int op_put_object(struct call *c, struct err *err)
 
     if (code < 0)
         return code;
+    c->has_size = true;
+    c->size = out.size;
     respond_begin(c, 200);
     respond_etag(c, out.etag);
     respond_new_version(c, out.version);

@@ -211,6 +211,7 @@ int op_upload_part_copy(struct call *c, struct err *err)
         code = http_send(c->http, buf_str(&xml));
     }
     buf_release(&xml);
+    call_log_copied(c, &s, code);
     call_close(&s.target);
     return code;
 }

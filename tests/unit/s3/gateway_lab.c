@@ -53,6 +53,18 @@ void gate_notify(struct gate *g, const struct notify_options *limits)
         g->gateway->o.notify = g->notify;
 }
 
+void gate_access_log(struct gate *g, uint64_t interval_ms)
+{
+    struct access_log_options o = {
+        .db = g->db, .routes = g->routes, .notify = g->notify, .interval_ms = interval_ms};
+    struct err err = {0};
+
+    access_log_close(g->access_log);
+    CHECK_OK(access_log_open(&g->access_log, &o, &err));
+    if (g->gateway)
+        g->gateway->o.access_log = g->access_log;
+}
+
 void gate_start(struct gate *g)
 {
     gate_start_in(g, test_dir());
@@ -85,12 +97,14 @@ void gate_start_in(struct gate *g, const char *dir)
     add_users(g, dir);
     snprintf(g->key_file, sizeof(g->key_file), "%s/encryption.keys", dir);
     gate_notify(g, NULL);
+    gate_access_log(g, 0);
     g->gateway = gateway_new(&(struct gateway_options){.routes = g->routes,
                                                        .max_buckets = 20,
                                                        .users = g->users,
                                                        .domain = STR("s3.test"),
                                                        .website_domain = STR("web.test"),
                                                        .notify = g->notify,
+                                                       .access_log = g->access_log,
                                                        .allow_v2 = true,
                                                        .key_file = g->key_file});
     lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});
@@ -103,6 +117,7 @@ void gate_stop(struct gate *g)
     buf_release(&g->raw);
     lab_end(&g->lab);
     gateway_free(g->gateway);
+    access_log_close(g->access_log);
     notify_close(g->notify);
     users_close(g->users);
     routes_close(g->routes);

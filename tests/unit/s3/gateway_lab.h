@@ -4,6 +4,7 @@
 #define TESTS_UNIT_S3_GATEWAY_LAB_H
 
 #include "object/local.h"
+#include "s3/access_log.h"
 #include "s3/gateway.h"
 #include "s3/notify.h"
 #include "store/store.h"
@@ -16,6 +17,7 @@ struct gate {
     struct routes *routes;
     struct users *users;
     struct notify *notify;
+    struct access_log *access_log;
     const char *dir; /* borrowed */
     struct gateway *gateway;
     int fd;
@@ -34,6 +36,8 @@ void gate_start_in(struct gate *g, const char *dir); /* with its data in a folde
 void gate_stop(struct gate *g);
 /* Notifications with these limits instead, on the same outbox: what a restart does. */
 void gate_notify(struct gate *g, const struct notify_options *limits);
+/* The access log ended and opened again, with this interval. */
+void gate_access_log(struct gate *g, uint64_t interval_ms);
 
 /* A test with a gateway and a bucket "box" of alice's. */
 #define GATE_TEST(name)                                                                            \

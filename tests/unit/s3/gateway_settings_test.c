@@ -112,18 +112,6 @@ GATE_TEST(the_owner_pays_and_nothing_is_logged)
             501);
     put_xml(g, "PUT /box?requestPayment",
             "<RequestPaymentConfiguration><Payer>Bob</Payer></RequestPaymentConfiguration>", 400);
-    gate_do(g, "GET /box?logging", 200);
-    CHECK(gate_has(g, "<BucketLoggingStatus") && !gate_has(g, "LoggingEnabled"));
-    put_xml(g, "PUT /box?logging", "<BucketLoggingStatus/>", 200);
-    put_xml(g, "PUT /box?logging",
-            "<BucketLoggingStatus><LoggingEnabled><TargetBucket>none-here</TargetBucket>"
-            "<TargetPrefix/></LoggingEnabled></BucketLoggingStatus>",
-            404);
-    put_xml(g, "PUT /box?logging",
-            "<BucketLoggingStatus><LoggingEnabled><TargetBucket>box</TargetBucket><TargetPrefix/>"
-            "</LoggingEnabled></BucketLoggingStatus>",
-            501);
-    gate_ask(g, BOB, "GET /box?logging", NULL, NONE, 403);
 }
 
 GATE_TEST(buckets_are_listed_by_pages_prefix_and_region)
