@@ -78,7 +78,7 @@ void access_log_close(struct access_log *l)
     if (!l)
         return;
     mutex_lock(&l->lock);
-    l->stop = true;
+    atomic_store(&l->stop, true);
     cond_signal(&l->wake);
     mutex_unlock(&l->lock);
     thread_join(&l->thread);
@@ -206,6 +206,8 @@ static int deliver(struct access_log *l, struct log_pending *p, struct buf *key,
         forget(l, p);
         return 0;
     }
+    if (code == ERR_SHUTDOWN)
+        return err_code(err, code);
     p->not_before_ms = clock_wall_ms() + (int64_t)l->o.interval_ms;
     atomic_fetch_add(&l->failed, 1);
     return code;
@@ -223,14 +225,14 @@ static void deliver_due(struct access_log *l)
 {
     int64_t now = clock_wall_ms();
 
-    for (size_t i = l->pending.len; i-- > 0;) {
+    for (size_t i = l->pending.len; i-- > 0 && !atomic_load(&l->stop);) {
         struct log_pending *p = &l->pending.items[i];
         struct buf key = BUF_INIT(0);
         struct err err = {0};
         if (pending_due(l, p) > now)
             continue;
         int code = deliver(l, p, &key, &err);
-        if (code < 0)
+        if (code < 0 && code != ERR_SHUTDOWN)
             log_warn(l->o.log, "access_log.failed", log_s("bucket", bucket_of(p)),
                      log_z("error", err_name(code)), log_z("text", err.text));
         buf_release(&key);
@@ -271,7 +273,7 @@ static void run(void *ctx)
     struct access_log *l = ctx;
 
     mutex_lock(&l->lock);
-    while (!l->stop || l->flushes.len) {
+    while (!atomic_load(&l->stop) || l->flushes.len) {
         int64_t due = next_due(l), now = clock_wall_ms();
         if (due == INT64_MAX) {
             cond_wait(&l->wake, &l->lock);

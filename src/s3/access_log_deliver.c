@@ -163,7 +163,10 @@ int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key, st
     bool more = true;
     int code = 0;
 
-    while (code == 0 && more)
+    while (code == 0 && more) {
         code = deliver_one(l, p, key, &more, err);
+        if (code == 0 && more && atomic_load(&l->stop))
+            code = ERR_SHUTDOWN;
+    }
     return code;
 }

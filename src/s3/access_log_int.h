@@ -54,11 +54,11 @@ struct access_log {
     uint64_t sequence;
     VEC(struct log_pending) pending;
 
+    _Atomic(bool) stop; /* set under the lock */
     _Atomic(uint64_t) records, delivered, objects, failed, dropped;
 
     struct mutex lock; /* class "access_log"; guards what follows */
     struct cond wake, flushed;
-    bool stop;
     VEC(struct log_lines *) lines;
     size_t bytes;        /* in all of them */
     int64_t drain_at_ms; /* while there are lines */
@@ -103,8 +103,8 @@ void log_batch_release(struct log_batch *b);
 
 /* --- access_log_deliver.c --- */
 
-/* All rows of the source, object after object; `key` gets the last one's name. What waits is
- * corrected. */
+/* All rows of the source, object after object; `key` gets the last one's name. A stop ends it
+ * behind an object: ERR_SHUTDOWN. */
 int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                 struct err *err) MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include "s3/encryption.h"
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
+#include "s3/logging.h"
 #include "s3/notification.h"
 #include "s3/tagging.h"
 #include "s3/website.h"
@@ -59,10 +60,23 @@ ROUNDTRIP(notification_xml, struct notification, notification_read(&value, a, in
 ROUNDTRIP(encryption_xml, struct sse_asked, sse_default_read(&value, a, in, err),
           sse_default_write(out, &value))
 
-static roundtrip *const all[] = {tagging_xml,   tagging_kept,  acl_xml,     acl_kept,
-                                 cors_xml,      lifecycle_xml, lock_xml,    hold_xml,
-                                 block_xml,     ownership_xml, website_xml, notification_xml,
-                                 encryption_xml};
+static int logging_xml(struct buf *out, struct arena *a, struct str in, struct err *err)
+{
+    struct logging value;
+    bool on;
+    int code = logging_read(&value, &on, a, in, &users, err);
+
+    if (code == 0)
+        logging_write(out, on ? &value : NULL, &users);
+    return code;
+}
+ROUNDTRIP(logging_kept, struct logging, logging_decode(&value, a, in, err),
+          logging_encode(out, &value))
+
+static roundtrip *const all[] = {tagging_xml,    tagging_kept,  acl_xml,     acl_kept,
+                                 cors_xml,       lifecycle_xml, lock_xml,    hold_xml,
+                                 block_xml,      ownership_xml, website_xml, notification_xml,
+                                 encryption_xml, logging_xml,   logging_kept};
 
 static void check(roundtrip *again, struct str in)
 {
