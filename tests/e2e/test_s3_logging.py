@@ -7,25 +7,15 @@ import signal
 import pytest
 from conftest import wait_for
 
-boto3 = pytest.importorskip("boto3")
+pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from botocore.auth import S3SigV4Auth  # noqa: E402
 from botocore.awsrequest import AWSRequest  # noqa: E402
-from botocore.config import Config  # noqa: E402
 from botocore.credentials import Credentials  # noqa: E402
 
 FIELDS = ["owner", "bucket", "time", "address", "requester", "id", "operation", "key", "uri", "status", "error", "sent",
           "size", "total", "turn", "referer", "agent", "version", "host_id", "signature", "cipher", "auth", "host", "tls",
           "arn", "acl"]
-
-
-def client(server):
-    access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    return boto3.client("s3", endpoint_url=url, aws_access_key_id=access, aws_secret_access_key=secret,
-                        region_name="us-east-1",
-                        config=Config(signature_version="s3v4", s3={"addressing_style": "path"},
-                                      retries={"max_attempts": 0}))
 
 
 def set_up(s3):
@@ -51,7 +41,7 @@ def records(s3):
 
 def test_requests_are_delivered_by_themselves(serve):
     server = serve("--s3.logging.interval", "1s").ready()
-    s3 = client(server)
+    s3 = server.s3()
     set_up(s3)
     assert s3.get_bucket_logging(Bucket="box")["LoggingEnabled"]["TargetBucket"] == "logs"
     answer = s3.put_object(Bucket="box", Key="a/ü", Body=b"12345")
@@ -73,13 +63,13 @@ def test_requests_are_delivered_by_themselves(serve):
 
 def test_a_clean_stop_loses_no_record(serve):
     server = serve().ready()
-    s3 = client(server)
+    s3 = server.s3()
     set_up(s3)
     for i in range(20):
         s3.put_object(Bucket="box", Key=str(i), Body=b"x")
     assert server.stop() == 0
     server = serve("--s3.logging.interval", "1s", data=server.data).ready()
-    s3 = client(server)
+    s3 = server.s3()
     wait_for(lambda: len(records(s3)) >= 20, "the log of before the stop")
     assert sorted(r["key"] for r in records(s3)) == sorted(str(i) for i in range(20))
 
@@ -87,15 +77,15 @@ def test_a_clean_stop_loses_no_record(serve):
 def flush(server):
     """POST /box?logging, which boto3 has not."""
     access, secret = server.keys
-    url = re.search(r"^  S3 +(\S+)$", server.out, re.M).group(1)
-    ask = AWSRequest("POST", url + "/box?logging", headers={"x-amz-content-sha256": "UNSIGNED-PAYLOAD"})
+    url = server.s3_url + "/box?logging"
+    ask = AWSRequest("POST", url, headers={"x-amz-content-sha256": "UNSIGNED-PAYLOAD"})
     S3SigV4Auth(Credentials(access, secret), "s3", "us-east-1").add_auth(ask)
-    return requests.post(url + "/box?logging", headers=dict(ask.headers))
+    return requests.post(url, headers=dict(ask.headers))
 
 
 def test_what_was_kept_outlives_a_kill(serve):
     server = serve().ready()
-    s3 = client(server)
+    s3 = server.s3()
     set_up(s3)
     policy = s3.get_bucket_policy(Bucket="logs")["Policy"]
     s3.put_object(Bucket="box", Key="kept", Body=b"x")
@@ -104,7 +94,7 @@ def test_what_was_kept_outlives_a_kill(serve):
     server.signal(signal.SIGKILL)
     server.wait()
     server = serve(data=server.data).ready()
-    s3 = client(server)
+    s3 = server.s3()
     s3.put_bucket_policy(Bucket="logs", Policy=policy)
     assert "<FlushedLoggingObject>of-box/" in flush(server).text
     assert [r["key"] for r in records(s3) if r["operation"] == "REST.PUT.OBJECT"] == ["kept"]
