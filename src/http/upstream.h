@@ -78,7 +78,7 @@ bool upstream_is_up(struct upstream *u);
  * for a timer or thread, so that a peer comes back without a caller that waits for it. */
 void upstream_probe(struct upstream *u);
 
-/* Closes idle connections past their time. Each use of the upstream does it too; a timer that calls
+/* Closes idle connections past their time. Each request does it too; a timer that calls
  * this keeps a quiet one from holding descriptors. */
 void upstream_sweep(struct upstream *u);
 

@@ -336,7 +336,7 @@ void exchange_close(struct exchange *e)
 {
     if (!e)
         return;
-    if (e->reusable)
+    if (e->reusable && !e->ended)
         drain(e);
     /* Bytes behind the end of the body belong to no request of ours: do not trust the peer. */
     bool clean = e->answered && e->ended && e->start == e->end;

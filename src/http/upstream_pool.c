@@ -285,7 +285,6 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
         u->open--;
     }
     cond_signal(&u->room);
-    retire_aged(u, &dead);
     mutex_unlock(&u->lock);
     close_all(&dead);
     if (was_down && reusable)
