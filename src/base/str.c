@@ -32,6 +32,12 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
+/* Names mostly have the same case on both sides: the bytes as they are come first. */
+static bool same8(const char *a, const char *b)
+{
+    return memcmp(a, b, 8) == 0 || lower8(a) == lower8(b);
+}
+
 bool str_ieq_bytes(const char *a, const char *b, size_t len)
 {
     if (len < 8) {
@@ -41,9 +47,9 @@ bool str_ieq_bytes(const char *a, const char *b, size_t len)
         return true;
     }
     for (size_t i = 0; i + 8 < len; i += 8)
-        if (lower8(a + i) != lower8(b + i))
+        if (!same8(a + i, b + i))
             return false;
-    return lower8(a + len - 8) == lower8(b + len - 8); /* overlaps the one before */
+    return same8(a + len - 8, b + len - 8); /* overlaps the one before */
 }
 
 struct str str_trim(struct str s)

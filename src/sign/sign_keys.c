@@ -1,6 +1,6 @@
 /* The table of derived keys: direct mapped, so that a look-up is one comparison and the bound needs
- * no list of what was used last. An entry's name is 128 bits of keyed hash, which nobody outside
- * can make collide. */
+ * no list of what was used last. An entry's name is 128 bits of keyed hash: nobody outside can make
+ * the first half collide, and the second is cheap. */
 #include "base/hash.h"
 #include "os/thread.h"
 #include "sign/sign.h"
@@ -71,7 +71,7 @@ static bool name_of(struct name *out, const struct sign_keys *keys, struct str s
     }
     if (fits) {
         out->a = hash_sip(&keys->a, str_n(bytes, len));
-        out->b = hash_sip(&keys->b, str_n(bytes, len));
+        out->b = hash_xxh3(str_n(bytes, len), keys->b.k0);
     }
     secure_zero(bytes, len);
     return fits;
