@@ -254,6 +254,7 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
         return err_code(err, ERR_NO_BUCKET);
     ask_init(&q, remote_of(s), user, "DELETE");
     ask_name(&q, name, STR_EMPTY);
+    q.request.idempotent = false; /* the second time there is none */
     return ask_done(&q, err);
 }
 

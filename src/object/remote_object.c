@@ -318,6 +318,12 @@ int remote_copy(struct bucket *bucket, struct arena *a, struct str key, struct b
 
 /* --- removing --- */
 
+static bool has_conditions(const struct object_conditions *c)
+{
+    return c->if_match.len || c->if_none_match.len || c->if_modified_since_ms ||
+           c->if_unmodified_since_ms || c->if_modified_at_ms || c->has_if_size;
+}
+
 int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
                   const struct remove_options *o, struct remove_result *out, struct err *err)
 {
@@ -332,7 +338,8 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
     ask_conditions(&q, &o->conditions);
     if (o->bypass_governance)
         ask_header(&q, "x-amz-bypass-governance-retention", STR("true"));
-    q.request.idempotent = o->version.len > 0; /* twice would make two markers */
+    /* M8: twice would make two markers, or find that the condition no longer holds. */
+    q.request.idempotent = o->version.len > 0 && !has_conditions(&o->conditions);
     code = ask_send(&q, err);
     if (code == ERR_NOT_FOUND && !o->conditions.if_match.len)
         code = 0;

@@ -66,7 +66,7 @@ bool forward_is_hop(const struct http_head *head, struct str name)
 static void write_path(const struct call *c, struct buf *out)
 {
     buf_append_char(out, '/');
-    url_encode(out, c->bucket_name, false);
+    url_encode(out, c->asked_bucket, false); /* a storage with tenants needs to know whose */
     if (c->key.len) {
         buf_append_char(out, '/');
         url_encode(out, c->key, true);
@@ -179,8 +179,8 @@ static bool is_idempotent(struct call *c)
         return true;
     case HTTP_PUT:
         return !is_conditional(c->head);
-    case HTTP_DELETE: /* twice would make two markers */
-        return (call_param(c, "versionId").len || call_param(c, "uploadId").len) &&
+    case HTTP_DELETE: /* of an object, twice would make two markers */
+        return (call_param(c, "versionId").len || (c->op && c->op->query)) &&
                !is_conditional(c->head);
     default:
         return false;

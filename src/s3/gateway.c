@@ -29,6 +29,11 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
+/* Parameters of ListBuckets, which may be empty. */
+static const char *const list_buckets_takes[] = {
+    "prefix", "continuation-token", "max-buckets", "bucket-region", "x-id",
+};
+
 struct gateway *gateway_new(const struct gateway_options *o)
 {
     struct gateway *g = xcalloc(1, sizeof(*g));
@@ -113,6 +118,31 @@ static int copies_within(struct call *c, struct storage *s, bool *out, struct er
     return code;
 }
 
+/* Does a request for no bucket name a sub-resource, a parameter without a value, such as Ceph's
+ * "?usage"? */
+static bool names_service_resource(const struct call *c)
+{
+    for (size_t i = 0; i < c->query_count; i++) {
+        bool known = c->query[i].value.len > 0;
+        for (size_t k = 0; !known && k < ARRAY_SIZE(list_buckets_takes); k++)
+            known = str_eq(c->query[i].name, str_z(list_buckets_takes[k]));
+        if (!known)
+            return true;
+    }
+    return false;
+}
+
+/* What is not ListBuckets goes where the user's buckets without a policy are. Nobody has none. */
+static int find_service(struct call *c, struct storage **out, struct err *err)
+{
+    int code;
+
+    if (!c->user || (c->op && !names_service_resource(c)))
+        return 0;
+    code = route_storage(c->g->o.routes, call_user_id(c), STR_EMPTY, out, err);
+    return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+}
+
 /* *out: where the whole request is to be sent; NULL: it is done here. */
 static int find_remote(struct call *c, struct storage **out, struct err *err)
 {
@@ -121,9 +151,11 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
     int code;
 
     *out = NULL;
-    if (c->level == LEVEL_SERVICE || is_form(c) || !routes_any_remote(c->g->o.routes))
+    if (is_form(c) || !routes_any_remote(c->g->o.routes))
         return 0;
-    if (id == S3_OP_CreateBucket)
+    if (c->level == LEVEL_SERVICE)
+        code = find_service(c, out, err);
+    else if (id == S3_OP_CreateBucket)
         code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, out, err);
     else
         code = call_remote(c, c->bucket_name, out, err);

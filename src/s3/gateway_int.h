@@ -89,6 +89,7 @@ struct call {
     const struct operation *op;
     enum call_level level;
     struct str bucket_name, key; /* decoded */
+    struct str asked_bucket;     /* as it was asked for: Ceph's ":name" is the bucket "name" here */
     struct str host_bucket;      /* named by Host; empty in path style */
     bool is_website;             /* it was asked by its website's name */
     int status;                  /* of an error page, which is sent with the error's; 0: its own */

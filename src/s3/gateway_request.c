@@ -109,6 +109,7 @@ static int parse_path(struct call *c, struct err *err)
         str_cut(path, '/', &bucket, &key);
     }
     code = decode(c, bucket, false, &c->bucket_name, err);
+    c->asked_bucket = c->bucket_name;
     if (code == 0 && str_starts(c->bucket_name, STR(":"))) /* Ceph's name of one of no tenant */
         c->bucket_name = str_skip(c->bucket_name, 1);
     if (code == 0)

@@ -76,9 +76,9 @@ static void play(struct peer_conn *c, const void *ctx)
     }
 }
 
-static struct fixture begin(struct script *s)
+static struct fixture begin_with(peer_fn *fn, struct script *s)
 {
-    struct fixture f = {.peer = peer_start(play, s, NULL), .a = ARENA_INIT(0)};
+    struct fixture f = {.peer = peer_start(fn, s, NULL), .a = ARENA_INIT(0)};
     struct remote_options o = {.name = STR("far"), .url = str_z(peer_url(f.peer))};
     struct remote_credential c = {STR("alice"), STR("AKALICE"), STR("alices-secret")};
     struct err err = {0};
@@ -88,6 +88,21 @@ static struct fixture begin(struct script *s)
     CHECK_OK(remote_set_credential(f.storage, &c, &err));
     CHECK_OK(f.storage->ops->open_bucket(&f.bucket, f.storage, STR("alice"), STR("box"), &err));
     return f;
+}
+
+static struct fixture begin(struct script *s)
+{
+    return begin_with(play, s);
+}
+
+/* One that the next call finds, and that may turn out to be dead. */
+static void keep_connection(struct fixture *f)
+{
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    CHECK_OK(f->storage->ops->open_bucket(&b, f->storage, STR("alice"), STR("box"), &err));
+    b->ops->unref(b);
 }
 
 static void end(struct fixture *f)
@@ -423,6 +438,66 @@ TEST(remote_peer, a_success_before_the_body_was_proved_is_none)
     int code = put_large(&early, &refused, LARGE); /* by the answer, or by the refusal */
     CHECK(code == ERR_PEER || code == ERR_INVALID);
     end(&early);
+    end(&f);
+}
+
+/* --- M8: what may be sent again --- */
+
+/* Of each two removals the first gets the end of the connection instead of an answer. */
+static void end_once(struct peer_conn *c, const void *ctx)
+{
+    struct script *s = (struct script *)(uintptr_t)ctx;
+    struct peer_request r;
+    bool go_on = true;
+
+    while (go_on && peer_read(c, &r)) {
+        bool removes = r.head.method == HTTP_DELETE;
+        go_on = !removes || atomic_fetch_add(&s->requests, 1) % 2 == 1;
+        if (go_on)
+            say(c, "HTTP/1.1 204 No Content\r\n\r\n", true);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+static int try_remove(struct fixture *f, struct remove_options o)
+{
+    struct remove_result out;
+
+    return f->bucket->ops->remove(f->bucket, &f->a, STR("k"), &o, &out, &f->err);
+}
+
+TEST(remote_peer, removals_are_sent_again_only_when_twice_is_once)
+{
+    struct script s = {0};
+    struct fixture f = begin_with(end_once, &s);
+    struct object_conditions rows[] = {{.if_match = STR("x")},
+                                       {.if_none_match = STR("x")},
+                                       {.if_unmodified_since_ms = 1000},
+                                       {.if_modified_at_ms = 1000},
+                                       {.has_if_size = true, .if_size = 1}};
+
+    CHECK_INT(try_remove(&f, (struct remove_options){.version = STR("v")}), 0);
+    CHECK_INT(s.requests, 2);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        s.requests = 0;
+        keep_connection(&f);
+        CHECK_INT(
+            try_remove(&f, (struct remove_options){.version = STR("v"), .conditions = rows[i]}),
+            ERR_CLOSED);
+        CHECK_INT(s.requests, 1);
+    }
+    s.requests = 0;
+    keep_connection(&f);
+    CHECK_INT(try_remove(&f, (struct remove_options){0}), ERR_CLOSED);
+    s.requests = 0;
+    keep_connection(&f);
+    CHECK_INT(f.bucket->ops->set_document(f.bucket, "policy", STR_EMPTY, &f.err), 0);
+    CHECK_INT(s.requests, 2);
+    s.requests = 0;
+    CHECK_INT(f.storage->ops->remove_bucket(f.storage, STR("alice"), STR("box"), &f.err),
+              ERR_CLOSED);
+    CHECK_INT(s.requests, 1);
     end(&f);
 }
 

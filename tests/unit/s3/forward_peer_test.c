@@ -141,6 +141,38 @@ TEST(forward_peer, an_answer_comes_back_as_it_was_given)
     end(&p);
 }
 
+TEST(forward_peer, what_the_service_is_asked_beside_its_buckets_goes_to_the_main_storage)
+{
+    struct pair p;
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    gate_do(&p.front, "GET /?usage", 200);
+    CHECK_STR(p.front.body, STR("ok"));
+    CHECK(was_sent("GET /?usage HTTP/1.1\r\n") && was_sent("Credential=AKIAALICE00000000001/"));
+    gate_do(&p.front, "POST /?Action=unheard-of", 200);
+    CHECK(was_sent("POST /?Action=unheard-of HTTP/1.1\r\n"));
+    gate_ask(&p.front, BOB, "GET /?usage", NULL, NONE, 403); /* has no credentials there */
+    GATE_ERROR(&p.front, "AccessDenied");
+    unsigned before = seen_whole();
+    gate_ask(&p.front, BOB, "GET /?prefix=&max-buckets=", NULL, NONE, 200); /* ListBuckets */
+    gate_ask(&p.front, NOBODY, "GET /?usage", NULL, NONE, 200); /* who has no main storage */
+    gate_ask(&p.front, NOBODY, "POST /", NULL, NONE, 405);
+    CHECK_INT(seen_whole(), before);
+    end(&p);
+}
+
+TEST(forward_peer, buckets_of_tenants_are_asked_for_by_their_whole_names)
+{
+    struct pair p;
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    gate_do(&p.front, "GET /tenant%3Abox/key", 200);
+    CHECK(was_sent("GET /tenant%3Abox/key HTTP/1.1\r\n"));
+    gate_do(&p.front, "GET /%3Abox?list-type=2", 200); /* of the tenant without a name */
+    CHECK(was_sent("GET /%3Abox?list-type=2 HTTP/1.1\r\n"));
+    end(&p);
+}
+
 TEST(forward_peer, a_body_without_length_is_sent_on)
 {
     struct pair p;
@@ -367,6 +399,11 @@ TEST(forward_peer, a_removal_is_sent_again_only_when_twice_is_once)
     } rows[] = {
         {"DELETE /box/key?versionId=v1", NULL, 200},
         {"DELETE /box/key?uploadId=u1", NULL, 200},
+        {"DELETE /box/key?tagging", NULL, 200},
+        {"DELETE /box?policy", NULL, 200},
+        {"DELETE /box?cors", NULL, 200},
+        {"DELETE /box?unheard-of", NULL, 500},
+        {"DELETE /box", NULL, 500},
         {"DELETE /box/key", NULL, 500},
         {"DELETE /box/key?versionId=v1", "x-amz-if-match-size: 5", 500},
         {"DELETE /box/key?versionId=v1", "if-match: \"x\"", 500},
