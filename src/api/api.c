@@ -4,6 +4,12 @@
 
 static http_handler_fn handle;
 
+/* Of calls that wait for a remote storage. */
+static void end_waits(void *ctx)
+{
+    routes_abort(ctx);
+}
+
 int api_start(struct api **out, const struct api_options *o, struct err *err)
 {
     struct api *api = xcalloc(1, sizeof(*api));
@@ -22,6 +28,8 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         .idle_timeout_ms = conf->http.idle_timeout_ms,
         .body_min_rate = conf->http.body_rate,
         .max_body = 1 * MIB,
+        .on_drop = end_waits,
+        .drop_ctx = o->routes,
     };
     int code = sock_addr_parse(&server.listen, str_z(conf->api.listen), err);
 

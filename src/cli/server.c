@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-enum { POOL_STACK = 512 * 1024, CONFIG_DB = 3 /* of store_names */ };
+enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000, CONFIG_DB = 3 /* of store_names */ };
 
 static const char *const store_names[STORE_DATABASES] = {"store.appDB", "store.queueDB",
                                                          "store.lockDB", "store.configDB"};
@@ -492,17 +492,20 @@ static int start_pool(struct server *s, struct err *err)
     return 0;
 }
 
-/* A request that outlives the deadline still holds the parts below it: they cannot be taken apart,
- * and what is durable is on disk. */
+/* A request that outlives the deadline, since a disk or the store does not answer, still holds the
+ * parts below it: they cannot be taken apart, and what is durable is on disk. */
 static void stop_by_force(struct server *s)
 {
     log_warn(&s->log, "server.stop_forced", log_u("busy", pool_stats(s->pool).busy));
     _exit(1);
 }
 
+/* Its threads may have a last word to say when the endpoints have stopped. */
 static void stop_pool(struct server *s)
 {
-    if (!pool_stop(s->pool, s->deadline_ns))
+    uint64_t soon = clock_mono_ns() + POOL_END_MS * UINT64_C(1000000);
+
+    if (!pool_stop(s->pool, s->deadline_ns > soon ? s->deadline_ns : soon))
         stop_by_force(s);
     pool_free(s->pool);
 }
@@ -514,6 +517,12 @@ static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct
 }
 
 /* --- the S3 endpoint --- */
+
+/* Of requests that wait for a remote storage. */
+static void end_waits(void *ctx)
+{
+    routes_abort(ctx);
+}
 
 static int listen_s3(struct server *s, struct tls_context *tls, struct err *err)
 {
@@ -531,6 +540,8 @@ static int listen_s3(struct server *s, struct tls_context *tls, struct err *err)
         .head_timeout_ms = conf->http.head_timeout_ms,
         .idle_timeout_ms = conf->http.idle_timeout_ms,
         .body_min_rate = conf->http.body_rate,
+        .on_drop = end_waits,
+        .drop_ctx = s->routes,
     };
     int code = sock_addr_parse(&options.listen, str_z(conf->s3.listen), err);
 

@@ -199,6 +199,8 @@ static struct http_server *server_new(const struct http_server_options *o)
     s->log = o->log;
     s->name = o->name ? o->name : "http";
     s->pool = o->pool;
+    s->on_drop = o->on_drop;
+    s->drop_ctx = o->drop_ctx;
     s->max_connections = or_default(o->max_connections, 20000);
     s->max_per_address = or_default(o->max_per_address, s->max_connections);
     s->max_body = o->max_body;
@@ -331,6 +333,8 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     empty = wait_empty(s, deadline_ns);
     atomic_store(&s->dropping, true);
     hang_up(s, false);
+    if (!empty && s->on_drop)
+        s->on_drop(s->drop_ctx);
     return empty || wait_empty(s, clock_mono_ns() + DROP_MS * UINT64_C(1000000));
 }
 

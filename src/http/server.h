@@ -46,6 +46,10 @@ struct http_server_options {
     uint64_t rate_window_ms;  /* 0: 10 s */
     uint64_t max_body;        /* 0: no limit of the server's; the handler has its own */
     const char *server_header; /* NULL: "weir" */
+    /* Called once by http_server_stop() when its deadline has passed and handlers still run: ends
+     * what they wait for besides their peers. NULL: nothing. */
+    void (*on_drop)(void *ctx);
+    void *drop_ctx;
 };
 
 /* Listening when it returns. ERR_IN_USE names the address. */
@@ -57,7 +61,7 @@ void http_server_tls(struct http_server *s, struct tls_context *tls); /* for new
 
 /* Stop accepting, close idle connections, let running requests finish (answering with Connection:
  * close), until the deadline; then drop what is left. False when a second later handlers still run:
- * they wait for something else than their peer, and http_server_free() waits for them. */
+ * they wait for something that on_drop() does not end, and http_server_free() waits for them. */
 bool http_server_stop(struct http_server *s, uint64_t deadline_ns);
 void http_server_free(struct http_server *s);
 

@@ -167,6 +167,8 @@ struct http_server {
     const struct log *log; /* borrowed; may be NULL */
     const char *name;
     struct pool *pool;
+    void (*on_drop)(void *ctx);
+    void *drop_ctx;
     size_t max_connections, max_per_address;
     uint64_t max_body, body_min_rate;
     uint64_t timeout_ms[PHASE_COUNT];

@@ -53,10 +53,11 @@ int upstream_send(struct exchange **out, struct upstream *u, const struct upstre
 
 /* For who must not wait: a request without a body over an idle plain connection. ERR_AGAIN: there
  * is none, or it is not sent whole: nothing can have been acted on, use upstream_send(). Of the
- * exchange only the following three may be used until exchange_poll() has answered 0. */
+ * exchange only the following four may be used until exchange_poll() has answered 0. */
 int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                       struct err *err) MUST_CHECK;
 int exchange_fd(const struct exchange *e); /* can be read when there is something to poll for */
+uint64_t exchange_head_ms(const struct exchange *e); /* that the head may take: head_timeout_ms */
 /* Takes what has come. 0: the head is there. ERR_AGAIN: not yet. ERR_CLOSED, ERR_PEER. */
 int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
 /* After it failed: the peer had closed an idle connection, as may happen; not a byte came. */
@@ -70,6 +71,11 @@ struct reader *exchange_body(struct exchange *e);
 /* Gives the connection back to the pool when the body was read to its end (a short rest is read and
  * dropped), else closes it. NULL is fine. */
 void exchange_close(struct exchange *e);
+
+/* Ends what is under way, from any thread: exchanges break off (ERR_CLOSED), callers that connect
+ * or wait for a connection, and all that come later, are ERR_UNAVAILABLE within a moment. For a
+ * stop: only closing and upstream_free() make sense after it. */
+void upstream_abort(struct upstream *u);
 
 /* Health: after `connect` failures in a row the upstream is down: upstream_send fails at once with
  * ERR_UNAVAILABLE, but one caller per second is let through as a probe. */

@@ -12,27 +12,37 @@ uint64_t upstream_deadline(uint64_t ms)
     return clock_mono_ns() + ms * 1000000;
 }
 
-int upstream_conn_open(struct upstream_conn **out, struct upstream *u, struct err *err)
+/* Out of descriptors or threads of our own says nothing about the peer. */
+static int not_open(const struct upstream *u, int rc, const struct err *why, struct err *err)
 {
-    uint64_t deadline = upstream_deadline(u->connect_timeout_ms);
-    struct err why = {0};
-    struct tls *tls = NULL;
-    int fd = -1;
-    int rc = sock_connect(&fd, u->host, u->port, deadline, &why);
+    return err_set(err, rc == ERR_BUSY ? ERR_BUSY : ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
+                   STR_ARG(buf_str(&u->host_header)), why->text);
+}
 
-    if (rc == 0 && u->tls)
-        rc = tls_connect(&tls, u->tls, fd, u->host, deadline, &why);
-    if (rc < 0) {
-        fd_close(&fd);
-        /* Out of descriptors or threads of our own says nothing about the peer. */
-        return err_set(err, rc == ERR_BUSY ? ERR_BUSY : ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
-                       STR_ARG(buf_str(&u->host_header)), why.text);
-    }
+int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t deadline_ns,
+                       struct err *err)
+{
+    struct sock_limit limit = {deadline_ns, &u->aborted};
+    struct err why = {0};
+    int fd = -1;
+    int rc = sock_connect_within(&fd, u->host, u->port, &limit, &why);
+
+    if (rc < 0)
+        return not_open(u, rc, &why, err);
     struct upstream_conn *c = xmalloc(sizeof(*c));
-    *c = (struct upstream_conn){.fd = fd, .tls = tls};
+    *c = (struct upstream_conn){.fd = fd};
     list_init(&c->node);
     *out = c;
     return 0;
+}
+
+int upstream_conn_secure(struct upstream_conn *c, struct upstream *u, uint64_t deadline_ns,
+                         struct err *err)
+{
+    struct err why = {0};
+    int rc = u->tls ? tls_connect(&c->tls, u->tls, c->fd, u->host, deadline_ns, &why) : 0;
+
+    return rc < 0 ? not_open(u, rc, &why, err) : 0;
 }
 
 void upstream_conn_close(struct upstream_conn *c)

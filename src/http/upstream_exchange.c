@@ -120,6 +120,11 @@ int exchange_fd(const struct exchange *e)
     return e->conn->fd;
 }
 
+uint64_t exchange_head_ms(const struct exchange *e)
+{
+    return e->upstream->head_timeout_ms;
+}
+
 int exchange_poll(struct exchange *e, struct err *err)
 {
     int rc = exchange_look(e, err);

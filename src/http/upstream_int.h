@@ -18,9 +18,9 @@ enum {
     UPSTREAM_MAX_INTERIM = 16,       /* 1xx responses before the final one */
 };
 
-/* A connection: in the idle list (lock of the upstream), or owned by one exchange. */
+/* A connection: idle, or owned by one exchange, which alone reads and writes. */
 struct upstream_conn {
-    struct list node;
+    struct list node; /* in `idle` or `busy`; lock of the upstream */
     int fd;
     struct tls *tls; /* NULL: plain */
     uint64_t idle_since_ns;
@@ -38,10 +38,13 @@ struct upstream {
     uint64_t idle_timeout_ms, connect_timeout_ms, timeout_ms, head_timeout_ms;
     const struct log *log; /* borrowed */
 
+    _Atomic(bool) aborted; /* set once, under `lock` */
+
     /* under `lock` */
     struct mutex lock;
     struct cond room;    /* a connection came back or went away */
     struct list idle;    /* of struct upstream_conn, most recently used first */
+    struct list busy;    /* the others, so that an abort can shut them down */
     uint64_t next_probe; /* ns; while down, the first caller past it tries */
     uint64_t connects;
     size_t open, idle_count;
@@ -56,8 +59,11 @@ uint64_t upstream_deadline(uint64_t ms);
 
 /* --- connections: ERR_TIMEOUT, ERR_PEER (TLS), every other failure is ERR_CLOSED --- */
 
-/* Only ERR_UNAVAILABLE. */
-int upstream_conn_open(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
+/* ERR_UNAVAILABLE; ERR_BUSY: for want of something of our own. Without TLS yet. */
+int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t deadline_ns,
+                       struct err *err) MUST_CHECK;
+int upstream_conn_secure(struct upstream_conn *c, struct upstream *u, uint64_t deadline_ns,
+                         struct err *err) MUST_CHECK;
 void upstream_conn_close(struct upstream_conn *c);
 /* Open and with nothing to read, as far as can be known without asking the peer. */
 bool upstream_conn_is_quiet(struct upstream_conn *c);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
 {
@@ -47,6 +48,7 @@ int upstream_new(struct upstream **out, const struct upstream_options *o, struct
     mutex_init(&u->lock, "upstream");
     cond_init(&u->room);
     list_init(&u->idle);
+    list_init(&u->busy);
     int rc = set_endpoint(u, o->url, &https, err);
     if (rc == 0 && https) {
         struct tls_client_options t = {.ca_file = o->ca_file, .insecure = o->tls_insecure};
@@ -137,6 +139,15 @@ static bool admitted(struct upstream *u)
     return true;
 }
 
+static struct upstream_conn *take_idle(struct upstream *u)
+{
+    struct upstream_conn *c = list_entry(list_shift(&u->idle), struct upstream_conn, node);
+
+    list_push(&u->busy, &c->node);
+    u->idle_count--;
+    return c;
+}
+
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
 /* An idle connection into *conn, or leave to open one, waiting for room until the deadline. */
@@ -145,12 +156,11 @@ static enum choice choose(struct upstream *u, bool fresh, uint64_t deadline,
 {
     mutex_assert_held(&u->lock);
     for (;;) {
-        if (!admitted(u))
+        if (u->aborted || !admitted(u))
             return REFUSED;
         retire_aged(u, dead);
         if (!list_empty(&u->idle) && !fresh) {
-            *conn = list_entry(list_shift(&u->idle), struct upstream_conn, node);
-            u->idle_count--;
+            *conn = take_idle(u);
             return USE_IDLE;
         }
         if (u->open >= u->max_connections && !list_empty(&u->idle))
@@ -183,7 +193,7 @@ static void connected(struct upstream *u, int rc, const struct err *why)
     } else {
         u->open--;
         cond_signal(&u->room);
-        if (rc != ERR_BUSY && u->failures < UPSTREAM_DOWN_AFTER)
+        if (rc != ERR_BUSY && !u->aborted && u->failures < UPSTREAM_DOWN_AFTER)
             u->failures++;
         u->next_probe = upstream_deadline(UPSTREAM_PROBE_MS);
     }
@@ -202,11 +212,36 @@ static void connected(struct upstream *u, int rc, const struct err *why)
         log_up(u);
 }
 
+/* A new one; an abort that has passed already did not see it. */
+static void make_busy(struct upstream *u, struct upstream_conn *c)
+{
+    mutex_lock(&u->lock);
+    list_push(&u->busy, &c->node);
+    if (u->aborted)
+        shutdown(c->fd, SHUT_RDWR);
+    mutex_unlock(&u->lock);
+}
+
+static void drop_new(struct upstream *u, struct upstream_conn *c)
+{
+    mutex_lock(&u->lock);
+    list_remove(&c->node);
+    mutex_unlock(&u->lock);
+    upstream_conn_close(c);
+}
+
 static int open_new(struct upstream_conn **out, struct upstream *u, struct err *err)
 {
+    uint64_t deadline = upstream_deadline(u->connect_timeout_ms);
     struct err why = {0};
-    int rc = upstream_conn_open(out, u, &why);
+    int rc = upstream_conn_open(out, u, deadline, &why);
 
+    if (rc == 0) {
+        make_busy(u, *out);
+        rc = upstream_conn_secure(*out, u, deadline, &why);
+        if (rc < 0)
+            drop_new(u, *out);
+    }
     connected(u, rc, &why);
     return rc < 0 ? err_set(err, rc, "%s", why.text) : 0;
 }
@@ -227,8 +262,9 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh, st
         if (choice == USE_NEW)
             return open_new(out, u, err);
         if (choice == REFUSED)
-            return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": is down",
-                           STR_ARG(buf_str(&u->host_header)));
+            return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
+                           STR_ARG(buf_str(&u->host_header)),
+                           u->aborted ? "it is being closed" : "is down");
         if (choice == NO_ROOM)
             return err_set(err, ERR_BUSY, "upstream " STR_FMT ": all %zu connections are busy",
                            STR_ARG(buf_str(&u->host_header)), u->max_connections);
@@ -250,10 +286,8 @@ int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err
         list_init(&dead);
         mutex_lock(&u->lock);
         retire_aged(u, &dead);
-        if (!is_down(u) && !list_empty(&u->idle)) {
-            c = list_entry(list_shift(&u->idle), struct upstream_conn, node);
-            u->idle_count--;
-        }
+        if (!is_down(u) && !list_empty(&u->idle))
+            c = take_idle(u);
         mutex_unlock(&u->lock);
         close_all(&dead);
         if (!c)
@@ -273,9 +307,10 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
     list_init(&dead);
     mutex_lock(&u->lock);
     bool was_down = is_down(u);
+    list_remove(&c->node);
     if (reusable && u->failures) /* it says more than a connect that failed */
         u->failures = 0;
-    if (reusable && u->idle_count < u->max_idle) {
+    if (reusable && !u->aborted && u->idle_count < u->max_idle) {
         c->reused = true;
         c->idle_since_ns = clock_mono_ns();
         list_push_front(&u->idle, &c->node);
@@ -289,6 +324,22 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
     close_all(&dead);
     if (was_down && reusable)
         log_up(u);
+}
+
+void upstream_abort(struct upstream *u)
+{
+    struct list dead;
+
+    list_init(&dead);
+    mutex_lock(&u->lock);
+    u->aborted = true;
+    while (!list_empty(&u->idle))
+        retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
+    list_each (&u->busy, struct upstream_conn, node, c)
+        shutdown(c->fd, SHUT_RDWR); /* its owner finds it ended, and closes it */
+    cond_broadcast(&u->room);
+    mutex_unlock(&u->lock);
+    close_all(&dead);
 }
 
 void upstream_probe(struct upstream *u)

@@ -411,6 +411,9 @@ struct storage_ops {
      * it stays the same. Also of a bucket that is not there. 0: a change is under way, or the
      * storage cannot say. NULL: it never can. Does not block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
+    /* Before a close, from any thread: calls that wait for the peer, and later ones, fail within a
+     * moment. NULL: none waits for one. */
+    void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
 };
 

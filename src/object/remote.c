@@ -73,10 +73,17 @@ static void stop_prober(struct remote *r)
     thread_join(&r->prober);
 }
 
+static void remote_abort(struct storage *s)
+{
+    upstream_abort(remote_of(s)->upstream);
+}
+
 static void remote_close(struct storage *s)
 {
     struct remote *r = remote_of(s);
 
+    if (r->upstream)
+        upstream_abort(r->upstream); /* the prober may be connecting */
     stop_prober(r);
     upstream_free(r->upstream);
     credential_table_release(&r->credentials);
@@ -126,5 +133,6 @@ static const struct storage_ops storage_ops = {
     .list_buckets = remote_list_buckets,
     .forward = remote_forward,
     .check = remote_check,
+    .abort = remote_abort,
     .close = remote_close,
 };

@@ -68,15 +68,15 @@ static int lookup_start(struct lookup *l, struct err *err)
     return code;
 }
 
-/* Waits for the answer. On ERR_TIMEOUT the thread has taken the look-up over. */
-static int lookup_wait(struct lookup *l, struct addrinfo **out, uint64_t deadline_ns)
+/* Waits for the answer. When it fails the thread has taken the look-up over. */
+static int lookup_wait(struct lookup *l, struct addrinfo **out, const struct sock_limit *limit)
 {
     int code = 0;
 
     mutex_lock(&l->lock);
     while (!l->done && code == 0)
-        if (!cond_wait_until(&l->changed, &l->lock, deadline_ns) && !l->done)
-            code = ERR_TIMEOUT;
+        if (!cond_wait_until(&l->changed, &l->lock, sock_limit_next(limit)) && !l->done)
+            code = sock_limit_check(limit);
     l->abandoned = code < 0;
     *out = l->list;
     if (code == 0)
@@ -86,7 +86,7 @@ static int lookup_wait(struct lookup *l, struct addrinfo **out, uint64_t deadlin
 }
 
 static int lookup_name(struct addrinfo **out, const char *host, const char *service,
-                       uint64_t deadline_ns, struct err *err)
+                       const struct sock_limit *limit, struct err *err)
 {
     struct lookup *l;
     int code;
@@ -100,9 +100,11 @@ static int lookup_name(struct addrinfo **out, const char *host, const char *serv
     memcpy(l->service, service, SERVICE_LEN);
     code = lookup_start(l, err);
     if (code == 0) {
-        code = lookup_wait(l, out, deadline_ns);
+        code = lookup_wait(l, out, limit);
         if (code == ERR_TIMEOUT)
             return err_set(err, code, "looking up %s took too long", host);
+        if (code < 0)
+            return err_code(err, code);
         if (l->failure)
             code =
                 err_set(err, ERR_UNAVAILABLE, "looking up %s: %s", host, gai_strerror(l->failure));
@@ -111,8 +113,8 @@ static int lookup_name(struct addrinfo **out, const char *host, const char *serv
     return code;
 }
 
-int resolve_host(struct addrinfo **out, const char *host, uint16_t port, uint64_t deadline_ns,
-                 struct err *err)
+int resolve_host(struct addrinfo **out, const char *host, uint16_t port,
+                 const struct sock_limit *limit, struct err *err)
 {
     const struct addrinfo numeric = {.ai_socktype = SOCK_STREAM,
                                      .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST};
@@ -121,5 +123,5 @@ int resolve_host(struct addrinfo **out, const char *host, uint16_t port, uint64_
     snprintf(service, sizeof(service), "%u", port);
     if (getaddrinfo(host, service, &numeric, out) == 0)
         return 0;
-    return lookup_name(out, host, service, deadline_ns, err);
+    return lookup_name(out, host, service, limit, err);
 }

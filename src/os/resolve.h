@@ -4,13 +4,13 @@
 #ifndef OS_RESOLVE_H
 #define OS_RESOLVE_H
 
-#include "base/err.h"
+#include "os/sock.h"
 
 #include <netdb.h>
 
 /* *out is freed with freeaddrinfo(). ERR_UNAVAILABLE: no such name, or the resolver failed (the
- * text says which); ERR_TIMEOUT; ERR_BUSY: too many look-ups hang already. */
-int resolve_host(struct addrinfo **out, const char *host, uint16_t port, uint64_t deadline_ns,
-                 struct err *err) MUST_CHECK;
+ * text says which); ERR_TIMEOUT; ERR_CANCELED; ERR_BUSY: too many look-ups hang already. */
+int resolve_host(struct addrinfo **out, const char *host, uint16_t port,
+                 const struct sock_limit *limit, struct err *err) MUST_CHECK;
 
 #endif

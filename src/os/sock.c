@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { LOOK_MS = 100 }; /* between looks at a limit's `canceled` */
+
 static int parse_unix(struct sock_addr *out, struct str path, struct err *err)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)&out->sa;
@@ -211,9 +213,36 @@ int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err)
     }
 }
 
+uint64_t sock_limit_next(const struct sock_limit *limit)
+{
+    uint64_t look = clock_mono_ns() + LOOK_MS * UINT64_C(1000000);
+
+    return limit->canceled && look < limit->deadline_ns ? look : limit->deadline_ns;
+}
+
+int sock_limit_check(const struct sock_limit *limit)
+{
+    if (limit->canceled && atomic_load(limit->canceled))
+        return ERR_CANCELED;
+    return clock_mono_ns() >= limit->deadline_ns ? ERR_TIMEOUT : 0;
+}
+
+static int wait_connected(int fd, const struct sock_limit *limit, struct err *err)
+{
+    int code = ERR_TIMEOUT;
+
+    while (code == ERR_TIMEOUT) {
+        code = sock_wait(fd, POLLOUT, sock_limit_next(limit), err);
+        int over = sock_limit_check(limit);
+        if (code == ERR_TIMEOUT && over < 0)
+            return err_code(err, over);
+    }
+    return code;
+}
+
 /* Connect one address; *fd is set on success. */
-static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len, uint64_t deadline_ns,
-                       struct err *err)
+static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len,
+                       const struct sock_limit *limit, struct err *err)
 {
     int s = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), code = 0;
 
@@ -223,7 +252,7 @@ static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len, uint64
         int failure = errno;
         socklen_t size = sizeof(failure);
         if (failure == EINPROGRESS || failure == EINTR) {
-            code = sock_wait(s, POLLOUT, deadline_ns, err);
+            code = wait_connected(s, limit, err);
             if (code == 0 && getsockopt(s, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
                 failure = errno;
         }
@@ -239,14 +268,20 @@ static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len, uint64
 
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns, struct err *err)
 {
+    return sock_connect_within(fd, host, port, &(struct sock_limit){deadline_ns, NULL}, err);
+}
+
+int sock_connect_within(int *fd, const char *host, uint16_t port, const struct sock_limit *limit,
+                        struct err *err)
+{
     struct addrinfo *list = NULL;
-    int code = resolve_host(&list, host, port, deadline_ns, err);
+    int code = resolve_host(&list, host, port, limit, err);
 
     if (code < 0)
         return code;
     for (struct addrinfo *a = list; a; a = a->ai_next) {
-        code = connect_one(fd, a->ai_addr, a->ai_addrlen, deadline_ns, err);
-        if (code == 0 || code == ERR_TIMEOUT)
+        code = connect_one(fd, a->ai_addr, a->ai_addrlen, limit, err);
+        if (code == 0 || code == ERR_TIMEOUT || code == ERR_CANCELED)
             break;
     }
     freeaddrinfo(list);
@@ -263,7 +298,8 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
 
     if (code < 0)
         return code;
-    code = connect_one(fd, (struct sockaddr *)&addr.sa, addr.len, deadline_ns, err);
+    code = connect_one(fd, (struct sockaddr *)&addr.sa, addr.len,
+                       &(struct sock_limit){deadline_ns, NULL}, err);
     if (code == ERR_NOT_FOUND || code == ERR_AGAIN) /* no such socket; its backlog is full */
         code = ERR_UNAVAILABLE;
     return code < 0 ? err_wrap(err, code, "%s", path) : 0;

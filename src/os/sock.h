@@ -7,8 +7,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#include <sys/socket.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
 
 struct sock_addr {
     struct sockaddr_storage sa;
@@ -30,10 +31,23 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
+/* How long to wait for what has no descriptor yet that could be shut down. */
+struct sock_limit {
+    uint64_t deadline_ns;
+    const _Atomic(bool) *canceled; /* looked at ten times a second; NULL: never */
+};
+/* The next time to look. */
+uint64_t sock_limit_next(const struct sock_limit *limit);
+/* ERR_CANCELED, ERR_TIMEOUT, or 0: go on waiting. */
+int sock_limit_check(const struct sock_limit *limit);
+
 /* Resolve `host` and connect, trying each address, all before the deadline; TCP_NODELAY set;
  * non-blocking. */
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
+/* The same, and ERR_CANCELED. */
+int sock_connect_within(int *fd, const char *host, uint16_t port, const struct sock_limit *limit,
+                        struct err *err) MUST_CHECK;
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 /* POLLIN / POLLOUT until the deadline. */

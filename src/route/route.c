@@ -57,6 +57,29 @@ void routes_close(struct routes *r)
     free(r);
 }
 
+static void abort_storage(struct storage *s)
+{
+    if (s->ops->abort)
+        s->ops->abort(s);
+}
+
+/* Without the lock (T1): they stay open until the close. */
+void routes_abort(struct routes *r)
+{
+    VEC(struct storage *) all = {0};
+
+    mutex_lock(&r->lock);
+    r->aborted = true;
+    vec_each (&r->storages, struct storage **, s)
+        vec_push(&all, *s);
+    vec_each (&r->retired, struct storage **, s)
+        vec_push(&all, *s);
+    mutex_unlock(&r->lock);
+    vec_each (&all, struct storage **, s)
+        abort_storage(*s);
+    vec_release(&all);
+}
+
 static void changed(void *ctx, struct str channel, struct str message)
 {
     struct routes *r = ctx;
@@ -105,10 +128,13 @@ int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
         vec_push(&r->storages, s);
     if (code == 0 && !r->main)
         r->main = s;
+    bool aborted = r->aborted;
     note_remotes(r);
     mutex_unlock(&r->lock);
     if (code < 0)
         s->ops->close(s);
+    else if (aborted)
+        abort_storage(s);
     return code;
 }
 

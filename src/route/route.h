@@ -20,6 +20,8 @@ enum { ROUTES_STORAGES_MAX = 64 };
 int routes_open(struct routes **out, struct store *config, const struct log *log,
                 struct err *err) MUST_CHECK;
 void routes_close(struct routes *r); /* closes the storages too */
+/* Before it: whoever waits for a remote storage, now or later, fails within a moment. */
+void routes_abort(struct routes *r);
 
 /* Takes the storage, also when it fails: then it is closed. Storages stay until the close. The
  * first one added is the main storage unless routes_set_main() says otherwise. */

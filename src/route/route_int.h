@@ -39,6 +39,7 @@ struct routes {
     VEC(struct storage *) storages;
     VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
+    bool aborted; /* those that are added from now on, too */
     _Atomic(bool) storages_known, any_remote, main_is_remote;
 
     struct hash_key absent_key;

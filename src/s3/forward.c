@@ -1,8 +1,6 @@
 /* A request to a remote storage, and its answer back. */
 #include "s3/forward.h"
 
-enum { ANSWER_MS = 60 * 1000 }; /* for the head of an answer, as upstream_send() waits */
-
 struct forward {
     struct forward_body body;
     struct forward_request request;
@@ -111,7 +109,7 @@ static http_resume_fn resume;
 static void wait_for_answer(struct call *c)
 {
     c->waits = true;
-    http_await(c->http, exchange_fd(c->exchange), ANSWER_MS, resume, c);
+    http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), resume, c);
 }
 
 /* Requests without a body, when a connection is idle; else ERR_AGAIN. */
