@@ -2,6 +2,21 @@
 #include "api/api_int.h"
 #include "route/users.h"
 
+/* "1500ms", or whole seconds. */
+static void write_times(struct json_out *w, struct remote_times times)
+{
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        uint64_t ms = *remote_time(&times, i);
+        char text[32];
+        if (ms == 0)
+            ms = remote_timeouts[i].usual_ms;
+        bool whole = ms % 1000 == 0;
+        snprintf(text, sizeof(text), "%llu%s", (unsigned long long)(whole ? ms / 1000 : ms),
+                 whole ? "s" : "ms");
+        json_out_member_str(w, remote_timeouts[i].name, str_z(text));
+    }
+}
+
 void api_write_remote(struct json_out *w, const struct remote_entry *e)
 {
     json_out_member_str(w, "url", e->url);
@@ -10,6 +25,7 @@ void api_write_remote(struct json_out *w, const struct remote_entry *e)
     json_out_member_str(w, "framing", e->trailers ? STR("trailer") : STR("plain"));
     json_out_member_str(w, "ca", e->ca);
     json_out_member_bool(w, "insecure", e->insecure);
+    write_times(w, e->times);
     json_out_member_bool(w, "fixed", e->fixed);
     json_out_member_u64(w, "users", e->user_count);
 }
@@ -25,6 +41,21 @@ static int choice(const json_t *object, const char *name, const char *first, con
     *is_second = str_eq(value, str_z(second));
     if (!*is_second && !str_eq(value, str_z(first)))
         return err_set(err, ERR_INVALID, "%s must be \"%s\" or \"%s\"", name, first, second);
+    return 0;
+}
+
+static int times_of(const json_t *object, struct remote_times *out, struct err *err)
+{
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        const char *name = remote_timeouts[i].name;
+        struct str text = json_get_str(object, name, STR_EMPTY);
+        uint64_t *ms = remote_time(out, i);
+        if (!json_object_get(object, name))
+            continue;
+        if (str_duration_ms(text, ms) < 0 || *ms == 0)
+            return err_set(err, ERR_INVALID, "%s must be a duration such as 500ms, 30s or 5m",
+                           name);
+    }
     return 0;
 }
 
@@ -76,6 +107,8 @@ int api_add_remote(struct api *api, const json_t *object, struct arena *a, struc
         code = choice(object, "style", "path", "host", &e.virtual_host, err);
     if (code == 0)
         code = choice(object, "framing", "plain", "trailer", &e.trailers, err);
+    if (code == 0)
+        code = times_of(object, &e.times, err);
     if (code == 0 && has_credential(object))
         code = credential_of(api, a, object, &credential, err);
     if (code == 0)

@@ -47,10 +47,47 @@ int api_get_storages(struct http_request *req, const struct route_params *params
     return api_json_send(req, 200, &j);
 }
 
+/* What only a remote storage has is refused, not ignored. */
+static int check_local(const json_t *object, struct err *err)
+{
+    static const char *const takes[] = {"kind", "name", "folder", "main"};
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        bool known = false;
+        for (size_t i = 0; i < ARRAY_SIZE(takes) && !known; i++)
+            known = strcmp(name, takes[i]) == 0;
+        if (!known)
+            return err_set(err, ERR_INVALID, "a local storage takes no \"%.64s\"", name);
+    }
+    return 0;
+}
+
+static int add_local(struct api *api, const json_t *object, struct str *name, struct arena *a,
+                     struct err *err)
+{
+    struct local_options o = {.db = api->o.db,
+                              .log = api->o.log,
+                              .name = arena_z(a, json_get_str(object, "name", STR_EMPTY)),
+                              .folder = arena_z(a, json_get_str(object, "folder", STR_EMPTY))};
+    bool as_main = json_get_bool(object, "main", false);
+    int code = o.name && o.folder ? check_local(object, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code == 0)
+        code = remotes_check_new(api->o.remotes, NULL, as_main, err);
+    if (code == 0)
+        code = routes_add_local(api->o.routes, &o, err);
+    if (code == 0 && as_main)
+        code = remotes_set_main(api->o.remotes, str_z(o.name), err);
+    *name = o.name ? str_z(o.name) : STR_EMPTY;
+    return code;
+}
+
 static int add_storage(struct api *api, const json_t *object, struct str *name, struct arena *a,
                        struct err *err)
 {
-    struct local_options o = {.db = api->o.db, .log = api->o.log};
     struct str kind = json_get_str(object, "kind", STR("local"));
 
     if (str_eq(kind, STR("remote"))) {
@@ -59,12 +96,7 @@ static int add_storage(struct api *api, const json_t *object, struct str *name, 
     }
     if (!str_eq(kind, STR("local")))
         return err_set(err, ERR_INVALID, "kind must be \"local\" or \"remote\"");
-    o.name = arena_z(a, json_get_str(object, "name", STR_EMPTY));
-    o.folder = arena_z(a, json_get_str(object, "folder", STR_EMPTY));
-    if (!o.name || !o.folder)
-        return err_code(err, ERR_NO_MEMORY);
-    *name = str_z(o.name);
-    return routes_add_local(api->o.routes, &o, err);
+    return add_local(api, object, name, a, err);
 }
 
 int api_post_storage(struct http_request *req, const struct route_params *params, void *ctx)

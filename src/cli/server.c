@@ -373,7 +373,10 @@ static int add_file_storage(struct server *s, const struct conf_storage *c, stru
                              .ca = str_z(c->ca),
                              .virtual_host = c->virtual_host,
                              .insecure = c->insecure,
-                             .trailers = c->trailers};
+                             .trailers = c->trailers,
+                             .times = {.connect_ms = c->connect_timeout_ms,
+                                       .response_ms = c->response_timeout_ms,
+                                       .idle_ms = c->idle_timeout_ms}};
     int code = remotes_add_fixed(s->remotes, &e, err);
 
     if (code == 0 && c->main)

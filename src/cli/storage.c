@@ -12,6 +12,12 @@ const struct flag storage_add_flags[] = {
     {"no-verify", FLAG_SWITCH, NULL, NULL, "Do not check its certificate."},
     {"framing", FLAG_CHOICES, "KIND", framings,
      "trailer: it takes checksums behind a body (AWS, weir, Ceph from 20 on); default: plain."},
+    {"connect-timeout", FLAG_TEXT, "TIME", NULL,
+     "For a connection, with name look-up and TLS: 100ms to 60s; default: 3s."},
+    {"response-timeout", FLAG_TEXT, "TIME", NULL,
+     "Until an answer begins: 1s to 1h; default: 60s."},
+    {"idle-timeout", FLAG_TEXT, "TIME", NULL,
+     "Without progress of a body, either way: 1s to 1h; default: 30s."},
     {"user", FLAG_TEXT, "USER", NULL, "A user of weir that has the keys that follow there."},
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
@@ -35,6 +41,34 @@ static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}}
 static const struct output_column damage_columns[] = {
     {"damage"}, {"bucket"}, {"key"}, {"version"}, {"path"}};
 
+/* Flags of remote storages alone, and the members that they become; NULL: written elsewhere. */
+static const struct {
+    const char *flag, *member;
+} of_remote[] = {
+    {"endpoint", "url"},
+    {"region", "region"},
+    {"ca", "ca"},
+    {"framing", "framing"},
+    {"connect-timeout", "connect_timeout"},
+    {"response-timeout", "response_timeout"},
+    {"idle-timeout", "idle_timeout"},
+    {"user", "user"},
+    {"access-key", "access_key"},
+    {"secret-key", "secret_key"},
+    {"virtual-host", NULL},
+    {"no-verify", NULL},
+};
+
+static int check_local(const struct invocation *inv, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(of_remote); i++)
+        if (invocation_flag(inv, of_remote[i].flag))
+            return err_set(err, ERR_INVALID,
+                           "--%s is for a storage with an --endpoint; a FOLDER takes none",
+                           of_remote[i].flag);
+    return 0;
+}
+
 static void write_local(struct json_out *w, const struct invocation *inv)
 {
     json_out_member_str(w, "kind", STR("local"));
@@ -44,26 +78,27 @@ static void write_local(struct json_out *w, const struct invocation *inv)
 static void write_remote(struct json_out *w, const struct invocation *inv)
 {
     json_out_member_str(w, "kind", STR("remote"));
-    manage_flag(w, inv, "endpoint", "url");
-    manage_flag(w, inv, "region", "region");
-    manage_flag(w, inv, "ca", "ca");
-    manage_flag(w, inv, "framing", "framing");
-    manage_flag(w, inv, "user", "user");
-    manage_flag(w, inv, "access-key", "access_key");
-    manage_flag(w, inv, "secret-key", "secret_key");
+    for (size_t i = 0; i < ARRAY_SIZE(of_remote); i++)
+        if (of_remote[i].member)
+            manage_flag(w, inv, of_remote[i].flag, of_remote[i].member);
     if (invocation_flag(inv, "virtual-host"))
         json_out_member_str(w, "style", STR("host"));
     json_out_member_bool(w, "insecure", invocation_flag(inv, "no-verify") != NULL);
-    json_out_member_bool(w, "main", invocation_flag(inv, "main") != NULL);
 }
 
 static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool is_remote = invocation_flag(inv, "endpoint") != NULL;
+    int code = 0;
 
     if (is_remote == (inv->args.len == 2))
         return err_set(err, ERR_INVALID, "a storage has a FOLDER or an --endpoint");
+    if (!is_remote)
+        code = check_local(inv, err);
+    if (code < 0)
+        return code;
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
+    json_out_member_bool(w, "main", invocation_flag(inv, "main") != NULL);
     if (is_remote)
         write_remote(w, inv);
     else

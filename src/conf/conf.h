@@ -37,6 +37,7 @@ struct conf_credential {
 struct conf_storage {
     const char *name, *url, *region, *ca;
     bool virtual_host, trailers, insecure, main;
+    uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms; /* 0: not given */
     VEC(struct conf_credential) credentials;
     size_t line;
     unsigned given;

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-enum kind { TEXT, SECRET, BOOL, STYLE, FRAMING };
+enum kind { TEXT, SECRET, BOOL, STYLE, FRAMING, DURATION };
 
 struct field {
     const char *name;
@@ -40,6 +40,14 @@ static const struct field storage_fields[] = {
      STORAGE(trailers), false},
     {"ca", TEXT, "Certificates that it is checked against, an absolute path.", STORAGE(ca), false},
     {"insecure", BOOL, "Do not check its certificate.", STORAGE(insecure), false},
+    {"connect_timeout", DURATION,
+     "For a connection, with name look-up and TLS: 100ms to 60s; 3s when left out.",
+     STORAGE(connect_timeout_ms), false},
+    {"response_timeout", DURATION, "Until an answer begins: 1s to 1h; 60s when left out.",
+     STORAGE(response_timeout_ms), false},
+    {"idle_timeout", DURATION,
+     "Without progress of a body, either way: 1s to 1h; 30s when left out.",
+     STORAGE(idle_timeout_ms), false},
     {"main", BOOL, "Buckets without a routing policy are there.", STORAGE(main), false},
 };
 
@@ -186,6 +194,10 @@ static int set_field(struct conf *c, const struct field *f, void *entry, struct 
         return set_choice(at, value, "path", "host", err);
     case FRAMING:
         return set_choice(at, value, "plain", "trailer", err);
+    case DURATION:
+        if (str_duration_ms(value, at) < 0 || *(uint64_t *)at == 0)
+            return err_set(err, ERR_INVALID, "must be a duration such as 500ms, 30s or 5m");
+        return 0;
     }
     return ERR_INVALID;
 }

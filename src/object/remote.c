@@ -9,6 +9,42 @@ enum { PROBE_MS = 1000, SWEEP_MS = 10 * 1000 };
 
 static const struct storage_ops storage_ops;
 
+/* clang-format off */
+const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS] = {
+    {"connect_timeout",   3 * 1000,  100, 60 * 1000,      offsetof(struct remote_times, connect_ms)},
+    {"response_timeout", 60 * 1000, 1000, 60 * 60 * 1000, offsetof(struct remote_times, response_ms)},
+    {"idle_timeout",     30 * 1000, 1000, 60 * 60 * 1000, offsetof(struct remote_times, idle_ms)},
+};
+/* clang-format on */
+
+uint64_t *remote_time(struct remote_times *times, size_t i)
+{
+    BUG_ON(i >= REMOTE_TIMEOUTS);
+    return (uint64_t *)((char *)times + remote_timeouts[i].offset);
+}
+
+int remote_times_check(const struct remote_times *times, struct err *err)
+{
+    struct remote_times copy = *times;
+
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        const struct remote_timeout *row = &remote_timeouts[i];
+        uint64_t ms = *remote_time(&copy, i);
+        if (ms && (ms < row->min_ms || ms > row->max_ms))
+            return err_set(err, ERR_INVALID, "%s must be from %llu ms to %llu s", row->name,
+                           (unsigned long long)row->min_ms, (unsigned long long)row->max_ms / 1000);
+    }
+    return 0;
+}
+
+static struct remote_times times_or_usual(struct remote_times times)
+{
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++)
+        if (*remote_time(&times, i) == 0)
+            *remote_time(&times, i) = remote_timeouts[i].usual_ms;
+    return times;
+}
+
 struct remote *remote_of(struct storage *s)
 {
     BUG_ON(s->ops != &storage_ops);
@@ -99,8 +135,14 @@ static void remote_close(struct storage *s)
 int remote_open(struct storage **out, const struct remote_options *o, struct err *err)
 {
     struct remote *r = xcalloc(1, sizeof(*r));
-    struct upstream_options u = {
-        .url = o->url, .ca_file = o->ca_file, .tls_insecure = o->tls_insecure, .log = o->log};
+    struct remote_times times = times_or_usual(o->times);
+    struct upstream_options u = {.url = o->url,
+                                 .connect_timeout_ms = times.connect_ms,
+                                 .head_timeout_ms = times.response_ms,
+                                 .timeout_ms = times.idle_ms,
+                                 .ca_file = o->ca_file,
+                                 .tls_insecure = o->tls_insecure,
+                                 .log = o->log};
     int code;
 
     buf_append_str(&r->name, o->name);

@@ -16,6 +16,26 @@ struct remote_credential {
     struct str access, secret;
 };
 
+/* How long the peer may take; 0: the default, see remote_timeouts[]. */
+struct remote_times {
+    uint64_t connect_ms;  /* to be connected, with name look-up and TLS */
+    uint64_t response_ms; /* from a request that is sent to the head of its answer */
+    uint64_t idle_ms;     /* of a body, either way, without progress */
+};
+
+/* The same as a table, for who reads, keeps and shows them. */
+struct remote_timeout {
+    const char *name; /* "connect_timeout" */
+    uint64_t usual_ms, min_ms, max_ms;
+    size_t offset; /* in struct remote_times */
+};
+enum { REMOTE_TIMEOUTS = 3 };
+extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
+/* Of the row `i`. */
+uint64_t *remote_time(struct remote_times *times, size_t i);
+/* ERR_INVALID names the row that is out of its bounds, and them. */
+int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
+
 struct remote_options {
     struct str name;
     struct str url;    /* http://host[:port] or https://...; no path */
@@ -23,6 +43,7 @@ struct remote_options {
     bool virtual_host; /* bucket.host; else host/bucket */
     const char *ca_file;
     bool tls_insecure;
+    struct remote_times times;
     const struct log *log; /* borrowed until the close */
 };
 

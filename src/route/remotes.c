@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { FIELDS_MAX = 14 + 2 * REMOTE_TIMEOUTS }; /* arguments of add_script */
+
 /* KEYS: storage, storages. ARGV: channel, name, fields and values. Answers "taken" or "". */
 static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end\n"
                                  "for i = 3, #ARGV, 2 do\n"
@@ -157,6 +159,7 @@ int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **
                                      .virtual_host = e->virtual_host,
                                      .ca_file = e->ca.len ? o->entry.ca.p : NULL,
                                      .tls_insecure = e->insecure,
+                                     .times = e->times,
                                      .log = r->log};
     code = remote_open(&o->storage, &options, err);
     if (code == 0) {
@@ -213,7 +216,7 @@ static int check_entry(const struct remote_entry *e, struct err *err)
         return err_set(err, ERR_INVALID, "the region is too long");
     if (e->ca.len && e->ca.p[0] != '/')
         return err_set(err, ERR_INVALID, "the file of certificates must be an absolute path");
-    return 0;
+    return remote_times_check(&e->times, err);
 }
 
 /* Everything that could be wrong is found before anything is stored. */
@@ -260,6 +263,22 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     return code;
 }
 
+/* Those that are not the default; the number of arguments then. */
+static size_t add_times(struct str *args, size_t count, struct arena *a,
+                        const struct remote_entry *e)
+{
+    struct remote_times times = e->times;
+
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        uint64_t ms = *remote_time(&times, i);
+        if (ms == 0)
+            continue;
+        args[count++] = str_z(remote_timeouts[i].name);
+        args[count++] = arena_fmt(a, "%llu", (unsigned long long)ms);
+    }
+    return count;
+}
+
 static int store_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
 {
     struct arena a = {0};
@@ -269,18 +288,23 @@ static int store_entry(struct remotes *r, const struct remote_entry *e, struct e
 
     remotes_key(&key, "storage:", e->name);
     struct str keys[] = {buf_str(&key), REMOTES_NAMES};
-    struct str args[] = {REMOTES_CHANNEL, e->name,
-                         STR("url"),      e->url,
-                         STR("region"),   e->region,
-                         STR("ca"),       e->ca,
-                         STR("style"),    e->virtual_host ? STR("host") : STR("path"),
-                         STR("insecure"), e->insecure ? STR("1") : STR("0"),
-                         STR("framing"),  e->trailers ? STR("trailer") : STR("plain")};
-    code = store_eval(r->store, &a, &reply,
-                      &(struct script_run){.script = &r->add,
-                                           .keys = {keys, ARRAY_SIZE(keys)},
-                                           .args = {args, ARRAY_SIZE(args)}},
-                      err);
+    struct str args[FIELDS_MAX] = {
+        REMOTES_CHANNEL, e->name,
+        STR("url"),      e->url,
+        STR("region"),   e->region,
+        STR("ca"),       e->ca,
+        STR("style"),    e->virtual_host ? STR("host") : STR("path"),
+        STR("insecure"), e->insecure ? STR("1") : STR("0"),
+        STR("framing"),  e->trailers ? STR("trailer") : STR("plain"),
+    };
+    size_t count = add_times(args, FIELDS_MAX - 2 * REMOTE_TIMEOUTS, &a, e);
+    code = arena_error(&a);
+    if (code == 0)
+        code = store_eval(r->store, &a, &reply,
+                          &(struct script_run){.script = &r->add,
+                                               .keys = {keys, ARRAY_SIZE(keys)},
+                                               .args = {args, count}},
+                          err);
     if (code == 0)
         code = reply_expect(reply, REPLY_BULK, err);
     if (code == 0 && reply->str.len)

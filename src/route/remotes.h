@@ -24,6 +24,7 @@ struct remote_entry {
     bool virtual_host; /* bucket.host */
     bool insecure;     /* do not check the certificate */
     bool trailers;     /* takes STREAMING-UNSIGNED-PAYLOAD-TRAILER (docs/forward.md) */
+    struct remote_times times;
     bool fixed;        /* from the file: cannot be changed here */
     struct str *users; /* ids of those with credentials, sorted */
     size_t user_count;

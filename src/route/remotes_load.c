@@ -1,8 +1,9 @@
 /* Reading the remote storages from the store, and making the routes agree with it.
  *
  * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
- * insecure (0 or 1), framing (plain or trailer); hash "storage_keys:<name>", user id to
- * "<access key> <sealed secret>"; string "storages:main". */
+ * insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in milliseconds
+ * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
+ * secret>"; string "storages:main". */
 #include "route/remotes_int.h"
 
 void remotes_key(struct buf *out, const char *prefix, struct str name)
@@ -35,6 +36,10 @@ static void read_field(struct remote_entry *e, struct str name, struct str value
         e->insecure = str_eq(value, STR("1"));
     else if (str_eq(name, STR("framing")))
         e->trailers = str_eq(value, STR("trailer"));
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++)
+        if (str_eq(name, str_z(remote_timeouts[i].name)) &&
+            str_u64(value, remote_time(&e->times, i)) < 0)
+            *remote_time(&e->times, i) = 0;
 }
 
 static int hash_of(struct remotes *r, struct arena *a, const char *prefix, struct str name,
@@ -105,7 +110,7 @@ static bool same(const struct remote_entry *a, const struct remote_entry *b)
 {
     return str_eq(a->url, b->url) && str_eq(a->region, b->region) && str_eq(a->ca, b->ca) &&
            a->virtual_host == b->virtual_host && a->insecure == b->insecure &&
-           a->trailers == b->trailers;
+           a->trailers == b->trailers && memcmp(&a->times, &b->times, sizeof(a->times)) == 0;
 }
 
 static void drop(struct remotes *r, size_t i)

@@ -93,6 +93,32 @@ TEST(remotes, what_is_added_is_there_after_a_restart_with_its_keys)
     lab_stop(&l);
 }
 
+TEST(remotes, time_outs_are_kept_when_they_are_not_the_default)
+{
+    struct remote_entry e = {.name = STR("slow"),
+                             .url = STR("http://127.0.0.1:1"),
+                             .times = {.connect_ms = 1500, .idle_ms = 90000}};
+    struct remote_entry *list;
+    struct arena a = {0};
+    struct lab l;
+    struct err err = {0};
+    size_t count;
+
+    lab_start(&l);
+    CHECK_OK(remotes_add(l.remotes, &e, &err));
+    check_reply(l.store, "HGET storage:slow connect_timeout", "\"1500\"");
+    check_reply(l.store, "HEXISTS storage:slow response_timeout", "0");
+    lab_stop(&l);
+    lab_start(&l);
+    CHECK_OK(remotes_list(l.remotes, &a, &list, &count, &err));
+    CHECK_INT(count, 1);
+    CHECK_INT(list[0].times.connect_ms, 1500);
+    CHECK_INT(list[0].times.response_ms, 0);
+    CHECK_INT(list[0].times.idle_ms, 90000);
+    arena_release(&a);
+    lab_stop(&l);
+}
+
 TEST(remotes, what_cannot_be_is_refused_before_it_is_stored)
 {
     struct remote_entry wrong[] = {
@@ -102,6 +128,9 @@ TEST(remotes, what_cannot_be_is_refused_before_it_is_stored)
         {.name = STR("one"), .url = STR("http://x"), .region = STR("a b")},
         {.name = STR("one"), .url = STR("http://x"), .ca = STR("relative")},
         {.name = STR("one"), .url = STR("https://x"), .ca = STR("/not/there")},
+        {.name = STR("one"), .url = STR("http://x"), .times = {.connect_ms = 99}},
+        {.name = STR("one"), .url = STR("http://x"), .times = {.response_ms = 999}},
+        {.name = STR("one"), .url = STR("http://x"), .times = {.idle_ms = 3600001}},
     };
     struct remote_credential bad = {STR("alice"), STR("a b"), STR("secret-secret")};
     struct lab l;
