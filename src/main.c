@@ -188,8 +188,10 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Show a bucket",
-     .help = "Shows the bucket and what it holds, once for each local storage that has one of the "
-             "name.",
+     .help =
+         "Shows the bucket and what it holds, once for each storage that has one of the name. A "
+         "remote storage is asked with the keys of each user that has some there; a bucket that "
+         "none of them owns is shown without an owner, and what it holds is not told.",
      .examples = "weir bucket show photos",
      .run = command_bucket_show},
     {.name = "bucket route",

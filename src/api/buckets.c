@@ -4,16 +4,15 @@
 #include "object/bucket.h"
 #include "route/route.h"
 #include "route/users.h"
-#include "s3/lifecycle_sweep.h"
 
-/* The open object's members about a bucket. */
-static void write_info(struct json_out *w, const struct bucket_info *info, struct str storage)
+void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage)
 {
     static const char *const versions[] = {
         [VERSIONS_NEVER] = "never", [VERSIONS_ON] = "on", [VERSIONS_SUSPENDED] = "suspended"};
-    char created[CLOCK_ISO_LEN + 1];
+    char created[CLOCK_ISO_LEN + 1] = "";
 
-    clock_iso(info->created_ms, created);
+    if (info->created_ms)
+        clock_iso(info->created_ms, created);
     json_out_member_str(w, "name", info->name);
     json_out_member_str(w, "storage", storage);
     json_out_member_str(w, "owner", info->owner);
@@ -61,7 +60,7 @@ static int list_buckets(struct http_request *req, struct storage *s, struct str 
     json_out_open(&j.w, '[');
     for (size_t i = 0; i < count; i++) {
         json_out_open(&j.w, '{');
-        write_info(&j.w, &list[i], s->name);
+        api_write_bucket(&j.w, &list[i], s->name);
         json_out_close(&j.w, '}');
     }
     json_out_close(&j.w, ']');
@@ -84,7 +83,7 @@ static int write_remote(struct json_out *w, struct storage *s, struct str user, 
             list[i].owner = user;
             after = list[i].name;
             json_out_open(w, '{');
-            write_info(w, &list[i], s->name);
+            api_write_bucket(w, &list[i], s->name);
             json_out_close(w, '}');
         }
     } while (code == 0 && count == OBJECT_LIST_MAX);
@@ -133,102 +132,6 @@ int api_get_buckets(struct http_request *req, const struct route_params *params,
     if (!s)
         return api_send_error(req, 404, "not_found", "there is no such storage");
     return s->ops->forward ? list_remote(req, api, s, &err) : list_buckets(req, s, after, &err);
-}
-
-/* Whether it has a lifecycle, and what the last whole sweep did. */
-static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a, struct err *err)
-{
-    struct lifecycle_progress p = {0};
-    char swept[CLOCK_ISO_LEN + 1] = "";
-    struct str text;
-    int code = b->ops->get_document(b, a, "lifecycle", &text, err);
-    const char *state = code == ERR_NOT_FOUND ? "none" : "idle";
-
-    if (code == 0 || code == ERR_NOT_FOUND)
-        code = lifecycle_progress_read(&p, b, a, err);
-    if (code < 0)
-        return code;
-    if (p.slot_ms && !p.done)
-        state = "sweeping";
-    if (p.finished_ms)
-        clock_iso(p.finished_ms, swept);
-    json_out_member_str(w, "lifecycle", str_z(state));
-    json_out_member_str(w, "swept", str_z(swept));
-#define X(name, help) json_out_member_u64(w, #name, p.last.name);
-    LIFECYCLE_COUNTS(X)
-#undef X
-    return 0;
-}
-
-static int write_usage(struct json_out *w, struct bucket *b, struct err *err)
-{
-    struct bucket_usage u;
-    int code = b->ops->usage(b, &u, err);
-
-    if (code < 0)
-        return code;
-    json_out_member_u64(w, "objects", u.objects);
-    json_out_member_u64(w, "bytes", u.bytes);
-    json_out_member_u64(w, "old_versions", u.old_versions);
-    json_out_member_u64(w, "old_bytes", u.old_bytes);
-    return 0;
-}
-
-/* The bucket on one storage, a local one. ERR_NO_BUCKET. */
-static int write_on(struct json_out *w, struct storage *s, struct str name, struct arena *a,
-                    struct err *err)
-{
-    struct bucket_info info;
-    struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, err);
-
-    if (code == 0)
-        code = b->ops->info(b, a, &info, err);
-    if (code == 0) {
-        info.name = name;
-        json_out_open(w, '{');
-        write_info(w, &info, s->name);
-        code = write_usage(w, b, err);
-        if (code == 0)
-            code = write_lifecycle(w, b, a, err);
-        json_out_close(w, '}');
-    }
-    if (b)
-        b->ops->unref(b);
-    return code;
-}
-
-int api_get_bucket(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct str name = route_param(params, "name");
-    struct storage *all[ROUTES_STORAGES_MAX];
-    size_t found = 0;
-    struct api_json j;
-    struct err err = {0};
-    int code = 0;
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    api_json_begin(&j);
-    json_out_key(&j.w, "buckets");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0, n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)); i < n; i++) {
-        if (all[i]->ops->forward)
-            continue; /* only its users know what it holds */
-        code = write_on(&j.w, all[i], name, http_request_arena(req), &err);
-        if (code < 0 && code != ERR_NO_BUCKET)
-            break;
-        found += code == 0;
-        code = 0;
-    }
-    json_out_close(&j.w, ']');
-    if (code == 0 && found == 0)
-        code = err_set(&err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(name));
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
 }
 
 /* --- routes --- */

@@ -29,10 +29,10 @@ const struct route api_routes[] = {
      "Make new buckets of the user on {\"storage\": NAME}; an empty name removes the policy."},
     {HTTP_GET, "/api/v1/storages", api_get_storages, false, "All storages."},
     {HTTP_POST, "/api/v1/storages", api_post_storage, false,
-     "Add the storage {name, kind: \"local\", folder: \"/absolute/path\"}, or {name, kind: "
-     "\"remote\", url, region, style, ca, insecure, framing, main, user, access_key, secret_key}, "
-     "of "
-     "which all behind url may be left out."},
+     "Add the storage {name, kind: \"local\", folder: \"/absolute/path\", main}, or {name, kind: "
+     "\"remote\", url, region, style, ca, insecure, framing, connect_timeout, response_timeout, "
+     "idle_timeout, main, user, access_key, secret_key}, of which all behind folder and url may be "
+     "left out."},
     {HTTP_DELETE, "/api/v1/storages/{name}", api_delete_storage, false,
      "Forget a remote storage; what it holds stays there."},
     {HTTP_POST, "/api/v1/storages/{name}/main", api_post_main, false,
@@ -50,7 +50,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/api/v1/buckets", api_get_buckets, false,
      "Buckets of ?storage=NAME (else the main storage) by name, behind ?after=NAME."},
     {HTTP_GET, "/api/v1/buckets/{name}", api_get_bucket, false,
-     "The bucket and what it holds, once for each local storage that has one of the name."},
+     "The bucket and what it holds (not told of a remote one), once for each storage that has one of "
+     "the name; unasked: those that could not be asked."},
     {HTTP_GET, "/api/v1/policies", api_get_policies, false,
      "The routing policies of users and buckets, and what is blocked."},
     {HTTP_POST, "/api/v1/buckets/{name}/route", api_post_bucket_route, false,

@@ -81,6 +81,18 @@ static int list_all(struct remote *r, const struct invocation *inv, struct outpu
     return code;
 }
 
+/* What was found is shown all the same. */
+static int judge_show(const json_t *answer, struct err *err)
+{
+    const json_t *first = json_array_get(json_object_get(answer, "unasked"), 0);
+
+    if (!first)
+        return 0;
+    return err_set(err, ERR_UNAVAILABLE, "storage " STR_FMT " cannot be asked: " STR_FMT,
+                   STR_ARG(json_get_str(first, "storage", STR_EMPTY)),
+                   STR_ARG(json_get_str(first, "error", STR_EMPTY)));
+}
+
 static int fill_route(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool removes = invocation_flag(inv, "remove"), blocks = invocation_flag(inv, "block");
@@ -112,7 +124,7 @@ static int list_policies(struct remote *r, const struct invocation *inv, struct 
 
 static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = list_all};
 static const struct manage_call show = {"GET", "/api/v1/buckets/{0}", MANAGE_COLUMNS(show_columns),
-                                        .rows = "buckets"};
+                                        .rows = "buckets", .judge = judge_show};
 static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns), .run = list_policies};
 static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route", .fill = fill_route};
 

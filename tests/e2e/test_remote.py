@@ -1,5 +1,6 @@
 """A weir whose storage is another weir: boto3 through both, and the commands and the file that make it so."""
 import io
+import json
 import os
 import signal
 import socket
@@ -180,15 +181,19 @@ class Silent:
             peer.close()
 
 
-# The first request to a storage waits on a thread, which is cut off with the process (status 1); over a connection that
-# is there already it waits without one, and ends.
-@pytest.mark.parametrize("answers, status", [(0, 1), (1, 0)])
-def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers, status):
+def add_silent(weir, server, storage, *more):
+    done = weir("storage", "add", "silent", "--endpoint", storage.url, "--framing", "trailer", "--user", "root",
+                "--access-key", "a", "--secret-key", "secret-key", "--main", *more, "--data", server.data, "--url",
+                server.url)
+    assert done.returncode == 0, done.stderr
+
+
+# The first request to a storage waits on a thread; over a connection that is there already it waits without one.
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers):
     server = serve("--shutdown.timeout", "100ms").ready()
     storage = Silent(answers)
-    done = weir("storage", "add", "silent", "--endpoint", storage.url, "--framing", "trailer", "--user", "root",
-                "--access-key", "a", "--secret-key", "secret-key", "--main", "--data", server.data, "--url", server.url)
-    assert done.returncode == 0, done.stderr
+    add_silent(weir, server, storage)
     host, port = server.s3_url.split("//")[1].split(":")
     with socket.create_connection((host, int(port)), 30) as peer:
         for _ in range(answers):
@@ -197,9 +202,72 @@ def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers,
         peer.sendall(b"GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n")
         wait_for(lambda: storage.ignored, "the storage to have the request")
         server.signal(signal.SIGTERM)
-        assert server.process.wait(timeout=30) == status  # weir gives a storage 60 s to answer
-    assert ("server.stop_forced" in server.err) == (status == 1)
+        assert server.process.wait(timeout=30) == 0  # weir gives a storage 60 s to answer
+    assert "server.stop_forced" not in server.err
     storage.close()
+
+
+def test_a_stop_ends_uploads_downloads_and_commands_that_a_storage_holds(serve, weir):
+    server = serve("--shutdown.timeout", "100ms").ready()
+    storage = Silent(0)
+    add_silent(weir, server, storage)
+    host, port = server.s3_url.split("//")[1].split(":")
+    asks = [b"PUT /box/key HTTP/1.1\r\nHost: x\r\nContent-Length: 90000000\r\n\r\n" + bytes(200000),
+            b"PUT /box/key HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+            b"DELETE /box/key HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"OPTIONS /box/key HTTP/1.1\r\nHost: x\r\nOrigin: http://x\r\n\r\n"]
+    peers = [socket.create_connection((host, int(port)), 30) for _ in asks]
+    for peer, ask in zip(peers, asks):
+        peer.sendall(ask)
+    threading.Thread(target=weir, args=("storage", "test", "silent", "--data", server.data, "--url", server.url),
+                     daemon=True).start()
+    wait_for(lambda: len(storage.open) > len(asks), "the storage to have all connections")
+    server.signal(signal.SIGTERM)
+    assert server.process.wait(timeout=30) == 0
+    assert "server.stop_forced" not in server.err
+    for peer in peers:
+        peer.close()
+    storage.close()
+
+
+def test_a_storage_may_take_as_long_as_it_was_given(serve, weir):
+    server = serve().ready()
+    storage = Silent(1)
+    add_silent(weir, server, storage, "--response-timeout", "1s")
+    for answer in (200, 503, 503):  # over a kept connection, and over a new one
+        assert requests.get(server.s3_url + "/box/key").status_code == answer
+    storage.close()
+
+
+def test_the_commands_refuse_what_a_folder_does_not_have(serve, weir, tmp_path):
+    server = serve().ready()
+
+    def run(*args):
+        return weir("storage", "add", *args, "--data", server.data, "--url", server.url)
+    for flag, value in (("--user", "root"), ("--region", "x"), ("--idle-timeout", "5s"), ("--framing", "plain")):
+        done = run("disk", tmp_path / "disk", flag, value)
+        assert done.returncode == 1 and f"{flag} is for a storage with an --endpoint" in done.stderr, done.stderr
+    assert "--no-verify is for" in run("disk", tmp_path / "disk", "--no-verify").stderr
+    done = run("far", "--endpoint", "http://127.0.0.1:1", "--connect-timeout", "1ms")
+    assert done.returncode == 1 and "connect_timeout must be from 100 ms to 60 s" in done.stderr
+    assert run("disk", tmp_path / "disk", "--main").returncode == 0
+    server.s3().create_bucket(Bucket="box")
+    done = weir("bucket", "show", "box", "--data", server.data, "--url", server.url)
+    assert "disk" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_bucket_on_a_remote_storage_is_shown(s3, front, back, weir):
+    def show(bucket):
+        return weir("bucket", "show", bucket, "--json", "--data", front.data, "--url", front.url)
+    s3.put_bucket_versioning(Bucket="box", VersioningConfiguration={"Status": "Enabled"})
+    row, = json.loads(show("box").stdout)
+    assert (row["name"], row["storage"], row["owner"], row["versions"]) == ("box", "back", "root", "on")
+    assert row["lifecycle"] == "remote" and row["created"]
+    done = show("none")
+    assert done.returncode == 1 and "no bucket none" in done.stderr
+    assert back.stop() == 0
+    done = show("box")
+    assert done.returncode == 1 and "storage back cannot be asked" in done.stderr
 
 
 def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve, front, back, s3, weir):
@@ -236,6 +304,9 @@ storages:
   back:
     url: {back.s3_url}
     framing: trailer
+    connect_timeout: 5s
+    response_timeout: 2m
+    idle_timeout: 1500ms
     main: true
     credentials:
       alice:
@@ -249,6 +320,8 @@ users:
     alice.create_bucket(Bucket="box")
     alice.put_object(Bucket="box", Key="key", Body=b"x")
     assert back.s3().get_object(Bucket="box", Key="key")["Body"].read() == b"x"
+    listed = requests.get(server.url + "/api/v1/storages", auth=server.keys).json()["storages"]
+    assert [s["idle_timeout"] for s in listed if s["name"] == "back"] == ["1500ms"]
     done = weir("user", "remove", "alice", "--data", server.data, "--url", server.url)
     assert done.returncode == 1 and "configuration file" in done.stderr
     done = weir("storage", "remove", "back", "--data", server.data, "--url", server.url)
@@ -259,6 +332,8 @@ users:
     ("storages:\n  back:\n    region: x\n", "weir.yaml:3: storages.back has no url"),
     ("storages:\n  back:\n    url: ftp://x\n", "storages.back.url must begin with http://"),
     ("storages:\n  back:\n    urk: http://x\n", "did you mean url"),
+    ("storages:\n  back:\n    url: http://x\n    idle_timeout: soon\n", "back.idle_timeout' must be a duration"),
+    ("storages:\n  back:\n    url: http://x\n    idle_timeout: 2h\n", "storages.back: idle_timeout must be from"),
     ("storages:\n  Back:\n    url: http://x\n", "weir.yaml:3: storages.Back: a storage's name"),
     ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc}\n", "has no secret_key"),
     ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc, secret_key: abc}\n",

@@ -267,6 +267,14 @@ TEST(api_manage, a_remote_storage_that_is_refused_leaves_nothing)
         {"POST /api/v1/storages",
          FAR "\"user\":\"root\",\"access_key\":\"a b\",\"secret_key\":\"secret\"}", 400, "invalid"},
         {"POST /api/v1/storages", FAR "\"main\":true}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"connect_timeout\":3}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"connect_timeout\":\"soon\"}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"idle_timeout\":\"0s\"}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"response_timeout\":\"2h\"}", 400, "invalid"},
+        {"POST /api/v1/storages", "{\"name\":\"disk\",\"folder\":\"/x\",\"user\":\"root\"}", 400,
+         "invalid"},
+        {"POST /api/v1/storages", "{\"name\":\"disk\",\"folder\":\"/x\",\"main\":true}", 400,
+         "invalid"},
     };
     struct api_lab l;
     struct err err = {0};
@@ -276,6 +284,44 @@ TEST(api_manage, a_remote_storage_that_is_refused_leaves_nothing)
     check_refusals(&l, rows, ARRAY_SIZE(rows));
     api_call(&l, "GET /api/v1/storages", NULL, 200);
     CHECK_INT(json_array_size(json_object_get(l.json, "storages")), 1);
+    api_lab_stop(&l);
+}
+
+static void make_bucket(struct api_lab *l, const char *name, const char *owner)
+{
+    struct storage *s = routes_main(l->routes);
+    struct bucket_info info = {.name = str_z(name), .owner = str_z(owner)};
+    struct err err = {0};
+
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+}
+
+TEST(api_manage, the_time_outs_of_a_remote_storage_are_shown)
+{
+    struct api_lab l;
+
+    api_lab_start(&l);
+    api_call(&l, "POST /api/v1/storages",
+             FAR "\"connect_timeout\":\"1500ms\",\"response_timeout\":\"2m\"}", 201);
+    CHECK_STR(api_text(&l, "connect_timeout"), STR("1500ms"));
+    CHECK_STR(api_text(&l, "response_timeout"), STR("120s"));
+    CHECK_STR(api_text(&l, "idle_timeout"), STR("30s"));
+    api_lab_stop(&l);
+}
+
+TEST(api_manage, a_bucket_is_shown_as_far_as_storages_can_be_asked)
+{
+    struct api_lab l;
+
+    api_lab_start(&l);
+    make_bucket(&l, "one", "root");
+    api_call(&l, "POST /api/v1/storages",
+             FAR "\"user\":\"root\",\"access_key\":\"AK\",\"secret_key\":\"secret\"}", 201);
+    api_call(&l, "GET /api/v1/buckets/one", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "buckets")), 1);
+    CHECK_INT(json_array_size(json_object_get(l.json, "unasked")), 1);
+    api_call(&l, "GET /api/v1/buckets/two", NULL, 503); /* it may be there */
+    CHECK(str_starts(api_error_text(&l), STR("storage far cannot be asked")));
     api_lab_stop(&l);
 }
 
@@ -301,15 +347,6 @@ TEST(api_manage, the_keys_of_a_removed_user_on_remote_storages_are_removed_with_
 }
 
 /* --- buckets and routes --- */
-
-static void make_bucket(struct api_lab *l, const char *name, const char *owner)
-{
-    struct storage *s = routes_main(l->routes);
-    struct bucket_info info = {.name = str_z(name), .owner = str_z(owner)};
-    struct err err = {0};
-
-    CHECK_OK(s->ops->create_bucket(s, &info, &err));
-}
 
 TEST(api_manage, buckets_are_listed_by_name_behind_a_name)
 {

@@ -1,0 +1,198 @@
+/* One bucket: every storage that has one of the name, local or remote. */
+#include "api/api_int.h"
+#include "base/clock.h"
+#include "object/bucket.h"
+#include "route/route.h"
+#include "s3/lifecycle_sweep.h"
+
+/* What is found, and which storages could not be asked. */
+struct shown {
+    struct api *api;
+    struct arena *a;
+    struct str name;
+    struct json_out *w; /* inside the array of buckets */
+    size_t found;
+    struct {
+        struct str storage, error;
+    } unasked[ROUTES_STORAGES_MAX];
+    size_t unasked_count;
+};
+
+static void write_sweep(struct json_out *w, const char *state, const struct lifecycle_progress *p)
+{
+    char swept[CLOCK_ISO_LEN + 1] = "";
+
+    if (p->finished_ms)
+        clock_iso(p->finished_ms, swept);
+    json_out_member_str(w, "lifecycle", str_z(state));
+    json_out_member_str(w, "swept", str_z(swept));
+#define X(name, help) json_out_member_u64(w, #name, p->last.name);
+    LIFECYCLE_COUNTS(X)
+#undef X
+}
+
+/* Whether it has a lifecycle, and what the last whole sweep did. */
+static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a, struct err *err)
+{
+    struct lifecycle_progress p = {0};
+    struct str text;
+    int code = b->ops->get_document(b, a, "lifecycle", &text, err);
+    const char *state = code == ERR_NOT_FOUND ? "none" : "idle";
+
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = lifecycle_progress_read(&p, b, a, err);
+    if (code == 0)
+        write_sweep(w, p.slot_ms && !p.done ? "sweeping" : state, &p);
+    return code;
+}
+
+static int write_usage(struct json_out *w, struct bucket *b, struct err *err)
+{
+    struct bucket_usage u;
+    int code = b->ops->usage(b, &u, err);
+
+    if (code < 0)
+        return code;
+    json_out_member_u64(w, "objects", u.objects);
+    json_out_member_u64(w, "bytes", u.bytes);
+    json_out_member_u64(w, "old_versions", u.old_versions);
+    json_out_member_u64(w, "old_bytes", u.old_bytes);
+    return 0;
+}
+
+static int show_local(struct shown *s, struct storage *storage, struct err *err)
+{
+    struct bucket_info info;
+    struct bucket *b = NULL;
+    int code = storage->ops->open_bucket(&b, storage, STR_EMPTY, s->name, err);
+
+    if (code == 0)
+        code = b->ops->info(b, s->a, &info, err);
+    if (code == 0) {
+        info.name = s->name;
+        json_out_open(s->w, '{');
+        api_write_bucket(s->w, &info, storage->name);
+        code = write_usage(s->w, b, err);
+        if (code == 0)
+            code = write_lifecycle(s->w, b, s->a, err);
+        json_out_close(s->w, '}');
+        s->found++;
+    }
+    if (b)
+        b->ops->unref(b);
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* Its lifecycle is the storage's own, and how much it holds only a listing could tell. */
+static void write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
+{
+    json_out_open(s->w, '{');
+    api_write_bucket(s->w, info, storage);
+    write_sweep(s->w, "remote", &(struct lifecycle_progress){0});
+    json_out_close(s->w, '}');
+    s->found++;
+}
+
+/* As one user sees it. ERR_NO_BUCKET, ERR_DENIED: not at all. */
+static int look(struct shown *s, struct storage *storage, struct str user, struct bucket_info *out,
+                struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = storage->ops->open_bucket(&b, storage, user, s->name, err);
+
+    if (code == 0)
+        code = b->ops->info(b, s->a, out, err);
+    if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+/* Only its users know what it holds. Those that own one of the name are shown, as there may be
+ * several where a storage has tenants; else one that somebody can see. */
+static int show_remote(struct shown *s, struct storage *storage, struct err *err)
+{
+    struct remote_entry e = {0};
+    struct bucket_info info, seen = {0};
+    size_t before = s->found;
+    int code = api_find_remote(s->api, s->a, storage->name, &e, err);
+
+    for (size_t i = 0; i < e.user_count && code == 0; i++) {
+        code = look(s, storage, e.users[i], &info, err);
+        if (code == 0 && info.owner.len)
+            write_remote(s, &info, storage->name);
+        else if (code == 0)
+            seen = info;
+        else if (code == ERR_NO_BUCKET || code == ERR_DENIED)
+            code = 0;
+    }
+    if (code == 0 && s->found == before && seen.name.len)
+        write_remote(s, &seen, storage->name);
+    return code;
+}
+
+/* A storage that cannot be asked hides nothing of the others. */
+static int show(struct shown *s, struct storage *storage, struct err *err)
+{
+    int code;
+
+    if (!storage->ops->forward)
+        return show_local(s, storage, err);
+    code = show_remote(s, storage, err);
+    if (code < 0) {
+        s->unasked[s->unasked_count].storage = storage->name;
+        s->unasked[s->unasked_count++].error = arena_str(s->a, str_z(err->text));
+    }
+    return arena_error(s->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+static void write_unasked(const struct shown *s)
+{
+    json_out_key(s->w, "unasked");
+    json_out_open(s->w, '[');
+    for (size_t i = 0; i < s->unasked_count; i++) {
+        json_out_open(s->w, '{');
+        json_out_member_str(s->w, "storage", s->unasked[i].storage);
+        json_out_member_str(s->w, "error", s->unasked[i].error);
+        json_out_close(s->w, '}');
+    }
+    json_out_close(s->w, ']');
+}
+
+/* Absent is only what every storage says. */
+static int none_found(const struct shown *s, struct err *err)
+{
+    if (s->unasked_count)
+        return err_set(err, ERR_UNAVAILABLE, "storage " STR_FMT " cannot be asked: " STR_FMT,
+                       STR_ARG(s->unasked[0].storage), STR_ARG(s->unasked[0].error));
+    return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(s->name));
+}
+
+int api_get_bucket(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    struct shown *s = arena_new(http_request_arena(req), struct shown);
+    struct api_json j;
+    struct err err = {0};
+    int code = 0;
+
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    if (!s)
+        return ERR_NO_MEMORY;
+    *s = (struct shown){
+        .api = ctx, .a = http_request_arena(req), .name = route_param(params, "name"), .w = &j.w};
+    api_json_begin(&j);
+    json_out_key(&j.w, "buckets");
+    json_out_open(&j.w, '[');
+    for (size_t i = 0, n = routes_storages(s->api->o.routes, all, ARRAY_SIZE(all));
+         i < n && code == 0; i++)
+        code = show(s, all[i], &err);
+    json_out_close(&j.w, ']');
+    write_unasked(s);
+    if (code == 0 && s->found == 0)
+        code = none_found(s, &err);
+    if (code == 0)
+        return api_json_send(req, 200, &j);
+    api_json_drop(&j);
+    return api_send_failure(req, code, &err);
+}
