@@ -50,7 +50,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/api/v1/buckets", api_get_buckets, false,
      "Buckets of ?storage=NAME (else the main storage) by name, behind ?after=NAME."},
     {HTTP_GET, "/api/v1/buckets/{name}", api_get_bucket, false,
-     "The bucket and what it holds (not told of a remote one), once for each storage that has one of "
+     "The bucket and what it holds (not told of a remote one), once for each storage that has one "
+     "of "
      "the name; unasked: those that could not be asked."},
     {HTTP_GET, "/api/v1/policies", api_get_policies, false,
      "The routing policies of users and buckets, and what is blocked."},

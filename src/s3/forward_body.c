@@ -174,7 +174,7 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
                                 .also = len <= FORWARD_SMALL ? 1u << DIGEST_SHA256 : 0};
     int code;
 
-    if (len == 0 && asks && c->auth.payload < AUTH_PAYLOAD_CHUNKS)
+    if (c->claimed || (len == 0 && asks && c->auth.payload < AUTH_PAYLOAD_CHUNKS))
         return 0;
     code = open_payload(c, b, http_request_body(c->http), o, err);
     if (code < 0)

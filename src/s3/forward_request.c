@@ -41,6 +41,12 @@ static const struct str presigned_v2[] = {
     STR("Expires"),
 };
 
+static const struct str preflight[] = {
+    STR("origin"),
+    STR("access-control-request-method"),
+    STR("access-control-request-headers"),
+};
+
 static bool is_one_of(struct str name, const struct str *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -75,6 +81,8 @@ static void write_path(const struct call *c, struct buf *out)
 
 static bool is_signature(const struct call *c, struct str name)
 {
+    if (c->claimed) /* F10: a preflight needs no query */
+        return true;
     if (c->auth.kind == AUTH_V4_QUERY)
         return is_one_of(name, presigned_v4, ARRAY_SIZE(presigned_v4));
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
@@ -102,6 +110,8 @@ static void write_query(const struct call *c, struct buf *out)
 
 static bool is_sent(const struct call *c, const struct forward_body *b, struct str name)
 {
+    if (c->claimed)
+        return is_one_of(name, preflight, ARRAY_SIZE(preflight));
     if (is_one_of(name, spent, ARRAY_SIZE(spent)) || forward_is_hop(c->head, name))
         return false;
     /* It announces a checksum: the one in a trailer that is not passed on. */

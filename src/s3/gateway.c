@@ -2,6 +2,7 @@
 #include "s3/gateway_int.h"
 
 #include "base/clock.h"
+#include "object/remote.h"
 #include "s3/cors.h"
 #include "s3/forward.h"
 #include "s3/lifecycle.h"
@@ -203,8 +204,10 @@ static int preflight(struct call *c, struct err *err)
     if (c->level == LEVEL_SERVICE)
         return s3_fail(err, S3_ACCESS_FORBIDDEN);
     if (routes_any_remote(c->g->o.routes) && call_authenticate(c, &ignored) < 0)
-        c->user = NULL;
+        call_claim(c);
     code = find_remote(c, &remote, err);
+    if (code == 0 && remote && c->claimed && !remote_has_credential(remote, call_user_id(c)))
+        c->user = NULL; /* it needs none */
     if (code < 0 || remote)
         return code < 0 ? code : forward_call(c, remote, err);
     code = call_open(c, &c->target, c->bucket_name, err);

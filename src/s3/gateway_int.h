@@ -98,6 +98,7 @@ struct call {
     size_t query_count;
     struct identity auth;
     const struct user *user; /* NULL: anonymous */
+    bool claimed;            /* `user` is only who a preflight's address names (F10) */
     struct call_target target;
     struct storage *remote;    /* that the request was sent on to, while it waits for the answer: */
     struct exchange *exchange; /* NULL: the answer must be asked for again */
@@ -132,6 +133,8 @@ int call_finish(struct call *c, int code, const struct err *err);
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
+/* Of a preflight whose signature does not hold: who it is about. */
+void call_claim(struct call *c);
 struct str call_signed_method(const struct call *c); /* in the signature, ours or the client's */
 int call_auth_options(struct call *c, struct auth_options *out);
 /* The parameter's value; NULL p when it is not there. */

@@ -220,6 +220,27 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
+/* An address that is presigned with headers besides Host cannot be proved by its preflight, which
+ * has none of them. */
+void call_claim(struct call *c)
+{
+    struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");
+    struct auth_credential credential = {.access_key = v2};
+    struct auth_key key = {0};
+
+    c->user = NULL;
+    c->auth = (struct identity){.kind = v4.p   ? AUTH_V4_QUERY
+                                        : v2.p ? AUTH_V2_QUERY
+                                               : AUTH_ANONYMOUS};
+    if (v4.p && auth_parse_credential(&credential, v4) < 0)
+        return;
+    if (credential.access_key.len && credential.access_key.len <= AUTH_ACCESS_KEY_MAX &&
+        find_key(c, credential.access_key, &key, NULL) == 0)
+        c->user = key.user;
+    c->claimed = c->user != NULL;
+    secure_zero(&key, sizeof(key));
+}
+
 /* --- documents --- */
 
 int call_read_body(struct call *c, struct err *err)

@@ -155,7 +155,7 @@ TEST(forward_peer, what_the_service_is_asked_beside_its_buckets_goes_to_the_main
     GATE_ERROR(&p.front, "AccessDenied");
     unsigned before = seen_whole();
     gate_ask(&p.front, BOB, "GET /?prefix=&max-buckets=", NULL, NONE, 200); /* ListBuckets */
-    gate_ask(&p.front, NOBODY, "GET /?usage", NULL, NONE, 200); /* who has no main storage */
+    gate_ask(&p.front, NOBODY, "GET /?usage", NULL, NONE, 403); /* who has no main storage */
     gate_ask(&p.front, NOBODY, "POST /", NULL, NONE, 405);
     CHECK_INT(seen_whole(), before);
     end(&p);
@@ -236,6 +236,24 @@ TEST(forward_peer, nothing_of_the_client_s_signature_goes_on)
                    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
     CHECK_STR(buf_str(&seen.body), STR("abc"));
     buf_release(&request);
+    end(&p);
+}
+
+TEST(forward_peer, a_preflight_whose_signature_cannot_be_checked_asks_for_nothing_else)
+{
+    struct pair p;
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    gate_ask(&p.front, NOBODY,
+             "OPTIONS /box/key?acl&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="
+             "AKIAALICE00000000001%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&"
+             "X-Amz-SignedHeaders=host%3Bx-amz-acl&X-Amz-Signature=00",
+             "origin: http://x\naccess-control-request-method: PUT\nx-other: 1", STR("a body"),
+             200);
+    CHECK(was_sent("OPTIONS /box/key HTTP/1.1\r\n") && was_sent("origin: http://x\r\n"));
+    CHECK(was_sent("Credential=AKIAALICE00000000001/"));
+    CHECK(!was_sent("x-other") && !was_sent("acl") && !was_sent("X-Amz-Credential"));
+    CHECK_INT(seen.body.len, 0);
     end(&p);
 }
 
