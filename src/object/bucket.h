@@ -141,6 +141,9 @@ struct put_options {
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
     struct str etag; /* not empty: this instead of the MD5 of the plain bytes; not on remote */
+    /* Not NULL: MD5_LEN bytes that get the MD5 of the plain bytes before verify is called, so that
+     * nobody hashes them again. Not with an etag, not on remote. */
+    unsigned char *md5;
     /* Asked before the body is read when `meta`, of these options or of the upload that gets the
      * part, has an encryption. With that, and without this, a put is ERR_INVALID. The storage wipes
      * what it was given. */
@@ -161,6 +164,8 @@ struct get_result {
     struct reader *body; /* of the range; the caller closes it; NULL after head */
     uint64_t first, len; /* what body holds of the info.size bytes */
     bool partial;        /* a range was asked for */
+    /* Of RANGE_PART, what the part of an object of parts came with; not on remote. */
+    struct object_checksum part_checksum;
     /* Set when the bytes are sealed: before this was called with their key none can be read. Opens
      * the first record that is needed. ERR_CORRUPT: the key is another, or the bytes are damaged.
      */
@@ -317,7 +322,9 @@ struct bucket_ops {
                        uint32_t number, struct reader *body, uint64_t size,
                        const struct put_options *o, struct upload_part *out, struct err *err);
     /* A part that is a range of an existing version, without moving bytes where possible.
-     * ERR_UNSUPPORTED: read and upload instead; so when source or upload are sealed. */
+     * ERR_UNSUPPORTED: read and upload instead; so when source or upload are sealed. Local: a type
+     * in out->checksum asks for a checksum of that kind, whose value is there when it is known and
+     * else computed. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,

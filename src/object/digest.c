@@ -6,6 +6,7 @@
 #include "object/digest.h"
 #include "object/crc.h"
 #include "object/md5.h"
+#include "sign/base64.h"
 
 #include <endian.h>
 #include <isa-l/crc.h>
@@ -164,6 +165,16 @@ void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out
     digests_update(d, bytes);
     digests_final(d, kind, out);
     digests_free(d);
+}
+
+struct str digest_text(struct arena *a, const struct digest_value *value)
+{
+    struct buf text = BUF_INIT(0);
+
+    base64_encode(&text, str_n(value->bytes, value->len));
+    struct str kept = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return kept;
 }
 
 size_t digest_size(enum digest_kind kind)

@@ -5,6 +5,7 @@
 #ifndef OBJECT_DIGEST_H
 #define OBJECT_DIGEST_H
 
+#include "base/arena.h"
 #include "base/str.h"
 
 enum digest_kind {
@@ -36,6 +37,9 @@ void digests_free(struct digests *d); /* NULL is fine */
 /* One shot. */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);
 size_t digest_size(enum digest_kind kind);
+
+/* Base64, as S3 writes checksums; empty when the arena is full. */
+struct str digest_text(struct arena *a, const struct digest_value *value);
 
 /* The CRC of a whole from the CRCs of its parts, without the bytes (full-object checksums of
  * multipart uploads). `left` becomes the CRC of left followed by right, which is `right_len` bytes

@@ -187,21 +187,20 @@ static int size_check(const struct blob_source *from, uint64_t got, bool ended, 
                    (unsigned long long)(from->size - got));
 }
 
-static void etag_of(const unsigned char md5[MD5_LEN], char etag[33])
+void blob_hex(const unsigned char md5[MD5_LEN], char etag[33])
 {
     hex_write(etag, md5, MD5_LEN);
     etag[2 * MD5_LEN] = '\0';
 }
 
-static void etag_of_bytes(struct str bytes, char etag[33])
+static void md5_of_bytes(struct str bytes, struct blob *out)
 {
-    unsigned char sum[MD5_LEN];
     struct md5 md5;
 
     md5_init(&md5);
     md5_update(&md5, bytes);
-    md5_final(&md5, sum);
-    etag_of(sum, etag);
+    md5_final(&md5, out->md5);
+    blob_hex(out->md5, out->etag);
 }
 
 /* Blocks until the body's end; the first one has been read. */
@@ -227,11 +226,10 @@ static int write_file(struct writing *w, const struct blob_source *from, struct 
                       struct err *err)
 {
     bool one_block = w->block->len < w->room;
-    unsigned char sum[MD5_LEN];
     int code = writing_begin(w, &out->id, err);
 
     if (code == 0 && w->wants_md5 && one_block)
-        etag_of_bytes(buf_str(w->block), out->etag);
+        md5_of_bytes(buf_str(w->block), out);
     w->streams = code == 0 && w->wants_md5 && !one_block;
     if (w->streams)
         hash_begin(&w->md5, w->l->hasher);
@@ -240,8 +238,8 @@ static int write_file(struct writing *w, const struct blob_source *from, struct 
     if (code == 0)
         code = file_sync(w->fd, err);
     if (w->streams) {
-        hash_end(&w->md5, sum);
-        etag_of(sum, out->etag);
+        hash_end(&w->md5, out->md5);
+        blob_hex(out->md5, out->etag);
     }
     if (code == 0)
         code = sync_parent(&w->path, err);
@@ -258,7 +256,7 @@ static int keep_small(struct writing *w, const struct blob_source *from, struct 
     if (code < 0)
         return code;
     if (w->wants_md5)
-        etag_of_bytes(body, out->etag);
+        md5_of_bytes(body, out);
     out->size = body.len;
     out->checksum = hash_xxh3(body, 0);
     *small = *w->block;
@@ -333,23 +331,17 @@ int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err)
     return code;
 }
 
-int blob_md5_of(struct reader *from, char etag[33], struct err *err)
+int blob_digest(struct reader *from, struct digests *d, struct err *err)
 {
     char *block = xmalloc(BLOB_BLOCK);
-    unsigned char sum[MD5_LEN];
-    struct md5 md5;
     size_t got = 1;
     int code = 0;
 
-    md5_init(&md5);
     while (code == 0 && got > 0) {
         code = reader_read(from, block, BLOB_BLOCK, &got, err);
         if (code == 0)
-            md5_update(&md5, str_n(block, got));
+            digests_update(d, str_n(block, got));
     }
-    md5_final(&md5, sum);
-    if (code == 0)
-        etag_of(sum, etag);
     free(block);
     return code;
 }

@@ -112,28 +112,28 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
 }
 
 /* An object that was not made of parts is part 1 of itself. */
-static int part_range(struct local *l, const struct object_record *r, uint64_t number,
-                      uint64_t out[2], struct err *err)
+static int part_range(struct local *l, struct arena *a, const struct object_record *r,
+                      uint64_t number, struct get_result *out, struct err *err)
 {
     struct buf list = BUF_INIT(0);
     struct piece piece = {0};
     uint64_t at = 0;
     int code;
 
-    if (r->part_count == 0 && number != 1)
-        return err_set(err, ERR_RANGE, "there is no such part");
     if (r->part_count == 0)
-        return range_resolve(&(struct object_range){.kind = RANGE_ALL}, r->size, out, err);
+        return number == 1 ? 0 : err_set(err, ERR_RANGE, "there is no such part");
     code = stored_parts(&list, db_latest(l->db), l, r, err);
     struct str rest = buf_str(&list);
     while (code == 0 && (code = piece_next(&rest, &piece, err)) == 0 && piece.number != number)
         at += piece.size;
+    if (code == 0) {
+        out->first = at;
+        out->len = piece.size;
+        out->part_checksum = piece.checksum;
+        out->part_checksum.value = arena_str(a, piece.checksum.value);
+    }
     buf_release(&list);
-    if (code == ERR_END)
-        return err_set(err, ERR_RANGE, "there is no such part");
-    out[0] = at;
-    out[1] = piece.size;
-    return code;
+    return code == ERR_END ? err_set(err, ERR_RANGE, "there is no such part") : code;
 }
 
 static int open_range(struct local *l, struct arena *a, const struct object_record *r,
@@ -143,14 +143,16 @@ static int open_range(struct local *l, struct arena *a, const struct object_reco
     uint64_t at[2] = {0, r->size};
     int code = 0;
 
-    if (range && range->kind == RANGE_PART)
-        code = part_range(l, r, range->first, at, err);
-    else if (range)
+    if (range && range->kind != RANGE_PART)
         code = range_resolve(range, r->size, at, err);
-    if (code < 0)
-        return code;
     out->first = at[0];
     out->len = at[1];
+    if (range && range->kind == RANGE_PART)
+        code = part_range(l, a, r, range->first, out, err);
+    if (code < 0)
+        return code;
+    at[0] = out->first;
+    at[1] = out->len;
     out->partial = range && range->kind != RANGE_ALL;
     if (r->meta.encryption.len) {
         out->unlock = sealed_body_unlock;

@@ -233,10 +233,11 @@ bool condition_given(const struct object_conditions *c);
 /* --- local_blob.c: files --- */
 
 struct blob {
-    uint64_t id;              /* 0: none was made */
-    uint64_t size, checksum;  /* of what is stored */
-    uint64_t plain;           /* bytes of the body; as `size` when it is not sealed */
-    char etag[BLOB_ETAG_MAX]; /* MD5 in hex, or a random text; empty when not wanted */
+    uint64_t id;                /* 0: none was made */
+    uint64_t size, checksum;    /* of what is stored */
+    uint64_t plain;             /* bytes of the body; as `size` when it is not sealed */
+    unsigned char md5[MD5_LEN]; /* of the body, when wanted */
+    char etag[BLOB_ETAG_MAX];   /* the same in hex, or hidden; empty when not wanted */
 };
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id);
@@ -262,7 +263,9 @@ int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST
 /* The next block's share of a checksum. */
 uint64_t blob_checksum(uint64_t sum, struct str block);
 int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
-int blob_md5_of(struct reader *from, char etag[33], struct err *err) MUST_CHECK;
+/* All of a body, through the digests that are wanted of it. */
+int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CHECK;
+void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
 
 /* --- local_reader.c: bodies --- */
 

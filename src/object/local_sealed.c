@@ -26,19 +26,24 @@ struct sealed_body {
 /* --- writing --- */
 
 /* A hidden one is still the same for the same part sent again. */
-static void take_etag(struct sealer *s, const struct put_seal *seal, char out[BLOB_ETAG_MAX])
+static void take_etag(struct sealer *s, const struct put_seal *seal, struct blob *out)
 {
-    struct digest_value md5;
-    unsigned char hidden[16];
+    unsigned char hidden[MD5_LEN];
     struct buf text = BUF_INIT(0);
 
-    digests_final(s->md5, DIGEST_MD5, &md5);
-    sealed_digest(&seal->key, &md5, hidden);
-    buf_append_hex(&text, seal->hide_md5 ? hidden : md5.bytes, sizeof(hidden));
+    sealer_md5(s, out->md5);
+    sealed_digest(&seal->key, out->md5, hidden);
+    buf_append_hex(&text, seal->hide_md5 ? hidden : out->md5, sizeof(hidden));
     if (seal->hide_md5)
         buf_append_z(&text, "-0");
-    memcpy(out, text.p, text.len + 1);
+    memcpy(out->etag, text.p, text.len + 1);
     buf_release(&text);
+}
+
+static void tell_md5(const struct put_options *o, const struct blob *blob)
+{
+    if (o->md5)
+        memcpy(o->md5, blob->md5, MD5_LEN);
 }
 
 int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
@@ -52,6 +57,7 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
     if (to->meta->encryption.len == 0) {
         code = blob_write(l, from, out, small, err);
         out->plain = out->size;
+        tell_md5(to->o, out);
         return code;
     }
     if (!to->o->seal) /* E1 */
@@ -59,14 +65,15 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
     code = to->o->seal(to->o->seal_ctx, to->meta, &seal, err);
     if (code < 0)
         return code;
-    sealer_init(&sealer, from->body, &seal.key, to->part, from->md5);
+    sealer_init(&sealer, from->body, &seal.key, to->part, from->md5 ? l->hasher : NULL);
     sealed.body = &sealer.reader;
     sealed.size = sealed_size(from->size);
     sealed.md5 = false;
     code = blob_write(l, &sealed, out, small, err);
     out->plain = sealer.size;
     if (code == 0 && from->md5)
-        take_etag(&sealer, &seal, out->etag);
+        take_etag(&sealer, &seal, out);
+    tell_md5(to->o, out);
     sealer_release(&sealer);
     secure_zero(&seal, sizeof(seal));
     return code;

@@ -277,16 +277,53 @@ static bool etag_is_md5(const struct get_result *got)
            got->info.meta.encryption.len == 0;
 }
 
-static int share_part(struct part_change *p, struct get_result *got, struct err *err)
+/* What of MD5 and checksum is not known is computed; the bytes stay where they are. */
+static int digest_shared(struct part_change *p, struct get_result *got, struct arena *a,
+                         struct err *err)
 {
-    int code = 0;
+    struct object_checksum *sum = &p->r.checksum;
+    bool sums = sum->type != CHECKSUM_NONE && !sum->value.len, has_md5 = etag_is_md5(got);
+    struct digests *d;
+    struct digest_value value;
 
-    if (etag_is_md5(got))
+    if (has_md5)
         memcpy(p->etag, got->info.etag.p, 32);
-    else
-        code = blob_md5_of(got->body, p->etag, err);
+    if (has_md5 && !sums)
+        return 0;
+    d = digests_new((has_md5 ? 0 : 1u << DIGEST_MD5) | (sums ? 1u << sum->kind : 0));
+    int code = blob_digest(got->body, d, err);
+    if (code == 0 && !has_md5) {
+        digests_final(d, DIGEST_MD5, &value);
+        blob_hex(value.bytes, p->etag);
+    }
+    if (code == 0 && sums) {
+        digests_final(d, sum->kind, &value);
+        sum->value = digest_text(a, &value);
+    }
+    digests_free(d);
+    return code;
+}
+
+static int share_part(struct part_change *p, struct get_result *got, struct arena *a,
+                      struct upload_part *out, struct err *err)
+{
+    int code = digest_shared(p, got, a, err);
+
     p->r.etag = str_z(p->etag);
-    return code < 0 ? code : change_apply(&p->change, err);
+    if (code == 0)
+        code = change_apply(&p->change, err);
+    return code < 0 ? code : part_answer(p, a, out, err);
+}
+
+/* Bytes that cannot be shared; a checksum of them that is not known is the caller's to make. */
+static int copy_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                     struct get_result *got, struct upload_part *part, struct err *err)
+{
+    struct put_options o = {.meta.checksum = part->checksum};
+
+    if (part->checksum.type != CHECKSUM_NONE && !part->checksum.value.len)
+        return err_set(err, ERR_UNSUPPORTED, "the checksum of the part is not known");
+    return local_upload_part(bucket, a, upload, part->number, got->body, got->len, &o, part, err);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
@@ -297,7 +334,6 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
 {
     struct part_change p = {.source = source};
     struct object_conditions same = {.if_match = source->etag};
-    struct put_options o = {0};
     struct get_result got = {0};
     bool shared = false;
     struct buf row = BUF_INIT(0);
@@ -321,13 +357,11 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
         p.from = local_bucket_of(from);
         code = find_shared(&p, &got, &shared, err);
     }
-    if (code == 0 && shared) {
-        code = share_part(&p, &got, err);
-        if (code == 0)
-            code = part_answer(&p, a, out, err);
-    } else if (code == 0) {
-        code = local_upload_part(bucket, a, upload, number, got.body, got.len, &o, out, err);
-    }
+    p.r.checksum = out->checksum;
+    out->number = number;
+    if (code == 0)
+        code = shared ? share_part(&p, &got, a, out, err)
+                      : copy_part(bucket, a, upload, &got, out, err);
     reader_close(got.body);
     return code;
 }

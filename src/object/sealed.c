@@ -39,17 +39,16 @@ static void derive(const struct sealed_key *key, const unsigned char salt[SEALED
     BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(text), out, NULL));
 }
 
-void sealed_digest(const struct sealed_key *key, const struct digest_value *md5,
-                   unsigned char out[16])
+void sealed_digest(const struct sealed_key *key, const unsigned char md5[MD5_LEN],
+                   unsigned char out[MD5_LEN])
 {
     static const char label[] = "weir etag 1";
-    unsigned char text[sizeof(label) - 1 + DIGEST_MAX], all[32];
+    unsigned char text[sizeof(label) - 1 + MD5_LEN], all[32];
 
     memcpy(text, label, sizeof(label) - 1);
-    memcpy(text + sizeof(label) - 1, md5->bytes, md5->len);
-    BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(label) - 1 + md5->len, all,
-                 NULL));
-    memcpy(out, all, 16);
+    memcpy(text + sizeof(label) - 1, md5, MD5_LEN);
+    BUG_ON(!HMAC(EVP_sha256(), key->bytes, SEALED_KEY_LEN, text, sizeof(text), all, NULL));
+    memcpy(out, all, MD5_LEN);
 }
 
 void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
@@ -125,12 +124,37 @@ static int fill(struct sealer *s, struct err *err)
         code = reader_read(s->body, s->plain + s->have, SEALED_RECORD + 1 - s->have, &got, err);
         if (code < 0)
             break;
-        if (s->md5)
-            digests_update(s->md5, str_n(s->plain + s->have, got));
         s->have += got;
         s->size += got;
     }
     return code;
+}
+
+static void hash_record(struct sealer *s, struct str record)
+{
+    struct md5 md5;
+
+    if (s->ended && s->index == 0) {
+        md5_init(&md5);
+        md5_update(&md5, record);
+        md5_final(&md5, s->sum);
+        return;
+    }
+    if (!s->streams)
+        hash_begin(&s->md5, s->hasher);
+    s->streams = true;
+    hash_add(&s->md5, record);
+}
+
+/* The byte that was read behind the record begins the next one. */
+static void next_plain(struct sealer *s, size_t len)
+{
+    unsigned char **next = &s->plains[s->index % ARRAY_SIZE(s->plains)];
+
+    if (!*next)
+        *next = xmalloc(SEALED_RECORD + 1);
+    (*next)[0] = s->plain[len];
+    s->plain = *next;
 }
 
 static int next_record(struct sealer *s, struct err *err)
@@ -141,10 +165,13 @@ static int next_record(struct sealer *s, struct err *err)
     if (code < 0)
         return code;
     s->ended = s->have <= SEALED_RECORD;
+    if (s->hasher)
+        hash_record(s, str_n(s->plain, len));
     sealed_put(&s->cipher, s->index++, s->ended, str_n(s->plain, len), s->stored);
     s->rest = str_n(s->stored, len + SEALED_TAG_LEN);
     s->have -= len;
-    s->plain[0] = s->plain[len];
+    if (!s->ended)
+        next_plain(s, len);
     return 0;
 }
 
@@ -170,25 +197,36 @@ static void sealer_close(struct reader *base)
 }
 
 void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
-                 bool md5)
+                 struct hasher *hasher)
 {
     static const struct reader_ops ops = {.read = sealer_read, .close = sealer_close};
 
-    *s = (struct sealer){.reader = {&ops}, .body = body};
-    s->plain = xmalloc(SEALED_RECORD + 1);
+    *s = (struct sealer){.reader = {&ops}, .body = body, .hasher = hasher};
+    s->plain = s->plains[0] = xmalloc(SEALED_RECORD + 1);
     s->stored = xmalloc(SEALED_STORED);
-    s->md5 = md5 ? digests_new(1u << DIGEST_MD5) : NULL;
     random_bytes(s->stored, SEALED_SALT_LEN);
     sealed_cipher_init(&s->cipher, key, s->stored, part);
     s->rest = str_n(s->stored, SEALED_SALT_LEN);
 }
 
+void sealer_md5(struct sealer *s, unsigned char out[MD5_LEN])
+{
+    if (s->streams)
+        hash_end(&s->md5, s->sum);
+    s->streams = false;
+    memcpy(out, s->sum, MD5_LEN);
+}
+
 void sealer_release(struct sealer *s)
 {
     sealed_cipher_release(&s->cipher);
-    digests_free(s->md5);
-    s->md5 = NULL;
-    free(s->plain);
+    if (s->streams)
+        hash_end(&s->md5, s->sum);
+    s->streams = false;
+    for (size_t i = 0; i < ARRAY_SIZE(s->plains); i++) {
+        free(s->plains[i]);
+        s->plains[i] = NULL;
+    }
     free(s->stored);
     s->plain = s->stored = NULL;
     s->rest = STR_EMPTY;

@@ -7,7 +7,7 @@
 #ifndef OBJECT_SEALED_H
 #define OBJECT_SEALED_H
 
-#include "object/digest.h"
+#include "object/hasher.h"
 #include "os/stream.h"
 
 enum {
@@ -28,8 +28,8 @@ uint64_t sealed_size(uint64_t plain);
 uint64_t sealed_records(uint64_t plain);
 
 /* Stands for the MD5 of plain bytes, and tells nothing of it without the key. */
-void sealed_digest(const struct sealed_key *key, const struct digest_value *md5,
-                   unsigned char out[16]);
+void sealed_digest(const struct sealed_key *key, const unsigned char md5[MD5_LEN],
+                   unsigned char out[MD5_LEN]);
 
 /* --- records --- */
 
@@ -56,19 +56,27 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
 struct sealer {
     struct reader reader; /* gives the stored form; close releases, `body` stays open */
     struct reader *body;
-    uint64_t size;       /* plain bytes read so far */
-    struct digests *md5; /* of the plain bytes; NULL: not wanted */
+    uint64_t size; /* plain bytes read so far */
     struct sealed_cipher cipher;
-    unsigned char *plain;  /* a record, and one byte that shows that it is not the last */
+    /* Records, each with one byte more that shows that it is not the last. They go around: while
+     * one is read and sealed, those before it are hashed beside us (hasher.h, H2). */
+    unsigned char *plains[HASH_PIECES + 1];
+    unsigned char *plain;  /* the one being read */
     unsigned char *stored; /* the salt, or a record */
     size_t have;           /* in `plain` */
     struct str rest;       /* of `stored`: not yet given */
     uint64_t index;
     bool ended;
+    struct hasher *hasher; /* NULL: the MD5 of the plain bytes is not wanted */
+    bool streams;          /* `md5` is open: the body is longer than a record */
+    struct hash_stream md5;
+    unsigned char sum[MD5_LEN]; /* of a body that is not */
 };
 
 void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
-                 bool md5);
+                 struct hasher *hasher);
+/* Of the plain bytes: once, after the body's end. */
+void sealer_md5(struct sealer *s, unsigned char out[MD5_LEN]);
 void sealer_release(struct sealer *s); /* {0} is fine */
 
 #endif

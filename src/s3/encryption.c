@@ -2,6 +2,7 @@
 #include "s3/encryption.h"
 
 #include "base/json.h"
+#include "object/digest.h"
 #include "sign/base64.h"
 #include "s3/keyring.h"
 

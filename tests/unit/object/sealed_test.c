@@ -563,7 +563,7 @@ TEST(sealed, sealed_bytes_are_not_shared_with_parts)
     struct err err = {0};
     struct object_range all = {.kind = RANGE_ALL};
     struct get_result source;
-    struct upload_part part;
+    struct upload_part part = {0};
     struct vault v;
 
     vault_open(&v);
