@@ -25,6 +25,12 @@ void xml_checksum(struct buf *out, const struct object_checksum *sum)
         xml_element(out, checksum_element(sum->kind), sum->value);
 }
 
+void xml_checksum_type(struct buf *out, const struct object_checksum *sum)
+{
+    if (sum->type != CHECKSUM_NONE)
+        xml_element(out, "ChecksumType", checksum_type_name(sum->type));
+}
+
 void xml_time(struct buf *out, const char *name, int64_t ms)
 {
     char text[CLOCK_ISO_LEN + 1];

@@ -340,38 +340,24 @@ static int seal_part(void *ctx, const struct object_meta *meta, struct put_seal 
     return open_upload(ctx, meta->encryption, out, err);
 }
 
-static int find_upload(struct call *c, const struct upload_info *upload, struct object_meta *out,
-                       struct err *err)
-{
-    struct bucket *b = c->target.bucket;
-    struct part_list list = {0};
-    int code = b->ops->list_parts(b, c->a, upload, 0, 1, &list, err);
-
-    *out = list.upload.meta;
-    return code;
-}
-
-/* Only a customer's key that is too much needs a look at the upload; one that is missing or wrong
- * is found when the storage asks for it. */
-int encrypt_part(struct call *c, const struct upload_info *upload, struct put_options *o,
+/* A customer's key that is too much is found here; one that is missing or wrong, when the storage
+ * asks for it. */
+int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err)
 {
     struct sse_customer customer;
-    struct object_meta meta;
     int code = read_customer(c, false, &customer, err);
 
-    if (code == 0 && customer.given && seals(c->target.bucket)) {
-        code = find_upload(c, upload, &meta, err);
-        if (code == 0 && !meta.encryption.len)
-            code = err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
-    }
+    if (code == 0 && customer.given && seals(c->target.bucket) && !upload->encryption.len)
+        code = err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
     secure_zero(&customer, sizeof(customer));
     o->seal = seal_part;
     o->seal_ctx = c;
     return code;
 }
 
-/* AWS wants the customer's key here only from who also sends checksums. */
+/* AWS wants the customer's key here only from who also sends checksums, and Ceph no longer always:
+ * older clients do not send it here. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err)
 {
     struct put_seal seal = {0};
@@ -400,7 +386,7 @@ struct str encrypt_policy_value(struct call *c, enum policy_key key)
     struct object_meta meta = {0};
     struct envelope e;
 
-    if (!upload.id.len || find_upload(c, &upload, &meta, NULL) < 0 || !meta.encryption.len ||
+    if (!upload.id.len || upload_meta(c, &upload, &meta, NULL) < 0 || !meta.encryption.len ||
         envelope_read(&e, meta.encryption, NULL) < 0)
         return STR_EMPTY;
     if (key == POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM)

@@ -214,6 +214,7 @@ void xml_etag(struct buf *out, struct str etag);
 void xml_bool(struct buf *out, const char *name, bool value);
 void xml_owner(struct call *c, struct buf *out, const char *name, struct str id);
 void xml_checksum(struct buf *out, const struct object_checksum *sum);
+void xml_checksum_type(struct buf *out, const struct object_checksum *sum);
 struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE", "FULL_OBJECT" */
 
 /* --- gateway_meta.c: headers of a request that are kept, and back --- */
@@ -265,6 +266,12 @@ int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *info,
                      struct err *err) MUST_CHECK;
 
+/* --- op_upload.c --- */
+
+/* What an upload on a local storage began with; NoSuchUpload. */
+int upload_meta(struct call *c, const struct upload_info *upload, struct object_meta *out,
+                struct err *err) MUST_CHECK;
+
 /* --- op_copy.c --- */
 
 struct copy_source {
@@ -287,8 +294,8 @@ int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CH
  * key for `o`. `data` is the key that its bytes are sealed with already; NULL: a new one. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
-/* A part of the upload: `o` gets what unwraps the upload's key when there is one. */
-int encrypt_part(struct call *c, const struct upload_info *upload, struct put_options *o,
+/* A part of an upload with this meta: `o` gets what unwraps the upload's key when there is one. */
+int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err) MUST_CHECK;
 /* An upload with this meta may be finished with the key that the request has, or has not. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err) MUST_CHECK;
@@ -307,14 +314,50 @@ struct str encrypt_etag(struct call *c);
 struct str encrypt_policy_value(struct call *c, enum policy_key key);
 void respond_encryption(struct call *c);
 
+/* --- checksum.c: checksums that are made here (docs/gateway.md) --- */
+
+/* Of a new object or part whose client says none; DIGEST_MD5: none is made. */
+enum digest_kind checksum_default(const struct call *c);
+/* Of a part of an upload with this meta. */
+enum digest_kind checksum_of_part(const struct object_meta *upload);
+/* x-amz-checksum-algorithm; DIGEST_MD5 when it is not given. InvalidRequest. */
+int checksum_asked(struct call *c, enum digest_kind *out, struct err *err) MUST_CHECK;
+/* Whether it is one of all the bytes, so that a copy of them has the same. */
+bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind);
+
+/* A body whose checksum is made as it flows into a storage. */
+struct summed {
+    struct reader reader;
+    struct reader *from;
+    struct digests *digests;
+    enum digest_kind kind;
+    struct arena *a;
+    struct object_checksum checksum; /* once all has flowed */
+};
+/* What to read instead of `from`, which stays open; DIGEST_MD5: `from` itself. `put` gets what
+ * fills the checksum. */
+struct reader *summed_open(struct summed *s, struct arena *a, struct reader *from,
+                           enum digest_kind kind, struct put_options *put);
+void summed_close(struct summed *s);
+/* Reads all of it. */
+int checksum_compute(struct arena *a, struct reader *from, enum digest_kind kind,
+                     struct object_checksum *out, struct err *err) MUST_CHECK;
+
 /* --- op_put.c --- */
 
+/* The storage computes the MD5: `put` is told where to leave it. */
 struct put_body {
     struct payload payload;
     struct arena *a;
     bool open;
+    unsigned char md5[MD5_LEN];
 };
-int put_body_open(struct call *c, struct put_body *b, struct err *err) MUST_CHECK;
+/* The request's own body; `otherwise` as in payload_options. */
+int put_body_open(struct call *c, struct put_body *b, enum digest_kind otherwise,
+                  struct put_options *put, struct err *err) MUST_CHECK;
+/* Another one, with the headers of c->head; the rest of `o` is the caller's. */
+int put_body_init(struct call *c, struct put_body *b, struct reader *from,
+                  struct payload_options *o, struct put_options *put, struct err *err) MUST_CHECK;
 void put_body_close(struct put_body *b);
 int put_body_verify(void *ctx, struct object_meta *meta, struct err *err); /* ctx: put_body */
 void respond_checksum(struct call *c, const struct object_checksum *sum);

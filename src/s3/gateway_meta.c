@@ -337,7 +337,8 @@ void respond_expiration(struct call *c, const struct object_info *info)
     struct str text;
 
     /* The document is as lifecycle_write() left it: one without need not be parsed. */
-    if (!info->is_latest || call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
+    if (!info->is_latest || c->target.remote || !c->target.bucket ||
+        call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
         str_find(text, STR("<Expiration>")) < 0 ||
         lifecycle_read(&config, c->a, text, &ignored) < 0 ||
         (info->meta.tags.len &&

@@ -97,7 +97,8 @@ static int copied_meta(struct call *c, const struct copy_source *s, struct objec
         return code;
     itself = str_eq(s->key, c->key) && str_eq(s->target.info.name, c->target.info.name);
     if (itself && !replace && !s->version.len && !call_header(c, "x-amz-storage-class").p &&
-        !call_header(c, "x-amz-website-redirect-location").p && !sse_given(c->head))
+        !call_header(c, "x-amz-website-redirect-location").p && !sse_given(c->head) &&
+        !call_header(c, "x-amz-checksum-algorithm").len)
         return err_set(err, S3_INVALID_REQUEST,
                        "This copy request is illegal because it is trying to copy an object to "
                        "itself without changing the object's metadata, storage class, website "
@@ -131,23 +132,71 @@ bool copy_source_is_versioned(const struct copy_source *s)
     return s->target.info.versions != VERSIONS_NEVER;
 }
 
-/* By hand, between storages, and where bytes must be encrypted or decrypted. */
-static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
-                        struct put_result *out, struct err *err)
+/* The checksum that the copy shall have and its source has not: DIGEST_MD5 when there is none. The
+ * source's own goes with its bytes, unless another is asked for. */
+static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
+                            struct err *err)
 {
-    struct bucket *from = s->target.bucket, *to = c->target.bucket;
-    struct object_range all = {.kind = RANGE_ALL};
-    struct get_result got = {0};
-    int code;
+    struct object_checksum *sum = &o->meta.checksum;
+    int code = checksum_asked(c, out, err);
 
-    BUG_ON(!from || !to);
-    if (o->meta.checksum.type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
-        o->meta.checksum = (struct object_checksum){0};
-    code = copy_source_get(c, s, &all, &got, err);
+    if (code < 0)
+        return code;
+    /* One that was made for who said none is not asked for where the MD5 is hidden. */
+    bool unwanted =
+        *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
+    bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
+    if (*out != DIGEST_MD5 && !other)
+        *out = DIGEST_MD5;
+    if (unwanted || other)
+        *sum = (struct object_checksum){0};
+    return 0;
+}
+
+static int open_source(struct call *c, struct copy_source *s, struct get_result *got,
+                       struct err *err)
+{
+    struct object_range all = {.kind = RANGE_ALL};
+    int code = copy_source_get(c, s, &all, got, err);
+
+    return code < 0 ? code : encrypt_source_unlock(c, s, got, err);
+}
+
+/* For a copy that moves no bytes, or to where a checksum must be said before they are sent. */
+static int know_checksum(struct call *c, struct copy_source *s, enum digest_kind kind,
+                         struct object_checksum *out, struct err *err)
+{
+    struct get_result got = {0};
+    int code = open_source(c, s, &got, err);
+
     if (code == 0)
-        code = encrypt_source_unlock(c, s, &got, err);
-    if (code == 0)
-        code = to->ops->put(to, c->a, c->key, got.body, got.len, o, out, err);
+        code = checksum_compute(c->a, got.body, kind, out, err);
+    reader_close(got.body);
+    return code;
+}
+
+/* By hand, between storages, and where bytes must be encrypted or decrypted. `make` is the checksum
+ * that was asked for; without one, what has none or one of parts gets one while it flows. */
+static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
+                        enum digest_kind make, struct put_result *out, struct err *err)
+{
+    struct bucket *to = c->target.bucket;
+    struct object_checksum *sum = &o->meta.checksum;
+    struct get_result got = {0};
+    struct summed summed = {0};
+
+    if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT && !c->target.remote)
+        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
+    if (sum->type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
+        *sum = (struct object_checksum){0};
+    int code = open_source(c, s, &got, err);
+    if (code == 0) {
+        struct reader *body = summed_open(&summed, c->a, got.body, make, o);
+        code = to->ops->put(to, c->a, c->key, body, got.len, o, out, err);
+    }
+    if (make != DIGEST_MD5)
+        *sum = summed.checksum;
+    summed_close(&summed);
     reader_close(got.body);
     return code;
 }
@@ -173,12 +222,20 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
                       struct put_result *out, struct err *err)
 {
     struct bucket *b = c->target.bucket;
-    int code = ERR_UNSUPPORTED;
+    bool shares = s->target.remote == c->target.remote &&
+                  !s->head.info.meta.encryption.len == !o->meta.encryption.len;
+    enum digest_kind make;
+    int code = checksum_to_make(c, o, &make, err);
 
-    if (s->target.remote == c->target.remote &&
-        !s->head.info.meta.encryption.len == !o->meta.encryption.len)
-        code = b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, o, out, err);
-    return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, out, err) : code;
+    if (code == 0 && make != DIGEST_MD5 && (shares || c->target.remote)) {
+        code = know_checksum(c, s, make, &o->meta.checksum, err);
+        make = DIGEST_MD5;
+    }
+    if (code < 0)
+        return code;
+    code = shares ? b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, o, out, err)
+                  : ERR_UNSUPPORTED;
+    return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, make, out, err) : code;
 }
 
 /* `o`: what the copy was made with. */
@@ -221,8 +278,10 @@ int op_copy_object(struct call *c, struct err *err)
         xml_time(&xml, "LastModified", out.modified_ms);
         xml_etag(&xml, out.etag);
         xml_checksum(&xml, &o.meta.checksum);
+        xml_checksum_type(&xml, &o.meta.checksum);
         xml_close(&xml, "CopyObjectResult");
         respond_begin(c, 200);
+        respond_put_expiration(c, &out, &o.meta);
         respond_header(c, "Content-Type", STR("application/xml"));
         respond_new_version(c, out.version);
         respond_encryption(c);

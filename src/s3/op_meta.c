@@ -268,7 +268,7 @@ static int put_attributes(struct call *c, struct buf *xml, const struct object_i
     if (wanted & ATTR_CHECKSUM && info->meta.checksum.type != CHECKSUM_NONE) {
         xml_open(xml, "Checksum");
         xml_checksum(xml, &info->meta.checksum);
-        xml_element(xml, "ChecksumType", checksum_type_name(info->meta.checksum.type));
+        xml_checksum_type(xml, &info->meta.checksum);
         xml_close(xml, "Checksum");
     }
     if (wanted & ATTR_PARTS && info->part_count)

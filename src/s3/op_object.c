@@ -79,19 +79,34 @@ static int respond_failure(struct call *c, const struct get_result *got, int cod
     return code;
 }
 
+/* A part is answered with its own checksum, and with the type of the object's. */
+static struct object_info told_info(const struct get_result *got, bool part)
+{
+    struct object_info info = got->info;
+    struct object_checksum whole = info.meta.checksum;
+
+    if (!part)
+        return info;
+    info.meta.checksum = got->part_checksum;
+    if (got->part_checksum.type != CHECKSUM_NONE && whole.type != CHECKSUM_NONE)
+        info.meta.checksum.type = whole.type;
+    return info;
+}
+
 static void respond_head(struct call *c, const struct get_result *got)
 {
-    const struct object_info *info = &got->info;
+    bool part = call_param(c, "partNumber").p && got->info.part_count;
+    struct object_info info = told_info(got, part);
 
     respond_begin(c, c->status ? c->status : got->partial ? 206 : 200);
-    respond_object(c, info);
+    respond_object(c, &info);
     if (got->partial && got->len)
         respond_header(c, "Content-Range",
                        arena_fmt(c->a, "bytes %llu-%llu/%llu", (unsigned long long)got->first,
                                  (unsigned long long)(got->first + got->len - 1),
-                                 (unsigned long long)info->size));
-    if (call_param(c, "partNumber").p && info->part_count)
-        http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info->part_count);
+                                 (unsigned long long)info.size));
+    if (part)
+        http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info.part_count);
 }
 
 static int send_bytes(struct call *c, const struct get_result *got, struct str bytes)

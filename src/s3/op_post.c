@@ -16,8 +16,9 @@ struct post {
     struct form form;
     struct form_result result;
     struct put_body body;
-    struct identity nobody; /* the file itself is not signed, the policy is */
-    struct http_head head;  /* of the PUT that the form stands for */
+    struct object_meta meta; /* of what was stored here, for the answer */
+    struct identity nobody;  /* the file itself is not signed, the policy is */
+    struct http_head head;   /* of the PUT that the form stands for */
     bool open;
 };
 
@@ -151,10 +152,7 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
 {
     struct bucket *b = c->target.bucket;
     struct put_options o = {.verify = put_body_verify, .ctx = &p->body};
-    struct payload_options said = {.auth = &p->nobody,
-                                   .headers = p->head.headers,
-                                   .header_count = p->head.header_count,
-                                   .content_length = UINT64_MAX};
+    struct payload_options said = {.auth = &p->nobody, .content_length = UINT64_MAX};
     struct str tags = STR_EMPTY;
     int code = meta_from_request(c, &o.meta, err);
 
@@ -168,18 +166,18 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         o.meta.tags = tags;
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
+    said.otherwise = checksum_default(c);
     if (code == 0)
-        code = payload_init(&p->body.payload, &p->form.file, &said, err);
+        code = put_body_init(c, &p->body, &p->form.file, &said, &o, err);
     if (code < 0)
         return code;
-    p->body.open = true;
-    p->body.a = c->a;
     code = call_note(c, S3_EVENT_CREATED_POST, c->key, &o.note, err);
     if (code == 0)
         code = b->ops->put(b, c->a, c->key, &p->body.payload.reader, UINT64_MAX, &o, out, err);
     if (code == 0)
         call_told(c);
     put_body_close(&p->body);
+    p->meta = o.meta;
     return code;
 }
 
@@ -244,6 +242,7 @@ static int answer(struct call *c, const struct post *p, const struct put_result 
     respond_new_version(c, out->version);
     respond_encryption(c);
     respond_header(c, "Location", to.len ? to : where);
+    respond_put_expiration(c, out, &p->meta);
     if (xml.len)
         respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;

@@ -1,27 +1,38 @@
 /* PutObject and DeleteObject, and the body of a request as a storage reads it. */
 #include "s3/gateway_int.h"
 
-#include "sign/base64.h"
-
 struct put {
     struct put_body body;
     struct object_checksum checksum;
     struct object_meta meta; /* for the answer */
 };
 
-int put_body_open(struct call *c, struct put_body *b, struct err *err)
+int put_body_init(struct call *c, struct put_body *b, struct reader *from,
+                  struct payload_options *o, struct put_options *put, struct err *err)
 {
-    struct payload_options o = {.auth = &c->auth,
-                                .headers = c->head->headers,
-                                .header_count = c->head->header_count,
-                                .content_length = http_request_length(c->http)};
     int code;
 
+    o->headers = c->head->headers;
+    o->header_count = c->head->header_count;
+    o->md5_elsewhere = true;
     b->a = c->a;
-    code = payload_init(&b->payload, http_request_body(c->http), &o, err);
+    code = payload_init(&b->payload, from, o, err);
     if (code < 0)
         return code;
     b->open = true;
+    put->md5 = b->md5;
+    return 0;
+}
+
+int put_body_open(struct call *c, struct put_body *b, enum digest_kind otherwise,
+                  struct put_options *put, struct err *err)
+{
+    struct payload_options o = {
+        .auth = &c->auth, .content_length = http_request_length(c->http), .otherwise = otherwise};
+    int code = put_body_init(c, b, http_request_body(c->http), &o, put, err);
+
+    if (code < 0)
+        return code;
     b->payload.max = CALL_PUT_MAX;
     if (b->payload.length != UINT64_MAX && b->payload.length > CALL_PUT_MAX)
         return s3_fail(err, S3_ENTITY_TOO_LARGE);
@@ -39,18 +50,16 @@ int put_body_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct put_body *b = ctx;
     struct payload *p = &b->payload;
-    struct buf text = BUF_INIT(128);
     int code = payload_verify(p, err);
 
-    if (code < 0 || !p->has_checksum)
+    if (code == 0)
+        code = payload_check_md5(p, b->md5, err);
+    if (code < 0 || (!p->has_checksum && !p->makes_checksum))
         return code;
     const struct digest_value *value = payload_digest(p, p->checksum);
     BUG_ON(!value);
-    base64_encode(&text, str_n(value->bytes, value->len));
-    meta->checksum = (struct object_checksum){.type = CHECKSUM_FULL_OBJECT,
-                                              .kind = p->checksum,
-                                              .value = arena_str(b->a, buf_str(&text))};
-    buf_release(&text);
+    meta->checksum = (struct object_checksum){
+        .type = CHECKSUM_FULL_OBJECT, .kind = p->checksum, .value = digest_text(b->a, value)};
     return arena_error(b->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -77,7 +86,7 @@ static int put(struct call *c, struct put *put, struct put_result *out, struct e
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
     if (code == 0)
-        code = put_body_open(c, &put->body, err);
+        code = put_body_open(c, &put->body, checksum_default(c), &o, err);
     if (code == 0)
         code = call_note(c, S3_EVENT_CREATED_PUT, c->key, &o.note, err);
     if (code == 0)

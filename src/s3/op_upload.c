@@ -8,20 +8,27 @@ static int no_upload(int code, struct err *err)
     return code == ERR_NOT_FOUND ? s3_fail(err, S3_NO_SUCH_UPLOAD) : code;
 }
 
+int upload_meta(struct call *c, const struct upload_info *upload, struct object_meta *out,
+                struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct part_list list = {0};
+    int code = b->ops->list_parts(b, c->a, upload, 0, 1, &list, err);
+
+    *out = list.upload.meta;
+    return no_upload(code, err);
+}
+
 /* x-amz-checksum-algorithm and -type: the parts' kind is remembered in the upload's meta with an
  * empty value, so that completing knows it. */
 static int read_algorithm(struct call *c, struct object_meta *meta, struct err *err)
 {
-    struct str name = call_header(c, "x-amz-checksum-algorithm");
     struct str type = call_header(c, "x-amz-checksum-type");
     enum digest_kind kind;
+    int code = checksum_asked(c, &kind, err);
 
-    if (!name.len)
-        return 0;
-    if (!checksum_by_algorithm(name, &kind))
-        return err_set(err, S3_INVALID_REQUEST,
-                       "Checksum algorithm provided is unsupported. Please try again with any of "
-                       "the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+    if (code < 0 || kind == DIGEST_MD5)
+        return code;
     bool full = type.len ? str_eq(type, STR("FULL_OBJECT")) : kind == DIGEST_CRC64NVME;
     if (full && (kind == DIGEST_SHA1 || kind == DIGEST_SHA256))
         return err_set(err, S3_INVALID_REQUEST,
@@ -88,15 +95,18 @@ int op_upload_part(struct call *c, struct err *err)
     struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
     struct put_body *body = arena_new(c->a, struct put_body);
     struct put_options o = {.verify = put_body_verify, .ctx = body};
+    struct object_meta meta;
     struct upload_part part = {0};
     uint32_t number;
     int code = body ? part_number(c, &number, err) : err_code(err, ERR_NO_MEMORY);
 
+    if (code == 0)
+        code = upload_meta(c, &upload, &meta, err);
+    if (code == 0)
+        code = encrypt_part(c, &meta, &o, err);
     if (code < 0)
         return code;
-    code = put_body_open(c, body, err);
-    if (code == 0)
-        code = encrypt_part(c, &upload, &o, err);
+    code = put_body_open(c, body, checksum_of_part(&meta), &o, err);
     if (code == 0)
         code = b->ops->upload_part(b, c->a, &upload, number, &body->payload.reader,
                                    body->payload.length, &o, &part, err);
@@ -138,85 +148,134 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
     return 0;
 }
 
+/* A part that is copied, and where to. */
+struct part_copy {
+    struct copy_source s;
+    struct object_range range;
+    struct upload_info upload; /* meta: of a local one */
+    struct upload_part part;
+};
+
+static bool is_whole(const struct part_copy *p)
+{
+    return p->range.kind == RANGE_ALL ||
+           (p->range.first == 0 && p->range.last + 1 == p->s.head.info.size);
+}
+
+/* What the source says of all its bytes is true of the part. One that nobody asked for is not worth
+ * reading bytes that can be shared unread. */
+static void ask_part_checksum(struct part_copy *p)
+{
+    const struct object_info *from = &p->s.head.info;
+    enum digest_kind kind = checksum_of_part(&p->upload.meta);
+    bool known = is_whole(p) && checksum_is_whole(&from->meta.checksum, kind);
+    bool unread = is_whole(p) && !from->part_count;
+
+    if (kind == DIGEST_MD5 || (!known && unread && p->upload.meta.checksum.type == CHECKSUM_NONE))
+        return;
+    p->part.checksum = (struct object_checksum){CHECKSUM_FULL_OBJECT, kind,
+                                                known ? from->meta.checksum.value : STR_EMPTY};
+}
+
 /* By hand, between storages, and where bytes must be encrypted or decrypted. */
-static int read_and_upload(struct call *c, struct copy_source *s, const struct upload_info *upload,
-                           const struct object_range *range, struct upload_part *part,
-                           struct err *err)
+static int read_and_upload(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *to = c->target.bucket;
-    struct put_options o = {0};
+    struct put_options o = {.meta.checksum = p->part.checksum};
+    bool known = p->part.checksum.value.len > 0 || c->target.remote;
     struct get_result got = {0};
-    int code = copy_source_get(c, s, range, &got, err);
+    struct summed sum = {0};
+    int code = copy_source_get(c, &p->s, &p->range, &got, err);
 
     if (code == 0)
-        code = encrypt_source_unlock(c, s, &got, err);
+        code = encrypt_source_unlock(c, &p->s, &got, err);
     if (code == 0)
-        code = encrypt_part(c, upload, &o, err);
-    if (code == 0)
-        code =
-            to->ops->upload_part(to, c->a, upload, part->number, got.body, got.len, &o, part, err);
+        code = encrypt_part(c, &p->upload.meta, &o, err);
+    if (code == 0) {
+        struct reader *body = summed_open(
+            &sum, c->a, got.body, known ? DIGEST_MD5 : checksum_of_part(&p->upload.meta), &o);
+        code = to->ops->upload_part(to, c->a, &p->upload, p->part.number, body, got.len, &o,
+                                    &p->part, err);
+    }
+    summed_close(&sum);
     reader_close(got.body);
     return code;
 }
 
-static int copy_part(struct call *c, struct copy_source *s, struct upload_part *part,
-                     struct err *err)
+static int open_part_copy(struct call *c, struct part_copy *p, struct err *err)
 {
-    struct bucket *b = c->target.bucket;
-    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
     struct put_options ignored = {0};
     struct sealed_key data = {0};
-    struct object_range range;
-    int code = copy_source_open(c, s, err);
+    int code = copy_source_open(c, &p->s, err);
 
     if (code == 0)
-        code = copy_range(c, s, &range, err);
+        code = copy_range(c, &p->s, &p->range, err);
     if (code == 0)
-        code = encrypt_source(c, s, &data, err);
+        code = encrypt_source(c, &p->s, &data, err);
     secure_zero(&data, sizeof(data));
+    p->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
+    if (code == 0 && !c->target.remote)
+        code = upload_meta(c, &p->upload, &p->upload.meta, err);
     if (code == 0)
-        code = encrypt_part(c, &upload, &ignored, err);
+        code = encrypt_part(c, &p->upload.meta, &ignored, err);
+    if (code == 0 && !c->target.remote)
+        ask_part_checksum(p);
+    return code;
+}
+
+static int copy_part(struct call *c, struct part_copy *p, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    int code = open_part_copy(c, p, err);
+
     if (code < 0)
         return code;
     code = ERR_UNSUPPORTED;
-    if (s->target.remote == c->target.remote)
-        code = b->ops->upload_part_copy(b, c->a, &upload, part->number, s->target.bucket,
-                                        &s->head.info, &range, part, err);
+    if (p->s.target.remote == c->target.remote)
+        code = b->ops->upload_part_copy(b, c->a, &p->upload, p->part.number, p->s.target.bucket,
+                                        &p->s.head.info, &p->range, &p->part, err);
     if (code == ERR_UNSUPPORTED)
-        code = read_and_upload(c, s, &upload, &range, part, err);
+        code = read_and_upload(c, p, err);
     return no_upload(code, err);
 }
 
 int op_upload_part_copy(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    struct copy_source s = {0};
-    struct upload_part part = {0};
-    int code = part_number(c, &part.number, err);
+    struct part_copy p = {0};
+    int code = part_number(c, &p.part.number, err);
 
     if (code == 0)
-        code = copy_part(c, &s, &part, err);
+        code = copy_part(c, &p, err);
     if (code == 0) {
         document_open(&xml, "CopyPartResult");
-        xml_time(&xml, "LastModified", part.modified_ms);
-        xml_etag(&xml, part.etag);
-        xml_checksum(&xml, &part.checksum);
+        xml_time(&xml, "LastModified", p.part.modified_ms);
+        xml_etag(&xml, p.part.etag);
+        xml_checksum(&xml, &p.part.checksum);
         xml_close(&xml, "CopyPartResult");
         respond_begin(c, 200);
-        if (copy_source_is_versioned(&s))
-            respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        if (copy_source_is_versioned(&p.s))
+            respond_header(c, "x-amz-copy-source-version-id", p.s.head.info.version);
         respond_encryption(c);
         respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
     }
     buf_release(&xml);
-    call_log_copied(c, &s, code);
-    call_close(&s.target);
+    call_log_copied(c, &p.s, code);
+    call_close(&p.s.target);
     return code;
 }
 
 /* --- completing --- */
+
+struct completion {
+    struct upload_info upload;
+    struct upload_part *parts;
+    size_t count;
+    struct object_meta meta; /* of the upload, or of the object that it has become */
+    struct object_checksum checksum;
+};
 
 static void part_checksum(const struct xml_node *node, struct object_checksum *out)
 {
@@ -242,7 +301,7 @@ static int read_part(const struct xml_node *node, struct upload_part *out, struc
 }
 
 /* A part that is named twice in a row is the one named last, as Ceph has it: it was sent again. */
-static int read_parts(struct call *c, struct upload_part **out, size_t *count, struct err *err)
+static int read_parts(struct call *c, struct completion *done, struct err *err)
 {
     struct xml_node *root = NULL;
     int code = document_read(&root, c->a, c->body, "CompleteMultipartUpload", err);
@@ -251,27 +310,28 @@ static int read_parts(struct call *c, struct upload_part **out, size_t *count, s
         code = document_shape(root, "Part+", err);
     if (code < 0)
         return code;
-    *count = document_count(root, "Part");
-    if (*count > OBJECT_MAX_PARTS)
+    done->count = document_count(root, "Part");
+    if (done->count > OBJECT_MAX_PARTS)
         return s3_fail(err, S3_MALFORMED_XML);
-    *out = arena_array(c->a, *count, sizeof(**out));
-    if (!*out)
+    done->parts = arena_array(c->a, done->count, sizeof(*done->parts));
+    if (!done->parts)
         return err_code(err, ERR_NO_MEMORY);
     size_t i = 0;
     for (struct xml_node *p = xml_child(root, "Part"); p && code == 0; p = xml_next(p, "Part")) {
         struct upload_part part = {0};
         code = read_part(p, &part, err);
-        if (i == 0 || (*out)[i - 1].number != part.number)
+        if (i == 0 || done->parts[i - 1].number != part.number)
             i++;
-        (*out)[i - 1] = part;
+        done->parts[i - 1] = part;
     }
-    *count = i;
+    done->count = i;
     return code;
 }
 
 /* Of what the parts were kept with, by number. */
 struct sum {
     struct object_checksum want; /* of the upload: type and kind */
+    bool asked;                  /* else it is there when all parts have one */
     struct digest_value total;
     struct buf joined; /* the parts' values, one behind the other */
     size_t parts;
@@ -283,10 +343,11 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
 
     if (part->checksum.type == CHECKSUM_NONE || part->checksum.kind != s->want.kind ||
         base64_decode_exact(one.bytes, one.len, part->checksum.value) < 0)
-        return err_set(err, S3_INVALID_REQUEST,
-                       "The upload was created using a %s checksum. The complete request must "
-                       "include the checksum for each part.",
-                       checksum_algorithm(s->want.kind));
+        return !s->asked ? 0
+                         : err_set(err, S3_INVALID_REQUEST,
+                                   "The upload was created using a %s checksum. The complete "
+                                   "request must include the checksum for each part.",
+                                   checksum_algorithm(s->want.kind));
     if (s->want.type == CHECKSUM_COMPOSITE)
         buf_append(&s->joined, one.bytes, one.len);
     else if (s->parts == 0)
@@ -298,8 +359,7 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
 }
 
 /* Both lists are by number; the request's was found in order or the storage refuses it. */
-static int sum_parts(struct call *c, const struct upload_info *upload, struct sum *s,
-                     const struct upload_part *parts, size_t count, struct err *err)
+static int sum_parts(struct call *c, const struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct part_list page = {0};
@@ -307,53 +367,43 @@ static int sum_parts(struct call *c, const struct upload_info *upload, struct su
     size_t i = 0;
     int code;
 
-    BUG_ON(count && !parts);
     do {
-        code = b->ops->list_parts(b, c->a, upload, after, OBJECT_LIST_MAX, &page, err);
-        for (size_t k = 0; code == 0 && k < page.count && i < count; k++) {
+        code = b->ops->list_parts(b, c->a, &done->upload, after, OBJECT_LIST_MAX, &page, err);
+        for (size_t k = 0; code == 0 && k < page.count && i < done->count; k++) {
             after = page.parts[k].number;
-            if (after == parts[i].number) {
+            if (after == done->parts[i].number) {
                 code = add_sum(s, &page.parts[k], err);
                 i++;
             }
         }
-    } while (code == 0 && page.more && page.count && i < count);
+    } while (code == 0 && page.more && page.count && i < done->count);
     return code;
 }
 
 static struct str sum_text(struct call *c, struct sum *s)
 {
-    struct buf text = BUF_INIT(128);
+    struct str text;
 
     if (s->want.type == CHECKSUM_COMPOSITE)
         digest_of(s->want.kind, buf_str(&s->joined), &s->total);
-    base64_encode(&text, str_n(s->total.bytes, s->total.len));
-    if (s->want.type == CHECKSUM_COMPOSITE)
-        buf_appendf(&text, "-%zu", s->parts);
-    struct str kept = arena_str(c->a, buf_str(&text));
-    buf_release(&text);
-    return kept;
+    text = digest_text(c->a, &s->total);
+    return s->want.type == CHECKSUM_COMPOSITE
+               ? arena_fmt(c->a, STR_FMT "-%zu", STR_ARG(text), s->parts)
+               : text;
 }
 
 /* The whole object's checksum, from those of its parts; and as the client says, if it does. */
-static int whole_checksum(struct call *c, const struct upload_info *upload,
-                          const struct upload_part *parts, size_t count,
-                          struct object_checksum *out, struct err *err)
+static int whole_checksum(struct call *c, struct completion *done, struct err *err)
 {
-    struct part_list first = {0};
-    struct bucket *b = c->target.bucket;
-    int code = b->ops->list_parts(b, c->a, upload, 0, 1, &first, err);
+    struct object_checksum *out = &done->checksum;
+    struct sum s = {.want = done->meta.checksum,
+                    .asked = done->meta.checksum.type != CHECKSUM_NONE,
+                    .joined = BUF_INIT(CALL_XML_MAX)};
 
-    /* Not there: it may have been completed by this very request before; finishing decides. */
-    if (code == ERR_NOT_FOUND)
-        return 0;
-    if (code == 0)
-        code = encrypt_finish(c, &first.upload.meta, err);
-    if (code < 0 || first.upload.meta.checksum.type == CHECKSUM_NONE)
-        return code;
-    struct sum s = {.want = first.upload.meta.checksum, .joined = BUF_INIT(CALL_XML_MAX)};
-    code = sum_parts(c, upload, &s, parts, count, err);
-    if (code == 0 && s.parts == count)
+    if (!s.asked)
+        s.want = (struct object_checksum){.type = CHECKSUM_FULL_OBJECT, .kind = DIGEST_CRC64NVME};
+    int code = sum_parts(c, done, &s, err);
+    if (code == 0 && s.parts == done->count)
         *out = (struct object_checksum){s.want.type, s.want.kind, sum_text(c, &s)};
     buf_release(&s.joined);
     if (code < 0 || out->type == CHECKSUM_NONE)
@@ -364,45 +414,57 @@ static int whole_checksum(struct call *c, const struct upload_info *upload,
     return 0;
 }
 
+static int read_completion(struct call *c, struct completion *done, struct err *err)
+{
+    int code = read_parts(c, done, err);
+
+    done->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
+    if (code == 0)
+        code = upload_meta(c, &done->upload, &done->meta, err);
+    /* Not there: it may have been completed by this very request before; finishing decides. */
+    if (code == S3_NO_SUCH_UPLOAD)
+        return 0;
+    if (code == 0)
+        code = encrypt_finish(c, &done->meta, err);
+    return code < 0 ? code : whole_checksum(c, done, err);
+}
+
 /* Of an upload that was completed by this very request before: its parts are gone, the object has
  * what they came to. */
-static void checksum_again(struct call *c, const struct put_result *done,
-                           struct object_checksum *out)
+static void completed_before(struct call *c, const struct put_result *out, struct completion *done)
 {
     static const struct object_conditions none;
     struct bucket *b = c->target.bucket;
     struct get_result head = {0};
     struct err ignored = {0};
 
-    if (b->ops->head(b, c->a, c->key, done->version, &none, &head, &ignored) == 0 &&
-        str_eq(head.info.etag, done->etag))
-        *out = head.info.meta.checksum;
+    if (b->ops->head(b, c->a, c->key, out->version, &none, &head, &ignored) < 0 ||
+        !str_eq(head.info.etag, out->etag))
+        return;
+    done->meta = head.info.meta;
+    done->checksum = head.info.meta.checksum;
 }
 
-static int complete(struct call *c, struct put_result *out, struct object_checksum *checksum,
+static int complete(struct call *c, struct put_result *out, struct completion *done,
                     struct err *err)
 {
     struct bucket *b = c->target.bucket;
-    struct upload_info upload = {.key = c->key, .id = call_param(c, "uploadId")};
-    struct upload_part *parts = NULL;
     struct put_options o = {0};
-    size_t count = 0;
-    int code = read_parts(c, &parts, &count, err);
+    int code = conditions_read(c, "", &o.conditions, err);
 
     if (code == 0)
-        code = conditions_read(c, "", &o.conditions, err);
-    if (code == 0)
-        code = whole_checksum(c, &upload, parts, count, &o.meta.checksum, err);
+        code = read_completion(c, done, err);
     if (code < 0)
         return code;
+    o.meta.checksum = done->checksum;
     code = call_note(c, S3_EVENT_CREATED_COMPLETE, c->key, &o.note, err);
     if (code == 0)
-        code = b->ops->upload_finish(b, c->a, &upload, parts, count, &o, out, err);
+        code =
+            b->ops->upload_finish(b, c->a, &done->upload, done->parts, done->count, &o, out, err);
     if (code == 0)
         call_told(c);
-    *checksum = o.meta.checksum;
-    if (code == 0 && checksum->type == CHECKSUM_NONE)
-        checksum_again(c, out, checksum);
+    if (code == 0 && done->checksum.type == CHECKSUM_NONE)
+        completed_before(c, out, done);
     if (code == ERR_NOT_FOUND && o.conditions.if_match.len)
         return s3_fail(err, S3_NO_SUCH_KEY);
     return no_upload(code, err);
@@ -423,9 +485,9 @@ static struct str location(struct call *c)
 int op_complete_upload(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    struct object_checksum checksum = {0};
+    struct completion done = {0};
     struct put_result out = {0};
-    int code = complete(c, &out, &checksum, err);
+    int code = complete(c, &out, &done, err);
 
     if (code < 0)
         return code;
@@ -434,13 +496,13 @@ int op_complete_upload(struct call *c, struct err *err)
     xml_element(&xml, "Bucket", c->target.info.name);
     xml_element(&xml, "Key", c->key);
     xml_etag(&xml, out.etag);
-    xml_checksum(&xml, &checksum);
-    if (checksum.type != CHECKSUM_NONE)
-        xml_element(&xml, "ChecksumType", checksum_type_name(checksum.type));
+    xml_checksum(&xml, &done.checksum);
+    xml_checksum_type(&xml, &done.checksum);
     xml_close(&xml, "CompleteMultipartUploadResult");
     respond_begin(c, 200);
     respond_new_version(c, out.version);
     respond_encryption(c);
+    respond_put_expiration(c, &out, &done.meta);
     respond_header(c, "Content-Type", STR("application/xml"));
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));

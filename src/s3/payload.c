@@ -59,6 +59,11 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
     while (code == 0 && p->framed && str_token(&rest, ", \t", &name))
         if (checksum_by_header(name, &kind))
             code = set_checksum(p, kind, true, err);
+    if (code == 0 && !p->has_checksum && o->otherwise != DIGEST_MD5) {
+        p->makes_checksum = true;
+        p->checksum = o->otherwise;
+        p->wanted |= 1u << o->otherwise;
+    }
     return code;
 }
 
@@ -68,6 +73,8 @@ static int parse(struct payload *p, const struct payload_options *o, struct err 
 
     if (find_header(o, "content-md5", &value) && decode(p, DIGEST_MD5, value) < 0)
         return s3_fail(err, S3_INVALID_DIGEST);
+    if (o->md5_elsewhere)
+        p->wanted &= ~(1u << DIGEST_MD5);
     if (o->auth->payload == AUTH_PAYLOAD_HASH) {
         p->has_hash = true;
         p->hash.len = SIGN_HASH_LEN;
@@ -96,6 +103,19 @@ static int bad_checksum(const struct payload *p, struct err *err)
                    checksum_header(p->checksum));
 }
 
+static int bad_md5(struct err *err)
+{
+    return err_set(err, S3_BAD_DIGEST,
+                   "The Content-MD5 you specified did not match what we received.");
+}
+
+int payload_check_md5(const struct payload *p, const unsigned char md5[MD5_LEN], struct err *err)
+{
+    const struct digest_value *said = &p->said[DIGEST_MD5];
+
+    return said->len && memcmp(said->bytes, md5, MD5_LEN) != 0 ? bad_md5(err) : 0;
+}
+
 static int compare(struct payload *p, struct err *err)
 {
     if (p->read != p->length && p->length != UINT64_MAX)
@@ -105,9 +125,9 @@ static int compare(struct payload *p, struct err *err)
             digests_final(p->digests, (enum digest_kind)kind, &p->computed[kind]);
     if (p->has_hash && !same(&p->hash, &p->computed[DIGEST_SHA256]))
         return s3_fail(err, S3_X_AMZ_CONTENT_SHA256_MISMATCH);
-    if (p->said[DIGEST_MD5].len && !same(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
-        return err_set(err, S3_BAD_DIGEST,
-                       "The Content-MD5 you specified did not match what we received.");
+    if (!p->md5_elsewhere && p->said[DIGEST_MD5].len &&
+        !same(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
+        return bad_md5(err);
     if (p->in_trailer &&
         decode(p, p->checksum, framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) <
             0)
@@ -206,6 +226,7 @@ int payload_init(struct payload *p, struct reader *body, const struct payload_op
     memset(&p->framed, 0, sizeof(*p) - offsetof(struct payload, framed));
     p->reader.ops = &payload_ops;
     p->wanted = o->also;
+    p->md5_elsewhere = o->md5_elsewhere;
     p->framed = o->auth->payload >= AUTH_PAYLOAD_CHUNKS;
     code = parse(p, o, err);
     if (code < 0)

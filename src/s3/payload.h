@@ -1,6 +1,7 @@
 /* The body of a request as a storage should read it: deframed, measured, and checked at its end
  * against everything that the client said of it. Digests are computed in one pass and can be asked
- * for afterwards, so that nobody hashes the same bytes twice (the MD5 of an ETag).
+ * for afterwards. Where the storage computes the MD5 anyhow, for the ETag, it is not computed here:
+ * payload_check_md5() compares what the storage found.
  *
  * What a client may say: its length; x-amz-content-sha256; Content-MD5; one x-amz-checksum-<kind>,
  * in the head or in a trailer. The bytes are provisional until the end (framing.h): a storage calls
@@ -20,6 +21,7 @@
 #define S3_PAYLOAD_H
 
 #include "object/digest.h"
+#include "object/md5.h"
 #include "s3/framing.h"
 
 struct payload_options {
@@ -30,6 +32,9 @@ struct payload_options {
     unsigned also;           /* digests wanted beside those to be checked: 1 << DIGEST_* */
     bool checksum_is_other;  /* x-amz-checksum-* in the head is not this body's, but the object's
                               * (CompleteMultipartUpload) */
+    bool md5_elsewhere;      /* Content-MD5 is left to payload_check_md5() */
+    /* The checksum to make when the client says none; DIGEST_MD5: none either. */
+    enum digest_kind otherwise;
 };
 
 struct payload {
@@ -48,7 +53,9 @@ struct payload {
     bool has_hash; /* x-amz-content-sha256 was said, beside an x-amz-checksum-sha256 maybe */
     struct digest_value hash;
     bool has_checksum, in_trailer;
-    enum digest_kind checksum; /* the x-amz-checksum-<kind> that was said */
+    bool makes_checksum; /* none was said, so it is of the kind `otherwise` */
+    bool md5_elsewhere;
+    enum digest_kind checksum; /* the x-amz-checksum-<kind> that was said, or is made */
     int done;                  /* 0: no; 1: verified; negative: the error */
 };
 
@@ -58,6 +65,10 @@ void payload_release(struct payload *p);
 
 /* Reads what is left, which must be nothing, and checks. Called again: the same answer. */
 int payload_verify(struct payload *p, struct err *err) MUST_CHECK;
+
+/* Content-MD5, if there is one, against the MD5 that the bytes were found to have. BadDigest. */
+int payload_check_md5(const struct payload *p, const unsigned char md5[MD5_LEN],
+                      struct err *err) MUST_CHECK;
 
 /* After it was verified, of a kind that was said or wanted also; else NULL. */
 const struct digest_value *payload_digest(const struct payload *p, enum digest_kind kind);

@@ -63,6 +63,12 @@ def test_a_signed_form_uploads(s3):
     assert answer.status_code == 204 and body(s3, "posted") == b"posted!"
     answer = requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"p" * 101)})
     assert answer.status_code == 400 and "EntityTooLarge" in answer.text
+    rule = {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 1}}
+    s3.put_bucket_lifecycle_configuration(Bucket="box", LifecycleConfiguration={"Rules": [rule]})
+    answer = requests.post(post["url"], data=post["fields"], files={"file": ("x.txt", b"again")})
+    assert answer.headers["x-amz-expiration"].endswith('rule-id="r"')
+    head = s3.head_object(Bucket="box", Key="posted", ChecksumMode="ENABLED")["ResponseMetadata"]["HTTPHeaders"]
+    assert len(head["x-amz-checksum-crc64nvme"]) == 12
 
 
 def test_versions_are_listed_and_removed_together(s3):

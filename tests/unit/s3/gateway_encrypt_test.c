@@ -402,6 +402,65 @@ ENCRYPTION_TEST(a_customers_upload_with_checksums_is_finished_with_its_key)
     buf_release(&xml);
 }
 
+/* --- checksums --- */
+
+ENCRYPTION_TEST(what_hides_its_md5_gets_no_checksum_that_nobody_asked_for)
+{
+    bool hides[] = {false, true, false, true};
+
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++) {
+        char id[64], request[128];
+        gate_ask(g, ALICE, "PUT /box/copy", copies[i].put, STR("hello"), 200);
+        CHECK(!gate_header(g, "x-amz-checksum-crc64nvme").p == hides[i]);
+        gate_ask(g, ALICE, "PUT /box/none", NULL, STR("hello"), 200);
+        ask_copy(g, "PUT /box/copy", &kinds[0], &copies[i], 200);
+        CHECK(!gate_element(g, "ChecksumCRC64NVME").len == hides[i]);
+        begin(g, copies[i].put, id);
+        part_request(request, id, 1);
+        gate_ask(g, ALICE, request, copies[i].get, STR("hello"), 200);
+        CHECK(!gate_header(g, "x-amz-checksum-crc64nvme").p == hides[i]);
+    }
+}
+
+ENCRYPTION_TEST(a_copy_of_any_kind_has_the_checksum_that_is_asked_for)
+{
+    char name[32], headers[1024];
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        snprintf(name, sizeof(name), "PUT /box/%s", kinds[i].name);
+        gate_ask(g, ALICE, name, kinds[i].put, STR("hello"), 200);
+        for (size_t j = 0; j < ARRAY_SIZE(copies); j++) {
+            struct kind to = copies[j];
+            snprintf(headers, sizeof(headers), "%s%sx-amz-checksum-algorithm: CRC32",
+                     to.put ? to.put : "", to.put ? "\n" : "");
+            to.put = headers;
+            ask_copy(g, "PUT /box/copy", &kinds[i], &to, 200);
+            CHECK_STR(gate_element(g, "ChecksumCRC32"), STR("NhCmhg=="));
+            snprintf(headers, sizeof(headers), "%s%sx-amz-checksum-mode: ENABLED",
+                     to.get ? to.get : "", to.get ? "\n" : "");
+            gate_ask(g, ALICE, "GET /box/copy", headers, NONE, 200);
+            CHECK_STR(g->body, STR("hello"));
+            CHECK_STR(gate_header(g, "x-amz-checksum-crc32"), STR("NhCmhg=="));
+        }
+    }
+}
+
+ENCRYPTION_TEST(the_md5_that_is_said_is_of_the_plain_bytes)
+{
+    struct str body = bytes(2 * R + 5);
+
+    for (size_t i = 1; i < ARRAY_SIZE(kinds); i++) {
+        char wrong[1024], right[1024];
+        snprintf(wrong, sizeof(wrong), "content-md5: AAAAAAAAAAAAAAAAAAAAAA==\n%s", kinds[i].put);
+        snprintf(right, sizeof(right), "content-md5: XUFAKrxLKna5cZ2REBfFkg==\n%s", kinds[i].put);
+        gate_ask(g, ALICE, "PUT /box/key", wrong, STR("hello"), 400);
+        GATE_ERROR(g, "BadDigest");
+        gate_ask(g, ALICE, "PUT /box/key", wrong, body, 400);
+        gate_ask(g, ALICE, "PUT /box/key", right, STR("hello"), 200);
+        gate_ask(g, ALICE, "PUT /box/key", right, body, 400);
+    }
+}
+
 /* --- defaults and policies --- */
 
 static void put_default(struct gate *g, const char *rule, int status)

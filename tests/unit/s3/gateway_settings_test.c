@@ -98,6 +98,34 @@ GATE_TEST(expiration_is_told_where_a_rule_wants_it)
     CHECK(str_starts(gate_header(g, "x-amz-expiration"), STR("expiry-date=\"")));
     gate_do(g, "GET /box/plain", 200);
     CHECK(!gate_header(g, "x-amz-expiration").p);
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /box/k", NONE, 200);
+    CHECK(str_starts(gate_header(g, "x-amz-expiration"), STR("expiry-date=\"")));
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /box/plain", NONE, 200);
+    CHECK(!gate_header(g, "x-amz-expiration").p);
+}
+
+GATE_TEST(expiration_is_told_of_what_was_completed_also_again)
+{
+    char request[128], finish[128], xml[256];
+
+    put_xml(g, "PUT /box?lifecycle",
+            "<LifecycleConfiguration><Rule><ID>r</ID><Status>Enabled</Status><Filter><Tag><Key>t"
+            "</Key><Value>1</Value></Tag></Filter><Expiration><Days>1</Days></Expiration></Rule>"
+            "</LifecycleConfiguration>",
+            200);
+    gate_ask(g, ALICE, "POST /box/k?uploads", "x-amz-tagging: t=1", NONE, 200);
+    struct str id = gate_element(g, "UploadId");
+    snprintf(finish, sizeof(finish), "POST /box/k?uploadId=" STR_FMT, STR_ARG(id));
+    snprintf(request, sizeof(request), "PUT /box/k?partNumber=1&uploadId=" STR_FMT, STR_ARG(id));
+    gate_ask(g, ALICE, request, NULL, STR("x"), 200);
+    snprintf(xml, sizeof(xml),
+             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" STR_FMT
+             "</ETag></Part></CompleteMultipartUpload>",
+             STR_ARG(gate_header(g, "etag")));
+    for (int i = 0; i < 2; i++) {
+        put_xml(g, finish, xml, 200);
+        CHECK(str_starts(gate_header(g, "x-amz-expiration"), STR("expiry-date=\"")));
+    }
 }
 
 GATE_TEST(the_owner_pays_and_nothing_is_logged)
