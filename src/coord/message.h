@@ -7,8 +7,10 @@
 #include "coord/queue.h"
 
 void message_write(struct buf *out, const struct task *t);
-/* Strings point into `in`. ERR_PARSE: malformed, past a limit, or without a type. */
+/* Strings point into `in`. ERR_PARSE: malformed, past a limit, or without type or id. */
 int message_read(struct str in, struct task *out, struct err *err) MUST_CHECK;
+
+struct queue_weight;
 
 struct server_info {
     struct str host, id;
@@ -19,9 +21,6 @@ struct server_info {
     int64_t started_ms;
 };
 void server_message_write(struct buf *out, const struct server_info *s);
-int server_message_read(struct arena *a, struct str in, struct server_info *out,
-                        struct err *err) MUST_CHECK;
-
 struct worker_info {
     struct str host, server_id;
     int pid;

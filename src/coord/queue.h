@@ -1,5 +1,5 @@
 /* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has invariants (Q1 to Q9),
- * keys and times. Every call is one script on the store; any thread.
+ * keys and times. Every call is one script on the store, whose clock counts; any thread.
  *
  * Calls fail with the store's codes (store/store.h), else as said. Strings of a task that a call
  * gives are in its arena. */
@@ -11,6 +11,9 @@
 #include "store/store.h"
 
 struct queue;
+
+#define QUEUE_CHANNEL STR("weir:queue")   /* a pending list stopped being empty */
+#define QUEUE_CANCEL  STR("asynq:cancel") /* the message is a task's id */
 
 enum {
     TASK_RETRY_MAX = 25,
@@ -36,25 +39,25 @@ struct task {
     int64_t completed_s;
 };
 
-int queue_open(struct queue **out, struct store *s, const struct log *log,
-               struct err *err) MUST_CHECK;
-void queue_close(struct queue *q); /* NULL is fine */
+struct queue *queue_new(struct store *s); /* queueDB; borrowed */
+void queue_free(struct queue *q);         /* NULL is fine */
 struct store *queue_store(struct queue *q);
 
 /* --- adding --- */
 
-/* `due_s` 0: at once; else it is scheduled. ERR_EXISTS: the id is there and neither archived nor
+/* `delay_s` 0: at once; else it is scheduled. ERR_EXISTS: the id is there and neither archived nor
  * completed (Q7). */
-int queue_add(struct queue *q, const struct task *t, int64_t due_s, struct err *err) MUST_CHECK;
+int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err) MUST_CHECK;
 /* All in one script; those whose id is there are left out. *added may be NULL. */
 int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
                    struct err *err) MUST_CHECK;
 /* At most one such (type, payload) in `ttl_s`: ERR_EXISTS. */
 int queue_add_unique(struct queue *q, const struct task *t, int64_t ttl_s,
                      struct err *err) MUST_CHECK;
-/* Pushes scheduled tasks back to `due_s`; those that are not scheduled any more are left alone. */
+/* Pushes scheduled tasks back to `delay_s` from now; those that are not scheduled any more are left
+ * alone. */
 int queue_postpone(struct queue *q, struct str queue, const struct str *ids, size_t count,
-                   int64_t due_s, struct err *err) MUST_CHECK;
+                   int64_t delay_s, struct err *err) MUST_CHECK;
 
 /* --- working --- */
 
@@ -62,9 +65,9 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
  * ERR_NOT_FOUND: there is none. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Pushes the leases back; *lost (may be NULL) counts those that are not ours any more. */
+/* Pushes the leases back; *lost: the ids that are not leased any more. */
 int queue_extend(struct queue *q, struct str queue, const struct str *ids, size_t count,
-                 size_t *lost, struct err *err) MUST_CHECK;
+                 struct arena *a, struct store_args *lost, struct err *err) MUST_CHECK;
 /* Outcomes. ERR_NOT_FOUND: the task is not active (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
 /* `counts`: it is a failure of a try, else it is put back as it was (Q6). Past the last try it is
@@ -111,10 +114,14 @@ struct task_info {
     enum task_state state;
     int64_t due_s; /* scheduled, retry: when; archived, completed: since, until */
 };
-/* A page from `skip` on, oldest or soonest first. */
-int queue_tasks(struct queue *q, struct arena *a, struct str name, enum task_state state,
-                size_t skip, size_t limit, struct task_info **out, size_t *count,
-                struct err *err) MUST_CHECK;
+/* From `skip` on, oldest or soonest first. */
+struct queue_page {
+    struct str queue;
+    enum task_state state;
+    size_t skip, limit;
+};
+int queue_tasks(struct queue *q, struct arena *a, const struct queue_page *page,
+                struct task_info **out, size_t *count, struct err *err) MUST_CHECK;
 int queue_task(struct queue *q, struct arena *a, struct str name, struct str id,
                struct task_info *out, struct err *err) MUST_CHECK;
 int queue_pause(struct queue *q, struct str name, bool paused, struct err *err) MUST_CHECK;

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-#include <time.h>
 
 void cmd_ping(struct call *c)
 {
@@ -39,16 +38,16 @@ void cmd_echo(struct call *c)
     answer_bulk(c, c->argv[1]);
 }
 
+/* The step's (invariant 7), to the millisecond. */
 void cmd_time(struct call *c)
 {
-    struct timespec now;
+    int64_t now_ms = c->run->now_ms;
     struct reply *items = answer_array(c, 2);
 
-    clock_gettime(CLOCK_REALTIME, &now);
     if (!items)
         return;
-    items[0] = as_bulk(arena_fmt(c->arena, "%lld", (long long)now.tv_sec));
-    items[1] = as_bulk(arena_fmt(c->arena, "%ld", now.tv_nsec / 1000));
+    items[0] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms / 1000)));
+    items[1] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms % 1000 * 1000)));
 }
 
 void cmd_publish(struct call *c)

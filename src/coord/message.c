@@ -1,0 +1,225 @@
+/* Asynq's messages in protobuf's wire form. */
+#include "coord/message.h"
+
+#include "coord/worker.h"
+
+enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum { MESSAGE_MAX = 128 * 1024 };
+
+/* --- writing --- */
+
+static void put_varint(struct buf *out, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7)
+        buf_append_char(out, (char)(v | 0x80));
+    buf_append_char(out, (char)v);
+}
+
+static void put_number(struct buf *out, unsigned field, int64_t v)
+{
+    if (v == 0)
+        return;
+    put_varint(out, field << 3 | WIRE_VARINT);
+    put_varint(out, (uint64_t)v);
+}
+
+static void put_bytes(struct buf *out, unsigned field, struct str s)
+{
+    if (s.len == 0)
+        return;
+    put_varint(out, field << 3 | WIRE_BYTES);
+    put_varint(out, s.len);
+    buf_append_str(out, s);
+}
+
+/* google.protobuf.Timestamp */
+static void put_time(struct buf *out, unsigned field, int64_t ms)
+{
+    struct buf inner = {0};
+
+    if (ms == 0)
+        return;
+    put_number(&inner, 1, ms / 1000);
+    put_number(&inner, 2, ms % 1000 * 1000000);
+    put_bytes(out, field, buf_str(&inner));
+    buf_release(&inner);
+}
+
+void message_write(struct buf *out, const struct task *t)
+{
+    put_bytes(out, 1, t->type);
+    put_bytes(out, 2, t->payload);
+    put_bytes(out, 3, t->id);
+    put_bytes(out, 4, t->queue);
+    put_number(out, 5, t->retry_max);
+    put_number(out, 6, t->retried);
+    put_bytes(out, 7, t->error);
+    put_number(out, 8, t->timeout_s);
+    put_number(out, 9, t->deadline_s);
+    put_bytes(out, 10, t->unique_key);
+    put_number(out, 11, t->last_failed_s);
+    put_number(out, 12, t->retention_s);
+    put_number(out, 13, t->completed_s);
+}
+
+static void put_queues(struct buf *out, const struct server_info *s)
+{
+    struct buf entry = {0};
+
+    for (size_t i = 0; i < s->queue_count; i++) {
+        buf_reset(&entry);
+        put_bytes(&entry, 1, str_z(s->queues[i].name));
+        put_number(&entry, 2, s->queues[i].weight);
+        put_bytes(out, 5, buf_str(&entry));
+    }
+    buf_release(&entry);
+}
+
+void server_message_write(struct buf *out, const struct server_info *s)
+{
+    put_bytes(out, 1, s->host);
+    put_number(out, 2, s->pid);
+    put_bytes(out, 3, s->id);
+    put_number(out, 4, s->concurrency);
+    put_queues(out, s);
+    put_bytes(out, 7, str_z(s->status));
+    put_time(out, 8, s->started_ms);
+    put_number(out, 9, s->active);
+}
+
+void worker_message_write(struct buf *out, const struct worker_info *w)
+{
+    put_bytes(out, 1, w->host);
+    put_number(out, 2, w->pid);
+    put_bytes(out, 3, w->server_id);
+    put_bytes(out, 4, w->task->id);
+    put_bytes(out, 5, w->task->type);
+    put_bytes(out, 6, w->task->payload);
+    put_bytes(out, 7, w->task->queue);
+    put_time(out, 8, w->started_ms);
+    put_time(out, 9, w->deadline_ms);
+}
+
+/* --- reading --- */
+
+struct field {
+    unsigned number;
+    enum wire wire;
+    uint64_t value;
+    struct str bytes;
+};
+
+static bool take_varint(struct str *in, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; shift < 64 && in->len; shift += 7) {
+        unsigned char byte = (unsigned char)in->p[0];
+        *in = str_skip(*in, 1);
+        *out |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return shift < 63 || byte <= 1;
+    }
+    return false;
+}
+
+static bool take_length(struct str *in, uint64_t len, struct str *out)
+{
+    if (len > in->len)
+        return false;
+    *out = str_n(in->p, (size_t)len);
+    *in = str_skip(*in, (size_t)len);
+    return true;
+}
+
+static bool take_field(struct str *in, struct field *f)
+{
+    uint64_t tag;
+
+    *f = (struct field){0};
+    if (!take_varint(in, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+        return false;
+    f->number = (unsigned)(tag >> 3);
+    f->wire = (enum wire)(tag & 7);
+    switch (f->wire) {
+    case WIRE_VARINT:
+        return take_varint(in, &f->value);
+    case WIRE_BYTES:
+        return take_varint(in, &f->value) && take_length(in, f->value, &f->bytes);
+    case WIRE_FIXED64:
+        return take_length(in, 8, &f->bytes);
+    case WIRE_FIXED32:
+        return take_length(in, 4, &f->bytes);
+    }
+    return false;
+}
+
+/* Where a field of struct task goes; the other one is NULL. */
+struct target {
+    struct str *bytes;
+    int64_t *number;
+    int *small;
+};
+
+static struct target target_of(struct task *t, unsigned number)
+{
+    switch (number) {
+    case 1:
+        return (struct target){.bytes = &t->type};
+    case 2:
+        return (struct target){.bytes = &t->payload};
+    case 3:
+        return (struct target){.bytes = &t->id};
+    case 4:
+        return (struct target){.bytes = &t->queue};
+    case 5:
+        return (struct target){.small = &t->retry_max};
+    case 6:
+        return (struct target){.small = &t->retried};
+    case 7:
+        return (struct target){.bytes = &t->error};
+    case 8:
+        return (struct target){.number = &t->timeout_s};
+    case 9:
+        return (struct target){.number = &t->deadline_s};
+    case 10:
+        return (struct target){.bytes = &t->unique_key};
+    case 11:
+        return (struct target){.number = &t->last_failed_s};
+    case 12:
+        return (struct target){.number = &t->retention_s};
+    case 13:
+        return (struct target){.number = &t->completed_s};
+    default:
+        return (struct target){0};
+    }
+}
+
+static bool set_field(struct task *t, const struct field *f)
+{
+    struct target to = target_of(t, f->number);
+
+    if (to.bytes && f->wire == WIRE_BYTES)
+        *to.bytes = f->bytes;
+    else if (to.number && f->wire == WIRE_VARINT)
+        *to.number = (int64_t)f->value;
+    else if (to.small && f->wire == WIRE_VARINT)
+        *to.small = (int)(int32_t)(uint32_t)f->value;
+    else
+        return !to.bytes && !to.number && !to.small;
+    return true;
+}
+
+int message_read(struct str in, struct task *out, struct err *err)
+{
+    struct field f;
+
+    *out = (struct task){0};
+    if (in.len > MESSAGE_MAX)
+        return err_set(err, ERR_PARSE, "a task's message of %zu bytes", in.len);
+    while (in.len)
+        if (!take_field(&in, &f) || !set_field(out, &f))
+            return err_set(err, ERR_PARSE, "a task's message is malformed");
+    if (out->type.len == 0 || out->id.len == 0)
+        return err_set(err, ERR_PARSE, "a task's message without type or id");
+    return 0;
+}

@@ -1,0 +1,402 @@
+/* Tasks added, taken, and their outcomes: each one script of lua/queue_*.lua. */
+#include "coord/queue_int.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+enum {
+    COUNTER_DAYS = 90,
+    ARCHIVE_DAYS = 90,
+    ARCHIVE_KEEP = 10000,
+    SWEEP_MAX = 100, /* tasks that one housekeeping script touches */
+    RETRY_DELAY_MAX_S = 3600,
+    DAY_S = 86400,
+    ADD_ARGS = 6,
+};
+
+struct queue *queue_new(struct store *s)
+{
+    struct queue *q = xcalloc(1, sizeof(*q));
+
+    q->store = s;
+    return q;
+}
+
+void queue_free(struct queue *q)
+{
+    free(q);
+}
+
+struct store *queue_store(struct queue *q)
+{
+    return q->store;
+}
+
+struct str queue_number(struct arena *a, int64_t v)
+{
+    return arena_fmt(a, "%lld", (long long)v);
+}
+
+struct str queue_day(struct arena *a)
+{
+    char iso[CLOCK_ISO_LEN + 1];
+
+    clock_iso(clock_wall_ms(), iso);
+    return arena_str(a, str_n(iso, 10));
+}
+
+int queue_integer(const struct reply *r, int64_t *out, struct err *err)
+{
+    int code = reply_expect(r, REPLY_INTEGER, err);
+
+    if (code == 0)
+        *out = r->integer;
+    return code;
+}
+
+/* --- adding --- */
+
+static struct str unique_key(struct arena *a, const struct task *t)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    struct buf key = {0};
+
+    buf_appendf(&key, "asynq:{" STR_FMT "}:unique:" STR_FMT ":", STR_ARG(t->queue),
+                STR_ARG(t->type));
+    if (t->payload.len) {
+        BUG_ON(!EVP_Digest(t->payload.p, t->payload.len, digest, &len, EVP_md5(), NULL));
+        buf_append_hex(&key, digest, len);
+    }
+    struct str out = arena_str(a, buf_str(&key));
+    buf_release(&key);
+    return out;
+}
+
+/* The six arguments of one task; what is not set gets its default. */
+static int add_args(struct arena *a, const struct task *wanted, int64_t delay_s, int64_t unique_s,
+                    struct str *args, struct err *err)
+{
+    struct task t = *wanted;
+    struct buf message = {0};
+
+    if (t.payload.len > TASK_PAYLOAD_MAX)
+        return err_set(err, ERR_TOO_LARGE, "a task with a payload of %zu bytes", t.payload.len);
+    if (t.id.len == 0) {
+        char id[ID_HEX_LEN + 1];
+        id_hex(id);
+        t.id = arena_str(a, str_z(id));
+    }
+    t.retry_max = t.retry_max == 0 ? TASK_RETRY_MAX : t.retry_max < 0 ? 0 : t.retry_max;
+    if (t.timeout_s == 0 && t.deadline_s == 0)
+        t.timeout_s = TASK_TIMEOUT_S;
+    if (unique_s)
+        t.unique_key = unique_key(a, &t);
+    message_write(&message, &t);
+    args[0] = t.queue;
+    args[1] = t.id;
+    args[2] = arena_str(a, buf_str(&message));
+    args[3] = queue_number(a, delay_s);
+    args[4] = t.unique_key;
+    args[5] = queue_number(a, unique_s);
+    buf_release(&message);
+    return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+/* Adds them all; the reply is one number for each. */
+static int add(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
+               const int64_t times[2], struct reply **out, struct err *err)
+{
+    struct str *args = arena_array(a, count * ADD_ARGS, sizeof(*args));
+    int code = args ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = add_args(a, &tasks[i], times[0], times[1], &args[i * ADD_ARGS], err);
+    if (code == 0)
+        code = coord_eval(q->store, a, out, SCRIPT_queue_add, args, count * ADD_ARGS, err);
+    if (code == 0)
+        code = reply_expect(*out, REPLY_ARRAY, err);
+    if (code == 0 && (*out)->count != count)
+        code =
+            err_set(err, ERR_TYPE, "the store answered for %zu tasks of %zu", (*out)->count, count);
+    return code;
+}
+
+static int add_one(struct queue *q, const struct task *t, const int64_t times[2], struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct reply *reply;
+    int code = add(q, &a, t, 1, times, &reply, err);
+
+    if (code == 0 && reply->items[0].integer != 1)
+        code = err_set(err, ERR_EXISTS, "the task is there already");
+    arena_release(&a);
+    return code;
+}
+
+int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err)
+{
+    return add_one(q, t, (const int64_t[]){delay_s, 0}, err);
+}
+
+int queue_add_unique(struct queue *q, const struct task *t, int64_t ttl_s, struct err *err)
+{
+    return add_one(q, t, (const int64_t[]){0, ttl_s < 1 ? 1 : ttl_s}, err);
+}
+
+int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
+                   struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct reply *reply;
+    size_t n = 0;
+    int code = 0;
+
+    BUG_ON(count > QUEUE_BATCH_MAX);
+    if (count)
+        code = add(q, &a, tasks, count, (const int64_t[]){0, 0}, &reply, err);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        n += reply->items[i].integer == 1;
+    if (added)
+        *added = n;
+    arena_release(&a);
+    return code;
+}
+
+/* `queue`, a time, and the ids: what postponing and extending have in common. */
+static int on_ids(struct queue *q, struct arena *a, enum coord_script script, struct str queue,
+                  int64_t seconds, const struct store_args *ids, struct reply **out,
+                  struct err *err)
+{
+    struct str *args = arena_array(a, 2 + ids->argc, sizeof(*args));
+
+    if (!args)
+        return err_code(err, ERR_NO_MEMORY);
+    args[0] = queue;
+    args[1] = queue_number(a, seconds);
+    for (size_t i = 0; i < ids->argc; i++)
+        args[2 + i] = ids->argv[i];
+    return coord_eval(q->store, a, out, script, args, 2 + ids->argc, err);
+}
+
+int queue_postpone(struct queue *q, struct str queue, const struct str *ids, size_t count,
+                   int64_t delay_s, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct reply *reply;
+    int code = on_ids(q, &a, SCRIPT_queue_postpone, queue, delay_s,
+                      &(struct store_args){ids, count}, &reply, err);
+
+    arena_release(&a);
+    return code;
+}
+
+/* --- working --- */
+
+int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
+               struct task *out, struct err *err)
+{
+    struct str *args = arena_array(a, 1 + count, sizeof(*args));
+    struct reply *reply;
+
+    if (!args)
+        return err_code(err, ERR_NO_MEMORY);
+    args[0] = queue_number(a, QUEUE_LEASE_S);
+    memcpy(args + 1, names, count * sizeof(*names));
+    int code = coord_eval(q->store, a, &reply, SCRIPT_queue_take, args, 1 + count, err);
+    if (code < 0)
+        return code;
+    if (reply_is_nil(reply))
+        return ERR_NOT_FOUND;
+    code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count != 2)
+        code = err_set(err, ERR_TYPE, "the store answered %zu things for a task", reply->count);
+    if (code == 0)
+        code = message_read(reply->items[1].str, out, err);
+    if (code == 0)
+        out->queue = reply->items[0].str;
+    return code;
+}
+
+int queue_extend(struct queue *q, struct str queue, const struct str *ids, size_t count,
+                 struct arena *a, struct store_args *lost, struct err *err)
+{
+    struct reply *reply;
+    int code = on_ids(q, a, SCRIPT_queue_extend, queue, QUEUE_LEASE_S,
+                      &(struct store_args){ids, count}, &reply, err);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    struct str *gone = arena_array(a, reply->count + 1, sizeof(*gone));
+    if (!gone)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < reply->count; i++)
+        gone[i] = reply->items[i].str;
+    *lost = (struct store_args){gone, reply->count};
+    return 0;
+}
+
+/* How a task ends. */
+struct ending {
+    const char *outcome; /* as in queue_end.lua */
+    int64_t seconds;
+    const char *counter;
+    bool if_expired; /* only when its lease has ended */
+};
+
+static int end_task(struct queue *q, const struct task *t, const struct ending *e, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct buf message = {0};
+    int64_t ended = 0;
+    struct reply *reply;
+
+    message_write(&message, t);
+    const struct str args[] = {
+        t->queue,
+        t->id,
+        str_z(e->outcome),
+        buf_str(&message),
+        queue_number(&a, e->seconds),
+        str_z(e->counter),
+        queue_day(&a),
+        queue_number(&a, (int64_t)COUNTER_DAYS * DAY_S),
+        e->if_expired ? STR("1") : STR("0"),
+    };
+    int code = coord_eval(q->store, &a, &reply, SCRIPT_queue_end, args, ARRAY_SIZE(args), err);
+    if (code == 0)
+        code = queue_integer(reply, &ended, err);
+    if (code == 0 && ended == 0)
+        code = err_set(err, ERR_NOT_FOUND, "the task is not active");
+    buf_release(&message);
+    arena_release(&a);
+    return code;
+}
+
+int queue_done(struct queue *q, const struct task *t, struct err *err)
+{
+    struct task kept = *t;
+
+    kept.completed_s = clock_wall_ms() / 1000;
+    return end_task(q, &kept,
+                    &(struct ending){.outcome = t->retention_s > 0 ? "completed" : "done",
+                                     .seconds = t->retention_s,
+                                     .counter = "processed"},
+                    err);
+}
+
+static int64_t retry_delay(int retried)
+{
+    int64_t n = retried < 10 ? retried : 10; /* past it the bound holds anyway */
+    int64_t delay = n * n * n * n + 15 + (int64_t)random_below(30) * (n + 1);
+
+    return delay < RETRY_DELAY_MAX_S ? delay : RETRY_DELAY_MAX_S;
+}
+
+static int fail_task(struct queue *q, const struct task *t, struct ending *e, struct str error,
+                     struct err *err)
+{
+    struct task kept = *t;
+
+    kept.error = error;
+    kept.last_failed_s = clock_wall_ms() / 1000;
+    if (t->retried < t->retry_max)
+        kept.retried++;
+    else
+        *e = (struct ending){"archived", 0, "failed", e->if_expired};
+    return end_task(q, &kept, e, err);
+}
+
+int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
+                struct str error, struct err *err)
+{
+    struct ending e = {.outcome = "retry",
+                       .seconds = delay_s < 0 ? retry_delay(t->retried) : delay_s,
+                       .counter = counts ? "failed" : ""};
+
+    return counts ? fail_task(q, t, &e, error, err) : end_task(q, t, &e, err);
+}
+
+int queue_archive(struct queue *q, const struct task *t, struct str error, struct err *err)
+{
+    struct task kept = *t;
+
+    kept.error = error;
+    kept.last_failed_s = clock_wall_ms() / 1000;
+    return end_task(q, &kept, &(struct ending){.outcome = "archived", .counter = "failed"}, err);
+}
+
+int queue_requeue(struct queue *q, const struct task *t, struct err *err)
+{
+    return end_task(q, t, &(struct ending){.outcome = "pending", .counter = ""}, err);
+}
+
+/* --- housekeeping --- */
+
+static int sweep(struct queue *q, enum coord_script script, const struct str *args, size_t count,
+                 size_t *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct reply *reply;
+    int64_t n = 0;
+    int code = coord_eval(q->store, &a, &reply, script, args, count, err);
+
+    if (code == 0)
+        code = queue_integer(reply, &n, err);
+    *out = (size_t)n;
+    arena_release(&a);
+    return code;
+}
+
+int queue_forward(struct queue *q, struct str name, size_t *moved, struct err *err)
+{
+    struct arena a = ARENA_INIT(4 * KIB);
+    const struct str args[] = {name, queue_number(&a, SWEEP_MAX)};
+    int code = sweep(q, SCRIPT_queue_forward, args, ARRAY_SIZE(args), moved, err);
+
+    arena_release(&a);
+    return code;
+}
+
+int queue_clean(struct queue *q, struct str name, size_t *removed, struct err *err)
+{
+    struct arena a = ARENA_INIT(4 * KIB);
+    const struct str args[] = {name, queue_number(&a, (int64_t)ARCHIVE_DAYS * DAY_S),
+                               queue_number(&a, ARCHIVE_KEEP), queue_number(&a, SWEEP_MAX)};
+    int code = sweep(q, SCRIPT_queue_clean, args, ARRAY_SIZE(args), removed, err);
+
+    arena_release(&a);
+    return code;
+}
+
+int queue_recover(struct queue *q, struct str name, size_t *moved, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    const struct str args[] = {name, queue_number(&a, SWEEP_MAX)};
+    struct reply *reply;
+    int code = coord_eval(q->store, &a, &reply, SCRIPT_queue_expired, args, ARRAY_SIZE(args), err);
+
+    *moved = 0;
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < reply->count; i++) {
+        struct ending e = {"retry", 0, "failed", true};
+        struct task t;
+        code = message_read(reply->items[i].str, &t, err);
+        if (code < 0)
+            break;
+        t.queue = name;
+        code = fail_task(q, &t, &e, STR("the worker that had it died or was too slow"), err);
+        if (code == 0)
+            ++*moved;
+        else if (code == ERR_NOT_FOUND)
+            code = 0; /* another recovered it, or its worker came back */
+    }
+    arena_release(&a);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* The scripts of coord/ by name, digests made. */
+#ifndef COORD_SCRIPTS_H
+#define COORD_SCRIPTS_H
+
+#include "store/store.h"
+
+enum coord_script {
+#define SCRIPT(name, readonly) SCRIPT_##name,
+#include "coord/scripts.def"
+#undef SCRIPT
+    COORD_SCRIPTS
+};
+
+/* Any thread. */
+const struct script *coord_script(enum coord_script which);
+
+/* Runs one. An error reply is ERR_INVALID with its text. */
+int coord_eval(struct store *s, struct arena *a, struct reply **out, enum coord_script which,
+               const struct str *args, size_t count, struct err *err) MUST_CHECK;
+
+#endif
