@@ -9,13 +9,15 @@
 
 enum {
     COUNTER_DAYS = 90,
-    ARCHIVE_DAYS = 90,
-    ARCHIVE_KEEP = 10000,
-    SWEEP_MAX = 100, /* tasks that one housekeeping script touches */
     RETRY_DELAY_MAX_S = 3600,
     DAY_S = 86400,
     ADD_ARGS = 6,
 };
+
+/* As the scripts take them: tasks of a queue that one housekeeping script touches; 90 days. */
+#define SWEEP_MAX      "100"
+#define ARCHIVE_KEEP   "10000"
+#define ARCHIVE_LIFE_S "7776000"
 
 struct queue *queue_new(struct store *s)
 {
@@ -199,14 +201,17 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err)
 {
-    struct str *args = arena_array(a, 1 + count, sizeof(*args));
+    struct str *args = arena_array(a, 2 + count, sizeof(*args));
     struct reply *reply;
+    char token[ID_HEX_LEN + 1];
 
     if (!args)
         return err_code(err, ERR_NO_MEMORY);
+    id_hex(token);
     args[0] = queue_number(a, QUEUE_LEASE_S);
-    memcpy(args + 1, names, count * sizeof(*names));
-    int code = coord_eval(q->store, a, &reply, SCRIPT_queue_take, args, 1 + count, err);
+    args[1] = arena_str(a, str_z(token));
+    memcpy(args + 2, names, count * sizeof(*names));
+    int code = coord_eval(q->store, a, &reply, SCRIPT_queue_take, args, 2 + count, err);
     if (code < 0)
         return code;
     if (reply_is_nil(reply))
@@ -216,17 +221,18 @@ int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t
         code = err_set(err, ERR_TYPE, "the store answered %zu things for a task", reply->count);
     if (code == 0)
         code = message_read(reply->items[1].str, out, err);
-    if (code == 0)
+    if (code == 0) {
         out->queue = reply->items[0].str;
+        out->token = args[1];
+    }
     return code;
 }
 
-int queue_extend(struct queue *q, struct str queue, const struct str *ids, size_t count,
-                 struct arena *a, struct store_args *lost, struct err *err)
+int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
+                 struct store_args *lost, struct err *err)
 {
     struct reply *reply;
-    int code = on_ids(q, a, SCRIPT_queue_extend, queue, QUEUE_LEASE_S,
-                      &(struct store_args){ids, count}, &reply, err);
+    int code = on_ids(q, a, SCRIPT_queue_extend, queue, QUEUE_LEASE_S, pairs, &reply, err);
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
@@ -246,7 +252,7 @@ struct ending {
     const char *outcome; /* as in queue_end.lua */
     int64_t seconds;
     const char *counter;
-    bool if_expired; /* only when its lease has ended */
+    bool if_expired; /* whoever has it, but only when the lease has ended */
 };
 
 static int end_task(struct queue *q, const struct task *t, const struct ending *e, struct err *err)
@@ -266,7 +272,9 @@ static int end_task(struct queue *q, const struct task *t, const struct ending *
         str_z(e->counter),
         queue_day(&a),
         queue_number(&a, (int64_t)COUNTER_DAYS * DAY_S),
-        e->if_expired ? STR("1") : STR("0"),
+        e->if_expired  ? STR("")
+        : t->token.len ? t->token
+                       : STR("-"),
     };
     int code = coord_eval(q->store, &a, &reply, SCRIPT_queue_end, args, ARRAY_SIZE(args), err);
     if (code == 0)
@@ -338,13 +346,28 @@ int queue_requeue(struct queue *q, const struct task *t, struct err *err)
 
 /* --- housekeeping --- */
 
-static int sweep(struct queue *q, enum coord_script script, const struct str *args, size_t count,
-                 size_t *out, struct err *err)
+/* The script with `first` (less than 4 arguments), then the names. */
+static int on_queues(struct queue *q, struct arena *a, enum coord_script script,
+                     const struct store_args *first, const struct store_args *names,
+                     struct reply **out, struct err *err)
+{
+    size_t count = first->argc + names->argc;
+    struct str *args = arena_array(a, count, sizeof(*args));
+
+    if (!args)
+        return err_code(err, ERR_NO_MEMORY);
+    memcpy(args, first->argv, first->argc * sizeof(*args));
+    memcpy(args + first->argc, names->argv, names->argc * sizeof(*args));
+    return coord_eval(q->store, a, out, script, args, count, err);
+}
+
+static int sweep(struct queue *q, enum coord_script script, const struct store_args *first,
+                 const struct store_args *names, size_t *out, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct reply *reply;
     int64_t n = 0;
-    int code = coord_eval(q->store, &a, &reply, script, args, count, err);
+    int code = on_queues(q, &a, script, first, names, &reply, err);
 
     if (code == 0)
         code = queue_integer(reply, &n, err);
@@ -353,49 +376,52 @@ static int sweep(struct queue *q, enum coord_script script, const struct str *ar
     return code;
 }
 
-int queue_forward(struct queue *q, struct str name, size_t *moved, struct err *err)
+int queue_forward(struct queue *q, const struct store_args *names, size_t *moved, struct err *err)
 {
-    struct arena a = ARENA_INIT(4 * KIB);
-    const struct str args[] = {name, queue_number(&a, SWEEP_MAX)};
-    int code = sweep(q, SCRIPT_queue_forward, args, ARRAY_SIZE(args), moved, err);
+    const struct str limit = STR(SWEEP_MAX);
 
-    arena_release(&a);
-    return code;
+    return sweep(q, SCRIPT_queue_forward, &(struct store_args){&limit, 1}, names, moved, err);
 }
 
-int queue_clean(struct queue *q, struct str name, size_t *removed, struct err *err)
+int queue_clean(struct queue *q, const struct store_args *names, size_t *moved, struct err *err)
 {
-    struct arena a = ARENA_INIT(4 * KIB);
-    const struct str args[] = {name, queue_number(&a, (int64_t)ARCHIVE_DAYS * DAY_S),
-                               queue_number(&a, ARCHIVE_KEEP), queue_number(&a, SWEEP_MAX)};
-    int code = sweep(q, SCRIPT_queue_clean, args, ARRAY_SIZE(args), removed, err);
+    const struct str first[] = {STR(SWEEP_MAX), STR(ARCHIVE_LIFE_S), STR(ARCHIVE_KEEP)};
 
-    arena_release(&a);
-    return code;
+    return sweep(q, SCRIPT_queue_clean, &(struct store_args){first, ARRAY_SIZE(first)}, names,
+                 moved, err);
 }
 
-int queue_recover(struct queue *q, struct str name, size_t *moved, struct err *err)
+/* ERR_NOT_FOUND: another recovered it, or its worker came back. */
+static int recover_one(struct queue *q, const struct reply *row, struct err *err)
+{
+    struct ending e = {"retry", 0, "failed", true};
+    struct task t;
+    int code = row->type == REPLY_ARRAY && row->count == 2 ? 0 : ERR_TYPE;
+
+    if (code == 0)
+        code = message_read(row->items[1].str, &t, err);
+    if (code < 0)
+        return err_code(err, code);
+    t.queue = row->items[0].str;
+    return fail_task(q, &t, &e, STR("the worker that had it died or was too slow"), err);
+}
+
+int queue_recover(struct queue *q, const struct store_args *names, size_t *moved, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
-    const struct str args[] = {name, queue_number(&a, SWEEP_MAX)};
+    const struct str limit = STR(SWEEP_MAX);
     struct reply *reply;
-    int code = coord_eval(q->store, &a, &reply, SCRIPT_queue_expired, args, ARRAY_SIZE(args), err);
+    int code =
+        on_queues(q, &a, SCRIPT_queue_expired, &(struct store_args){&limit, 1}, names, &reply, err);
 
     *moved = 0;
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i < reply->count; i++) {
-        struct ending e = {"retry", 0, "failed", true};
-        struct task t;
-        code = message_read(reply->items[i].str, &t, err);
-        if (code < 0)
-            break;
-        t.queue = name;
-        code = fail_task(q, &t, &e, STR("the worker that had it died or was too slow"), err);
-        if (code == 0)
-            ++*moved;
-        else if (code == ERR_NOT_FOUND)
-            code = 0; /* another recovered it, or its worker came back */
+        code = recover_one(q, &reply->items[i], err);
+        *moved += code == 0;
+        if (code == ERR_NOT_FOUND)
+            code = 0;
     }
     arena_release(&a);
     return code;

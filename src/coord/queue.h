@@ -37,6 +37,7 @@ struct task {
     int64_t last_failed_s;
     int64_t retention_s; /* kept that long when it is done */
     int64_t completed_s;
+    struct str token; /* of the lease; not in the message */
 };
 
 struct queue *queue_new(struct store *s); /* queueDB; borrowed */
@@ -65,10 +66,10 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
  * ERR_NOT_FOUND: there is none. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Pushes the leases back; *lost: the ids that are not leased any more. */
-int queue_extend(struct queue *q, struct str queue, const struct str *ids, size_t count,
-                 struct arena *a, struct store_args *lost, struct err *err) MUST_CHECK;
-/* Outcomes. ERR_NOT_FOUND: the task is not active (Q4). */
+/* Pushes the leases back; `pairs` are ids and tokens. *lost: the ids that are not ours any more. */
+int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
+                 struct store_args *lost, struct err *err) MUST_CHECK;
+/* Outcomes. ERR_NOT_FOUND: the task is not active, or another took it since (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
 /* `counts`: it is a failure of a try, else it is put back as it was (Q6). Past the last try it is
  * archived. `delay_s` -1: by the rule of docs/queue.md. */
@@ -81,9 +82,14 @@ int queue_requeue(struct queue *q, const struct task *t, struct err *err) MUST_C
 
 /* --- what must be done now and then, by any process; worker.h does --- */
 
-int queue_forward(struct queue *q, struct str name, size_t *moved, struct err *err) MUST_CHECK;
-int queue_recover(struct queue *q, struct str name, size_t *moved, struct err *err) MUST_CHECK;
-int queue_clean(struct queue *q, struct str name, size_t *removed, struct err *err) MUST_CHECK;
+/* Some tasks of each of the queues that are named: call again while *moved is not 0. Makes due ones
+ * pending; gives those whose lease ended to others; removes what need not be kept any more. */
+int queue_forward(struct queue *q, const struct store_args *names, size_t *moved,
+                  struct err *err) MUST_CHECK;
+int queue_recover(struct queue *q, const struct store_args *names, size_t *moved,
+                  struct err *err) MUST_CHECK;
+int queue_clean(struct queue *q, const struct store_args *names, size_t *moved,
+                struct err *err) MUST_CHECK;
 
 /* --- looking and managing --- */
 

@@ -4,27 +4,30 @@
 #include <pthread.h>
 #include <string.h>
 
-#define SCRIPT(name, readonly) extern const char lua_##name[];
+#define SCRIPT(name, flags) extern const char lua_##name[];
 #include "coord/scripts.def"
 #undef SCRIPT
 
 static struct script scripts[COORD_SCRIPTS];
+static bool relaxed[COORD_SCRIPTS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void)
 {
     static const struct {
         const char *name, *source;
-        bool readonly;
+        unsigned flags;
     } table[] = {
-#define SCRIPT(name, readonly) {#name, lua_##name, readonly},
+#define SCRIPT(name, flags) {#name, lua_##name, flags},
 #include "coord/scripts.def"
 #undef SCRIPT
     };
 
     for (size_t i = 0; i < COORD_SCRIPTS; i++) {
-        scripts[i] = (struct script){
-            .name = table[i].name, .source = str_z(table[i].source), .readonly = table[i].readonly};
+        scripts[i] = (struct script){.name = table[i].name,
+                                     .source = str_z(table[i].source),
+                                     .readonly = table[i].flags & SCRIPT_READS};
+        relaxed[i] = table[i].flags & SCRIPT_RELAXED;
         script_init(&scripts[i]);
     }
 }
@@ -38,7 +41,9 @@ const struct script *coord_script(enum coord_script which)
 int coord_eval(struct store *s, struct arena *a, struct reply **out, enum coord_script which,
                const struct str *args, size_t count, struct err *err)
 {
-    const struct script_run run = {.script = coord_script(which), .args = {args, count}};
+    struct script_run run = {.script = coord_script(which), .args = {args, count}};
+
+    run.relaxed = relaxed[which];
     int code = store_eval(s, a, out, &run, err);
 
     if (code == 0 && (*out)->type == REPLY_ERROR)

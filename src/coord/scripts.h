@@ -5,11 +5,13 @@
 #include "store/store.h"
 
 enum coord_script {
-#define SCRIPT(name, readonly) SCRIPT_##name,
+#define SCRIPT(name, flags) SCRIPT_##name,
 #include "coord/scripts.def"
 #undef SCRIPT
     COORD_SCRIPTS
 };
+
+enum coord_script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2 };
 
 /* Any thread. */
 const struct script *coord_script(enum coord_script which);

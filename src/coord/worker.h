@@ -1,5 +1,5 @@
 /* Workers: threads that take tasks from the queue and run their handlers, and the housekeeping of
- * docs/queue.md (leases, forwarding, recovery, cleaning, registry). */
+ * docs/queue.md: leases, forwarding, recovery, cleaning, registry. */
 #ifndef COORD_WORKER_H
 #define COORD_WORKER_H
 
@@ -21,14 +21,14 @@ struct task_run {
     struct arena *arena; /* of the run */
     struct log log;      /* with the task's context */
     void *ctx;           /* of the handler */
-    int64_t put_back_s;  /* set by a handler that returns ERR_AGAIN; 0: some seconds */
+    int64_t put_back_s;  /* for ERR_AGAIN: when it is to be tried again; 0: soon */
 };
-/* True when the handler is to return at once: the lease was lost, the task cancelled, its time is
- * over, or the worker stops. */
+/* True when the handler is to return at once, with any code: the lease was lost, the task was
+ * cancelled, its time is over, or the worker stops. */
 bool task_ended(const struct task_run *run);
 
-/* 0: done. ERR_AGAIN: put back without using a try (Q6). ERR_INVALID: archived at once (nothing
- * will mend it). Everything else: retried. */
+/* 0: done. ERR_AGAIN: put back without using a try (Q6). ERR_INVALID: archived at once, as nothing
+ * will mend it. Everything else: tried again later. */
 typedef int task_fn(struct task_run *run, struct err *err);
 
 struct task_handler {
@@ -38,15 +38,21 @@ struct task_handler {
 };
 
 struct worker_options {
-    struct queue *queue; /* borrowed */
-    const struct task_handler *handlers;
+    struct queue *queue;                 /* borrowed */
+    const struct task_handler *handlers; /* copied */
     size_t handler_count;
     size_t threads;    /* 0: 16 */
-    uint64_t grace_ms; /* at a stop, before running tasks are put back; 0: 5000 */
+    uint64_t grace_ms; /* at a stop, before running tasks are told to end; 0: 5000 */
     const struct log *log;
 };
 int worker_start(struct worker **out, const struct worker_options *o, struct err *err) MUST_CHECK;
-/* Takes no more, waits for those that run, puts back those that do not end in time. */
-void worker_stop(struct worker *w);
+/* Takes no more; those that run may end by themselves for a while, then are ended and put back. */
+void worker_stop(struct worker *w); /* NULL is fine */
+
+struct worker_stats {
+    size_t threads, busy;
+    uint64_t done, failed, put_back;
+};
+void worker_stats(struct worker *w, struct worker_stats *out);
 
 #endif

@@ -1,14 +1,17 @@
--- Messages of tasks whose lease ended. ARGV: queue, at most.
-local prefix = 'asynq:{' .. ARGV[1] .. '}:'
-local ids = redis.call('ZRANGEBYSCORE', prefix .. 'lease', '-inf', redis.call('TIME')[1], 'LIMIT', 0, ARGV[2])
-local messages = {}
-for i = 1, #ids do
-    local message = redis.call('HGET', prefix .. 't:' .. ids[i], 'msg')
-    if message then
-        messages[#messages + 1] = message
-    else
-        redis.call('ZREM', prefix .. 'lease', ids[i])
-        redis.call('LREM', prefix .. 'active', 0, ids[i])
+-- Tasks whose lease has ended. ARGV: at most, queues. Answers {queue, message}.
+local now = redis.call('TIME')[1]
+local result = {}
+for q = 2, #ARGV do
+    local prefix = 'asynq:{' .. ARGV[q] .. '}:'
+    local ids = redis.call('ZRANGEBYSCORE', prefix .. 'lease', '-inf', now, 'LIMIT', 0, ARGV[1])
+    for i = 1, #ids do
+        local message = redis.call('HGET', prefix .. 't:' .. ids[i], 'msg')
+        if message then
+            result[#result + 1] = {ARGV[q], message}
+        else
+            redis.call('ZREM', prefix .. 'lease', ids[i])
+            redis.call('LREM', prefix .. 'active', 0, ids[i])
+        end
     end
 end
-return messages
+return result

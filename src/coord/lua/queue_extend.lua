@@ -1,9 +1,10 @@
--- Pushes leases back. ARGV: queue, length (s), ids. Answers the ids that are not leased any more.
+-- Pushes leases back. ARGV: queue, length (s), pairs of id and token. Answers the ids that are not leased any more.
 local lease = 'asynq:{' .. ARGV[1] .. '}:lease'
 local ends = redis.call('TIME')[1] + ARGV[2]
 local lost = {}
-for i = 3, #ARGV do
-    if redis.call('ZSCORE', lease, ARGV[i]) then
+for i = 3, #ARGV, 2 do
+    local key = 'asynq:{' .. ARGV[1] .. '}:t:' .. ARGV[i]
+    if redis.call('ZSCORE', lease, ARGV[i]) and redis.call('HGET', key, 'token') == ARGV[i + 1] then
         redis.call('ZADD', lease, 'XX', ends, ARGV[i])
     else
         lost[#lost + 1] = ARGV[i]

@@ -1,5 +1,5 @@
--- Takes the oldest task of the first queue that has one. ARGV: length of the lease (s), queues. Answers {queue, message} or nil.
-for i = 2, #ARGV do
+-- Takes the oldest task of the first queue that has one. ARGV: length of the lease (s), token, queues. Answers {queue, message} or nil.
+for i = 3, #ARGV do
     local prefix = 'asynq:{' .. ARGV[i] .. '}:'
     if redis.call('EXISTS', prefix .. 'paused') == 0 then
         local id = redis.call('RPOPLPUSH', prefix .. 'pending', prefix .. 'active')
@@ -7,7 +7,7 @@ for i = 2, #ARGV do
             local key = prefix .. 't:' .. id
             local message = redis.call('HGET', key, 'msg')
             if message then
-                redis.call('HSET', key, 'state', 'active')
+                redis.call('HSET', key, 'state', 'active', 'token', ARGV[2])
                 redis.call('HDEL', key, 'pending_since')
                 redis.call('ZADD', prefix .. 'lease', redis.call('TIME')[1] + ARGV[1], id)
                 return {ARGV[i], message}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 static const struct str events = {"events1", 7};
+static const struct store_args names = {&events, 1};
 
 static struct task task(const char *id, const char *payload)
 {
@@ -202,7 +203,7 @@ TEST_FOUR(queue, a_failure_is_tried_again_until_the_tries_are_used)
         CHECK_INT(t.retried, i);
         CHECK_OK(queue_retry(q, &t, 0, true, STR("it rained"), &err));
         check_state(q, "x", TASK_RETRY);
-        CHECK_OK(queue_forward(q, events, &moved, &err));
+        CHECK_OK(queue_forward(q, &names, &moved, &err));
         CHECK_INT(moved, 1);
     }
     CHECK_STR(take(q, &a, &t), STR("x"));
@@ -227,7 +228,7 @@ TEST_FOUR(queue, waiting_for_something_uses_no_try)
         CHECK_STR(take(q, &a, &t), STR("x"));
         CHECK_INT(t.retried, 0);
         CHECK_OK(queue_retry(q, &t, 0, false, STR(""), &err));
-        CHECK_OK(queue_forward(q, events, &moved, &err));
+        CHECK_OK(queue_forward(q, &names, &moved, &err));
     }
     check_reply(f->stores[DB_QUEUE], "EXISTS asynq:{events1}:failed asynq:{events1}:processed",
                 "0");
@@ -247,18 +248,22 @@ TEST_FOUR(queue, a_task_whose_lease_ended_goes_to_others)
 
     add(q, "x", 0);
     take(q, &a, &dead);
-    CHECK_OK(queue_recover(q, events, &moved, &err));
+    CHECK_OK(queue_recover(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     check_reply(s, "ZADD asynq:{events1}:lease XX 1 x", "0"); /* long ago */
-    CHECK_OK(queue_recover(q, events, &moved, &err));
+    CHECK_OK(queue_recover(q, &names, &moved, &err));
     CHECK_INT(moved, 1);
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_STR(take(q, &a, &t), STR("x"));
     CHECK_INT(t.retried, 1);
-    CHECK_OK(queue_extend(q, events, &t.id, 1, &a, &lost, &err));
+    CHECK_ERR(queue_done(q, &dead, &err), ERR_NOT_FOUND); /* it is another's now */
+    CHECK_ERR(queue_retry(q, &dead, 0, true, STR("late"), &err), ERR_NOT_FOUND);
+    CHECK_OK(queue_extend(q, &a, events, &(struct store_args){(struct str[]){t.id, t.token}, 2},
+                          &lost, &err));
     CHECK_INT(lost.argc, 0);
     CHECK_OK(queue_done(q, &t, &err));
-    CHECK_OK(queue_extend(q, events, &t.id, 1, &a, &lost, &err));
+    CHECK_OK(queue_extend(q, &a, events, &(struct store_args){(struct str[]){t.id, t.token}, 2},
+                          &lost, &err));
     CHECK_INT(lost.argc, 1);
     CHECK_STR(lost.argv[0], STR("x"));
     arena_release(&a);
@@ -279,8 +284,9 @@ TEST_FOUR(queue, a_lease_that_was_pushed_back_is_not_recovered)
     add(q, "x", 0);
     take(q, &a, &t);
     check_reply(s, "ZADD asynq:{events1}:lease XX 1 x", "0");
-    CHECK_OK(queue_extend(q, events, &t.id, 1, &a, &lost, &err));
-    CHECK_OK(queue_recover(q, events, &moved, &err));
+    CHECK_OK(queue_extend(q, &a, events, &(struct store_args){(struct str[]){t.id, t.token}, 2},
+                          &lost, &err));
+    CHECK_OK(queue_recover(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     check_state(q, "x", TASK_ACTIVE);
     arena_release(&a);
@@ -298,15 +304,15 @@ TEST_FOUR(queue, a_scheduled_task_waits_and_can_be_pushed_back)
     size_t moved;
 
     add(q, "x", 1000);
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     CHECK_STR(take(q, &a, &t), STR(""));
     check_reply(s, "ZADD asynq:{events1}:scheduled XX 1 x", "0");
     CHECK_OK(queue_postpone(q, events, ids, 2, 1000, &err));
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     check_reply(s, "ZADD asynq:{events1}:scheduled XX 1 x", "0");
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_STR(take(q, &a, &t), STR("x"));
     check_reply(s, "EXISTS asynq:{events1}:t:nobody", "0");
     arena_release(&a);
@@ -349,10 +355,10 @@ TEST_FOUR(queue, done_with_a_retention_is_kept_that_long)
     take(q, &a, &t);
     CHECK_OK(queue_done(q, &t, &err));
     check_state(q, "x", TASK_COMPLETED);
-    CHECK_OK(queue_clean(q, events, &removed, &err));
+    CHECK_OK(queue_clean(q, &names, &removed, &err));
     CHECK_INT(removed, 0);
     check_reply(f->stores[DB_QUEUE], "ZADD asynq:{events1}:completed XX 1 x", "0");
-    CHECK_OK(queue_clean(q, events, &removed, &err));
+    CHECK_OK(queue_clean(q, &names, &removed, &err));
     CHECK_INT(removed, 1);
     check_reply(f->stores[DB_QUEUE], "EXISTS asynq:{events1}:t:x", "0");
     arena_release(&a);
@@ -406,13 +412,13 @@ TEST(queue, the_stores_clock_decides_when_a_task_is_due)
     struct queue *q = queue_new(f.stores[DB_QUEUE]);
     add(q, "x", 1000);
     move_clock(&f, 999);
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     move_clock(&f, 1002);
-    CHECK_OK(queue_forward(q, events, &moved, &err));
+    CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_STR(take(q, &a, &t), STR("x"));
     move_clock(&f, 1002 + QUEUE_LEASE_S + 1);
-    CHECK_OK(queue_recover(q, events, &moved, &err));
+    CHECK_OK(queue_recover(q, &names, &moved, &err));
     CHECK_INT(moved, 1);
     arena_release(&a);
     queue_free(q);

@@ -1,0 +1,50 @@
+/* Between the files of the worker. */
+#ifndef COORD_WORKER_INT_H
+#define COORD_WORKER_INT_H
+
+#include "coord/worker.h"
+#include "os/thread.h"
+
+enum { WORKER_HANDLERS_MAX = 32, WORKER_QUEUES_MAX = 32 };
+
+enum ending_why { END_NOT, END_STOP, END_LOST, END_LATE, END_CANCELLED };
+
+/* A task that runs; in worker.running under the lock. */
+struct running {
+    struct list node;
+    struct task_run run;
+    struct task task;
+    uint64_t started_ns;
+    int64_t started_ms;
+    uint64_t deadline_ns;             /* 0: none */
+    _Atomic(uint64_t) lease_until_ns; /* by our own clock, from before the lease was asked for */
+    _Atomic(int) ended;               /* enum ending_why */
+};
+
+struct worker {
+    struct worker_options o;
+    struct task_handler handlers[WORKER_HANDLERS_MAX];
+    struct str names[WORKER_QUEUES_MAX]; /* of queue_weights */
+    char id[160];                        /* host:pid:uuid */
+    char host[65];
+    int64_t started_ms;
+    struct thread *threads;
+    struct thread keeper;
+    struct store_subscription *wake_up, *cancel;
+    _Atomic(uint64_t) done, failed, put_back;
+
+    struct mutex lock; /* class "worker"; guards what follows */
+    struct cond work;  /* there may be tasks, or `stop` */
+    struct cond idle;  /* a task ended, or `stop`: for the keeper and the stop */
+    struct list running;
+    size_t busy;
+    size_t hints; /* how many idle threads should look */
+    bool stop, quit;
+};
+
+/* Lets one idle thread look for a task. */
+void worker_hint(struct worker *w);
+/* The keeper's thread: until `quit`. */
+void worker_keep(void *ctx);
+
+#endif

@@ -1,0 +1,218 @@
+/* What a worker does beside its tasks: leases, forwarding, recovery, cleaning, registry. */
+#include "coord/worker_int.h"
+
+#include "base/clock.h"
+#include "coord/message.h"
+#include "coord/scripts.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    REGISTER_LIFE_S = 10,
+    KEEP_ARENA_MAX = 16 * 1024 * 1024,
+};
+#define LEASE_NS ((uint64_t)QUEUE_LEASE_S * 1000000000)
+
+/* Ids and tokens of what runs from one queue. */
+static struct store_args pairs_of(struct worker *w, struct arena *a, struct str queue)
+{
+    size_t n = 0;
+
+    mutex_lock(&w->lock);
+    struct str *out = arena_array(a, 2 * w->busy + 1, sizeof(*out));
+    list_each (&w->running, struct running, node, r) {
+        if (out && str_eq(r->task.queue, queue)) {
+            out[n++] = arena_str(a, r->task.id);
+            out[n++] = arena_str(a, r->task.token);
+        }
+    }
+    mutex_unlock(&w->lock);
+    return (struct store_args){out, arena_error(a) == 0 ? n : 0};
+}
+
+static bool among(const struct store_args *ids, struct str id)
+{
+    for (size_t i = 0; i < ids->argc; i++)
+        if (str_eq(ids->argv[i], id))
+            return true;
+    return false;
+}
+
+static void note_extended(struct worker *w, struct str queue, const struct store_args *asked,
+                          const struct store_args *lost, uint64_t since_ns)
+{
+    mutex_lock(&w->lock);
+    list_each (&w->running, struct running, node, r) {
+        if (!str_eq(r->task.queue, queue) || !among(asked, r->task.id))
+            continue;
+        if (among(lost, r->task.id))
+            atomic_store(&r->ended, END_LOST);
+        else
+            atomic_store(&r->lease_until_ns, since_ns + LEASE_NS);
+    }
+    mutex_unlock(&w->lock);
+}
+
+/* Q2. A failure is no loss yet: the lease lasts for two more tries. */
+static void extend_all(struct worker *w)
+{
+    for (size_t i = 0; i < queue_weight_count; i++) {
+        struct arena a = ARENA_INIT(KEEP_ARENA_MAX);
+        struct store_args asked = pairs_of(w, &a, w->names[i]), lost = {0};
+        struct err err = {0};
+        uint64_t since_ns = clock_mono_ns();
+
+        if (asked.argc) {
+            if (queue_extend(w->o.queue, &a, w->names[i], &asked, &lost, &err) == 0)
+                note_extended(w, w->names[i], &asked, &lost, since_ns);
+            else
+                log_warn(w->o.log, "worker.extend", log_z("error", err.text));
+        }
+        arena_release(&a);
+    }
+}
+
+static void end_late(struct worker *w)
+{
+    uint64_t now = clock_mono_ns();
+
+    mutex_lock(&w->lock);
+    list_each (&w->running, struct running, node, r)
+        if (r->deadline_ns && now > r->deadline_ns)
+            atomic_store(&r->ended, END_LATE);
+    mutex_unlock(&w->lock);
+}
+
+typedef int sweep_fn(struct queue *q, const struct store_args *names, size_t *moved,
+                     struct err *err);
+
+static void sweep_all(struct worker *w, sweep_fn *fn, const char *event)
+{
+    const struct store_args names = {w->names, queue_weight_count};
+    struct err err = {0};
+    size_t moved = 1;
+
+    while (moved > 0) {
+        if (fn(w->o.queue, &names, &moved, &err) < 0) {
+            log_warn(w->o.log, event, log_z("error", err.text));
+            return;
+        }
+    }
+}
+
+static void append_running(struct worker *w, struct arena *a, struct str *args, size_t *count)
+{
+    struct buf message = {0};
+
+    list_each (&w->running, struct running, node, r) {
+        struct worker_info info = {.host = str_z(w->host),
+                                   .server_id = str_z(w->id),
+                                   .pid = (int)getpid(),
+                                   .task = &r->task,
+                                   .started_ms = r->started_ms};
+        buf_reset(&message);
+        worker_message_write(&message, &info);
+        args[(*count)++] = arena_str(a, r->task.id);
+        args[(*count)++] = arena_str(a, buf_str(&message));
+    }
+    buf_release(&message);
+}
+
+static void tell(struct worker *w, bool leaving)
+{
+    struct arena a = ARENA_INIT(KEEP_ARENA_MAX);
+    struct buf message = {0};
+    struct reply *reply;
+    struct err err = {0};
+    size_t count = 0;
+
+    mutex_lock(&w->lock);
+    struct server_info info = {.host = str_z(w->host),
+                               .id = str_z(w->id),
+                               .pid = (int)getpid(),
+                               .concurrency = (int)w->o.threads,
+                               .active = (int)w->busy,
+                               .queues = queue_weights,
+                               .queue_count = queue_weight_count,
+                               .status = w->stop ? "closed" : "active",
+                               .started_ms = w->started_ms};
+    struct str *args = arena_array(&a, 3 + 2 * w->busy, sizeof(*args));
+    if (args) {
+        server_message_write(&message, &info);
+        args[count++] = str_z(w->id);
+        args[count++] = arena_fmt(&a, "%d", REGISTER_LIFE_S);
+        if (!leaving) {
+            args[count++] = buf_str(&message);
+            append_running(w, &a, args, &count);
+        }
+    }
+    mutex_unlock(&w->lock);
+    if (arena_error(&a) == 0 && coord_eval(queue_store(w->o.queue), &a, &reply,
+                                           SCRIPT_queue_register, args, count, &err) < 0)
+        log_warn(w->o.log, "worker.register", log_z("error", err.text));
+    buf_release(&message);
+    arena_release(&a);
+}
+
+static void forward(struct worker *w)
+{
+    sweep_all(w, queue_forward, "worker.forward");
+}
+
+static void recover(struct worker *w)
+{
+    sweep_all(w, queue_recover, "worker.recover");
+}
+
+static void clean(struct worker *w)
+{
+    sweep_all(w, queue_clean, "worker.clean");
+}
+
+static void enroll(struct worker *w)
+{
+    tell(w, false);
+}
+
+/* In the order of their urgency: a slow store delays the later ones. */
+static const struct chore {
+    void (*fn)(struct worker *w);
+    uint64_t period_ms;
+} chores[] = {
+    {end_late, 1000}, {extend_all, 10000}, {worker_hint, 1000} /* Q9: a message may be missed */,
+    {forward, 1000},  {recover, 5000},     {enroll, 5000},
+    {clean, 8000},
+};
+
+static bool sleep_until(struct worker *w, uint64_t until_ns)
+{
+    mutex_lock(&w->lock);
+    while (!w->quit && cond_wait_until(&w->idle, &w->lock, until_ns))
+        ;
+    bool go = !w->quit;
+    mutex_unlock(&w->lock);
+    return go;
+}
+
+void worker_keep(void *ctx)
+{
+    struct worker *w = ctx;
+    uint64_t next_ns[ARRAY_SIZE(chores)], soonest;
+
+    enroll(w);
+    for (size_t i = 0; i < ARRAY_SIZE(chores); i++)
+        next_ns[i] = clock_mono_ns() + chores[i].period_ms * 1000000;
+    do {
+        soonest = UINT64_MAX;
+        for (size_t i = 0; i < ARRAY_SIZE(chores); i++) {
+            uint64_t now = clock_mono_ns();
+            if (now >= next_ns[i]) {
+                chores[i].fn(w);
+                next_ns[i] = now + chores[i].period_ms * 1000000;
+            }
+            soonest = next_ns[i] < soonest ? next_ns[i] : soonest;
+        }
+    } while (sleep_until(w, soonest));
+    tell(w, true);
+}
