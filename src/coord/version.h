@@ -1,5 +1,5 @@
-/* Version vectors in appDB: the seed's six kinds of hashes. docs/replication.md V1 to V4. Any
- * thread; each call one script. */
+/* Version vectors in appDB: the seed's six kinds of hashes. docs/replication.md V1 to V4. `app`
+ * is appDB. Any thread; each call one script. */
 #ifndef COORD_VERSION_H
 #define COORD_VERSION_H
 
@@ -31,38 +31,34 @@ struct place {
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
 
-struct versions; /* holds its scripts */
-int versions_open(struct versions **out, struct store *app, struct err *err) MUST_CHECK;
-void versions_close(struct versions *v);
-
 struct vector {
     struct place *places; /* in the arena */
     int64_t *numbers;
     size_t count;
 };
-int version_read(struct versions *v, struct arena *a, const struct thing *t, struct vector *out,
+int version_read(struct store *app, struct arena *a, const struct thing *t, struct vector *out,
                  struct err *err) MUST_CHECK;
 /* 0: no such field. */
 int64_t vector_at(const struct vector *v, const struct place *p);
 
 /* V1; *out may be NULL. */
-int version_bump(struct versions *v, const struct thing *t, const struct place *p, int64_t *out,
+int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
 /* V2. `gone`: the thing was deleted; when all places agree the vector expires (V3). ERR_CONFLICT:
- * the lock `key` is not held with `token` any more; an empty key: there is none to check.
- * lockDB and appDB are of one server. */
+ * the lock is not held with the token any more (C2); an empty key: there is none to check. */
 struct version_confirmation {
     const struct thing *thing;
     const struct place *source, *destination;
     int64_t number;
     bool gone;
+    struct store *locks; /* lockDB, joined with appDB */
     struct str lock_key, lock_token;
 };
-int version_confirm(struct versions *v, const struct version_confirmation *c,
+int version_confirm(struct store *app, const struct version_confirmation *c,
                     struct err *err) MUST_CHECK;
 /* Takes a place out of the vectors of a bucket and all its objects, a part at a time: call again
  * with *cursor until it is 0. */
-int version_strip(struct versions *v, struct str bucket, const struct place *p, uint64_t *cursor,
+int version_strip(struct store *app, struct str bucket, const struct place *p, uint64_t *cursor,
                   struct err *err) MUST_CHECK;
 
 #endif

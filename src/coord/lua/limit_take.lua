@@ -1,0 +1,19 @@
+-- A bucket of tokens that fills with time. ARGV: key, what is wanted, how many a second, how many it holds.
+-- Answers 0 when they were taken, else after how many milliseconds they will be there. More than it holds is taken as all that
+-- it holds, and leaves a debt.
+local key, wanted, rate, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local state = redis.call('HMGET', key, 'level', 'at')
+local level = tonumber(state[1] or size)
+local at = tonumber(state[2] or now)
+if now > at then
+    level = math.min(size, level + (now - at) * rate / 1000)
+end
+local needed = math.min(wanted, size)
+if level < needed then
+    return math.ceil((needed - level) * 1000 / rate)
+end
+redis.call('HSET', key, 'level', string.format('%.3f', level - wanted), 'at', string.format('%d', now))
+redis.call('PEXPIRE', key, math.ceil((size - level + wanted) * 1000 / rate) + 1000)
+return 0

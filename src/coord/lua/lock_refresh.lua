@@ -1,0 +1,10 @@
+-- ARGV: life (ms), then pairs of key and token. Answers the keys that are not held with their token any more.
+local lost = {}
+for i = 2, #ARGV, 2 do
+    if redis.call('GET', ARGV[i]) == ARGV[i + 1] then
+        redis.call('PEXPIRE', ARGV[i], ARGV[1])
+    else
+        lost[#lost + 1] = ARGV[i]
+    end
+end
+return lost

@@ -1,0 +1,205 @@
+/* Version vectors. */
+#include "coord/version.h"
+
+#include "coord/scripts.h"
+
+enum {
+    AGREED_LIFE_S = 86400, /* V3: longer than any task lives */
+    STRIP_PAGE = 1000,
+};
+
+static const struct {
+    bool of_bucket;
+    const char *suffix;
+} kinds[] = {
+    [THING_OBJECT] = {false, ""},       [THING_OBJECT_TAGS] = {false, ":t"},
+    [THING_OBJECT_ACL] = {false, ":a"}, [THING_BUCKET] = {true, ""},
+    [THING_BUCKET_TAGS] = {true, ":t"}, [THING_BUCKET_ACL] = {true, ":a"},
+};
+
+void version_key(struct buf *out, const struct thing *t)
+{
+    if (kinds[t->kind].of_bucket)
+        buf_append_z(out, "b:");
+    store_key_part(out, t->bucket);
+    if (!kinds[t->kind].of_bucket) {
+        buf_append_char(out, ':');
+        store_key_part(out, t->object);
+        if (t->version.len) {
+            buf_append_char(out, ':');
+            store_key_part(out, t->version);
+        }
+    }
+    buf_append_z(out, kinds[t->kind].suffix);
+}
+
+void version_field(struct buf *out, const struct place *p)
+{
+    store_key_part(out, p->storage);
+    if (p->bucket.len) {
+        buf_append_char(out, ':');
+        store_key_part(out, p->bucket);
+    }
+}
+
+static struct str key_in(struct arena *a, const struct thing *t)
+{
+    struct buf b = {0};
+
+    version_key(&b, t);
+    struct str out = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return out;
+}
+
+static struct str field_in(struct arena *a, const struct place *p)
+{
+    struct buf b = {0};
+
+    version_field(&b, p);
+    struct str out = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return out;
+}
+
+static int unescape(struct arena *a, struct str part, struct str *out, struct err *err)
+{
+    struct buf b = {0};
+    int code = store_key_unescape(&b, part);
+
+    *out = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return code < 0 ? err_set(err, code, "'" STR_FMT "' is no place of a vector", STR_ARG(part))
+                    : 0;
+}
+
+static int read_place(struct arena *a, struct str field, struct place *out, struct err *err)
+{
+    struct str storage, bucket;
+
+    str_cut(field, ':', &storage, &bucket);
+    int code = unescape(a, storage, &out->storage, err);
+    return code == 0 ? unescape(a, bucket, &out->bucket, err) : code;
+}
+
+int version_read(struct store *app, struct arena *a, const struct thing *t, struct vector *out,
+                 struct err *err)
+{
+    struct reply *reply;
+    int code = store_call(app, a, &reply, err, STR("HGETALL"), key_in(a, t));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    *out = (struct vector){.count = reply->count / 2};
+    out->places = arena_array(a, out->count + 1, sizeof(*out->places));
+    out->numbers = arena_array(a, out->count + 1, sizeof(*out->numbers));
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < out->count && code == 0; i++) {
+        code = read_place(a, reply->items[2 * i].str, &out->places[i], err);
+        if (code == 0 && str_i64(reply->items[2 * i + 1].str, &out->numbers[i]) < 0)
+            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version",
+                           STR_ARG(reply->items[2 * i + 1].str));
+    }
+    return code;
+}
+
+int64_t vector_at(const struct vector *v, const struct place *p)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (str_eq(v->places[i].storage, p->storage) && str_eq(v->places[i].bucket, p->bucket))
+            return v->numbers[i];
+    return 0;
+}
+
+int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
+                 struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    const struct str args[] = {key_in(&a, t), field_in(&a, p)};
+    struct reply *reply;
+    int code = coord_eval(app, &a, &reply, SCRIPT_version_bump, args, ARRAY_SIZE(args), err);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    if (code == 0 && out)
+        *out = reply->integer;
+    arena_release(&a);
+    return code;
+}
+
+int version_confirm(struct store *app, const struct version_confirmation *c, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    const struct str args[] = {
+        key_in(&a, c->thing),
+        field_in(&a, c->source),
+        field_in(&a, c->destination),
+        arena_fmt(&a, "%lld", (long long)c->number),
+        c->gone ? STR("1") : STR("0"),
+        arena_fmt(&a, "%d", AGREED_LIFE_S),
+        arena_fmt(&a, "%d", c->locks ? store_number(c->locks) : 0),
+        c->lock_key,
+        c->lock_token,
+        arena_fmt(&a, "%d", store_number(app)),
+    };
+    struct reply *reply;
+    int code = coord_eval(app, &a, &reply, SCRIPT_version_confirm, args, ARRAY_SIZE(args), err);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    if (code == 0 && reply->integer == 0)
+        code = err_set(err, ERR_CONFLICT, "the lock " STR_FMT " was lost", STR_ARG(c->lock_key));
+    arena_release(&a);
+    return code;
+}
+
+/* As a pattern of SCAN: what means something there is escaped. */
+static void append_pattern(struct buf *out, struct str literal)
+{
+    for (size_t i = 0; i < literal.len; i++) {
+        if (memchr("*?[]\\", literal.p[i], 5))
+            buf_append_char(out, '\\');
+        buf_append_char(out, literal.p[i]);
+    }
+}
+
+static int strip_page(struct store *app, struct arena *a, const struct str *args, uint64_t *cursor,
+                      struct err *err)
+{
+    struct reply *reply;
+    int code = coord_eval(app, a, &reply, SCRIPT_version_strip, args, 4, err);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0 && str_u64(reply->str, cursor) < 0)
+        code = err_set(err, ERR_TYPE, "the store answered no cursor");
+    return code;
+}
+
+int version_strip(struct store *app, struct str bucket, const struct place *p, uint64_t *cursor,
+                  struct err *err)
+{
+    struct arena a = ARENA_INIT(16 * MIB);
+    struct buf pattern = {0}, escaped = {0};
+
+    store_key_part(&escaped, bucket);
+    append_pattern(&pattern, buf_str(&escaped));
+    buf_append_z(&pattern, ":*");
+    const struct str args[] = {buf_str(&pattern), field_in(&a, p),
+                               arena_fmt(&a, "%llu", (unsigned long long)*cursor),
+                               arena_fmt(&a, "%d", STRIP_PAGE)};
+    int code = strip_page(app, &a, args, cursor, err);
+
+    for (int i = THING_BUCKET; code == 0 && *cursor == 0 && i <= THING_BUCKET_ACL; i++) {
+        struct thing t = {.kind = (enum thing_kind)i, .bucket = bucket};
+        struct reply *reply;
+        code = store_call(app, &a, &reply, err, STR("HDEL"), key_in(&a, &t), args[1]);
+    }
+    buf_release(&pattern);
+    buf_release(&escaped);
+    arena_release(&a);
+    return code;
+}

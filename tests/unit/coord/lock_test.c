@@ -1,0 +1,124 @@
+/* Locks over both engines (docs/replication.md C1, C2). */
+#include "coord/lock.h"
+#include "base/clock.h"
+#include "os/thread.h"
+#include "unit/store/embedded_test.h"
+#include "unit/store/four.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+static struct locks *open_locks(struct four *f, uint64_t ttl_ms)
+{
+    struct locks_options o = {.store = f->stores[DB_LOCK], .ttl_ms = ttl_ms};
+    struct locks *l;
+    struct err err = {0};
+
+    CHECK_OK(locks_open(&l, &o, &err));
+    return l;
+}
+
+TEST(lock, keys_are_the_seeds)
+{
+    struct buf b = {0};
+
+    lock_key_object(&b, STR("cold"), STR("photos"), STR("a:b%/c"));
+    CHECK_STR(buf_str(&b), STR("lk:cold:photos:a%3Ab%25/c"));
+    buf_reset(&b);
+    lock_key_bucket(&b, STR("cold"), STR("photos"));
+    CHECK_STR(buf_str(&b), STR("lkb:cold:photos"));
+    buf_reset(&b);
+    lock_key_user(&b, STR("cold"), STR("anna"));
+    CHECK_STR(buf_str(&b), STR("lku:cold:anna"));
+    buf_release(&b);
+}
+
+TEST_FOUR(lock, one_has_it_at_a_time)
+{
+    struct locks *a = open_locks(f, 0), *b = open_locks(f, 0);
+    struct lock *mine, *theirs;
+    struct err err = {0};
+
+    CHECK_OK(lock_take(&mine, a, STR("lk:x"), &err));
+    CHECK_ERR(lock_take(&theirs, b, STR("lk:x"), &err), ERR_BUSY);
+    CHECK_ERR(lock_take(&theirs, a, STR("lk:x"), &err), ERR_BUSY);
+    CHECK(lock_held(mine));
+    lock_release(mine);
+    CHECK_OK(lock_take(&theirs, b, STR("lk:x"), &err));
+    lock_release(theirs);
+    check_reply(f->stores[DB_LOCK], "EXISTS lk:x", "0");
+    locks_close(a);
+    locks_close(b);
+}
+
+/* Longer than its life, by being refreshed. */
+TEST_FOUR(lock, one_that_is_held_does_not_end)
+{
+    struct locks *l = open_locks(f, 300);
+    struct store *s = f->stores[DB_LOCK];
+    struct lock *mine;
+    struct err err = {0};
+    uint64_t until = clock_mono_ns() + (uint64_t)900 * 1000000;
+
+    CHECK_OK(lock_take(&mine, l, STR("lk:x"), &err));
+    while (clock_mono_ns() < until && lock_held(mine))
+        ;
+    if (lock_held(mine)) /* a machine that stood still for 300 ms loses it, and says so */
+        check_reply(s, "EXISTS lk:x", "1");
+    lock_release(mine);
+    locks_close(l);
+}
+
+TEST_FOUR(lock, one_that_another_took_is_known_to_be_lost)
+{
+    struct locks *l = open_locks(f, 300);
+    struct store *s = f->stores[DB_LOCK];
+    struct lock *mine;
+    struct err err = {0};
+
+    CHECK_OK(lock_take(&mine, l, STR("lk:x"), &err));
+    check_reply(s, "SET lk:x another", "OK");
+    while (lock_held(mine))
+        ;
+    lock_release(mine);
+    check_reply(s, "GET lk:x", "\"another\""); /* not ours to release */
+    locks_close(l);
+}
+
+struct contest {
+    struct locks *l;
+    _Atomic(int) inside, most, rounds;
+};
+
+static void compete(void *ctx)
+{
+    struct contest *c = ctx;
+
+    for (int i = 0; i < 20; i++) {
+        struct lock *lock;
+        struct err err = {0};
+        if (lock_wait(&lock, c->l, STR("lk:x"), 30000, &err) < 0)
+            continue;
+        int now = atomic_fetch_add(&c->inside, 1) + 1;
+        if (now > atomic_load(&c->most))
+            atomic_store(&c->most, now);
+        atomic_fetch_sub(&c->inside, 1);
+        atomic_fetch_add(&c->rounds, 1);
+        lock_release(lock);
+    }
+}
+
+TEST_FOUR(lock, those_who_wait_get_it_in_turn)
+{
+    struct contest c = {.l = open_locks(f, 0)};
+    struct thread threads[4] = {0};
+    struct err err = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        CHECK_OK(thread_start(&threads[i], "compete", 0, compete, &c, &err));
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        thread_join(&threads[i]);
+    CHECK_INT(atomic_load(&c.most), 1);
+    CHECK_INT(atomic_load(&c.rounds), 80);
+    locks_close(c.l);
+}
