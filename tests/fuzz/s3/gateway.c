@@ -19,12 +19,11 @@
 #include "base/clock.h"
 #include "base/xml.h"
 #include "object/digest.h"
-#include "object/local.h"
 #include "os/file.h"
 #include "s3/gateway.h"
 #include "s3/notify.h"
 #include "sign/sign.h"
-#include "store/store.h"
+#include "unit/server_db.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,8 +168,6 @@ static void place_close(void)
 
 static void place_open(void)
 {
-    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
-    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
     struct err err = {0};
     char path[96];
 
@@ -178,12 +175,7 @@ static void place_open(void)
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     BUG_ON(!mkdtemp(place.dir));
     remove_at_our_end(place.dir);
-    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
-    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
-    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
-    snprintf(path, sizeof(path), "%s/db", place.dir);
-    o.path = path;
-    must(db_open(&place.db, &o, &err), &err);
+    must(server_db_open(&place.db, place.dir, &err), &err);
     must(store_open_embedded(&place.store, place.db, 3, STORE_VOLATILE, NULL, &err), &err);
     snprintf(path, sizeof(path), "%s/key", place.dir);
     add_users(path, &err);

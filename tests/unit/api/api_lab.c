@@ -2,31 +2,22 @@
 #include "unit/api/api_lab.h"
 
 #include "api/auth.h"
-#include "db/db.h"
-#include "object/local.h"
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 #include "s3/notify.h"
-#include "store/store.h"
+#include "unit/server_db.h"
 
 #include <stdio.h>
 
 static void open_parts(struct api_lab *l)
 {
-    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
-    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
     struct err err = {0};
-    char path[256], folder[256], key[256];
+    char folder[256], key[256];
 
-    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
-    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
-    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
-    snprintf(path, sizeof(path), "%s/db", test_dir());
     snprintf(folder, sizeof(folder), "%s/objects", test_dir());
     snprintf(key, sizeof(key), "%s/secrets.key", test_dir());
-    o.path = path;
-    CHECK_OK(db_open(&l->db, &o, &err));
+    CHECK_OK(server_db_open(&l->db, test_dir(), &err));
     CHECK_OK(store_open_embedded(&l->store, l->db, 3, STORE_DURABLE, NULL, &err));
     CHECK_OK(users_open(&l->users, l->store, key, NULL, &err));
     users_set_root(l->users, str_z(l->root.access_key), str_z(l->root.secret_key));

@@ -2,6 +2,7 @@
 #include "route/remotes.h"
 #include "object/local.h"
 #include "store/store.h"
+#include "unit/server_db.h"
 #include "unit/store/redis_test.h"
 #include "unit/test.h"
 
@@ -27,21 +28,13 @@ static void open_remotes(struct lab *l)
 
 static void lab_start(struct lab *l)
 {
-    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
-    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
     struct local_options local = {.name = "local", .folder = l->objects, .reserve_bytes = 1};
     struct err err = {0};
-    char path[256];
 
     *l = (struct lab){0};
-    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
-    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
-    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
-    snprintf(path, sizeof(path), "%s/db", test_dir());
     snprintf(l->objects, sizeof(l->objects), "%s/objects", test_dir());
     snprintf(l->key_file, sizeof(l->key_file), "%s/key", test_dir());
-    o.path = path;
-    CHECK_OK(db_open(&l->db, &o, &err));
+    CHECK_OK(server_db_open(&l->db, test_dir(), &err));
     CHECK_OK(store_open_embedded(&l->store, l->db, CONFIG_DB, STORE_DURABLE, NULL, &err));
     CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
     local.db = l->db;

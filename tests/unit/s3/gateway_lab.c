@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "s3/gateway_int.h"
 #include "sign/sign.h"
+#include "unit/server_db.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -72,19 +73,12 @@ void gate_start(struct gate *g)
 
 void gate_start_in(struct gate *g, const char *dir)
 {
-    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
-    struct db_options o = {.cfs = families, .cf_count = ARRAY_SIZE(families)};
     struct err err = {0};
-    char path[256], folder[256];
+    char folder[256];
 
     *g = (struct gate){.dir = dir};
-    memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
-    memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
-    families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
-    snprintf(path, sizeof(path), "%s/db", dir);
     snprintf(folder, sizeof(folder), "%s/objects", dir);
-    o.path = path;
-    CHECK_OK(db_open(&g->db, &o, &err));
+    CHECK_OK(server_db_open(&g->db, dir, &err));
     CHECK_OK(store_open_embedded(&g->store, g->db, 3, STORE_DURABLE, NULL, &err));
     CHECK_OK(routes_open(&g->routes, g->store, NULL, &err));
     struct local_options local = {.name = "local",
