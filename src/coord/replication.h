@@ -4,10 +4,14 @@
  * All policies are held in memory as a view with an epoch, kept new by published messages; looking
  * never waits. Every change of a policy is one script over the databases, which must be of one
  * server; it raises `w:epoch`, and has been seen by this process when the call returns. Any thread.
+ *
+ * Calls fail with the store's codes (store/store.h), else as said; ERR_UNAVAILABLE: nothing was
+ * done.
  */
 #ifndef COORD_REPLICATION_H
 #define COORD_REPLICATION_H
 
+#include "base/log.h"
 #include "coord/queue.h"
 #include "coord/version.h"
 
@@ -15,15 +19,16 @@ struct replications;
 
 enum { PRIORITY_MAX = 5 };
 
+#define REPLICATIONS_CHANNEL STR("weir:replications") /* a policy changed; on configDB */
+
 struct replications_options {
-    struct store *app, *queue, *config; /* borrowed; of one server, else ERR_INVALID */
-    struct queue *tasks;                /* on `queue`; borrowed */
+    struct store *app, *queue, *config; /* borrowed; joined (store_join()) */
     const struct log *log;
 };
 /* A store that is down is no error: until it is back calls are ERR_UNAVAILABLE. */
 int replications_open(struct replications **out, const struct replications_options *o,
                       struct err *err) MUST_CHECK;
-void replications_close(struct replications *r);
+void replications_close(struct replications *r); /* NULL is fine; views may outlive it */
 
 /* Names one. `bucket` empty: the user's policy. `to_bucket` empty: the same name. */
 struct replication_id {
@@ -34,6 +39,7 @@ struct replication_id {
 struct replication_status {
     int64_t created_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
     bool paused, archived, listing_started;
+    int64_t listings; /* listing tasks that have not ended, the first task among them */
     int64_t listed, done, failed, bytes_listed, bytes_done, events, events_done;
     struct str agent_url;
 };
@@ -42,7 +48,12 @@ bool replication_init_done(const struct replication_status *s);
 struct replication {
     struct replication_id id;
     int priority;
-    bool paused, archived;
+    bool paused;
+    bool archived;
+    /* A switch without downtime is at work on it: archived, but what is still written to its source
+     * goes over (S4, S6). */
+    bool switching;
+    struct str agent_url; /* changes come by notifications; empty: by the tap */
 };
 
 /* --- the view --- */
@@ -51,15 +62,20 @@ struct replication {
 struct replication_view;
 int replications_view(struct replications *r, struct replication_view **out,
                       struct err *err) MUST_CHECK;
-void replication_view_unref(struct replication_view *view);
+void replication_view_unref(struct replication_view *view); /* NULL is fine */
 int64_t replication_view_epoch(const struct replication_view *view);
-/* Those with this source: of a bucket, whoever owns it; borrowed from the view. */
+/* Those that a change of the bucket at this storage makes tasks for, whoever owns it; borrowed from
+ * the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
+/* The one that is `switching` with the bucket at this storage on either side: changes there are
+ * recorded, whether they make a task or not, as reads go by vectors. NULL: none. */
+const struct replication *replication_view_switch(const struct replication_view *view,
+                                                  struct str storage, struct str bucket);
 /* Of a user's policy, for buckets to come. */
 size_t replication_view_user(const struct replication_view *view, struct str user,
                              struct str storage, const struct replication *const **out);
-/* All, by user, bucket and destination. */
+/* All, archived ones too, by user, bucket and destination; those without a bucket are users'. */
 size_t replication_view_all(const struct replication_view *view,
                             const struct replication *const **out);
 
@@ -67,78 +83,99 @@ size_t replication_view_all(const struct replication_view *view,
 
 struct replication_new {
     struct replication_id id;
-    int priority;
+    int priority;         /* 0 to PRIORITY_MAX */
     struct str agent_url; /* changes come by notifications, not by the tap; empty: by the tap */
     bool init_done;       /* nothing to copy first (a switch turned it round) */
-    struct task first;    /* queued with it; no type: none */
+    /* Queued with it, and counted as a listing until it ends, which it does with
+     * replication_list(); no type: none. */
+    struct task first;
 };
 /* P1, P2, P4. ERR_EXISTS: it is there. ERR_CONFLICT: the route leads elsewhere, the source is a
- * destination of another one, or the destination bucket is taken: the text says which.
- * `route` is the storage that the route leads to where the store has no policy for it (the main
- * one). */
+ * destination of another one, the destination bucket is taken, the bucket has a switch, or an
+ * archived one of the same name has tasks left: the text says which. `route` is the storage that
+ * the route leads to where the store has no policy for it (the main one). */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
-/* ERR_NOT_FOUND. P5 but for vectors, progress and tasks, which the caller's task cleans.
- * ERR_CONFLICT: it has a switch. */
+/* ERR_NOT_FOUND. Member, status and block go at once; tasks of it then do nothing. The caller
+ * cleans what is large: replication_clean(), version_strip(). ERR_CONFLICT: it has a switch. */
 int replication_remove(struct replications *r, const struct replication_id *id,
                        struct err *err) MUST_CHECK;
+/* ERR_NOT_FOUND; ERR_INVALID for a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
-/* No new events; the status stays. */
+/* No new events; the status stays, and tasks go on. */
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND: it is gone. Reads the store. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;
+/* Takes away where its listings were, a part at a time: call again with *at until it is 0. */
+int replication_clean(struct replications *r, const struct replication_id *id, uint64_t *at,
+                      struct err *err) MUST_CHECK;
 
 /* --- recording changes: R3 --- */
 
-/* One task for each destination of the place that was written to, and for each thing a bump. */
+/* One bump for each thing at a place, and one task for each destination of the bucket there. */
 struct change {
     struct thing thing;
     struct place place;
-    struct str type;    /* of the task: "object:sync" */
-    struct str payload; /* JSON fields beside those of the replication: "\"Object\":{…},…" */
-    uint64_t size;
+    struct str type; /* of the task: "object:sync" */
+    /* JSON members beside those of the replication: "\"Object\":{…},…". They say which thing, never
+     * what happened (R2): a change is left to a task of the same thing that waits to be run. */
+    struct str payload;
+    uint64_t row; /* of the outbox that it is from; 0: none */
 };
 
 struct record {
     const struct change *changes;
-    size_t count;                 /* at most QUEUE_BATCH_MAX */
-    struct str intent;            /* id of the task in `intents` that ends with it; empty: none */
-    struct str log;               /* storage whose outbox the changes are from; empty: none */
-    uint64_t log_first, log_last; /* numbers of its rows */
-    bool relaxed;                 /* embedded: on disk with the next durable step */
+    size_t count;      /* at most QUEUE_BATCH_MAX; may be 0: only the intent or the log's number */
+    struct str intent; /* id of the task in `intents` that ends with it; empty: none */
+    struct str log;    /* storage whose outbox the changes are from; empty: none */
+    uint64_t log_last; /* the last of its rows that is recorded with this */
+    bool relaxed;      /* embedded: on disk with the next durable step */
 };
-/* Destinations are those of the store at this moment, not of a view. Rows of an outbox up to the
- * last that was recorded are left out. */
+/* Destinations are those of the store at this moment, not of a view. Changes of rows up to the last
+ * that was recorded are left out. ERR_BUSY: policies change faster than they can be read. */
 int replication_record(struct replications *r, const struct record *rec,
                        struct err *err) MUST_CHECK;
+/* The last row of a storage's outbox that was recorded; 0: none. */
+int replication_recorded(struct replications *r, struct str log, uint64_t *out,
+                         struct err *err) MUST_CHECK;
 
-/* --- progress of the initial copy and of events; each one script --- */
+/* --- progress ---
+ *
+ * Counts itself: a task that was queued here carries in its hash what it counts for, and whatever
+ * ends it (queue_done(), the last failure, the recovery of a dead worker's, a deletion) counts it
+ * in that same script. So a handler returns 0 and no more. */
+
+/* What was listed. `listing`: of a sub-prefix or of versions; else a copy of `bytes`. */
+struct listed {
+    struct task task; /* with an id that says which, so that it is there once */
+    bool listing;
+    uint64_t bytes;
+};
 
 struct listed_page {
     struct replication_id id;
-    struct str prefix;        /* of the listing */
-    struct str last;          /* where to go on; empty: the prefix is done */
-    const struct task *tasks; /* copies and listings of sub-prefixes */
-    size_t count;
-    uint64_t objects, bytes; /* to copy */
-    bool root_done;          /* the listing of the whole bucket has come to its end */
+    const struct task *task; /* the listing, active with its token */
+    struct str prefix;       /* of the listing */
+    struct str after;        /* where the page began: what replication_cursor() gave */
+    struct str last;         /* where to go on; empty: the prefix is done and `task` has ended */
+    const struct listed *items;
+    size_t count; /* at most QUEUE_BATCH_MAX */
 };
-/* Counts, queues and moves the cursor; a page that was there already counts nothing. */
+/* Counts, queues and moves the cursor; with the last page `task` is done, so that no page is
+ * counted twice: set task_run.done. ERR_CONFLICT: the task is not held any more, or the cursor is
+ * elsewhere. ERR_NOT_FOUND: the replication is gone; nothing happened. */
 int replication_page(struct replications *r, const struct listed_page *p,
+                     struct err *err) MUST_CHECK;
+/* Ends `task` and queues the first listing in its place, in one script (bucket:create); set
+ * task_run.done. Errors as replication_page(). */
+int replication_list(struct replications *r, const struct replication_id *id,
+                     const struct task *task, const struct task *listing,
                      struct err *err) MUST_CHECK;
 /* Where the listing of a prefix goes on; empty: at its beginning. */
 int replication_cursor(struct replications *r, struct arena *a, const struct replication_id *id,
                        struct str prefix, struct str *out, struct err *err) MUST_CHECK;
-
-/* A task of it has ended, for the first and only time: in one script with queue_done(). */
-struct replication_progress {
-    int64_t done, failed, bytes, events_done;
-};
-int replication_task_done(struct replications *r, const struct replication_id *id,
-                          const struct task *t, const struct replication_progress *p,
-                          struct err *err) MUST_CHECK;
 
 #endif

@@ -91,7 +91,7 @@ static int write_outcome(struct worker *w, const struct running *r, int code, co
     const struct task *t = &r->task;
 
     if (code == 0)
-        return queue_done(w->o.queue, t, err);
+        return r->run.done ? 0 : queue_done(w->o.queue, t, err);
     switch ((enum ending_why)atomic_load(&r->ended)) {
     case END_NOT:
         break;

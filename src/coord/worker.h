@@ -22,6 +22,7 @@ struct task_run {
     struct log log;      /* with the task's context */
     void *ctx;           /* of the handler */
     int64_t put_back_s;  /* for ERR_AGAIN: when it is to be tried again; 0: soon */
+    bool done;           /* with 0: its last script has written that already */
 };
 /* True when the handler is to return at once, with any code: the lease was lost, the task was
  * cancelled, its time is over, or the worker stops. */
