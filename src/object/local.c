@@ -63,6 +63,7 @@ const struct db_cf_spec *local_cf_specs(void)
         {.name = "bytes"},
         {.name = LOCAL_OUTBOX},
         {.name = LOCAL_ACCESS_LOG},
+        {.name = LOCAL_CHANGES},
     };
     return specs;
 }
@@ -294,6 +295,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .rows = db_cf(o->db, local_cf_specs()[0].name),
         .bytes = db_cf(o->db, local_cf_specs()[1].name),
         .outbox = db_cf(o->db, LOCAL_OUTBOX),
+        .changes = db_cf(o->db, LOCAL_CHANGES),
         .name = xstrdup(o->name),
         .folder = xstrdup(o->folder),
         .lock_fd = -1,

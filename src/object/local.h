@@ -8,10 +8,12 @@
 #include "db/db.h"
 #include "object/bucket.h"
 
-enum { LOCAL_FAMILIES = 4 };
+enum { LOCAL_FAMILIES = 5 };
 
 /* The family of the rows that change notes keep (struct outbox). Their keys are their writers'. */
 #define LOCAL_OUTBOX "outbox"
+/* The family of the rows of taps (below). */
+#define LOCAL_CHANGES "changes"
 /* The family of access log records that wait (s3/access_log.h); nothing of a storage's is in it. */
 #define LOCAL_ACCESS_LOG "accesslog"
 
@@ -46,6 +48,53 @@ void local_unhold(struct storage *s);
 /* All files into the new folder `to`, durable: by hard links, or copied where those cannot be. What
  * is written meanwhile may come along; the copy's first start removes what its rows do not name. */
 int local_copy_files(struct storage *s, const char *to, struct err *err) MUST_CHECK;
+
+/* --- the tap: a log of all changes, kept in their commits --- */
+
+enum tap_kind {
+    TAP_PUT,     /* a version was made */
+    TAP_MARKER,  /* a delete marker was made */
+    TAP_REMOVED, /* a version or a marker is gone for good */
+    TAP_META,    /* what is kept beside a version's bytes was changed */
+    TAP_BUCKET_MADE,
+    TAP_BUCKET_REMOVED,
+    TAP_DOCUMENT, /* of a bucket: put, replaced or removed */
+    TAP_VERSIONS, /* whether a bucket keeps versions, or has object lock */
+    TAP_KINDS
+};
+
+/* One change, whoever made it. */
+struct tapped {
+    enum tap_kind kind;
+    struct str bucket, owner; /* of the bucket */
+    struct str key, version;  /* of an object; no version where they were never kept */
+    struct str document;      /* its name */
+    enum meta_set set;        /* of TAP_META */
+    uint64_t size;            /* of the object */
+    uint64_t number;          /* later changes of the storage have higher ones, over restarts too */
+};
+
+struct change_tap {
+    /* Inside the commit, on any thread, one at a time: is a row to be kept? `number` and `version`
+     * are not yet known. Must not wait. Maybe again when the commit is tried again. */
+    bool (*wants)(void *ctx, const struct tapped *t);
+    /* A row with this number is committed; after the commit, on the thread that made the change,
+     * before its call returns. Not in order. Must not wait for long. */
+    void (*committed)(void *ctx, uint64_t number);
+    void *ctx;
+};
+
+/* At most once, before what is to be captured is written. The tap is borrowed: it must live until
+ * the last call that changes something has returned. Without a tap a change costs one load more;
+ * rows of a tap that was there before stay. */
+void local_set_tap(struct storage *s, const struct change_tap *tap);
+/* Rows with a number above `after`, in order, at most `limit`. Every one that will ever have a
+ * number below the last one's is among them. */
+int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,
+                   struct tapped **out, size_t *count, struct err *err) MUST_CHECK;
+/* Forgets these rows; volatile: a crash of the machine may bring them back. */
+int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count,
+                   struct err *err) MUST_CHECK;
 
 struct local_stats {
     uint64_t list_steps; /* rows that listings looked at */

@@ -143,34 +143,49 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
 struct create {
     struct local *l;
     const struct bucket_info *info;
+    struct change change; /* of no bucket yet */
+    struct local_bucket shell;
 };
+
+static int create_row(struct create *c, struct bucket_record *r, struct err *err)
+{
+    struct local *l = c->l;
+    struct tapped t = {.kind = TAP_BUCKET_MADE, .bucket = r->info.name, .owner = r->info.owner};
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = change_sequence(&c->change, &r->id, err);
+
+    if (r->info.object_lock) /* a lock needs versions to keep */
+        r->info.versions = VERSIONS_ON;
+    if (r->info.created_ms == 0)
+        r->info.created_ms = db_tx_now_ms(c->change.tx);
+    bucket_record_put(&value, r);
+    if (code == 0) {
+        db_tx_put(c->change.tx, l->rows, row_name(&row, l, TAG_BUCKET, r->info.name),
+                  buf_str(&value));
+        code = change_keep(&c->change, &t, NULL, r->id, err);
+    }
+    buf_release(&value);
+    return code;
+}
 
 static int create_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct create *c = ctx;
-    struct local *l = c->l;
-    struct local_bucket shell = {.local = l};
-    struct change change = {.b = &shell, .tx = tx, .view = db_tx_view(tx)};
     struct bucket_record r = {.info = *c->info};
     struct buf value = BUF_INIT(0);
     struct row row;
-    int code =
-        db_get(change.view, l->rows, row_name(&row, l, TAG_BUCKET, c->info->name), &value, err);
 
-    if (code == 0) {
+    c->shell = (struct local_bucket){.local = c->l};
+    c->change = (struct change){.b = &c->shell, .tx = tx, .view = db_tx_view(tx)};
+    int code = db_get(c->change.view, c->l->rows, row_name(&row, c->l, TAG_BUCKET, c->info->name),
+                      &value, err);
+    if (code == ERR_NOT_FOUND) {
+        code = create_row(c, &r, err);
+    } else if (code == 0) {
         code = bucket_record_get(buf_str(&value), &r, err);
         if (code == 0)
             code = err_set(err, ERR_EXISTS, STR_FMT, STR_ARG(r.info.owner));
-    } else if (code == ERR_NOT_FOUND) {
-        code = change_sequence(&change, &r.id, err);
-        if (r.info.object_lock) /* a lock needs versions to keep */
-            r.info.versions = VERSIONS_ON;
-        if (r.info.created_ms == 0)
-            r.info.created_ms = db_tx_now_ms(tx);
-        buf_reset(&value);
-        bucket_record_put(&value, &r);
-        if (code == 0)
-            db_tx_put(tx, l->rows, row_name(&row, l, TAG_BUCKET, c->info->name), buf_str(&value));
     }
     buf_release(&value);
     return code;
@@ -186,6 +201,8 @@ int local_create_bucket(struct storage *s, const struct bucket_info *info, struc
     generation_begin(c.l, info->name);
     code = db_apply(c.l->db, DB_DURABLE, create_run, &c, err);
     generation_end(c.l, info->name);
+    if (code == 0)
+        change_tapped(&c.change);
     return code;
 }
 
@@ -236,9 +253,10 @@ static int remove_run(struct change *c, struct err *err)
         code = each_row(c, TAG_DOCUMENT, delete_row, err);
     if (code == 0)
         db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id));
-    if (code == 0)
-        db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
-    return code;
+    if (code < 0)
+        return code;
+    db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
+    return change_keep(c, &(struct tapped){.kind = TAP_BUCKET_REMOVED}, NULL, 0, err);
 }
 
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
@@ -353,20 +371,36 @@ static void set_notifies(struct change *c, bool on)
     buf_release(&value);
 }
 
+/* Whether the document differs from what is there. */
+static int document_differs(struct change *c, struct str row, struct str document, bool *out,
+                            struct err *err)
+{
+    struct buf have = BUF_INIT(0);
+    int code = db_get(c->view, c->b->local->rows, row, &have, err);
+
+    *out = !str_eq(buf_str(&have), document);
+    buf_release(&have);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 static int document_run(struct change *c, struct err *err)
 {
     struct document_change *p = container_of(c, struct document_change, change);
     struct row row;
     struct str key = row_key(&row, c->b, TAG_DOCUMENT, p->name);
+    bool differs;
+    int code = document_differs(c, key, p->document, &differs, err);
 
-    (void)err;
+    if (code < 0)
+        return code;
     if (p->document.len)
         db_tx_put(c->tx, c->b->local->rows, key, p->document);
     else
         db_tx_delete(c->tx, c->b->local->rows, key);
     if (str_eq(p->name, STR("notification")) && c->bucket.info.notifies != (p->document.len > 0))
         set_notifies(c, p->document.len > 0);
-    return 0;
+    struct tapped t = {.kind = TAP_DOCUMENT, .document = p->name};
+    return differs ? change_keep(c, &t, NULL, 0, err) : 0;
 }
 
 int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err)
@@ -400,8 +434,9 @@ static int versions_run(struct change *c, struct err *err)
     bucket_record_put(&value, &r);
     db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
               buf_str(&value));
+    bool differs = !str_eq(buf_str(&value), buf_str(&c->bucket_row));
     buf_release(&value);
-    return 0;
+    return differs ? change_keep(c, &(struct tapped){.kind = TAP_VERSIONS}, NULL, 0, err) : 0;
 }
 
 int local_set_versions(struct bucket *b, bool on, struct err *err)

@@ -56,7 +56,8 @@ struct collector {
 struct local {
     struct storage storage;
     struct db *db;
-    struct db_cf *rows, *bytes, *outbox;
+    struct db_cf *rows, *bytes, *outbox, *changes;
+    _Atomic(const struct change_tap *) tap; /* NULL: none */
     char *name, *folder;
     int lock_fd; /* held while the storage is open */
     const struct log *log;
@@ -170,6 +171,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 struct change {
     struct local_bucket *b;
     struct str key;
+    enum meta_set set; /* of what is kept beside the bytes */
     int (*fn)(struct change *c, struct err *err);
     /* While fn runs: */
     struct db_tx *tx;
@@ -177,6 +179,7 @@ struct change {
     struct buf bucket_row;
     struct bucket_record bucket;
     struct bucket_usage counted; /* what came less what went, modulo 2^64 (L11) */
+    uint64_t tapped;             /* number of the tap's row; 0: none (L12) */
     /* Afterwards: */
     bool refused; /* by fn: nothing of it can come back with the next start */
     bool garbage; /* blobs lost their last reference */
@@ -195,7 +198,8 @@ int change_drop(struct change *c, const struct object_record *r, bool in_o, bool
                 struct err *err) MUST_CHECK;
 /* After the current version went: the newest older one becomes current, unless it is a marker. */
 int change_promote(struct change *c, struct err *err) MUST_CHECK;
-/* Tells `note` (may be NULL) what became of the version; what it keeps is part of this change. */
+/* Tells the tap, and `note` (may be NULL), what became of the version; what they keep is part of
+ * this change. */
 int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
                 const struct object_record *r, struct err *err) MUST_CHECK;
 /* One more or one fewer mention of the blob (L6). */
@@ -205,6 +209,15 @@ int change_unref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
  * which r gets. */
 int change_share(struct change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct change *c, const struct object_record *r, struct err *err) MUST_CHECK;
+
+/* --- local_tap.c: the log of changes (L12) --- */
+
+/* Keeps a row if the tap wants one; `sequence` is its number, 0: a new one. `r`: of what version
+ * the change is, NULL: of the bucket. */
+int change_keep(struct change *c, struct tapped *t, const struct object_record *r,
+                uint64_t sequence, struct err *err) MUST_CHECK;
+/* After the commit. */
+void change_tapped(const struct change *c);
 
 /* --- local_usage.c: counts (L11) --- */
 

@@ -375,6 +375,37 @@ int usage_record_get(struct str in, struct bucket_usage *out, struct err *err)
     return cursor_end(&c, "what a bucket holds", err);
 }
 
+/* The number is in the key. */
+void tap_record_put(struct buf *out, const struct tapped *t)
+{
+    buf_append_char(out, FORMAT);
+    put_u64(out, (uint64_t)t->kind);
+    put_str(out, t->bucket);
+    put_str(out, t->owner);
+    put_str(out, t->key);
+    put_str(out, t->version);
+    put_str(out, t->document);
+    put_u64(out, (uint64_t)t->set);
+    put_u64(out, t->size);
+}
+
+int tap_record_get(struct str in, struct tapped *out, struct err *err)
+{
+    struct cursor c;
+
+    *out = (struct tapped){0};
+    cursor_begin(&c, in);
+    out->kind = (enum tap_kind)get_below(&c, TAP_KINDS);
+    out->bucket = get_str(&c);
+    out->owner = get_str(&c);
+    out->key = get_str(&c);
+    out->version = get_str(&c);
+    out->document = get_str(&c);
+    out->set = (enum meta_set)get_below(&c, 2 * META_CLASS);
+    out->size = get_u64(&c);
+    return cursor_end(&c, "a change", err);
+}
+
 void upload_record_put(struct buf *out, const struct upload_record *r)
 {
     buf_append_char(out, FORMAT);

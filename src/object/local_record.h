@@ -6,6 +6,7 @@
 #define OBJECT_LOCAL_RECORD_H
 
 #include "object/bucket.h"
+#include "object/local.h"
 
 enum { RECORD_PARTS_MAX = 16 }; /* more go into a row of their own */
 
@@ -62,6 +63,9 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 
 void usage_record_put(struct buf *out, const struct bucket_usage *u);
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
+
+void tap_record_put(struct buf *out, const struct tapped *t);
+int tap_record_get(struct str in, struct tapped *out, struct err *err) MUST_CHECK;
 
 struct upload_record {
     int64_t started_ms;

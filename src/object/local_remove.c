@@ -231,7 +231,7 @@ int local_set_meta(struct bucket *bucket, struct arena *a, struct str key, struc
 {
     static const struct meta_options none;
     struct meta_change p = {
-        .change = {.b = local_bucket_of(bucket), .key = key, .fn = meta_run},
+        .change = {.b = local_bucket_of(bucket), .key = key, .set = set, .fn = meta_run},
         .version = version,
         .set = set,
         .meta = meta,

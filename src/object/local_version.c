@@ -103,6 +103,7 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     c->view = db_tx_view(tx);
     c->refused = c->garbage = false;
     c->counted = (struct bucket_usage){0};
+    c->tapped = 0;
     buf_reset(&c->bucket_row);
     int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err); /* L5 */
     if (code == 0)
@@ -120,6 +121,8 @@ int change_apply(struct change *c, struct err *err)
 
     if (code == 0 && c->garbage)
         collector_ask(l);
+    if (code == 0)
+        change_tapped(c);
     buf_release(&c->bucket_row);
     return code;
 }
@@ -174,16 +177,14 @@ static void keep_row(struct outbox *o, struct str key, struct str value)
     db_tx_put(c->tx, c->b->local->outbox, key, value);
 }
 
-int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
-                const struct object_record *r, struct err *err)
+static int tell_note(struct change *c, const struct change_note *note, enum change_kind kind,
+                     const struct object_record *r, struct err *err)
 {
     struct change_outbox out = {{keep_row}, c};
     struct change_fact fact = {.kind = kind, .etag = r->etag, .size = r->size};
     struct arena a = ARENA_INIT(ARENA_BLOCK);
     int code = 0;
 
-    if (!note)
-        return 0;
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
@@ -195,6 +196,20 @@ int change_tell(struct change *c, const struct change_note *note, enum change_ki
         note->tell(note->ctx, &fact, &out.outbox);
     arena_release(&a);
     return code;
+}
+
+int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+                const struct object_record *r, struct err *err)
+{
+    static const enum tap_kind kinds[] = {[CHANGE_PUT] = TAP_PUT,
+                                          [CHANGE_MARKER] = TAP_MARKER,
+                                          [CHANGE_REMOVED] = TAP_REMOVED,
+                                          [CHANGE_META] = TAP_META};
+    struct tapped t = {.kind = kinds[kind], .key = c->key, .set = c->set, .size = r->size};
+    bool made = kind == CHANGE_PUT || kind == CHANGE_MARKER;
+    int code = note ? tell_note(c, note, kind, r, err) : 0;
+
+    return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }
 
 /* --- references --- */

@@ -75,6 +75,15 @@ static int usage_again(struct str in, struct buf *out)
     return code;
 }
 
+static int tap_again(struct str in, struct buf *out)
+{
+    struct tapped t;
+    int code = tap_record_get(in, &t, NULL);
+    if (code == 0)
+        tap_record_put(out, &t);
+    return code;
+}
+
 static int pieces_again(struct str in, struct buf *out)
 {
     struct piece p;
@@ -88,8 +97,8 @@ static int pieces_again(struct str in, struct buf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const kinds[])(struct str, struct buf *) = {
-        object_again, bucket_again, upload_again, part_again,
-        blob_again,   finish_again, pieces_again, usage_again};
+        object_again, bucket_again, upload_again, part_again, blob_again,
+        finish_again, pieces_again, usage_again,  tap_again};
     struct buf out = BUF_INIT(0);
 
     if (size == 0)
