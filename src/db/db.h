@@ -6,11 +6,11 @@
  * serves both.
  *
  * Writing: hand in a change. A change is a function that reads through the pending state and puts
- * and deletes; whoever leads (a caller, or the writer thread) runs every change that waits, one
- * after another, each seeing those before it, appends them as one batch to the log, syncs once, and
- * wakes the callers. Never two at a time, so a change is atomic and isolated without locks. A
- * change that returns an error is undone alone. A change must be short, must not block, and must
- * not call db_apply.
+ * and deletes. One thread at a time (a caller, or the writer thread) runs those that wait, one
+ * after another, each seeing those before it; another appends what was run as one batch to the log,
+ * syncs once, and wakes the callers. Never two changes at a time, so a change is atomic and
+ * isolated without locks. A change that returns an error is undone alone. A change must be short,
+ * must not block, and must not call db_apply.
  *
  * Keys and values are byte strings; keys order bytewise. Owner: struct db is shared by all threads;
  * a view, an iterator and a tx belong to one thread. */

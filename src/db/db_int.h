@@ -11,8 +11,6 @@
 #include <rocksdb/c.h>
 #include <semaphore.h>
 
-enum { GROUP_KEY_BITS = 16 * 1024 };
-
 struct db_cf {
     char *name;
     db_expired_fn *expired;
@@ -30,15 +28,46 @@ struct db_view {
     uint64_t rows_now;                  /* of a snapshot: when cached rows are its own too */
 };
 
-/* The pending state: what the changes of the running group have written so far. Belongs to the
- * thread that leads. */
+/* A caller in db_apply; lives on its stack, gone as soon as `wake` is posted. */
+struct waiter {
+    struct list node;
+    db_change_fn *fn;
+    void *ctx;
+    struct err *err;
+    int result;
+    bool ran;
+    bool answered; /* by its own thread, without `wake` */
+    sem_t wake;
+    struct waiter *wakes[2]; /* whom to wake in turn, or NULL */
+};
+
+enum { FILTER_BITS = 16 * 1024 };
+
+/* Sets of keys that may say yes too often, a bit for a key's hash. */
+enum filter {
+    FILTER_WRITTEN, /* by any change of the batch, undone or not */
+    FILTER_DELETED, /* the same, deletes alone */
+    FILTER_READ,    /* looked up by any change of the batch */
+    FILTER_COUNT,
+};
+
+/* What changes have written and RocksDB has not: the rows, and who waits for them. Rows and filters
+ * belong to the runner while the batch is open, and stand still once it is sealed (W2). */
 struct batch {
+    size_t slot; /* its number */
     rocksdb_writebatch_wi_t *rows;
     size_t count;
-    size_t bytes;                       /* written since the last reset, undone or not */
-    size_t undone;                      /* rows that rollbacks had to index again */
-    VEC(uint64_t) hashes;               /* rows_hash() of every key written, undone or not */
-    uint64_t keys[GROUP_KEY_BITS / 64]; /* bit of a key's hash: the key may be among the rows */
+    size_t bytes;         /* written since the last reset, undone or not */
+    size_t undone;        /* rows that rollbacks had to index again */
+    VEC(uint64_t) hashes; /* rows_hash() of every key written, undone or not */
+    bool read_all;        /* a change of it read a range */
+    uint64_t filters[FILTER_COUNT][FILTER_BITS / 64];
+    bool filled[FILTER_COUNT]; /* has a bit set */
+
+    /* Guarded by "db.group". */
+    struct list members;  /* struct waiter: answered with the write */
+    struct waiter *waker; /* of the members, the one that has room for another to wake */
+    size_t member_count, succeeded;
 };
 
 /* A look at the free space, good for a while. */
@@ -50,24 +79,28 @@ struct space {
 
 struct group {
     struct mutex lock;    /* guards what is above `stop`; class "db.group" */
-    struct cond idle;     /* the last leader left */
-    struct cond gathered; /* `expected` wait, or `hurry` */
-    struct list waiting;  /* struct waiter, in the order of arrival */
-    size_t waiting_count;
-    bool hurry;      /* a volatile change waits */
-    size_t expected; /* how many the writer thread waits for; 0: it does not */
-    bool leading;    /* somebody leads, and owns what follows the lock's share */
+    struct cond idle;     /* closing, and nobody runs or writes any more */
+    struct cond gathered; /* `expected` are in the open batch, or a volatile change waits */
+    struct cond given;    /* the runner gave a batch or its role to the writer that wants it */
+    struct list waiting;  /* struct waiter: durable changes in the order of arrival */
+    struct list fast;     /* the same, volatile ones */
+    bool running;         /* somebody runs changes into the open batch */
+    bool writing;         /* somebody writes, and owns what follows the lock's share */
+    bool wanted;          /* the writer waits for the runner */
+    bool pending;         /* the sealed batch is not in RocksDB yet: changes read through it */
     bool closing;
+    size_t expected; /* how many the writer waits for in the open batch; 0: it does not */
+    struct batch *open, *sealed, *spare;
     bool stop;       /* told to the writer thread by hand_over */
-    sem_t hand_over; /* the lead goes to the writer thread */
+    sem_t hand_over; /* the writer's role goes to the writer thread */
     struct thread writer;
 
-    size_t taken;     /* changes of the last group */
-    uint64_t took_ns; /* its durable part, with the sync */
-    struct batch batch;
+    size_t taken;     /* members of the last batch */
+    uint64_t took_ns; /* to write it, with the sync */
+    struct batch slots[GAPS_BATCHES];
     struct space space;
-    rocksdb_writeoptions_t *durable, *fast; /* with and without sync */
-    _Atomic(const void *) runner;           /* the thread inside a change, or NULL */
+    rocksdb_writeoptions_t *durable, *fast_write; /* with and without sync */
+    _Atomic(const void *) runner;                 /* the thread inside a change, or NULL */
 
     _Atomic(uint64_t) changes, groups, syncs, failed;
 };
@@ -86,14 +119,17 @@ struct db {
     struct group group;
 };
 
+/* Reads go to `into`, then `below`, then the database; writes to `into`. */
 struct db_tx {
     struct db *db;
     struct db_view view;
     int64_t now_ms;
-    size_t bytes;     /* written by this change */
-    size_t iterators; /* open */
+    struct batch *into, *below; /* `below` is NULL when nothing is pending there */
+    size_t bytes;               /* written by this change */
+    size_t iterators;           /* open */
     bool wrote;
-    bool saw_pending; /* read what may not be on disk yet */
+    bool saw_into, saw_below; /* read what may be a row of it */
+    bool crossed_below;       /* wrote what `below` has read or written */
     bool too_large;
 };
 
@@ -113,19 +149,45 @@ int error_take(struct err *err, char *message, const char *what, const char *pat
 /* The file that says which format the folder has; durable. */
 int format_write(const char *folder, struct err *err) MUST_CHECK;
 
+/* --- batch.c --- */
+
+void batch_init(struct batch *b);
+void batch_release(struct batch *b);
+void batch_reset(struct batch *b);
+bool batch_full(const struct batch *b);
+/* By the writer. */
+int batch_write(struct db *db, struct batch *b, enum db_durability d, struct err *err) MUST_CHECK;
+
+/* The batch is written, or never will be: gaps.h. */
+void batch_settled(struct db *db, const struct batch *b);
+
+/* Run `fn` with what was set in the tx; its rows are in tx->into, or undone when it failed. */
+int tx_run(struct db_tx *tx, db_change_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+
+/* Where the key may be among the pending rows; notes that the change looked. */
+enum { TX_INTO = 1, TX_BELOW = 2 };
+unsigned tx_look(struct db_tx *tx, struct str key);
+unsigned tx_look_all(struct db_tx *tx);
+bool tx_may_have_deleted(const struct db_tx *tx, struct str key); /* in `into` */
+
 /* --- group.c --- */
 
 int group_init(struct db *db, uint64_t reserve_bytes, struct err *err) MUST_CHECK;
 void group_release(struct db *db); /* waits for all that was handed in */
 
-/* Whether the pending rows may hold the key, or any row at all; "yes" marks the change as having
- * seen them. */
-bool tx_may_hold(struct db_tx *tx, struct str key);
-bool tx_may_hold_any(struct db_tx *tx);
+/* --- wake.c --- */
+
+/* Hang `w` into the tree of those that wake each other. `*waker` is the one before it on the same
+ * list that has room for another; NULL: `w` is the first. */
+void wake_by(struct waiter **waker, struct waiter *w);
+/* Wake all on the list, which is empty afterwards. `self` is awake: if it is the first it is
+ * answered now, else it has to wait like the others. */
+void wake_tree(struct list *done, struct waiter *self);
+void wake_await(struct waiter *self);
 
 /* --- keep.c --- */
 
-/* By the leader. ERR_NO_SPACE when less than the reserve is free. */
+/* By the writer. ERR_NO_SPACE when less than the reserve is free. */
 int space_check(struct db *db, size_t bytes, struct err *err) MUST_CHECK;
 
 #endif

@@ -30,8 +30,8 @@ struct gaps {
     size_t bytes, max_bytes;
     uint64_t clock;
     struct list readers;
-    struct gaps_keys pending; /* written, but neither committed nor failed yet */
-    unsigned ranges;          /* writes of ranges under way */
+    struct gaps_keys pending[GAPS_BATCHES]; /* written, but neither committed nor failed yet */
+    unsigned ranges;                        /* writes of ranges under way */
 };
 
 /* Where a gap is, or would be put. */
@@ -260,7 +260,8 @@ void gaps_free(struct gaps *g)
     BUG_ON(!list_empty(&g->readers));
     clear(g);
     vec_release(&g->chunks);
-    buf_release(&g->pending.bytes);
+    for (size_t i = 0; i < GAPS_BATCHES; i++)
+        buf_release(&g->pending[i].bytes);
     mutex_release(&g->lock);
     free(g);
 }
@@ -279,9 +280,12 @@ void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct s
 
     *r = (struct gaps_reader){.from = from, .to = to};
     mutex_lock(&g->lock);
-    r->written.lost = g->pending.lost || g->ranges > 0;
-    for (size_t at = 0; keys_next(&g->pending, &at, &key);)
-        reader_told(r, key);
+    r->written.lost = g->ranges > 0;
+    for (size_t i = 0; i < GAPS_BATCHES; i++) {
+        r->written.lost = r->written.lost || g->pending[i].lost;
+        for (size_t at = 0; keys_next(&g->pending[i], &at, &key);)
+            reader_told(r, key);
+    }
     list_push(&g->readers, &r->node);
     mutex_unlock(&g->lock);
 }
@@ -331,7 +335,7 @@ void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, str
     mutex_unlock(&g->lock);
 }
 
-void gaps_write(struct gaps *g, struct str key, enum gaps_writing what)
+void gaps_write(struct gaps *g, size_t batch, struct str key, enum gaps_writing what)
 {
     struct place p;
 
@@ -340,18 +344,18 @@ void gaps_write(struct gaps *g, struct str key, enum gaps_writing what)
     if (gap && str_cmp(gap_from(gap), key) <= 0 &&
         (what == GAPS_DELETE || !str_eq(gap_to(gap), key)))
         gap_drop(g, p);
-    keys_add(&g->pending, PENDING_MAX, key);
+    keys_add(&g->pending[batch], PENDING_MAX, key);
     list_each (&g->readers, struct gaps_reader, node, r)
         reader_told(r, key);
     mutex_unlock(&g->lock);
 }
 
-void gaps_settled(struct gaps *g)
+void gaps_settled(struct gaps *g, size_t batch)
 {
     mutex_lock(&g->lock);
-    buf_reset(&g->pending.bytes);
-    g->pending.count = 0;
-    g->pending.lost = false;
+    buf_reset(&g->pending[batch].bytes);
+    g->pending[batch].count = 0;
+    g->pending[batch].lost = false;
     mutex_unlock(&g->lock);
 }
 

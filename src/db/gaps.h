@@ -12,7 +12,7 @@
  *   G4  gaps do not overlap: one that ends at a row is the only one that does.
  * Rows that vanish without a write (db_cf_spec.expired) must not be in the range of a reader.
  *
- * Any thread, but gaps_write() and gaps_settled() are the leader's. */
+ * Any thread; of each batch gaps_write() comes before gaps_settled(). */
 #ifndef DB_GAPS_H
 #define DB_GAPS_H
 
@@ -47,10 +47,12 @@ bool gaps_find(struct gaps *g, struct str from, struct buf *row);
 /* The reader found it in its iterator. */
 void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, struct str row);
 
-/* A change puts or deletes the key; then, once what was written so far is committed or failed. */
+/* A change puts or deletes the key in one of the batches under way; then, once that batch is
+ * committed or failed. */
+enum { GAPS_BATCHES = 3 };
 enum gaps_writing { GAPS_PUT, GAPS_DELETE };
-void gaps_write(struct gaps *g, struct str key, enum gaps_writing what);
-void gaps_settled(struct gaps *g);
+void gaps_write(struct gaps *g, size_t batch, struct str key, enum gaps_writing what);
+void gaps_settled(struct gaps *g, size_t batch);
 
 /* Around a write of a range, whichever it is. */
 void gaps_range_begin(struct gaps *g);

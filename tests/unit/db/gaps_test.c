@@ -33,8 +33,8 @@ static void bring(struct gaps *g, const char *from, const char *row)
 
 static void write_one(struct gaps *g, const char *key, enum gaps_writing what)
 {
-    gaps_write(g, str_z(key), what);
-    gaps_settled(g);
+    gaps_write(g, 0, str_z(key), what);
+    gaps_settled(g, 0);
 }
 
 TEST(gaps, a_gap_is_known_from_everywhere_inside_it)
@@ -69,7 +69,7 @@ TEST(gaps, a_gap_leaves_when_a_change_touches_it)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct gaps *g = gaps_new(MIB);
         bring(g, "b", "d");
-        gaps_write(g, str_z(rows[i].key), rows[i].what);
+        gaps_write(g, 0, str_z(rows[i].key), rows[i].what);
         expect_known(g, "b", rows[i].stays ? "d" : NULL);
         gaps_free(g);
     }
@@ -98,9 +98,9 @@ TEST(gaps, what_is_pending_when_a_reader_enters_counts_as_written)
     struct gaps *g = gaps_new(MIB);
     struct gaps_reader r;
 
-    gaps_write(g, STR("c"), GAPS_DELETE);
+    gaps_write(g, 0, STR("c"), GAPS_DELETE);
     gaps_enter(g, &r, STR_EMPTY, STR_EMPTY);
-    gaps_settled(g);
+    gaps_settled(g, 0);
     gaps_keep(g, &r, STR("b"), STR("c"));
     expect_known(g, "b", NULL);
     gaps_leave(g, &r);
@@ -115,7 +115,7 @@ static void write_many(struct gaps *g, int count)
 
     for (int i = 0; i < count; i++) {
         snprintf(key, sizeof(key), "k%d", i);
-        gaps_write(g, str_z(key), GAPS_PUT);
+        gaps_write(g, 0, str_z(key), GAPS_PUT);
     }
 }
 
@@ -128,7 +128,7 @@ TEST(gaps, a_reader_past_which_too_much_was_written_brings_nothing)
     gaps_enter(g, &elsewhere, STR("a"), STR("c"));
     write_many(g, 1000);
     gaps_enter(g, &beside, STR_EMPTY, STR_EMPTY);
-    gaps_settled(g);
+    gaps_settled(g, 0);
     gaps_keep(g, &before, STR("a"), STR("b"));
     gaps_keep(g, &beside, STR("a"), STR("b"));
     expect_known(g, "a", NULL);
@@ -147,7 +147,7 @@ TEST(gaps, beside_a_batch_that_is_too_large_nobody_brings_anything)
 
     write_many(g, 10 * 1000);
     gaps_enter(g, &r, STR("a"), STR("c"));
-    gaps_settled(g);
+    gaps_settled(g, 0);
     gaps_keep(g, &r, STR("a"), STR("b"));
     expect_known(g, "a", NULL);
     gaps_leave(g, &r);

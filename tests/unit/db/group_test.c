@@ -7,29 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Rows hold a decimal number; absent is 0. */
-static int get_number(struct db_view *view, struct db_cf *cf, struct str key, uint64_t *out,
-                      struct err *err)
-{
-    struct buf value = BUF_INIT(32);
-    int code = db_get(view, cf, key, &value, err);
-
-    *out = 0;
-    if (code == 0)
-        code = str_u64(buf_str(&value), out);
-    buf_release(&value);
-    return code == ERR_NOT_FOUND ? 0 : code;
-}
-
-static void put_number(struct db_tx *tx, struct db_cf *cf, struct str key, uint64_t n)
-{
-    struct buf text = BUF_INIT(32);
-
-    buf_append_u64(&text, n);
-    db_tx_put(tx, cf, key, buf_str(&text));
-    buf_release(&text);
-}
-
 static int nothing(struct db_tx *tx, void *ctx, struct err *err)
 {
     return 0;
@@ -158,28 +135,6 @@ static int pass_gate(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-struct caller {
-    struct thread thread;
-    struct db *db;
-    db_change_fn *fn;
-    void *ctx;
-    enum db_durability durability;
-    int result;
-    struct err err;
-};
-
-static void caller_main(void *ctx)
-{
-    struct caller *c = ctx;
-    c->result = db_apply(c->db, c->durability, c->fn, c->ctx, &c->err);
-}
-
-static void caller_start(struct caller *c)
-{
-    struct err err = {0};
-    CHECK_OK(thread_start(&c->thread, "caller", 0, caller_main, c, &err));
-}
-
 static void wait_for_waiting(struct db *db, size_t want)
 {
     struct group *g = &db->group;
@@ -188,6 +143,8 @@ static void wait_for_waiting(struct db *db, size_t want)
         size_t n = 0;
         mutex_lock(&g->lock);
         for (struct list *node = g->waiting.next; node != &g->waiting; node = node->next)
+            n++;
+        for (struct list *node = g->fast.next; node != &g->fast; node = node->next)
             n++;
         mutex_unlock(&g->lock);
         if (n == want)
@@ -200,7 +157,7 @@ static void gate_hold(struct gate *g, struct caller *holder, struct db *db)
 {
     gate_init(g);
     *holder = (struct caller){.db = db, .fn = pass_gate, .ctx = g, .durability = DB_VOLATILE};
-    caller_start(holder);
+    dbtest_call(holder);
     mutex_lock(&g->lock);
     while (!g->entered)
         cond_wait(&g->changed, &g->lock);
@@ -217,20 +174,9 @@ static void gate_open(struct gate *g, struct caller *holder)
     CHECK_INT(holder->result, 0);
 }
 
-static int add_one(struct db_tx *tx, void *ctx, struct err *err)
-{
-    struct db_cf *cf = ctx;
-    uint64_t n;
-    int code = get_number(db_tx_view(tx), cf, STR("n"), &n, err);
-
-    if (code == 0)
-        put_number(tx, cf, STR("n"), n + 1);
-    return code;
-}
-
 static int add_one_and_fail(struct db_tx *tx, void *ctx, struct err *err)
 {
-    CHECK_INT(add_one(tx, ctx, err), 0);
+    CHECK_INT(dbtest_add_one(tx, ctx, err), 0);
     return err_code(err, ERR_CONFLICT);
 }
 
@@ -244,10 +190,10 @@ TEST(db_group, changes_that_wait_together_share_one_sync_and_see_each_other)
     gate_hold(&gate, &holder, db);
     for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
         callers[i] = (struct caller){.db = db,
-                                     .fn = i % 3 == 1 ? add_one_and_fail : add_one,
+                                     .fn = i % 3 == 1 ? add_one_and_fail : dbtest_add_one,
                                      .ctx = db_cf(db, "a"),
                                      .durability = DB_DURABLE};
-        caller_start(&callers[i]);
+        dbtest_call(&callers[i]);
         wait_for_waiting(db, i + 1);
     }
     gate_open(&gate, &holder);
@@ -271,14 +217,14 @@ TEST(db_group, volatile_changes_of_a_mixed_group_are_written_apart_and_first)
     struct db_stats stats;
 
     gate_hold(&gate, &holder, db);
-    durable =
-        (struct caller){.db = db, .fn = add_one, .ctx = db_cf(db, "a"), .durability = DB_DURABLE};
+    durable = (struct caller){
+        .db = db, .fn = dbtest_add_one, .ctx = db_cf(db, "a"), .durability = DB_DURABLE};
     fast = durable;
     fast.durability = DB_VOLATILE;
-    fast.fn = add_one;
-    caller_start(&durable);
+    fast.fn = dbtest_add_one;
+    dbtest_call(&durable);
     wait_for_waiting(db, 1);
-    caller_start(&fast);
+    dbtest_call(&fast);
     wait_for_waiting(db, 2);
     gate_open(&gate, &holder);
     thread_join(&durable.thread);
@@ -311,7 +257,7 @@ TEST(db_group, a_group_with_too_many_bytes_is_written_in_several_batches)
     for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
         callers[i] = (struct caller){
             .db = db, .fn = large_row, .ctx = db_cf(db, "a"), .durability = DB_DURABLE};
-        caller_start(&callers[i]);
+        dbtest_call(&callers[i]);
     }
     wait_for_waiting(db, ARRAY_SIZE(callers));
     gate_open(&gate, &holder);
@@ -338,9 +284,9 @@ TEST(db_group, closing_waits_for_changes_handed_in_and_refuses_later_ones)
     struct err err = {0};
 
     gate_hold(&gate, &holder, db);
-    late =
-        (struct caller){.db = db, .fn = add_one, .ctx = db_cf(db, "a"), .durability = DB_DURABLE};
-    caller_start(&late);
+    late = (struct caller){
+        .db = db, .fn = dbtest_add_one, .ctx = db_cf(db, "a"), .durability = DB_DURABLE};
+    dbtest_call(&late);
     wait_for_waiting(db, 1);
     CHECK_OK(thread_start(&closer, "closer", 0, closer_main, db, &err));
     while (true) {
@@ -386,17 +332,17 @@ static int move(struct db_tx *tx, void *ctx, struct err *err)
     struct db_cf *cf = m->stress->cf;
     uint64_t x, y, n;
 
-    CHECK_INT(get_number(db_tx_view(tx), cf, STR("x"), &x, err), 0);
-    CHECK_INT(get_number(db_tx_view(tx), cf, STR("y"), &y, err), 0);
-    CHECK_INT(get_number(db_tx_view(tx), cf, STR("moves"), &n, err), 0);
+    CHECK_INT(dbtest_get_number(db_tx_view(tx), cf, STR("x"), &x, err), 0);
+    CHECK_INT(dbtest_get_number(db_tx_view(tx), cf, STR("y"), &y, err), 0);
+    CHECK_INT(dbtest_get_number(db_tx_view(tx), cf, STR("moves"), &n, err), 0);
     CHECK_INT(x + y, TOTAL);
     if (x < m->amount)
         return err_code(err, ERR_PRECONDITION);
-    put_number(tx, cf, STR("x"), x - m->amount);
+    dbtest_put_number(tx, cf, STR("x"), x - m->amount);
     if (m->fail)
         return err_code(err, ERR_CONFLICT);
-    put_number(tx, cf, STR("y"), y + m->amount);
-    put_number(tx, cf, STR("moves"), n + 1);
+    dbtest_put_number(tx, cf, STR("y"), y + m->amount);
+    dbtest_put_number(tx, cf, STR("moves"), n + 1);
     return 0;
 }
 
@@ -405,10 +351,10 @@ static int set_if(struct db_tx *tx, void *ctx, struct err *err)
     struct mover *m = ctx;
     uint64_t n;
 
-    CHECK_INT(get_number(db_tx_view(tx), m->stress->cf, STR("cas"), &n, err), 0);
+    CHECK_INT(dbtest_get_number(db_tx_view(tx), m->stress->cf, STR("cas"), &n, err), 0);
     if (n != m->expect)
         return err_code(err, ERR_CONFLICT);
-    put_number(tx, m->stress->cf, STR("cas"), n + 1);
+    dbtest_put_number(tx, m->stress->cf, STR("cas"), n + 1);
     return 0;
 }
 
@@ -419,7 +365,7 @@ static void count_by_compare_and_set(struct mover *m)
     int code;
 
     do {
-        CHECK_OK(get_number(db_latest(s->db), s->cf, STR("cas"), &m->expect, &err));
+        CHECK_OK(dbtest_get_number(db_latest(s->db), s->cf, STR("cas"), &m->expect, &err));
         code = db_apply(s->db, DB_VOLATILE, set_if, m, &err);
         CHECK(code == 0 || code == ERR_CONFLICT);
     } while (code != 0);
@@ -454,8 +400,8 @@ static void reader_main(void *ctx)
     while (!atomic_load(&s->done)) {
         struct db_view *view = NULL;
         CHECK_OK(db_snapshot(&view, s->db, &err));
-        CHECK_OK(get_number(view, s->cf, STR("x"), &x, &err));
-        CHECK_OK(get_number(view, s->cf, STR("y"), &y, &err));
+        CHECK_OK(dbtest_get_number(view, s->cf, STR("x"), &x, &err));
+        CHECK_OK(dbtest_get_number(view, s->cf, STR("y"), &y, &err));
         CHECK_INT(x + y, TOTAL);
         CHECK(y >= last);
         last = y;
@@ -465,7 +411,7 @@ static void reader_main(void *ctx)
 
 static int begin(struct db_tx *tx, void *ctx, struct err *err)
 {
-    put_number(tx, ctx, STR("x"), TOTAL);
+    dbtest_put_number(tx, ctx, STR("x"), TOTAL);
     return 0;
 }
 
@@ -491,9 +437,9 @@ TEST_TIMEOUT(db_group, many_threads_lose_no_update_and_no_reader_sees_half_a_cha
     atomic_store(&s.done, true);
     for (int i = 0; i < READERS; i++)
         thread_join(&readers[i]);
-    CHECK_OK(get_number(db_latest(db), s.cf, STR("moves"), &n, &err));
+    CHECK_OK(dbtest_get_number(db_latest(db), s.cf, STR("moves"), &n, &err));
     CHECK_INT(n, MOVERS * MOVES);
-    CHECK_OK(get_number(db_latest(db), s.cf, STR("cas"), &n, &err));
+    CHECK_OK(dbtest_get_number(db_latest(db), s.cf, STR("cas"), &n, &err));
     CHECK_INT(n, MOVERS * MOVES);
     db_close(db);
 }

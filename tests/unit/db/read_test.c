@@ -1,6 +1,7 @@
 /* Views, single rows and ranges; also against a model with the pending state of a change. */
 #include "unit/db/dbtest.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -270,6 +271,60 @@ TEST(db_read, gets_and_ranges_inside_changes_agree_with_a_model)
         before = m;
         int code = db_apply(db, DB_VOLATILE, model_change, &m, &err);
         CHECK_INT(code, m.fail ? ERR_CONFLICT : 0);
+        if (m.fail)
+            memcpy(m.value, before.value, sizeof(m.value));
+        for (int k = 0; k < 10; k++) {
+            model_get(&m, db_latest(db));
+            model_scan(&m, db_latest(db));
+        }
+    }
+    db_close(db);
+}
+
+struct model_run {
+    struct caller caller;
+    struct model *model;
+    _Atomic(bool) ran;
+};
+
+static int model_run_change(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct model_run *r = ctx;
+    int code = model_change(tx, r->model, err);
+
+    atomic_store(&r->ran, true);
+    return code;
+}
+
+static void model_run_start(struct model_run *r, struct db *db, struct model *m)
+{
+    *r = (struct model_run){.model = m};
+    r->caller =
+        (struct caller){.db = db, .fn = model_run_change, .ctx = r, .durability = DB_DURABLE};
+    dbtest_call(&r->caller);
+    while (!atomic_load(&r->ran))
+        sched_yield();
+}
+
+TEST(db_read, gets_and_ranges_over_a_batch_that_is_being_synced_agree_with_a_model)
+{
+    struct db *db = dbtest_open(test_dir());
+    struct model m = {.cf = db_cf(db, "a"), .seed = 7}, before;
+    struct model_run lower, upper;
+
+    for (int i = 0; i < MODEL_ROUNDS; i++) {
+        dbtest_sync_hold();
+        m.fail = false;
+        model_run_start(&lower, db, &m);
+        dbtest_sync_await();
+        m.fail = i % 3 == 2;
+        before = m;
+        model_run_start(&upper, db, &m);
+        dbtest_sync_release();
+        thread_join(&lower.caller.thread);
+        thread_join(&upper.caller.thread);
+        CHECK_INT(lower.caller.result, 0);
+        CHECK_INT(upper.caller.result, m.fail ? ERR_CONFLICT : 0);
         if (m.fail)
             memcpy(m.value, before.value, sizeof(m.value));
         for (int k = 0; k < 10; k++) {
