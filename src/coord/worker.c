@@ -328,7 +328,10 @@ static void drain(struct worker *w)
         ;
     list_each (&w->running, struct running, node, r)
         atomic_store(&r->ended, END_STOP);
+    bool late = w->busy > 0;
     mutex_unlock(&w->lock);
+    if (late && w->o.on_end)
+        w->o.on_end(w->o.end_ctx);
 }
 
 void worker_stop(struct worker *w)

@@ -44,6 +44,10 @@ struct worker_options {
     size_t handler_count;
     size_t threads;    /* 0: 16 */
     uint64_t grace_ms; /* at a stop, before running tasks are told to end; 0: 5000 */
+    /* Called once at a stop when that time is over and tasks still run: ends what they wait for.
+     * NULL: nothing. */
+    void (*on_end)(void *ctx);
+    void *end_ctx;
     const struct log *log;
 };
 int worker_start(struct worker **out, const struct worker_options *o, struct err *err) MUST_CHECK;

@@ -130,6 +130,50 @@ TEST_FOUR(worker, a_stop_puts_back_what_does_not_end)
     queue_free(q);
 }
 
+/* Looks at nothing but its own flag, as one that waits for a storage. */
+static int handle_deaf(struct task_run *run, struct err *err)
+{
+    struct tally *t = run->ctx;
+
+    mutex_lock(&t->lock);
+    t->runs++;
+    cond_broadcast(&t->changed);
+    while (t->hold)
+        cond_wait(&t->changed, &t->lock);
+    mutex_unlock(&t->lock);
+    return err_set(err, ERR_UNAVAILABLE, "broken off");
+}
+
+static void end_deaf(void *ctx)
+{
+    release_all(ctx);
+}
+
+TEST_FOUR(worker, a_stop_ends_what_tasks_wait_for)
+{
+    struct queue *q = queue_new(f->stores[DB_QUEUE]);
+    struct tally t;
+    struct err err = {0};
+    struct worker *w;
+
+    tally_init(&t);
+    t.hold = true;
+    struct task_handler handlers[] = {{"test", handle_deaf, &t}};
+    struct worker_options o = {.queue = q,
+                               .handlers = handlers,
+                               .handler_count = 1,
+                               .threads = 2,
+                               .grace_ms = 1,
+                               .on_end = end_deaf,
+                               .end_ctx = &t};
+    CHECK_OK(worker_start(&w, &o, &err));
+    add(q, "a", "test", "api");
+    wait_runs(&t, 1);
+    worker_stop(w);
+    check_reply(f->stores[DB_QUEUE], "HGET asynq:{api}:t:a state", "\"pending\"");
+    queue_free(q);
+}
+
 TEST_FOUR(worker, a_failure_waits_for_its_retry_and_what_cannot_be_mended_is_archived)
 {
     struct store *s = f->stores[DB_QUEUE];
