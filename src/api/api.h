@@ -20,6 +20,8 @@ struct remotes;
 struct lifecycle_worker;
 struct access_log;
 struct notify;
+struct queue;
+struct worker;
 struct routes;
 struct tls_context;
 struct users;
@@ -35,6 +37,8 @@ struct api_options {
     struct access_log *access_log;      /* NULL: none */
     struct http_server *s3;             /* for its metrics; NULL: not open */
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
+    struct queue *queue;
+    struct worker *worker; /* for its metrics; NULL: not a worker */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

@@ -50,10 +50,16 @@ int api_send_failure(struct http_request *req, int code, const struct err *err) 
 bool api_read_json(struct http_request *req, json_t **out, int *answer) MUST_CHECK;
 /* A body whose members must be strings when they are there; the names end with NULL. */
 int api_check_strings(const json_t *object, const char *const *names, struct err *err) MUST_CHECK;
+/* A value of the query, decoded, in the request's arena; empty when absent. */
+int api_query(struct http_request *req, const char *wanted, struct str *out,
+              struct err *err) MUST_CHECK;
+/* The same as a number up to `max`; `fallback` when absent. */
+int api_query_number(struct http_request *req, const char *wanted, size_t fallback, size_t max,
+                     size_t *out, struct err *err) MUST_CHECK;
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
-/* --- the handlers of users.c, storages.c, buckets.c and webhooks.c --- */
+/* --- the handlers of users.c, storages.c, buckets.c, webhooks.c and queues.c --- */
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
 route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
@@ -62,6 +68,8 @@ route_fn api_delete_storage, api_post_main, api_get_credentials, api_post_creden
 route_fn api_get_buckets, api_get_bucket, api_get_policies, api_post_bucket_route,
     api_post_user_route;
 route_fn api_get_webhooks, api_post_webhook, api_delete_webhook;
+route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_tasks, api_get_task,
+    api_delete_task, api_post_run_task, api_post_cancel_task;
 
 /* --- remotes.c --- */
 

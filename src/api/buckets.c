@@ -21,29 +21,6 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
     json_out_member_bool(w, "object_lock", info->object_lock);
 }
 
-/* A value of the query, decoded, in the request's arena; empty when absent. */
-static int query_value(struct http_request *req, const char *wanted, struct str *out,
-                       struct err *err)
-{
-    struct str rest = http_request_head(req)->query, name, value;
-    struct buf text = BUF_INIT(4096);
-    int code = 0;
-
-    *out = STR_EMPTY;
-    while (code == 0 && url_query_next(&rest, &name, &value)) {
-        if (!str_eq(name, str_z(wanted)))
-            continue;
-        buf_reset(&text);
-        code = url_decode(&text, value, true);
-        if (code == 0)
-            code = buf_error(&text);
-        if (code == 0)
-            *out = arena_str(http_request_arena(req), buf_str(&text));
-    }
-    buf_release(&text);
-    return code < 0 ? err_set(err, code, "the query cannot be read") : 0;
-}
-
 static int list_buckets(struct http_request *req, struct storage *s, struct str after,
                         struct err *err)
 {
@@ -123,9 +100,9 @@ int api_get_buckets(struct http_request *req, const struct route_params *params,
     (void)params;
     if (!http_may_block(req))
         return ERR_AGAIN;
-    code = query_value(req, "storage", &storage, &err);
+    code = api_query(req, "storage", &storage, &err);
     if (code == 0)
-        code = query_value(req, "after", &after, &err);
+        code = api_query(req, "after", &after, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     s = storage.len ? routes_storage(api->o.routes, storage) : routes_main(api->o.routes);

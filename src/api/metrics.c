@@ -1,6 +1,7 @@
 /* The table of metrics and its text form (Prometheus exposition format 0.0.4). */
 #include "api/metrics.h"
 #include "base/clock.h"
+#include "base/vec.h"
 #include "os/process.h"
 
 /* A struct of numbers that rows point into; there may be several of a kind, told apart by label. */
@@ -12,6 +13,8 @@ enum source_kind {
     FROM_LIFECYCLE,
     FROM_NOTIFY,
     FROM_ACCESS_LOG,
+    FROM_WORKER,
+    FROM_QUEUE,
     FROM_PART
 };
 
@@ -22,8 +25,13 @@ struct process_numbers {
 
 struct source {
     enum source_kind kind;
-    const char *label, *label_value; /* NULL: none */
+    const char *label; /* NULL: none */
+    struct str label_value;
     const void *numbers;
+};
+
+struct sources {
+    VEC(struct source) rows;
 };
 
 enum metric_type { COUNTER, GAUGE };
@@ -45,8 +53,11 @@ struct metric {
 #define LIFECYCLE(member)  FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
 #define NOTIFY(member)     FROM_NOTIFY, offsetof(struct notify_stats, member)
 #define ACCESS_LOG(member) FROM_ACCESS_LOG, offsetof(struct access_log_stats, member)
+#define WORKER(member)     FROM_WORKER, offsetof(struct worker_stats, member)
+#define QUEUE(member)      FROM_QUEUE, offsetof(struct queue_stats, member)
 
-_Static_assert(sizeof(size_t) == sizeof(uint64_t), "pool_stats is read as uint64_t");
+_Static_assert(sizeof(size_t) == sizeof(uint64_t),
+               "pool_stats and worker_stats are read as uint64_t");
 
 /* Rows of one name stand together: HELP and TYPE are written once. */
 static const struct metric metrics[] = {
@@ -102,6 +113,24 @@ static const struct metric metrics[] = {
     {"weir_access_log_objects_total", COUNTER, ACCESS_LOG(objects), 0, NULL, "Log objects made."},
     {"weir_access_log_failed_total", COUNTER, ACCESS_LOG(failed), 0, NULL, "Deliveries put off."},
     {"weir_access_log_dropped_total", COUNTER, ACCESS_LOG(dropped), 0, NULL, "Records given up."},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_PENDING]), 0, "state=\"pending\"",
+     "Tasks of background work, by queue and state."},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_ACTIVE]), 0, "state=\"active\"", NULL},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_SCHEDULED]), 0, "state=\"scheduled\"", NULL},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_RETRY]), 0, "state=\"retry\"", NULL},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_ARCHIVED]), 0, "state=\"archived\"", NULL},
+    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_COMPLETED]), 0, "state=\"completed\"", NULL},
+    {"weir_queue_processed_total", COUNTER, QUEUE(processed), 0, NULL,
+     "Runs of tasks that came to an end, failed or not."},
+    {"weir_queue_failed_total", COUNTER, QUEUE(failed), 0, NULL, "Runs of tasks that failed."},
+    {"weir_queue_latency_seconds", GAUGE, QUEUE(latency_ms), 1000, NULL,
+     "Age of the oldest task that waits for a worker."},
+    {"weir_worker_threads", GAUGE, WORKER(threads), 0, NULL, "Threads that run tasks."},
+    {"weir_worker_busy", GAUGE, WORKER(busy), 0, NULL, "Of these, how many run one."},
+    {"weir_worker_done_total", COUNTER, WORKER(done), 0, NULL, "Tasks done by this weir."},
+    {"weir_worker_failed_total", COUNTER, WORKER(failed), 0, NULL, "Tries that failed here."},
+    {"weir_worker_put_back_total", COUNTER, WORKER(put_back), 0, NULL,
+     "Tasks put back here without using a try."},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
     LIFECYCLE_COUNTS(X)
@@ -127,17 +156,36 @@ static void write_head(struct buf *out, const struct metric *m)
                 m->type == COUNTER ? "counter" : "gauge");
 }
 
+/* Label values are quoted: what the format escapes is all that may not stand there. */
+static void write_label(struct buf *out, const struct source *s)
+{
+    buf_appendf(out, "%s=\"", s->label);
+    for (size_t i = 0; i < s->label_value.len; i++) {
+        char c = s->label_value.p[i];
+        if (c == '\n')
+            buf_append_z(out, "\\n");
+        else if (c == '"' || c == '\\')
+            buf_appendf(out, "\\%c", c);
+        else
+            buf_append_char(out, c);
+    }
+    buf_append_char(out, '"');
+}
+
 static void write_sample(struct buf *out, const struct metric *m, const struct source *s)
 {
     uint64_t value;
 
     memcpy(&value, (const char *)s->numbers + m->offset, sizeof(value));
     buf_append_z(out, m->name);
+    if (s->label || m->labels)
+        buf_append_char(out, '{');
     if (s->label)
-        buf_appendf(out, "{%s=\"%s\"%s%s}", s->label, s->label_value, m->labels ? "," : "",
-                    m->labels ? m->labels : "");
-    else if (m->labels)
-        buf_appendf(out, "{%s}", m->labels);
+        write_label(out, s);
+    if (m->labels)
+        buf_appendf(out, "%s%s", s->label ? "," : "", m->labels);
+    if (s->label || m->labels)
+        buf_append_char(out, '}');
     if (m->divisor)
         buf_appendf(out, " %ju.%03ju\n", (uintmax_t)(value / m->divisor),
                     (uintmax_t)(value % m->divisor));
@@ -145,17 +193,28 @@ static void write_sample(struct buf *out, const struct metric *m, const struct s
         buf_appendf(out, " %ju\n", (uintmax_t)value);
 }
 
-static void write_all(struct buf *out, const struct source *sources, size_t count)
+static void write_all(struct buf *out, const struct sources *sources)
 {
     for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
         write_head(out, &metrics[i]);
-        for (size_t j = 0; j < count; j++)
-            if (sources[j].kind == metrics[i].kind)
-                write_sample(out, &metrics[i], &sources[j]);
+        vec_each (&sources->rows, const struct source *, s)
+            if (s->kind == metrics[i].kind)
+                write_sample(out, &metrics[i], s);
     }
 }
 
-enum { MAX_SERVERS = 8, MAX_SOURCES = 6 + MAX_SERVERS + READY_MAX_PARTS };
+static void add(struct sources *s, enum source_kind kind, const void *numbers)
+{
+    vec_push(&s->rows, ((struct source){.kind = kind, .numbers = numbers}));
+}
+
+static void add_labelled(struct sources *s, enum source_kind kind, const char *label,
+                         struct str value, const void *numbers)
+{
+    vec_push(&s->rows, ((struct source){kind, label, value, numbers}));
+}
+
+enum { MAX_SERVERS = 8, MAX_QUEUES = 32 };
 
 void metrics_write(const struct metrics_input *in, struct buf *out)
 {
@@ -170,38 +229,45 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct lifecycle_stats lifecycle;
     struct notify_stats notify;
     struct access_log_stats access_log;
+    struct worker_stats worker;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
     uint64_t ready[READY_MAX_PARTS];
-    struct source sources[MAX_SOURCES];
-    size_t n = 0;
+    struct sources sources = {0};
 
     BUG_ON(in->server_count > MAX_SERVERS);
     process_use(&process.use);
     db_stats(in->db, &db);
     ready_last(in->ready, states);
-    sources[n++] = (struct source){FROM_PROCESS, NULL, NULL, &process};
-    sources[n++] = (struct source){FROM_DB, NULL, NULL, &db};
-    sources[n++] = (struct source){FROM_POOL, NULL, NULL, &pool};
+    notify_stats(in->notify, &notify);
+    add(&sources, FROM_PROCESS, &process);
+    add(&sources, FROM_DB, &db);
+    add(&sources, FROM_POOL, &pool);
+    add(&sources, FROM_NOTIFY, &notify);
     if (in->lifecycle) {
         lifecycle_worker_stats(in->lifecycle, &lifecycle);
-        sources[n++] = (struct source){FROM_LIFECYCLE, NULL, NULL, &lifecycle};
+        add(&sources, FROM_LIFECYCLE, &lifecycle);
     }
-    notify_stats(in->notify, &notify);
-    sources[n++] = (struct source){FROM_NOTIFY, NULL, NULL, &notify};
     if (in->access_log) {
         access_log_stats(in->access_log, &access_log);
-        sources[n++] = (struct source){FROM_ACCESS_LOG, NULL, NULL, &access_log};
+        add(&sources, FROM_ACCESS_LOG, &access_log);
     }
+    if (in->worker) {
+        worker_stats(in->worker, &worker);
+        add(&sources, FROM_WORKER, &worker);
+    }
+    for (size_t i = 0; i < size_min(in->queue_count, MAX_QUEUES); i++)
+        add_labelled(&sources, FROM_QUEUE, "queue", in->queues[i].name, &in->queues[i]);
     for (size_t i = 0; i < in->server_count; i++) {
         if (!in->servers[i].server)
             continue;
         http_server_stats(in->servers[i].server, &servers[i]);
-        sources[n++] = (struct source){FROM_SERVER, "server", in->servers[i].name, &servers[i]};
+        add_labelled(&sources, FROM_SERVER, "server", str_z(in->servers[i].name), &servers[i]);
     }
     for (size_t i = 0; i < in->ready->count; i++) {
         ready[i] = states[i].code == 0;
-        sources[n++] = (struct source){FROM_PART, "part", in->ready->parts[i].name, &ready[i]};
+        add_labelled(&sources, FROM_PART, "part", str_z(in->ready->parts[i].name), &ready[i]);
     }
-    write_all(out, sources, n);
+    write_all(out, &sources);
+    vec_release(&sources.rows);
 }

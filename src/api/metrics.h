@@ -5,6 +5,7 @@
 #include "api/auth.h"
 #include "api/ready.h"
 #include "base/buf.h"
+#include "coord/worker.h"
 #include "db/db.h"
 #include "http/server.h"
 #include "s3/access_log.h"
@@ -27,6 +28,9 @@ struct metrics_input {
     const struct metrics_server *servers;
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */
+    struct worker *worker;              /* likewise */
+    const struct queue_stats *queues;   /* the first few are told of */
+    size_t queue_count;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
 };

@@ -64,6 +64,22 @@ const struct route api_routes[] = {
      "Add or replace the webhook {name, url, secret}; the secret may be left out."},
     {HTTP_DELETE, "/api/v1/webhooks/{name}", api_delete_webhook, false,
      "Remove the webhook; what waits for it is given up."},
+    {HTTP_GET, "/api/v1/queues", api_get_queues, false,
+     "The queues of background work: how many tasks are in which state, processed and failed."},
+    {HTTP_PUT, "/api/v1/queues/{queue}/pause", api_put_pause_queue, false,
+     "Take no more tasks from the queue; those that run go on."},
+    {HTTP_PUT, "/api/v1/queues/{queue}/resume", api_put_resume_queue, false,
+     "Take tasks from it again."},
+    {HTTP_GET, "/api/v1/queues/{queue}/tasks", api_get_tasks, false,
+     "Tasks of the queue, ?limit=N (100) of them behind the first ?skip=N, with ?state=STATE only "
+     "those that are pending, active, scheduled, retry, archived or completed."},
+    {HTTP_GET, "/api/v1/queues/{queue}/tasks/{id}", api_get_task, false, "One task."},
+    {HTTP_DELETE, "/api/v1/queues/{queue}/tasks/{id}", api_delete_task, false,
+     "Remove a task that is not running."},
+    {HTTP_POST, "/api/v1/queues/{queue}/tasks/{id}/run", api_post_run_task, false,
+     "Run it now: one that waits for its time or next try, or is archived or completed."},
+    {HTTP_POST, "/api/v1/queues/{queue}/tasks/{id}/cancel", api_post_cancel_task, false,
+     "Ask whoever runs it to give it up; it is archived then."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);
@@ -119,15 +135,21 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .servers = servers,
         .server_count = ARRAY_SIZE(servers),
         .lifecycle = api->o.lifecycle,
+        .worker = api->o.worker,
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,
     };
     struct buf text = {0};
+    struct queue_stats *queues = NULL;
+    size_t queue_count;
     int code;
 
     (void)params;
-    if (!http_may_block(req)) /* /proc and the database's properties are read */
+    if (!http_may_block(req)) /* /proc, the database's properties and the store are read */
         return ERR_AGAIN;
+    /* A store that is down is told of by weir_ready. */
+    if (queue_list(api->o.queue, http_request_arena(req), &queues, &queue_count, NULL) == 0)
+        in.queues = queues, in.queue_count = queue_count;
     metrics_write(&in, &text);
     code =
         http_send_text(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&text));
@@ -207,6 +229,40 @@ int api_check_strings(const json_t *object, const char *const *names, struct err
             return err_set(err, ERR_INVALID, "%s must be a string", *names);
     }
     return 0;
+}
+
+int api_query(struct http_request *req, const char *wanted, struct str *out, struct err *err)
+{
+    struct str rest = http_request_head(req)->query, name, value;
+    struct buf text = BUF_INIT(4096);
+    int code = 0;
+
+    *out = STR_EMPTY;
+    while (code == 0 && url_query_next(&rest, &name, &value)) {
+        if (!str_eq(name, str_z(wanted)))
+            continue;
+        buf_reset(&text);
+        code = url_decode(&text, value, true);
+        if (code == 0)
+            code = buf_error(&text);
+        if (code == 0)
+            *out = arena_str(http_request_arena(req), buf_str(&text));
+    }
+    buf_release(&text);
+    return code < 0 ? err_set(err, code, "the query cannot be read") : 0;
+}
+
+int api_query_number(struct http_request *req, const char *wanted, size_t fallback, size_t max,
+                     size_t *out, struct err *err)
+{
+    struct str text;
+    uint64_t number = fallback;
+    int code = api_query(req, wanted, &text, err);
+
+    if (code == 0 && text.len && (str_u64(text, &number) < 0 || number > max))
+        code = err_set(err, ERR_INVALID, "%s is a number from 0 to %zu", wanted, max);
+    *out = (size_t)number;
+    return code;
 }
 
 static int post_backup(struct http_request *req, const struct route_params *params, void *ctx)

@@ -216,6 +216,12 @@ void json_out_null(struct json_out *w)
     buf_append_z(w->out, "null");
 }
 
+void json_out_raw(struct json_out *w, struct str json)
+{
+    comma(w);
+    buf_append_str(w->out, json);
+}
+
 void json_out_member_str(struct json_out *w, const char *key, struct str s)
 {
     json_out_key(w, key);

@@ -51,6 +51,7 @@ void json_out_f64(struct json_out *w,
                   double v); /* shortest form that reads back; not finite: null */
 void json_out_bool(struct json_out *w, bool v);
 void json_out_null(struct json_out *w);
+void json_out_raw(struct json_out *w, struct str json); /* a value, as it is written */
 
 /* key and value in one call */
 void json_out_member_str(struct json_out *w, const char *key, struct str s);

@@ -111,7 +111,7 @@ const char *manage_path(struct remote *r, const char *before, const char *part, 
 static void add_cell(struct output *table, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name), *item;
-    struct buf text = BUF_INIT(64 * KIB);
+    struct buf text = BUF_INIT(1 * MIB);
     size_t i;
 
     if (json_is_boolean(value)) {
@@ -121,6 +121,10 @@ static void add_cell(struct output *table, const json_t *object, const char *nam
     } else if (json_is_array(value)) {
         json_array_foreach(value, i, item) buf_appendf(
             &text, "%s%s", i ? "," : "", json_is_string(item) ? json_string_value(item) : "");
+    } else if (json_is_object(value)) {
+        char *json = json_dumps(value, JSON_COMPACT);
+        buf_append_z(&text, json ? json : "");
+        free(json);
     } else if (json_is_string(value)) {
         buf_append_z(&text, json_string_value(value));
     }
@@ -132,6 +136,31 @@ void manage_row(struct output *table, const json_t *object)
 {
     for (size_t i = 0; i < table->column_count; i++)
         add_cell(table, object, table->columns[i].name);
+}
+
+void manage_span(struct buf *out, int64_t seconds)
+{
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{24 * 3600, "d"}, {3600, "h"}, {60, "m"}, {1, "s"}};
+    int64_t left = seconds < 0 ? -seconds : seconds;
+    int written = 0;
+
+    if (seconds == 0) {
+        buf_append_z(out, "now");
+        return;
+    }
+    buf_append_z(out, seconds > 0 ? "in" : "");
+    for (size_t i = 0; i < ARRAY_SIZE(units) && written < 2; i++) {
+        if (left < units[i].seconds)
+            continue;
+        buf_appendf(out, "%s%jd%s", out->len ? " " : "", (intmax_t)(left / units[i].seconds),
+                    units[i].unit);
+        left %= units[i].seconds;
+        written++;
+    }
+    buf_append_z(out, seconds > 0 ? "" : " ago");
 }
 
 void manage_flag(struct json_out *w, const struct invocation *inv, const char *flag,

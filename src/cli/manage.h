@@ -38,8 +38,11 @@ int manage_ask(struct remote *r, const struct invocation *inv, struct output *ta
 const char *manage_path(struct remote *r, const char *before, const char *part, const char *after);
 
 /* A row of the members that the columns name: strings as they are, true and false as yes and no,
- * arrays of strings with commas between them. */
+ * arrays of strings with commas between them, objects as JSON. */
 void manage_row(struct output *table, const json_t *object);
+
+/* "in 2m 5s", "3h 20m ago": how far `seconds` from now is, appended. */
+void manage_span(struct buf *out, int64_t seconds);
 
 /* Appends "name": value when the flag was given. */
 void manage_flag(struct json_out *w, const struct invocation *inv, const char *flag,

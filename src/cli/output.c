@@ -89,6 +89,15 @@ void output_print(const struct output *o, FILE *out)
         print_row(o, &o->cells.items[i], widths, out);
 }
 
+static bool is_json(struct str text)
+{
+    json_t *json = NULL;
+    bool ok = json_read(&json, text, NULL) == 0;
+
+    json_decref(json);
+    return ok;
+}
+
 void output_print_json(const struct output *o, FILE *out)
 {
     struct buf text = {0};
@@ -104,6 +113,8 @@ void output_print_json(const struct output *o, FILE *out)
         json_out_key(&w, o->columns[column].name);
         if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
             json_out_u64(&w, number);
+        else if (o->columns[column].json && is_json(o->cells.items[i]))
+            json_out_raw(&w, o->cells.items[i]);
         else
             json_out_str(&w, o->cells.items[i]);
         if (column + 1 == o->column_count)

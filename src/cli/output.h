@@ -10,6 +10,7 @@
 struct output_column {
     const char *name; /* the head, and the member's name in JSON */
     bool number;      /* aligned right; a number in JSON */
+    bool json;        /* cells are JSON, where they can be read as such */
 };
 
 /* Rows are filled cell by cell, left to right. */

@@ -1,5 +1,5 @@
 /* The parts of the server, their order, and the reload. */
-#include "cli/server.h"
+#include "cli/server_int.h"
 #include "base/clock.h"
 #include "conf/keys.h"
 #include "object/local.h"
@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000, CONFIG_DB = 3 /* of store_names */ };
+enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000 };
 
 static const char *const store_names[STORE_DATABASES] = {"store.appDB", "store.queueDB",
                                                          "store.lockDB", "store.configDB"};
@@ -54,12 +54,14 @@ static const struct part parts[] = {
     {start_credentials, stop_credentials},
     {start_db, stop_db},
     {start_stores, stop_stores},
+    {server_start_queue, server_stop_queue},
     {start_users, stop_users},
     {start_routes, stop_routes},
     {start_remotes, stop_remotes},
     {start_notify, stop_notify},
     {start_lifecycle, stop_lifecycle},
     {start_access_log, stop_access_log},
+    {server_start_worker, server_stop_worker},
     {start_pool, stop_pool},
     {start_s3, stop_s3},
     {start_api, stop_api},
@@ -239,6 +241,18 @@ static int open_embedded(struct server *s, int i, struct err *err)
     return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
 
+/* Without it all works but what needs scripts over several databases. */
+static void join_stores(struct server *s)
+{
+    struct err err = {0};
+
+    s->joined = store_join(s->stores, STORE_DATABASES, &err) == 0;
+    if (!s->joined)
+        log_warn(&s->log, "replication.off", log_z("error", err.text),
+                 log_z("why", "it needs the four databases of the store on one server: give "
+                              "store.redis.appDB, queueDB, lockDB and configDB as numbers"));
+}
+
 static int start_stores(struct server *s, struct err *err)
 {
     for (int i = 0; i < STORE_DATABASES; i++) {
@@ -250,6 +264,7 @@ static int start_stores(struct server *s, struct err *err)
         }
         ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
     }
+    join_stores(s);
     return 0;
 }
 
@@ -609,6 +624,8 @@ static int start_api(struct server *s, struct err *err)
         .access_log = s->access_log,
         .s3 = s->s3,
         .lifecycle = s->lifecycle,
+        .queue = s->queue,
+        .worker = s->worker,
         .pool = s->pool,
         .ready = &s->ready,
         .admin = &s->admin,

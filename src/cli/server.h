@@ -7,6 +7,9 @@
 #define CLI_SERVER_H
 
 #include "api/api.h"
+#include "coord/lock.h"
+#include "coord/queue.h"
+#include "coord/worker.h"
 #include "db/db.h"
 #include "route/remotes.h"
 #include "route/route.h"
@@ -39,6 +42,10 @@ struct server {
     bool new_credentials; /* made by this start */
     struct db *db;
     struct store *stores[STORE_DATABASES];
+    bool joined; /* the stores are of one server: store_join() */
+    struct queue *queue;
+    struct locks *locks;
+    struct worker *worker; /* NULL: not a worker */
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;

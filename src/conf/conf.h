@@ -97,6 +97,9 @@ struct conf {
         uint64_t connections, per_address, workers, threads, waiting;
         uint64_t head_timeout_ms, idle_timeout_ms, body_rate;
     } http;
+    struct {
+        uint64_t threads;
+    } worker;
     uint64_t shutdown_timeout_ms;
     struct {
         int level, format; /* enum log_level, enum log_format */

@@ -303,6 +303,15 @@ const struct conf_key conf_keys[] = {
      .doc = "The slowest a body may flow, both ways, before its connection is dropped.",
      FIELD(http.body_rate)},
 
+    {.name = "worker.threads",
+     .type = CONF_INTEGER,
+     .fallback = "16",
+     .min = 1,
+     .max = 1024,
+     .unit = "threads",
+     .doc = "How many tasks of the work queue run at once, in a weir that is a worker.",
+     FIELD(worker.threads)},
+
     {.name = "shutdown.timeout",
      .type = CONF_DURATION,
      .fallback = "10s",

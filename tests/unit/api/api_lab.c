@@ -19,6 +19,8 @@ static void open_parts(struct api_lab *l)
     snprintf(key, sizeof(key), "%s/secrets.key", test_dir());
     CHECK_OK(server_db_open(&l->db, test_dir(), &err));
     CHECK_OK(store_open_embedded(&l->store, l->db, 3, STORE_DURABLE, NULL, &err));
+    CHECK_OK(store_open_embedded(&l->queue_store, l->db, 1, STORE_DURABLE, NULL, &err));
+    l->queue = queue_new(l->queue_store);
     CHECK_OK(users_open(&l->users, l->store, key, NULL, &err));
     users_set_root(l->users, str_z(l->root.access_key), str_z(l->root.secret_key));
     CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
@@ -51,6 +53,7 @@ void api_lab_start(struct api_lab *l)
                                              .routes = l->routes,
                                              .remotes = l->remotes,
                                              .notify = l->notify,
+                                             .queue = l->queue,
                                              .pool = l->pool,
                                              .ready = &l->ready,
                                              .admin = &l->root},
@@ -73,6 +76,8 @@ void api_lab_stop(struct api_lab *l)
     notify_close(l->notify);
     routes_close(l->routes);
     users_close(l->users);
+    queue_free(l->queue);
+    store_close(l->queue_store);
     store_close(l->store);
     db_close(l->db);
     json_decref(l->json);

@@ -4,13 +4,15 @@
 
 #include "api/api.h"
 #include "base/json.h"
+#include "coord/queue.h"
 #include "http/client.h"
 #include "unit/test.h"
 
 struct api_lab {
     struct conf *conf;
     struct db *db;
-    struct store *store;
+    struct store *store, *queue_store; /* configDB, queueDB */
+    struct queue *queue;
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;

@@ -1,0 +1,16 @@
+/* Between the files of the server. */
+#ifndef CLI_SERVER_INT_H
+#define CLI_SERVER_INT_H
+
+#include "cli/server.h"
+
+enum { APP_DB, QUEUE_DB, LOCK_DB, CONFIG_DB }; /* of server.stores */
+
+/* --- server_work.c: parts of the table in server.c --- */
+
+int server_start_queue(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_queue(struct server *s);
+int server_start_worker(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_worker(struct server *s);
+
+#endif

@@ -1,0 +1,222 @@
+/* weir task: the background work of a running weir. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+
+enum { LIST_DEFAULT = 1000, PAGE = 500 };
+
+static const char *const states[] = {"pending",  "active",    "scheduled", "retry",
+                                     "archived", "completed", NULL};
+
+const struct flag task_list_flags[] = {
+    {"queue", FLAG_TEXT, "QUEUE", NULL, "Of this queue alone."},
+    {"state", FLAG_CHOICES, "STATE", states, "In this state alone."},
+    {"limit", FLAG_TEXT, "N", NULL, "Show at most so many; default: 1000."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+static const struct output_column queue_columns[] = {
+    {"name"},
+    {"paused"},
+    {"pending", .number = true},
+    {"active", .number = true},
+    {"scheduled", .number = true},
+    {"retry", .number = true},
+    {"archived", .number = true},
+    {"completed", .number = true},
+    {"processed", .number = true},
+    {"failed", .number = true},
+    {"latency_ms", .number = true},
+};
+
+static const struct output_column task_columns[] = {
+    {"queue"},
+    {"id"},
+    {"type"},
+    {"state"},
+    {"tries", .number = true},
+    {"due"},
+    {"when"},
+    {"error"},
+    {"payload", .json = true},
+};
+
+static const struct output_column show_columns[] = {
+    {"queue"},
+    {"id"},
+    {"type"},
+    {"state"},
+    {"tries", .number = true},
+    {"max_tries", .number = true},
+    {"due"},
+    {"when"},
+    {"failed_at"},
+    {"error"},
+    {"payload", .json = true},
+};
+
+/* --- list --- */
+
+struct listing {
+    struct remote *remote;
+    struct output *table;
+    const char *queue, *state;
+    size_t left; /* rows that may still be shown */
+    bool cut;
+};
+
+/* "when": how far from now it is due, for people. */
+static int add_task(struct output *table, json_t *task)
+{
+    int64_t seconds = json_get_i64(task, "due_in_s", 0);
+    struct buf text = {0};
+    int code = 0;
+
+    if (json_get_str(task, "due", STR_EMPTY).len)
+        manage_span(&text, seconds);
+    if (json_object_set_new(task, "when", json_string(text.p ? text.p : "")) < 0)
+        code = ERR_NO_MEMORY;
+    if (code == 0)
+        manage_row(table, task);
+    buf_release(&text);
+    return code;
+}
+
+/* One page; *got: how many tasks it had. */
+static int list_page(struct listing *l, const char *queue, size_t skip, size_t *got,
+                     struct err *err)
+{
+    size_t limit = size_min(PAGE, l->left + 1);
+    const char *tail = arena_fmt(&l->remote->arena, "/tasks?state=%s&skip=%zu&limit=%zu",
+                                 l->state ? l->state : "", skip, limit)
+                           .p;
+    json_t *answer = NULL, *task;
+    size_t i;
+    int code = remote_send(l->remote, &answer, "GET",
+                           manage_path(l->remote, "/api/v1/queues/", queue, tail), NULL, err);
+
+    *got = json_array_size(json_object_get(answer, "tasks"));
+    json_array_foreach(json_object_get(answer, "tasks"), i, task)
+    {
+        l->cut = l->left == 0;
+        if (l->cut || code < 0)
+            break;
+        code = add_task(l->table, task);
+        l->left--;
+    }
+    json_decref(answer);
+    return code;
+}
+
+static int list_queue(struct listing *l, const char *queue, struct err *err)
+{
+    size_t got = 1;
+    int code = 0;
+
+    for (size_t skip = 0; code == 0 && got > 0 && !l->cut; skip += got)
+        code = list_page(l, queue, skip, &got, err);
+    return code;
+}
+
+static int list_all(struct listing *l, struct err *err)
+{
+    json_t *answer = NULL, *queue;
+    size_t i;
+    int code = remote_send(l->remote, &answer, "GET", "/api/v1/queues", NULL, err);
+
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "queues"), i, queue)
+        {
+            struct str name = json_get_str(queue, "name", STR_EMPTY);
+            if (code == 0 && !l->cut)
+                code = list_queue(l, arena_z(&l->remote->arena, name), err);
+        }
+    json_decref(answer);
+    return code;
+}
+
+static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    const char *limit = invocation_flag(inv, "limit");
+    struct listing l = {
+        r,    table, invocation_flag(inv, "queue"), invocation_flag(inv, "state"), LIST_DEFAULT,
+        false};
+    uint64_t number = LIST_DEFAULT;
+
+    if (limit && (str_u64(str_z(limit), &number) < 0 || number == 0))
+        return err_set(err, ERR_INVALID, "--limit takes a number from 1 on, not '%s'", limit);
+    if (l.state && strchr(l.state, ','))
+        return err_set(err, ERR_INVALID, "--state takes one state");
+    l.left = number;
+    int code = l.queue ? list_queue(&l, l.queue, err) : list_all(&l, err);
+    if (code == 0 && l.cut)
+        complain(EXIT_DONE, "task list: there are more; --limit, --queue and --state choose");
+    return code;
+}
+
+/* --- the others --- */
+
+static int run_show(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    const char *tail = manage_path(r, "/tasks/", inv->args.items[1], "");
+    json_t *task = NULL;
+    int code = remote_send(r, &task, "GET",
+                           manage_path(r, "/api/v1/queues/", inv->args.items[0], tail), NULL, err);
+
+    if (code == 0)
+        code = add_task(table, task);
+    json_decref(task);
+    return code;
+}
+
+static const struct manage_call list = {MANAGE_COLUMNS(task_columns), .run = run_list};
+static const struct manage_call show = {MANAGE_COLUMNS(show_columns), .run = run_show};
+static const struct manage_call queues = {"GET", "/api/v1/queues", MANAGE_COLUMNS(queue_columns),
+                                          .rows = "queues"};
+static const struct manage_call run = {"POST", "/api/v1/queues/{0}/tasks/{1}/run"};
+static const struct manage_call cancel = {"POST", "/api/v1/queues/{0}/tasks/{1}/cancel"};
+static const struct manage_call delete = {"DELETE", "/api/v1/queues/{0}/tasks/{1}"};
+static const struct manage_call pause_queue = {"PUT", "/api/v1/queues/{0}/pause"};
+static const struct manage_call resume = {"PUT", "/api/v1/queues/{0}/resume"};
+
+int command_task_list(struct invocation *inv)
+{
+    return manage(inv, &list);
+}
+
+int command_task_show(struct invocation *inv)
+{
+    return manage(inv, &show);
+}
+
+int command_task_queues(struct invocation *inv)
+{
+    return manage(inv, &queues);
+}
+
+int command_task_run(struct invocation *inv)
+{
+    return manage(inv, &run);
+}
+
+int command_task_cancel(struct invocation *inv)
+{
+    return manage(inv, &cancel);
+}
+
+int command_task_delete(struct invocation *inv)
+{
+    return manage(inv, &delete);
+}
+
+int command_task_pause(struct invocation *inv)
+{
+    return manage(inv, &pause_queue);
+}
+
+int command_task_resume(struct invocation *inv)
+{
+    return manage(inv, &resume);
+}
