@@ -27,6 +27,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ static struct place {
     struct users *users;
     struct notify *notify;
     struct pool *pool;
+    _Atomic(int) inside; /* handlers that have the gateway */
     struct http_server *server;
     uint32_t inputs; /* also the storage's id */
     /* of one input: */
@@ -123,9 +125,19 @@ static void remove_at_our_end(const char *dir)
     close(ends[0]); /* the other one is closed by our end */
 }
 
+/* A handler still writes its line of the log when its answer is out. */
 static int handle(struct http_request *req, void *ctx)
 {
-    return gateway_handle(req, place.gateway);
+    atomic_fetch_add(&place.inside, 1);
+    int code = gateway_handle(req, place.gateway);
+    atomic_fetch_sub(&place.inside, 1);
+    return code;
+}
+
+static void wait_outside(void)
+{
+    while (atomic_load(&place.inside) > 0)
+        sched_yield();
 }
 
 static void add_users(const char *key_file, struct err *err)
@@ -233,6 +245,7 @@ static void input_end(void)
     struct err err = {0};
     char folder[96];
 
+    wait_outside();
     gateway_free(place.gateway);
     routes_close(place.routes);
     objects_path(folder);
