@@ -102,6 +102,7 @@ static int look(struct shown *s, struct storage *storage, struct str user, struc
 
     if (code == 0)
         code = b->ops->info(b, s->a, out, err);
+    out->name = s->name; /* the bucket's own goes with it */
     if (b)
         b->ops->unref(b);
     return code;
@@ -114,6 +115,7 @@ static int show_remote(struct shown *s, struct storage *storage, struct err *err
     struct remote_entry e = {0};
     struct bucket_info info, seen = {0};
     size_t before = s->found;
+    bool anyone = false;
     int code = api_find_remote(s->api, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++) {
@@ -121,11 +123,11 @@ static int show_remote(struct shown *s, struct storage *storage, struct err *err
         if (code == 0 && info.owner.len)
             write_remote(s, &info, storage->name);
         else if (code == 0)
-            seen = info;
+            seen = info, anyone = true;
         else if (code == ERR_NO_BUCKET || code == ERR_DENIED)
             code = 0;
     }
-    if (code == 0 && s->found == before && seen.name.len)
+    if (code == 0 && s->found == before && anyone)
         write_remote(s, &seen, storage->name);
     return code;
 }
