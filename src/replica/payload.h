@@ -1,0 +1,33 @@
+/* Payloads of replication's tasks: JSON with Chorus's field names. Pure, any thread.
+ *
+ *     {"FromStorage":"main","ToStorage":"backup","ToBucket":null,"User":"u1",
+ *      "Object":{"Bucket":"photos","Name":"a.jpg","Version":""}}
+ */
+#ifndef REPLICA_PAYLOAD_H
+#define REPLICA_PAYLOAD_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "coord/replication.h"
+
+/* What a type of task is about, and so which fields it has. */
+enum payload_kind {
+    PAYLOAD_BUCKET, /* Bucket */
+    PAYLOAD_OBJECT, /* Object: Bucket, Name, Version */
+    PAYLOAD_COPY,   /* Bucket, Obj: Name, VersionID, Size */
+    PAYLOAD_LIST,   /* Bucket, Prefix */
+};
+
+struct payload {
+    struct replication_id id; /* with the source's bucket */
+    struct str object, version;
+    struct str prefix;
+    uint64_t size;
+};
+
+/* Strings are in the arena. ERR_INVALID: not such a payload; the text says what is wrong. */
+int payload_read(struct payload *out, struct arena *a, struct str text, enum payload_kind kind,
+                 struct err *err) MUST_CHECK;
+void payload_write(struct buf *out, const struct payload *p, enum payload_kind kind);
+
+#endif
