@@ -8,9 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    COUNTER_DAYS = 90,
     RETRY_DELAY_MAX_S = 3600,
-    DAY_S = 86400,
     ADD_ARGS = 6,
 };
 
@@ -78,9 +76,8 @@ static struct str unique_key(struct arena *a, const struct task *t)
     return out;
 }
 
-/* The six arguments of one task; what is not set gets its default. */
-static int add_args(struct arena *a, const struct task *wanted, int64_t delay_s, int64_t unique_s,
-                    struct str *args, struct err *err)
+int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s, struct str *args,
+                    struct err *err)
 {
     struct task t = *wanted;
     struct buf message = {0};
@@ -101,11 +98,18 @@ static int add_args(struct arena *a, const struct task *wanted, int64_t delay_s,
     args[0] = t.queue;
     args[1] = t.id;
     args[2] = arena_str(a, buf_str(&message));
-    args[3] = queue_number(a, delay_s);
-    args[4] = t.unique_key;
-    args[5] = queue_number(a, unique_s);
     buf_release(&message);
     return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+/* The six arguments of one task. */
+static int add_args(struct arena *a, const struct task *t, const int64_t times[2], struct str *args,
+                    struct err *err)
+{
+    args[3] = queue_number(a, times[0]);
+    args[4] = times[1] ? unique_key(a, t) : t->unique_key;
+    args[5] = queue_number(a, times[1]);
+    return queue_task_args(a, t, times[1], args, err);
 }
 
 /* Adds them all; the reply is one number for each. */
@@ -116,7 +120,7 @@ static int add(struct queue *q, struct arena *a, const struct task *tasks, size_
     int code = args ? 0 : err_code(err, ERR_NO_MEMORY);
 
     for (size_t i = 0; i < count && code == 0; i++)
-        code = add_args(a, &tasks[i], times[0], times[1], &args[i * ADD_ARGS], err);
+        code = add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
     if (code == 0)
         code = coord_eval(q->store, a, out, SCRIPT_queue_add, args, count * ADD_ARGS, err);
     if (code == 0)
@@ -271,7 +275,7 @@ static int end_task(struct queue *q, const struct task *t, const struct ending *
         queue_number(&a, e->seconds),
         str_z(e->counter),
         queue_day(&a),
-        queue_number(&a, (int64_t)COUNTER_DAYS * DAY_S),
+        queue_number(&a, QUEUE_COUNTER_LIFE_S),
         e->if_expired  ? STR("")
         : t->token.len ? t->token
                        : STR("-"),

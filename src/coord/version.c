@@ -156,16 +156,6 @@ int version_confirm(struct store *app, const struct version_confirmation *c, str
     return code;
 }
 
-/* As a pattern of SCAN: what means something there is escaped. */
-static void append_pattern(struct buf *out, struct str literal)
-{
-    for (size_t i = 0; i < literal.len; i++) {
-        if (memchr("*?[]\\", literal.p[i], 5))
-            buf_append_char(out, '\\');
-        buf_append_char(out, literal.p[i]);
-    }
-}
-
 static int strip_page(struct store *app, struct arena *a, const struct str *args, uint64_t *cursor,
                       struct err *err)
 {
@@ -186,7 +176,7 @@ int version_strip(struct store *app, struct str bucket, const struct place *p, u
     struct buf pattern = {0}, escaped = {0};
 
     store_key_part(&escaped, bucket);
-    append_pattern(&pattern, buf_str(&escaped));
+    store_pattern_part(&pattern, buf_str(&escaped));
     buf_append_z(&pattern, ":*");
     const struct str args[] = {buf_str(&pattern), field_in(&a, p),
                                arena_fmt(&a, "%llu", (unsigned long long)*cursor),

@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 #include "os/thread.h"
-#include "route/reload.h"
+#include "store/reload.h"
 #include "route/remotes.h"
 #include "route/seal.h"
 #include "store/store.h"

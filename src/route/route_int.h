@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/thread.h"
-#include "route/reload.h"
+#include "store/reload.h"
 #include "route/route.h"
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/thread.h"
-#include "route/reload.h"
+#include "store/reload.h"
 #include "route/seal.h"
 #include "route/users.h"
 #include "store/store.h"

@@ -6,7 +6,7 @@
 #include "db/db.h"
 #include "http/client.h"
 #include "os/thread.h"
-#include "route/reload.h"
+#include "store/reload.h"
 #include "route/seal.h"
 #include "s3/notify.h"
 

@@ -143,3 +143,12 @@ int store_key_unescape(struct buf *out, struct str part)
     }
     return 0;
 }
+
+void store_pattern_part(struct buf *out, struct str literal)
+{
+    for (size_t i = 0; i < literal.len; i++) {
+        if (memchr("*?[]\\", literal.p[i], 5))
+            buf_append_char(out, '\\');
+        buf_append_char(out, literal.p[i]);
+    }
+}

@@ -139,5 +139,7 @@ int reply_expect(const struct reply *r, enum reply_type type, struct err *err) M
 void store_key_part(struct buf *out, struct str part);
 /* The reverse; ERR_PARSE. */
 int store_key_unescape(struct buf *out, struct str part) MUST_CHECK;
+/* What is to match literally in a pattern of SCAN. */
+void store_pattern_part(struct buf *out, struct str literal);
 
 #endif

@@ -1,12 +1,18 @@
 -- Removes completed tasks past their time, and archived ones that are old or too many.
 -- ARGV: at most, life of archived ones (s), archived ones to keep, queues. Answers how many.
-local now = redis.call('TIME')[1]
+-- include part_tally
+local now = time[1]
 local limit, keep = tonumber(ARGV[1]), tonumber(ARGV[3])
 local removed = 0
 local function drop(prefix, set, ids)
     for i = 1, #ids do
+        local key = prefix .. 't:' .. ids[i]
+        local tally = redis.call('HGET', key, 'tally')
         redis.call('ZREM', prefix .. set, ids[i])
-        redis.call('DEL', prefix .. 't:' .. ids[i])
+        redis.call('DEL', key)
+        if tally then
+            tally_count(tally, 'forgotten')
+        end
     end
     removed = removed + #ids
 end

@@ -1,31 +1,28 @@
 -- Runs a task at once, or deletes it. ARGV: queue, id, 'run' or 'delete'. Answers 1, 0 not there, -1 active.
+-- include part_tally
+-- include part_remove
 local prefix = 'asynq:{' .. ARGV[1] .. '}:'
 local key = prefix .. 't:' .. ARGV[2]
-local state = redis.call('HGET', key, 'state')
+local row = redis.call('HMGET', key, 'state', 'tally')
+local state, tally = row[1], row[2]
 if not state then
     return 0
 end
 if state == 'active' then
     return -1
 end
-if state == 'pending' then
-    if ARGV[3] == 'run' then
-        return 1
+if ARGV[3] == 'delete' then
+    remove_task(prefix, ARGV[2], state)
+    if tally then
+        tally_count(tally, state == 'archived' and 'forgotten' or 'gone')
     end
-    redis.call('LREM', prefix .. 'pending', 0, ARGV[2])
-else
+elseif state ~= 'pending' then
     redis.call('ZREM', prefix .. state, ARGV[2])
-end
-if ARGV[3] == 'run' then
-    local time = redis.call('TIME')
     redis.call('HSET', key, 'state', 'pending', 'pending_since', time[1] .. string.format('%06d000', time[2]))
     redis.call('LPUSH', prefix .. 'pending', ARGV[2])
-    redis.call('PUBLISH', 'weir:queue', '')
-else
-    local unique = redis.call('HGET', key, 'unique_key')
-    if unique and redis.call('GET', unique) == ARGV[2] then
-        redis.call('DEL', unique)
+    if tally and state == 'archived' then
+        tally_count(tally, 'again')
     end
-    redis.call('DEL', key)
+    redis.call('PUBLISH', 'weir:queue', '')
 end
 return 1

@@ -1,5 +1,5 @@
 /* Users and routes over a store that cannot be read when it tells that something changed. */
-#include "route/reload.h"
+#include "store/reload.h"
 #include "object/bucket.h"
 #include "route/route.h"
 #include "route/users.h"

@@ -2,8 +2,8 @@
  * back-off for as long as the latest load failed. A published message tells of a change only once,
  * and a store may be unable to answer just then (a Redis that still loads its data takes
  * subscriptions before it takes reads). Any thread. */
-#ifndef ROUTE_RELOAD_H
-#define ROUTE_RELOAD_H
+#ifndef STORE_RELOAD_H
+#define STORE_RELOAD_H
 
 #include "base/err.h"
 #include "base/log.h"

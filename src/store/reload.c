@@ -1,5 +1,5 @@
 /* Loading, and loading again after a failure. */
-#include "route/reload.h"
+#include "store/reload.h"
 #include "base/ids.h"
 
 #define FIRST_DELAY_NS ((uint64_t)50 * 1000 * 1000)

@@ -1,0 +1,69 @@
+-- enqueue() adds a task; wake() afterwards tells workers. Delay (s) 0: at once. `unique` is a key that is held for `life` (s), or ''.
+-- Answers 1 added, 0 the id is there, -1 the unique key is taken; and whether `tally` (nil: none) is one more to count for.
+-- include part_tally
+local since = time[1] .. string.format('%06d000', time[2])
+local known, woken = {}, false
+local function enqueue(queue, id, message, delay, unique, life, tally)
+    local prefix = 'asynq:{' .. queue .. '}:'
+    local key = prefix .. 't:' .. id
+    local row = redis.call('HMGET', key, 'state', 'tally')
+    local state, old = row[1], row[2]
+    local same = old and (not tally or tally_same(old, tally))
+    if state and state ~= 'archived' and state ~= 'completed' then
+        if tally and not same then
+            redis.call('HSET', key, 'tally', tally)
+        end
+        return 0, tally and not same
+    end
+    if unique ~= '' and not redis.call('SET', unique, id, 'NX', 'EX', life) then
+        return -1, false
+    end
+    if state then
+        redis.call('ZREM', prefix .. state, id)
+        redis.call('DEL', key)
+    end
+    if old then
+        tally_count(old, 'again')
+    end
+    if not known[queue] then
+        redis.call('SADD', 'asynq:queues', queue)
+        known[queue] = true
+    end
+    if delay ~= '0' then
+        redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
+        redis.call('ZADD', prefix .. 'scheduled', time[1] + delay, id)
+    else
+        redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', since)
+        woken = redis.call('LPUSH', prefix .. 'pending', id) == 1 or woken
+    end
+    if unique ~= '' then
+        redis.call('HSET', key, 'unique_key', unique)
+    end
+    if same or tally then
+        redis.call('HSET', key, 'tally', same and old or tally)
+    end
+    return 1, tally and not same
+end
+-- Adds one that counts, beside those with its id that `busy(state, how many, of the same replication and kind)` says are no use.
+-- Answers whether it is one more.
+local function enqueue_beside(queue, id, message, tally, busy)
+    local slot, n = id, 1
+    while true do
+        local row = redis.call('HMGET', 'asynq:{' .. queue .. '}:t:' .. slot, 'state', 'tally')
+        if not busy(row[1], n, row[2] and tally_same(row[2], tally)) then
+            local _, counts = enqueue(queue, slot, message, '0', '', '0', tally)
+            return counts
+        end
+        n = n + 1
+        slot = id .. '|' .. n
+    end
+end
+-- For listings and copies: what runs for a replication that is gone has seen the source as it was before this one.
+local function runs_for_another(state, _, same)
+    return state == 'active' and not same
+end
+local function wake()
+    if woken then
+        redis.call('PUBLISH', 'weir:queue', '')
+    end
+end

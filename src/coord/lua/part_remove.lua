@@ -1,0 +1,14 @@
+-- Takes a task away that is in a state other than active.
+local function remove_task(prefix, id, state)
+    local key = prefix .. 't:' .. id
+    local unique = redis.call('HGET', key, 'unique_key')
+    if state == 'pending' then
+        redis.call('LREM', prefix .. 'pending', 0, id)
+    else
+        redis.call('ZREM', prefix .. state, id)
+    end
+    if unique and redis.call('GET', unique) == id then
+        redis.call('DEL', unique)
+    end
+    redis.call('DEL', key)
+end

@@ -1,0 +1,49 @@
+-- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes> <created_at of the
+-- replication> <key of its status>'; kinds are e (event), c (copy), l (listing). A replication that was made anew since is another.
+-- include part_time
+local function tally_same(a, b)
+    local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %d+ (.+)$')
+    local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %d+ (.+)$')
+    return kind_a == kind_b and rest_a == rest_b
+end
+-- In the database of policies: everything was listed, and all of that has ended.
+local function status_complete(key)
+    local row = redis.call('HMGET', key, 'listings', 'listing_started', 'obj_listed', 'obj_done', 'obj_failed')
+    if row[1] ~= '0' then
+        return
+    end
+    if row[2] ~= '1' then
+        redis.call('HSET', key, 'listing_started', '1')
+    end
+    if row[4] + row[5] >= tonumber(row[3]) then
+        redis.call('HSETNX', key, 'init_done_at', rfc3339())
+    end
+end
+local tally_fields = {
+    e = {done = 'events_done', gone = 'events_done', forgotten = 'events_done'},
+    c = {done = 'obj_done', failed = 'obj_failed', gone = 'obj_failed', again = 'obj_failed'},
+    l = {done = 'listings'},
+}
+-- In the database of the queue. What: done; failed for good; again: the failed one is run once more; gone: deleted;
+-- forgotten: deleted after it had failed for good.
+local function tally_count(tally, what)
+    local config, queue, kind, bytes, created, key = string.match(tally, '^(%d+) (%d+) (%a) (%d+) (%S+) (.+)$')
+    local field = tally_fields[kind][what]
+    if not field then
+        return
+    end
+    redis.call('SELECT', config)
+    if redis.call('HGET', key, 'created_at') == created then
+        redis.call('HINCRBY', key, field, (kind == 'l' or what == 'again') and -1 or 1)
+        if what == 'done' then
+            redis.call('HSET', key, 'last_processed_at', rfc3339())
+        end
+        if kind == 'c' and what == 'done' then
+            redis.call('HINCRBY', key, 'bytes_done', bytes)
+        end
+        if kind ~= 'e' then
+            status_complete(key)
+        end
+    end
+    redis.call('SELECT', queue)
+end
