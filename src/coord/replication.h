@@ -91,8 +91,8 @@ struct replication_new {
     struct task first;
 };
 /* P1, P2, P4. ERR_EXISTS: it is there. ERR_CONFLICT: the route leads elsewhere, the source is a
- * destination of another one, the destination bucket is taken, the bucket has a switch, or an
- * archived one of the same name has tasks left: the text says which. `route` is the storage that
+ * destination of another one, the destination bucket is taken, or the bucket has a switch: the text
+ * says which. `route` is the storage that
  * the route leads to where the store has no policy for it (the main one). */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
@@ -152,13 +152,14 @@ int replication_recorded(struct replications *r, struct str log, uint64_t *out,
 struct listed {
     struct task task; /* with an id that says which, so that it is there once */
     bool listing;
+    struct str prefix; /* of a listing; as in struct listed_page */
     uint64_t bytes;
 };
 
 struct listed_page {
     struct replication_id id;
     const struct task *task; /* the listing, active with its token */
-    struct str prefix;       /* of the listing */
+    struct str prefix;       /* of the listing: empty, or it ends with '/' */
     struct str after;        /* where the page began: what replication_cursor() gave */
     struct str last;         /* where to go on; empty: the prefix is done and `task` has ended */
     const struct listed *items;

@@ -1,0 +1,63 @@
+-- Makes a replication (P1, P2, P4). ARGV: database of the queue, of policies; user, bucket ('': the user's policy), from, to, other
+-- bucket ('': the same name), these escaped; bucket, from, other bucket as they are; priority, storage that the route leads to without
+-- a policy, agent's URL, '1': nothing to copy; queue, id, message of the first task (id '': none).
+-- Answers {'ok'}, or why not and a name.
+-- include part_policy
+-- include part_enqueue
+local queue, config, user, bucket, from, to, other = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local raw_bucket, raw_from, raw_other, init_done = ARGV[8], ARGV[9], ARGV[10], ARGV[14]
+local set = 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or '')
+local member = from .. ':' .. to .. (other ~= '' and ':' .. other or '')
+local status = 'p:repl_st:' .. user .. ':' .. bucket .. ':' .. member
+local route = bucket ~= '' and redis.call('GET', 'p:route:' .. user .. ':' .. bucket)
+    or redis.call('GET', 'p:route:' .. user) or ARGV[12]
+if route ~= raw_from then
+    return {'route', route}
+end
+if redis.call('ZSCORE', set, member) then
+    return {'exists'}
+end
+local members = redis.call('ZRANGE', set, 0, 0)
+if members[1] and string.match(members[1], '^[^:]*') ~= from then
+    return {'source', string.match(members[1], '^[^:]*')}
+end
+if bucket ~= '' then
+    if init_done ~= '1' and switch_open(user, bucket) then
+        return {'switch'}
+    end
+    if redis.call('SISMEMBER', 'p:route_block:' .. from, raw_bucket) == 1 then
+        return {'destination', raw_from}
+    end
+    if redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
+        return {'taken'}
+    end
+    if other ~= '' then
+        for _, m in ipairs(redis.call('ZRANGE', 'p:repl:' .. user .. ':' .. other, 0, -1)) do
+            local source, target, name = string.match(m, '^([^:]*):([^:]*):?(.*)$')
+            if source == to or target == to and name == '' then
+                return {'taken'}
+            end
+        end
+        policy_block('SADD', to, raw_other)
+    end
+    local created = rfc3339()
+    redis.call('DEL', status)
+    redis.call('HSET', status, 'created_at', created, 'paused', '0', 'archived', '0', 'obj_listed', '0', 'obj_done', '0',
+        'obj_failed', '0', 'bytes_listed', '0', 'bytes_done', '0', 'events', '0', 'events_done', '0',
+        'listing_started', init_done, 'listings', ARGV[16] ~= '' and '1' or '0')
+    if init_done == '1' then
+        redis.call('HSET', status, 'init_done_at', created)
+    end
+    if ARGV[13] ~= '' then
+        redis.call('HSET', status, 'agent_url', ARGV[13])
+    end
+    if ARGV[16] ~= '' then
+        redis.call('SELECT', queue)
+        local tally = config .. ' ' .. queue .. ' l 0 ' .. created .. ' ' .. status
+        enqueue_beside(ARGV[15], ARGV[16], ARGV[17], tally, runs_for_another)
+        redis.call('SELECT', config)
+    end
+end
+redis.call('ZADD', set, ARGV[11], member)
+policy_changed()
+return {'ok'}

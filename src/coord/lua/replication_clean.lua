@@ -1,0 +1,12 @@
+-- Deletes cursors of a replication's listings. ARGV: pattern of their keys, key of the first, cursor of the scan, how many to look at.
+-- A key that goes on with a ':' or not with a prefix ('.../') is of a replication to another bucket.
+-- Answers the next cursor; '0': all were looked at.
+local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[1], 'COUNT', ARGV[4], 'TYPE', 'string')
+for i = 1, #page[2] do
+    local rest = string.sub(page[2][i], #ARGV[2] + 2)
+    if string.sub(rest, -1) == '/' and not string.find(rest, ':', 1, true) then
+        redis.call('DEL', page[2][i])
+    end
+end
+redis.call('DEL', ARGV[2])
+return page[1]

@@ -1,0 +1,64 @@
+-- A page of a listing. ARGV: databases of vectors, of the queue, of policies; key of the status, of the cursor ('': no cursor), where
+-- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id, token of the listing, day, life of
+-- the day's counters; then for each that was listed: kind (c, l), bytes, key of its cursor (of a listing), queue, id, message.
+-- Answers 1, 0 when the replication is gone, -1 when the listing is not held, -2 when the cursor is elsewhere.
+-- include part_enqueue
+-- include part_end
+local app, queue, config, status, cursor, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
+local prefix = 'asynq:{' .. ARGV[9] .. '}:'
+redis.call('SELECT', config)
+local created = redis.call('HGET', status, 'created_at')
+if not created then
+    return 0
+end
+redis.call('SELECT', queue)
+if not holds_task(prefix, ARGV[10], ARGV[11]) then
+    return -1
+end
+local own = redis.call('HGET', prefix .. 't:' .. ARGV[10], 'tally')
+if own and not string.find(own, ' ' .. created .. ' ', 1, true) then
+    return 0
+end
+if cursor ~= '' then
+    redis.call('SELECT', app)
+    if (redis.call('GET', cursor) or '') ~= ARGV[6] then
+        return -2
+    end
+    if last ~= '' then
+        redis.call('SETEX', cursor, ARGV[8], last)
+    else
+        redis.call('DEL', cursor)
+    end
+    redis.call('SELECT', queue)
+end
+local objects, bytes, begun = 0, 0, {}
+for i = 14, #ARGV, 6 do
+    local tally = config .. ' ' .. queue .. ' ' .. ARGV[i] .. ' ' .. ARGV[i + 1] .. ' ' .. created .. ' ' .. status
+    if enqueue_beside(ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], tally, runs_for_another) then
+        if ARGV[i] == 'c' then
+            objects = objects + 1
+            bytes = bytes + ARGV[i + 1]
+        else
+            begun[#begun + 1] = ARGV[i + 2]
+        end
+    end
+end
+wake()
+-- A listing that begins does so at the beginning, whatever a replication that is gone has left.
+redis.call('SELECT', app)
+for _, key in ipairs(begun) do
+    redis.call('DEL', key)
+end
+redis.call('SELECT', config)
+if objects > 0 then
+    redis.call('HINCRBY', status, 'obj_listed', objects)
+    redis.call('HINCRBY', status, 'bytes_listed', string.format('%.0f', bytes))
+end
+if #begun > 0 then
+    redis.call('HINCRBY', status, 'listings', #begun)
+end
+redis.call('SELECT', queue)
+if last == '' then
+    end_task(ARGV[9], ARGV[10], 'done', '', '0', 'processed', ARGV[12], ARGV[13], ARGV[11])
+end
+return 1

@@ -1,0 +1,21 @@
+-- Takes a replication away: member, status, block (P5). ARGV: user, bucket, from, to, other bucket, escaped; other bucket as it is.
+-- Answers {'ok'}, or why not. No other can have the block: a destination is taken once (replication_add.lua).
+-- include part_policy
+local user, bucket = ARGV[1], ARGV[2]
+local set = 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or '')
+local member = ARGV[3] .. ':' .. ARGV[4] .. (ARGV[5] ~= '' and ':' .. ARGV[5] or '')
+local status = 'p:repl_st:' .. user .. ':' .. bucket .. ':' .. member
+local live = redis.call('ZSCORE', set, member)
+if not live and redis.call('EXISTS', status) == 0 then
+    return {'none'}
+end
+if bucket ~= '' and switch_open(user, bucket) then
+    return {'switch'}
+end
+redis.call('ZREM', set, member)
+redis.call('DEL', status)
+if ARGV[5] ~= '' then
+    policy_block('SREM', ARGV[4], ARGV[6])
+end
+policy_changed()
+return {'ok'}

@@ -1,0 +1,20 @@
+-- Pauses, resumes or archives a replication. ARGV: user, bucket, from, to, other bucket, escaped; 'pause', 'resume', 'archive'.
+-- Answers {'ok'} or {'none'}. An archived one is no member of the set, whose source may be another by then; its status stays.
+-- include part_policy
+local member = ARGV[3] .. ':' .. ARGV[4] .. (ARGV[5] ~= '' and ':' .. ARGV[5] or '')
+local status = 'p:repl_st:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. member
+local field = ARGV[6] == 'archive' and 'archived' or 'paused'
+local value = ARGV[6] == 'resume' and '0' or '1'
+local old = redis.call('HGET', status, field)
+if not old then
+    return {'none'}
+end
+if old ~= value then
+    redis.call('HSET', status, field, value)
+    if field == 'archived' then
+        redis.call('HSET', status, 'archived_at', rfc3339())
+        redis.call('ZREM', 'p:repl:' .. ARGV[1] .. ':' .. ARGV[2], member)
+    end
+    policy_changed()
+end
+return {'ok'}

@@ -1,0 +1,129 @@
+/* Replications: opening, the newest view, and names in keys. */
+#include "coord/replication_int.h"
+
+#include <stdlib.h>
+
+enum { PART_MAX = 1024 };
+
+static store_message_fn changed;
+static reload_fn load;
+
+int replications_open(struct replications **out, const struct replications_options *o,
+                      struct err *err)
+{
+    struct replications *r = xcalloc(1, sizeof(*r));
+
+    r->o = *o;
+    mutex_init(&r->lock, "replications");
+    cond_init(&r->loaded);
+    reload_init(&r->reload, &(struct reload_options){.load = load,
+                                                     .ctx = r,
+                                                     .log = o->log,
+                                                     .failed = "replications.not_loaded",
+                                                     .done = "replications.loaded"});
+    int code = store_subscribe(&r->subscription, o->config, REPLICATIONS_CHANNEL, changed, r, err);
+    if (code == 0) {
+        code = reload_now(&r->reload, err);
+        if (code < 0 && err_kind(code) == ERR_KIND_FAILURE)
+            code = 0; /* a store that cannot be asked yet is asked again */
+    }
+    if (code < 0)
+        replications_close(r);
+    else
+        *out = r;
+    return code;
+}
+
+void replications_close(struct replications *r)
+{
+    if (!r)
+        return;
+    store_unsubscribe(r->subscription);
+    reload_release(&r->reload);
+    replication_view_unref(r->view);
+    cond_release(&r->loaded);
+    mutex_release(&r->lock);
+    free(r);
+}
+
+static void changed(void *ctx, struct str channel, struct str message)
+{
+    struct replications *r = ctx;
+
+    (void)channel, (void)message;
+    reload_or_log(&r->reload);
+}
+
+static int load(void *ctx, struct err *err)
+{
+    return replications_load(ctx, err);
+}
+
+int replications_view(struct replications *r, struct replication_view **out, struct err *err)
+{
+    mutex_lock(&r->lock);
+    struct replication_view *view = r->view;
+    if (view)
+        atomic_fetch_add(&view->refs, 1);
+    mutex_unlock(&r->lock);
+    if (!view)
+        return err_set(err, ERR_UNAVAILABLE, "the replications could not be read yet");
+    *out = view;
+    return 0;
+}
+
+bool replication_init_done(const struct replication_status *s)
+{
+    return s->listing_started && s->init_done_ms && s->done + s->failed >= s->listed;
+}
+
+/* --- names --- */
+
+struct str replication_escaped(struct arena *a, struct str part)
+{
+    struct buf b = {0};
+
+    store_key_part(&b, part);
+    struct str out = arena_str(a, buf_str(&b));
+    buf_release(&b);
+    return out;
+}
+
+static int check_id(const struct replication_id *id, struct err *err)
+{
+    const struct str parts[] = {id->user, id->bucket, id->from, id->to, id->to_bucket};
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (parts[i].len > PART_MAX)
+            return err_set(err, ERR_INVALID, "a name of %zu bytes is too long", parts[i].len);
+    if (id->user.len == 0 || id->from.len == 0 || id->to.len == 0)
+        return err_set(err, ERR_INVALID, "a replication needs a user, a source and a destination");
+    if (id->bucket.len == 0 && id->to_bucket.len)
+        return err_set(err, ERR_INVALID, "a user's buckets keep their names at the destination");
+    if (str_eq(id->from, id->to) && (id->to_bucket.len == 0 || str_eq(id->bucket, id->to_bucket)))
+        return err_set(err, ERR_INVALID, "source and destination are the same");
+    return 0;
+}
+
+int replication_parts(struct arena *a, const struct replication_id *id, struct id_parts *out,
+                      struct err *err)
+{
+    int code = check_id(id, err);
+
+    if (code < 0)
+        return code;
+    *out = (struct id_parts){.user = replication_escaped(a, id->user),
+                             .bucket = replication_escaped(a, id->bucket),
+                             .from = replication_escaped(a, id->from),
+                             .to = replication_escaped(a, id->to)};
+    if (!str_eq(id->bucket, id->to_bucket))
+        out->to_bucket = replication_escaped(a, id->to_bucket);
+    return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+struct str replication_status_key(struct arena *a, const struct id_parts *p)
+{
+    return arena_fmt(a, "p:repl_st:" STR_FMT ":" STR_FMT ":" STR_FMT ":" STR_FMT "%s" STR_FMT,
+                     STR_ARG(p->user), STR_ARG(p->bucket), STR_ARG(p->from), STR_ARG(p->to),
+                     p->to_bucket.len ? ":" : "", STR_ARG(p->to_bucket));
+}

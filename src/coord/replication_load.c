@@ -1,0 +1,252 @@
+/* Reading all policies.
+ *
+ * The keys are read one by one, which others may change meanwhile: a view counts only if the epoch
+ * was the same before and after. */
+#include "coord/replication_int.h"
+
+enum { LOAD_TRIES = 10 };
+
+/* Where policies are found, and what is asked of each key. */
+typedef int read_fn(struct replication_view *view, struct str rest, const struct reply *reply,
+                    struct err *err);
+static read_fn read_set, read_status, read_switch;
+
+struct kind {
+    struct str prefix;
+    read_fn *read;
+    const char *command[7]; /* the key goes behind the first */
+};
+static const struct kind kinds[] = {
+    {{"p:repl:", 7}, read_set, {"ZRANGE", "0", "-1", "WITHSCORES"}},
+    {{"p:repl_st:", 10}, read_status, {"HMGET", "created_at", "paused", "archived", "agent_url"}},
+    {{"p:switch:", 9},
+     read_switch,
+     {"HMGET", "replicationID", "lastStatus", "multipartTTL", "replPriority"}},
+};
+
+static bool is_one(const struct reply *r)
+{
+    return str_eq(r->str, STR("1"));
+}
+
+static int number_of(const struct reply *r)
+{
+    int64_t n;
+
+    return str_i64(r->str, &n) < 0 || n < 0 ? 0 : n > PRIORITY_MAX ? PRIORITY_MAX : (int)n;
+}
+
+/* `rest`: <user>[:<bucket>]; a user's policies get the name <user>::<from>:<to>. */
+static int read_set(struct replication_view *view, struct str rest, const struct reply *reply,
+                    struct err *err)
+{
+    struct buf name = {0};
+    int code = reply_expect(reply, REPLY_ARRAY, err);
+
+    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2) {
+        buf_reset(&name);
+        buf_append_str(&name, rest);
+        buf_append_z(&name, str_chr(rest, ':') < 0 ? "::" : ":");
+        buf_append_str(&name, reply->items[i].str);
+        struct policy *p = replication_view_named(view, buf_str(&name));
+        if (p) {
+            p->member = true;
+            p->r.priority = number_of(&reply->items[i + 1]);
+        }
+    }
+    buf_release(&name);
+    return code;
+}
+
+static int expect_fields(const struct reply *reply, size_t count, struct err *err)
+{
+    int code = reply_expect(reply, REPLY_ARRAY, err);
+
+    return code == 0 && reply->count != count ? err_code(err, ERR_TYPE) : code;
+}
+
+static int read_status(struct replication_view *view, struct str rest, const struct reply *reply,
+                       struct err *err)
+{
+    int code = expect_fields(reply, 4, err);
+    struct policy *p =
+        code == 0 && !reply_is_nil(&reply->items[0]) ? replication_view_named(view, rest) : NULL;
+
+    if (!p)
+        return code;
+    p->created_at = arena_str(&view->arena, reply->items[0].str);
+    p->r.paused = is_one(&reply->items[1]);
+    p->r.archived = is_one(&reply->items[2]);
+    p->r.agent_url = arena_str(&view->arena, reply->items[3].str);
+    return 0;
+}
+
+/* One that is at work without downtime; its replication is no member any more, so that the priority
+ * is in the switch. */
+static int read_switch(struct replication_view *view, struct str rest, const struct reply *reply,
+                       struct err *err)
+{
+    int code = expect_fields(reply, 4, err);
+    int64_t ttl;
+
+    (void)rest;
+    if (code < 0 || reply_is_nil(&reply->items[0]))
+        return code;
+    if (!str_eq(reply->items[1].str, STR("in_progress")) &&
+        !str_eq(reply->items[1].str, STR("check_in_progress")))
+        return 0;
+    if (str_i64(reply->items[2].str, &ttl) < 0 || ttl <= 0)
+        return 0;
+    struct policy *p = replication_view_named(view, reply->items[0].str);
+    if (p) {
+        p->r.switching = true;
+        if (!p->member)
+            p->r.priority = number_of(&reply->items[3]);
+    }
+    return 0;
+}
+
+static const struct kind *kind_of(struct str key)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (str_starts(key, kinds[i].prefix))
+            return &kinds[i];
+    return NULL;
+}
+
+static struct store_args command_of(struct arena *a, const struct kind *k, struct str key)
+{
+    struct str *argv = arena_array(a, ARRAY_SIZE(k->command) + 1, sizeof(*argv));
+    size_t argc = 0;
+
+    if (!argv)
+        return (struct store_args){0};
+    argv[argc++] = str_z(k->command[0]);
+    argv[argc++] = key;
+    for (size_t i = 1; k->command[i]; i++)
+        argv[argc++] = str_z(k->command[i]);
+    return (struct store_args){argv, argc};
+}
+
+/* What is behind a page of keys, in one round trip. */
+static int read_keys(struct replications *r, struct replication_view *view, struct arena *a,
+                     const struct reply *keys, struct err *err)
+{
+    struct store_args *commands = arena_array(a, keys->count + 1, sizeof(*commands));
+    struct str *names = arena_array(a, keys->count + 1, sizeof(*names));
+    struct reply *reply;
+    size_t n = 0;
+    int code = 0;
+
+    for (size_t i = 0; commands && names && i < keys->count; i++) {
+        const struct kind *k = kind_of(keys->items[i].str);
+        if (k) {
+            names[n] = keys->items[i].str;
+            commands[n++] = command_of(a, k, keys->items[i].str);
+        }
+    }
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    if (n)
+        code = store_pipeline(r->o.config, a, &reply, commands, n, err);
+    for (size_t i = 0; code == 0 && i < n; i++) {
+        const struct kind *k = kind_of(names[i]);
+        code = k->read(view, str_skip(names[i], k->prefix.len), &reply->items[i], err);
+    }
+    return code;
+}
+
+/* A key may come twice; that changes nothing. */
+static int read_all(struct replications *r, struct replication_view *view, struct err *err)
+{
+    struct buf cursor = {0};
+    int code = 0;
+
+    buf_append_z(&cursor, "0");
+    do {
+        struct arena a = {0};
+        struct reply *reply;
+        code = store_call(r->o.config, &a, &reply, err, STR("SCAN"), buf_str(&cursor), STR("MATCH"),
+                          STR("p:[rs]*"), STR("COUNT"), STR("1000"));
+        if (code == 0)
+            code = expect_fields(reply, 2, err);
+        if (code == 0) {
+            buf_reset(&cursor);
+            buf_append_str(&cursor, reply->items[0].str);
+            code = read_keys(r, view, &a, &reply->items[1], err);
+        }
+        arena_release(&a);
+    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
+    buf_release(&cursor);
+    return code;
+}
+
+static int read_epoch(struct replications *r, int64_t *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct reply *reply;
+    int code = store_call(r->o.config, &a, &reply, err, STR("GET"), STR("w:epoch"));
+
+    *out = 0;
+    if (code == 0 && !reply_is_nil(reply)) {
+        code = reply_expect(reply, REPLY_BULK, err);
+        if (code == 0 && str_i64(reply->str, out) < 0)
+            code = err_set(err, ERR_CORRUPT, "w:epoch is no number");
+    }
+    arena_release(&a);
+    return code;
+}
+
+/* --- loading --- */
+
+/* *out NULL: those at hand are the newest. */
+static int read_view(struct replications *r, const struct replication_view *at_hand,
+                     struct replication_view **out, struct err *err)
+{
+    int64_t before, after;
+
+    *out = NULL;
+    for (int i = 0; i < LOAD_TRIES; i++) {
+        int code = read_epoch(r, &before, err);
+        if (code < 0 || (at_hand && at_hand->epoch == before))
+            return code;
+        struct replication_view *view = replication_view_new(before);
+        code = read_all(r, view, err);
+        if (code == 0)
+            code = replication_view_order(view, err);
+        if (code == 0)
+            code = read_epoch(r, &after, err);
+        if (code == 0 && before == after) {
+            *out = view;
+            return 0;
+        }
+        replication_view_unref(view);
+        if (code < 0)
+            return code;
+    }
+    return err_set(err, ERR_BUSY, "replications change faster than they can be read");
+}
+
+int replications_load(struct replications *r, struct err *err)
+{
+    struct replication_view *view, *old = NULL;
+
+    mutex_lock(&r->lock);
+    while (r->loading)
+        cond_wait(&r->loaded, &r->lock);
+    r->loading = true;
+    mutex_unlock(&r->lock);
+
+    int code = read_view(r, r->view, &view, err); /* only who loads changes r->view */
+
+    mutex_lock(&r->lock);
+    if (code == 0 && view) {
+        old = r->view;
+        r->view = view;
+    }
+    r->loading = false;
+    cond_broadcast(&r->loaded);
+    mutex_unlock(&r->lock);
+    replication_view_unref(old);
+    return code;
+}

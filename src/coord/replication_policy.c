@@ -1,0 +1,246 @@
+/* Policies: made, taken away, paused, archived; each one script on configDB, then read again. */
+#include "coord/replication_int.h"
+
+#include "base/clock.h"
+
+#include <stddef.h>
+
+enum { CALL_ARENA_MAX = 1024 * 1024 };
+
+/* What scripts answer when nothing was done; a name may come with it. */
+static const struct refusal {
+    struct str word;
+    int code;
+    const char *text;
+} refusals[] = {
+    {{"none", 4}, ERR_NOT_FOUND, "there is no such replication"},
+    {{"exists", 6}, ERR_EXISTS, "the replication is there already"},
+    {{"switch", 6}, ERR_CONFLICT, "the bucket has a switch that is not done"},
+    {{"taken", 5}, ERR_CONFLICT, "the destination bucket is used otherwise"},
+    {{"route", 5}, ERR_CONFLICT, "the source is not where the route leads"},
+    {{"source", 6}, ERR_CONFLICT, "its replications have another source"},
+    {{"destination", 11}, ERR_CONFLICT, "the source is blocked, as a destination is, on"},
+};
+
+static int refused(const struct reply *reply, struct err *err)
+{
+    int code = reply_expect(reply, REPLY_ARRAY, err);
+
+    if (code == 0 && reply->count == 0)
+        code = err_code(err, ERR_TYPE);
+    if (code < 0 || str_eq(reply->items[0].str, STR("ok")))
+        return code;
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+        const struct refusal *f = &refusals[i];
+        if (!str_eq(reply->items[0].str, f->word))
+            continue;
+        if (reply->count == 1)
+            return err_set(err, f->code, "%s", f->text);
+        return err_set(err, f->code, "%s: " STR_FMT, f->text, STR_ARG(reply->items[1].str));
+    }
+    return err_set(err, ERR_TYPE, "a script answered '" STR_FMT "'", STR_ARG(reply->items[0].str));
+}
+
+/* Runs it; when it has changed something that is seen here before the call returns. A view that
+ * could not be read is a change that may or may not have been made. */
+static int change(struct replications *r, struct arena *a, enum coord_script script,
+                  const struct store_args *args, struct err *err)
+{
+    struct reply *reply;
+    int code = coord_eval(r->o.config, a, &reply, script, args->argv, args->argc, err);
+
+    if (code == 0)
+        code = refused(reply, err);
+    if (code < 0)
+        return code;
+    return reload_now(&r->reload, err) < 0
+               ? err_wrap(err, ERR_TIMEOUT, "the replications could not be read again")
+               : 0;
+}
+
+/* --- making --- */
+
+/* Workers listen on the queue's database, the script runs on another. One that misses it looks a
+ * second later. */
+static void wake_workers(struct replications *r, struct arena *a)
+{
+    struct reply *reply;
+
+    if (store_call(r->o.queue, a, &reply, NULL, STR("PUBLISH"), QUEUE_CHANNEL, STR("")) < 0)
+        return;
+}
+
+static int add(struct replications *r, struct arena *a, const struct replication_new *n,
+               struct str route, struct err *err)
+{
+    struct str first[3] = {STR(""), STR(""), STR("")};
+    struct id_parts p;
+    int code = replication_parts(a, &n->id, &p, err);
+
+    if (code == 0 && n->first.type.len)
+        code = queue_task_args(a, &n->first, 0, first, err);
+    if (code < 0)
+        return code;
+    const struct str args[] = {
+        queue_number(a, store_number(r->o.queue)),
+        queue_number(a, store_number(r->o.config)),
+        p.user,
+        p.bucket,
+        p.from,
+        p.to,
+        p.to_bucket,
+        n->id.bucket,
+        n->id.from,
+        n->id.to_bucket,
+        queue_number(a, n->priority),
+        route,
+        n->agent_url,
+        n->init_done ? STR("1") : STR("0"),
+        first[0],
+        first[1],
+        first[2],
+    };
+    code = change(r, a, SCRIPT_replication_add, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    if (first[1].len)
+        wake_workers(r, a);
+    return code;
+}
+
+int replication_add(struct replications *r, const struct replication_new *n, struct str route,
+                    struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+
+    if (n->priority < 0 || n->priority > PRIORITY_MAX)
+        return err_set(err, ERR_INVALID, "a priority is a number from 0 to %d", PRIORITY_MAX);
+    if (n->id.bucket.len == 0 && (n->first.type.len || n->agent_url.len || n->init_done))
+        return err_set(err, ERR_INVALID, "a user's policy has no task and no status");
+    int code = add(r, &a, n, route, err);
+    arena_release(&a);
+    return code;
+}
+
+/* --- changing --- */
+
+static int on_id(struct replications *r, enum coord_script script, const struct replication_id *id,
+                 struct str last, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct id_parts p;
+    int code = replication_parts(&a, id, &p, err);
+
+    if (code == 0) {
+        const struct str args[] = {p.user, p.bucket, p.from, p.to, p.to_bucket, last};
+        code = change(r, &a, script, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    }
+    arena_release(&a);
+    return code;
+}
+
+int replication_remove(struct replications *r, const struct replication_id *id, struct err *err)
+{
+    return on_id(r, SCRIPT_replication_remove, id, id->to_bucket, err);
+}
+
+static int set(struct replications *r, const struct replication_id *id, struct str what,
+               struct err *err)
+{
+    if (id->bucket.len == 0)
+        return err_set(err, ERR_INVALID, "a user's policy has no status");
+    return on_id(r, SCRIPT_replication_set, id, what, err);
+}
+
+int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
+                      struct err *err)
+{
+    return set(r, id, paused ? STR("pause") : STR("resume"), err);
+}
+
+int replication_archive(struct replications *r, const struct replication_id *id, struct err *err)
+{
+    return set(r, id, STR("archive"), err);
+}
+
+/* --- the status --- */
+
+enum field_type { FIELD_TIME, FIELD_BOOL, FIELD_NUMBER, FIELD_TEXT };
+
+static const struct field {
+    struct str name;
+    enum field_type type;
+    size_t at; /* in struct replication_status */
+} fields[] = {
+#define FIELD(name, type, member)                                                                  \
+    {                                                                                              \
+        {name, sizeof(name) - 1}, type, offsetof(struct replication_status, member)                \
+    }
+    FIELD("created_at", FIELD_TIME, created_ms),
+    FIELD("archived_at", FIELD_TIME, archived_ms),
+    FIELD("init_done_at", FIELD_TIME, init_done_ms),
+    FIELD("last_emitted_at", FIELD_TIME, emitted_ms),
+    FIELD("last_processed_at", FIELD_TIME, processed_ms),
+    FIELD("paused", FIELD_BOOL, paused),
+    FIELD("archived", FIELD_BOOL, archived),
+    FIELD("listing_started", FIELD_BOOL, listing_started),
+    FIELD("listings", FIELD_NUMBER, listings),
+    FIELD("obj_listed", FIELD_NUMBER, listed),
+    FIELD("obj_done", FIELD_NUMBER, done),
+    FIELD("obj_failed", FIELD_NUMBER, failed),
+    FIELD("bytes_listed", FIELD_NUMBER, bytes_listed),
+    FIELD("bytes_done", FIELD_NUMBER, bytes_done),
+    FIELD("events", FIELD_NUMBER, events),
+    FIELD("events_done", FIELD_NUMBER, events_done),
+    FIELD("agent_url", FIELD_TEXT, agent_url),
+#undef FIELD
+};
+
+static int read_value(const struct field *f, struct str value, struct replication_status *out)
+{
+    void *at = (char *)out + f->at;
+
+    switch (f->type) {
+    case FIELD_TIME:
+        return clock_parse_iso(value, at);
+    case FIELD_BOOL:
+        *(bool *)at = str_eq(value, STR("1"));
+        return 0;
+    case FIELD_NUMBER:
+        return str_i64(value, at);
+    case FIELD_TEXT:
+        *(struct str *)at = value;
+        return 0;
+    }
+    return 0;
+}
+
+static int read_field(struct str name, struct str value, struct replication_status *out,
+                      struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (str_eq(fields[i].name, name) && read_value(&fields[i], value, out) < 0)
+            return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no " STR_FMT, STR_ARG(value),
+                           STR_ARG(name));
+    return 0;
+}
+
+int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
+                     struct replication_status *out, struct err *err)
+{
+    struct replication_status status = {0};
+    struct id_parts p;
+    struct reply *reply;
+    int code = replication_parts(a, id, &p, err);
+
+    if (code == 0)
+        code =
+            store_call(r->o.config, a, &reply, err, STR("HGETALL"), replication_status_key(a, &p));
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count == 0)
+        code = err_set(err, ERR_NOT_FOUND, "there is no such replication");
+    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
+        code = read_field(reply->items[i].str, reply->items[i + 1].str, &status, err);
+    if (code == 0)
+        *out = status;
+    return code;
+}

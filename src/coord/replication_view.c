@@ -1,0 +1,236 @@
+/* All policies in memory: built name by name, put in order, looked at. */
+#include "coord/replication_int.h"
+
+#include <stdlib.h>
+
+enum {
+    VIEW_MAX = 256 * 1024 * 1024, /* bytes */
+    NAME_PARTS = 5,
+};
+
+struct replication_view *replication_view_new(int64_t epoch)
+{
+    struct replication_view *view = xcalloc(1, sizeof(*view));
+
+    atomic_init(&view->refs, 1);
+    view->epoch = epoch;
+    arena_init(&view->arena, VIEW_MAX);
+    map_init(&view->names);
+    map_init(&view->sources);
+    map_init(&view->users);
+    map_init(&view->switches);
+    return view;
+}
+
+void replication_view_unref(struct replication_view *view)
+{
+    if (!view || atomic_fetch_sub(&view->refs, 1) != 1)
+        return;
+    map_release(&view->names);
+    map_release(&view->sources);
+    map_release(&view->users);
+    map_release(&view->switches);
+    arena_release(&view->arena);
+    free(view);
+}
+
+/* --- names --- */
+
+/* Splits at ':' and unescapes; returns how many parts, or 0 when it is malformed. */
+static size_t split(struct arena *a, struct str name, struct str *parts, size_t max)
+{
+    struct buf part = {0};
+    size_t n = 0;
+    bool more = true;
+
+    while (more && n < max) {
+        struct str head;
+        more = str_cut(name, ':', &head, &name);
+        buf_reset(&part);
+        if (store_key_unescape(&part, head) < 0)
+            break;
+        parts[n++] = arena_str(a, buf_str(&part));
+        if (!more) {
+            buf_release(&part);
+            return n;
+        }
+    }
+    buf_release(&part);
+    return 0;
+}
+
+struct policy *replication_view_named(struct replication_view *view, struct str name)
+{
+    struct policy *p = map_get(&view->names, name);
+    struct str parts[NAME_PARTS] = {0};
+
+    if (p)
+        return p;
+    if (split(&view->arena, name, parts, NAME_PARTS) < NAME_PARTS - 1)
+        return NULL;
+    p = arena_new(&view->arena, struct policy);
+    if (!p)
+        return NULL;
+    p->name = arena_str(&view->arena, name);
+    p->r.id = (struct replication_id){parts[0], parts[1], parts[2], parts[3], parts[4]};
+    map_put(&view->names, p->name, p);
+    return p;
+}
+
+static void pair_key(struct buf *out, struct str one, struct str two)
+{
+    store_key_part(out, one);
+    buf_append_char(out, ':');
+    store_key_part(out, two);
+}
+
+static void *look_up(const struct map *map, struct str one, struct str two)
+{
+    struct buf key = {0};
+
+    pair_key(&key, one, two);
+    void *found = map_get(map, buf_str(&key));
+    buf_release(&key);
+    return found;
+}
+
+/* --- putting in order --- */
+
+static int by_name(const void *one, const void *two)
+{
+    const struct replication_id *a = &(*(const struct replication *const *)one)->id;
+    const struct replication_id *b = &(*(const struct replication *const *)two)->id;
+    int order = str_cmp(a->user, b->user);
+
+    order = order ? order : str_cmp(a->bucket, b->bucket);
+    order = order ? order : str_cmp(a->to, b->to);
+    order = order ? order : str_cmp(a->to_bucket, b->to_bucket);
+    return order ? order : str_cmp(a->from, b->from);
+}
+
+static int by_source(const void *one, const void *two)
+{
+    const struct replication_id *a = &(*(const struct replication *const *)one)->id;
+    const struct replication_id *b = &(*(const struct replication *const *)two)->id;
+    int order = str_cmp(a->from, b->from);
+
+    order = order ? order : str_cmp(a->bucket, b->bucket);
+    return order ? order : by_name(one, two);
+}
+
+static void put(struct replication_view *view, struct map *map, struct str one, struct str two,
+                void *value)
+{
+    struct buf key = {0};
+
+    pair_key(&key, one, two);
+    map_put(map, arena_str(&view->arena, buf_str(&key)), value);
+    buf_release(&key);
+}
+
+static void index_switch(struct replication_view *view, struct policy *p)
+{
+    const struct replication_id *id = &p->r.id;
+
+    put(view, &view->switches, id->from, id->bucket, p);
+    put(view, &view->switches, id->to, id->to_bucket.len ? id->to_bucket : id->bucket, p);
+}
+
+static struct policies *begin_run(struct replication_view *view, const struct replication **at)
+{
+    struct policies *run = arena_new(&view->arena, struct policies);
+    const struct replication_id *id = &(*at)->id;
+
+    if (!run)
+        return NULL;
+    run->list = at;
+    if (id->bucket.len)
+        put(view, &view->sources, id->from, id->bucket, run);
+    else
+        put(view, &view->users, id->user, id->from, run);
+    return run;
+}
+
+/* Runs of the sorted array: users' policies (without a bucket) by user, others by source. */
+static void index_runs(struct replication_view *view, const struct replication **list, size_t count)
+{
+    struct policies *run = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct replication_id *id = &list[i]->id, *last = i ? &list[i - 1]->id : NULL;
+        bool same = last && str_eq(id->from, last->from) && str_eq(id->bucket, last->bucket) &&
+                    (id->bucket.len || str_eq(id->user, last->user));
+        if (!same)
+            run = begin_run(view, &list[i]);
+        if (!run)
+            return;
+        run->count++;
+    }
+}
+
+int replication_view_order(struct replication_view *view, struct err *err)
+{
+    size_t max = view->names.len + 1, n = 0;
+    const struct replication **sources = arena_array(&view->arena, max, sizeof(*sources));
+    struct str name;
+    void *value;
+
+    view->all.list = arena_array(&view->arena, max, sizeof(*view->all.list));
+    if (arena_error(&view->arena) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t at = 0; map_next(&view->names, &at, &name, &value);) {
+        struct policy *p = value;
+        bool known = p->member || p->created_at.len;
+        if (known)
+            view->all.list[view->all.count++] = &p->r;
+        if (known && (p->member || p->r.switching))
+            sources[n++] = &p->r;
+        if (known && p->r.switching)
+            index_switch(view, p);
+    }
+    if (view->all.count)
+        qsort(view->all.list, view->all.count, sizeof(*view->all.list), by_name);
+    if (n)
+        qsort(sources, n, sizeof(*sources), by_source);
+    index_runs(view, sources, n);
+    return arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* --- looking --- */
+
+int64_t replication_view_epoch(const struct replication_view *view)
+{
+    return view->epoch;
+}
+
+static size_t run_of(const struct policies *run, const struct replication *const **out)
+{
+    *out = run ? run->list : NULL;
+    return run ? run->count : 0;
+}
+
+size_t replication_view_from(const struct replication_view *view, struct str storage,
+                             struct str bucket, const struct replication *const **out)
+{
+    return run_of(look_up(&view->sources, storage, bucket), out);
+}
+
+const struct replication *replication_view_switch(const struct replication_view *view,
+                                                  struct str storage, struct str bucket)
+{
+    const struct policy *p = look_up(&view->switches, storage, bucket);
+
+    return p ? &p->r : NULL;
+}
+
+size_t replication_view_user(const struct replication_view *view, struct str user,
+                             struct str storage, const struct replication *const **out)
+{
+    return run_of(look_up(&view->users, user, storage), out);
+}
+
+size_t replication_view_all(const struct replication_view *view,
+                            const struct replication *const **out)
+{
+    return run_of(&view->all, out);
+}
