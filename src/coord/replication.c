@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { PART_MAX = 1024 };
+enum { PART_MAX = 255 }; /* bytes */
 
 static store_message_fn changed;
 static reload_fn load;
@@ -50,7 +50,9 @@ static void changed(void *ctx, struct str channel, struct str message)
 {
     struct replications *r = ctx;
 
-    (void)channel, (void)message;
+    (void)message;
+    if (!channel.p)
+        atomic_store(&r->doubt, true); /* another server may answer now */
     reload_or_log(&r->reload);
 }
 

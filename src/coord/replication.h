@@ -58,7 +58,8 @@ struct replication {
 
 /* --- the view --- */
 
-/* A reference to all policies at one moment. ERR_UNAVAILABLE: none was ever loaded. */
+/* A reference to all policies: every change up to its epoch is in it. ERR_UNAVAILABLE: none was
+ * ever loaded. */
 struct replication_view;
 int replications_view(struct replications *r, struct replication_view **out,
                       struct err *err) MUST_CHECK;
@@ -135,7 +136,8 @@ struct record {
     bool relaxed;      /* embedded: on disk with the next durable step */
 };
 /* Destinations are those of the store at this moment, not of a view. Changes of rows up to the last
- * that was recorded are left out. ERR_BUSY: policies change faster than they can be read. */
+ * that was recorded are left out. ERR_BUSY: replications of that bucket
+ * change faster than they can be read. */
 int replication_record(struct replications *r, const struct record *rec,
                        struct err *err) MUST_CHECK;
 /* The last row of a storage's outbox that was recorded; 0: none. */

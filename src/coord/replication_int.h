@@ -17,6 +17,7 @@ struct replications {
     struct cond loaded;
     bool loading; /* one load at a time, so that an older view never follows a newer */
     struct replication_view *view; /* NULL: the store could not be asked yet */
+    _Atomic(bool) doubt;           /* it is read again though its epoch is the newest */
 };
 
 /* One of the view. */
@@ -38,7 +39,8 @@ struct policies {
     size_t count;
 };
 
-/* All policies at one moment; never changed once it is installed. */
+/* All policies; never changed once it is installed. It has every change up to its epoch; what was
+ * changed while it was read may be in it or not, and is known by `w:epochs`. */
 struct replication_view {
     _Atomic(size_t) refs;
     int64_t epoch;
@@ -58,6 +60,9 @@ int replication_view_order(struct replication_view *view, struct err *err) MUST_
 
 /* Reads all policies, unless those at hand are of the newest epoch, and installs them. */
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
+
+/* <storage>:<bucket>, escaped; or any two names. */
+void replication_source(struct buf *out, struct str storage, struct str bucket);
 
 /* The parts of an id as they stand in keys. */
 struct id_parts {

@@ -1,10 +1,6 @@
-/* Reading all policies.
- *
- * The keys are read one by one, which others may change meanwhile: a view counts only if the epoch
- * was the same before and after. */
+/* Reading all policies. The keys are read one by one, which others may change meanwhile: the view's
+ * epoch is the one before. */
 #include "coord/replication_int.h"
-
-enum { LOAD_TRIES = 10 };
 
 /* Where policies are found, and what is asked of each key. */
 typedef int read_fn(struct replication_view *view, struct str rest, const struct reply *reply,
@@ -203,28 +199,25 @@ static int read_epoch(struct replications *r, int64_t *out, struct err *err)
 static int read_view(struct replications *r, const struct replication_view *at_hand,
                      struct replication_view **out, struct err *err)
 {
-    int64_t before, after;
+    int64_t epoch;
+    int code = read_epoch(r, &epoch, err);
 
     *out = NULL;
-    for (int i = 0; i < LOAD_TRIES; i++) {
-        int code = read_epoch(r, &before, err);
-        if (code < 0 || (at_hand && at_hand->epoch == before))
-            return code;
-        struct replication_view *view = replication_view_new(before);
-        code = read_all(r, view, err);
-        if (code == 0)
-            code = replication_view_order(view, err);
-        if (code == 0)
-            code = read_epoch(r, &after, err);
-        if (code == 0 && before == after) {
-            *out = view;
-            return 0;
-        }
+    if (code < 0)
+        return code;
+    if (!atomic_exchange(&r->doubt, false) && at_hand && at_hand->epoch == epoch)
+        return 0;
+    struct replication_view *view = replication_view_new(epoch);
+    code = read_all(r, view, err);
+    if (code == 0)
+        code = replication_view_order(view, err);
+    if (code == 0) {
+        *out = view;
+    } else {
         replication_view_unref(view);
-        if (code < 0)
-            return code;
+        atomic_store(&r->doubt, true);
     }
-    return err_set(err, ERR_BUSY, "replications change faster than they can be read");
+    return code;
 }
 
 int replications_load(struct replications *r, struct err *err)

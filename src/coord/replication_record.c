@@ -1,5 +1,5 @@
-/* Changes recorded: R3. Tasks are made here from the view, and the script takes them only if the
- * view's epoch is still the store's. */
+/* Changes recorded: R3. Tasks are made here from the view, and the script takes them only if no
+ * replication of their sources has changed since the view's epoch. */
 #include "coord/replication_int.h"
 
 #include "base/clock.h"
@@ -7,8 +7,8 @@
 #include "base/vec.h"
 
 enum {
-    RECORD_TRIES = 8, /* views that may turn out to be old */
-    HEAD_ARGS = 8,
+    RECORD_TRIES = 32, /* views that may turn out to be old */
+    HEAD_ARGS = 9,
 };
 
 /* One call of the script being put together. */
@@ -18,6 +18,7 @@ struct draft {
     struct arena *arena;
     VEC(struct str) args;                      /* of the changes */
     VEC(const struct replication *) concerned; /* the script counts for each */
+    VEC(struct str) sources;                   /* <storage>:<bucket>, once each */
     struct str now;
 };
 
@@ -82,6 +83,19 @@ static int add_task(struct draft *d, const struct change *c, struct str key,
 
 /* --- all --- */
 
+static void add_source(struct draft *d, const struct change *c)
+{
+    struct buf key = {0};
+
+    replication_source(&key, c->place.storage, c->thing.bucket);
+    for (size_t i = d->sources.len; i-- > 0;)
+        if (str_eq(d->sources.items[i], buf_str(&key)))
+            goto out;
+    vec_push(&d->sources, arena_str(d->arena, buf_str(&key)));
+out:
+    buf_release(&key);
+}
+
 static int add_change(struct draft *d, const struct change *c, struct err *err)
 {
     const struct replication *const *list = NULL;
@@ -89,8 +103,10 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     size_t count = 0;
     int code = 0;
 
-    if (c->place.bucket.len == 0)
+    if (c->place.bucket.len == 0) {
+        add_source(d, c);
         count = replication_view_from(d->view, c->place.storage, c->thing.bucket, &list);
+    }
     version_key(&key, &c->thing);
     version_field(&field, &c->place);
     struct str name = arena_str(d->arena, buf_str(&key));
@@ -110,10 +126,10 @@ static struct str log_key(struct arena *a, struct str log)
     return log.len ? arena_fmt(a, "w:tap:" STR_FMT, STR_ARG(replication_escaped(a, log))) : STR("");
 }
 
-/* Numbers of the databases, the head, replications, changes: as the script has them. */
+/* The head, replications, sources, changes: as the script has them. */
 static struct store_args arguments(struct draft *d, const struct record *rec)
 {
-    size_t count = HEAD_ARGS + 2 * d->concerned.len + d->args.len, at = 0;
+    size_t count = HEAD_ARGS + 2 * d->concerned.len + d->sources.len + d->args.len, at = 0;
     const struct replications_options *o = &d->r->o;
     int config = store_number(o->config), queue = store_number(o->queue);
     struct arena *a = d->arena;
@@ -129,12 +145,15 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
     args[at++] = log_key(a, rec->log);
     args[at++] = arena_fmt(a, "%llu", (unsigned long long)rec->log_last);
     args[at++] = queue_number(a, (int64_t)d->concerned.len);
+    args[at++] = queue_number(a, (int64_t)d->sources.len);
     vec_each (&d->concerned, const struct replication **, r) {
         const struct policy *p = policy_of(*r);
         args[at++] = arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(p->name));
         args[at++] = arena_fmt(a, "%d %d e 0 " STR_FMT " p:repl_st:" STR_FMT, config, queue,
                                STR_ARG(p->created_at), STR_ARG(p->name));
     }
+    vec_each (&d->sources, struct str *, source)
+        args[at++] = *source;
     if (d->args.len)
         memcpy(args + at, d->args.items, d->args.len * sizeof(*args));
     return (struct store_args){args, count};
@@ -173,6 +192,7 @@ static int attempt(struct replications *r, const struct record *rec, bool *curre
         code = run(&d, rec, current, err);
     vec_release(&d.args);
     vec_release(&d.concerned);
+    vec_release(&d.sources);
     replication_view_unref(d.view);
     arena_release(&a);
     return code;
@@ -186,6 +206,7 @@ int replication_record(struct replications *r, const struct record *rec, struct 
         int code = attempt(r, rec, &current, err);
         if (code < 0 || current)
             return code;
+        atomic_store(&r->doubt, true);
         code = reload_now(&r->reload, err);
         if (code < 0)
             return code;

@@ -77,7 +77,7 @@ struct policy *replication_view_named(struct replication_view *view, struct str 
     return p;
 }
 
-static void pair_key(struct buf *out, struct str one, struct str two)
+void replication_source(struct buf *out, struct str one, struct str two)
 {
     store_key_part(out, one);
     buf_append_char(out, ':');
@@ -88,7 +88,7 @@ static void *look_up(const struct map *map, struct str one, struct str two)
 {
     struct buf key = {0};
 
-    pair_key(&key, one, two);
+    replication_source(&key, one, two);
     void *found = map_get(map, buf_str(&key));
     buf_release(&key);
     return found;
@@ -123,7 +123,7 @@ static void put(struct replication_view *view, struct map *map, struct str one, 
 {
     struct buf key = {0};
 
-    pair_key(&key, one, two);
+    replication_source(&key, one, two);
     map_put(map, arena_str(&view->arena, buf_str(&key)), value);
     buf_release(&key);
 }
@@ -180,7 +180,8 @@ int replication_view_order(struct replication_view *view, struct err *err)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t at = 0; map_next(&view->names, &at, &name, &value);) {
         struct policy *p = value;
-        bool known = p->member || p->created_at.len;
+        /* A member without a status is one that was made or taken away meanwhile. */
+        bool known = p->created_at.len || (p->member && p->r.id.bucket.len == 0);
         if (known)
             view->all.list[view->all.count++] = &p->r;
         if (known && (p->member || p->r.switching))

@@ -44,6 +44,11 @@ local function enqueue(queue, id, message, delay, unique, life, tally)
     end
     return 1, tally and not same
 end
+-- The message with another id, which is field 3; of two that are there the last counts (protobuf). Ids are shorter than 16 KiB.
+local function message_as(message, id)
+    local length = #id < 128 and string.char(#id) or string.char(128 + #id % 128, math.floor(#id / 128))
+    return message .. '\26' .. length .. id
+end
 -- Adds one that counts, beside those with its id that `busy(state, how many, of the same replication and kind)` says are no use.
 -- Answers whether it is one more.
 local function enqueue_beside(queue, id, message, tally, busy)
@@ -51,7 +56,8 @@ local function enqueue_beside(queue, id, message, tally, busy)
     while true do
         local row = redis.call('HMGET', 'asynq:{' .. queue .. '}:t:' .. slot, 'state', 'tally')
         if not busy(row[1], n, row[2] and tally_same(row[2], tally)) then
-            local _, counts = enqueue(queue, slot, message, '0', '', '0', tally)
+            local named = n == 1 and message or message_as(message, slot)
+            local _, counts = enqueue(queue, slot, named, '0', '', '0', tally)
             return counts
         end
         n = n + 1

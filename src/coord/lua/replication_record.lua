@@ -1,21 +1,35 @@
 -- Records changes (R3). ARGV: databases of vectors, of the queue, of policies; epoch; id of the intent ('': none); key of the log's
--- number ('': none) and its last row; how many replications, for each: key of its status, tally; then for each change: row (0:
--- none), key of the vector, field, how many tasks, for each: replication (from 1), queue, id, message.
--- Answers 1, or 0 when the policies are not those of the epoch any more.
+-- number ('': none) and its last row; how many replications, how many sources; for each replication: key of its status, tally;
+-- sources (<storage>:<bucket>); then for each change: row (0: none), key of the vector, field, how many tasks, for each:
+-- replication (from 1), queue, id, message.
+-- Answers 1, or 0 when the replications of these sources are not those of the epoch any more.
 -- include part_enqueue
 -- include part_remove
 -- include part_bump
 local app, queue, config, intent, log = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
-local replications = tonumber(ARGV[8])
+local replications, sources = tonumber(ARGV[8]), tonumber(ARGV[9])
+local epoch = tonumber(ARGV[4])
 redis.call('SELECT', config)
-if (redis.call('GET', 'w:epoch') or '0') ~= ARGV[4] then
+if tonumber(redis.call('GET', 'w:epoch') or '0') < epoch then
     return 0
+end
+for i = 10 + 2 * replications, 9 + 2 * replications + sources do
+    if tonumber(redis.call('HGET', 'w:epochs', ARGV[i]) or '0') > epoch then
+        return 0
+    end
+end
+-- One that is gone without a new epoch: the database was flushed.
+for i = 1, replications do
+    local created = redis.call('HGET', ARGV[8 + 2 * i], 'created_at')
+    if not created or not string.find(ARGV[9 + 2 * i], ' ' .. created .. ' ', 1, true) then
+        return 0
+    end
 end
 redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
 local bumped, tasks = {}, {}
 -- Once for each thing, however often it changed.
-local at = 9 + 2 * replications
+local at = 10 + 2 * replications + sources
 while at <= #ARGV do
     local row, count = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
     if row == 0 or row > recorded then
@@ -47,7 +61,7 @@ end
 local events = {}
 for _, t in ipairs(tasks) do
     local replication = tonumber(ARGV[t])
-    if enqueue_beside(ARGV[t + 1], ARGV[t + 2], ARGV[t + 3], ARGV[8 + 2 * replication], cannot_take_on) then
+    if enqueue_beside(ARGV[t + 1], ARGV[t + 2], ARGV[t + 3], ARGV[9 + 2 * replication], cannot_take_on) then
         events[replication] = (events[replication] or 0) + 1
     end
 end
@@ -55,8 +69,8 @@ wake()
 redis.call('SELECT', config)
 for i = 1, replications do
     if events[i] then
-        redis.call('HINCRBY', ARGV[7 + 2 * i], 'events', events[i])
-        redis.call('HSET', ARGV[7 + 2 * i], 'last_emitted_at', rfc3339())
+        redis.call('HINCRBY', ARGV[8 + 2 * i], 'events', events[i])
+        redis.call('HSET', ARGV[8 + 2 * i], 'last_emitted_at', rfc3339())
     end
 end
 return 1

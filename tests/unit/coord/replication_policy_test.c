@@ -197,14 +197,21 @@ TEST_FOUR(replication_policy, pausing_and_archiving_are_seen_in_status_and_view)
     int64_t epoch = replication_view_epoch(view);
     replication_view_unref(view);
     CHECK_OK(replication_pause(l.r, &id, false, &err));
+    const char *text;
+    struct arena kept = {0};
+    CHECK_INT(ask(l.config, "GET w:epoch", &text), 0);
+    struct str was = arena_str(&kept, str_z(text));
     CHECK_OK(replication_pause(l.r, &id, false, &err)); /* changes nothing */
+    CHECK_INT(ask(l.config, "GET w:epoch", &text), 0);
+    CHECK_STR(str_z(text), was);
+    arena_release(&kept);
     CHECK_OK(replication_archive(l.r, &id, &err));
     struct replication_status s = repl_status(&l, "u photos main backup");
     CHECK(s.archived && !s.paused && s.archived_ms > 0);
     CHECK_INT(repl_from(&l, "main", "photos"), 0);
     check_reply(l.config, "EXISTS p:repl:u:photos", "0");
     CHECK_OK(replications_view(l.r, &view, &err));
-    CHECK_INT(replication_view_epoch(view), epoch + 2);
+    CHECK(replication_view_epoch(view) > epoch);
     CHECK_INT(replication_view_all(view, &list), 1);
     CHECK(list[0]->archived && !list[0]->switching);
     replication_view_unref(view);
