@@ -79,15 +79,18 @@ struct change_tap {
      * are not yet known. Must not wait. Maybe again when the commit is tried again. */
     bool (*wants)(void *ctx, const struct tapped *t);
     /* A row with this number is committed; after the commit, on the thread that made the change,
-     * before its call returns. Not in order. Must not wait for long. */
+     * before its call returns. Not in order. */
     void (*committed)(void *ctx, uint64_t number);
     void *ctx;
 };
 
-/* At most once, before what is to be captured is written. The tap is borrowed: it must live until
- * the last call that changes something has returned. Without a tap a change costs one load more;
- * rows of a tap that was there before stay. */
+/* One at a time, before what is to be captured is written; NULL takes it away, when no call that
+ * changes something is under way. Borrowed. Without a tap a change costs one load more; rows of one
+ * that was there before stay. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
+/* Returns when every change that was asked for before the call, by whatever answer of wants(), is
+ * there or has failed. */
+int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
 /* Rows with a number above `after`, in order, at most `limit`. Every one that will ever have a
  * number below the last one's is among them. */
 int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,

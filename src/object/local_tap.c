@@ -9,7 +9,7 @@ void local_set_tap(struct storage *s, const struct change_tap *tap)
 {
     struct local *l = local_of(s);
 
-    BUG_ON(atomic_load(&l->tap));
+    BUG_ON(tap && atomic_load(&l->tap));
     atomic_store(&l->tap, tap);
 }
 
@@ -20,6 +20,15 @@ static struct str tap_key(char out[TAP_KEY_LEN], const struct local *l, uint64_t
     for (int i = 0; i < 8; i++)
         out[4 + i] = (char)(number >> (56 - 8 * i));
     return str_n(out, TAP_KEY_LEN);
+}
+
+/* A durable change that writes is answered when all that ran before it are committed. */
+int local_tap_settle(struct storage *s, struct err *err)
+{
+    struct local *l = local_of(s);
+    char key[TAP_KEY_LEN];
+
+    return db_delete(l->db, l->changes, tap_key(key, l, 0), DB_DURABLE, err);
 }
 
 static void put_row(struct change *c, const struct tapped *t)
@@ -70,7 +79,8 @@ void change_tapped(const struct change *c)
     if (c->tapped == 0)
         return;
     tap = atomic_load_explicit(&c->b->local->tap, memory_order_acquire);
-    tap->committed(tap->ctx, c->tapped);
+    if (tap)
+        tap->committed(tap->ctx, c->tapped);
 }
 
 /* --- reading --- */
