@@ -35,6 +35,18 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     return b->held.failed ? b->held.failed : judge(s, code, err);
 }
 
+/* What may be sent twice (F7) may have been refused only the second time: made already, or gone. */
+enum outcome forward_outcome(int code, struct exchange *e)
+{
+    int status = code == 0 ? exchange_head(e)->status : 0;
+
+    if (status >= 200 && status < 300)
+        return OUTCOME_DONE;
+    if (status < 400 || status >= 500 || status == 404 || status == 408 || status == 409)
+        return OUTCOME_UNKNOWN;
+    return OUTCOME_REFUSED;
+}
+
 static bool is_passed(const struct http_head *head, struct str name)
 {
     if (head->status == 204 && str_ieq(name, STR("content-length")))
@@ -193,9 +205,41 @@ static int resume(struct http_request *req, void *ctx, bool in_time)
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 
-int forward_call(struct call *c, struct storage *s, struct err *err)
+/* R1: nothing has been sent yet. */
+static int announce(struct call *c, struct storage *s, const struct forward_body *b,
+                    struct err *err)
+{
+    struct str *keys = NULL;
+    size_t count = 0;
+    int code = b->whole ? capture_keys(c, b->text, &keys, &count, err) : 0;
+
+    return code < 0 ? code : call_capture(c, s, keys, count, err);
+}
+
+/* The success of some is said before it is one: the head comes early, and the body when it is over.
+ */
+static bool answers_early(const struct call *c)
+{
+    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_CompleteMultipartUpload);
+}
+
+static int send_and_answer(struct call *c, struct storage *s, struct forward *f, struct err *err)
 {
     struct exchange *e = NULL;
+    int code = forward_send(s, &f->request, &f->body, &e, err);
+    enum outcome outcome = forward_outcome(code, e);
+
+    if (!answers_early(c))
+        call_captured(c, outcome);
+    if (code == 0)
+        code = forward_answer(c, e, err);
+    call_captured(c, code == 0 ? outcome : OUTCOME_UNKNOWN);
+    exchange_close(e);
+    return code;
+}
+
+int forward_call(struct call *c, struct storage *s, struct err *err)
+{
     struct forward *f;
     int code;
 
@@ -204,14 +248,14 @@ int forward_call(struct call *c, struct storage *s, struct err *err)
     f = arena_new(c->a, struct forward);
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
+    f->body.whole = c->g->o.capture && c->op && c->op->id == S3_OP_DeleteObjects;
     code = forward_body_open(c, &f->body, s->takes_trailers, err);
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)
-        code = forward_send(s, &f->request, &f->body, &e, err);
+        code = announce(c, s, &f->body, err);
     if (code == 0)
-        code = forward_answer(c, e, err);
-    exchange_close(e);
+        code = send_and_answer(c, s, f, err);
     forward_body_close(&f->body);
     return code;
 }

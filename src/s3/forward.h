@@ -9,8 +9,9 @@
 #include "s3/gateway_int.h"
 
 enum {
-    FORWARD_SMALL = 64 * 1024, /* a body up to here is read before anything is sent */
-    FORWARD_CHUNK = 64 * 1024, /* of a body framed with a trailer */
+    FORWARD_SMALL = 64 * 1024,       /* a body up to here is read before anything is sent */
+    FORWARD_WHOLE = 4 * 1024 * 1024, /* the same of one that must be looked into */
+    FORWARD_CHUNK = 64 * 1024,       /* of a body framed with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
 
@@ -20,6 +21,8 @@ struct forward_body {
     struct held_reader held; /* F4: the last bytes come when all that was said of the body holds */
     struct payload payload;
     bool open;
+    bool whole; /* set before it is opened: all of it is read before anything is sent, into: */
+    struct str text;
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */
@@ -63,6 +66,8 @@ int forward_call(struct call *c, struct storage *s, struct err *err) MUST_CHECK;
 /* Asks the storage; errors as the client shall see them. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
                  struct exchange **out, struct err *err) MUST_CHECK;
+/* What is known of a change, by what forward_send() returned. */
+enum outcome forward_outcome(int code, struct exchange *e);
 /* The storage's answer, as it is. */
 int forward_answer(struct call *c, struct exchange *e, struct err *err) MUST_CHECK;
 

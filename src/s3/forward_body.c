@@ -122,7 +122,7 @@ static void know_checksum(struct call *c, struct forward_body *b)
 
 static int take_small(struct call *c, struct forward_body *b, struct err *err)
 {
-    struct buf bytes = BUF_INIT(FORWARD_SMALL);
+    struct buf bytes = BUF_INIT(b->whole ? FORWARD_WHOLE : FORWARD_SMALL);
     struct str text = STR_EMPTY;
     int code = reader_read_all(&b->payload.reader, &bytes, err);
 
@@ -131,8 +131,11 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
     if (code == 0 && bytes.len)
         text = arena_str(c->a, buf_str(&bytes));
     buf_release(&bytes);
+    if (code == ERR_TOO_LARGE && b->whole)
+        return s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED);
     if (code < 0)
         return code;
+    b->text = text;
     const struct digest_value *hash = payload_digest(&b->payload, DIGEST_SHA256);
     b->sha256 = hash ? arena_hex(c->a, hash->bytes, hash->len) : STR_EMPTY;
     if (b->payload.in_trailer)
@@ -171,7 +174,7 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
     bool asks = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
     struct payload_options o = {.auth = &c->auth,
                                 .content_length = len,
-                                .also = len <= FORWARD_SMALL ? 1u << DIGEST_SHA256 : 0};
+                                .also = len <= FORWARD_SMALL || b->whole ? 1u << DIGEST_SHA256 : 0};
     int code;
 
     if (c->claimed || (len == 0 && asks && c->auth.payload < AUTH_PAYLOAD_CHUNKS))
@@ -182,7 +185,7 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
     /* Who waits to be asked for a body waits for the storage to ask, unless we need all of it for
      * its checksum's header. */
     bool waits = c->head->expect_continue && !b->payload.in_trailer;
-    if ((len <= FORWARD_SMALL && !waits) || b->payload.length == 0)
+    if (b->whole || (len <= FORWARD_SMALL && !waits) || b->payload.length == 0)
         return take_small(c, b, err);
     b->streams = true;
     if (c->auth.payload == AUTH_PAYLOAD_HASH)

@@ -169,6 +169,23 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
     return code;
 }
 
+/* Where the operation's change would be; a form finds out by itself. */
+static int capture_here(struct call *c, struct err *err)
+{
+    struct storage *s = c->target.remote;
+    int code = 0;
+
+    if (!c->g->o.capture || !c->op->changes || c->op->id == S3_OP_PostObject)
+        return 0;
+    if (c->op->id == S3_OP_CreateBucket)
+        code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, &s, err);
+    else if (!s)
+        s = c->target.bucket->storage;
+    if (code == ERR_NOT_FOUND)
+        code = ERR_UNAVAILABLE;
+    return code < 0 ? code : call_capture(c, s, NULL, 0, err);
+}
+
 static int prepare(struct call *c, struct err *err)
 {
     unsigned flags = c->op->flags;
@@ -182,6 +199,8 @@ static int prepare(struct call *c, struct err *err)
     if (code == 0 && !(flags & OP_ASKS))
         code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
                          NULL, err);
+    if (code == 0)
+        code = capture_here(c, err);
     if (code == 0 && flags & OP_XML && !(flags & OP_ASKS))
         code = call_read_body(c, err);
     return code;
@@ -254,7 +273,13 @@ static int run(struct call *c, struct err *err)
         return found;
     }
     code = prepare(c, err);
-    return code < 0 ? code : c->op->fn(c, err);
+    if (code < 0) {
+        call_captured(c, OUTCOME_REFUSED);
+        return code;
+    }
+    code = c->op->fn(c, err);
+    call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN);
+    return code;
 }
 
 int gateway_handle(struct http_request *req, void *ctx)

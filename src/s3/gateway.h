@@ -11,6 +11,7 @@
 #include "route/users.h"
 
 struct access_log;
+struct change_capture;
 struct gateway;
 struct notify;
 
@@ -22,10 +23,11 @@ struct gateway_options {
     struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */
     struct notify *notify;         /* event notifications; NULL: none */
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
-    bool allow_v2;                 /* signatures of version 2 */
-    struct str storage_classes;    /* names with commas between them; empty: S3's */
-    const char *key_file;          /* of keyring.h, copied; NULL: nothing can be encrypted */
-    uint64_t max_buckets;          /* of one user on local storages; 0: any number */
+    const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
+    bool allow_v2;                        /* signatures of version 2 */
+    struct str storage_classes;           /* names with commas between them; empty: S3's */
+    const char *key_file;                 /* of keyring.h, copied; NULL: nothing can be encrypted */
+    uint64_t max_buckets;                 /* of one user on local storages; 0: any number */
     bool sse_c_over_http; /* customers' keys are taken without TLS from other machines too */
     const struct log *log;
 };

@@ -6,6 +6,7 @@
 #include "object/names.h"
 #include "s3/access.h"
 #include "s3/auth.h"
+#include "s3/capture.h"
 #include "s3/document.h"
 #include "s3/encryption.h"
 #include "s3/gateway.h"
@@ -45,6 +46,7 @@ struct operation {
     const char *header;                     /* likewise a header */
     int (*fn)(struct call *, struct err *); /* NULL: NotImplemented */
     unsigned flags;
+    unsigned changes; /* enum changes: what it makes another, if it succeeds */
 };
 
 enum operation_flags {
@@ -106,6 +108,7 @@ struct call {
     struct str body;           /* of OP_XML */
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
+    struct capture capture;     /* of a change that was announced */
     bool begun;                 /* an answer is on its way: too late for an error's */
     int64_t now_ms;
     struct call_encryption encryption;
@@ -235,6 +238,19 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
                             struct err *err) MUST_CHECK;
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
+
+/* --- gateway_capture.c: changes that replication must know of --- */
+
+/* What the request changes at the storage that it goes to; asked before anything is sent or
+ * changed, and before a large body is read. `keys`: of DeleteObjects; else NULL. ERR_UNAVAILABLE:
+ * it must not be made. */
+int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
+                 struct err *err) MUST_CHECK;
+/* What became of it. Without a capture, or when it was told already: nothing. */
+void call_captured(struct call *c, enum outcome outcome);
+/* The keys in the body of a DeleteObjects. MalformedXML. */
+int capture_keys(struct call *c, struct str body, struct str **out, size_t *count,
+                 struct err *err) MUST_CHECK;
 
 /* --- gateway_notify.c --- */
 

@@ -256,8 +256,12 @@ static int copy(struct call *c, struct copy_source *s, struct put_options *o,
         code = copy_encryption(c, s, o, err);
     if (code == 0)
         code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o->note, err);
-    if (code == 0)
-        code = copy_bytes(c, s, o, out, err);
+    if (code < 0) {
+        call_captured(c, OUTCOME_REFUSED);
+        return code;
+    }
+    code = copy_bytes(c, s, o, out, err);
+    call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN);
     if (code == 0)
         call_told(c);
     return code;

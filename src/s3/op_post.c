@@ -331,8 +331,12 @@ static int post_remote(struct call *c, struct post *p, struct storage *s,
 {
     struct put_result out = {0};
     struct exchange *e = NULL;
-    int code = send_file(c, p, s, &e, err);
+    int code = call_capture(c, s, NULL, 0, err);
 
+    if (code < 0)
+        return code;
+    code = send_file(c, p, s, &e, err);
+    call_captured(c, forward_outcome(code, e));
     c->head = head;
     c->target.info.name = c->bucket_name;
     if (code == 0 && exchange_head(e)->status >= 300) {
@@ -352,6 +356,8 @@ static int post_local(struct call *c, struct post *p, const struct http_head *he
 
     if (code == 0)
         code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT, c->key, NULL, err);
+    if (code == 0)
+        code = call_capture(c, c->target.bucket->storage, NULL, 0, err);
     if (code == 0)
         code = store_file(c, p, &out, err);
     c->head = head;

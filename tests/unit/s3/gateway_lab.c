@@ -66,9 +66,18 @@ void gate_access_log(struct gate *g, uint64_t interval_ms)
         g->gateway->o.access_log = g->access_log;
 }
 
+static const struct change_capture *capture, *first_capture;
+
+void gate_set_capture(const struct change_capture *wanted)
+{
+    first_capture = wanted;
+}
+
 void gate_start(struct gate *g)
 {
+    capture = first_capture;
     gate_start_in(g, test_dir());
+    capture = NULL;
 }
 
 void gate_start_in(struct gate *g, const char *dir)
@@ -99,6 +108,7 @@ void gate_start_in(struct gate *g, const char *dir)
                                                        .website_domain = STR("web.test"),
                                                        .notify = g->notify,
                                                        .access_log = g->access_log,
+                                                       .capture = capture,
                                                        .allow_v2 = true,
                                                        .key_file = g->key_file});
     lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});

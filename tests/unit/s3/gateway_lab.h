@@ -5,6 +5,7 @@
 
 #include "object/local.h"
 #include "s3/access_log.h"
+#include "s3/capture.h"
 #include "s3/gateway.h"
 #include "s3/notify.h"
 #include "store/store.h"
@@ -36,6 +37,8 @@ void gate_start_in(struct gate *g, const char *dir); /* with its data in a folde
 void gate_stop(struct gate *g);
 /* Notifications with these limits instead, on the same outbox: what a restart does. */
 void gate_notify(struct gate *g, const struct notify_options *limits);
+/* For gate_start(), not for gate_start_in(); NULL: none. */
+void gate_set_capture(const struct change_capture *capture);
 /* The access log ended and opened again, with this interval. */
 void gate_access_log(struct gate *g, uint64_t interval_ms);
 

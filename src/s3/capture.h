@@ -1,0 +1,54 @@
+/* Who is told of changes before they are made: what replication needs of the gateway
+ * (docs/replication.md, "Capture"). Declared here, implemented above. */
+#ifndef S3_CAPTURE_H
+#define S3_CAPTURE_H
+
+#include "object/bucket.h"
+
+/* What a request changes, if it succeeds: the column of the table of operations. */
+enum changes {
+    CHANGES_OBJECT = 1,
+    CHANGES_OBJECT_TAGS = 2,
+    CHANGES_OBJECT_ACL = 4,
+    CHANGES_BUCKET = 8,
+    CHANGES_BUCKET_TAGS = 16,
+    CHANGES_BUCKET_ACL = 32,
+    CHANGES_BUCKET_MADE = 64,
+    CHANGES_BUCKET_GONE = 128,
+    CHANGES_NEW_OBJECT = CHANGES_OBJECT | CHANGES_OBJECT_TAGS | CHANGES_OBJECT_ACL,
+    CHANGES_OF_OBJECT = CHANGES_NEW_OBJECT,
+};
+
+struct intended {
+    struct storage *storage; /* written to */
+    struct str bucket;
+    struct str user;        /* that asks; empty: nobody */
+    unsigned changes;       /* enum changes */
+    const struct str *keys; /* of the objects, for changes of objects */
+    size_t key_count;
+};
+
+enum outcome {
+    OUTCOME_DONE,
+    OUTCOME_REFUSED, /* definitely nothing happened */
+    OUTCOME_UNKNOWN,
+};
+
+/* One change under way; the caller's storage. */
+struct capture {
+    void *intent;
+    unsigned phase;
+    bool begun;
+};
+
+struct change_capture {
+    /* Before anything is sent. May wait, unless nothing is captured: that costs some loads.
+     * ERR_UNAVAILABLE: it cannot be captured, and must not be made (R5). What a storage captures by
+     * itself (local) is only asked about. */
+    int (*begin)(void *ctx, const struct intended *i, struct capture *out, struct err *err);
+    /* Exactly once after each begin() that succeeded. May wait. */
+    void (*end)(void *ctx, struct capture *c, enum outcome outcome);
+    void *ctx;
+};
+
+#endif

@@ -1,0 +1,62 @@
+/* Changes that replication must know of before they are made (docs/replication.md, R1, R5). */
+#include "s3/gateway_int.h"
+
+/* Of a request that only a remote storage understands (Ceph's "?append") the most is expected. */
+static unsigned changes_of(const struct call *c)
+{
+    enum http_method m = c->head->method;
+
+    if (c->op)
+        return c->op->changes;
+    if (m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS)
+        return 0;
+    return c->level == LEVEL_OBJECT   ? CHANGES_NEW_OBJECT
+           : c->level == LEVEL_BUCKET ? CHANGES_BUCKET
+                                      : 0;
+}
+
+int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
+                 struct err *err)
+{
+    const struct change_capture *capture = c->g->o.capture;
+    struct intended i = {.storage = s, .bucket = c->bucket_name, .user = call_user_id(c)};
+
+    if (!capture || c->capture.begun)
+        return 0;
+    i.changes = changes_of(c);
+    if (i.changes == 0)
+        return 0;
+    i.keys = keys ? keys : &c->key;
+    i.key_count = keys ? count : c->key.len > 0;
+    return capture->begin(capture->ctx, &i, &c->capture, err);
+}
+
+void call_captured(struct call *c, enum outcome outcome)
+{
+    const struct change_capture *capture = c->g->o.capture;
+
+    if (!c->capture.begun)
+        return;
+    capture->end(capture->ctx, &c->capture, outcome);
+    c->capture = (struct capture){0};
+}
+
+int capture_keys(struct call *c, struct str body, struct str **out, size_t *count, struct err *err)
+{
+    struct xml_node *root = NULL;
+    int code = document_read(&root, c->a, body, "Delete", err);
+
+    if (code < 0)
+        return code;
+    size_t n = 0, most = document_count(root, "Object");
+    struct str *keys = arena_array(c->a, most + 1, sizeof(*keys));
+    if (!keys)
+        return err_code(err, ERR_NO_MEMORY);
+    for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object")) {
+        keys[n] = xml_child_text(o, "Key", STR_EMPTY);
+        n += keys[n].len > 0;
+    }
+    *out = keys;
+    *count = n;
+    return 0;
+}

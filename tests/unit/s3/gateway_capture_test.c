@@ -1,0 +1,302 @@
+/* What the gateway announces of the changes that it makes. */
+#include "unit/s3/forward_lab.h"
+
+#include <stdio.h>
+
+#define NONE STR_EMPTY
+
+/* "<storage>/<bucket> <changes> <keys>: <outcome>;" for each, of remote storages and local ones
+ * (whose changes have no end). */
+static struct {
+    struct mutex lock;
+    struct buf text;
+    bool refuses;
+    size_t keys;
+} told;
+
+static int begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
+{
+    (void)ctx;
+    *out = (struct capture){.begun = i->storage->ops->forward != NULL};
+    mutex_lock(&told.lock);
+    buf_appendf(&told.text, STR_FMT "/" STR_FMT " %u", STR_ARG(i->storage->name),
+                STR_ARG(i->bucket), i->changes);
+    for (size_t k = 0; k < i->key_count && k < 3; k++)
+        buf_appendf(&told.text, " " STR_FMT, STR_ARG(i->keys[k]));
+    buf_append_z(&told.text, out->begun && !told.refuses ? ":" : ";");
+    told.keys = i->key_count;
+    bool refuses = told.refuses;
+    mutex_unlock(&told.lock);
+    out->begun = out->begun && !refuses;
+    return refuses ? err_set(err, ERR_UNAVAILABLE, "so it was told") : 0;
+}
+
+static void end(void *ctx, struct capture *c, enum outcome outcome)
+{
+    static const char *const names[] = {" done;", " refused;", " unknown;"};
+
+    (void)ctx, (void)c;
+    mutex_lock(&told.lock);
+    buf_append_z(&told.text, names[outcome]);
+    mutex_unlock(&told.lock);
+}
+
+static const struct change_capture capture = {begin, end, NULL};
+
+static void init(void)
+{
+    mutex_init(&told.lock, "capture.told");
+    told.refuses = false;
+    gate_set_capture(&capture);
+}
+
+static void release(void)
+{
+    gate_set_capture(NULL);
+    buf_release(&told.text);
+    mutex_release(&told.lock);
+}
+
+/* Of what was told since the last look. An answer may be there before its end was told. */
+static void expect(const char *want)
+{
+    for (size_t len = 0; len < strlen(want);) {
+        mutex_lock(&told.lock);
+        len = told.text.len;
+        mutex_unlock(&told.lock);
+    }
+    mutex_lock(&told.lock);
+    CHECK_STR(buf_str(&told.text), str_z(want));
+    buf_reset(&told.text);
+    mutex_unlock(&told.lock);
+}
+
+static void answer_all(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    while (peer_read(c, &r)) {
+        peer_write_z(c, ctx);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+static void never_asked(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    (void)ctx;
+    CHECK(!peer_read(c, &r));
+    peer_request_release(&r);
+}
+
+static void break_off(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    (void)ctx;
+    peer_read(c, &r);
+    peer_request_release(&r);
+}
+
+TEST(gateway_capture, every_change_of_a_remote_storage_is_announced)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    struct gate *g = &p.front;
+    gate_ask(g, ALICE, "PUT /box/a%20b", NULL, STR("hello"), 200);
+    expect("back/box 7 a b: done;");
+    gate_do(g, "DELETE /box/key", 200);
+    expect("back/box 1 key: done;");
+    gate_ask(g, ALICE, "PUT /box/to", "x-amz-copy-source: box/key", NONE, 200);
+    expect("back/box 7 to: done;");
+    gate_ask(g, ALICE, "POST /box/big?uploadId=u", NULL, STR("<x/>"), 200);
+    expect("back/box 7 big: done;");
+    gate_ask(g, ALICE, "PUT /box/key?tagging", NULL, STR("<x/>"), 200);
+    expect("back/box 2 key: done;");
+    gate_do(g, "PUT /box/key?acl", 200);
+    expect("back/box 4 key: done;");
+    gate_do(g, "PUT /fresh", 200);
+    expect("back/fresh 64: done;");
+    gate_do(g, "DELETE /box", 200);
+    expect("back/box 128: done;");
+    gate_ask(g, ALICE, "PUT /box?tagging", NULL, STR("<x/>"), 200);
+    expect("back/box 16: done;");
+    gate_do(g, "DELETE /box?lifecycle", 200);
+    expect("back/box 8: done;");
+    gate_ask(g, ALICE, "PUT /box/key?append&position=0", NULL, STR("more"), 200);
+    expect("back/box 7 key: done;");
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, what_changes_nothing_is_not_announced)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    struct gate *g = &p.front;
+    gate_do(g, "GET /box/key", 200);
+    gate_do(g, "GET /box?list-type=2", 200);
+    gate_do(g, "POST /box/key?uploads", 200);
+    gate_ask(g, ALICE, "PUT /box/key?uploadId=u&partNumber=1", NULL, STR("part"), 200);
+    gate_do(g, "DELETE /box/key?uploadId=u", 200);
+    gate_ask(g, NOBODY, "OPTIONS /box/key", "origin: http://x", NONE, 200);
+    expect("");
+    pair_stop(&p);
+    release();
+}
+
+static void outcome_of(const char *answer, int status, const char *want)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, answer_all, answer);
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, STR("hello"), status);
+    expect(want);
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, a_definite_refusal_is_told_as_one)
+{
+    outcome_of("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403,
+               "back/box 7 key: refused;");
+}
+
+/* What was sent twice may have been refused the second time. */
+TEST(gateway_capture, a_conflict_is_no_definite_refusal)
+{
+    outcome_of("HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n", 409,
+               "back/box 7 key: unknown;");
+}
+
+TEST(gateway_capture, a_failure_of_the_storage_is_no_refusal)
+{
+    outcome_of("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", 500, "back/box 7 key: unknown;");
+}
+
+TEST(gateway_capture, a_storage_that_breaks_off_may_have_acted)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, break_off, NULL);
+    gate_ask(&p.front, ALICE, "DELETE /box/key", NULL, NONE, 0);
+    expect("back/box 1 key: unknown;");
+    pair_stop(&p);
+    release();
+}
+
+/* R5 */
+TEST(gateway_capture, what_cannot_be_announced_is_not_sent)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, never_asked, NULL);
+    told.refuses = true;
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, STR("hello"), 503);
+    GATE_ERROR(&p.front, "ServiceUnavailable");
+    CHECK(gate_header(&p.front, "retry-after").len);
+    expect("back/box 7 key;");
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, a_removal_of_many_names_its_keys)
+{
+    struct buf body = BUF_INIT(0), head = BUF_INIT(0);
+    struct pair p;
+    char sum[64];
+
+    init();
+    pair_start(&p);
+    struct gate *g = &p.front;
+    gate_do(g, "PUT /box", 200);
+    gate_ask(g, ALICE, "PUT /box/two", NULL, STR("2"), 200);
+    expect("back/box 64: done;back/box 7 two: done;");
+    buf_append_z(&body, "<Delete><Object><Key>one</Key></Object><Object><Key>two</Key></Object>");
+    for (int i = 0; i < 900; i++) /* more than is read ahead otherwise */
+        buf_appendf(&body, "<Object><Key>%0100d</Key></Object>", i);
+    buf_append_z(&body, "</Delete>");
+    pair_checksum(sum, DIGEST_MD5, buf_str(&body));
+    buf_appendf(&head, "content-md5: %s", sum);
+    gate_ask(g, ALICE, "POST /box?delete", head.p, buf_str(&body), 200);
+    char want[200];
+    snprintf(want, sizeof(want), "back/box 1 one two %0100d: done;", 0);
+    expect(want);
+    CHECK_INT(told.keys, 902);
+    gate_do(g, "HEAD /box/two", 404);
+    gate_ask(g, ALICE, "POST /box?delete", NULL, STR("<Delete"), 400);
+    GATE_ERROR(g, "MalformedXML");
+    expect("");
+    buf_release(&body);
+    buf_release(&head);
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, forms_and_copies_between_storages_are_announced)
+{
+    struct str form = STR("--X\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nposted\r\n"
+                          "--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n"
+                          "bytes\r\n--X--\r\n");
+    struct pair p;
+    struct err err = {0};
+
+    init();
+    pair_start(&p);
+    struct gate *g = &p.front;
+    CHECK_OK(route_set(g->routes, STR("alice-id"), STR("here"), STR("local"), &err));
+    gate_do(g, "PUT /box", 200);
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_do(g, "PUT /here", 200);
+    gate_ask(g, ALICE, "PUT /here/a", NULL, STR("hello"), 200);
+    expect("back/box 64: done;back/box 32: done;local/here 64;local/here 7 a;");
+    gate_ask(g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=X", form, 204);
+    expect("back/box 7 posted: done;");
+    gate_ask(g, ALICE, "PUT /box/b", "x-amz-copy-source: here/a", NONE, 200);
+    expect("back/box 7 b: done;");
+    gate_ask(g, ALICE, "PUT /box/b", "x-amz-copy-source: here/none", NONE, 404);
+    expect("back/box 7 b: refused;");
+    gate_ask(g, ALICE, "PUT /here/c", "x-amz-copy-source: box/b", NONE, 200);
+    expect("local/here 7 c;");
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, a_local_storage_is_asked_before_the_body_is_read)
+{
+    struct str form = STR("--X\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nposted\r\n"
+                          "--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n"
+                          "bytes\r\n--X--\r\n");
+    struct gate g;
+
+    init();
+    gate_start(&g);
+    gate_do(&g, "PUT /box", 200);
+    gate_ask(&g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    gate_ask(&g, ALICE, "PUT /box/k", NULL, STR("hello"), 200);
+    expect("local/box 64;local/box 32;local/box 7 k;");
+    told.refuses = true;
+    gate_ask(&g, ALICE, "PUT /box/k", NULL, STR("other"), 503);
+    GATE_ERROR(&g, "ServiceUnavailable");
+    gate_do(&g, "DELETE /box/k", 503);
+    gate_ask(&g, ALICE, "POST /box?delete", NULL,
+             STR("<Delete><Object><Key>k</Key></Object></Delete>"), 503);
+    gate_ask(&g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=X", form, 503);
+    gate_do(&g, "PUT /fresh", 503);
+    gate_do(&g, "GET /box/k", 200);
+    CHECK_STR(g.body, STR("hello"));
+    expect("local/box 7 k;local/box 1 k;local/box 1;local/box 7 posted;local/fresh 64;");
+    gate_ask(&g, BOB, "DELETE /box", NULL, NONE, 403); /* who may not is not told more */
+    expect("");
+    gate_stop(&g);
+    release();
+}
