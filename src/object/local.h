@@ -88,6 +88,10 @@ struct change_tap {
  * changes something is under way. Borrowed. Without a tap a change costs one load more; rows of one
  * that was there before stay. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
+/* Changes by way of this reference to a bucket are not told: for what replication itself writes,
+ * which must not count as a change at the destination. Before other threads have it; of a bucket on
+ * another kind of storage: nothing. */
+void local_untap(struct bucket *b);
 /* Returns when every change that was asked for before the call, by whatever answer of wants(), is
  * there or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;

@@ -82,6 +82,7 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
+    bool untapped; /* local_untap() */
     _Atomic(unsigned) refs;
     char name[];
 };

@@ -13,6 +13,12 @@ void local_set_tap(struct storage *s, const struct change_tap *tap)
     atomic_store(&l->tap, tap);
 }
 
+void local_untap(struct bucket *b)
+{
+    if (b->ops == &local_bucket_ops)
+        local_bucket_of(b)->untapped = true;
+}
+
 static struct str tap_key(char out[TAP_KEY_LEN], const struct local *l, uint64_t number)
 {
     for (int i = 0; i < 4; i++)
@@ -51,7 +57,7 @@ int change_keep(struct change *c, struct tapped *t, const struct object_record *
     int code = 0;
 
     BUG_ON(c->tapped);
-    if (!tap)
+    if (!tap || c->b->untapped)
         return 0;
     if (!t->bucket.len) {
         t->bucket = c->b->bucket.name;

@@ -208,6 +208,26 @@ TEST(local_tap, what_the_tap_does_not_want_is_not_kept)
     close_lab(&lab);
 }
 
+TEST(local_tap, what_is_written_past_it_is_not_told)
+{
+    struct tap_lab lab;
+    struct bucket *quiet = NULL;
+    struct err err = {0};
+
+    open_lab(&lab);
+    struct storage *s = lab.l.lab.storage;
+    CHECK_OK(s->ops->open_bucket(&quiet, s, STR("owner"), STR("box"), &err));
+    local_untap(quiet);
+    lab_put(quiet, &lab.a, "k", STR("hello"));
+    CHECK_OK(quiet->ops->set_versions(quiet, true, &err));
+    lab_remove(quiet, &lab.a, "k", STR_EMPTY);
+    expect(&lab, "made owner box/ -\n");
+    CHECK_OK(put(&lab, "k", NULL));
+    expect(&lab, "put owner box/k v 5\n");
+    quiet->ops->unref(quiet);
+    close_lab(&lab);
+}
+
 TEST(local_tap, rows_outlive_the_storage_and_numbers_go_on)
 {
     struct tap_lab lab;
