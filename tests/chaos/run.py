@@ -17,7 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
-RACES = ("os", "http", "db", "store", "api")
+RACES = ("os", "http", "db", "store", "replica", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 

@@ -1,0 +1,301 @@
+/* Taps as a whole: which buckets are replicated, and since when everybody goes by it. */
+#include "replica/tap.h"
+#include "base/clock.h"
+#include "replica/tap_int.h"
+
+#include <stdlib.h>
+
+enum {
+    TICK_MS = 100,
+    PING_MS = 1000,
+    STALE_MS = 8 * 1000, /* less than the 10 s of docs/replication.md, "Epochs" */
+    POSTPONE_MS = 15 * 1000,
+    MS = 1000 * 1000,
+};
+
+/* Users have bits of their own. */
+static const uint64_t USER_SEED = 0x75736572;
+
+/* --- the filter --- */
+
+static unsigned bit_of(struct str storage, struct str name, uint64_t seed)
+{
+    return (unsigned)(hash_xxh3(name, hash_xxh3(storage, seed)) % FILTER_BITS);
+}
+
+static bool has(const struct filter *f, struct str storage, struct str name, uint64_t seed)
+{
+    if (!atomic_load_explicit(&f->any, memory_order_acquire))
+        return false;
+    unsigned bit = bit_of(storage, name, seed);
+    uint64_t word = atomic_load_explicit(&f->words[bit / 64], memory_order_acquire);
+    return word >> bit % 64 & 1;
+}
+
+bool filter_has(const struct filter *f, struct str storage, struct str bucket)
+{
+    return has(f, storage, bucket, 0);
+}
+
+bool filter_has_user(const struct filter *f, struct str storage, struct str user)
+{
+    return has(f, storage, user, USER_SEED);
+}
+
+/* Until policies were read. */
+static void filter_all(struct filter *f)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(f->words); i++)
+        atomic_store(&f->words[i], UINT64_MAX);
+    atomic_store(&f->any, true);
+}
+
+static void mark(uint64_t *words, unsigned bit)
+{
+    words[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+static void mark_policy(uint64_t *words, const struct replication *r)
+{
+    const struct replication_id *id = &r->id;
+
+    if (!id->bucket.len)
+        mark(words, bit_of(id->from, id->user, USER_SEED));
+    else if (!r->archived || r->switching)
+        mark(words, bit_of(id->from, id->bucket, 0));
+    if (r->switching) /* reads of both sides go by the vectors */
+        mark(words, bit_of(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
+}
+
+/* What is to be captured is so before `any` says that there is nothing, and after it says the
+ * reverse. */
+static void filter_set(struct taps *t, const struct replication_view *view)
+{
+    const struct replication *const *all;
+    size_t count = replication_view_all(view, &all);
+    uint64_t *words = xcalloc(ARRAY_SIZE(t->filter.words), sizeof(*words));
+    bool switching = false;
+
+    for (size_t i = 0; i < count; i++) {
+        mark_policy(words, all[i]);
+        switching |= all[i]->switching;
+    }
+    if (switching) /* who finds a bit of a switch finds this too */
+        atomic_store(&t->switching, true);
+    for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
+        atomic_store(&t->filter.words[i], words[i]);
+    atomic_store(&t->filter.any, count > 0);
+    if (!switching)
+        atomic_store(&t->switching, false);
+    free(words);
+}
+
+/* --- local storages --- */
+
+struct tap *taps_find(struct taps *t, const struct storage *s)
+{
+    size_t count = atomic_load(&t->tap_count);
+
+    for (size_t i = 0; i < count; i++)
+        if (t->taps[i]->storage == s)
+            return t->taps[i];
+    return NULL;
+}
+
+static int tap_new_storages(struct taps *t, struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(t->o.routes, all, ARRAY_SIZE(all));
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        size_t have = atomic_load(&t->tap_count);
+        if (all[i]->ops->forward || taps_find(t, all[i]) || have == ARRAY_SIZE(t->taps))
+            continue;
+        code = tap_start(&t->taps[have], t, all[i], err);
+        if (code == 0)
+            atomic_store(&t->tap_count, have + 1);
+    }
+    return code;
+}
+
+/* What was written by the filter as it was before is there. */
+static int settle_all(struct taps *t, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < atomic_load(&t->tap_count) && code == 0; i++)
+        code = local_tap_settle(t->taps[i]->storage, err);
+    return code;
+}
+
+/* --- the keeper --- */
+
+/* The filter follows the policies. A storage that is new is tapped before any policy can count that
+ * names it as a source. */
+static int keep_filter(struct taps *t, struct err *err)
+{
+    struct replication_view *view = NULL;
+    struct err away = {0};
+
+    if (replications_view(t->o.replications, &view, &away) < 0)
+        return 0; /* everything is captured until then */
+    int code = tap_new_storages(t, err);
+    int64_t epoch = replication_view_epoch(view);
+    if (code == 0 && epoch != t->applied) {
+        filter_set(t, view);
+        code = settle_all(t, err);
+        if (code == 0)
+            t->applied = epoch;
+    }
+    replication_view_unref(view);
+    return code;
+}
+
+/* Writes to remote storages are counted by the phase in which they began. When the phase is turned
+ * after the filter has changed, and those of the phase before have ended, all that are under way
+ * went by the new filter. */
+static void keep_epoch(struct taps *t)
+{
+    unsigned phase = atomic_load(&t->phase);
+
+    if (t->pending >= 0 && atomic_load(&t->under_way[(phase + 1) % 2]) == 0) {
+        atomic_store(&t->held, t->pending);
+        t->pending = -1;
+    }
+    if (t->pending < 0 && t->applied != atomic_load(&t->held)) {
+        t->pending = t->applied;
+        atomic_store(&t->phase, phase + 1);
+    }
+}
+
+/* Whoever changes policies takes a gateway that is not heard of for dead after a while. So one that
+ * cannot reach the store makes no change then that a policy it does not know of might capture.
+ * Where there were no replications at all, writes go on. */
+static void keep_contact(struct taps *t)
+{
+    uint64_t now = clock_mono_ns();
+    struct err err = {0};
+
+    if (now - t->pinged_ns < (uint64_t)PING_MS * MS)
+        return;
+    t->pinged_ns = now;
+    if (store_ping(queue_store(t->o.queue), &err) == 0)
+        t->answered_ns = now;
+    bool stale = now - t->answered_ns > (uint64_t)STALE_MS * MS && atomic_load(&t->filter.any);
+    if (atomic_exchange(&t->stale, stale) != stale && stale)
+        log_error(t->o.log, "replica.tap_cut_off", log_z("error", err.text));
+}
+
+static void keep_once(struct taps *t)
+{
+    uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
+    struct err err = {0};
+
+    if (keep_filter(t, &err) < 0)
+        log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
+    keep_epoch(t);
+    keep_contact(t);
+    if (clock_mono_ns() - t->postponed_ns < every)
+        return;
+    t->postponed_ns = clock_mono_ns();
+    intents_postpone(t);
+}
+
+static void keeper_main(void *ctx)
+{
+    struct taps *t = ctx;
+
+    mutex_lock(&t->lock);
+    while (!t->stop) {
+        mutex_unlock(&t->lock);
+        keep_once(t);
+        mutex_lock(&t->lock);
+        if (!t->stop)
+            cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + (uint64_t)TICK_MS * MS);
+    }
+    mutex_unlock(&t->lock);
+}
+
+/* --- opening and closing --- */
+
+int taps_record(struct taps *t, const struct record *rec, struct err *err)
+{
+    return (t->o.record ? t->o.record : replication_record)(t->o.replications, rec, err);
+}
+
+int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
+{
+    struct taps *t = xcalloc(1, sizeof(*t));
+
+    t->o = *o;
+    t->capture = (struct change_capture){intent_begin, intent_end, t};
+    t->applied = t->pending = -1;
+    t->postponed_ns = t->pinged_ns = t->answered_ns = clock_mono_ns();
+    atomic_init(&t->held, -1);
+    list_init(&t->open);
+    mutex_init(&t->lock, "replica.intents");
+    cond_init(&t->wake);
+    filter_all(&t->filter);
+    int code = tap_new_storages(t, err);
+    if (code == 0)
+        code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);
+    if (code < 0) {
+        taps_close(t);
+        return code;
+    }
+    *out = t;
+    return 0;
+}
+
+void taps_close(struct taps *t)
+{
+    if (!t)
+        return;
+    mutex_lock(&t->lock);
+    t->stop = true;
+    cond_signal(&t->wake);
+    mutex_unlock(&t->lock);
+    thread_join(&t->keeper);
+    for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
+        tap_stop(t->taps[i]);
+    BUG_ON(!list_empty(&t->open));
+    cond_release(&t->wake);
+    mutex_release(&t->lock);
+    free(t);
+}
+
+const struct change_capture *taps_capture(struct taps *t)
+{
+    return &t->capture;
+}
+
+int64_t taps_epoch(struct taps *t)
+{
+    return atomic_load(&t->held);
+}
+
+bool taps_ready(struct taps *t, struct storage *s)
+{
+    struct tap *tap = taps_find(t, s);
+
+    return !tap || atomic_load(&tap->ready);
+}
+
+int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
+               struct err *err)
+{
+    struct tap *tap = taps_find(t, s);
+
+    return tap ? tap_wait(tap, number, deadline_ns, err) : 0;
+}
+
+void taps_stats(struct taps *t, struct taps_stats *out)
+{
+    *out = (struct taps_stats){.recorded = atomic_load(&t->count_recorded),
+                               .intents = atomic_load(&t->count_intents)};
+    mutex_lock(&t->lock);
+    list_each (&t->open, struct intent, node, i)
+        out->open++;
+    mutex_unlock(&t->lock);
+}

@@ -1,0 +1,70 @@
+/* Change capture: every change of a replicated bucket is known before, or in the same commit as,
+ * its effect (docs/replication.md, "Capture", R1 to R5).
+ *
+ * Changes of local storages are rows of the storages' own (object/local.h); a thread for each
+ * records them in the store, in order, and forgets them. Changes of remote storages are announced
+ * by a task in the queue `intents` before they are made (s3/capture.h).
+ *
+ * Which buckets are replicated is held as a table of bits, so that the others cost a load or two.
+ * It is never too small: until the policies were read once everything counts as replicated, and
+ * what a bit takes for replicated that is not, is recorded for no destination. */
+#ifndef REPLICA_TAP_H
+#define REPLICA_TAP_H
+
+#include "base/log.h"
+#include "coord/replication.h"
+#include "coord/worker.h"
+#include "object/local.h"
+#include "s3/capture.h"
+
+struct routes;
+struct taps;
+
+enum { INTENT_DELAY_S = 60, INTENT_AGAIN_S = 600 };
+#define INTENT_QUEUE STR("intents")
+#define INTENT_TYPE  "intent"
+
+struct taps_options {
+    struct replications *replications; /* borrowed, as all of these */
+    struct queue *queue;
+    /* The first task of a new replication, for buckets under a user's policy; NULL: none. */
+    struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
+    struct routes *routes; /* whose storages are tapped, also those that come */
+    uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
+    const struct log *log; /* NULL: silent */
+    int (*record)(struct replications *r, const struct record *rec,
+                  struct err *err); /* for tests; NULL: replication_record() */
+};
+/* Before anything is written: local storages of the routes have their tap when it returns. */
+int taps_open(struct taps **out, const struct taps_options *o, struct err *err) MUST_CHECK;
+/* Nothing is written any more. Rows that are left are recorded by the next start. */
+void taps_close(struct taps *t); /* NULL is fine */
+
+/* For gateway_options.capture; borrowed. */
+const struct change_capture *taps_capture(struct taps *t);
+
+/* Handler of tasks of type INTENT_TYPE; its ctx is the taps. R4. */
+int taps_intent_run(struct task_run *run, struct err *err);
+
+/* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
+ * refused (R5). */
+bool taps_ready(struct taps *t, struct storage *s);
+/* Waits until this row of a local storage has been recorded. ERR_UNAVAILABLE: the store cannot be
+ * asked. ERR_TIMEOUT: at `deadline_ns` (clock_mono_ns). During a switch without downtime every
+ * change waits so by itself before its call returns, as reads go by the vectors. */
+int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
+               struct err *err) MUST_CHECK;
+
+/* The policies' epoch that every change follows which is under way or begins from now on: what is
+ * written is captured as that epoch's policies say, and what was written before is to be found by a
+ * listing (P3). -1: none yet. */
+int64_t taps_epoch(struct taps *t);
+
+struct taps_stats {
+    uint64_t recorded; /* rows of local storages */
+    uint64_t intents;  /* begun */
+    size_t open;       /* of those, under way */
+};
+void taps_stats(struct taps *t, struct taps_stats *out);
+
+#endif

@@ -1,0 +1,114 @@
+/* What the files of the tap share. */
+#ifndef REPLICA_TAP_INT_H
+#define REPLICA_TAP_INT_H
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/list.h"
+#include "os/thread.h"
+#include "replica/tap.h"
+#include "route/route.h"
+
+enum {
+    FILTER_BITS = 64 * 1024,
+    TAP_PER_CHANGE = 3,                           /* changes that one row makes, at most */
+    TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
+};
+
+/* Which buckets and users of which storages have replications, by a hash: a bit that is not set
+ * says surely not. Words change one at a time and a bit that stays is never away, so nobody waits
+ * and nothing is freed. */
+struct filter {
+    _Atomic(bool) any; /* false: no bit is set */
+    _Atomic(uint64_t) words[FILTER_BITS / 64];
+};
+
+/* One local storage. */
+struct tap {
+    struct taps *taps;
+    struct storage *storage;
+    struct change_tap hooks;
+    struct thread thread;
+    struct mutex lock; /* class "replica.tap" */
+    struct cond wake, moved;
+    _Atomic(uint64_t) told; /* the highest number that was committed */
+    _Atomic(bool) asleep;   /* the thread waits for `wake` */
+    _Atomic(bool) ready;    /* the last attempt to record succeeded */
+    uint64_t recorded;      /* under the lock, as what follows */
+    size_t waiters;         /* of taps_flush() */
+    bool stop;
+};
+
+/* One announced change, or some keys of one (struct intended is the whole). */
+struct intent {
+    struct list node;
+    char id[ID_HEX_LEN + 1];
+    struct arena a;
+    struct intended what; /* strings in the arena; storage is not set */
+    struct str storage;
+    struct intent *next; /* of the same capture */
+};
+
+struct taps {
+    struct taps_options o;
+    struct change_capture capture;
+    struct filter filter;
+    _Atomic(bool) stale;     /* policies may have changed without us: see keep_contact() */
+    _Atomic(bool) switching; /* a switch without downtime is at work somewhere */
+    _Atomic(int64_t) held;   /* taps_epoch() */
+    _Atomic(unsigned) phase; /* writes to remote storages that are under way, by the phase in */
+    _Atomic(uint64_t) under_way[2]; /* which they began: see keep_epoch() */
+    _Atomic(uint64_t) count_recorded, count_intents;
+    _Atomic(size_t) tap_count; /* taps[] only grows */
+    struct tap *taps[ROUTES_STORAGES_MAX];
+    struct mutex lock; /* class "replica.intents" */
+    struct cond wake;
+    struct list open; /* struct intent, that the keeper pushes back */
+    bool stop;
+    struct thread keeper;
+    /* of the keeper alone: */
+    int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
+    size_t storages;          /* that the routes had */
+    uint64_t postponed_ns, pinged_ns, answered_ns;
+};
+
+/* --- tap.c --- */
+
+bool filter_has(const struct filter *f, struct str storage, struct str bucket);
+bool filter_has_user(const struct filter *f, struct str storage, struct str user);
+int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
+/* A local storage's; NULL: it has none. */
+struct tap *taps_find(struct taps *t, const struct storage *s);
+
+/* --- tap_change.c --- */
+
+/* A place for the changes of one record. */
+struct changes_out {
+    struct arena *a;
+    struct change *items; /* room for QUEUE_BATCH_MAX */
+    size_t count;
+};
+int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) MUST_CHECK;
+/* Those of one key, or of the bucket when it is empty. `row` as in struct change. */
+void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
+                 struct str key, uint64_t row);
+unsigned changes_of_row(const struct tapped *row);
+/* Makes the replications of a bucket that is new, by its owner's policies; those that are there
+ * stay. */
+int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, struct str bucket,
+                       struct str user, struct err *err) MUST_CHECK;
+
+/* --- tap_drain.c --- */
+
+int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *err) MUST_CHECK;
+void tap_stop(struct tap *tap);
+int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+
+/* --- tap_intent.c --- */
+
+int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
+void intent_end(void *ctx, struct capture *c, enum outcome outcome);
+/* Pushes all open ones back. */
+void intents_postpone(struct taps *t);
+
+#endif

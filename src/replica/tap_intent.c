@@ -1,0 +1,400 @@
+/* Changes of remote storages: announced before they are made, by a task that records them when
+ * nobody else has (R1, R4). */
+#include "base/ids.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "replica/tap_int.h"
+
+#include <stdlib.h>
+
+enum {
+    INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2, /* more keys are another intent */
+    POSTPONE_BATCH = 500,
+};
+
+/* --- payloads --- */
+
+/* `again`: it is the second look. */
+static void write_payload(struct buf *out, const struct intent *in, bool again)
+{
+    struct json_out w;
+
+    json_out_init(&w, out);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "Storage", in->storage);
+    json_out_member_str(&w, "Bucket", in->what.bucket);
+    json_out_member_str(&w, "User", in->what.user);
+    json_out_member_u64(&w, "Changes", in->what.changes);
+    json_out_member_bool(&w, "Again", again);
+    json_out_key(&w, "Objects");
+    json_out_open(&w, '[');
+    for (size_t i = 0; i < in->what.key_count; i++)
+        json_out_str(&w, in->what.keys[i]);
+    json_out_close(&w, ']');
+    json_out_close(&w, '}');
+}
+
+/* How many keys make no more changes than one record may have. */
+static size_t keys_max(unsigned changes)
+{
+    unsigned each = (unsigned)__builtin_popcount(changes & CHANGES_OF_OBJECT);
+
+    return each ? (QUEUE_BATCH_MAX - TAP_PER_CHANGE) / each : 0;
+}
+
+static int read_keys(struct intent *in, const json_t *list, struct err *err)
+{
+    size_t count = json_array_size(list);
+    struct str *keys = count ? arena_array(&in->a, count, sizeof(*keys)) : NULL;
+
+    if (count > keys_max(in->what.changes) || (count && !keys))
+        return err_set(err, ERR_INVALID, "an intent of too many objects");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *key = json_array_get(list, i);
+        if (!json_is_string(key))
+            return err_set(err, ERR_INVALID, "an intent's object is not a name");
+        keys[i] = arena_str(&in->a, str_n(json_string_value(key), json_string_length(key)));
+    }
+    in->what.keys = keys;
+    in->what.key_count = count;
+    return arena_error(&in->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+static int read_payload(struct intent *in, struct str payload, bool *again, struct err *err)
+{
+    json_t *json = NULL;
+    int code = json_read(&json, payload, err);
+
+    if (code < 0)
+        return err_wrap(err, ERR_INVALID, "an intent that cannot be read"), ERR_INVALID;
+    in->storage = arena_str(&in->a, json_get_str(json, "Storage", STR_EMPTY));
+    in->what.bucket = arena_str(&in->a, json_get_str(json, "Bucket", STR_EMPTY));
+    in->what.user = arena_str(&in->a, json_get_str(json, "User", STR_EMPTY));
+    in->what.changes = (unsigned)json_get_i64(json, "Changes", 0);
+    *again = json_get_bool(json, "Again", false);
+    code = read_keys(in, json_object_get(json, "Objects"), err);
+    json_decref(json);
+    if (code == 0 && (!in->storage.len || !in->what.bucket.len))
+        code = err_set(err, ERR_INVALID, "an intent without a bucket");
+    return code;
+}
+
+/* --- recording --- */
+
+/* The changes of an intent; with its id the task goes in the same script. */
+static int record(struct taps *t, struct intent *in, bool happened, bool ends, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct record rec = {.intent = ends ? str_z(in->id) : STR_EMPTY};
+    const struct intended *w = &in->what;
+    struct changes_out out;
+    int code = changes_out_init(&out, &a, err);
+
+    for (size_t i = 0; i < w->key_count && code == 0 && happened; i++)
+        changes_add(&out, w->changes & CHANGES_OF_OBJECT, in->storage, w->bucket, w->keys[i], 0);
+    if (code == 0 && happened)
+        changes_add(&out, w->changes & ~(unsigned)CHANGES_OF_OBJECT, in->storage, w->bucket,
+                    STR_EMPTY, 0);
+    if (code == 0 && happened && w->changes & CHANGES_BUCKET_MADE)
+        code = changes_new_bucket(t, &a, in->storage, w->bucket, w->user, err);
+    if (code == 0 && arena_error(&a) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    rec.changes = out.items;
+    rec.count = out.count;
+    if (code == 0)
+        code = taps_record(t, &rec, err);
+    arena_release(&a);
+    return code;
+}
+
+/* --- writes that are under way --- */
+
+/* See keep_epoch(): the phase that was entered is the present one, so that it is waited for. */
+static unsigned phase_enter(struct taps *t)
+{
+    for (;;) {
+        unsigned phase = atomic_load(&t->phase);
+        atomic_fetch_add(&t->under_way[phase % 2], 1);
+        if (atomic_load(&t->phase) == phase)
+            return phase;
+        atomic_fetch_sub(&t->under_way[phase % 2], 1);
+    }
+}
+
+static void phase_leave(struct taps *t, unsigned phase)
+{
+    atomic_fetch_sub(&t->under_way[phase % 2], 1);
+}
+
+/* --- intents --- */
+
+static void intent_free(struct intent *in)
+{
+    arena_release(&in->a);
+    free(in);
+}
+
+/* Bytes that it takes in a payload, at most. */
+static size_t escaped_len(struct str key)
+{
+    size_t len = 3;
+
+    for (size_t i = 0; i < key.len; i++) {
+        bool plain = (unsigned char)key.p[i] >= 0x20 && key.p[i] != '"' && key.p[i] != '\\';
+        len += plain ? 1 : JSON_ESCAPE_MAX;
+    }
+    return len;
+}
+
+/* As many of the keys from `at` on as fit. */
+static struct intent *intent_new(const struct intended *i, size_t *at)
+{
+    struct intent *in = xcalloc(1, sizeof(*in));
+    struct str *keys;
+    size_t first = *at, bytes = 0;
+
+    in->a = ARENA_INIT(0);
+    id_hex(in->id);
+    list_init(&in->node);
+    in->what = *i;
+    in->what.storage = NULL;
+    in->what.bucket = arena_str(&in->a, i->bucket);
+    in->what.user = arena_str(&in->a, i->user);
+    in->storage = arena_str(&in->a, i->storage->name);
+    while (*at < i->key_count && *at - first < keys_max(i->changes)) {
+        bytes += escaped_len(i->keys[*at]);
+        if (bytes > INTENT_PAYLOAD_MAX && *at > first)
+            break;
+        ++*at;
+    }
+    in->what.key_count = *at - first;
+    in->what.keys = keys = arena_array(&in->a, in->what.key_count + 1, sizeof(*keys));
+    for (size_t k = first; keys && k < *at; k++)
+        keys[k - first] = arena_str(&in->a, i->keys[k]);
+    return in;
+}
+
+static int announce(struct taps *t, struct intent *in, struct err *err)
+{
+    struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
+
+    write_payload(&payload, in, false);
+    task.payload = buf_str(&payload);
+    int code = buf_error(&payload);
+    if (code == 0)
+        code = arena_error(&in->a);
+    if (code == 0)
+        code = queue_add(t->o.queue, &task, INTENT_DELAY_S, err);
+    buf_release(&payload);
+    return code;
+}
+
+static void keep_open(struct taps *t, struct intent *in)
+{
+    atomic_fetch_add(&t->count_intents, 1);
+    mutex_lock(&t->lock);
+    list_push(&t->open, &in->node);
+    mutex_unlock(&t->lock);
+}
+
+static void let_go(struct taps *t, struct intent *in)
+{
+    mutex_lock(&t->lock);
+    list_remove(&in->node);
+    mutex_unlock(&t->lock);
+}
+
+/* Beyond the filter's guess. */
+static int is_replicated(struct taps *t, const struct intended *i, bool *out, struct err *err)
+{
+    const struct replication *const *found;
+    struct replication_view *view = NULL;
+    int code = replications_view(t->o.replications, &view, err);
+
+    if (code == 0 && atomic_load(&t->stale))
+        code = err_set(err, ERR_UNAVAILABLE, "the policies may have changed");
+    if (code < 0) {
+        replication_view_unref(view);
+        return code;
+    }
+    *out = replication_view_from(view, i->storage->name, i->bucket, &found) > 0 ||
+           replication_view_switch(view, i->storage->name, i->bucket) ||
+           (i->changes & CHANGES_BUCKET_MADE &&
+            replication_view_user(view, i->user, i->storage->name, &found) > 0);
+    replication_view_unref(view);
+    return 0;
+}
+
+static bool may_be_replicated(const struct taps *t, const struct intended *i)
+{
+    if (atomic_load_explicit(&t->stale, memory_order_relaxed))
+        return true;
+    return filter_has(&t->filter, i->storage->name, i->bucket) ||
+           (i->changes & CHANGES_BUCKET_MADE &&
+            filter_has_user(&t->filter, i->storage->name, i->user));
+}
+
+/* R5 */
+static int refuse(int code, struct err *err)
+{
+    return err_wrap(err, code, "the change cannot be recorded"), ERR_UNAVAILABLE;
+}
+
+static int begin_local(struct taps *t, const struct intended *i, struct err *err)
+{
+    bool replicated = false;
+
+    if (!may_be_replicated(t, i))
+        return 0;
+    int code = is_replicated(t, i, &replicated, err);
+    if (code < 0)
+        return refuse(code, err);
+    if (replicated && !taps_ready(t, i->storage))
+        return err_set(err, ERR_UNAVAILABLE, "changes of the bucket cannot be recorded at present");
+    return 0;
+}
+
+static int announce_all(struct taps *t, const struct intended *i, struct intent **out,
+                        struct err *err)
+{
+    size_t at = 0;
+    int code;
+
+    do {
+        struct intent *in = intent_new(i, &at);
+        code = announce(t, in, err);
+        if (code < 0) {
+            intent_free(in);
+            break;
+        }
+        keep_open(t, in);
+        in->next = *out;
+        *out = in;
+    } while (at < i->key_count);
+    return code;
+}
+
+int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
+{
+    struct taps *t = ctx;
+    struct intent *intents = NULL;
+    bool replicated = false;
+    int code = 0;
+
+    *out = (struct capture){0};
+    if (!i->storage->ops->forward)
+        return begin_local(t, i, err);
+    *out = (struct capture){.phase = phase_enter(t), .begun = true};
+    if (!may_be_replicated(t, i))
+        return 0;
+    code = is_replicated(t, i, &replicated, err);
+    if (code == 0 && replicated)
+        code = announce_all(t, i, &intents, err);
+    out->intent = intents;
+    if (code == 0)
+        return 0;
+    intent_end(t, out, OUTCOME_REFUSED); /* nothing was sent */
+    return refuse(code, err);
+}
+
+/* What cannot be recorded now is when the intent comes due. */
+static void end_one(struct taps *t, struct intent *in, enum outcome outcome)
+{
+    struct err err = {0};
+    int code = record(t, in, outcome != OUTCOME_REFUSED, outcome != OUTCOME_UNKNOWN, &err);
+
+    if (code < 0)
+        log_warn(t->o.log, "replica.intent_left", log_s("bucket", in->what.bucket),
+                 log_s("storage", in->storage), log_z("error", err.text));
+    let_go(t, in);
+    intent_free(in);
+}
+
+void intent_end(void *ctx, struct capture *c, enum outcome outcome)
+{
+    struct taps *t = ctx;
+    struct intent *next;
+
+    if (!c->begun)
+        return;
+    for (struct intent *in = c->intent; in; in = next) {
+        next = in->next;
+        end_one(t, in, outcome);
+    }
+    phase_leave(t, c->phase);
+    *c = (struct capture){0};
+}
+
+/* --- the keeper's part --- */
+
+struct intent_id {
+    char text[ID_HEX_LEN + 1];
+};
+
+static size_t open_ids(struct taps *t, struct intent_id **out)
+{
+    VEC(struct intent_id) ids = {0};
+    struct intent_id id;
+
+    mutex_lock(&t->lock);
+    list_each (&t->open, struct intent, node, in) {
+        memcpy(id.text, in->id, sizeof(id.text));
+        vec_push(&ids, id);
+    }
+    mutex_unlock(&t->lock);
+    *out = ids.items;
+    return ids.len;
+}
+
+void intents_postpone(struct taps *t)
+{
+    struct intent_id *ids = NULL;
+    size_t count = open_ids(t, &ids);
+    struct str batch[POSTPONE_BATCH];
+    struct err err = {0};
+    int code = 0;
+
+    for (size_t at = 0, n; at < count && code == 0; at += n) {
+        n = size_min(POSTPONE_BATCH, count - at);
+        for (size_t i = 0; i < n; i++)
+            batch[i] = str_z(ids[at + i].text);
+        code = queue_postpone(t->o.queue, INTENT_QUEUE, batch, n, INTENT_DELAY_S, &err);
+    }
+    if (code < 0) /* those that come due meanwhile are recorded once more than they need */
+        log_warn(t->o.log, "replica.intents_not_postponed", log_z("error", err.text));
+    free(ids);
+}
+
+/* --- the handler --- */
+
+/* A storage that broke off, or whose weir died, may still be at it: once more later. */
+static int look_again(struct taps *t, const struct intent *in, struct str id, struct err *err)
+{
+    struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX), again_id = BUF_INIT(0);
+    struct task task = {.type = STR(INTENT_TYPE), .queue = INTENT_QUEUE};
+
+    write_payload(&payload, in, true);
+    buf_appendf(&again_id, STR_FMT ":again", STR_ARG(id));
+    task.payload = buf_str(&payload);
+    task.id = buf_str(&again_id);
+    int code = queue_add(t->o.queue, &task, INTENT_AGAIN_S, err);
+    buf_release(&payload);
+    buf_release(&again_id);
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+int taps_intent_run(struct task_run *run, struct err *err)
+{
+    struct taps *t = run->ctx;
+    struct intent in = {.a = ARENA_INIT(0)};
+    bool again = false;
+    int code = read_payload(&in, run->task->payload, &again, err);
+
+    if (code == 0 && !again)
+        code = look_again(t, &in, run->task->id, err);
+    if (code == 0)
+        code = record(t, &in, true, false, err);
+    arena_release(&in.a);
+    return code;
+}

@@ -1,0 +1,53 @@
+/* A local storage and the four databases in one place, with taps, and a store that can be made to
+ * fail. */
+#ifndef TESTS_UNIT_REPLICA_TAP_LAB_H
+#define TESTS_UNIT_REPLICA_TAP_LAB_H
+
+#include "replica/tap.h"
+#include "route/route.h"
+#include "unit/test.h"
+
+/* What happens to records. */
+enum fault {
+    FAULT_NONE,
+    FAULT_REFUSE, /* nothing is done */
+    FAULT_ANSWER, /* it is done, and the answer is lost */
+};
+
+struct tap_lab {
+    struct db *db;
+    struct store *stores[STORE_DATABASES];
+    struct queue *queue;
+    struct replications *replications;
+    struct routes *routes;
+    struct storage *local; /* "local" */
+    struct storage far;    /* "far": looks like a remote one */
+    struct taps *taps;
+    struct bucket *box; /* of alice's, on "local" */
+    struct arena a;
+};
+
+void tap_lab_open(struct tap_lab *l);
+void tap_lab_close(struct tap_lab *l);
+void tap_lab_fault(enum fault fault);
+size_t tap_lab_records(void); /* attempts so far */
+/* As a restart would. */
+void tap_lab_taps_open(struct tap_lab *l);
+void tap_lab_taps_close(struct tap_lab *l);
+
+/* Makes a replication of alice's to "other", and waits until the taps go by it. An empty bucket:
+ * her policy. */
+void tap_lab_replicate(struct tap_lab *l, const char *from, const char *bucket);
+void tap_lab_await_epoch(struct tap_lab *l);
+void tap_lab_put(struct tap_lab *l, const char *key);
+
+/* How many tasks of the type there are in a state of a queue; "": of any type. */
+size_t tap_lab_tasks(struct tap_lab *l, const char *queue, enum task_state state, const char *type);
+/* Until it is so many; the test's own time limit bounds it. */
+void tap_lab_await_tasks(struct tap_lab *l, const char *type, size_t count);
+int64_t tap_lab_version(struct tap_lab *l, enum thing_kind kind, const char *bucket,
+                        const char *key, const char *storage);
+size_t tap_lab_rows(struct tap_lab *l);
+void tap_lab_await_no_rows(struct tap_lab *l);
+
+#endif
