@@ -37,7 +37,7 @@ struct replication_id {
 
 /* As in the hash `p:repl_st:…`; times ms since 1970, 0: not set. */
 struct replication_status {
-    int64_t created_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
+    int64_t created_ms, resynced_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
     bool paused, archived, listing_started;
     int64_t listings; /* listing tasks that have not ended, the first task among them */
     int64_t listed, done, failed, bytes_listed, bytes_done, events, events_done;
@@ -87,6 +87,7 @@ struct replication_new {
     int priority;         /* 0 to PRIORITY_MAX */
     struct str agent_url; /* changes come by notifications, not by the tap; empty: by the tap */
     bool init_done;       /* nothing to copy first (a switch turned it round) */
+    bool later;           /* the view has it a moment after the call: for many in a row */
     /* Queued with it, and counted as a listing until it ends, which it does with
      * replication_list(); no type: none. */
     struct task first;
@@ -107,6 +108,11 @@ int replication_pause(struct replications *r, const struct replication_id *id, b
 /* No new events; the status stays, and tasks go on. */
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
+/* Begins the initial copy anew: its counters are 0, `first` is queued as at the beginning, and
+ * everything is listed again; what is still at work of the last time counts for nothing.
+ * ERR_NOT_FOUND. */
+int replication_resync(struct replications *r, const struct replication_id *id,
+                       const struct task *first, struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND: it is gone. Reads the store. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;

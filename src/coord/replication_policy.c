@@ -41,16 +41,22 @@ static int refused(const struct reply *reply, struct err *err)
     return err_set(err, ERR_TYPE, "a script answered '" STR_FMT "'", STR_ARG(reply->items[0].str));
 }
 
-/* Runs it; when it has changed something that is seen here before the call returns. A view that
- * could not be read is a change that may or may not have been made. */
-static int change(struct replications *r, struct arena *a, enum coord_script script,
-                  const struct store_args *args, struct err *err)
+static int run(struct replications *r, struct arena *a, enum coord_script script,
+               const struct store_args *args, struct err *err)
 {
     struct reply *reply;
     int code = coord_eval(r->o.config, a, &reply, script, args->argv, args->argc, err);
 
-    if (code == 0)
-        code = refused(reply, err);
+    return code == 0 ? refused(reply, err) : code;
+}
+
+/* What it has changed is seen here. A view that could not be read: the change may or may not have
+ * been made. */
+static int change(struct replications *r, struct arena *a, enum coord_script script,
+                  const struct store_args *args, struct err *err)
+{
+    int code = run(r, a, script, args, err);
+
     if (code < 0)
         return code;
     return reload_now(&r->reload, err) < 0
@@ -100,7 +106,8 @@ static int add(struct replications *r, struct arena *a, const struct replication
         first[1],
         first[2],
     };
-    code = change(r, a, SCRIPT_replication_add, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    code = (n->later ? run : change)(r, a, SCRIPT_replication_add,
+                                     &(struct store_args){args, ARRAY_SIZE(args)}, err);
     if (first[1].len)
         wake_workers(r, a);
     return code;
@@ -161,6 +168,31 @@ int replication_archive(struct replications *r, const struct replication_id *id,
     return set(r, id, STR("archive"), err);
 }
 
+int replication_resync(struct replications *r, const struct replication_id *id,
+                       const struct task *first, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str task[3];
+    struct id_parts p;
+    int code = replication_parts(&a, id, &p, err);
+
+    if (code == 0)
+        code = queue_task_args(&a, first, 0, task, err);
+    if (code == 0) {
+        const struct str args[] = {queue_number(&a, store_number(r->o.queue)),
+                                   queue_number(&a, store_number(r->o.config)),
+                                   replication_status_key(&a, &p),
+                                   task[0],
+                                   task[1],
+                                   task[2]};
+        code = run(r, &a, SCRIPT_replication_resync, &(struct store_args){args, ARRAY_SIZE(args)},
+                   err);
+        wake_workers(r, &a);
+    }
+    arena_release(&a);
+    return code;
+}
+
 /* --- the status --- */
 
 enum field_type { FIELD_TIME, FIELD_BOOL, FIELD_NUMBER, FIELD_TEXT };
@@ -175,6 +207,7 @@ static const struct field {
         {name, sizeof(name) - 1}, type, offsetof(struct replication_status, member)                \
     }
     FIELD("created_at", FIELD_TIME, created_ms),
+    FIELD("resynced_at", FIELD_TIME, resynced_ms),
     FIELD("archived_at", FIELD_TIME, archived_ms),
     FIELD("init_done_at", FIELD_TIME, init_done_ms),
     FIELD("last_emitted_at", FIELD_TIME, emitted_ms),

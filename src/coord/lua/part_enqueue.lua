@@ -64,7 +64,7 @@ local function enqueue_beside(queue, id, message, tally, busy)
         slot = id .. '|' .. n
     end
 end
--- For listings and copies: what runs for a replication that is gone has seen the source as it was before this one.
+-- For listings and copies: what runs for another round has seen the source as it was before this one.
 local function runs_for_another(state, _, same)
     return state == 'active' and not same
 end

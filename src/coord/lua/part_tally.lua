@@ -1,10 +1,16 @@
--- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes> <created_at of the
--- replication> <key of its status>'; kinds are e (event), c (copy), l (listing). A replication that was made anew since is another.
+-- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes> <round>
+-- <key of the replication's status>'; kinds are e (event), c (copy), l (listing). The round is when the replication was made, and of a
+-- copy or listing when it began anew: a task of another round counts for nobody.
 -- include part_time
 local function tally_same(a, b)
     local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %d+ (.+)$')
     local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %d+ (.+)$')
     return kind_a == kind_b and rest_a == rest_b
+end
+-- In the database of policies; nil: it is gone.
+local function status_round(key, kind)
+    local row = redis.call('HMGET', key, 'created_at', 'resynced_at')
+    return kind ~= 'e' and row[2] or row[1] or nil
 end
 -- In the database of policies: everything was listed, and all of that has ended.
 local function status_complete(key)
@@ -27,13 +33,13 @@ local tally_fields = {
 -- In the database of the queue. What: done; failed for good; again: the failed one is run once more; gone: deleted;
 -- forgotten: deleted after it had failed for good.
 local function tally_count(tally, what)
-    local config, queue, kind, bytes, created, key = string.match(tally, '^(%d+) (%d+) (%a) (%d+) (%S+) (.+)$')
+    local config, queue, kind, bytes, round, key = string.match(tally, '^(%d+) (%d+) (%a) (%d+) (%S+) (.+)$')
     local field = tally_fields[kind][what]
     if not field then
         return
     end
     redis.call('SELECT', config)
-    if redis.call('HGET', key, 'created_at') == created then
+    if status_round(key, kind) == round then
         redis.call('HINCRBY', key, field, (kind == 'l' or what == 'again') and -1 or 1)
         if what == 'done' then
             redis.call('HSET', key, 'last_processed_at', rfc3339())

@@ -1,13 +1,13 @@
 -- A page of a listing. ARGV: databases of vectors, of the queue, of policies; key of the status, of the cursor ('': no cursor), where
 -- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id, token of the listing, day, life of
 -- the day's counters; then for each that was listed: kind (c, l), bytes, key of its cursor (of a listing), queue, id, message.
--- Answers 1, 0 when the replication is gone, -1 when the listing is not held, -2 when the cursor is elsewhere.
+-- Answers 1, 0 when the replication is gone or has begun anew, -1 when the listing is not held, -2 when the cursor is elsewhere.
 -- include part_enqueue
 -- include part_end
 local app, queue, config, status, cursor, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
 local prefix = 'asynq:{' .. ARGV[9] .. '}:'
 redis.call('SELECT', config)
-local created = redis.call('HGET', status, 'created_at')
+local created, round = status_round(status, 'e'), status_round(status, 'l')
 if not created then
     return 0
 end
@@ -16,7 +16,8 @@ if not holds_task(prefix, ARGV[10], ARGV[11]) then
     return -1
 end
 local own = redis.call('HGET', prefix .. 't:' .. ARGV[10], 'tally')
-if own and not string.find(own, ' ' .. created .. ' ', 1, true) then
+local kind, of = string.match(own or '', '^%d+ %d+ (%a) %d+ (%S+)')
+if own and of ~= (kind == 'e' and created or round) then
     return 0
 end
 if cursor ~= '' then
@@ -33,7 +34,7 @@ if cursor ~= '' then
 end
 local objects, bytes, begun = 0, 0, {}
 for i = 14, #ARGV, 6 do
-    local tally = config .. ' ' .. queue .. ' ' .. ARGV[i] .. ' ' .. ARGV[i + 1] .. ' ' .. created .. ' ' .. status
+    local tally = config .. ' ' .. queue .. ' ' .. ARGV[i] .. ' ' .. ARGV[i + 1] .. ' ' .. round .. ' ' .. status
     if enqueue_beside(ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], tally, runs_for_another) then
         if ARGV[i] == 'c' then
             objects = objects + 1

@@ -315,3 +315,45 @@ TEST_FOUR(replication_page, cleaning_takes_the_cursors_of_one_replication)
     check_reply(l.app, "DBSIZE", "2");
     repl_close(&l);
 }
+
+TEST_FOUR(replication_page, a_resync_counts_and_lists_anew)
+{
+    struct repl_lab l;
+    struct replication_id id;
+    struct task root, slow, first, again,
+        resync = {.type = STR("bucket:create"), .id = STR("cb:again"), .queue = STR("events1")};
+    struct err err = {0};
+
+    repl_open(&l, f);
+    begin(&l, &root);
+    id = repl_id(&l, R);
+    struct listed items[] = {copy(&l, "a", 10), copy(&l, "b", 5)};
+    CHECK_INT(page(&l, &root, "", "b", items, 2), 0);
+    CHECK(repl_take(&l, COPY, &slow));
+    repl_record(&l, "main", "photos", "a");
+    CHECK_OK(replication_resync(l.r, &id, &resync, &err));
+    struct replication_status s = repl_status(&l, R);
+    CHECK(s.resynced_ms > 0 && s.listings == 1 && s.listed == 0 && !replication_init_done(&s));
+    CHECK_INT(s.events, 1);
+    CHECK_INT(page(&l, &root, "b", "c", NULL, 0), ERR_NOT_FOUND);
+    CHECK_INT(repl_drain(&l, "events1"), 2); /* the event counts as before */
+    CHECK_INT(repl_status(&l, R).events_done, 1);
+    CHECK_OK(replication_resync(l.r, &id, &resync, &err));
+    CHECK(repl_take(&l, "events1", &first));
+    struct listed of_root = listing(&l, "");
+    CHECK_OK(replication_list(l.r, &id, &first, &of_root.task, &err));
+    CHECK(repl_take(&l, LIST, &again));
+    check_cursor(&l, "", "");
+    struct listed_page p = {.id = id, .task = &again, .items = items, .count = 2};
+    CHECK_OK(replication_page(l.r, &p, &err));
+    CHECK_OK(queue_done(l.tasks, &slow, &err));
+    CHECK_INT(repl_status(&l, R).done, 0);
+    CHECK_INT(repl_drain(&l, COPY), 2);
+    s = repl_status(&l, R);
+    CHECK(replication_init_done(&s));
+    CHECK_INT(s.listed, 2);
+    CHECK_INT(s.bytes_done, 15);
+    id.to = STR("cold");
+    CHECK_ERR(replication_resync(l.r, &id, &resync, &err), ERR_NOT_FOUND);
+    repl_close(&l);
+}

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 static void check_refused(struct repl_lab *l, const char *words, int code, const char *text)
 {
@@ -365,5 +366,24 @@ TEST_FOUR(replication_policy, a_flushed_store_is_noticed)
     check_reply(l.queue, "EXISTS asynq:{events1}:t:object:sync|u:photos:main:backup|photos:a", "0");
     repl_add(&l, "u photos main cold");
     CHECK_INT(repl_from(&l, "main", "photos"), 1);
+    repl_close(&l);
+}
+
+TEST_FOUR(replication_policy, many_in_a_row_are_seen_a_moment_later)
+{
+    struct repl_lab l;
+    struct err err = {0};
+    char name[16];
+
+    repl_open(&l, f);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "b%d", i);
+        struct replication_new n = {
+            .id = {STR("u"), str_z(name), STR("main"), STR("backup"), STR("")}, .later = true};
+        CHECK_OK(replication_add(l.r, &n, STR("main"), &err));
+    }
+    while (repl_from(&l, "main", "b99") != 1)
+        sched_yield();
+    CHECK_INT(repl_from(&l, "main", "b0"), 1);
     repl_close(&l);
 }
