@@ -55,6 +55,9 @@ struct replication_view {
 struct replication_view *replication_view_new(int64_t epoch);
 /* The policy of that name, made if need be; NULL: it is no name. */
 struct policy *replication_view_named(struct replication_view *view, struct str name);
+/* All of `from`, but for those named. */
+void replication_view_copy(struct replication_view *view, const struct replication_view *from,
+                           const struct store_args *but);
 /* Once all are there. */
 int replication_view_order(struct replication_view *view, struct err *err) MUST_CHECK;
 

@@ -193,7 +193,123 @@ static int read_epoch(struct replications *r, int64_t *out, struct err *err)
     return code;
 }
 
+/* --- reading what changed --- */
+
+enum {
+    CHANGES_KEPT_MS = 86400000, /* as in part_policy.lua */
+    PATCH_MAX = 1000,           /* changes; with more all is read */
+    ASKED = 3,                  /* keys for one name */
+};
+
+/* What is known of one policy, in the order of `kinds`: its place in the set, status, switch. */
+static void ask_for(struct arena *a, struct str name, struct store_args *commands)
+{
+    struct str user, bucket, member;
+
+    str_cut(name, ':', &user, &member);
+    str_cut(member, ':', &bucket, &member);
+    struct str set = arena_fmt(a, "p:repl:" STR_FMT "%s" STR_FMT, STR_ARG(user),
+                               bucket.len ? ":" : "", STR_ARG(bucket));
+    struct str *argv = arena_array(a, 3, sizeof(*argv));
+    if (!argv)
+        return;
+    argv[0] = STR("ZSCORE"), argv[1] = set, argv[2] = member;
+    commands[0] = (struct store_args){argv, 3};
+    commands[1] = command_of(a, &kinds[1], arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(name)));
+    commands[2] =
+        command_of(a, &kinds[2],
+                   arena_fmt(a, "p:switch:" STR_FMT ":" STR_FMT, STR_ARG(user), STR_ARG(bucket)));
+}
+
+static int read_answers(struct replication_view *view, struct str name, const struct reply *answers,
+                        struct err *err)
+{
+    if (!reply_is_nil(&answers[0])) {
+        struct policy *p = replication_view_named(view, name);
+        if (!p)
+            return 0;
+        p->member = true;
+        p->r.priority = number_of(&answers[0]);
+    }
+    int code = read_status(view, name, &answers[1], err);
+    return code == 0 ? read_switch(view, name, &answers[2], err) : code;
+}
+
+/* Those of `names` anew; the others are as they were. */
+static int read_names(struct replications *r, struct arena *a, struct replication_view *view,
+                      const struct store_args *names, struct err *err)
+{
+    struct store_args *commands = arena_array(a, ASKED * names->argc + 1, sizeof(*commands));
+    struct reply *reply;
+    int code = 0;
+
+    for (size_t i = 0; commands && i < names->argc; i++)
+        ask_for(a, names->argv[i], &commands[ASKED * i]);
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    if (names->argc)
+        code = store_pipeline(r->o.config, a, &reply, commands, ASKED * names->argc, err);
+    for (size_t i = 0; code == 0 && i < names->argc; i++)
+        code = read_answers(view, names->argv[i], &reply->items[ASKED * i], err);
+    return code;
+}
+
+/* The names that changed after the epoch, at most PATCH_MAX + 1. */
+static int read_changed(struct replications *r, struct arena *a, int64_t epoch,
+                        struct store_args *out, struct err *err)
+{
+    struct reply *reply;
+    int code =
+        store_call(r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
+                   arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
+                   queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* each has a source beside it */
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    struct str *names = arena_array(a, reply->count + 1, sizeof(*names));
+    if (!names)
+        return err_code(err, ERR_NO_MEMORY);
+    *out = (struct store_args){names, 0};
+    for (size_t i = 0; i < reply->count; i++)
+        if (str_starts(reply->items[i].str, STR("n:")))
+            names[out->argc++] = str_skip(reply->items[i].str, 2);
+    return 0;
+}
+
+/* ERR_RANGE: there are too many; all is to be read. */
+static int patch(struct replications *r, const struct replication_view *at_hand,
+                 struct replication_view *view, struct err *err)
+{
+    struct arena a = {0};
+    struct store_args names = {0};
+    int code = read_changed(r, &a, at_hand->epoch, &names, err);
+
+    if (code == 0 && names.argc > PATCH_MAX)
+        code = ERR_RANGE;
+    if (code == 0) {
+        replication_view_copy(view, at_hand, &names);
+        code = read_names(r, &a, view, &names, err);
+    }
+    arena_release(&a);
+    return code;
+}
+
 /* --- loading --- */
+
+static int fill(struct replications *r, const struct replication_view *at_hand, bool doubt,
+                struct replication_view *view, struct err *err)
+{
+    int code = ERR_RANGE;
+
+    if (at_hand && !doubt && at_hand->epoch > 0 && view->epoch > at_hand->epoch &&
+        view->epoch - at_hand->epoch < CHANGES_KEPT_MS)
+        code = patch(r, at_hand, view, err);
+    if (code == ERR_RANGE)
+        code = read_all(r, view, err);
+    return code == 0 ? replication_view_order(view, err) : code;
+}
 
 /* *out NULL: those at hand are the newest. */
 static int read_view(struct replications *r, const struct replication_view *at_hand,
@@ -205,12 +321,11 @@ static int read_view(struct replications *r, const struct replication_view *at_h
     *out = NULL;
     if (code < 0)
         return code;
-    if (!atomic_exchange(&r->doubt, false) && at_hand && at_hand->epoch == epoch)
+    bool doubt = atomic_exchange(&r->doubt, false);
+    if (!doubt && at_hand && at_hand->epoch == epoch)
         return 0;
     struct replication_view *view = replication_view_new(epoch);
-    code = read_all(r, view, err);
-    if (code == 0)
-        code = replication_view_order(view, err);
+    code = fill(r, at_hand, doubt, view, err);
     if (code == 0) {
         *out = view;
     } else {

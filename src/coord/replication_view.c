@@ -77,6 +77,40 @@ struct policy *replication_view_named(struct replication_view *view, struct str 
     return p;
 }
 
+static void copy_policy(struct replication_view *view, const struct policy *from)
+{
+    struct policy *p = arena_new(&view->arena, struct policy);
+    const struct replication_id *id = &from->r.id;
+    struct arena *a = &view->arena;
+
+    if (!p)
+        return;
+    *p = *from;
+    p->r.id = (struct replication_id){arena_str(a, id->user), arena_str(a, id->bucket),
+                                      arena_str(a, id->from), arena_str(a, id->to),
+                                      arena_str(a, id->to_bucket)};
+    p->r.agent_url = arena_str(a, from->r.agent_url);
+    p->name = arena_str(a, from->name);
+    p->created_at = arena_str(a, from->created_at);
+    map_put(&view->names, p->name, p);
+}
+
+void replication_view_copy(struct replication_view *view, const struct replication_view *from,
+                           const struct store_args *but)
+{
+    struct map without;
+    struct str name;
+    void *value;
+
+    map_init(&without);
+    for (size_t i = 0; i < but->argc; i++)
+        map_put(&without, but->argv[i], &without);
+    for (size_t at = 0; map_next(&from->names, &at, &name, &value);)
+        if (!map_get(&without, name))
+            copy_policy(view, value);
+    map_release(&without);
+}
+
 void replication_source(struct buf *out, struct str one, struct str two)
 {
     store_key_part(out, one);

@@ -1,14 +1,18 @@
--- In the database of policies. policy_changed() ends every change of a policy; `source`: <storage>:<bucket> whose changes make other
--- tasks from now on, or nil. An epoch is not before the time (ms), so that no number comes again after a flush or a failover.
+-- In the database of policies. policy_changed() ends every change of a policy; name: <user>:<bucket>:<from>:<to>[:<other bucket>];
+-- source: <storage>:<bucket> whose changes make other tasks from now on, or nil. An epoch is not before the time (ms), so that no number
+-- comes again after a flush or a failover. w:epochs says for a day what changed when; who is older than that must read all.
 -- include part_time
-local function policy_changed(source)
+local function policy_changed(name, source)
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local epoch = string.format('%.0f', math.max(tonumber(redis.call('GET', 'w:epoch') or '0') + 1, now))
-    redis.call('SET', 'w:epoch', epoch)
+    local epoch = math.max(tonumber(redis.call('GET', 'w:epoch') or '0') + 1, now)
+    local text = string.format('%.0f', epoch)
+    redis.call('SET', 'w:epoch', text)
+    redis.call('ZREMRANGEBYSCORE', 'w:epochs', '-inf', string.format('%.0f', epoch - 86400000))
+    redis.call('ZADD', 'w:epochs', text, 'n:' .. name)
     if source then
-        redis.call('HSET', 'w:epochs', source, epoch)
+        redis.call('ZADD', 'w:epochs', text, 's:' .. source)
     end
-    redis.call('PUBLISH', 'weir:replications', epoch)
+    redis.call('PUBLISH', 'weir:replications', text)
 end
 local function policy_block(command, storage, bucket)
     if redis.call(command, 'p:route_block:' .. storage, bucket) == 1 then

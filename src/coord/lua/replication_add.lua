@@ -59,5 +59,5 @@ if bucket ~= '' then
     end
 end
 redis.call('ZADD', set, ARGV[11], member)
-policy_changed(bucket ~= '' and from .. ':' .. bucket or nil)
+policy_changed(user .. ':' .. bucket .. ':' .. member, bucket ~= '' and from .. ':' .. bucket or nil)
 return {'ok'}

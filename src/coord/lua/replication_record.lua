@@ -10,11 +10,12 @@ local app, queue, config, intent, log = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV
 local replications, sources = tonumber(ARGV[8]), tonumber(ARGV[9])
 local epoch = tonumber(ARGV[4])
 redis.call('SELECT', config)
-if tonumber(redis.call('GET', 'w:epoch') or '0') < epoch then
+local newest = tonumber(redis.call('GET', 'w:epoch') or '0')
+if newest < epoch or newest > epoch + 86400000 then
     return 0
 end
 for i = 10 + 2 * replications, 9 + 2 * replications + sources do
-    if tonumber(redis.call('HGET', 'w:epochs', ARGV[i]) or '0') > epoch then
+    if tonumber(redis.call('ZSCORE', 'w:epochs', 's:' .. ARGV[i]) or '0') > epoch then
         return 0
     end
 end

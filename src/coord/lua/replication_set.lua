@@ -15,6 +15,6 @@ if old ~= value then
         redis.call('HSET', status, 'archived_at', rfc3339())
         redis.call('ZREM', 'p:repl:' .. ARGV[1] .. ':' .. ARGV[2], member)
     end
-    policy_changed(ARGV[3] .. ':' .. ARGV[2])
+    policy_changed(ARGV[1] .. ':' .. ARGV[2] .. ':' .. member, ARGV[3] .. ':' .. ARGV[2])
 end
 return {'ok'}

@@ -38,7 +38,7 @@ static struct known_key {
     {DB_CONFIG, "p:repl_st:u:photos:main:backup", "hash", false},
     {DB_CONFIG, "p:repl_st:u:photos:main:cold:archive", "hash", false},
     {DB_CONFIG, "w:epoch", "string", false},
-    {DB_CONFIG, "w:epochs", "hash", false},
+    {DB_CONFIG, "w:epochs", "zset", false},
 };
 
 static void check_key(struct store *s, int db, struct str key)

@@ -387,3 +387,81 @@ TEST_FOUR(replication_policy, many_in_a_row_are_seen_a_moment_later)
     CHECK_INT(repl_from(&l, "main", "b0"), 1);
     repl_close(&l);
 }
+
+/* --- what is read by and by is what is read at once --- */
+
+static void print_view(struct repl_lab *l, struct buf *out)
+{
+    const struct replication *const *list;
+    struct replication_view *view;
+    struct err err = {0};
+
+    CHECK_OK(replications_view(l->r, &view, &err));
+    size_t n = replication_view_all(view, &list);
+    for (size_t i = 0; i < n; i++) {
+        const struct replication_id *id = &list[i]->id;
+        const struct replication *const *from;
+        buf_appendf(out,
+                    STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT
+                            " priority %d paused %d archived %d switching %d of %zu users %zu\n",
+                    STR_ARG(id->user), STR_ARG(id->bucket), STR_ARG(id->from), STR_ARG(id->to),
+                    STR_ARG(id->to_bucket), list[i]->priority, list[i]->paused, list[i]->archived,
+                    list[i]->switching, replication_view_from(view, id->from, id->bucket, &from),
+                    replication_view_user(view, id->user, id->from, &from));
+    }
+    replication_view_unref(view);
+}
+
+/* Any change; most make sense only now and then. */
+static void change_something(struct repl_lab *l, uint64_t seed)
+{
+    static const char *const users[] = {"u", "v:"}, *const buckets[] = {"-", "photos", "docs"},
+                             *const to[] = {"backup", "cold", "cold x%"};
+    char words[64];
+    struct err err = {0};
+
+    snprintf(words, sizeof(words), "%s %s main %s", users[seed % 2], buckets[seed / 2 % 3],
+             to[seed / 6 % 3]);
+    struct replication_id id = repl_id(l, words);
+    switch (seed / 18 % 5) {
+    case 0:
+    case 1:
+        (void)!replication_add(
+            l->r, &(struct replication_new){.id = id, .priority = (int)(seed / 90 % 6)},
+            STR("main"), &err);
+        break;
+    case 2:
+        (void)!replication_remove(l->r, &id, &err);
+        break;
+    case 3:
+        (void)!replication_pause(l->r, &id, seed / 90 % 2, &err);
+        break;
+    case 4:
+        (void)!replication_archive(l->r, &id, &err);
+        break;
+    }
+    CHECK(err_kind(err.code ? err.code : ERR_EXISTS) == ERR_KIND_EXPECTED);
+}
+
+TEST_FOUR(replication_policy, a_view_that_was_kept_new_is_that_of_the_store)
+{
+    struct repl_lab kept, fresh;
+    uint64_t seed = 7;
+
+    repl_open(&kept, f);
+    for (int round = 0; round < 12; round++) {
+        struct buf one = {0}, two = {0};
+        for (int i = 0; i < 12; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            change_something(&kept, seed >> 33);
+        }
+        repl_open(&fresh, f);
+        print_view(&kept, &one);
+        print_view(&fresh, &two);
+        CHECK_STR(buf_str(&one), buf_str(&two));
+        repl_close(&fresh);
+        buf_release(&one);
+        buf_release(&two);
+    }
+    repl_close(&kept);
+}
