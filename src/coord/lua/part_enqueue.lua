@@ -1,12 +1,14 @@
--- enqueue() adds a task; wake() afterwards tells workers. Delay (s) 0: at once. `unique` is a key that is held for `life` (s), or ''.
+-- enqueue() adds a task; flush() afterwards puts what was added in line and tells workers. Delay (s) 0: at once. `unique` is a key that
+-- is held for `life` (s), or ''. Few commands for each, as a thousand are added at once while others wait.
 -- Answers 1 added, 0 the id is there, -1 the unique key is taken; and whether `tally` (nil: none) is one more to count for.
 -- include part_tally
 local since = time[1] .. string.format('%06d000', time[2])
-local known, woken = {}, false
-local function enqueue(queue, id, message, delay, unique, life, tally)
+local lines = {}
+-- `row`: its state and tally, if they were read already.
+local function enqueue(queue, id, message, delay, unique, life, tally, row)
     local prefix = 'asynq:{' .. queue .. '}:'
     local key = prefix .. 't:' .. id
-    local row = redis.call('HMGET', key, 'state', 'tally')
+    row = row or redis.call('HMGET', key, 'state', 'tally')
     local state, old = row[1], row[2]
     local same = old and (not tally or tally_same(old, tally))
     if state and state ~= 'archived' and state ~= 'completed' then
@@ -25,23 +27,22 @@ local function enqueue(queue, id, message, delay, unique, life, tally)
     if old then
         tally_count(old, 'again')
     end
-    if not known[queue] then
-        redis.call('SADD', 'asynq:queues', queue)
-        known[queue] = true
-    end
+    local fields = {'msg', message, 'state', 'scheduled'}
+    local line = lines[queue] or {}
+    lines[queue] = line
     if delay ~= '0' then
-        redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
         redis.call('ZADD', prefix .. 'scheduled', time[1] + delay, id)
     else
-        redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', since)
-        woken = redis.call('LPUSH', prefix .. 'pending', id) == 1 or woken
+        fields = {'msg', message, 'state', 'pending', 'pending_since', since}
+        line[#line + 1] = id
     end
     if unique ~= '' then
-        redis.call('HSET', key, 'unique_key', unique)
+        fields[#fields + 1], fields[#fields + 2] = 'unique_key', unique
     end
     if same or tally then
-        redis.call('HSET', key, 'tally', same and old or tally)
+        fields[#fields + 1], fields[#fields + 2] = 'tally', same and old or tally
     end
+    redis.call('HSET', key, unpack(fields))
     return 1, tally and not same
 end
 -- The message with another id, which is field 3; of two that are there the last counts (protobuf). Ids are shorter than 16 KiB.
@@ -57,7 +58,7 @@ local function enqueue_beside(queue, id, message, tally, busy)
         local row = redis.call('HMGET', 'asynq:{' .. queue .. '}:t:' .. slot, 'state', 'tally')
         if not busy(row[1], n, row[2] and tally_same(row[2], tally)) then
             local named = n == 1 and message or message_as(message, slot)
-            local _, counts = enqueue(queue, slot, named, '0', '', '0', tally)
+            local _, counts = enqueue(queue, slot, named, '0', '', '0', tally, row)
             return counts
         end
         n = n + 1
@@ -68,7 +69,17 @@ end
 local function runs_for_another(state, _, same)
     return state == 'active' and not same
 end
-local function wake()
+local function flush()
+    local woken = false
+    for queue, line in pairs(lines) do
+        redis.call('SADD', 'asynq:queues', queue)
+        for i = 1, #line, 500 do
+            local last = math.min(i + 499, #line)
+            local length = redis.call('LPUSH', 'asynq:{' .. queue .. '}:pending', unpack(line, i, last))
+            woken = woken or length == last - i + 1
+        end
+    end
+    lines = {}
     if woken then
         redis.call('PUBLISH', 'weir:queue', '')
     end

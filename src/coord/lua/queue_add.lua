@@ -5,5 +5,5 @@ local result = {}
 for i = 1, #ARGV, 6 do
     result[#result + 1] = enqueue(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
 end
-wake()
+flush()
 return result

@@ -28,7 +28,9 @@ if bucket ~= '' then
     if redis.call('SISMEMBER', 'p:route_block:' .. from, raw_bucket) == 1 then
         return {'destination', raw_from}
     end
-    if redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
+    -- The block of an archived one of this name is its own.
+    local again = other ~= '' and redis.call('EXISTS', status) == 1
+    if not again and redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
         return {'taken'}
     end
     if other ~= '' then
@@ -55,6 +57,7 @@ if bucket ~= '' then
         redis.call('SELECT', queue)
         local tally = config .. ' ' .. queue .. ' l 0 ' .. created .. ' ' .. status
         enqueue_beside(ARGV[15], ARGV[16], ARGV[17], tally, runs_for_another)
+        flush()
         redis.call('SELECT', config)
     end
 end

@@ -44,7 +44,7 @@ for i = 14, #ARGV, 6 do
         end
     end
 end
-wake()
+flush()
 -- A listing that begins does so at the beginning, whatever a replication that is gone has left.
 redis.call('SELECT', app)
 for _, key in ipairs(begun) do

@@ -66,7 +66,7 @@ for _, t in ipairs(tasks) do
         events[replication] = (events[replication] or 0) + 1
     end
 end
-wake()
+flush()
 redis.call('SELECT', config)
 for i = 1, replications do
     if events[i] then

@@ -11,4 +11,5 @@ redis.call('HSET', status, 'resynced_at', round, 'obj_listed', '0', 'obj_done', 
 redis.call('HDEL', status, 'init_done_at')
 redis.call('SELECT', queue)
 enqueue_beside(ARGV[4], ARGV[5], ARGV[6], config .. ' ' .. queue .. ' l 0 ' .. round .. ' ' .. status, runs_for_another)
+flush()
 return {'ok'}

@@ -229,6 +229,25 @@ TEST_FOUR(replication_policy, pausing_and_archiving_are_seen_in_status_and_view)
     repl_close(&l);
 }
 
+TEST_FOUR(replication_policy, an_archived_one_keeps_its_block_until_it_is_removed)
+{
+    struct replication_id id;
+    struct repl_lab l;
+    struct err err = {0};
+
+    repl_open(&l, f);
+    repl_add(&l, "u photos main cold archive");
+    id = repl_id(&l, "u photos main cold archive");
+    CHECK_OK(replication_archive(l.r, &id, &err));
+    check_refused(&l, "u docs main cold archive", ERR_CONFLICT, "used otherwise");
+    repl_add(&l, "u photos main cold archive");
+    CHECK_OK(replication_archive(l.r, &id, &err));
+    check_reply(l.config, "SMEMBERS p:route_block:cold", "[\"archive\"]");
+    repl_remove(&l, "u photos main cold archive");
+    check_reply(l.config, "KEYS p:*", "[]");
+    repl_close(&l);
+}
+
 TEST_FOUR(replication_policy, what_is_not_there_cannot_be_changed)
 {
     struct replication_id id, user;
