@@ -411,7 +411,7 @@ TEST(queue, the_stores_clock_decides_when_a_task_is_due)
     four_open_embedded(&f);
     struct queue *q = queue_new(f.stores[DB_QUEUE]);
     add(q, "x", 1000);
-    move_clock(&f, 999);
+    move_clock(&f, 900);
     CHECK_OK(queue_forward(q, &names, &moved, &err));
     CHECK_INT(moved, 0);
     move_clock(&f, 1002);
