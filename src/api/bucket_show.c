@@ -102,7 +102,10 @@ static int look(struct shown *s, struct storage *storage, struct str user, struc
 
     if (code == 0)
         code = b->ops->info(b, s->a, out, err);
-    out->name = s->name; /* the bucket's own goes with it */
+    if (code == 0) { /* the bucket's own strings go with it */
+        out->name = s->name;
+        out->owner = arena_str(s->a, out->owner);
+    }
     if (b)
         b->ops->unref(b);
     return code;

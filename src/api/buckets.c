@@ -92,7 +92,7 @@ static int list_remote(struct http_request *req, struct api *api, struct storage
 int api_get_buckets(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
-    struct str storage, after;
+    struct str storage = STR_EMPTY, after = STR_EMPTY;
     struct storage *s;
     struct err err = {0};
     int code;

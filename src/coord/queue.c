@@ -172,29 +172,29 @@ int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size
     return code;
 }
 
-/* `queue`, a time, and the ids: what postponing and extending have in common. */
-static int on_ids(struct queue *q, struct arena *a, enum coord_script script, struct str queue,
-                  int64_t seconds, const struct store_args *ids, struct reply **out,
-                  struct err *err)
+/* The script with `first`, then the rest. */
+static int run_over(struct queue *q, struct arena *a, enum coord_script script,
+                    const struct store_args *first, const struct store_args *rest,
+                    struct reply **out, struct err *err)
 {
-    struct str *args = arena_array(a, 2 + ids->argc, sizeof(*args));
+    size_t count = first->argc + rest->argc;
+    struct str *args = arena_array(a, count, sizeof(*args));
 
     if (!args)
         return err_code(err, ERR_NO_MEMORY);
-    args[0] = queue;
-    args[1] = queue_number(a, seconds);
-    for (size_t i = 0; i < ids->argc; i++)
-        args[2 + i] = ids->argv[i];
-    return coord_eval(q->store, a, out, script, args, 2 + ids->argc, err);
+    memcpy(args, first->argv, first->argc * sizeof(*args));
+    memcpy(args + first->argc, rest->argv, rest->argc * sizeof(*args));
+    return coord_eval(q->store, a, out, script, args, count, err);
 }
 
 int queue_postpone(struct queue *q, struct str queue, const struct str *ids, size_t count,
                    int64_t delay_s, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    const struct str first[] = {queue, queue_number(&a, delay_s)};
     struct reply *reply;
-    int code = on_ids(q, &a, SCRIPT_queue_postpone, queue, delay_s,
-                      &(struct store_args){ids, count}, &reply, err);
+    int code = run_over(q, &a, SCRIPT_queue_postpone, &(struct store_args){first, 2},
+                        &(struct store_args){ids, count}, &reply, err);
 
     arena_release(&a);
     return code;
@@ -235,8 +235,10 @@ int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err)
 {
+    const struct str first[] = {queue, queue_number(a, QUEUE_LEASE_S)};
     struct reply *reply;
-    int code = on_ids(q, a, SCRIPT_queue_extend, queue, QUEUE_LEASE_S, pairs, &reply, err);
+    int code =
+        run_over(q, a, SCRIPT_queue_extend, &(struct store_args){first, 2}, pairs, &reply, err);
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
@@ -350,28 +352,13 @@ int queue_requeue(struct queue *q, const struct task *t, struct err *err)
 
 /* --- housekeeping --- */
 
-/* The script with `first` (less than 4 arguments), then the names. */
-static int on_queues(struct queue *q, struct arena *a, enum coord_script script,
-                     const struct store_args *first, const struct store_args *names,
-                     struct reply **out, struct err *err)
-{
-    size_t count = first->argc + names->argc;
-    struct str *args = arena_array(a, count, sizeof(*args));
-
-    if (!args)
-        return err_code(err, ERR_NO_MEMORY);
-    memcpy(args, first->argv, first->argc * sizeof(*args));
-    memcpy(args + first->argc, names->argv, names->argc * sizeof(*args));
-    return coord_eval(q->store, a, out, script, args, count, err);
-}
-
 static int sweep(struct queue *q, enum coord_script script, const struct store_args *first,
                  const struct store_args *names, size_t *out, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct reply *reply;
     int64_t n = 0;
-    int code = on_queues(q, &a, script, first, names, &reply, err);
+    int code = run_over(q, &a, script, first, names, &reply, err);
 
     if (code == 0)
         code = queue_integer(reply, &n, err);
@@ -416,7 +403,7 @@ int queue_recover(struct queue *q, const struct store_args *names, size_t *moved
     const struct str limit = STR(SWEEP_MAX);
     struct reply *reply;
     int code =
-        on_queues(q, &a, SCRIPT_queue_expired, &(struct store_args){&limit, 1}, names, &reply, err);
+        run_over(q, &a, SCRIPT_queue_expired, &(struct store_args){&limit, 1}, names, &reply, err);
 
     *moved = 0;
     if (code == 0)

@@ -111,7 +111,7 @@ static void run_waiting(struct db *db, struct list *settled, const struct waiter
     struct group *g = &db->group;
 
     for (int n = 0; n < RUN_MAX_CHANGES; n++) {
-        if (g->wanted && (!give_batch(g) || (g->pending && self->ran)))
+        if (g->wanted && (!give_batch(g) || (g->pending && self && self->ran)))
             return;
         if (list_empty(&g->waiting) || batch_full(g->open))
             return;

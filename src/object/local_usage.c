@@ -159,7 +159,7 @@ int usage_build(struct local *l, struct err *err)
 static int compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
 {
     struct db_view *view = NULL;
-    struct bucket_usage kept;
+    struct bucket_usage kept = {0};
     int code = db_snapshot(&view, b->local->db, err);
 
     if (code < 0)

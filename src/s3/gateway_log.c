@@ -113,7 +113,7 @@ static void number(struct buf *out, bool known, uint64_t value)
 /* So that a line is one line, and a quote ends where it should. */
 static void append_safe(struct buf *out, struct str text)
 {
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; text.p && i < text.len; i++) {
         unsigned char c = (unsigned char)text.p[i];
         if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
             buf_appendf(out, "%%%02X", c);

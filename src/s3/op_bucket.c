@@ -138,7 +138,7 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
             code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
         if (code == 0)
             code = s->ops->create_bucket(s, &info, err);
-        if (code != ERR_EXISTS)
+        if (!s || code != ERR_EXISTS)
             return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
         code = s->ops->open_bucket(&there, s, c->user->id, c->bucket_name, err);
     }

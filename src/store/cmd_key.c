@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-
 void cmd_ping(struct call *c)
 {
     if (c->argc > 2)

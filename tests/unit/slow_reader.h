@@ -22,6 +22,6 @@ static inline int slow_read(struct reader *r, void *to, size_t len, size_t *got,
     return 0;
 }
 
-static const struct reader_ops slow_ops = {.read = slow_read};
+__attribute__((unused)) static const struct reader_ops slow_ops = {.read = slow_read};
 
 #endif
