@@ -68,27 +68,55 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
-                       struct err *err)
+/* The bits may have been set for nothing, or for all buckets. What is not replicated by now was
+ * there before any listing of a replication that is yet to come (P3). */
+static bool counts(const struct tap *tap, const struct replication_view *view,
+                   const struct tapped *row)
+{
+    const struct replication *const *found;
+    struct str storage = tap->storage->name;
+
+    return replication_view_from(view, storage, row->bucket, &found) > 0 ||
+           replication_view_switch(view, storage, row->bucket);
+}
+
+static int gather_rows(struct tap *tap, struct changes_out *out, const struct tapped *rows,
+                       size_t count, struct err *err)
 {
     struct str storage = tap->storage->name;
-    struct changes_out out;
-    int code = changes_out_init(&out, a, err);
+    struct replication_view *view = NULL;
+    int code = 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct tapped *row = &rows[i];
-        changes_add(&out, changes_of_row(row), storage, row->bucket, row->key, row->number);
-        if (row->kind == TAP_BUCKET_MADE)
-            code = changes_new_bucket(tap->taps, a, storage, row->bucket, row->owner, err);
+        if (row->kind == TAP_BUCKET_MADE) {
+            code = changes_new_bucket(tap->taps, out->a, storage, row->bucket, row->owner, err);
+            replication_view_unref(view); /* it may be another one now */
+            view = NULL;
+        }
+        if (code == 0 && !view)
+            code = replications_view(tap->taps->o.replications, &view, err);
+        if (code == 0 && counts(tap, view, row))
+            changes_add(out, changes_of_row(row), storage, row->bucket, row->key, row->number);
     }
-    if (code == 0 && arena_error(a) < 0)
-        code = err_code(err, ERR_NO_MEMORY);
-    if (code < 0)
+    replication_view_unref(view);
+    return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
+}
+
+static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
+                       struct err *err)
+{
+    struct changes_out out;
+    int code = changes_out_init(&out, a, err);
+
+    if (code == 0)
+        code = gather_rows(tap, &out, rows, count, err);
+    if (code < 0 || out.count == 0)
         return code;
     return taps_record(tap->taps,
                        &(struct record){.changes = out.items,
                                         .count = out.count,
-                                        .log = storage,
+                                        .log = tap->storage->name,
                                         .log_last = rows[count - 1].number,
                                         .relaxed = true},
                        err);

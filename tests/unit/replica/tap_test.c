@@ -187,6 +187,26 @@ TEST(tap, a_flush_waits_for_the_record)
     tap_lab_close(&l);
 }
 
+/* The table of bits may be wrong in one direction; what comes of it is not. */
+TEST(tap, rows_of_a_bucket_that_is_not_replicated_are_only_forgotten)
+{
+    struct tap_lab l;
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "local", "box");
+    tap_lab_fault(FAULT_REFUSE);
+    tap_lab_put(&l, "k");
+    tap_lab_taps_close(&l);
+    struct replication_id id = {STR("alice"), STR("box"), STR("local"), STR("other"), STR_EMPTY};
+    struct err err = {0};
+    CHECK_OK(replication_remove(l.replications, &id, &err));
+    tap_lab_taps_open(&l);
+    tap_lab_await_no_rows(&l);
+    CHECK(taps_ready(l.taps, l.local));
+    CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), 0);
+    tap_lab_close(&l);
+}
+
 /* Until the policies were read nobody can say that a bucket has none. */
 TEST(tap, what_was_written_before_a_replication_is_not_counted_but_found)
 {
