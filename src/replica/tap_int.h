@@ -68,7 +68,6 @@ struct taps {
     struct thread keeper;
     /* of the keeper alone: */
     int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
-    size_t storages;          /* that the routes had */
     uint64_t postponed_ns, pinged_ns, answered_ns;
 };
 

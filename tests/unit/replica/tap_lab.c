@@ -141,16 +141,16 @@ void tap_lab_put(struct tap_lab *l, const char *key)
 size_t tap_lab_tasks(struct tap_lab *l, const char *queue, enum task_state state, const char *type)
 {
     struct queue_page page = {.queue = str_z(queue), .state = state, .limit = 1000};
+    struct arena a = ARENA_INIT(0); /* it is asked again and again */
     struct task_info *found = NULL;
     size_t count = 0, matching = 0;
     struct err err = {0};
-    int code = queue_tasks(l->queue, &l->a, &page, &found, &count, &err);
+    int code = queue_tasks(l->queue, &a, &page, &found, &count, &err);
 
-    if (code == ERR_NOT_FOUND)
-        return 0;
-    CHECK_OK(code);
+    CHECK_OK(code == ERR_NOT_FOUND ? 0 : code);
     for (size_t i = 0; i < count; i++)
         matching += !*type || str_eq(found[i].task.type, str_z(type));
+    arena_release(&a);
     return matching;
 }
 
@@ -165,20 +165,25 @@ int64_t tap_lab_version(struct tap_lab *l, enum thing_kind kind, const char *buc
 {
     struct thing thing = {.kind = kind, .bucket = str_z(bucket), .object = str_z(key)};
     struct place place = {.storage = str_z(storage)};
+    struct arena a = ARENA_INIT(0);
     struct vector v;
     struct err err = {0};
 
-    CHECK_OK(version_read(l->stores[0], &l->a, &thing, &v, &err));
-    return vector_at(&v, &place);
+    CHECK_OK(version_read(l->stores[0], &a, &thing, &v, &err));
+    int64_t number = vector_at(&v, &place);
+    arena_release(&a);
+    return number;
 }
 
 size_t tap_lab_rows(struct tap_lab *l)
 {
+    struct arena a = ARENA_INIT(0);
     struct tapped *rows;
     size_t count = 0;
     struct err err = {0};
 
-    CHECK_OK(local_tap_read(l->local, &l->a, 0, 1000, &rows, &count, &err));
+    CHECK_OK(local_tap_read(l->local, &a, 0, 1000, &rows, &count, &err));
+    arena_release(&a);
     return count;
 }
 

@@ -207,6 +207,40 @@ TEST(tap, rows_of_a_bucket_that_is_not_replicated_are_only_forgotten)
     tap_lab_close(&l);
 }
 
+/* S5: reads go by the vector, so a change is in it when its call has returned; on both sides, and
+ * not when a worker made it. */
+TEST(tap, during_a_switch_a_change_is_recorded_when_it_is_answered)
+{
+    struct replication_id id = {STR("alice"), STR("box"), STR("other"), STR("local"), STR_EMPTY};
+    struct replication_new n = {.id = id, .init_done = true};
+    struct bucket *worker = NULL;
+    struct reply *reply;
+    struct tap_lab l;
+    struct err err = {0};
+
+    tap_lab_open(&l);
+    CHECK_OK(replication_add(l.replications, &n, STR("other"), &err));
+    CHECK_OK(store_call(l.stores[3], &l.a, &reply, &err, STR("HSET"), STR("p:switch:alice:box"),
+                        STR("replicationID"), STR("alice:box:other:local"), STR("lastStatus"),
+                        STR("in_progress"), STR("multipartTTL"), STR("3600000000000"),
+                        STR("replPriority"), STR("0")));
+    CHECK_OK(replication_archive(l.replications, &id, &err));
+    tap_lab_await_epoch(&l);
+    for (int i = 1; i <= 3; i++) {
+        tap_lab_put(&l, "k");
+        CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), i);
+        CHECK_INT(tap_lab_version(&l, THING_OBJECT_TAGS, "box", "k", "local"), i);
+    }
+    CHECK_OK(l.local->ops->open_bucket(&worker, l.local, STR_EMPTY, STR("box"), &err));
+    local_untap(worker);
+    lab_put(worker, &l.a, "k", STR("copied"));
+    worker->ops->unref(worker);
+    tap_lab_await_no_rows(&l);
+    CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), 3);
+    CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, ""), 0);
+    tap_lab_close(&l);
+}
+
 /* Until the policies were read nobody can say that a bucket has none. */
 TEST(tap, what_was_written_before_a_replication_is_not_counted_but_found)
 {
