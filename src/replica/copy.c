@@ -231,11 +231,31 @@ static bool can_do_with_less(struct copying *w, int code, const struct err *err)
     return false;
 }
 
+/* Retention and hold go where there is object lock. */
+static int check_lock(struct copying *w, struct err *err)
+{
+    struct object_meta *m = &w->source.meta;
+    bool can = true;
+    int code = 0;
+
+    if (m->retain_until_ms || m->legal_hold)
+        code = copy_can_lock(w->c->to, w->a, &can, err);
+    if (code < 0 || can)
+        return code;
+    log_warn(w->o.log, "replica.lock_left_out", log_s("bucket", w->c->to->name),
+             log_s("key", w->c->key));
+    m->retain_until_ms = 0;
+    m->legal_hold = false;
+    return 0;
+}
+
 static int transfer(struct copying *w, uint64_t *moved, struct err *err)
 {
     struct err own = {0}, *e = err ? err : &own;
-    int code;
+    int code = check_lock(w, e);
 
+    if (code < 0)
+        return code;
     do {
         prepare(w);
         code = move(w, moved, e);

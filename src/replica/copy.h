@@ -81,6 +81,9 @@ int copy_removal(struct copy_result *out, struct arena *a, const struct copy *c,
  * is a success, and logged. */
 int copy_tags(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
+/* Retention and legal hold of the current version, as copy_tags(). A retention is not shortened. */
+int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
+
 /* The access control list of the current version; the owner's grants become those of the
  * destination's owner. `fresh`: it was just put, so its list is private. Grants to users that the
  * destination does not know, and sides without lists, are left out and logged. */

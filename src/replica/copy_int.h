@@ -44,6 +44,9 @@ int copy_written(int code, struct err *err);
 int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c,
               struct err *err) MUST_CHECK;
 
+/* Whether the bucket has object lock: elsewhere what is locked could never be let go of. */
+int copy_can_lock(struct bucket *b, struct arena *a, bool *can, struct err *err) MUST_CHECK;
+
 /* --- copy_seal.c --- */
 
 /* What opens the source's bytes, and what seals them at the destination, into w->put. */

@@ -20,21 +20,67 @@ static void left_out(const struct log *log, const char *what, const struct bucke
 
 /* --- tags --- */
 
+static int look_at_both(struct get_result *from, struct get_result *to, struct arena *a,
+                        const struct copy *c, struct err *err)
+{
+    int code = c->from->ops->head(c->from, a, c->key, c->version, NULL, from, err);
+
+    return code < 0 ? code : c->to->ops->head(c->to, a, c->key, STR_EMPTY, NULL, to, err);
+}
+
+static int set_there(struct arena *a, const struct copy *c, enum meta_set set,
+                     const struct object_meta *meta, struct err *err)
+{
+    return c->to->ops->set_meta(c->to, a, c->key, STR_EMPTY, set, meta, NULL, err);
+}
+
 int copy_tags(struct arena *a, const struct copy *c, struct err *err)
 {
-    struct get_result from, to;
-    struct object_meta meta = {0};
+    struct get_result from = {0}, to = {0};
     struct err own = {0}, *e = err ? err : &own;
-    int code = c->from->ops->head(c->from, a, c->key, c->version, NULL, &from, e);
+    int code = look_at_both(&from, &to, a, c, e);
 
-    if (code == 0)
-        code = c->to->ops->head(c->to, a, c->key, STR_EMPTY, NULL, &to, e);
     if (code < 0 || same_tags(from.info.meta.tags, to.info.meta.tags))
         return code;
-    meta.tags = from.info.meta.tags;
-    code = c->to->ops->set_meta(c->to, a, c->key, STR_EMPTY, META_TAGS, &meta, NULL, e);
+    code = set_there(a, c, META_TAGS, &from.info.meta, e);
     if (code == ERR_UNSUPPORTED) {
         left_out(c->o ? c->o->log : NULL, "tags", c->to, e);
+        code = 0;
+    }
+    return code;
+}
+
+int copy_can_lock(struct bucket *b, struct arena *a, bool *can, struct err *err)
+{
+    struct bucket_info info = {0};
+    int code = b->ops->info(b, a, &info, err);
+
+    *can = info.object_lock;
+    return code;
+}
+
+int copy_retention(struct arena *a, const struct copy *c, struct err *err)
+{
+    struct get_result from = {0}, to = {0};
+    const struct object_meta *x = &from.info.meta, *y = &to.info.meta;
+    struct err own = {0}, *e = err ? err : &own;
+    int code = look_at_both(&from, &to, a, c, e);
+    unsigned set = 0;
+    bool can = false;
+
+    /* to the second, as answers have it */
+    if (x->retain_until_ms / 1000 > y->retain_until_ms / 1000)
+        set |= META_RETENTION;
+    if (x->legal_hold != y->legal_hold)
+        set |= META_LEGAL_HOLD;
+    if (code < 0 || !set)
+        return code;
+    code = copy_can_lock(c->to, a, &can, e);
+    if (code == 0)
+        code = can ? set_there(a, c, (enum meta_set)set, x, e)
+                   : err_set(e, ERR_UNSUPPORTED, "the bucket has no object lock");
+    if (is_refusal(code)) {
+        left_out(c->o ? c->o->log : NULL, "retention", c->to, e);
         code = 0;
     }
     return code;

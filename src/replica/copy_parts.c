@@ -140,7 +140,7 @@ static int send_part(struct parts *p, struct arena *a, size_t i, struct upload_p
         .kind = RANGE_FROM_TO, .first = part->first, .last = part->first + part->size - 1};
     struct put_options o = {.seal = p->w->put.seal, .seal_ctx = p->w->put.seal_ctx};
     struct bucket *to = p->w->c->to;
-    struct copy_body body;
+    struct copy_body body = {0};
     struct str_reader nothing;
     struct reader *from = &nothing.reader;
     int code = copy_watch(p->w, 0, err);

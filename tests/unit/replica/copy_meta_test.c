@@ -1,6 +1,7 @@
 /* Tags, access control lists, versions, settings of buckets, sealed objects. */
 #include "replica/copy.h"
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "replica/grants.h"
 #include "s3/envelope.h"
@@ -32,6 +33,39 @@ TEST_SIDES(copy_meta, tags_follow)
         CHECK_OK(copy_tags(&s->a, &c, &err));
         sides_expect_same(s, "k");
     }
+}
+
+static void set_hold(struct sides *s, bool hold, int64_t until_ms)
+{
+    struct object_meta meta = {.legal_hold = hold, .retain_until_ms = until_ms};
+    struct err err = {0};
+
+    CHECK_OK(s->from->ops->set_meta(s->from, &s->a, STR("k"), STR_EMPTY,
+                                    META_LEGAL_HOLD | META_RETENTION, &meta, NULL, &err));
+}
+
+TEST_SIDES(copy_meta, retention_and_hold_follow)
+{
+    struct copy c = sides_copy(s, "k");
+    int64_t later = (clock_wall_ms() / 1000 + 3600) * 1000;
+    struct err err = {0};
+
+    CHECK_OK(s->from->ops->set_versions(s->from, true, &err));
+    CHECK_OK(s->to->ops->set_versions(s->to, true, &err));
+    CHECK_OK(s->from->ops->set_object_lock(s->from, &err));
+    lab_put(s->from, &s->a, "k", STR("body"));
+    sides_bring(s, "k");
+    set_hold(s, true, later);
+    CHECK_OK(copy_retention(&s->a, &c, &err)); /* the destination has no object lock */
+    CHECK(!sides_head(s, s->to, "k").meta.legal_hold);
+    CHECK_OK(s->to->ops->set_object_lock(s->to, &err));
+    CHECK_OK(copy_retention(&s->a, &c, &err));
+    CHECK(sides_head(s, s->to, "k").meta.legal_hold);
+    CHECK_INT(sides_head(s, s->to, "k").meta.retain_until_ms, later);
+    set_hold(s, false, later + 5000);
+    CHECK_OK(copy_retention(&s->a, &c, &err));
+    CHECK(!sides_head(s, s->to, "k").meta.legal_hold);
+    CHECK_INT(sides_head(s, s->to, "k").meta.retain_until_ms, later + 5000);
 }
 
 static void set_grants(struct sides *s, struct bucket *b, const char *key, struct acl_grant *grants,

@@ -5,6 +5,7 @@
 #include "replica/same.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 static struct storage *open_local(struct sides *s, int which)
 {
@@ -24,7 +25,9 @@ static struct storage *open_local(struct sides *s, int which)
 
 static struct storage *open_remote(struct sides *s)
 {
-    s->far = remote_lab_start();
+    snprintf(s->far_dir, sizeof(s->far_dir), "%s/far", test_dir());
+    CHECK_INT(mkdir(s->far_dir, 0700), 0);
+    s->far = remote_lab_start_in(s->far_dir);
     return remote_lab_storage(s->far);
 }
 

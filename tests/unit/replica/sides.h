@@ -14,6 +14,7 @@ struct sides {
     struct db *db;
     struct storage *locals[2];
     struct remote_lab *far;
+    char far_dir[256];
     struct bucket *from, *to;
     struct arena a;
     struct copy_options o;

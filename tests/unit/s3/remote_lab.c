@@ -31,13 +31,18 @@ static void add_user(struct remote_lab *l, const char *id)
 
 struct remote_lab *remote_lab_start(void)
 {
+    return remote_lab_start_in(test_dir());
+}
+
+struct remote_lab *remote_lab_start_in(const char *dir)
+{
     struct remote_lab *l = xcalloc(1, sizeof(*l));
     struct remote_options o = {.name = STR("far")};
     char url[64];
     struct err err = {0};
 
     signal(SIGPIPE, SIG_IGN);
-    gate_start(&l->gate);
+    gate_start_in(&l->gate, dir);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", l->gate.lab.port);
     o.url = str_z(url);
     CHECK_OK(remote_open(&l->storage, &o, &err));

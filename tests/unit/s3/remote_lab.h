@@ -10,6 +10,7 @@ enum { REMOTE_LAB_PART_MIN = 100 };
 struct remote_lab;
 
 struct remote_lab *remote_lab_start(void);
+struct remote_lab *remote_lab_start_in(const char *dir); /* with the data in a folder of its own */
 void remote_lab_stop(struct remote_lab *l);
 struct storage *remote_lab_storage(struct remote_lab *l);
 

@@ -1,0 +1,378 @@
+/* What all tasks of replication have in common: status, limits, lock, vector, confirmation. */
+#include "replica/tasks_int.h"
+
+#include "base/clock.h"
+#include "coord/limit.h"
+#include "object/local.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    OUTSTANDING_MAX = 10000,
+    LOCK_WAIT_MS = 200,   /* tasks of one put come together */
+    NAP_MS = 1000,        /* the longest that a thread waits for a limit; past it: put back */
+    MEMORY_S = 24 * 3600, /* how long an upload that was left is gone on with */
+};
+
+static const struct {
+    const char *type;
+    task_fn *fn;
+} table[] = {
+    {"bucket:create", task_bucket_create},
+    {"bucket:delete", task_bucket_delete},
+    {"bucket:sync:tags", task_bucket_tags},
+    {"bucket:sync:acl", task_bucket_acl},
+    {"object:sync", task_object_sync},
+    {"object:sync:tags", task_object_tags},
+    {"object:sync:acl", task_object_acl},
+    {"migrate:bucket:list_objects", task_list_objects},
+    {"migrate:object:list_versions", task_list_versions},
+    {"migrate:object:copy", task_object_copy},
+    {"migrate:object:copy_versioned", task_object_copy},
+};
+_Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
+
+struct tasks *tasks_new(const struct tasks_options *o)
+{
+    struct tasks *t = xcalloc(1, sizeof(*t));
+
+    t->o = *o;
+    t->o.outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_MAX;
+    mutex_init(&t->lock, "places");
+    return t;
+}
+
+void tasks_free(struct tasks *t)
+{
+    if (!t)
+        return;
+    places_release(t);
+    mutex_release(&t->lock);
+    free(t);
+}
+
+size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS])
+{
+    for (size_t i = 0; i < TASKS_HANDLERS; i++)
+        out[i] = (struct task_handler){table[i].type, table[i].fn, t};
+    return TASKS_HANDLERS;
+}
+
+struct task tasks_first(struct arena *a, const struct replication_id *id, int priority)
+{
+    struct payload p = {.id = *id};
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX), name = {0};
+
+    payload_write(&text, &p, PAYLOAD_BUCKET);
+    buf_append_z(&name, "cb:");
+    store_key_part(&name, id->from);
+    buf_append_char(&name, ':');
+    store_key_part(&name, id->to);
+    buf_append_char(&name, ':');
+    store_key_part(&name, id->bucket);
+    if (id->to_bucket.len) {
+        buf_append_char(&name, ':');
+        store_key_part(&name, id->to_bucket);
+    }
+    struct task t = {.type = STR("bucket:create"),
+                     .payload = arena_str(a, buf_str(&text)),
+                     .id = arena_str(a, buf_str(&name)),
+                     .queue = arena_fmt(a, "events%d", priority + 1)};
+    buf_release(&text);
+    buf_release(&name);
+    return t;
+}
+
+/* --- limits --- */
+
+static struct storage_limits limits_of(const struct job *j, struct str storage)
+{
+    struct storage_limits l = {0};
+
+    if (j->t->o.limits)
+        j->t->o.limits(j->t->o.ctx, storage, &l);
+    return l;
+}
+
+/* Waits a moment where that is enough; ERR_AGAIN, with the time in the run, where it is not. */
+static int take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
+                struct err *err)
+{
+    struct storage_limits l = limits_of(j, storage);
+    double rate = kind == LIMIT_REQUESTS ? l.requests_per_second : l.bytes_per_second;
+    uint64_t wait = 1;
+    int code = 0;
+
+    while (rate > 0 && wanted && wait) {
+        code = limit_take(j->t->o.app, storage, kind, rate, wanted, &wait, err);
+        if (code < 0)
+            return code;
+        if (wait && (task_ended(j->run) || (j->lock && !lock_held(j->lock))))
+            return err_set(err, ERR_CANCELED, "the task has ended");
+        if (wait > NAP_MS && kind == LIMIT_REQUESTS) {
+            j->run->put_back_s = (int64_t)(wait / 1000) + 1;
+            return err_set(err, ERR_AGAIN, "the limit of the storage " STR_FMT, STR_ARG(storage));
+        }
+        if (wait)
+            usleep((useconds_t)(wait < NAP_MS ? wait : NAP_MS) * 1000);
+    }
+    return 0;
+}
+
+int job_watch(void *ctx, uint64_t bytes, struct err *err)
+{
+    struct job *j = ctx;
+
+    if (task_ended(j->run))
+        return err_set(err, ERR_CANCELED, "the task has ended");
+    if (j->lock && !lock_held(j->lock))
+        return err_set(err, ERR_CANCELED, "the lock was lost");
+    int code = take(j, j->p.id.from, LIMIT_BYTES, bytes, err);
+    return code < 0 ? code : take(j, j->p.id.to, LIMIT_BYTES, bytes, err);
+}
+
+/* --- a job --- */
+
+static int read_status(struct job *j, struct err *err)
+{
+    int code = replication_read(j->t->o.replications, j->run->arena, &j->p.id, &j->status, err);
+
+    if (code == ERR_NOT_FOUND)
+        return ERR_END;
+    if (code == 0 && j->status.paused) {
+        j->run->put_back_s = PAUSED_S;
+        return err_set(err, ERR_AGAIN, "the replication is paused");
+    }
+    return code;
+}
+
+static int find_storage(struct job *j, struct str name, struct storage **out, struct err *err)
+{
+    *out = j->t->o.find(j->t->o.ctx, name);
+    return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
+}
+
+int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
+              struct err *err)
+{
+    *j = (struct job){.t = run->ctx, .run = run, .memory_key = BUF_INIT(16 * KIB)};
+    int code = payload_read(&j->p, run->arena, run->task->payload, kind, err);
+
+    if (code == 0)
+        code = read_status(j, err);
+    if (code == 0)
+        code = find_storage(j, j->p.id.from, &j->from, err);
+    if (code == 0)
+        code = find_storage(j, j->p.id.to, &j->to, err);
+    if (code == 0)
+        code = take(j, j->p.id.from, LIMIT_REQUESTS, requests, err);
+    if (code == 0)
+        code = take(j, j->p.id.to, LIMIT_REQUESTS, requests, err);
+    return code;
+}
+
+/* What another try at once would not mend is put back; what nothing mends is archived by name. */
+int job_end(struct job *j, int code, struct err *err)
+{
+    place_release(&j->source);
+    place_release(&j->destination);
+    lock_release(j->lock);
+    buf_release(&j->memory_key);
+    if (code == ERR_END)
+        return 0;
+    if (code == ERR_CONFLICT || code == ERR_CANCELED || code == ERR_BUSY) {
+        if (!j->run->put_back_s)
+            j->run->put_back_s = BUSY_S;
+        return ERR_AGAIN;
+    }
+    if (code == ERR_UNSUPPORTED) { /* nothing will mend it */
+        err_wrap(err, ERR_UNSUPPORTED, "cannot be copied");
+        return ERR_INVALID;
+    }
+    if (code == ERR_INVALID && j->from) /* a storage's word, not the payload's: perhaps for now */
+        return ERR_PEER;
+    return code;
+}
+
+struct str job_to_bucket(const struct job *j)
+{
+    return j->p.id.to_bucket.len ? j->p.id.to_bucket : j->p.id.bucket;
+}
+
+static int take_lock(struct job *j, struct buf *key, struct err *err)
+{
+    int code = lock_wait(&j->lock, j->t->o.locks, buf_str(key), LOCK_WAIT_MS, err);
+
+    buf_release(key);
+    return code;
+}
+
+int job_lock_object(struct job *j, struct err *err)
+{
+    struct buf key = {0};
+
+    lock_key_object(&key, j->p.id.to, job_to_bucket(j), j->p.object);
+    return take_lock(j, &key, err);
+}
+
+int job_lock_bucket(struct job *j, struct err *err)
+{
+    struct buf key = {0};
+
+    lock_key_bucket(&key, j->p.id.to, job_to_bucket(j));
+    return take_lock(j, &key, err);
+}
+
+/* --- buckets --- */
+
+/* As the source has it. */
+static int make_bucket(struct job *j, struct err *err)
+{
+    struct bucket *from = j->source.bucket;
+    struct bucket_info info = {0};
+    int code = from->ops->info(from, j->run->arena, &info, err);
+
+    if (code < 0)
+        return code;
+    info = (struct bucket_info){.name = job_to_bucket(j),
+                                .owner = j->p.id.user,
+                                .versions =
+                                    info.versions == VERSIONS_ON ? VERSIONS_ON : VERSIONS_NEVER,
+                                .object_lock = info.object_lock};
+    code = j->to->ops->create_bucket(j->to, &info, err);
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+static int open_destination(struct job *j, bool anew, struct err *err)
+{
+    struct str user = j->p.id.user, name = job_to_bucket(j);
+    int code = place_open(&j->destination, j->t, j->to, user, name, anew, err);
+
+    if (code == ERR_NO_BUCKET) {
+        code = make_bucket(j, err);
+        if (code == 0)
+            code = place_open(&j->destination, j->t, j->to, user, name, true, err);
+        if (code == ERR_NO_BUCKET)
+            code = err_set(err, ERR_CONFLICT, "the bucket at the destination went away");
+    }
+    if (code == 0)
+        local_untap(j->destination.bucket); /* what is written there is no change */
+    if (code == 0 && j->destination.foreign)
+        code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
+                       STR_ARG(name), STR_ARG(j->p.id.to));
+    return code;
+}
+
+int job_open(struct job *j, bool anew, struct err *err)
+{
+    place_release(&j->source);
+    place_release(&j->destination);
+    int code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, anew, err);
+
+    return code < 0 ? code : open_destination(j, anew, err);
+}
+
+/* --- what copies need --- */
+
+static int memory_get(void *ctx, struct arena *a, struct str *out, struct err *err)
+{
+    struct job *j = ctx;
+    struct reply *reply = NULL;
+    int code = store_call(j->t->o.app, a, &reply, err, STR("GET"), buf_str(&j->memory_key));
+
+    *out = code == 0 && reply->type == REPLY_BULK ? reply->str : STR_EMPTY;
+    return code;
+}
+
+static int memory_set(void *ctx, struct str value, struct err *err)
+{
+    struct job *j = ctx;
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct reply *reply = NULL;
+    struct str key = buf_str(&j->memory_key), life = arena_fmt(&a, "%d", MEMORY_S);
+    int code = value.len ? store_call(j->t->o.app, &a, &reply, err, STR("SET"), key, value,
+                                      STR("EX"), life)
+                         : store_call(j->t->o.app, &a, &reply, err, STR("DEL"), key);
+
+    if (code == 0 && reply->type == REPLY_ERROR)
+        code = err_set(err, ERR_INVALID, STR_FMT, STR_ARG(reply->str));
+    arena_release(&a);
+    return code;
+}
+
+static void name_memory(struct job *j)
+{
+    buf_reset(&j->memory_key);
+    buf_append_z(&j->memory_key, "w:copy:");
+    store_key_part(&j->memory_key, j->p.id.to);
+    buf_append_char(&j->memory_key, ':');
+    store_key_part(&j->memory_key, job_to_bucket(j));
+    buf_append_char(&j->memory_key, ':');
+    store_key_part(&j->memory_key, j->p.object);
+}
+
+struct copy job_copy(struct job *j)
+{
+    name_memory(j);
+    j->copy = j->t->o.copy;
+    j->copy.watch = job_watch;
+    j->copy.ctx = j;
+    j->copy.memory = (struct copy_memory){memory_get, memory_set, j};
+    j->copy.keys = j->t->o.keys;
+    j->copy.log = &j->run->log;
+    return (struct copy){.from = j->source.bucket,
+                         .to = j->destination.bucket,
+                         .key = j->p.object,
+                         .user = j->p.id.user,
+                         .o = &j->copy};
+}
+
+struct copy_bucket job_copy_bucket(struct job *j)
+{
+    return (struct copy_bucket){.from = j->source.bucket,
+                                .to = j->destination.bucket,
+                                .user = j->p.id.user,
+                                .log = &j->run->log};
+}
+
+/* --- vectors --- */
+
+static struct thing thing_of(const struct job *j, enum thing_kind kind)
+{
+    return (struct thing){
+        .kind = kind, .bucket = j->p.id.bucket, .object = j->p.object, .version = j->p.version};
+}
+
+int job_needed(struct job *j, enum thing_kind kind, int64_t *number, bool *needed, struct err *err)
+{
+    struct thing thing = thing_of(j, kind);
+    struct place from = {.storage = j->p.id.from},
+                 to = {.storage = j->p.id.to, .bucket = j->p.id.to_bucket};
+    struct vector v = {0};
+    int code = version_read(j->t->o.app, j->run->arena, &thing, &v, err);
+
+    if (code < 0)
+        return code;
+    int64_t there = vector_at(&v, &to);
+    *number = vector_at(&v, &from);
+    *needed = there == 0 || *number > there;
+    return 0;
+}
+
+int job_confirm(struct job *j, enum thing_kind kind, int64_t number, bool gone, struct err *err)
+{
+    struct thing thing = thing_of(j, kind);
+    struct place from = {.storage = j->p.id.from},
+                 to = {.storage = j->p.id.to, .bucket = j->p.id.to_bucket};
+    struct version_confirmation c = {.thing = &thing,
+                                     .source = &from,
+                                     .destination = &to,
+                                     .number = number,
+                                     .gone = gone,
+                                     .locks = j->t->o.lock,
+                                     .lock_key = lock_key(j->lock),
+                                     .lock_token = lock_token(j->lock)};
+
+    return number ? version_confirm(j->t->o.app, &c, err) : 0;
+}

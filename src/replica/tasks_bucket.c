@@ -1,0 +1,223 @@
+/* Tasks of a bucket: made, deleted, its tags, its access control list. */
+#include "replica/tasks_int.h"
+
+#include "object/local.h"
+
+enum { CREATE_REQUESTS = 6, REQUESTS = 2, KNOWN_S = 1 };
+
+static int sync_all(struct job *j, struct err *err)
+{
+    struct copy_bucket c = job_copy_bucket(j);
+    int code = copy_bucket_settings(j->run->arena, &c, err);
+
+    if (code == 0)
+        code = copy_bucket_tags(j->run->arena, &c, err);
+    if (code == 0)
+        code = copy_bucket_acl(j->run->arena, &c, err);
+    return code;
+}
+
+static int confirm_all(struct job *j, const int64_t numbers[3], struct err *err)
+{
+    int code = 0;
+
+    for (int i = 0; i < 3 && code == 0; i++)
+        code = job_confirm(j, (enum thing_kind)(THING_BUCKET + i), numbers[i], false, err);
+    return code;
+}
+
+static int create(struct job *j, struct err *err)
+{
+    int64_t numbers[3] = {0};
+    bool needed;
+    int code = job_lock_bucket(j, err);
+
+    for (int i = 0; i < 3 && code == 0; i++)
+        code = job_needed(j, (enum thing_kind)(THING_BUCKET + i), &numbers[i], &needed, err);
+    if (code == 0)
+        code = job_open(j, true, err);
+    if (code == ERR_NO_BUCKET) /* the source has none (any more) */
+        return ERR_END;
+    if (code == 0)
+        code = sync_all(j, err);
+    return code < 0 ? code : confirm_all(j, numbers, err);
+}
+
+/* P3. Once the bucket was listed to its end, changes are captured. */
+static int begin_listing(struct job *j, struct err *err)
+{
+    const struct tasks_options *o = &j->t->o;
+    int code;
+
+    if (j->status.listing_started)
+        return 0;
+    if (o->is_known && !o->is_known(o->ctx, &j->p.id)) {
+        j->run->put_back_s = KNOWN_S;
+        return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
+    }
+    /* as it is now: settings were copied since it was opened */
+    code = job_open(j, true, err);
+    if (code < 0)
+        return code == ERR_NO_BUCKET ? ERR_END : code;
+    struct task listing = task_of_listing(j->run->arena, &j->p.id, STR_EMPTY,
+                                          j->source.versioned && j->destination.versioned);
+    code = replication_list(o->replications, &j->p.id, j->run->task, &listing, err);
+    if (code == 0)
+        j->run->done = true;
+    return code == ERR_NOT_FOUND ? ERR_END : code;
+}
+
+int task_bucket_create(struct task_run *run, struct err *err)
+{
+    struct job j;
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, CREATE_REQUESTS, err);
+
+    if (code == 0)
+        code = create(&j, err);
+    if (code == 0)
+        code = begin_listing(&j, err);
+    return job_end(&j, code, err);
+}
+
+/* --- tags and list --- */
+
+static int sync_thing(struct task_run *run, enum thing_kind kind,
+                      int (*fn)(struct arena *a, const struct copy_bucket *c, struct err *err),
+                      struct err *err)
+{
+    struct job j;
+    int64_t number = 0;
+    bool needed = true;
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
+
+    if (code == 0)
+        code = job_lock_bucket(&j, err);
+    if (code == 0)
+        code = job_needed(&j, kind, &number, &needed, err);
+    if (code == 0 && needed) {
+        code = job_open(&j, true, err);
+        if (code == 0) {
+            struct copy_bucket c = job_copy_bucket(&j);
+            code = fn(run->arena, &c, err);
+        }
+        if (code == 0)
+            code = job_confirm(&j, kind, number, false, err);
+        else if (code == ERR_NO_BUCKET)
+            code = 0; /* bucket:delete decides */
+    }
+    return job_end(&j, code, err);
+}
+
+int task_bucket_tags(struct task_run *run, struct err *err)
+{
+    return sync_thing(run, THING_BUCKET_TAGS, copy_bucket_tags, err);
+}
+
+int task_bucket_acl(struct task_run *run, struct err *err)
+{
+    return sync_thing(run, THING_BUCKET_ACL, copy_bucket_acl, err);
+}
+
+/* --- deleted --- */
+
+static int remove_page(struct job *j, bool *more, struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct arena a = ARENA_INIT(0);
+    struct list_result page;
+    int code = to->ops->list_versions(to, &a, &o, &page, err);
+
+    if (code == ERR_UNSUPPORTED)
+        code = to->ops->list(to, &a, &o, &page, err);
+    for (size_t i = 0; code == 0 && i < page.count; i++) {
+        const struct object_info *info = &page.entries[i].info;
+        struct remove_options r = {.version = info->version};
+        struct remove_result removed;
+        code = job_watch(j, 0, err);
+        if (code == 0)
+            code = to->ops->remove(to, &a, info->key, &r, &removed, err);
+    }
+    *more = code == 0 && page.count > 0;
+    arena_release(&a);
+    return code;
+}
+
+static int abort_uploads(struct job *j, struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct arena a = ARENA_INIT(0);
+    struct upload_list page = {.more = true};
+    int code = 0;
+
+    while (code == 0 && page.more) {
+        arena_reset(&a);
+        code = to->ops->list_uploads(to, &a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++)
+            code = to->ops->upload_abort(to, &page.uploads[i], err);
+        page.more = page.more && page.count > 0;
+    }
+    arena_release(&a);
+    return code;
+}
+
+/* The source's bucket was empty when it was deleted, and objects' own tasks do nothing once it is
+ * gone. Only where the deletion was recorded: a storage that suddenly knows no bucket is no
+ * reason. */
+static int empty_destination(struct job *j, struct err *err)
+{
+    bool more = true;
+    int code = place_open(&j->destination, j->t, j->to, j->p.id.user, job_to_bucket(j), true, err);
+
+    if (code == 0)
+        local_untap(j->destination.bucket);
+    while (code == 0 && more)
+        code = remove_page(j, &more, err);
+    return code < 0 ? code : abort_uploads(j, err);
+}
+
+static int remove_destination(struct job *j, bool recorded, struct err *err)
+{
+    int code = j->to->ops->remove_bucket(j->to, j->p.id.user, job_to_bucket(j), err);
+
+    if (code == ERR_CONFLICT && recorded) {
+        code = empty_destination(j, err);
+        if (code == 0)
+            code = j->to->ops->remove_bucket(j->to, j->p.id.user, job_to_bucket(j), err);
+    } else if (code == ERR_CONFLICT) {
+        return err_set(err, ERR_INVALID,
+                       "the bucket is gone at the source, and not empty at the destination; no "
+                       "deletion of it was recorded");
+    }
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+static int delete_bucket(struct job *j, struct err *err)
+{
+    int64_t number = 0;
+    bool needed = true;
+    int code = job_lock_bucket(j, err);
+
+    if (code == 0)
+        code = job_needed(j, THING_BUCKET, &number, &needed, err);
+    if (code < 0 || !needed)
+        return code;
+    code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
+    if (code == 0) /* it is there (again) */
+        return job_confirm(j, THING_BUCKET, number, false, err);
+    if (code != ERR_NO_BUCKET)
+        return code;
+    code = remove_destination(j, number > 0, err);
+    return code < 0 ? code : job_confirm(j, THING_BUCKET, number, true, err);
+}
+
+int task_bucket_delete(struct task_run *run, struct err *err)
+{
+    struct job j;
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
+
+    if (code == 0)
+        code = delete_bucket(&j, err);
+    return job_end(&j, code, err);
+}

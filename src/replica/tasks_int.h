@@ -1,0 +1,97 @@
+/* Between the files of the tasks. */
+#ifndef REPLICA_TASKS_INT_H
+#define REPLICA_TASKS_INT_H
+
+#include "os/thread.h"
+#include "replica/payload.h"
+#include "replica/tasks.h"
+
+enum {
+    PLACES_MAX = 64,
+    PLACE_LIFE_MS = 10000,
+    PAUSED_S = 30, /* until a task of a paused replication is looked at again */
+    BUSY_S = 2,    /* of one whose lock another has, or that changes all the time */
+    LISTING_S = 5, /* of a listing whose copies lag */
+};
+
+/* A bucket that was opened. */
+struct place_open {
+    struct bucket *bucket; /* a reference */
+    bool versioned;        /* keeps versions now */
+    bool foreign;          /* of another user, as far as the storage tells */
+};
+
+/* One of a remote storage, whose opening costs requests, kept for a while. */
+struct place_kept {
+    struct storage *storage;
+    char *name; /* user, NUL, bucket */
+    size_t len;
+    struct place_open open;
+    uint64_t until_ms;
+};
+
+struct tasks {
+    struct tasks_options o;
+    struct mutex lock; /* class "places"; guards what follows */
+    struct place_kept kept[PLACES_MAX];
+    size_t next; /* to be replaced */
+};
+
+/* One run of a handler. */
+struct job {
+    struct tasks *t;
+    struct task_run *run;
+    struct payload p;
+    struct replication_status status;
+    struct storage *from, *to;
+    struct place_open source, destination;
+    struct lock *lock;
+    struct buf memory_key;
+    struct copy_options copy;
+};
+
+/* Reads the payload and the status, and waits for the limits: `requests` to each side. ERR_END:
+ * there is nothing to do (return 0). Always job_end() afterwards. */
+int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
+              struct err *err) MUST_CHECK;
+/* Releases all; what the code means to the queue. */
+int job_end(struct job *j, int code, struct err *err);
+
+struct str job_to_bucket(const struct job *j); /* its name at the destination */
+/* C1; ERR_AGAIN when another has it. */
+int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
+int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
+/* Opens both. ERR_NO_BUCKET: the source has none; one that the destination lacks is made.
+ * `anew`: not from what is kept. */
+int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
+/* Asked by copies, and by whoever works long. */
+int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
+struct copy job_copy(struct job *j);
+struct copy_bucket job_copy_bucket(struct job *j);
+
+/* V4. *number: what the source has, to be confirmed; 0: nothing is known. */
+int job_needed(struct job *j, enum thing_kind kind, int64_t *number, bool *needed,
+               struct err *err) MUST_CHECK;
+/* V2, C2; nothing for 0. */
+int job_confirm(struct job *j, enum thing_kind kind, int64_t number, bool gone,
+                struct err *err) MUST_CHECK;
+
+/* --- places.c --- */
+
+/* A reference to the bucket, kept ones too unless `anew`. */
+int place_open(struct place_open *out, struct tasks *t, struct storage *s, struct str user,
+               struct str bucket, bool anew, struct err *err) MUST_CHECK;
+void place_release(struct place_open *p);
+void places_release(struct tasks *t);
+
+/* --- the handlers --- */
+
+task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
+task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
+task_fn task_list_objects, task_list_versions;
+
+/* The listing of a prefix, of objects or of versions. In the arena. */
+struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
+                            bool versions);
+
+#endif

@@ -1,0 +1,196 @@
+/* Tasks of one object: the object itself, its tags, its access control list. */
+#include "replica/tasks_int.h"
+
+enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
+
+struct object_run;
+enum { KINDS = 3 /* the object, its tags, its list: THING_OBJECT and those behind it */ };
+
+/* What a run does under the lock, and what it is of. One of the object is also of its tags and its
+ * list, since a put makes a change of each: the other two tasks then find them confirmed. */
+struct object_work {
+    enum thing_kind first, last;
+    int (*fn)(struct object_run *r, struct err *err);
+    unsigned requests; /* to each side */
+};
+
+struct object_run {
+    struct job j;
+    int64_t numbers[KINDS];
+    bool needed[KINDS];
+    bool gone; /* the source has none */
+};
+
+/* What changes while it is copied, or breaks off, is begun again at once, a few times. A bucket
+ * that was kept open and is gone is opened anew. ERR_NO_BUCKET: the source has none, seen now. */
+static int with_tries(struct object_run *r, const struct object_work *w, struct err *err)
+{
+    struct job *j = &r->j;
+    int code = job_open(j, false, err), last = 0;
+
+    for (int i = 0; i < TRIES && code == 0; i++) {
+        r->gone = false;
+        code = w->fn(r, err);
+        if (code != ERR_CONFLICT && code != ERR_CLOSED && code != ERR_NO_BUCKET)
+            return code;
+        last = code == ERR_NO_BUCKET ? ERR_CONFLICT : code;
+        code = task_ended(j->run) ? last : job_open(j, code == ERR_NO_BUCKET, err);
+    }
+    return code < 0 ? code : last;
+}
+
+static int confirm(struct object_run *r, const struct object_work *w, struct err *err)
+{
+    int code = 0;
+
+    for (enum thing_kind k = w->first; code == 0 && k <= w->last; k++)
+        if (r->needed[k])
+            code = job_confirm(&r->j, k, r->numbers[k], r->gone, err);
+    return code;
+}
+
+static int run_locked(struct object_run *r, const struct object_work *w, struct err *err)
+{
+    int code = job_lock_object(&r->j, err);
+
+    for (enum thing_kind k = w->first; code == 0 && k <= w->last; k++)
+        code = job_needed(&r->j, k, &r->numbers[k], &r->needed[k], err);
+    if (code < 0 || !r->needed[w->first])
+        return code;
+    code = with_tries(r, w, err);
+    if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
+        return 0;
+    return code < 0 ? code : confirm(r, w, err);
+}
+
+static int run_object(struct task_run *run, enum payload_kind kind, const struct object_work *w,
+                      struct err *err)
+{
+    struct object_run r = {0};
+    int code = job_begin(&r.j, run, kind, w->requests, err);
+
+    if (code == 0)
+        code = run_locked(&r, w, err);
+    return job_end(&r.j, code, err);
+}
+
+/* --- the object --- */
+
+static int sync_versions(struct job *j, struct copy_result *out, struct err *err)
+{
+    struct copy c = job_copy(j);
+
+    return copy_versions(out, j->run->arena, &c, err);
+}
+
+static int sync_current(struct job *j, struct copy_result *out, struct err *err)
+{
+    struct copy c = job_copy(j);
+    int code = copy_object(out, j->run->arena, &c, err);
+
+    if (code < 0 || out->outcome != COPY_ABSENT)
+        return code;
+    code = copy_removal(out, j->run->arena, &c, err);
+    if (code == 0 && out->outcome == COPY_SAME)
+        code = err_set(err, ERR_CONFLICT, "the object came back meanwhile");
+    return code;
+}
+
+static int sync_object(struct object_run *r, struct err *err)
+{
+    struct job *j = &r->j;
+    struct copy_result out = {0};
+    bool versions = j->source.versioned && j->destination.versioned;
+    int code = versions ? sync_versions(j, &out, err) : sync_current(j, &out, err);
+
+    if (code < 0)
+        return code;
+    r->gone = out.outcome == COPY_ABSENT || out.outcome == COPY_REMOVED || out.source.is_marker;
+    if (r->gone)
+        return 0;
+    struct copy c = job_copy(j);
+    /* listings of versions tell neither; what is locked has versions */
+    if (out.outcome == COPY_SAME && (versions || out.other_tags))
+        code = copy_tags(j->run->arena, &c, err);
+    if (code == 0 && out.outcome == COPY_SAME && versions)
+        code = copy_retention(j->run->arena, &c, err);
+    if (code == 0 && (out.outcome == COPY_MADE || r->needed[THING_OBJECT_ACL]))
+        code = copy_acl(j->run->arena, &c, out.outcome == COPY_MADE, err);
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
+}
+
+static const struct object_work object_work = {THING_OBJECT, THING_OBJECT_ACL, sync_object,
+                                               SYNC_REQUESTS};
+
+int task_object_sync(struct task_run *run, struct err *err)
+{
+    return run_object(run, PAYLOAD_OBJECT, &object_work, err);
+}
+
+/* Whether both sides keep versions is asked when it runs: that may have changed since the listing.
+ */
+int task_object_copy(struct task_run *run, struct err *err)
+{
+    return run_object(run, PAYLOAD_COPY, &object_work, err);
+}
+
+/* --- beside it --- */
+
+/* An object that is not there yet is brought first. */
+static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
+                       struct err *err)
+{
+    struct job *j = &r->j;
+    struct copy_result out;
+    int code = fn(j, err);
+
+    if (code != ERR_NOT_FOUND)
+        return code;
+    struct copy c = job_copy(j);
+    code = copy_object(&out, j->run->arena, &c, err);
+    r->gone = code == 0 && out.outcome == COPY_ABSENT;
+    if (code < 0 || r->gone)
+        return code;
+    code = fn(j, err);
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
+}
+
+static int bring_tags(struct job *j, struct err *err)
+{
+    struct copy c = job_copy(j);
+
+    return copy_tags(j->run->arena, &c, err);
+}
+
+static int bring_acl(struct job *j, struct err *err)
+{
+    struct copy c = job_copy(j);
+
+    return copy_acl(j->run->arena, &c, false, err);
+}
+
+static int sync_tags(struct object_run *r, struct err *err)
+{
+    return sync_beside(r, bring_tags, err);
+}
+
+static int sync_acl(struct object_run *r, struct err *err)
+{
+    return sync_beside(r, bring_acl, err);
+}
+
+int task_object_tags(struct task_run *run, struct err *err)
+{
+    static const struct object_work w = {THING_OBJECT_TAGS, THING_OBJECT_TAGS, sync_tags,
+                                         META_REQUESTS};
+
+    return run_object(run, PAYLOAD_OBJECT, &w, err);
+}
+
+int task_object_acl(struct task_run *run, struct err *err)
+{
+    static const struct object_work w = {THING_OBJECT_ACL, THING_OBJECT_ACL, sync_acl,
+                                         META_REQUESTS};
+
+    return run_object(run, PAYLOAD_OBJECT, &w, err);
+}

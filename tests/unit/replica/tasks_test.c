@@ -1,0 +1,579 @@
+/* The tasks of replication, run by a worker over both engines of the store. */
+#include "replica/tasks.h"
+
+#include "replica/payload.h"
+#include "s3/envelope.h"
+#include "unit/replica/sides.h"
+#include "unit/store/embedded_test.h"
+#include "unit/store/four.h"
+
+#include <stdio.h>
+
+/* Two storages, "one" and "two", and all that a worker needs. */
+struct rig {
+    struct four *f;
+    struct sides s;
+    struct storage *two;
+    struct replications *r;
+    struct queue *q;
+    struct locks *locks;
+    struct tasks *tasks;
+    struct worker *w;
+    struct replication_id id;
+    double requests_per_second; /* to each storage; 0: no limit */
+};
+
+static struct storage *find(void *ctx, struct str name)
+{
+    struct rig *rig = ctx;
+
+    if (str_eq(name, STR("one")))
+        return rig->s.from->storage;
+    return str_eq(name, STR("two")) ? rig->two : NULL;
+}
+
+static void limits(void *ctx, struct str storage, struct storage_limits *out)
+{
+    out->requests_per_second = ((struct rig *)ctx)->requests_per_second;
+}
+
+static void rig_work(struct rig *rig)
+{
+    struct task_handler handlers[TASKS_HANDLERS];
+    struct worker_options o = {.queue = rig->q,
+                               .handlers = handlers,
+                               .handler_count = tasks_handlers(rig->tasks, handlers),
+                               .threads = 4,
+                               .grace_ms = 1};
+    struct err err = {0};
+
+    CHECK_OK(worker_start(&rig->w, &o, &err));
+}
+
+/* The destination has no bucket yet. */
+static void rig_open_kind(struct rig *rig, struct four *f, enum side_kind to)
+{
+    *rig =
+        (struct rig){.f = f, .id = {STR("owner"), STR("box"), STR("one"), STR("two"), STR_EMPTY}};
+    struct store **d = f->stores;
+    struct replications_options r = {
+        .app = d[DB_APP], .queue = d[DB_QUEUE], .config = d[DB_CONFIG]};
+    struct locks_options l = {.store = d[DB_LOCK]};
+    struct err err = {0};
+
+    sides_open(&rig->s, SIDE_LOCAL, to);
+    struct storage *two = rig->two = rig->s.to->storage;
+    CHECK_OK(two->ops->remove_bucket(two, STR("owner"), STR("box"), &err));
+    CHECK_OK(replications_open(&rig->r, &r, &err));
+    CHECK_OK(locks_open(&rig->locks, &l, &err));
+    rig->q = queue_new(d[DB_QUEUE]);
+    struct tasks_options t = {.replications = rig->r,
+                              .app = d[DB_APP],
+                              .lock = d[DB_LOCK],
+                              .locks = rig->locks,
+                              .find = find,
+                              .limits = limits,
+                              .ctx = rig,
+                              .outstanding_max = 100};
+    rig->tasks = tasks_new(&t);
+}
+
+static void rig_open(struct rig *rig, struct four *f)
+{
+    rig_open_kind(rig, f, SIDE_LOCAL);
+}
+
+static void rig_close(struct rig *rig)
+{
+    worker_stop(rig->w);
+    tasks_free(rig->tasks);
+    queue_free(rig->q);
+    locks_close(rig->locks);
+    replications_close(rig->r);
+    sides_close(&rig->s);
+}
+
+/* A new handle of the destination's bucket, instead of the one that is gone. */
+static void rig_reopen(struct rig *rig)
+{
+    struct str name = rig->id.to_bucket.len ? rig->id.to_bucket : STR("box");
+    struct err err = {0};
+
+    rig->s.to->ops->unref(rig->s.to);
+    CHECK_OK(rig->two->ops->open_bucket(&rig->s.to, rig->two, STR("owner"), name, &err));
+}
+
+static void rig_add(struct rig *rig)
+{
+    struct replication_new n = {.id = rig->id, .first = tasks_first(&rig->s.a, &rig->id, 0)};
+    struct err err = {0};
+
+    CHECK_OK(replication_add(rig->r, &n, STR("one"), &err));
+}
+
+static struct replication_status rig_status(struct rig *rig)
+{
+    struct arena a = ARENA_INIT(0);
+    struct replication_status s;
+    struct err err = {0};
+
+    CHECK_OK(replication_read(rig->r, &a, &rig->id, &s, &err));
+    s.agent_url = STR_EMPTY;
+    arena_release(&a);
+    return s;
+}
+
+/* The test's own time limit bounds these. */
+static void await_copied(struct rig *rig)
+{
+    struct replication_status s;
+
+    do
+        s = rig_status(rig);
+    while (!replication_init_done(&s));
+}
+
+static void await_events(struct rig *rig, int64_t events)
+{
+    struct replication_status s;
+
+    do
+        s = rig_status(rig);
+    while (s.events < events || s.events_done < s.events);
+}
+
+static void await_put_back(struct rig *rig)
+{
+    struct worker_stats stats;
+
+    do
+        worker_stats(rig->w, &stats);
+    while (stats.put_back == 0);
+}
+
+static void record(struct rig *rig, enum thing_kind kind, const char *type, const char *key)
+{
+    struct arena a = ARENA_INIT(0);
+    struct change c = {.thing = {kind, STR("box"), str_z(key), STR_EMPTY},
+                       .place = {STR("one"), STR_EMPTY},
+                       .type = str_z(type)};
+    struct record r = {.changes = &c, .count = 1};
+    struct err err = {0};
+
+    c.payload =
+        *key
+            ? arena_fmt(&a, "\"Object\":{\"Bucket\":\"box\",\"Name\":\"%s\",\"Version\":\"\"}", key)
+            : STR("\"Bucket\":\"box\"");
+    CHECK_OK(replication_record(rig->r, &r, &err));
+    arena_release(&a);
+}
+
+static int64_t number_at(struct rig *rig, const char *key, const char *storage)
+{
+    struct arena a = ARENA_INIT(0);
+    struct thing thing = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
+    struct place place = {str_z(storage), STR_EMPTY};
+    struct vector v;
+    struct err err = {0};
+
+    CHECK_OK(version_read(rig->f->stores[DB_APP], &a, &thing, &v, &err));
+    int64_t number = vector_at(&v, &place);
+    arena_release(&a);
+    return number;
+}
+
+TEST_FOUR(tasks, the_initial_copy_brings_everything)
+{
+    static const char *const keys[] = {"a",        "a:t",  "b/",  "b/c",      "b/c/d",
+                                       "b/c/e%41", "b//x", "c d", "\xc3\xbc", "z/z/z/z"};
+    struct rig rig;
+    uint64_t bytes = 0;
+
+    rig_open(&rig, f);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        lab_put(rig.s.from, &rig.s.a, keys[i], str_z(keys[i]));
+        bytes += strlen(keys[i]);
+    }
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        sides_expect_same(&rig.s, keys[i]);
+    struct replication_status s = rig_status(&rig);
+    CHECK_INT(s.listed, ARRAY_SIZE(keys));
+    CHECK_INT(s.done, ARRAY_SIZE(keys));
+    CHECK_INT(s.failed, 0);
+    CHECK_INT(s.bytes_listed, bytes);
+    CHECK_INT(s.bytes_done, bytes);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, an_empty_bucket_counts_as_done)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    CHECK_INT(rig_status(&rig).listed, 0);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, changes_follow_and_are_confirmed)
+{
+    struct rig rig;
+    struct object_meta tags = {.tags = STR("a=1")};
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    await_events(&rig, 1);
+    sides_expect_same(&rig.s, "k");
+    CHECK_INT(number_at(&rig, "k", "one"), 1);
+    CHECK_INT(number_at(&rig, "k", "two"), 1);
+
+    CHECK_OK(rig.s.from->ops->set_meta(rig.s.from, &rig.s.a, STR("k"), STR_EMPTY, META_TAGS, &tags,
+                                       NULL, &err));
+    record(&rig, THING_OBJECT_TAGS, "object:sync:tags", "k");
+    record(&rig, THING_OBJECT_ACL, "object:sync:acl", "k");
+    await_events(&rig, 3);
+    sides_expect_same(&rig.s, "k");
+
+    lab_remove(rig.s.from, &rig.s.a, "k", STR_EMPTY);
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    await_events(&rig, 4);
+    lab_expect(rig.s.to, "k", STR_EMPTY, (struct str){0});
+    CHECK_INT(number_at(&rig, "k", "two"), 2);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, tags_of_an_object_that_is_not_there_yet_bring_it)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    record(&rig, THING_OBJECT_TAGS, "object:sync:tags", "k");
+    await_events(&rig, 1);
+    sides_expect_same(&rig.s, "k");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, what_the_vector_says_is_there_is_not_looked_at)
+{
+    struct rig rig;
+    struct thing thing = {THING_OBJECT, STR("box"), STR("k"), STR_EMPTY};
+    struct place two = {STR("two"), STR_EMPTY};
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    worker_stop(rig.w);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("older"));
+    lab_put(rig.s.to, &rig.s.a, "k", STR("newer"));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    CHECK_OK(version_bump(f->stores[DB_APP], &thing, &two, NULL, &err));
+    rig_work(&rig);
+    await_events(&rig, 1);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("newer"));
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_deleted_bucket_is_deleted_there)
+{
+    struct rig rig;
+    struct storage *one, *two;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    one = rig.s.locals[0];
+    two = rig.s.locals[1];
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    /* a deletion that was recorded, and whose bucket is gone before its task runs */
+    lab_remove(rig.s.from, &rig.s.a, "k", STR_EMPTY);
+    CHECK_OK(one->ops->remove_bucket(one, STR("owner"), STR("box"), &err));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    record(&rig, THING_BUCKET, "bucket:delete", "");
+    await_events(&rig, 2);
+    CHECK_ERR(two->ops->open_bucket(&b, two, STR("owner"), STR("box"), &err), ERR_NO_BUCKET);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, nothing_happens_for_a_replication_that_is_gone)
+{
+    struct rig rig;
+    struct arena a = ARENA_INIT(0);
+    struct payload p = {.object = STR("k")};
+    struct buf text = {0};
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    p.id = rig.id;
+    payload_write(&text, &p, PAYLOAD_OBJECT);
+    struct task t = {.type = STR("object:sync"),
+                     .id = STR("late"),
+                     .queue = STR("events1"),
+                     .payload = buf_str(&text)};
+    CHECK_OK(queue_add(rig.q, &t, 0, &err));
+    rig_work(&rig);
+    struct worker_stats stats;
+    do
+        worker_stats(rig.w, &stats);
+    while (stats.done == 0);
+    struct bucket *b = NULL;
+    struct storage *two = rig.s.locals[1];
+    CHECK_ERR(two->ops->open_bucket(&b, two, STR("owner"), STR("box"), &err), ERR_NO_BUCKET);
+    buf_release(&text);
+    arena_release(&a);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, versions_follow_where_both_keep_them)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    CHECK_OK(rig.s.from->ops->set_versions(rig.s.from, true, &err));
+    lab_put(rig.s.from, &rig.s.a, "d/k", STR("one"));
+    lab_put(rig.s.from, &rig.s.a, "d/k", STR("two"));
+    lab_put(rig.s.from, &rig.s.a, "gone", STR("x"));
+    lab_remove(rig.s.from, &rig.s.a, "gone", STR_EMPTY);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_expect_list(rig.s.to, &lab_everything, true, "d/k* d/k gone!* gone");
+    CHECK_INT(rig_status(&rig).done, 2);
+    lab_put(rig.s.from, &rig.s.a, "d/k", STR("three"));
+    record(&rig, THING_OBJECT, "object:sync", "d/k");
+    await_events(&rig, 1);
+    lab_expect_list(rig.s.to, &lab_everything, true, "d/k* d/k d/k gone!* gone");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_paused_replication_waits)
+{
+    struct rig rig;
+    struct bucket *b = NULL;
+    struct arena a = ARENA_INIT(0);
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_add(&rig);
+    CHECK_OK(replication_pause(rig.r, &rig.id, true, &err));
+    rig_work(&rig);
+    await_put_back(&rig);
+    CHECK_ERR(rig.two->ops->open_bucket(&b, rig.two, STR("owner"), STR("box"), &err),
+              ERR_NO_BUCKET);
+    CHECK_OK(replication_pause(rig.r, &rig.id, false, &err));
+    CHECK_OK(queue_run_now(rig.q, STR("events1"), tasks_first(&a, &rig.id, 0).id, &err));
+    await_copied(&rig);
+    rig_reopen(&rig);
+    sides_expect_same(&rig.s, "k");
+    arena_release(&a);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_bucket_of_another_name)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    rig.id.to_bucket = STR("other");
+    lab_put(rig.s.from, &rig.s.a, "a/k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    sides_expect_same(&rig.s, "a/k");
+    lab_put(rig.s.from, &rig.s.a, "a/k", STR("two"));
+    record(&rig, THING_OBJECT, "object:sync", "a/k");
+    await_events(&rig, 1);
+    sides_expect_same(&rig.s, "a/k");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_destination_that_was_deleted_under_us_is_made_again)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    CHECK_OK(rig.two->ops->remove_bucket(rig.two, STR("owner"), STR("box"), &err));
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    await_events(&rig, 1);
+    rig_reopen(&rig);
+    sides_expect_same(&rig.s, "k");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_bucket_of_another_user_is_not_written_to)
+{
+    struct rig rig;
+    struct bucket_info theirs = {.name = STR("box"), .owner = STR("you")};
+    struct worker_stats stats;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    CHECK_OK(rig.two->ops->create_bucket(rig.two, &theirs, &err));
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    do
+        worker_stats(rig.w, &stats);
+    while (stats.failed == 0);
+    rig_reopen(&rig);
+    lab_expect_list(rig.s.to, &lab_everything, false, "");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_listing_waits_while_its_copies_lag)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    for (int i = 0; i < OBJECT_LIST_MAX + 1; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%04d", i);
+        lab_put(rig.s.from, &rig.s.a, key, STR(""));
+    }
+    CHECK_OK(queue_pause(rig.q, STR("migrate_obj_copy1"), true, &err));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_put_back(&rig);
+    CHECK_INT(rig_status(&rig).listed, OBJECT_LIST_MAX);
+    CHECK_OK(queue_pause(rig.q, STR("migrate_obj_copy1"), false, &err));
+    while (rig_status(&rig).done < OBJECT_LIST_MAX)
+        ;
+    /* may have come due by itself */
+    int code =
+        queue_run_now(rig.q, STR("migrate_bucket_list_obj"), STR("mgr:lo:one:two:box:"), &err);
+    CHECK(code == 0 || code == ERR_NOT_FOUND || code == ERR_CONFLICT);
+    await_copied(&rig);
+    CHECK_INT(rig_status(&rig).done, OBJECT_LIST_MAX + 1);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    rig.requests_per_second = 0.001;
+    rig_work(&rig);
+    rig_add(&rig); /* takes what there is */
+    do
+        record(&rig, THING_OBJECT, "object:sync", "k");
+    while (rig_status(&rig).events == 0);
+    await_put_back(&rig);
+    CHECK_INT(rig_status(&rig).failed, 0);
+    struct worker_stats stats;
+    worker_stats(rig.w, &stats);
+    CHECK_INT(stats.failed, 0);
+    rig_close(&rig);
+}
+
+static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal *out,
+                     struct err *err)
+{
+    *out = (struct put_seal){.key = {{1, 2, 3}}};
+    return 0;
+}
+
+/* With a customer's key. */
+static void put_sealed(struct rig *rig, const char *key)
+{
+    struct envelope e = {.kind = SSE_C};
+    struct envelope_place at = {STR("box"), str_z(key)};
+    struct sealed_key k = {{1, 2, 3}};
+    struct buf bytes = BUF_INIT(ENVELOPE_MAX);
+    struct put_options o = {.seal = seal_with};
+    struct put_result out;
+    struct str_reader r;
+    struct bucket *b = rig->s.from;
+    struct err err = {0};
+
+    envelope_seal(&bytes, &e, &at, &k, &k);
+    o.meta.encryption = buf_str(&bytes);
+    str_reader_init(&r, STR("body"));
+    CHECK_OK(b->ops->put(b, &rig->s.a, str_z(key), &r.reader, 4, &o, &out, &err));
+    buf_release(&bytes);
+}
+
+TEST_FOUR(tasks, what_cannot_be_copied_is_archived_by_name_and_holds_up_nobody)
+{
+    struct rig rig;
+    struct arena a = ARENA_INIT(0);
+    struct task_info *found;
+    size_t count;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    put_sealed(&rig, "secret");
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_expect_list(rig.s.to, &lab_everything, false, "k");
+    CHECK_INT(rig_status(&rig).failed, 1);
+    struct queue_page page = {STR("migrate_obj_copy1"), TASK_ARCHIVED, 0, 10};
+    CHECK_OK(queue_tasks(rig.q, &a, &page, &found, &count, &err));
+    CHECK_INT(count, 1);
+    CHECK_STR(found[0].task.id, STR("mgr:co:one:two:box:secret"));
+    CHECK(str_find(found[0].task.error, STR("a customer's key")) >= 0);
+    arena_release(&a);
+    rig_close(&rig);
+}
+
+TEST(tasks, embedded_to_a_remote_storage)
+{
+    static const char *const keys[] = {"a", "b/c", "b/d", "x y%"};
+    struct four f = {0};
+    struct rig rig;
+
+    four_open_embedded(&f);
+    rig_open_kind(&rig, &f, SIDE_REMOTE);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        lab_put(rig.s.from, &rig.s.a, keys[i], lab_bytes(100000, i));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        sides_expect_same(&rig.s, keys[i]);
+    lab_remove(rig.s.from, &rig.s.a, "b/c", STR_EMPTY);
+    record(&rig, THING_OBJECT, "object:sync", "b/c");
+    await_events(&rig, 1);
+    lab_expect(rig.s.to, "b/c", STR_EMPTY, (struct str){0});
+    rig_close(&rig);
+    four_close(&f);
+}
