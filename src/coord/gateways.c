@@ -1,0 +1,41 @@
+/* Who holds which epoch. */
+#include "coord/gateways.h"
+#include "coord/queue_int.h"
+
+enum { CALL_ARENA_MAX = 64 * 1024 };
+
+int gateways_tell(struct store *config, struct str id, int64_t epoch, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    const struct str args[] = {id, queue_number(&a, epoch), queue_number(&a, GATEWAY_LIFE_S)};
+    struct reply *reply;
+    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_tell, args, ARRAY_SIZE(args), err);
+
+    arena_release(&a);
+    return code;
+}
+
+int gateways_forget(struct store *config, struct str id, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct reply *reply;
+    int code = store_call(config, &a, &reply, err, STR("HDEL"), STR("w:gateways"), id);
+
+    arena_release(&a);
+    return code;
+}
+
+int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    const struct str args[] = {queue_number(&a, epoch), queue_number(&a, GATEWAY_LIFE_S)};
+    struct reply *reply;
+    int64_t answer = 0;
+    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_reached, args, ARRAY_SIZE(args), err);
+
+    if (code == 0)
+        code = queue_integer(reply, &answer, err);
+    *out = answer == 1;
+    arena_release(&a);
+    return code;
+}

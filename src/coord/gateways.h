@@ -1,0 +1,18 @@
+/* Which processes hold which epoch of the policies: the hash `w:gateways` in configDB
+ * (docs/replication.md, "Epochs"). The store's clock counts. Any thread; each call one script. */
+#ifndef COORD_GATEWAYS_H
+#define COORD_GATEWAYS_H
+
+#include "base/err.h"
+#include "store/store.h"
+
+enum { GATEWAY_LIFE_S = 10 }; /* one that was not heard of for so long does not count */
+
+/* `id` is the process's, without meaning. To be told again well within its life. */
+int gateways_tell(struct store *config, struct str id, int64_t epoch, struct err *err) MUST_CHECK;
+/* At the end of a process: nobody need wait for it. */
+int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
+/* Whether all that count hold this epoch or a later one. */
+int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
+
+#endif

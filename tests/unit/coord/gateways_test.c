@@ -1,0 +1,49 @@
+/* Who holds which epoch, over both engines. */
+#include "coord/gateways.h"
+#include "unit/store/embedded_test.h"
+#include "unit/store/four.h"
+
+static bool reached(struct four *f, int64_t epoch)
+{
+    struct err err = {0};
+    bool yes = false;
+
+    CHECK_OK(gateways_reached(f->stores[DB_CONFIG], epoch, &yes, &err));
+    return yes;
+}
+
+static void tell(struct four *f, const char *id, int64_t epoch)
+{
+    struct err err = {0};
+
+    CHECK_OK(gateways_tell(f->stores[DB_CONFIG], str_z(id), epoch, &err));
+}
+
+TEST_FOUR(gateways, an_epoch_is_reached_when_the_last_one_holds_it)
+{
+    struct err err = {0};
+
+    CHECK(reached(f, 7)); /* nobody is there */
+    tell(f, "one", 1700000000007);
+    tell(f, "two", -1);
+    CHECK(!reached(f, 1700000000007));
+    tell(f, "two", 1700000000006);
+    CHECK(!reached(f, 1700000000007));
+    CHECK(reached(f, 1700000000006));
+    tell(f, "two", 1700000000008);
+    CHECK(reached(f, 1700000000007));
+    CHECK(!reached(f, 1700000000008));
+    CHECK_OK(gateways_forget(f->stores[DB_CONFIG], STR("one"), &err));
+    CHECK(reached(f, 1700000000008));
+}
+
+TEST_FOUR(gateways, who_was_not_heard_of_lately_does_not_count_and_is_forgotten)
+{
+    struct store *config = f->stores[DB_CONFIG];
+
+    check_reply(config, "HSET w:gateways dead 5:1000 odd x", "2");
+    CHECK(reached(f, 7));
+    tell(f, "one", 7);
+    check_reply(config, "HLEN w:gateways", "1");
+    check_reply(config, "HEXISTS w:gateways one", "1");
+}
