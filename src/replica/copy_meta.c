@@ -104,9 +104,26 @@ static int write_mapped(struct arena *a, const struct granting *g, const struct 
     return code < 0 ? code : grants_write(a, &g->to, &mapped, err);
 }
 
+/* Unless the destination has them already. */
+static int write_changed(struct arena *a, const struct granting *g, const struct acl *from,
+                         const struct acl *to, struct err *err)
+{
+    struct acl wanted;
+    int code = grants_map(&wanted, a, from, to->owner, false, err);
+
+    if (code < 0 || grants_same(&wanted, to))
+        return code;
+    code = write_mapped(a, g, from, to->owner, false, err);
+    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* perhaps it does not know all users */
+        left_out(g->log, "acl_of_others", g->to.bucket, err);
+        code = write_mapped(a, g, from, to->owner, true, err);
+    }
+    return code;
+}
+
 static int bring_grants(struct arena *a, const struct granting *g, struct err *err)
 {
-    struct acl from, to, wanted;
+    struct acl from, to;
     int code = grants_read(&from, a, &g->from, err);
 
     if (is_refusal(code)) {
@@ -117,15 +134,7 @@ static int bring_grants(struct arena *a, const struct granting *g, struct err *e
         return code;
     code = grants_read(&to, a, &g->to, err);
     if (code == 0)
-        code = grants_map(&wanted, a, &from, to.owner, false, err);
-    if (code == 0 && grants_same(&wanted, &to))
-        return 0;
-    if (code == 0)
-        code = write_mapped(a, g, &from, to.owner, false, err);
-    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* perhaps it does not know all users */
-        left_out(g->log, "acl_of_others", g->to.bucket, err);
-        code = write_mapped(a, g, &from, to.owner, true, err);
-    }
+        code = write_changed(a, g, &from, &to, err);
     if (is_refusal(code)) {
         left_out(g->log, "acl", g->to.bucket, err);
         code = 0;
