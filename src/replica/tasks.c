@@ -38,6 +38,7 @@ struct tasks *tasks_new(const struct tasks_options *o)
     struct tasks *t = xcalloc(1, sizeof(*t));
 
     t->o = *o;
+    t->o.pause_retry_s = o->pause_retry_s ? o->pause_retry_s : PAUSED_S;
     t->o.outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_MAX;
     mutex_init(&t->lock, "places");
     return t;
@@ -141,7 +142,7 @@ static int read_status(struct job *j, struct err *err)
     if (code == ERR_NOT_FOUND)
         return ERR_END;
     if (code == 0 && j->status.paused) {
-        j->run->put_back_s = PAUSED_S;
+        j->run->put_back_s = j->t->o.pause_retry_s;
         return err_set(err, ERR_AGAIN, "the replication is paused");
     }
     return code;

@@ -138,7 +138,7 @@ static int check_status(struct listing *l, struct err *err)
     if (code < 0)
         return code == ERR_NOT_FOUND ? ERR_END : code;
     if (s->paused) {
-        j->run->put_back_s = PAUSED_S;
+        j->run->put_back_s = j->t->o.pause_retry_s;
         return err_set(err, ERR_AGAIN, "the replication is paused");
     }
     if (s->listed - s->done - s->failed > (int64_t)j->t->o.outstanding_max) {

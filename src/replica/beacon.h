@@ -1,0 +1,26 @@
+/* Tells the other processes, again and again, which epoch of the policies this one holds
+ * (docs/replication.md, "Epochs"; coord/gateways.h). */
+#ifndef REPLICA_BEACON_H
+#define REPLICA_BEACON_H
+
+#include "base/log.h"
+#include "coord/replication.h"
+
+struct beacon;
+
+struct beacon_options {
+    struct store *config; /* borrowed */
+    /* What every change here follows from now on; -1: none yet. Asked often. */
+    int64_t (*epoch)(void *ctx);
+    void *ctx;
+    const struct log *log;
+};
+/* Has a thread. */
+int beacon_start(struct beacon **out, const struct beacon_options *o, struct err *err) MUST_CHECK;
+void beacon_stop(struct beacon *b); /* nobody waits for this process any more; NULL is fine */
+
+/* Whether every process holds what this one's view says now. */
+int beacon_all_know(struct store *config, struct replications *r, bool *out,
+                    struct err *err) MUST_CHECK;
+
+#endif

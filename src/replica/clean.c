@@ -1,0 +1,205 @@
+/* Forgetting what is known of a destination. */
+#include "replica/clean.h"
+#include "base/json.h"
+#include "replica/first.h"
+#include "replica/tasks.h"
+
+enum { SCAN_PAGE = 500, SCAN_ARENA_MAX = 64 * 1024 * 1024 };
+
+struct cleaning {
+    const struct cleaner *c;
+    struct task_run *run;
+    struct replication_id id;
+};
+
+static int check_ended(const struct cleaning *x, struct err *err)
+{
+    return task_ended(x->run) ? err_set(err, ERR_SHUTDOWN, "broken off") : 0;
+}
+
+/* A destination that has become a source (a switch) counts there with its numbers. */
+static int is_source(const struct cleaning *x, bool *out, struct err *err)
+{
+    const struct replication_id *id = &x->id;
+    const struct replication *const *list;
+    struct replication_view *view = NULL;
+    int code = replications_view(x->c->replications, &view, err);
+
+    if (code == 0)
+        *out = replication_view_from(view, id->to, id->to_bucket.len ? id->to_bucket : id->bucket,
+                                     &list) > 0;
+    replication_view_unref(view);
+    return code;
+}
+
+static int strip_vectors(struct cleaning *x, struct err *err)
+{
+    const struct place place = {x->id.to, x->id.to_bucket};
+    uint64_t cursor = 0;
+    bool source = false;
+    int code = is_source(x, &source, err);
+
+    if (code < 0 || source)
+        return code;
+    do {
+        code = version_strip(x->c->app, x->id.bucket, &place, &cursor, err);
+        if (code == 0)
+            code = check_ended(x, err);
+    } while (code == 0 && cursor != 0);
+    return code;
+}
+
+static int drop_cursors(struct cleaning *x, struct err *err)
+{
+    uint64_t at = 0;
+    int code;
+
+    do {
+        code = replication_clean(x->c->replications, &x->id, &at, err);
+        if (code == 0)
+            code = check_ended(x, err);
+    } while (code == 0 && at != 0);
+    return code;
+}
+
+/* --- its tasks --- */
+
+static bool is_of(const struct task *t, const struct replication_id *id)
+{
+    struct replication_id other;
+    json_t *payload = NULL;
+    bool same = json_read(&payload, t->payload, NULL) == 0 && first_names(payload, &other) &&
+                first_same(&other, id);
+
+    json_decref(payload);
+    return same;
+}
+
+/* One page; those that are not deleted are stepped over. *more: there may be others. */
+static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, struct err *err)
+{
+    struct arena a = ARENA_INIT(SCAN_ARENA_MAX);
+    struct task_info *list = NULL;
+    size_t count = 0;
+    int code = queue_tasks(x->c->queue, &a, page, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        if (!is_of(&list[i].task, &x->id)) {
+            page->skip++;
+            continue;
+        }
+        code = queue_delete(x->c->queue, page->queue, list[i].task.id, err);
+        if (code == ERR_NOT_FOUND || code == ERR_CONFLICT) /* it moved meanwhile */
+            code = 0;
+    }
+    *more = count > 0;
+    arena_release(&a);
+    return code < 0 ? code : check_ended(x, err);
+}
+
+static int drop_queue(struct cleaning *x, struct str queue, struct err *err)
+{
+    static const enum task_state states[] = {TASK_ARCHIVED, TASK_RETRY, TASK_SCHEDULED,
+                                             TASK_COMPLETED};
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(states); i++) {
+        struct queue_page page = {queue, states[i], 0, SCAN_PAGE};
+        bool more = true;
+        while (code == 0 && more)
+            code = drop_page(x, &page, &more, err);
+    }
+    return code;
+}
+
+/* Those that wait in line end by themselves when they find that it is gone. */
+static int drop_tasks(struct cleaning *x, struct err *err)
+{
+    struct arena *a = x->run->arena;
+    int code = drop_queue(x, STR("migrate_bucket_list_obj"), err);
+
+    for (int i = 1; code == 0 && i <= PRIORITY_MAX + 1; i++) {
+        code = drop_queue(x, arena_fmt(a, "events%d", i), err);
+        if (code == 0)
+            code = drop_queue(x, arena_fmt(a, "migrate_obj_copy%d", i), err);
+    }
+    return code;
+}
+
+/* --- the handlers --- */
+
+static int begin(struct cleaning *x, struct task_run *run, struct err *err)
+{
+    struct payload p;
+    int code = payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
+
+    *x = (struct cleaning){.c = run->ctx, .run = run, .id = p.id};
+    return code;
+}
+
+int clean_handle(struct task_run *run, struct err *err)
+{
+    struct replication_status status;
+    struct cleaning x;
+    int code = begin(&x, run, err);
+
+    if (code == 0)
+        code = strip_vectors(&x, err);
+    if (code < 0)
+        return code;
+    code = replication_read(x.c->replications, run->arena, &x.id, &status, err);
+    if (code != ERR_NOT_FOUND) /* it was made anew: cursors and tasks are of that one */
+        return code;
+    code = drop_cursors(&x, err);
+    return code < 0 ? code : drop_tasks(&x, err);
+}
+
+/* ERR_NOT_FOUND: it is gone. */
+static int priority_of(const struct cleaning *x, int *out, struct err *err)
+{
+    const struct replication *const *all;
+    struct replication_view *view = NULL;
+    int code = replications_view(x->c->replications, &view, err);
+    size_t count = code == 0 ? replication_view_all(view, &all) : 0;
+
+    if (code == 0)
+        code = ERR_NOT_FOUND;
+    for (size_t i = 0; i < count && code == ERR_NOT_FOUND; i++)
+        if (first_same(&all[i]->id, &x->id)) {
+            *out = all[i]->priority;
+            code = 0;
+        }
+    replication_view_unref(view);
+    return code;
+}
+
+static int begin_again(struct cleaning *x, struct err *err)
+{
+    struct task next;
+    int priority = 0;
+    int code = priority_of(x, &priority, err);
+
+    if (code < 0)
+        return code;
+    next = tasks_first(x->run->arena, &x->id, priority);
+    code = arena_error(x->run->arena);
+    if (code == 0)
+        code = replication_list(x->c->replications, &x->id, x->run->task, &next, err);
+    if (code == 0)
+        x->run->done = true;
+    return code;
+}
+
+int resync_handle(struct task_run *run, struct err *err)
+{
+    struct cleaning x;
+    int code = begin(&x, run, err);
+
+    if (code == 0)
+        code = strip_vectors(&x, err);
+    if (code == 0)
+        code = drop_cursors(&x, err);
+    if (code == 0)
+        code = begin_again(&x, err);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}

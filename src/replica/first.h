@@ -1,0 +1,22 @@
+/* Tasks about a replication as a whole: what it begins with, what begins it anew, and what cleans
+ * up behind it. */
+#ifndef REPLICA_FIRST_H
+#define REPLICA_FIRST_H
+
+#include "base/json.h"
+#include "replica/payload.h"
+
+/* In the arena; arena_error() tells whether they are whole. */
+
+/* replication:resync: as if nothing were known of the destination; then tasks_first(). */
+struct task first_task_resync(struct arena *a, const struct replication_id *id);
+/* replication:clean: what a replication that was removed leaves behind. */
+struct task first_task_clean(struct arena *a, const struct replication_id *id);
+
+/* Which replication the payload of any of its tasks names; strings borrowed from it. False: it
+ * names none. */
+bool first_names(const json_t *payload, struct replication_id *out);
+
+bool first_same(const struct replication_id *a, const struct replication_id *b);
+
+#endif
