@@ -21,6 +21,7 @@ struct lifecycle_worker;
 struct access_log;
 struct notify;
 struct queue;
+struct replications;
 struct worker;
 struct routes;
 struct tls_context;
@@ -38,7 +39,8 @@ struct api_options {
     struct http_server *s3;             /* for its metrics; NULL: not open */
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct queue *queue;
-    struct worker *worker; /* for its metrics; NULL: not a worker */
+    struct replications *replications; /* NULL: replication is off */
+    struct worker *worker;             /* for its metrics; NULL: not a worker */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

@@ -59,7 +59,8 @@ int api_query_number(struct http_request *req, const char *wanted, size_t fallba
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
-/* --- the handlers of users.c, storages.c, buckets.c, webhooks.c and queues.c --- */
+/* --- the handlers of users.c, storages.c, buckets.c, webhooks.c, queues.c and replication*.c ---
+ */
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
 route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
@@ -70,6 +71,8 @@ route_fn api_get_buckets, api_get_bucket, api_get_policies, api_post_bucket_rout
 route_fn api_get_webhooks, api_post_webhook, api_delete_webhook;
 route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_tasks, api_get_task,
     api_delete_task, api_post_run_task, api_post_cancel_task;
+route_fn api_get_replications, api_post_replication, api_get_replication, api_delete_replication,
+    api_put_pause_replication, api_put_resume_replication, api_post_resync;
 
 /* --- remotes.c --- */
 
@@ -84,6 +87,10 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
 /* ERR_NOT_FOUND: there is no remote storage so named. */
 int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
                     struct err *err) MUST_CHECK;
+
+/* The id of the user of that name; without a name the owner of the bucket. */
+int api_user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
+                struct str *out, struct err *err) MUST_CHECK;
 
 /* --- backup.c --- */
 

@@ -151,9 +151,8 @@ int api_get_policies(struct http_request *req, const struct route_params *params
     return api_json_send(req, 200, &j);
 }
 
-/* The id of the user of that name; without a name the owner of the bucket. */
-static int user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
-                   struct str *out, struct err *err)
+int api_user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
+                struct str *out, struct err *err)
 {
     struct bucket_info info;
     struct bucket *b = NULL;
@@ -192,7 +191,7 @@ static int set_route(struct api *api, struct arena *a, struct str bucket, struct
         return err_set(err, ERR_INVALID, "blocked must be true or false");
     if (blocked && bucket.len)
         return route_block(api->o.routes, storage, bucket, json_is_true(blocked), err);
-    code = user_id(api, a, user, bucket, &id, err);
+    code = api_user_id(api, a, user, bucket, &id, err);
     return code < 0 ? code : route_set(api->o.routes, id, bucket, storage, err);
 }
 

@@ -15,6 +15,8 @@ enum source_kind {
     FROM_ACCESS_LOG,
     FROM_WORKER,
     FROM_QUEUE,
+    FROM_REPLICATIONS,
+    FROM_REPLICATION,
     FROM_PART
 };
 
@@ -55,6 +57,9 @@ struct metric {
 #define ACCESS_LOG(member) FROM_ACCESS_LOG, offsetof(struct access_log_stats, member)
 #define WORKER(member)     FROM_WORKER, offsetof(struct worker_stats, member)
 #define QUEUE(member)      FROM_QUEUE, offsetof(struct queue_stats, member)
+
+#define REPLICATIONS(member) FROM_REPLICATIONS, offsetof(struct metrics_replications, member)
+#define REPLICATION(member)  FROM_REPLICATION, offsetof(struct metrics_replication, member)
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
@@ -131,6 +136,19 @@ static const struct metric metrics[] = {
     {"weir_worker_failed_total", COUNTER, WORKER(failed), 0, NULL, "Tries that failed here."},
     {"weir_worker_put_back_total", COUNTER, WORKER(put_back), 0, NULL,
      "Tasks put back here without using a try."},
+    {"weir_replications", GAUGE, REPLICATIONS(count), 0, NULL, "Replications of buckets."},
+    {"weir_replications_paused", GAUGE, REPLICATIONS(paused), 0, NULL, "Of these, paused ones."},
+    {"weir_replication_objects", GAUGE, REPLICATION(objects), 0, NULL,
+     "Objects of the first copy, for administrators alone, as the following ones."},
+    {"weir_replication_objects_done", GAUGE, REPLICATION(objects_done), 0, NULL,
+     "Of these, copied ones."},
+    {"weir_replication_objects_failed", GAUGE, REPLICATION(objects_failed), 0, NULL,
+     "Of these, given up ones."},
+    {"weir_replication_bytes", GAUGE, REPLICATION(bytes), 0, NULL, "Bytes of the first copy."},
+    {"weir_replication_bytes_done", GAUGE, REPLICATION(bytes_done), 0, NULL,
+     "Of these, copied ones."},
+    {"weir_replication_lag", GAUGE, REPLICATION(lag), 0, NULL,
+     "Changes that have not reached the destination yet."},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
     LIFECYCLE_COUNTS(X)
@@ -258,6 +276,11 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     }
     for (size_t i = 0; i < size_min(in->queue_count, MAX_QUEUES); i++)
         add_labelled(&sources, FROM_QUEUE, "queue", in->queues[i].name, &in->queues[i]);
+    if (in->replications)
+        add(&sources, FROM_REPLICATIONS, in->replications);
+    for (size_t i = 0; i < in->replication_count; i++)
+        add_labelled(&sources, FROM_REPLICATION, "replication", in->each_replication[i].id,
+                     &in->each_replication[i]);
     for (size_t i = 0; i < in->server_count; i++) {
         if (!in->servers[i].server)
             continue;

@@ -17,6 +17,17 @@ struct metrics_server {
     struct http_server *server; /* NULL: not running */
 };
 
+struct metrics_replications {
+    uint64_t count, paused;
+};
+
+enum { METRICS_REPLICATIONS_MAX = 100 }; /* that are told of one by one */
+
+struct metrics_replication {
+    struct str id;
+    uint64_t objects, objects_done, objects_failed, bytes, bytes_done, lag;
+};
+
 /* Where the numbers come from; all borrowed. */
 struct metrics_input {
     struct db *db;
@@ -31,6 +42,9 @@ struct metrics_input {
     struct worker *worker;              /* likewise */
     const struct queue_stats *queues;   /* the first few are told of */
     size_t queue_count;
+    const struct metrics_replications *replications; /* NULL: off */
+    const struct metrics_replication *each_replication;
+    size_t replication_count;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
 };

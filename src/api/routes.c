@@ -1,5 +1,5 @@
 /* The routes of the API. */
-#include "api/api_int.h"
+#include "api/replications.h"
 
 static route_fn get_health, get_ready, get_metrics, get_routes, get_version, post_backup;
 
@@ -80,6 +80,24 @@ const struct route api_routes[] = {
      "Run it now: one that waits for its time or next try, or is archived or completed."},
     {HTTP_POST, "/api/v1/queues/{queue}/tasks/{id}/cancel", api_post_cancel_task, false,
      "Ask whoever runs it to give it up; it is archived then."},
+    {HTTP_GET, "/api/v1/replications", api_get_replications, false,
+     "Replications and users' policies, how far each is; ?user=, ?bucket=, ?from=, ?to= and "
+     "?to_bucket= choose."},
+    {HTTP_POST, "/api/v1/replications", api_post_replication, false,
+     "Add the replication {user, bucket, from, to, to_bucket, priority}: all but bucket and to may "
+     "be left out. With a user and without a bucket: of all buckets that the user has or will "
+     "have."},
+    {HTTP_GET, "/api/v1/replications/{id}", api_get_replication, false,
+     "One, with the objects that could not be replicated and why."},
+    {HTTP_DELETE, "/api/v1/replications/{id}", api_delete_replication, false,
+     "Remove it and all that is known of it; what was copied stays. ?buckets=true with a user's "
+     "policy: also those of its buckets."},
+    {HTTP_PUT, "/api/v1/replications/{id}/pause", api_put_pause_replication, false,
+     "Copy nothing until it is resumed; changes are still recorded."},
+    {HTTP_PUT, "/api/v1/replications/{id}/resume", api_put_resume_replication, false,
+     "Go on with it."},
+    {HTTP_POST, "/api/v1/replications/{id}/resync", api_post_resync, false,
+     "List the source again and compare every object with its copy, whatever is known of it."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);
@@ -150,6 +168,8 @@ static int get_metrics(struct http_request *req, const struct route_params *para
     /* A store that is down is told of by weir_ready. */
     if (queue_list(api->o.queue, http_request_arena(req), &queues, &queue_count, NULL) == 0)
         in.queues = queues, in.queue_count = queue_count;
+    if (api->o.replications)
+        api_count_replications(api, req, &in);
     metrics_write(&in, &text);
     code =
         http_send_text(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&text));

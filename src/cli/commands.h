@@ -15,6 +15,9 @@ command_fn command_bucket_list, command_bucket_show, command_bucket_route;
 command_fn command_webhook_add, command_webhook_list, command_webhook_remove;
 command_fn command_task_list, command_task_show, command_task_run, command_task_cancel,
     command_task_delete, command_task_queues, command_task_pause, command_task_resume;
+command_fn command_replicate_add, command_replicate_list, command_replicate_show,
+    command_replicate_pause, command_replicate_resume, command_replicate_remove,
+    command_replicate_resync;
 command_fn command_help;
 command_fn command_version;
 
@@ -22,6 +25,8 @@ extern const struct flag serve_flags[];
 extern const struct flag storage_add_flags[], storage_key_flags[];
 extern const struct flag user_add_flags[], user_key_flags[], bucket_route_flags[];
 extern const struct flag webhook_add_flags[], task_list_flags[];
+extern const struct flag replicate_add_flags[], replicate_list_flags[], replicate_select_flags[],
+    replicate_remove_flags[];
 
 /* "no command '...'; did you mean ...?"; EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);

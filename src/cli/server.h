@@ -11,6 +11,9 @@
 #include "coord/queue.h"
 #include "coord/worker.h"
 #include "db/db.h"
+#include "replica/clean.h"
+#include "replica/tap.h"
+#include "replica/tasks.h"
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
@@ -45,6 +48,12 @@ struct server {
     bool joined; /* the stores are of one server: store_join() */
     struct queue *queue;
     struct locks *locks;
+    struct replications *replications; /* NULL: off, as the stores are not joined */
+    struct taps *taps;                 /* NULL likewise */
+    struct beacon *beacon;             /* NULL likewise */
+    struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
+    struct keyring *task_keys;
+    struct cleaner cleaner;
     struct worker *worker; /* NULL: not a worker */
     struct users *users;
     struct routes *routes;

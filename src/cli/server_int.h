@@ -10,6 +10,8 @@ enum { APP_DB, QUEUE_DB, LOCK_DB, CONFIG_DB }; /* of server.stores */
 
 int server_start_queue(struct server *s, struct err *err) MUST_CHECK;
 void server_stop_queue(struct server *s);
+int server_start_taps(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_taps(struct server *s);
 int server_start_worker(struct server *s, struct err *err) MUST_CHECK;
 void server_stop_worker(struct server *s);
 

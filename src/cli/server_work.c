@@ -1,25 +1,89 @@
-/* The parts of the server that do background work: the queue, locks, the worker. */
+/* The parts of the server that do background work: the queue, replications, capture, the worker. */
 #include "cli/server_int.h"
+#include "replica/beacon.h"
+#include "s3/keyring.h"
+
+#include <limits.h>
 
 enum {
+    HANDLERS_MAX = 32,
     GRACE_MS = 1000, /* what is not done by then runs again after the next start */
 };
 
+static int open_queue(struct server *s, struct err *err)
+{
+    struct locks_options locks = {.store = s->stores[LOCK_DB], .log = &s->log};
+    struct replications_options replications = {
+        .app = s->stores[APP_DB],
+        .queue = s->stores[QUEUE_DB],
+        .config = s->stores[CONFIG_DB],
+        .log = &s->log,
+    };
+    s->queue = queue_new(s->stores[QUEUE_DB]);
+    int code = locks_open(&s->locks, &locks, err);
+
+    if (code < 0)
+        return err_wrap(err, code, "locks");
+    if (s->joined)
+        code = replications_open(&s->replications, &replications, err);
+    return code < 0 ? err_wrap(err, code, "replications") : 0;
+}
+
 int server_start_queue(struct server *s, struct err *err)
 {
-    s->queue = queue_new(s->stores[QUEUE_DB]);
-    int code = locks_open(
-        &s->locks, &(struct locks_options){.store = s->stores[LOCK_DB], .log = &s->log}, err);
+    int code = open_queue(s, err);
+
     if (code < 0)
-        queue_free(s->queue);
-    return code < 0 ? err_wrap(err, code, "locks") : 0;
+        server_stop_queue(s);
+    return code;
 }
 
 void server_stop_queue(struct server *s)
 {
-    locks_close(s->locks);
+    replications_close(s->replications);
+    if (s->locks)
+        locks_close(s->locks);
     queue_free(s->queue);
 }
+
+/* --- capture of changes --- */
+
+static int64_t epoch_held(void *ctx)
+{
+    return taps_epoch(ctx);
+}
+
+/* In every process, as each may write: a gateway, a worker by lifecycle rules. */
+int server_start_taps(struct server *s, struct err *err)
+{
+    struct taps_options taps = {
+        .replications = s->replications,
+        .queue = s->queue,
+        .first = tasks_first,
+        .routes = s->routes,
+        .log = &s->log,
+    };
+    int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
+
+    if (code < 0 || !s->replications)
+        return code < 0 ? err_wrap(err, code, "capture of changes") : 0;
+    code = beacon_start(
+        &s->beacon,
+        &(struct beacon_options){
+            .config = s->stores[CONFIG_DB], .epoch = epoch_held, .ctx = s->taps, .log = &s->log},
+        err);
+    if (code < 0)
+        taps_close(s->taps);
+    return code;
+}
+
+void server_stop_taps(struct server *s)
+{
+    beacon_stop(s->beacon);
+    taps_close(s->taps);
+}
+
+/* --- the worker --- */
 
 /* Of tasks that wait for a remote storage. */
 static void end_waits(void *ctx)
@@ -27,27 +91,95 @@ static void end_waits(void *ctx)
     routes_abort(ctx);
 }
 
-int server_start_worker(struct server *s, struct err *err)
+static struct storage *find_storage(void *ctx, struct str name)
 {
-    static const struct task_handler handlers[1] = {0}; /* every task that this weir can run */
+    struct server *s = ctx;
+
+    return routes_storage(s->routes, name);
+}
+
+/* P3. What cannot be asked is not known. */
+static bool all_know(void *ctx, const struct replication_id *id)
+{
+    struct server *s = ctx;
+    bool known = false;
+
+    (void)id;
+    return beacon_all_know(s->stores[CONFIG_DB], s->replications, &known, NULL) == 0 && known;
+}
+
+static void open_tasks(struct server *s)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+
+    buf_appendf(&path, "%s/encryption.keys", s->conf->data);
+    s->task_keys = keyring_new(path.p);
+    buf_release(&path);
+    s->tasks = tasks_new(&(struct tasks_options){
+        .replications = s->replications,
+        .app = s->stores[APP_DB],
+        .lock = s->stores[LOCK_DB],
+        .locks = s->locks,
+        .keys = s->task_keys,
+        .find = find_storage,
+        .is_known = all_know,
+        .ctx = s,
+        .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
+    });
+    s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
+}
+
+/* Every task that this weir can run. */
+static size_t list_handlers(struct server *s, struct task_handler *out)
+{
+    const struct task_handler own[] = {
+        {INTENT_TYPE, taps_intent_run, s->taps},
+        {"replication:clean", clean_handle, &s->cleaner},
+        {"replication:resync", resync_handle, &s->cleaner},
+    };
+
+    _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS <= HANDLERS_MAX, "no room for all handlers");
+    if (!s->replications)
+        return 0;
+    memcpy(out, own, sizeof(own));
+    return ARRAY_SIZE(own) + tasks_handlers(s->tasks, out + ARRAY_SIZE(own));
+}
+
+static int start_worker(struct server *s, struct err *err)
+{
+    struct task_handler handlers[HANDLERS_MAX] = {0};
     struct worker_options options = {
         .queue = s->queue,
         .handlers = handlers,
-        .handler_count = 0,
+        .handler_count = list_handlers(s, handlers),
         .threads = s->conf->worker.threads,
         .grace_ms = GRACE_MS,
         .on_end = end_waits,
         .end_ctx = s->routes,
         .log = &s->log,
     };
+    int code = worker_start(&s->worker, &options, err);
+
+    return code < 0 ? err_wrap(err, code, "worker") : 0;
+}
+
+int server_start_worker(struct server *s, struct err *err)
+{
+    int code = 0;
 
     if (!(s->roles & ROLE_WORKER))
         return 0;
-    int code = worker_start(&s->worker, &options, err);
-    return code < 0 ? err_wrap(err, code, "worker") : 0;
+    if (s->replications)
+        open_tasks(s);
+    code = start_worker(s, err);
+    if (code < 0)
+        server_stop_worker(s);
+    return code;
 }
 
 void server_stop_worker(struct server *s)
 {
     worker_stop(s->worker);
+    tasks_free(s->tasks);
+    keyring_free(s->task_keys);
 }

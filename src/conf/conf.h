@@ -100,6 +100,9 @@ struct conf {
     struct {
         uint64_t threads;
     } worker;
+    struct {
+        uint64_t pause_retry_ms;
+    } replication;
     uint64_t shutdown_timeout_ms;
     struct {
         int level, format; /* enum log_level, enum log_format */

@@ -312,6 +312,14 @@ const struct conf_key conf_keys[] = {
      .doc = "How many tasks of the work queue run at once, in a weir that is a worker.",
      FIELD(worker.threads)},
 
+    {.name = "replication.pause_retry",
+     .type = CONF_DURATION,
+     .fallback = "30s",
+     .min = SECOND,
+     .max = HOUR,
+     .doc = "How long a task of a paused replication is put back; a resume is felt within it.",
+     FIELD(replication.pause_retry_ms)},
+
     {.name = "shutdown.timeout",
      .type = CONF_DURATION,
      .fallback = "10s",

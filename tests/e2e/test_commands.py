@@ -77,7 +77,7 @@ def complete(*words):
 
 def test_completion_of_commands_flags_and_values():
     assert complete("weir", "") == [
-        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "task", "config", "help", "version"]
+        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "replicate", "task", "config", "help", "version"]
     assert complete("weir", "s") == ["serve", "status", "storage"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]

@@ -18,18 +18,24 @@ static void open_parts(struct api_lab *l)
     snprintf(folder, sizeof(folder), "%s/objects", test_dir());
     snprintf(key, sizeof(key), "%s/secrets.key", test_dir());
     CHECK_OK(server_db_open(&l->db, test_dir(), &err));
-    CHECK_OK(store_open_embedded(&l->store, l->db, 3, STORE_DURABLE, NULL, &err));
-    CHECK_OK(store_open_embedded(&l->queue_store, l->db, 1, STORE_DURABLE, NULL, &err));
-    l->queue = queue_new(l->queue_store);
-    CHECK_OK(users_open(&l->users, l->store, key, NULL, &err));
+    for (int i = 0; i < STORE_DATABASES; i++)
+        CHECK_OK(store_open_embedded(&l->stores[i], l->db, i, STORE_DURABLE, NULL, &err));
+    CHECK_OK(store_join(l->stores, STORE_DATABASES, &err));
+    struct store *config = l->stores[3];
+    l->queue = queue_new(l->stores[1]);
+    CHECK_OK(replications_open(&l->replications,
+                               &(struct replications_options){
+                                   .app = l->stores[0], .queue = l->stores[1], .config = config},
+                               &err));
+    CHECK_OK(users_open(&l->users, config, key, NULL, &err));
     users_set_root(l->users, str_z(l->root.access_key), str_z(l->root.secret_key));
-    CHECK_OK(routes_open(&l->routes, l->store, NULL, &err));
+    CHECK_OK(routes_open(&l->routes, config, NULL, &err));
     struct local_options local = {
         .name = "local", .folder = folder, .db = l->db, .reserve_bytes = 1};
     CHECK_OK(routes_open_local(l->routes, &local, &err));
-    CHECK_OK(remotes_open(&l->remotes, l->routes, l->store, key, NULL, &err));
+    CHECK_OK(remotes_open(&l->remotes, l->routes, config, key, NULL, &err));
     CHECK_OK(notify_open(&l->notify,
-                         &(struct notify_options){.db = l->db, .config = l->store, .key_file = key},
+                         &(struct notify_options){.db = l->db, .config = config, .key_file = key},
                          &err));
 }
 
@@ -54,6 +60,7 @@ void api_lab_start(struct api_lab *l)
                                              .remotes = l->remotes,
                                              .notify = l->notify,
                                              .queue = l->queue,
+                                             .replications = l->replications,
                                              .pool = l->pool,
                                              .ready = &l->ready,
                                              .admin = &l->root},
@@ -76,9 +83,10 @@ void api_lab_stop(struct api_lab *l)
     notify_close(l->notify);
     routes_close(l->routes);
     users_close(l->users);
+    replications_close(l->replications);
     queue_free(l->queue);
-    store_close(l->queue_store);
-    store_close(l->store);
+    for (int i = 0; i < STORE_DATABASES; i++)
+        store_close(l->stores[i]);
     db_close(l->db);
     json_decref(l->json);
     arena_release(&l->arena);

@@ -4,15 +4,16 @@
 
 #include "api/api.h"
 #include "base/json.h"
-#include "coord/queue.h"
+#include "coord/replication.h"
 #include "http/client.h"
 #include "unit/test.h"
 
 struct api_lab {
     struct conf *conf;
     struct db *db;
-    struct store *store, *queue_store; /* configDB, queueDB */
+    struct store *stores[STORE_DATABASES]; /* joined */
     struct queue *queue;
+    struct replications *replications;
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;

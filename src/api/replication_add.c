@@ -1,0 +1,304 @@
+/* Making a replication: everything that would keep it from working is found before it is made, and
+ * told together with what to do. */
+#include "api/replications.h"
+#include "object/bucket.h"
+#include "replica/tasks.h"
+#include "route/route.h"
+#include "s3/bucket_name.h"
+
+struct adding {
+    struct api *api;
+    struct arena *a;
+    struct user user;
+    struct storage *from, *to;
+    struct replication_new n;
+};
+
+/* --- what was asked for --- */
+
+static int read_user(struct adding *x, struct str name, struct err *err)
+{
+    struct str id = STR_EMPTY;
+    int code;
+
+    if (!name.len && !x->n.id.bucket.len)
+        return err_set(err, ERR_INVALID, "name a bucket, or the user whose buckets are meant");
+    code = api_user_id(x->api, x->a, name, x->n.id.bucket, &id, err);
+    if (code == ERR_NOT_FOUND && name.len)
+        return err_set(err, code, "there is no user " STR_FMT, STR_ARG(name));
+    if (code == 0)
+        code = users_by_id(x->api->o.users, x->a, id, &x->user, err);
+    if (code == 0)
+        x->n.id.user = x->user.id;
+    return code;
+}
+
+static int read_to_bucket(struct adding *x, struct err *err)
+{
+    struct replication_id *id = &x->n.id;
+    struct err why = {0};
+
+    if (!id->to_bucket.len)
+        return 0;
+    if (!id->bucket.len)
+        return err_set(err, ERR_INVALID,
+                       "all buckets of a user keep their names at the destination: to_bucket goes "
+                       "with one bucket alone");
+    if (bucket_name_check(id->to_bucket, &why) < 0)
+        return err_set(err, ERR_INVALID, "'" STR_FMT "' is no name for a bucket",
+                       STR_ARG(id->to_bucket));
+    if (str_eq(id->to_bucket, id->bucket))
+        id->to_bucket = STR_EMPTY;
+    return 0;
+}
+
+static int read_priority(const json_t *object, int *out, struct err *err)
+{
+    const json_t *value = json_object_get(object, "priority");
+
+    *out = (int)json_get_i64(object, "priority", 0);
+    if (value && (!json_is_integer(value) || json_integer_value(value) < 0 ||
+                  json_integer_value(value) > PRIORITY_MAX))
+        return err_set(err, ERR_INVALID, "priority is a number from 0 to %d", PRIORITY_MAX);
+    return 0;
+}
+
+/* Strings are copied: the object goes before the arena. */
+static int read_wanted(struct adding *x, const json_t *object, struct err *err)
+{
+    static const char *const strings[] = {"user", "bucket", "from", "to", "to_bucket", NULL};
+    struct replication_id *id = &x->n.id;
+    int code = api_check_strings(object, strings, err);
+
+    if (code < 0)
+        return code;
+    id->bucket = arena_str(x->a, json_get_str(object, "bucket", STR_EMPTY));
+    id->from = arena_str(x->a, json_get_str(object, "from", STR_EMPTY));
+    id->to = arena_str(x->a, json_get_str(object, "to", STR_EMPTY));
+    id->to_bucket = arena_str(x->a, json_get_str(object, "to_bucket", STR_EMPTY));
+    code = read_to_bucket(x, err);
+    if (code == 0)
+        code = read_priority(object, &x->n.priority, err);
+    if (code == 0)
+        code = read_user(x, json_get_str(object, "user", STR_EMPTY), err);
+    return code;
+}
+
+/* --- whether it would work --- */
+
+static int no_storage(struct str name, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no storage " STR_FMT "; weir storage list shows those that there are",
+                   STR_ARG(name));
+}
+
+/* P1: the source is where the route leads. */
+static int check_source(struct adding *x, struct err *err)
+{
+    struct replication_id *id = &x->n.id;
+    int code = route_storage(x->api->o.routes, id->user, id->bucket, &x->from, err);
+
+    if (code == ERR_DENIED)
+        return err_set(err, ERR_CONFLICT,
+                       "bucket " STR_FMT " is blocked where its route leads: it is the destination "
+                       "of another replication, or weir bucket route --block did it",
+                       STR_ARG(id->bucket));
+    if (code < 0)
+        return code;
+    if (!id->from.len)
+        id->from = arena_str(x->a, x->from->name);
+    if (!routes_storage(x->api->o.routes, id->from))
+        return no_storage(id->from, err);
+    if (!str_eq(id->from, x->from->name))
+        return err_set(err, ERR_CONFLICT,
+                       "the route of %s" STR_FMT " leads to storage " STR_FMT ", not to " STR_FMT
+                       ": a replication begins where clients write",
+                       id->bucket.len ? "bucket " : "user ",
+                       STR_ARG(id->bucket.len ? id->bucket : x->user.name), STR_ARG(x->from->name),
+                       STR_ARG(id->from));
+    return 0;
+}
+
+static int check_destination(struct adding *x, struct err *err)
+{
+    const struct replication_id *id = &x->n.id;
+
+    if (!id->to.len)
+        return err_set(err, ERR_INVALID, "name the storage to replicate to");
+    x->to = routes_storage(x->api->o.routes, id->to);
+    if (!x->to)
+        return no_storage(id->to, err);
+    if (x->to == x->from && !id->to_bucket.len)
+        return err_set(err, ERR_INVALID,
+                       "source and destination are both storage " STR_FMT
+                       ": name another storage, or another bucket (to_bucket)",
+                       STR_ARG(id->to));
+    return 0;
+}
+
+static int check_credentials(struct adding *x, const struct storage *s, struct err *err)
+{
+    struct remote_entry e = {0};
+    int code = s->ops->forward ? api_find_remote(x->api, x->a, s->name, &e, err) : 0;
+
+    if (code < 0 || !s->ops->forward)
+        return code;
+    for (size_t i = 0; i < e.user_count; i++)
+        if (str_eq(e.users[i], x->user.id))
+            return 0;
+    return err_set(err, ERR_INVALID,
+                   "user " STR_FMT " has no keys on storage " STR_FMT "; weir storage key " STR_FMT
+                   " " STR_FMT " --access-key KEY --secret-key SECRET sets them",
+                   STR_ARG(x->user.name), STR_ARG(s->name), STR_ARG(s->name),
+                   STR_ARG(x->user.name));
+}
+
+/* ERR_NO_BUCKET; *owner is empty where the storage does not say. */
+static int look(struct adding *x, struct storage *s, struct str name, struct str *owner,
+                struct err *err)
+{
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, x->user.id, name, err);
+
+    if (code == 0)
+        code = b->ops->info(b, x->a, &info, err);
+    if (b)
+        b->ops->unref(b);
+    *owner = info.owner;
+    if (code < 0 && code != ERR_NO_BUCKET)
+        return err_wrap(err, code, "storage " STR_FMT " cannot be asked for bucket " STR_FMT,
+                        STR_ARG(s->name), STR_ARG(name));
+    return code;
+}
+
+static int check_owner(const struct adding *x, struct str bucket, struct str owner,
+                       const struct storage *s, struct err *err)
+{
+    if (!owner.len || str_eq(owner, x->user.id))
+        return 0;
+    return err_set(err, ERR_CONFLICT,
+                   "bucket " STR_FMT " on storage " STR_FMT
+                   " belongs to another user than " STR_FMT,
+                   STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
+}
+
+static int check_buckets(struct adding *x, struct err *err)
+{
+    const struct replication_id *id = &x->n.id;
+    struct str there = id->to_bucket.len ? id->to_bucket : id->bucket, owner;
+    int code = look(x, x->from, id->bucket, &owner, err);
+
+    if (code == ERR_NO_BUCKET)
+        return err_set(err, ERR_NO_BUCKET,
+                       "there is no bucket " STR_FMT " on storage " STR_FMT
+                       ", where its route leads; weir bucket show " STR_FMT " tells where it is",
+                       STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(id->bucket));
+    if (code == 0)
+        code = check_owner(x, id->bucket, owner, x->from, err);
+    if (code == 0)
+        code = look(x, x->to, there, &owner, err);
+    if (code == 0)
+        return check_owner(x, there, owner, x->to, err);
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* --- adding --- */
+
+static int add_bucket(struct adding *x, struct err *err)
+{
+    int code = check_buckets(x, err);
+
+    if (code < 0)
+        return code;
+    x->n.first = tasks_first(x->a, &x->n.id, x->n.priority);
+    code = arena_error(x->a);
+    return code < 0 ? err_code(err, code)
+                    : replication_add(x->api->o.replications, &x->n,
+                                      routes_main(x->api->o.routes)->name, err);
+}
+
+/* Those that the user has already; new ones follow by the policy. What one cannot be replicated for
+ * is told, and hinders no other. */
+static int add_all(struct adding *x, struct json_out *w, struct err *err)
+{
+    struct storage *s = x->from;
+    struct str after = STR_EMPTY;
+    struct bucket_info *list;
+    size_t count = OBJECT_LIST_MAX;
+    int code = 0;
+
+    while (code == 0 && count == OBJECT_LIST_MAX) {
+        code =
+            s->ops->list_buckets(s, x->a, x->user.id, after, OBJECT_LIST_MAX, &list, &count, err);
+        for (size_t i = 0; code == 0 && i < count; i++) {
+            struct adding one = *x;
+            struct err why = {0};
+            after = one.n.id.bucket = list[i].name;
+            int added = add_bucket(&one, &why);
+            if (added == ERR_UNAVAILABLE || added == ERR_NO_MEMORY)
+                return err_set(err, added, "%s", why.text);
+            json_out_open(w, '{');
+            json_out_member_str(w, "bucket", list[i].name);
+            json_out_member_bool(w, "added", added == 0);
+            json_out_member_str(w, "error", str_z(added < 0 ? why.text : ""));
+            json_out_close(w, '}');
+        }
+    }
+    return code;
+}
+
+static int add(struct adding *x, struct json_out *w, struct err *err)
+{
+    int code = check_source(x, err);
+
+    if (code == 0)
+        code = check_destination(x, err);
+    if (code == 0)
+        code = check_credentials(x, x->from, err);
+    if (code == 0)
+        code = check_credentials(x, x->to, err);
+    if (code < 0)
+        return code;
+    if (x->n.id.bucket.len)
+        return add_bucket(x, err);
+    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    if (code < 0)
+        return code;
+    json_out_key(w, "buckets");
+    json_out_open(w, '[');
+    code = add_all(x, w, err);
+    json_out_close(w, ']');
+    return code;
+}
+
+int api_post_replication(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct adding x = {.api = ctx, .a = http_request_arena(req)};
+    struct api_json j;
+    struct err err = {0};
+    json_t *object = NULL;
+    int code;
+
+    (void)params;
+    if (!api_read_json(req, &object, &code))
+        return code;
+    code = api_replications_on(ctx, &err);
+    if (code == 0)
+        code = read_wanted(&x, object, &err);
+    json_decref(object);
+    api_json_begin(&j);
+    if (code == 0)
+        code = add(&x, &j.w, &err);
+    if (code == 0)
+        code = api_write_replication(
+            &j.w, ctx, x.a, &(struct replication){.id = x.n.id, .priority = x.n.priority}, &err);
+    if (code < 0) {
+        api_json_drop(&j);
+        return api_send_failure(req, code, &err);
+    }
+    log_info(http_request_log(req), "replication.added", log_s("user", x.n.id.user),
+             log_s("bucket", x.n.id.bucket), log_s("from", x.n.id.from), log_s("to", x.n.id.to));
+    return api_json_send(req, 201, &j);
+}

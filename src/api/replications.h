@@ -1,0 +1,30 @@
+/* Between the files of the API that are about replications. */
+#ifndef API_REPLICATIONS_H
+#define API_REPLICATIONS_H
+
+#include "api/api_int.h"
+#include "coord/replication.h"
+#include "route/users.h"
+
+/* "user:bucket:from:to[:to bucket]", each part escaped as in keys; the bucket of a user's policy is
+ * empty. Reading: ERR_NOT_FOUND when it cannot be one. */
+void replication_id_write(struct buf *out, const struct replication_id *id);
+int replication_id_read(struct arena *a, struct str text, struct replication_id *out,
+                        struct err *err) MUST_CHECK;
+
+/* ERR_UNSUPPORTED: replication is off in this weir; the text says what to do. */
+int api_replications_on(const struct api *api, struct err *err) MUST_CHECK;
+
+/* By its id as text, from the view; strings in the arena. */
+int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
+                         struct err *err) MUST_CHECK;
+
+/* Its members, with how far it is. ERR_NOT_FOUND: it is gone. */
+int api_write_replication(struct json_out *w, struct api *api, struct arena *a,
+                          const struct replication *p, struct err *err) MUST_CHECK;
+
+/* For the metrics: how many, and each of the first ones to an administrator, since names of users
+ * and buckets are nobody else's business. What cannot be read now is left out. */
+void api_count_replications(struct api *api, struct http_request *req, struct metrics_input *in);
+
+#endif

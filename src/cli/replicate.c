@@ -1,0 +1,384 @@
+/* weir replicate: replications of a running weir. */
+#include "cli/commands.h"
+#include "cli/replicate_watch.h"
+
+#define SELECT_FLAGS                                                                               \
+    {"user", FLAG_TEXT, "NAME", NULL, "Of this user; without a BUCKET: the user's policy."},       \
+        {"to", FLAG_TEXT, "STORAGE", NULL, "To this storage."},                                    \
+    {                                                                                              \
+        "to-bucket", FLAG_TEXT, "BUCKET", NULL, "To a bucket of this name there."                  \
+    }
+#define WATCH_FLAG                                                                                 \
+    {                                                                                              \
+        "watch", FLAG_SWITCH, NULL, NULL,                                                          \
+            "Show the progress until everything has been copied once."                             \
+    }
+
+const struct flag replicate_add_flags[] = {
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: its owner. Alone: all buckets."},
+    {"from", FLAG_TEXT, "STORAGE", NULL, "The source; default: where the bucket's route leads."},
+    {"to-bucket", FLAG_TEXT, "BUCKET", NULL, "Another name at the destination."},
+    {"priority", FLAG_TEXT, "N", NULL, "0 to 5, the more the sooner; default: 0."},
+    WATCH_FLAG,
+    REMOTE_FLAGS,
+    {0},
+};
+const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, REMOTE_FLAGS, {0}};
+const struct flag replicate_select_flags[] = {SELECT_FLAGS, REMOTE_FLAGS, {0}};
+const struct flag replicate_remove_flags[] = {
+    SELECT_FLAGS,
+    {"with-buckets", FLAG_SWITCH, NULL, NULL, "With a user's policy, also those of its buckets."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+static const struct output_column list_columns[] = {
+    {"user"},
+    {"bucket"},
+    {"from"},
+    {"to"},
+    {"to_bucket"},
+    {"state"},
+    {"objects_done", .number = true},
+    {"objects", .number = true},
+    {"objects_failed", .number = true},
+    {"bytes_done", .number = true},
+    {"bytes", .number = true},
+    {"lag", .number = true},
+    {"rate"},
+    {"left"},
+};
+
+static const struct output_column show_columns[] = {
+    {"user"},
+    {"bucket"},
+    {"from"},
+    {"to"},
+    {"to_bucket"},
+    {"priority", .number = true},
+    {"state"},
+    {"created"},
+    {"init_done_at"},
+    {"objects_done", .number = true},
+    {"objects", .number = true},
+    {"objects_failed", .number = true},
+    {"bytes_done", .number = true},
+    {"bytes", .number = true},
+    {"events_done", .number = true},
+    {"events", .number = true},
+    {"lag", .number = true},
+    {"last_change"},
+    {"last_done"},
+    {"rate"},
+    {"left"},
+};
+
+static const struct output_column failed_columns[] = {{"object"},    {"type"},  {"error"},
+                                                      {"failed_at"}, {"queue"}, {"task"}};
+
+/* --- choosing --- */
+
+static void add_query(struct buf *path, const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    buf_appendf(path, "%c%s=", strchr(path->p, '?') ? '&' : '?', name);
+    url_encode(path, str_z(value), false);
+}
+
+static const char *select_path(struct remote *r, const struct invocation *inv)
+{
+    struct buf path = BUF_INIT(64 * KIB);
+
+    buf_append_z(&path, "/api/v1/replications");
+    add_query(&path, "bucket", inv->args.len ? inv->args.items[0] : NULL);
+    add_query(&path, "user", invocation_flag(inv, "user"));
+    add_query(&path, "to", invocation_flag(inv, "to"));
+    add_query(&path, "to_bucket", invocation_flag(inv, "to-bucket"));
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+/* The one that BUCKET and flags choose: its id. Without a BUCKET it is a user's policy. */
+static int select_one(struct remote *r, const struct invocation *inv, const char **id,
+                      struct err *err)
+{
+    bool policy = inv->args.len == 0;
+    json_t *answer = NULL, *row;
+    size_t i, found = 0;
+    int code = 0;
+
+    if (policy && !invocation_flag(inv, "user"))
+        return err_set(err, ERR_INVALID, "name a BUCKET, or a --user whose policy is meant");
+    code = remote_send(r, &answer, "GET", select_path(r, inv), NULL, err);
+    if (code < 0)
+        return code;
+    json_array_foreach(json_object_get(answer, "replications"), i, row)
+    {
+        if (policy != (json_get_str(row, "bucket", STR_EMPTY).len == 0))
+            continue;
+        *id = arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY));
+        found++;
+    }
+    json_decref(answer);
+    if (found == 0)
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no such replication; weir replicate list shows those there are");
+    if (found > 1)
+        return err_set(err, ERR_CONFLICT,
+                       "there are %zu of them; --to, --to-bucket and --user choose one", found);
+    return 0;
+}
+
+/* One call about the chosen one. */
+static int change(struct remote *r, const struct invocation *inv, const char *method,
+                  const char *tail, struct err *err)
+{
+    const char *id = NULL;
+    int code = select_one(r, inv, &id, err);
+
+    if (code == 0)
+        code = remote_send(r, NULL, method, manage_path(r, "/api/v1/replications/", id, tail),
+                           strcmp(method, "POST") == 0 ? "{}" : NULL, err);
+    return code;
+}
+
+/* --- list and show --- */
+
+static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    json_t *answer = NULL, *row;
+    size_t i;
+    const char *path = select_path(r, inv);
+
+    if (invocation_flag(inv, "watch"))
+        return replicate_watch(r, inv, path, err);
+    int code = remote_send(r, &answer, "GET", path, NULL, err);
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "replications"), i, row)
+        {
+            replicate_describe(row);
+            manage_row(table, row);
+        }
+    json_decref(answer);
+    return code;
+}
+
+/* People are told what failed on its own lines; JSON has it as a member. */
+static int print_show(json_t *answer, const struct invocation *inv, struct output *table)
+{
+    const json_t *failed = json_object_get(answer, "failed"), *row;
+    struct output names;
+    size_t i;
+
+    if (invocation_flag(inv, "json")) {
+        json_dumpf(answer, stdout, JSON_COMPACT);
+        putchar('\n');
+        return 0;
+    }
+    replicate_describe(answer);
+    manage_row(table, answer);
+    output_print(table, stdout);
+    if (!json_array_size(failed))
+        return 0;
+    printf("\nfailed%s:\n", json_get_bool(answer, "failed_more", false) ? " (the first ones)" : "");
+    output_init(&names, failed_columns, ARRAY_SIZE(failed_columns));
+    json_array_foreach(failed, i, row) manage_row(&names, row);
+    output_print(&names, stdout);
+    output_release(&names);
+    return 0;
+}
+
+static int run_show(struct remote *r, const struct invocation *inv, struct output *none,
+                    struct err *err)
+{
+    struct output table;
+    const char *id = NULL;
+    json_t *answer = NULL;
+    int code = select_one(r, inv, &id, err);
+
+    (void)none;
+    if (code == 0)
+        code = remote_send(r, &answer, "GET", manage_path(r, "/api/v1/replications/", id, ""), NULL,
+                           err);
+    output_init(&table, show_columns, ARRAY_SIZE(show_columns));
+    if (code == 0)
+        code = print_show(answer, inv, &table);
+    output_release(&table);
+    json_decref(answer);
+    return code;
+}
+
+/* --- add --- */
+
+/* BUCKET STORAGE, or STORAGE alone with --user. */
+static int fill_add(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    const char *priority = invocation_flag(inv, "priority");
+    bool all = inv->args.len == 1;
+    uint64_t number = 0;
+
+    if (all && !invocation_flag(inv, "user"))
+        return err_set(err, ERR_INVALID,
+                       "name a BUCKET and a STORAGE, or give --user for all buckets of a user");
+    if (priority && str_u64(str_z(priority), &number) < 0)
+        return err_set(err, ERR_INVALID, "--priority takes a number from 0 to 5, not '%s'",
+                       priority);
+    json_out_member_str(w, "bucket", str_z(all ? "" : inv->args.items[0]));
+    json_out_member_str(w, "to", str_z(inv->args.items[all ? 0 : 1]));
+    json_out_member_u64(w, "priority", number);
+    manage_flag(w, inv, "user", "user");
+    manage_flag(w, inv, "from", "from");
+    manage_flag(w, inv, "to-bucket", "to_bucket");
+    return 0;
+}
+
+/* Buckets of a user that were left out. */
+static void print_left_out(const json_t *answer)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "buckets"), i, row)
+    {
+        if (!json_get_bool(row, "added", true))
+            complain(EXIT_DONE, "replicate add: bucket " STR_FMT " was left out: " STR_FMT,
+                     STR_ARG(json_get_str(row, "bucket", STR_EMPTY)),
+                     STR_ARG(json_get_str(row, "error", STR_EMPTY)));
+    }
+}
+
+static const char *watch_path(struct remote *r, const json_t *made)
+{
+    struct buf path = BUF_INIT(64 * KIB);
+    static const char *const names[] = {"user", "bucket", "from", "to", "to_bucket"};
+
+    buf_append_z(&path, "/api/v1/replications");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        add_query(&path, names[i], json_string_value(json_object_get(made, names[i])));
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+static int run_add(struct remote *r, const struct invocation *inv, struct output *table,
+                   struct err *err)
+{
+    struct buf body = {0};
+    struct json_out w;
+    json_t *made = NULL;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    int code = fill_add(&w, inv, err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        code = remote_send(r, &made, "POST", "/api/v1/replications", body.p, err);
+    buf_release(&body);
+    if (code == 0) {
+        print_left_out(made);
+        if (invocation_flag(inv, "watch")) {
+            code = replicate_watch(r, inv, watch_path(r, made), err);
+        } else {
+            replicate_describe(made);
+            manage_row(table, made);
+        }
+    }
+    json_decref(made);
+    return code;
+}
+
+/* --- changes --- */
+
+static int run_pause(struct remote *r, const struct invocation *inv, struct output *table,
+                     struct err *err)
+{
+    (void)table;
+    return change(r, inv, "PUT", "/pause", err);
+}
+
+static int run_resume(struct remote *r, const struct invocation *inv, struct output *table,
+                      struct err *err)
+{
+    (void)table;
+    return change(r, inv, "PUT", "/resume", err);
+}
+
+static int run_remove(struct remote *r, const struct invocation *inv, struct output *table,
+                      struct err *err)
+{
+    (void)table;
+    return change(r, inv, "DELETE", invocation_flag(inv, "with-buckets") ? "?buckets=true" : "",
+                  err);
+}
+
+static int run_resync(struct remote *r, const struct invocation *inv, struct output *table,
+                      struct err *err)
+{
+    int code = change(r, inv, "POST", "/resync", err);
+
+    (void)table;
+    if (code == 0 && invocation_flag(inv, "watch"))
+        code = replicate_watch(r, inv, select_path(r, inv), err);
+    return code;
+}
+
+/* What --watch prints is all there is. */
+static int call(struct invocation *inv, const struct manage_call *shown,
+                const struct manage_call *watched)
+{
+    return manage(inv, invocation_flag(inv, "watch") ? watched : shown);
+}
+
+int command_replicate_add(struct invocation *inv)
+{
+    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_add};
+    static const struct manage_call watched = {.run = run_add};
+
+    return call(inv, &shown, &watched);
+}
+
+int command_replicate_list(struct invocation *inv)
+{
+    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_list};
+    static const struct manage_call watched = {.run = run_list};
+
+    return call(inv, &shown, &watched);
+}
+
+int command_replicate_show(struct invocation *inv)
+{
+    static const struct manage_call show = {.run = run_show};
+
+    return manage(inv, &show);
+}
+
+int command_replicate_pause(struct invocation *inv)
+{
+    static const struct manage_call pause_one = {.run = run_pause};
+
+    return manage(inv, &pause_one);
+}
+
+int command_replicate_resume(struct invocation *inv)
+{
+    static const struct manage_call resume = {.run = run_resume};
+
+    return manage(inv, &resume);
+}
+
+int command_replicate_remove(struct invocation *inv)
+{
+    static const struct manage_call remove_one = {.run = run_remove};
+
+    return manage(inv, &remove_one);
+}
+
+int command_replicate_resync(struct invocation *inv)
+{
+    static const struct manage_call resync = {.run = run_resync};
+
+    return manage(inv, &resync);
+}
