@@ -102,10 +102,6 @@ static int look(struct shown *s, struct storage *storage, struct str user, struc
 
     if (code == 0)
         code = b->ops->info(b, s->a, out, err);
-    if (code == 0) { /* the bucket's own strings go with it */
-        out->name = s->name;
-        out->owner = arena_str(s->a, out->owner);
-    }
     if (b)
         b->ops->unref(b);
     return code;

@@ -317,6 +317,8 @@ int remote_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
     if (code == 0 && out->versions != VERSIONS_NEVER)
         code = read_lock(b, a, out, err);
     out->name = arena_str(a, bucket->name);
+    if (code == 0)
+        out->owner = arena_str(a, out->owner); /* it is the bucket's user */
     return code;
 }
 
