@@ -122,7 +122,7 @@ int replication_clean(struct replications *r, const struct replication_id *id, u
     struct arena a = ARENA_INIT(16 * MIB);
     struct buf pattern = {0};
     struct id_parts p;
-    struct reply *reply;
+    struct reply *reply = NULL;
     int code = replication_parts(&a, id, &p, err);
 
     if (code == 0) {

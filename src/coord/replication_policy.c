@@ -261,7 +261,7 @@ int replication_read(struct replications *r, struct arena *a, const struct repli
 {
     struct replication_status status = {0};
     struct id_parts p;
-    struct reply *reply;
+    struct reply *reply = NULL;
     int code = replication_parts(a, id, &p, err);
 
     if (code == 0)

@@ -61,7 +61,7 @@ void worker_hint(struct worker *w)
  * putting back. */
 static void draw_order(const struct worker *w, struct str *out)
 {
-    double when[WORKER_QUEUES_MAX];
+    double when[WORKER_QUEUES_MAX] = {0};
 
     for (size_t i = 0; i < queue_weight_count; i++) {
         double u = ((double)(random_u64() >> 11) + 1) / 9007199254740993.0;

@@ -33,7 +33,7 @@ struct tasks_options {
      * they do. */
     bool (*is_known)(void *ctx, const struct replication_id *id);
     void *ctx;
-    int64_t pause_retry_s; /* until a task of a paused replication is looked at again; 0: 30 s */
+    int64_t pause_retry_s;    /* until a task of a paused replication is looked at again; 0: 30 s */
     uint64_t outstanding_max; /* copies that are not done before a listing waits; 0: 10,000 */
     struct copy_options copy; /* sizes alone; 0: the defaults */
 };
