@@ -175,6 +175,8 @@ static void enter(struct worker *w, struct running *r)
     if (t->timeout_s > 0)
         r->deadline_ns = r->started_ns + (uint64_t)t->timeout_s * 1000000000;
     mutex_lock(&w->lock);
+    if (w->stop) /* it was taken while the stop began */
+        atomic_store(&r->ended, END_STOP);
     list_push(&w->running, &r->node);
     w->busy++;
     if (w->hints < w->o.threads)
@@ -208,7 +210,10 @@ static bool work_once(struct worker *w, struct arena *a)
     if (code < 0)
         return false;
     enter(w, &r);
-    run_task(w, &r);
+    if (atomic_load(&r.ended) == END_STOP)
+        settle(w, &r, ERR_SHUTDOWN, &err);
+    else
+        run_task(w, &r);
     leave(w, &r);
     return true;
 }
