@@ -3,6 +3,7 @@
 #define REPLICA_COPY_INT_H
 
 #include "replica/copy.h"
+#include "s3/envelope.h"
 
 enum { COPY_STEP = 4 * 1024 * 1024 /* bytes between two questions to the watch */ };
 
@@ -48,6 +49,11 @@ int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c,
 int copy_can_lock(struct bucket *b, struct arena *a, bool *can, struct err *err) MUST_CHECK;
 
 /* --- copy_seal.c --- */
+
+/* The key of a sealed object (key and meta of `info`), and its envelope, which points into `info`.
+ * ERR_UNSUPPORTED: it is a customer's, or there is no ring. The caller overwrites the key. */
+int copy_unseal(struct envelope *e, struct sealed_key *out, struct keyring *keys, struct bucket *b,
+                const struct object_info *info, struct err *err) MUST_CHECK;
 
 /* What opens the source's bytes, and what seals them at the destination, into w->put. */
 int copy_seal_prepare(struct copying *w, struct err *err) MUST_CHECK;

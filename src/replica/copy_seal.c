@@ -5,24 +5,33 @@
 #include "s3/encryption.h"
 #include "s3/keyring.h"
 
-static int open_source(struct copying *w, struct envelope *e, struct err *err)
+int copy_unseal(struct envelope *e, struct sealed_key *out, struct keyring *keys, struct bucket *b,
+                const struct object_info *info, struct err *err)
 {
-    struct envelope_place at = {w->c->from->name, w->c->key};
+    struct envelope_place at = {b->name, info->key};
     struct ring_key with = {0};
-    int code = envelope_read(e, w->source.meta.encryption, err);
+    int code = envelope_read(e, info->meta.encryption, err);
 
     if (code == 0 && e->kind == SSE_C)
         code = err_set(err, ERR_UNSUPPORTED,
                        "it is encrypted with a customer's key, which is not kept");
-    if (code == 0 && !w->o.keys)
+    if (code == 0 && !keys)
         code = err_set(err, ERR_UNSUPPORTED, "it is encrypted, and there is no key file here");
     if (code == 0)
-        code = keyring_find(w->o.keys, e->name, e->id, true, &with, err);
-    if (code == 0 && envelope_open(e, &at, &with.key, &w->source_key) < 0)
+        code = keyring_find(keys, e->name, e->id, true, &with, err);
+    if (code == 0 && envelope_open(e, &at, &with.key, out) < 0)
         code = err_set(err, ERR_CORRUPT, "its key does not open with " STR_FMT " " STR_FMT,
                        STR_ARG(e->name), STR_ARG(e->id));
     secure_zero(&with, sizeof(with));
     return code;
+}
+
+static int open_source(struct copying *w, struct envelope *e, struct err *err)
+{
+    struct object_info source = w->source;
+
+    source.key = w->c->key;
+    return copy_unseal(e, &w->source_key, w->o.keys, w->c->from, &source, err);
 }
 
 static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal *out,

@@ -1,4 +1,5 @@
 /* Tags, access control lists, versions, settings of buckets, sealed objects. */
+#include "replica/compare.h"
 #include "replica/copy.h"
 
 #include "base/clock.h"
@@ -279,6 +280,33 @@ static void expect_sealed(struct sides *s, struct keyring *ring, const char *key
     buf_release(&body);
 }
 
+static int count_kind(void *ctx, const struct difference *d, struct err *err)
+{
+    ((int *)ctx)[d->kind]++;
+    return 0;
+}
+
+/* By content, with the ring or without. */
+static void expect_compared(struct sides *s, struct keyring *ring, int unknown, int content)
+{
+    int kinds[DIFFERENCE_KINDS] = {0};
+    struct bucket *buckets[] = {s->from, s->to};
+    struct compare_options o = {.buckets = buckets,
+                                .count = 2,
+                                .contents = true,
+                                .prefix = STR("k"),
+                                .keys = ring,
+                                .tell = count_kind,
+                                .ctx = kinds};
+    struct compare_result out;
+    struct err err = {0};
+
+    CHECK_OK(compare_buckets(&out, &o, &err));
+    CHECK_INT(kinds[DIFFERENCE_UNKNOWN], unknown);
+    CHECK_INT(kinds[DIFFERENCE_CONTENT], content);
+    CHECK_INT(out.differences, unknown + content);
+}
+
 TEST(copy_meta, what_is_sealed_stays_so)
 {
     struct sides s;
@@ -299,6 +327,11 @@ TEST(copy_meta, what_is_sealed_stays_so)
     expect_sealed(&s, ring, "k", STR("a secret"));
     CHECK_OK(copy_object(&out, &s.a, &c, &err));
     CHECK_INT(out.outcome, COPY_SAME);
+    expect_compared(&s, ring, 0, 0);
+    expect_compared(&s, NULL, 1, 0);
+    lab_put(s.to, &s.a, "k", STR("no secret"));
+    put_sealed(&s, ring, "k", SSE_S3, STR("my secret"));
+    expect_compared(&s, ring, 0, 1);
     c.key = STR("c");
     CHECK_ERR(copy_object(&out, &s.a, &c, &err), ERR_UNSUPPORTED);
     keyring_free(ring);
