@@ -50,9 +50,13 @@ struct replication {
     int priority;
     bool paused;
     bool archived;
-    /* A switch without downtime is at work on it: archived, but what is still written to its source
-     * goes over (S4, S6). */
+    /* A switch without downtime is at work on it: changes of both sides are recorded, reads go by
+     * the vectors (S4 to S6). Where writes go the route alone says (route/route.h). */
     bool switching;
+    bool announced; /* it is about to begin: the route leads to `from`, nothing is archived */
+    /* It was given up, and goes back: `from` is the storage that it was to lead to, where uploads
+     * in `s:up` are; the route leads to `to`. */
+    bool aborted;
     struct str agent_url; /* changes come by notifications; empty: by the tap */
 };
 

@@ -64,6 +64,14 @@ int replication_view_order(struct replication_view *view, struct err *err) MUST_
 /* Reads all policies, unless those at hand are of the newest epoch, and installs them. */
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
 
+/* Runs a script that changes policies: what it answers as a code and a text; what it has changed is
+ * seen here. ERR_TIMEOUT: the view could not be read, and the change may or may not have been made.
+ */
+int replications_change(struct replications *r, struct arena *a, enum coord_script script,
+                        const struct store_args *args, struct err *err) MUST_CHECK;
+/* Workers listen on the queue's database, such scripts run on another. */
+void replications_wake(struct replications *r, struct arena *a);
+
 /* <storage>:<bucket>, escaped; or any two names. */
 void replication_source(struct buf *out, struct str storage, struct str bucket);
 

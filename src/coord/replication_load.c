@@ -10,14 +10,14 @@ static read_fn read_set, read_status, read_switch;
 struct kind {
     struct str prefix;
     read_fn *read;
-    const char *command[7]; /* the key goes behind the first */
+    const char *command[8]; /* the key goes behind the first; the last is NULL */
 };
 static const struct kind kinds[] = {
     {{"p:repl:", 7}, read_set, {"ZRANGE", "0", "-1", "WITHSCORES"}},
     {{"p:repl_st:", 10}, read_status, {"HMGET", "created_at", "paused", "archived", "agent_url"}},
     {{"p:switch:", 9},
      read_switch,
-     {"HMGET", "replicationID", "lastStatus", "multipartTTL", "replPriority"}},
+     {"HMGET", "replicationID", "lastStatus", "multipartTTL", "replPriority", "abortedAt"}},
 };
 
 static bool is_one(const struct reply *r)
@@ -77,25 +77,27 @@ static int read_status(struct replication_view *view, struct str rest, const str
     return 0;
 }
 
-/* One that is at work without downtime; its replication is no member any more, so that the priority
- * is in the switch. */
+/* One without downtime that is announced or at work. Once it has begun its replication is no member
+ * any more, so that the priority is in the switch. */
 static int read_switch(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {
-    int code = expect_fields(reply, 4, err);
+    int code = expect_fields(reply, 5, err);
     int64_t ttl;
 
     (void)rest;
     if (code < 0 || reply_is_nil(&reply->items[0]))
         return code;
-    if (!str_eq(reply->items[1].str, STR("in_progress")) &&
-        !str_eq(reply->items[1].str, STR("check_in_progress")))
+    bool announced = str_eq(reply->items[1].str, STR("not_started"));
+    if (!announced && !str_eq(reply->items[1].str, STR("in_progress")))
         return 0;
     if (str_i64(reply->items[2].str, &ttl) < 0 || ttl <= 0)
         return 0;
     struct policy *p = replication_view_named(view, reply->items[0].str);
     if (p) {
         p->r.switching = true;
+        p->r.announced = announced;
+        p->r.aborted = !reply_is_nil(&reply->items[4]);
         if (!p->member)
             p->r.priority = number_of(&reply->items[3]);
     }

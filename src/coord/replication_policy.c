@@ -20,6 +20,18 @@ static const struct refusal {
     {{"route", 5}, ERR_CONFLICT, "the source is not where the route leads"},
     {{"source", 6}, ERR_CONFLICT, "its replications have another source"},
     {{"destination", 11}, ERR_CONFLICT, "the source is blocked, as a destination is, on"},
+    {{"archived", 8}, ERR_CONFLICT, "the replication is archived"},
+    {{"agent", 5}, ERR_CONFLICT, "its changes come by notifications"},
+    {{"many", 4}, ERR_CONFLICT, "the bucket has more than one destination"},
+    {{"blocked", 7}, ERR_CONFLICT, "the bucket is blocked on"},
+    {{"init", 4}, ERR_CONFLICT, "the initial copy is not done"},
+    {{"failed", 6}, ERR_CONFLICT, "objects that could not be copied"},
+    {{"paused", 6}, ERR_CONFLICT, "the replication is paused"},
+    {{"going", 5}, ERR_CONFLICT, "the switch is in progress"},
+    {{"gone", 4}, ERR_NOT_FOUND, "there is no such switch"},
+    {{"state", 5}, ERR_CONFLICT, "the switch is"},
+    {{"lag", 3}, ERR_AGAIN, "changes that have not gone over yet"},
+    {{"aborted", 7}, ERR_CONFLICT, "the switch was given up already, and goes back"},
 };
 
 static int refused(const struct reply *reply, struct err *err)
@@ -50,10 +62,8 @@ static int run(struct replications *r, struct arena *a, enum coord_script script
     return code == 0 ? refused(reply, err) : code;
 }
 
-/* What it has changed is seen here. A view that could not be read: the change may or may not have
- * been made. */
-static int change(struct replications *r, struct arena *a, enum coord_script script,
-                  const struct store_args *args, struct err *err)
+int replications_change(struct replications *r, struct arena *a, enum coord_script script,
+                        const struct store_args *args, struct err *err)
 {
     int code = run(r, a, script, args, err);
 
@@ -66,9 +76,8 @@ static int change(struct replications *r, struct arena *a, enum coord_script scr
 
 /* --- making --- */
 
-/* Workers listen on the queue's database, the script runs on another. One that misses it looks a
- * second later. */
-static void wake_workers(struct replications *r, struct arena *a)
+/* One that misses it looks a second later. */
+void replications_wake(struct replications *r, struct arena *a)
 {
     struct reply *reply;
 
@@ -106,10 +115,10 @@ static int add(struct replications *r, struct arena *a, const struct replication
         first[1],
         first[2],
     };
-    code = (n->later ? run : change)(r, a, SCRIPT_replication_add,
-                                     &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    code = (n->later ? run : replications_change)(
+        r, a, SCRIPT_replication_add, &(struct store_args){args, ARRAY_SIZE(args)}, err);
     if (first[1].len)
-        wake_workers(r, a);
+        replications_wake(r, a);
     return code;
 }
 
@@ -138,7 +147,8 @@ static int on_id(struct replications *r, enum coord_script script, const struct 
 
     if (code == 0) {
         const struct str args[] = {p.user, p.bucket, p.from, p.to, p.to_bucket, last};
-        code = change(r, &a, script, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+        code =
+            replications_change(r, &a, script, &(struct store_args){args, ARRAY_SIZE(args)}, err);
     }
     arena_release(&a);
     return code;
@@ -187,7 +197,7 @@ int replication_resync(struct replications *r, const struct replication_id *id,
                                    task[2]};
         code = run(r, &a, SCRIPT_replication_resync, &(struct store_args){args, ARRAY_SIZE(args)},
                    err);
-        wake_workers(r, &a);
+        replications_wake(r, &a);
     }
     arena_release(&a);
     return code;

@@ -14,6 +14,18 @@ local function policy_changed(name, source)
     end
     redis.call('PUBLISH', 'weir:replications', text)
 end
+-- A status that begins; `init_done` '1': there is nothing to copy first. Answers when it was made.
+local function status_new(key, init_done, listings)
+    local created = rfc3339()
+    redis.call('DEL', key)
+    redis.call('HSET', key, 'created_at', created, 'paused', '0', 'archived', '0', 'obj_listed', '0', 'obj_done', '0',
+        'obj_failed', '0', 'bytes_listed', '0', 'bytes_done', '0', 'events', '0', 'events_done', '0',
+        'listing_started', init_done, 'listings', listings)
+    if init_done == '1' then
+        redis.call('HSET', key, 'init_done_at', created)
+    end
+    return created
+end
 local function policy_block(command, storage, bucket)
     if redis.call(command, 'p:route_block:' .. storage, bucket) == 1 then
         redis.call('PUBLISH', 'weir:routes', 'changed')

@@ -42,14 +42,7 @@ if bucket ~= '' then
         end
         policy_block('SADD', to, raw_other)
     end
-    local created = rfc3339()
-    redis.call('DEL', status)
-    redis.call('HSET', status, 'created_at', created, 'paused', '0', 'archived', '0', 'obj_listed', '0', 'obj_done', '0',
-        'obj_failed', '0', 'bytes_listed', '0', 'bytes_done', '0', 'events', '0', 'events_done', '0',
-        'listing_started', init_done, 'listings', ARGV[16] ~= '' and '1' or '0')
-    if init_done == '1' then
-        redis.call('HSET', status, 'init_done_at', created)
-    end
+    local created = status_new(status, init_done, ARGV[16] ~= '' and '1' or '0')
     if ARGV[13] ~= '' then
         redis.call('HSET', status, 'agent_url', ARGV[13])
     end

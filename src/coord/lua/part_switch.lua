@@ -1,0 +1,111 @@
+-- The switch of a bucket (docs/replication.md, "Switch"). In the database of policies; names are escaped, as in keys.
+-- include part_policy
+local history_max = 1000
+local function raw(part)
+    return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
+end
+-- One of a bucket: its hash with what is known of it. `id` is its replication's; from and to are that one's.
+local function switch_read(user, bucket)
+    local s = {user = user, bucket = bucket, key = 'p:switch:' .. user .. ':' .. bucket, fields = {}}
+    local row = redis.call('HGETALL', s.key)
+    for i = 1, #row, 2 do
+        s.fields[row[i]] = row[i + 1]
+    end
+    s.status = s.fields.lastStatus
+    s.id = s.fields.replicationID
+    if s.id then
+        s.from, s.to = string.match(s.id, '^[^:]*:[^:]*:([^:]*):([^:]*)$')
+    end
+    s.live = tonumber(s.fields.multipartTTL or '0') > 0
+    return s
+end
+-- The status of the replication from one side to the other.
+local function status_of(s, from, to)
+    return 'p:repl_st:' .. s.user .. ':' .. s.bucket .. ':' .. from .. ':' .. to
+end
+local function set_of(s)
+    return 'p:repl:' .. s.user .. ':' .. s.bucket
+end
+-- Changes of either side are recorded by views that have this.
+local function switch_changed(s)
+    local name = s.user .. ':' .. s.bucket .. ':'
+    policy_changed(name .. s.from .. ':' .. s.to, s.from .. ':' .. s.bucket)
+    policy_changed(name .. s.to .. ':' .. s.from, s.to .. ':' .. s.bucket)
+end
+local function switch_note(s, status, text)
+    local key = 'p:switch-hist:' .. s.user .. ':' .. s.bucket
+    redis.call('RPUSH', key, rfc3339() .. '|' .. (s.status or '') .. ' -> ' .. status .. ': ' .. text)
+    redis.call('LTRIM', key, -history_max, -1)
+end
+local function switch_move(s, status, text)
+    switch_note(s, status, text)
+    redis.call('HSET', s.key, 'lastStatus', status)
+    switch_changed(s)
+end
+local function switch_drop(s, text)
+    switch_note(s, 'deleted', text)
+    redis.call('DEL', s.key)
+    switch_changed(s)
+end
+-- Both sides, so that nobody can make the bucket anew on the other meanwhile.
+local function switch_block(s, command)
+    policy_block(command, s.from, raw(s.bucket))
+    policy_block(command, s.to, raw(s.bucket))
+end
+local function switch_route(s, storage)
+    redis.call('SET', 'p:route:' .. s.user .. ':' .. s.bucket, raw(storage))
+    redis.call('PUBLISH', 'weir:routes', 'changed')
+end
+local function archive(s, from, to)
+    redis.call('ZREM', set_of(s), from .. ':' .. to)
+    redis.call('HSET', status_of(s, from, to), 'archived', '1', 'archived_at', rfc3339())
+end
+-- Events that have not ended; those that failed for good are among them.
+local function lag(s, from, to)
+    local row = redis.call('HMGET', status_of(s, from, to), 'events', 'events_done')
+    return tonumber(row[1] or '0') - tonumber(row[2] or '0')
+end
+-- Why it cannot be switched, or nil. `ready`: it is to begin now, so everything must be there.
+local function switch_refused(s, route, ready)
+    local row = redis.call('HMGET', status_of(s, s.from, s.to), 'created_at', 'archived', 'paused', 'agent_url', 'listing_started',
+        'init_done_at', 'obj_listed', 'obj_done', 'obj_failed')
+    if not row[1] then
+        return {'none'}
+    end
+    if row[2] == '1' or not redis.call('ZSCORE', set_of(s), s.from .. ':' .. s.to) then
+        return {'archived'}
+    end
+    if row[4] and row[4] ~= '' then
+        return {'agent'}
+    end
+    if redis.call('ZCARD', set_of(s)) ~= 1 then
+        return {'many'}
+    end
+    local at = redis.call('GET', 'p:route:' .. s.user .. ':' .. s.bucket) or redis.call('GET', 'p:route:' .. s.user) or route
+    if at ~= raw(s.from) then
+        return {'route', at}
+    end
+    for _, side in ipairs({s.from, s.to}) do
+        if redis.call('SISMEMBER', 'p:route_block:' .. side, raw(s.bucket)) == 1 then
+            return {'blocked', raw(side)}
+        end
+    end
+    if not ready then
+        return nil
+    end
+    if row[5] ~= '1' or not row[6] or row[8] + row[9] < tonumber(row[7]) then
+        return {'init'}
+    end
+    if row[9] ~= '0' then
+        return {'failed', row[9]}
+    end
+    if row[3] == '1' then
+        return {'paused'}
+    end
+    return nil
+end
+-- The switch that a transition is for: ARGV 4 to 6 are user, bucket, and when it was made. nil: it is another by now.
+local function switch_mine()
+    local s = switch_read(ARGV[4], ARGV[5])
+    return s.status and s.fields.createdAt == ARGV[6] and s or nil
+end

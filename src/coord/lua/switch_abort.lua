@@ -1,0 +1,27 @@
+-- Gives a switch up: one without downtime that has begun turns round, of others what is written down goes. ARGV: databases of vectors,
+-- of the queue, of policies; user, bucket, escaped. Answers {'ok'} or why not.
+-- include part_switch
+local s = switch_read(ARGV[4], ARGV[5])
+if not s.status then
+    return {'gone'}
+end
+if s.fields.abortedAt then
+    return {'aborted'}
+end
+local going = s.status == 'in_progress' or s.status == 'check_in_progress'
+if not going or not s.live then
+    if going then
+        switch_block(s, 'SREM')
+    end
+    switch_drop(s, going and 'given up' or 'forgotten')
+    return {'ok'}
+end
+archive(s, s.to, s.from)
+redis.call('HSET', status_of(s, s.to, s.from), 'paused', '0')
+redis.call('HSET', status_of(s, s.from, s.to), 'archived', '0')
+redis.call('HDEL', status_of(s, s.from, s.to), 'archived_at')
+redis.call('ZADD', set_of(s), s.fields.replPriority, s.from .. ':' .. s.to)
+redis.call('HSET', s.key, 'replicationID', s.user .. ':' .. s.bucket .. ':' .. s.to .. ':' .. s.from, 'abortedAt', rfc3339())
+switch_route(s, s.from)
+switch_move(s, 'in_progress', 'given up: the route leads to ' .. raw(s.from))
+return {'ok'}

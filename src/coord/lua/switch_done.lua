@@ -1,0 +1,61 @@
+-- A switch comes to its end: the last step forward, or of going back. ARGV: databases of vectors, of the queue, of policies; user,
+-- bucket, escaped; when it was made; queue, id, message of the task that cleans up behind a replication that is removed.
+-- Answers {'ok'} or why not.
+-- include part_switch
+-- include part_enqueue
+local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
+local function remove(s, from, to)
+    redis.call('ZREM', set_of(s), from .. ':' .. to)
+    redis.call('DEL', status_of(s, from, to))
+    redis.call('SELECT', queue)
+    enqueue_beside(ARGV[7], ARGV[8], ARGV[9], nil, function(state) return state == 'active' end)
+    flush()
+    redis.call('SELECT', config)
+end
+-- What the new side has beyond the old one goes over, or is not asked for any more.
+local function done_live(s)
+    local reverse = status_of(s, s.to, s.from)
+    if s.fields.continueReplication == '1' then
+        redis.call('HSET', reverse, 'paused', '0')
+    else
+        remove(s, s.to, s.from)
+    end
+end
+local function done_blocked(s)
+    archive(s, s.from, s.to)
+    if s.fields.continueReplication == '1' then
+        status_new(status_of(s, s.to, s.from), '1', '0')
+        redis.call('ZADD', set_of(s), s.fields.replPriority, s.to .. ':' .. s.from)
+    end
+    switch_route(s, s.to)
+    switch_block(s, 'SREM')
+end
+local s = switch_mine()
+if not s then
+    return {'gone'}
+end
+if s.status ~= (s.live and 'in_progress' or 'check_in_progress') then
+    return {'state', s.status}
+end
+local left = lag(s, s.from, s.to)
+if left > 0 then
+    return {'lag', tostring(left)}
+end
+if s.live then
+    redis.call('SELECT', app)
+    redis.call('DEL', 's:up:' .. s.user .. ':' .. s.bucket)
+    redis.call('SELECT', config)
+end
+if s.fields.abortedAt then
+    remove(s, s.from, s.to)
+    switch_drop(s, 'the route leads to ' .. raw(s.to) .. ' again, which has everything')
+    return {'ok'}
+end
+if s.live then
+    done_live(s)
+else
+    done_blocked(s)
+end
+redis.call('HSET', s.key, 'doneAt', rfc3339())
+switch_move(s, 'done', 'the route leads to ' .. raw(s.to))
+return {'ok'}

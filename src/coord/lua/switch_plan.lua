@@ -1,0 +1,31 @@
+-- Makes a switch, or changes the options of one that does not go on. ARGV: databases of vectors, of the queue, of policies; user,
+-- bucket, from, to, escaped; storage that the route leads to without a policy; '1': without downtime; '1': everything must be there
+-- already; queue, id, message of its task; names and values of its options. Answers {'ok'} or why not.
+-- include part_switch
+-- include part_enqueue
+local queue, config = ARGV[2], ARGV[3]
+local s = switch_read(ARGV[4], ARGV[5])
+local id = ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6] .. ':' .. ARGV[7]
+local old = s.fields
+if s.status == 'in_progress' or s.status == 'check_in_progress' then
+    return {'going'}
+end
+local waits = s.status and s.status ~= 'done'
+if not s.status and switch_open(s.user, s.bucket) or waits and (s.id ~= id or s.live ~= (ARGV[9] == '1')) then
+    return {'switch'}
+end
+s.from, s.to, s.id = ARGV[6], ARGV[7], id
+local why = switch_refused(s, ARGV[8], ARGV[10] == '1')
+if why then
+    return why
+end
+redis.call('DEL', s.key)
+redis.call('HSET', s.key, 'replicationID', id, 'createdAt', rfc3339(), 'replPriority', redis.call('ZSCORE', set_of(s), s.from .. ':' .. s.to),
+    unpack(ARGV, 14))
+switch_move(s, 'not_started', waits and 'planned again' or 'planned')
+redis.call('SELECT', queue)
+-- One that runs may have found that there is nothing to do.
+enqueue_beside(ARGV[11], ARGV[12], ARGV[13], nil, function(state) return state == 'active' end)
+flush()
+redis.call('SELECT', config)
+return {'ok'}

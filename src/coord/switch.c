@@ -1,0 +1,200 @@
+/* Switches: the scripts of their transitions. */
+#include "coord/switch.h"
+#include "base/clock.h"
+#include "coord/replication_int.h"
+
+enum {
+    CALL_ARENA_MAX = 1024 * 1024,
+    CRON_MAX = 256,   /* bytes */
+    FIELDS_MAX = 16,  /* names and values of options */
+    TEXT_MAX = 4096,  /* bytes of a line in the history */
+    COMMON_ARGS = 10, /* the most that a transition has */
+};
+
+/* --- planning --- */
+
+static bool has_schedule(const struct switch_options *o)
+{
+    return o->on_init_done || o->cron.len || o->start_at_ms;
+}
+
+static int check_options(const struct replication_id *id, const struct switch_options *o,
+                         struct err *err)
+{
+    bool window = has_schedule(o) || o->max_duration_ns || o->max_event_lag || o->skip_check;
+
+    if (id->bucket.len == 0)
+        return err_set(err, ERR_INVALID, "buckets are switched, not users");
+    if (id->to_bucket.len && !str_eq(id->to_bucket, id->bucket))
+        return err_set(err, ERR_CONFLICT, "the bucket has another name at the destination");
+    if (o->cron.len && o->start_at_ms)
+        return err_set(err, ERR_INVALID, "a time to start at and a cron line exclude each other");
+    if (o->cron.len > CRON_MAX)
+        return err_set(err, ERR_INVALID, "a cron line of %zu bytes is too long", o->cron.len);
+    if (o->multipart_ttl_ns < 0 || o->max_duration_ns < 0 || o->max_event_lag < 0)
+        return err_set(err, ERR_INVALID, "a duration or a lag below zero");
+    if (o->multipart_ttl_ns && window)
+        return err_set(err, ERR_INVALID, "a schedule, limits and the check are for a downtime");
+    return 0;
+}
+
+struct fields {
+    struct arena *a;
+    struct str args[FIELDS_MAX];
+    size_t count;
+};
+
+static void add_field(struct fields *f, const char *name, struct str value)
+{
+    f->args[f->count++] = str_z(name);
+    f->args[f->count++] = value;
+}
+
+static void add_number(struct fields *f, const char *name, int64_t value)
+{
+    if (value)
+        add_field(f, name, queue_number(f->a, value));
+}
+
+/* What is not set is not in the hash. */
+static void write_options(struct fields *f, const struct switch_options *o)
+{
+    char start_at[CLOCK_ISO_LEN + 1];
+
+    add_field(f, "multipartTTL", queue_number(f->a, o->multipart_ttl_ns));
+    add_number(f, "onInitDone", o->on_init_done);
+    if (o->cron.len)
+        add_field(f, "cron", o->cron);
+    clock_iso(o->start_at_ms, start_at);
+    if (o->start_at_ms)
+        add_field(f, "startAt", arena_str(f->a, str_z(start_at)));
+    add_number(f, "maxDuration", o->max_duration_ns);
+    add_number(f, "maxEventLag", o->max_event_lag);
+    add_number(f, "skipBucketCheck", o->skip_check);
+    add_number(f, "continueReplication", o->continue_replication);
+}
+
+static size_t databases(struct replications *r, struct arena *a, struct str *args)
+{
+    args[0] = queue_number(a, store_number(r->o.app));
+    args[1] = queue_number(a, store_number(r->o.queue));
+    args[2] = queue_number(a, store_number(r->o.config));
+    return 3;
+}
+
+static int plan(struct replications *r, struct arena *a, const struct id_parts *p,
+                const struct switch_options *o, const struct task *task, struct str route,
+                struct err *err)
+{
+    bool ready = o->multipart_ttl_ns || !has_schedule(o);
+    struct str args[COMMON_ARGS + 3 + FIELDS_MAX];
+    struct fields options = {.a = a};
+    size_t n = databases(r, a, args);
+
+    args[n++] = p->user;
+    args[n++] = p->bucket;
+    args[n++] = p->from;
+    args[n++] = p->to;
+    args[n++] = route;
+    args[n++] = o->multipart_ttl_ns ? STR("1") : STR("0");
+    args[n++] = ready ? STR("1") : STR("0");
+    int code = queue_task_args(a, task, 0, args + n, err);
+    if (code < 0)
+        return code;
+    n += 3;
+    write_options(&options, o);
+    memcpy(args + n, options.args, options.count * sizeof(*args));
+    n += options.count;
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    code = replications_change(r, a, SCRIPT_switch_plan, &(struct store_args){args, n}, err);
+    replications_wake(r, a);
+    return code;
+}
+
+int switch_plan(struct replications *r, const struct replication_id *id,
+                const struct switch_options *o, const struct task *task, struct str route,
+                struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct id_parts p;
+    int code = check_options(id, o, err);
+
+    if (code == 0)
+        code = replication_parts(&a, id, &p, err);
+    if (code == 0)
+        code = plan(r, &a, &p, o, task, route, err);
+    arena_release(&a);
+    return code;
+}
+
+/* --- transitions --- */
+
+/* Of one switch, with what its script takes besides. */
+static int move(struct replications *r, struct arena *a, enum coord_script script,
+                const struct bucket_switch *s, const struct store_args *more, struct err *err)
+{
+    struct str args[COMMON_ARGS];
+    size_t n = databases(r, a, args);
+
+    BUG_ON(n + 3 + more->argc > ARRAY_SIZE(args));
+    args[n++] = replication_escaped(a, s->id.user);
+    args[n++] = replication_escaped(a, s->id.bucket);
+    args[n++] = s->created_at;
+    for (size_t i = 0; i < more->argc; i++)
+        args[n++] = more->argv[i];
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    return replications_change(r, a, script, &(struct store_args){args, n}, err);
+}
+
+int switch_begin(struct replications *r, const struct bucket_switch *s, struct str route,
+                 struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    int code = move(r, &a, SCRIPT_switch_begin, s, &(struct store_args){&route, 1}, err);
+
+    arena_release(&a);
+    return code;
+}
+
+int switch_step(struct replications *r, const struct bucket_switch *s, enum switch_status to,
+                struct str text, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    const struct str more[] = {str_z(switch_status_names[to]),
+                               str_n(text.p, size_min(text.len, TEXT_MAX))};
+    int code = move(r, &a, SCRIPT_switch_step, s, &(struct store_args){more, 2}, err);
+
+    arena_release(&a);
+    return code;
+}
+
+int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
+                struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str more[3];
+    int code = queue_task_args(&a, clean, 0, more, err);
+
+    if (code == 0)
+        code = move(r, &a, SCRIPT_switch_done, s, &(struct store_args){more, 3}, err);
+    replications_wake(r, &a);
+    arena_release(&a);
+    return code;
+}
+
+int switch_abort(struct replications *r, struct str user, struct str bucket, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str args[COMMON_ARGS];
+    size_t n = databases(r, &a, args);
+
+    args[n++] = replication_escaped(&a, user);
+    args[n++] = replication_escaped(&a, bucket);
+    int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    if (code == 0)
+        code = replications_change(r, &a, SCRIPT_switch_abort, &(struct store_args){args, n}, err);
+    arena_release(&a);
+    return code;
+}
