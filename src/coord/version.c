@@ -82,27 +82,55 @@ static int read_place(struct arena *a, struct str field, struct place *out, stru
     return code == 0 ? unescape(a, bucket, &out->bucket, err) : code;
 }
 
+static int read_vector(struct arena *a, const struct reply *fields, struct vector *out,
+                       struct err *err)
+{
+    int code = reply_expect(fields, REPLY_ARRAY, err);
+
+    if (code < 0)
+        return code;
+    *out = (struct vector){.count = fields->count / 2};
+    out->places = arena_array(a, out->count + 1, sizeof(*out->places));
+    out->numbers = arena_array(a, out->count + 1, sizeof(*out->numbers));
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < out->count && code == 0; i++) {
+        code = read_place(a, fields->items[2 * i].str, &out->places[i], err);
+        if (code == 0 && str_i64(fields->items[2 * i + 1].str, &out->numbers[i]) < 0)
+            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version",
+                           STR_ARG(fields->items[2 * i + 1].str));
+    }
+    return code;
+}
+
 int version_read(struct store *app, struct arena *a, const struct thing *t, struct vector *out,
                  struct err *err)
 {
     struct reply *reply;
     int code = store_call(app, a, &reply, err, STR("HGETALL"), key_in(a, t));
 
-    if (code == 0)
-        code = reply_expect(reply, REPLY_ARRAY, err);
-    if (code < 0)
-        return code;
-    *out = (struct vector){.count = reply->count / 2};
-    out->places = arena_array(a, out->count + 1, sizeof(*out->places));
-    out->numbers = arena_array(a, out->count + 1, sizeof(*out->numbers));
+    return code == 0 ? read_vector(a, reply, out, err) : code;
+}
+
+int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
+                      struct vector *out, struct err *err)
+{
+    struct str *keys = arena_array(a, count + 1, sizeof(*keys));
+    struct reply *reply;
+    int code = 0;
+
+    for (size_t i = 0; keys && i < count; i++)
+        keys[i] = key_in(a, &things[i]);
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
-    for (size_t i = 0; i < out->count && code == 0; i++) {
-        code = read_place(a, reply->items[2 * i].str, &out->places[i], err);
-        if (code == 0 && str_i64(reply->items[2 * i + 1].str, &out->numbers[i]) < 0)
-            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version",
-                           STR_ARG(reply->items[2 * i + 1].str));
-    }
+    if (count)
+        code = coord_eval(app, a, &reply, SCRIPT_version_read, keys, count, err);
+    if (code == 0 && count)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && count && reply->count != count)
+        code = err_set(err, ERR_TYPE, "the store answered %zu vectors of %zu", reply->count, count);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = read_vector(a, &reply->items[i], &out[i], err);
     return code;
 }
 

@@ -38,6 +38,9 @@ struct vector {
 };
 int version_read(struct store *app, struct arena *a, const struct thing *t, struct vector *out,
                  struct err *err) MUST_CHECK;
+/* Of many things as they are at one moment, in one round trip; `out` has room for `count`. */
+int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
+                      struct vector *out, struct err *err) MUST_CHECK;
 /* 0: no such field. */
 int64_t vector_at(const struct vector *v, const struct place *p);
 

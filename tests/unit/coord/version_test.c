@@ -146,3 +146,25 @@ TEST_FOUR(version, a_place_is_taken_out_of_all_vectors_of_a_bucket)
     check_reply(s, "EXISTS b:photos:a", "0");
     check_reply(s, "HLEN photos2:x", "2");
 }
+
+TEST_FOUR(version, many_are_read_at_once)
+{
+    struct thing things[] = {object,
+                             {THING_OBJECT, STR("photos"), STR("no: such"), STR_EMPTY},
+                             {THING_BUCKET, STR("photos"), STR_EMPTY, STR_EMPTY}};
+    struct arena a = {0};
+    struct vector v[ARRAY_SIZE(things)];
+    struct err err = {0};
+
+    bump(f, &source);
+    bump(f, &cold);
+    CHECK_OK(version_bump(f->stores[DB_APP], &things[2], &backup, NULL, &err));
+    CHECK_OK(version_read_many(f->stores[DB_APP], &a, things, ARRAY_SIZE(things), v, &err));
+    CHECK_INT(v[0].count, 2);
+    CHECK_INT(vector_at(&v[0], &source), 1);
+    CHECK_INT(vector_at(&v[0], &cold), 2);
+    CHECK_INT(v[1].count, 0);
+    CHECK_INT(vector_at(&v[2], &backup), 1);
+    CHECK_OK(version_read_many(f->stores[DB_APP], &a, things, 0, v, &err));
+    arena_release(&a);
+}
