@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of the file FORMAT, and of the rows: 2 has counts of what buckets hold (L11). */
-enum { FORMAT = 1, ROWS_FORMAT = 2, ROWS_UNCOUNTED = 1 };
+/* Of the file FORMAT, and of the rows: 2 has counts of what buckets hold (L11), 3 also what each
+ * owner has (L13). */
+enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
 
 static const uint64_t DEFAULT_RESERVE = 256 * MIB, DEFAULT_PART_MIN = 5 * MIB;
 static const size_t DEFAULT_INLINE_MAX = 16 * KIB, INLINE_MAX = 128 * KIB;
@@ -164,7 +165,7 @@ static int storage_row(struct local *l, int *format, struct err *err)
         code = 0;
     else if (code == 0 && *format > ROWS_FORMAT)
         code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
-    else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_UNCOUNTED))
+    else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
     if (code == 0 && *format) {
         struct str rest = str_skip(buf_str(&value), 1);
@@ -195,7 +196,7 @@ static int prepare_folder(struct local *l, struct err *err)
         code = format ? folder_check(l, path.p, err) : folder_make(l, path.p, err);
     if (code == 0 && format) /* not in a folder that may be another's */
         code = folder_lock(l, err);
-    if (code == 0 && format == ROWS_UNCOUNTED)
+    if (code == 0 && format && format < ROWS_FORMAT)
         code = count_first(l, err);
     buf_reset(&path);
     buf_appendf(&path, "%s/blobs", l->folder);

@@ -105,10 +105,12 @@ void local_bucket_unref(struct bucket *bucket)
         free(local_bucket_of(bucket));
 }
 
-static int name_check(struct str name, struct err *err)
+static int info_check(const struct bucket_info *info, struct err *err)
 {
-    if (name.len == 0 || name.len > BUCKET_NAME_MAX)
+    if (info->name.len == 0 || info->name.len > BUCKET_NAME_MAX)
         return err_set(err, ERR_INVALID, "a bucket's name has 1 to %d bytes", BUCKET_NAME_MAX);
+    if (info->owner.len > OWNER_MAX)
+        return err_set(err, ERR_INVALID, "an owner's id has at most %d bytes", OWNER_MAX);
     return 0;
 }
 
@@ -163,6 +165,8 @@ static int create_row(struct create *c, struct bucket_record *r, struct err *err
     if (code == 0) {
         db_tx_put(c->change.tx, l->rows, row_name(&row, l, TAG_BUCKET, r->info.name),
                   buf_str(&value));
+        db_tx_put(c->change.tx, l->rows, row_owned(&row, l, r->info.owner, r->info.name),
+                  STR_EMPTY);
         code = change_keep(&c->change, &t, NULL, r->id, err);
     }
     buf_release(&value);
@@ -194,7 +198,7 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
 int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
 {
     struct create c = {local_of(s), info};
-    int code = name_check(info->name, err);
+    int code = info_check(info, err);
 
     if (code < 0)
         return code;
@@ -256,6 +260,7 @@ static int remove_run(struct change *c, struct err *err)
     if (code < 0)
         return code;
     db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
+    db_tx_delete(c->tx, l->rows, row_owned(&row, l, c->bucket.info.owner, c->b->bucket.name));
     return change_keep(c, &(struct tapped){.kind = TAP_BUCKET_REMOVED}, NULL, 0, err);
 }
 
@@ -272,47 +277,93 @@ int local_remove_bucket(struct storage *s, struct str user, struct str name, str
     return code;
 }
 
+/* --- listing --- */
+
+struct bucket_page {
+    struct local *l;
+    struct arena *a;
+    struct str owner; /* empty: of all */
+    VEC(struct bucket_info) found;
+};
+
+static int page_add(struct bucket_page *p, struct str name, struct str value, struct err *err)
+{
+    struct bucket_record r;
+    struct bucket_info info;
+    int code = bucket_record_get(value, &r, err);
+
+    if (code < 0 || (p->owner.len && !str_eq(p->owner, r.info.owner)))
+        return code;
+    code = info_copy(&r, p->a, name, &info, err);
+    if (code == 0)
+        vec_push(&p->found, info);
+    return code;
+}
+
+/* The row of an owner's names says nothing else of the bucket, which may be gone by now. */
+static int page_add_owned(struct bucket_page *p, struct str name, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = db_get(db_latest(p->l->db), p->l->rows, row_name(&row, p->l, TAG_BUCKET, name),
+                      &value, err);
+
+    if (code == 0)
+        code = page_add(p, name, buf_str(&value), err);
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* Buckets behind `after`, by name: an owner's cost what they are, not what all of the storage are
+ * (L13). */
+static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
+{
+    struct local *l = p->l;
+    struct str name = str_head(after, BUCKET_NAME_MAX), key, value;
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct row row;
+
+    struct str prefix =
+        p->owner.len ? row_owned(&row, l, p->owner, STR_EMPTY) : row_tag(&row, l, TAG_BUCKET);
+    size_t prefix_len = prefix.len;
+    buf_append_str(&start, prefix);
+    buf_append_str(&start, name);
+    if (after.len)
+        buf_append_char(&start, '\0');
+    db_prefix_end(prefix, &end);
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
+    int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
+    while (code == 0 && p->found.len < limit && (code = db_iter_next(it, &key, &value, err)) == 0) {
+        name = str_skip(key, prefix_len);
+        code = p->owner.len ? page_add_owned(p, name, err) : page_add(p, name, value, err);
+    }
+    db_iter_close(it);
+    buf_release(&start);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {
-    struct local *l = local_of(s);
-    VEC(struct bucket_info) found = {0};
-    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
-    struct db_iter *it = NULL;
-    struct bucket_record r;
-    struct bucket_info info;
-    struct str key, value;
-    struct row row;
+    struct bucket_page p = {.l = local_of(s), .a = a, .owner = owner};
+    struct bucket_info *infos = NULL;
+    int code = owner.len > OWNER_MAX ? 0 : page_read(&p, after, limit, err);
 
-    buf_append_str(&start, row_name(&row, l, TAG_BUCKET, str_head(after, BUCKET_NAME_MAX)));
-    if (after.len)
-        buf_append_char(&start, '\0');
-    db_prefix_end(row_tag(&row, l, TAG_BUCKET), &end);
-    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
-    int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
-    while (code == 0 && found.len < limit && (code = db_iter_next(it, &key, &value, err)) == 0) {
-        code = bucket_record_get(value, &r, err);
-        if (code < 0 || (owner.len && !str_eq(owner, r.info.owner)))
-            continue;
-        code = info_copy(&r, a, str_skip(key, ROW_PREFIX_LEN), &info, err);
-        vec_push(&found, info);
+    if (code == 0 && p.found.len) {
+        infos = arena_array(a, p.found.len, sizeof(*infos));
+        if (infos)
+            memcpy(infos, p.found.items, p.found.len * sizeof(*infos));
+        else
+            code = err_code(err, ERR_NO_MEMORY);
     }
-    if (code == ERR_END)
-        code = 0;
-    struct bucket_info *infos = arena_array(a, found.len, sizeof(*infos));
-    if (code == 0 && found.len && !infos)
-        code = err_code(err, ERR_NO_MEMORY);
     if (code == 0) {
-        if (found.len)
-            memcpy(infos, found.items, found.len * sizeof(*infos));
         *out = infos;
-        *count = found.len;
+        *count = p.found.len;
     }
-    vec_release(&found);
-    db_iter_close(it);
-    buf_release(&start);
-    buf_release(&end);
+    vec_release(&p.found);
     return code;
 }
 
@@ -451,5 +502,5 @@ int local_set_object_lock(struct bucket *b, struct err *err)
     struct versions_change p = {
         .change = {.b = local_bucket_of(b), .fn = versions_run}, .on = true, .lock = true};
 
-    return change_apply(&p.change, err);
+    return change_bucket(&p.change, err);
 }

@@ -16,6 +16,7 @@ enum {
     UPLOAD_ID_TEXT = 2 * UPLOAD_ID_LEN,
     VERSION_ID_TEXT = 32,
     BUCKET_NAME_MAX = 255,
+    OWNER_MAX = 512,
     DOCUMENT_NAME_MAX = 64,
     BLOB_BLOCK = 256 * 1024, /* what a checksum goes by; never changes */
     EPOCH_BITS = 24,
@@ -99,6 +100,7 @@ enum tag {
     TAG_EPOCH = 'e',
     TAG_OPEN_EPOCH = 'E',
     TAG_BUCKET = 'b',
+    TAG_OWNED = 'w',
     TAG_USAGE = 'c',
     TAG_DOCUMENT = 'd',
     TAG_OBJECT = 'o',
@@ -121,6 +123,7 @@ struct row {
 
 struct str row_tag(struct row *r, const struct local *l, enum tag tag);
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
+struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket);
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id);
 struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* of family "bytes" */
 struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key);
@@ -227,7 +230,8 @@ void change_count(struct change *c, enum tag tag, const struct object_record *r,
 /* Writes what was counted; the last step of a change. */
 int change_count_end(struct change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
-/* Counts every bucket; durable with the next durable change. While nothing else is written. */
+/* Counts every bucket, and gives each owner its own (L13); durable with the next durable change.
+ * While nothing else is written. */
 int usage_build(struct local *l, struct err *err) MUST_CHECK;
 /* Compares the bucket's counts with its rows and puts them right; writes may go on meanwhile. */
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;

@@ -40,6 +40,14 @@ struct str row_name(struct row *r, const struct local *l, enum tag tag, struct s
     return done(r);
 }
 
+struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket)
+{
+    row_name(r, l, TAG_OWNED, owner);
+    add(r, "", 1);
+    add(r, bucket.p, bucket.len);
+    return done(r);
+}
+
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id)
 {
     row_tag(r, l, tag);

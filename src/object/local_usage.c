@@ -1,5 +1,6 @@
-/* What each bucket holds: counted in the change that puts or removes it (L11), built for storages
- * that have no counts yet, and compared with the rows by the scrub. */
+/* What each bucket holds: counted in the change that puts or removes it (L11), and compared with
+ * the rows by the scrub. Counts, and what each owner has (L13), are built for storages that lack
+ * them. */
 #include "object/local_int.h"
 
 static uint64_t signed_to(uint64_t value, int sign)
@@ -113,7 +114,7 @@ static int count_bucket(struct local_bucket *b, struct db_view *view, struct buc
     return code < 0 ? code : count_rows(b, view, TAG_VERSION, out, err);
 }
 
-static int build_one(struct local *l, struct str bucket_row, struct err *err)
+static int build_one(struct local *l, struct str name, struct str bucket_row, struct err *err)
 {
     struct local_bucket shell = {.local = l};
     struct buf value = BUF_INIT(0);
@@ -129,6 +130,9 @@ static int build_one(struct local *l, struct str bucket_row, struct err *err)
     usage_record_put(&value, &u);
     if (code == 0)
         code = db_put(l->db, l->rows, row_id(&row, l, TAG_USAGE, r.id), buf_str(&value),
+                      DB_VOLATILE, err);
+    if (code == 0)
+        code = db_put(l->db, l->rows, row_owned(&row, l, r.info.owner, name), STR_EMPTY,
                       DB_VOLATILE, err);
     buf_release(&value);
     return code;
@@ -146,7 +150,7 @@ int usage_build(struct local *l, struct err *err)
     struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
     int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
     while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
-        code = build_one(l, value, err);
+        code = build_one(l, str_skip(key, ROW_PREFIX_LEN), value, err);
     db_iter_close(it);
     buf_release(&start);
     buf_release(&end);

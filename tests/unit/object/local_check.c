@@ -17,7 +17,7 @@ struct look {
     VEC(uint64_t) blobs, bytes; /* every mention */
     VEC(struct holder) buckets;
     struct buf last_version; /* bucket id and key of the v row seen last */
-    uint64_t files;
+    uint64_t files, owned;
 };
 
 typedef int row_fn(struct look *k, struct str key, struct str value, struct err *err);
@@ -101,13 +101,33 @@ static int in_bucket(struct look *k, struct str key, struct err *err)
     return holder_of(k, key) ? 0 : wrong(err, "no bucket (L5)", key);
 }
 
+static int is_owned(struct look *k, struct str owner, struct str name, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code =
+        db_get(db_latest(k->l->db), k->l->rows, row_owned(&row, k->l, owner, name), &value, err);
+
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? wrong(err, "a bucket that its owner has not (L13)", name) : code;
+}
+
 static int see_bucket(struct look *k, struct str key, struct str value, struct err *err)
 {
     struct bucket_record r;
     int code = bucket_record_get(value, &r, err);
 
     vec_push(&k->buckets, (struct holder){.bucket = r.id});
+    if (code == 0)
+        code = is_owned(k, r.info.owner, str_skip(key, ROW_PREFIX_LEN), err);
     return code;
+}
+
+/* All buckets have theirs: what is more belongs to none. */
+static int see_owned(struct look *k, struct str key, struct str value, struct err *err)
+{
+    k->owned++;
+    return k->owned > k->buckets.len ? wrong(err, "an owner's row of no bucket (L13)", key) : 0;
 }
 
 static int see_object(struct look *k, struct str key, struct str value, struct err *err)
@@ -313,9 +333,9 @@ int local_check_whole(struct storage *s, struct err *err)
     static const struct {
         enum tag tag;
         row_fn *fn;
-    } tags[] = {{TAG_BUCKET, see_bucket},   {TAG_OBJECT, see_object}, {TAG_VERSION, see_version},
-                {TAG_NULL, see_null},       {TAG_PART, see_part},     {TAG_BLOB, see_blob},
-                {TAG_GARBAGE, see_garbage}, {TAG_USAGE, see_usage}};
+    } tags[] = {{TAG_BUCKET, see_bucket},   {TAG_OWNED, see_owned},     {TAG_OBJECT, see_object},
+                {TAG_VERSION, see_version}, {TAG_NULL, see_null},       {TAG_PART, see_part},
+                {TAG_BLOB, see_blob},       {TAG_GARBAGE, see_garbage}, {TAG_USAGE, see_usage}};
     struct look k = {.l = local_of(s)};
     struct row row;
     int code = 0;

@@ -102,7 +102,7 @@ static void set_format(struct local_lab *l, char format)
     struct str key = row_tag(&row, local, TAG_STORAGE);
 
     CHECK_OK(db_get(db_latest(l->db), local->rows, key, &value, &err));
-    CHECK_INT(value.p[0], 2);
+    CHECK_INT(value.p[0], 3);
     value.p[0] = format;
     CHECK_OK(db_put(l->db, local->rows, key, buf_str(&value), DB_DURABLE, &err));
     buf_release(&value);
@@ -130,7 +130,7 @@ TEST(local_usage, a_storage_without_counts_is_counted_when_it_is_opened)
     expect_usage(one, (struct bucket_usage){2, 600 * KIB + 5, 2, 30});
     one->ops->unref(one);
     local_lab_expect_whole(&l);
-    set_format(&l, 3); /* which also finds that it was made 2 */
+    set_format(&l, 4); /* which also finds that it was made 3 */
     l.lab.storage->ops->close(l.lab.storage);
     struct local_options o = {.name = "newer", .folder = l.folder, .db = l.db, .id = 7};
     CHECK_ERR(local_open(&l.lab.storage, &o, &err), ERR_VERSION);
@@ -173,4 +173,101 @@ TEST(local_usage, the_scrub_finds_wrong_counts_and_puts_them_right)
     local_lab_expect_whole(&l);
     local_lab_close(&l);
     arena_release(&a);
+}
+
+/* --- whose they are --- */
+
+static void make_bucket(struct storage *s, const char *name, const char *owner)
+{
+    struct bucket_info info = {.name = str_z(name), .owner = str_z(owner)};
+    struct err err = {0};
+
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+}
+
+static void expect_buckets(struct storage *s, const char *owner, const char *after,
+                           const char *want)
+{
+    struct arena a = ARENA_INIT(0);
+    struct buf found = BUF_INIT(0);
+    struct bucket_info *page = NULL;
+    size_t count = 0;
+    struct err err = {0};
+
+    CHECK_OK(s->ops->list_buckets(s, &a, str_z(owner), str_z(after), 2, &page, &count, &err));
+    for (size_t i = 0; i < count; i++)
+        buf_appendf(&found, STR_FMT " ", STR_ARG(page[i].name));
+    CHECK_STR(buf_str(&found), str_z(want));
+    buf_release(&found);
+    arena_release(&a);
+}
+
+TEST(local_usage, buckets_of_one_owner_are_found_by_the_owner)
+{
+    struct local_lab l;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct storage *s = l.lab.storage;
+    make_bucket(s, "a", "ann");
+    make_bucket(s, "b", "anna");
+    make_bucket(s, "c", "ann");
+    make_bucket(s, "d", "bob");
+    make_bucket(s, "e", "ann");
+    expect_buckets(s, "ann", "", "a c ");
+    expect_buckets(s, "ann", "c", "e ");
+    expect_buckets(s, "anna", "", "b ");
+    expect_buckets(s, "an", "", "");
+    expect_buckets(s, "", "b", "c d ");
+    CHECK_OK(s->ops->remove_bucket(s, STR("ann"), STR("c"), &err));
+    make_bucket(s, "c", "bob");
+    expect_buckets(s, "ann", "", "a e ");
+    expect_buckets(s, "bob", "", "c d ");
+    local_lab_expect_whole(&l);
+    local_lab_close(&l);
+}
+
+static void disown(struct local_lab *l, const char *owner, const char *name)
+{
+    struct local *local = local_of(l->lab.storage);
+    struct row row;
+    struct err err = {0};
+
+    CHECK_OK(db_delete(l->db, local->rows, row_owned(&row, local, str_z(owner), str_z(name)),
+                       DB_DURABLE, &err));
+}
+
+TEST(local_usage, a_storage_without_rows_of_owners_gets_them_when_it_is_opened)
+{
+    struct local_lab l;
+
+    local_lab_open(&l, NULL);
+    make_bucket(l.lab.storage, "one", "ann");
+    make_bucket(l.lab.storage, "two", "bob");
+    disown(&l, "ann", "one");
+    disown(&l, "bob", "two");
+    set_format(&l, 2);
+    expect_buckets(l.lab.storage, "ann", "", "");
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    expect_buckets(l.lab.storage, "ann", "", "one ");
+    expect_buckets(l.lab.storage, "bob", "", "two ");
+    local_lab_expect_whole(&l);
+    local_lab_close(&l);
+}
+
+TEST(local_usage, turning_the_lock_on_makes_another_generation)
+{
+    struct local_lab l;
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct storage *s = l.lab.storage;
+    struct bucket *b = lab_bucket(s, "b");
+    CHECK_OK(b->ops->set_versions(b, true, &err));
+    uint64_t before = s->ops->generation(s, STR("b"));
+    CHECK_OK(b->ops->set_object_lock(b, &err));
+    CHECK(s->ops->generation(s, STR("b")) != before);
+    b->ops->unref(b);
+    local_lab_close(&l);
 }
