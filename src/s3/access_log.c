@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { INTERVAL_MS = 5 * 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000 };
+enum { INTERVAL_MS = 5 * 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000, WAITING_MAX = 64 * MIB };
 
 static thread_fn run;
 
@@ -19,6 +19,7 @@ int access_log_open(struct access_log **out, const struct access_log_options *o,
     l->o = *o;
     l->o.region = o->region.len ? o->region : STR("us-east-1");
     l->o.interval_ms = o->interval_ms ? o->interval_ms : INTERVAL_MS;
+    l->o.waiting_max = o->waiting_max ? o->waiting_max : WAITING_MAX;
     l->rows = db_cf(o->db, LOCAL_ACCESS_LOG);
     mutex_init(&l->lock, "access_log");
     cond_init(&l->wake);
@@ -43,13 +44,39 @@ static void lines_free(struct log_lines *lines)
     free(lines);
 }
 
+static void dropped(struct access_log *l, const char *why, struct str bucket, uint64_t records)
+{
+    atomic_fetch_add(&l->dropped, records);
+    log_warn(l->o.log, "access_log.dropped", log_z("why", why), log_s("bucket", bucket),
+             log_u("records", records));
+}
+
+/* Too much of its source waits already (A6): told once, until it was delivered. */
+static bool has_room(struct access_log *l, const struct log_lines *lines)
+{
+    struct buf name = BUF_INIT(0);
+
+    log_rows_name(&name, str_z(lines->storage), str_z(lines->bucket));
+    struct log_pending *p = log_pending_find(l, buf_str(&name));
+    bool room = !p || p->bytes + lines->text.len <= l->o.waiting_max;
+    if (!room && !p->full)
+        dropped(l, "too much of the bucket's log waits", str_z(lines->bucket), lines->records);
+    else if (!room)
+        atomic_fetch_add(&l->dropped, lines->records);
+    if (!room)
+        p->full = true;
+    buf_release(&name);
+    return room;
+}
+
 /* What is in memory, as rows. What cannot be written is dropped: a full disk must not fill memory
  * too. */
 static void drain(struct access_log *l)
 {
     VEC(struct log_lines *) lines = {0};
     struct err err = {0};
-    uint64_t records = 0;
+    uint64_t records = 0, lost;
+    size_t kept = 0;
 
     mutex_lock(&l->lock);
     lines.items = l->lines.items;
@@ -57,9 +84,21 @@ static void drain(struct access_log *l)
     l->lines.items = NULL;
     l->lines.len = l->lines.cap = 0;
     l->bytes = 0;
+    lost = l->lost;
+    l->lost = 0;
     mutex_unlock(&l->lock);
-    if (!lines.len)
+    if (lost)
+        dropped(l, "memory is full", STR_EMPTY, lost);
+    vec_each (&lines, struct log_lines **, it)
+        if (has_room(l, *it))
+            lines.items[kept++] = *it;
+        else
+            lines_free(*it);
+    lines.len = kept;
+    if (!lines.len) {
+        vec_release(&lines);
         return;
+    }
     int code = log_rows_write(l, lines.items, lines.len, &err);
     vec_each (&lines, struct log_lines **, it) {
         records += (*it)->records;
@@ -145,6 +184,7 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
     atomic_fetch_add(&l->records, 1);
     mutex_lock(&l->lock);
     bool full = l->bytes + line.len > LOG_MEMORY_MAX;
+    l->lost += full;
     if (!full) {
         bool was_empty = l->lines.len == 0;
         bool was_below = l->bytes < LOG_DRAIN_BYTES;
@@ -152,6 +192,7 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
         if (!lines) {
             lines = lines_new(&wanted, s);
             vec_push(&l->lines, lines);
+            l->bytes += sizeof(*lines) + s->config.len + s->owner.len + s->bucket->name.len;
         }
         buf_append_str(&lines->text, line);
         lines->records++;
@@ -162,8 +203,6 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
             cond_signal(&l->wake);
     }
     mutex_unlock(&l->lock);
-    if (full)
-        atomic_fetch_add(&l->dropped, 1);
 }
 
 /* --- the thread --- */
@@ -175,19 +214,25 @@ static int64_t pending_due(const struct access_log *l, const struct log_pending 
     return due > p->not_before_ms ? due : p->not_before_ms;
 }
 
-/* When there is something to do; INT64_MAX: nothing is known. */
-static int64_t next_due(struct access_log *l)
+/* When there is something to do; INT64_MAX: nothing is known. A wall clock that went back puts
+ * nothing off by more than it would be put off now. */
+static int64_t next_due(struct access_log *l, int64_t now)
 {
-    int64_t due = INT64_MAX;
+    int64_t due = INT64_MAX, interval = (int64_t)l->o.interval_ms;
 
     mutex_assert_held(&l->lock);
     if (l->flushes.len || l->bytes >= LOG_DRAIN_BYTES)
         return 0;
     if (l->lines.len)
-        due = l->drain_at_ms;
-    vec_each (&l->pending, struct log_pending *, p)
+        due = l->drain_at_ms < now + LOG_DRAIN_MS ? l->drain_at_ms : now;
+    vec_each (&l->pending, struct log_pending *, p) {
+        if (p->oldest_ms > now)
+            p->oldest_ms = now;
+        if (p->not_before_ms > now + interval)
+            p->not_before_ms = now + interval;
         if (pending_due(l, p) < due)
             due = pending_due(l, p);
+    }
     return due;
 }
 
@@ -244,6 +289,8 @@ static void deliver_asked(struct access_log *l, struct log_flush *f)
     struct log_pending *p = log_pending_find(l, f->name);
     int code = p ? deliver(l, p, &f->key, &f->err) : 0;
 
+    if (f->key.len) /* what waits on is of another configuration, and told when it is due */
+        code = 0;
     mutex_lock(&l->lock);
     f->code = code;
     f->done = true;
@@ -274,7 +321,7 @@ static void run(void *ctx)
 
     mutex_lock(&l->lock);
     while (!atomic_load(&l->stop) || l->flushes.len) {
-        int64_t due = next_due(l), now = clock_wall_ms();
+        int64_t now = clock_wall_ms(), due = next_due(l, now);
         if (due == INT64_MAX) {
             cond_wait(&l->wake, &l->lock);
         } else if (due > now) {

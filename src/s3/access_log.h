@@ -1,5 +1,5 @@
 /* Server access logs: lines are gathered in memory, kept as rows, and delivered as objects of the
- * target bucket. docs/bucket-logging.md has the promise, its invariants (A1 to A5) and the crash
+ * target bucket. docs/bucket-logging.md has the promise, its invariants (A1 to A6) and the crash
  * points. Any thread. */
 #ifndef S3_ACCESS_LOG_H
 #define S3_ACCESS_LOG_H
@@ -18,6 +18,7 @@ struct access_log_options {
     struct notify *notify; /* told of log objects; may be NULL */
     struct str region;     /* empty: us-east-1 */
     uint64_t interval_ms;  /* from a bucket's first record to its delivery; 0: five minutes */
+    uint64_t waiting_max;  /* bytes of one source's records on disk (A6); 0: 64 MiB */
     const struct log *log;
 };
 
@@ -40,8 +41,8 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
                        struct str line);
 
 /* Delivers what waits of a bucket. *key: the last object that was made, in the arena; empty: there
- * was nothing. Waits. As access_log_target_open(), or the storage's errors: what waits, waits on.
- */
+ * was nothing. Waits. When none could be made: as access_log_target_open(), or the storage's
+ * errors; what waits, waits on. */
 int access_log_flush(struct access_log *l, const struct bucket *b, struct arena *a, struct str *key,
                      struct err *err) MUST_CHECK;
 

@@ -127,16 +127,19 @@ static bool give_up(struct access_log *l, struct str bucket, const struct log_ba
     return true;
 }
 
-/* One object and its rows. *more false: nothing waits. */
-static int deliver_one(struct access_log *l, struct log_pending *p, struct buf *key, bool *more,
-                       struct err *err)
+/* One object and its rows, which are behind *from; it becomes what is behind them. *more false:
+ * nothing waits there. */
+static int deliver_one(struct access_log *l, struct log_pending *p, uint64_t *from, struct buf *key,
+                       bool *more, struct err *err)
 {
     struct delivery d = {.l = l, .a = ARENA_INIT(0), .key = BUF_INIT(0)};
     struct log_batch batch = {0};
     struct str name = buf_str(&p->name);
-    int code = log_rows_read(l, name, &batch, err);
+    int code = log_rows_read(l, name, *from, &batch, err);
 
     *more = batch.sequences.len > 0;
+    if (*more)
+        *from = *vec_last(&batch.sequences) + 1;
     if (code == 0 && batch.records) {
         code = make_object(&d, name, &batch, err);
         if (code == 0) {
@@ -161,12 +164,18 @@ static int deliver_one(struct access_log *l, struct log_pending *p, struct buf *
 int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key, struct err *err)
 {
     bool more = true;
-    int code = 0;
+    uint64_t from = 0;
+    int first = 0;
 
-    while (code == 0 && more) {
-        code = deliver_one(l, p, key, &more, err);
-        if (code == 0 && more && atomic_load(&l->stop))
-            code = ERR_SHUTDOWN;
+    while (more) {
+        struct err why = {0};
+        int code = deliver_one(l, p, &from, key, &more, &why);
+        if (code < 0 && first == 0) {
+            *err = why;
+            first = code;
+        }
+        if (more && atomic_load(&l->stop))
+            return ERR_SHUTDOWN;
     }
-    return code;
+    return first;
 }

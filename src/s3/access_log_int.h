@@ -35,6 +35,7 @@ struct log_pending {
     int64_t oldest_ms; /* of its records */
     uint64_t bytes;
     int64_t not_before_ms; /* after a delivery that failed; 0: none did */
+    bool full;             /* records were dropped, and that was logged (A6) */
 };
 
 /* A request that waits for its delivery. */
@@ -60,7 +61,8 @@ struct access_log {
     struct mutex lock; /* class "access_log"; guards what follows */
     struct cond wake, flushed;
     VEC(struct log_lines *) lines;
-    size_t bytes;        /* in all of them */
+    size_t bytes;        /* in all of them, with what keeps them */
+    uint64_t lost;       /* records that found it full, since the last drain */
     int64_t drain_at_ms; /* while there are lines */
     VEC(struct log_flush *) flushes;
 };
@@ -88,14 +90,15 @@ int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
 /* Finds what waits, at the start. */
 int log_rows_load(struct access_log *l, struct err *err) MUST_CHECK;
 struct log_pending *log_pending_find(struct access_log *l, struct str name); /* NULL: none */
-/* Rows of one object, from the first that waits: the text is appended. count 0: none waits. */
+/* Rows of one object, from the first that waits with at least the sequence `from`: the text is
+ * appended. No sequences: none waits. */
 struct log_batch {
     struct buf text, same;
     int64_t oldest_ms;
     uint64_t records;
     VEC(uint64_t) sequences;
 };
-int log_rows_read(struct access_log *l, struct str name, struct log_batch *out,
+int log_rows_read(struct access_log *l, struct str name, uint64_t from, struct log_batch *out,
                   struct err *err) MUST_CHECK;
 int log_rows_delete(struct access_log *l, struct str name, const struct log_batch *batch,
                     struct err *err) MUST_CHECK;
@@ -103,8 +106,9 @@ void log_batch_release(struct log_batch *b);
 
 /* --- access_log_deliver.c --- */
 
-/* All rows of the source, object after object; `key` gets the last one's name. A stop ends it
- * behind an object: ERR_SHUTDOWN. */
+/* All rows of the source, object after object; `key` gets the last one's name. What cannot be
+ * delivered does not keep what is behind it, which may go elsewhere; the first error is returned. A
+ * stop ends it behind an object: ERR_SHUTDOWN. */
 int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                 struct err *err) MUST_CHECK;
 

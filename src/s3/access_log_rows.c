@@ -148,16 +148,19 @@ static uint64_t sequence_of(struct str key)
 
 /* A row that cannot be read has no records to deliver: it is given up with the object that the rows
  * before it make. */
-int log_rows_read(struct access_log *l, struct str name, struct log_batch *out, struct err *err)
+int log_rows_read(struct access_log *l, struct str name, uint64_t from, struct log_batch *out,
+                  struct err *err)
 {
-    struct buf end = BUF_INIT(0);
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
     struct db_view *view = NULL;
     struct db_iter *it = NULL;
     struct str key, value;
     int code = db_snapshot(&view, l->o.db, err);
 
+    buf_append_str(&start, name);
+    buf_append_be64(&start, from);
     db_prefix_end(name, &end);
-    struct db_range range = {.from = name, .to = buf_str(&end)};
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
     if (code == 0)
         code = db_iter_open(&it, view, l->rows, &range, err);
     while (code == 0 && out->text.len < LOG_OBJECT_BYTES) {
@@ -180,6 +183,7 @@ int log_rows_read(struct access_log *l, struct str name, struct log_batch *out, 
     db_iter_close(it);
     if (view)
         db_snapshot_free(view);
+    buf_release(&start);
     buf_release(&end);
     return code == ERR_END ? 0 : code;
 }

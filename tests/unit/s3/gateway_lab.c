@@ -54,10 +54,13 @@ void gate_notify(struct gate *g, const struct notify_options *limits)
         g->gateway->o.notify = g->notify;
 }
 
-void gate_access_log(struct gate *g, uint64_t interval_ms)
+void gate_access_log(struct gate *g, uint64_t interval_ms, uint64_t waiting_max)
 {
-    struct access_log_options o = {
-        .db = g->db, .routes = g->routes, .notify = g->notify, .interval_ms = interval_ms};
+    struct access_log_options o = {.db = g->db,
+                                   .routes = g->routes,
+                                   .notify = g->notify,
+                                   .interval_ms = interval_ms,
+                                   .waiting_max = waiting_max};
     struct err err = {0};
 
     access_log_close(g->access_log);
@@ -100,7 +103,7 @@ void gate_start_in(struct gate *g, const char *dir)
     add_users(g, dir);
     snprintf(g->key_file, sizeof(g->key_file), "%s/encryption.keys", dir);
     gate_notify(g, NULL);
-    gate_access_log(g, 0);
+    gate_access_log(g, 0, 0);
     g->gateway = gateway_new(&(struct gateway_options){.routes = g->routes,
                                                        .max_buckets = 20,
                                                        .users = g->users,

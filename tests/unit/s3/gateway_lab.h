@@ -40,7 +40,7 @@ void gate_notify(struct gate *g, const struct notify_options *limits);
 /* For gate_start(), not for gate_start_in(); NULL: none. */
 void gate_set_capture(const struct change_capture *capture);
 /* The access log ended and opened again, with this interval. */
-void gate_access_log(struct gate *g, uint64_t interval_ms);
+void gate_access_log(struct gate *g, uint64_t interval_ms, uint64_t waiting_max);
 
 /* A test with a gateway and a bucket "box" of alice's. */
 #define GATE_TEST(name)                                                                            \

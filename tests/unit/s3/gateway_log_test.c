@@ -270,8 +270,8 @@ GATE_TEST(a_record_outlives_a_clean_stop_a_new_configuration_and_its_bucket)
     gate_do(g, "GET /old/k", 404);
     gate_do(g, "DELETE /old", 204);
     gate_do(g, "GET /logs", 200); /* a line is written behind its answer: this is behind it */
-    gate_access_log(g, 0);        /* stopped and started */
-    gate_access_log(g, 1);        /* everything is due at once */
+    gate_access_log(g, 0, 0);     /* stopped and started */
+    gate_access_log(g, 1, 0);     /* everything is due at once */
     do                            /* the object comes by itself */
         gate_do(g, "GET /logs", 200);
     while (!gate_element(g, "Key").len);
@@ -292,4 +292,46 @@ GATE_TEST(a_bucket_without_a_log_records_nothing)
     CHECK(!gate_element(g, "FlushedLoggingObject").len);
     access_log_stats(g->access_log, &stats);
     CHECK_INT(stats.records, 0);
+}
+
+GATE_TEST(records_of_a_new_configuration_do_not_wait_behind_those_that_nobody_takes)
+{
+    char request[512];
+
+    turn_on(g);
+    gate_do(g, "GET /box/first", 404);
+    gate_do(g, "DELETE /logs?policy", 204);
+    gate_do(g, "PUT /more", 200);
+    ask(g, "PUT /more?policy", POLICY("Allow", SERVICE, "more/log/*"), 204);
+    ask(g, "PUT /box?logging", STATUS("more", ""), 200);
+    gate_do(g, "GET /box/second", 404);
+    gate_do(g, "POST /box?logging", 200);
+    snprintf(request, sizeof(request), "GET /more/" STR_FMT,
+             STR_ARG(gate_element(g, "FlushedLoggingObject")));
+    gate_do(g, request, 200);
+    CHECK(gate_has(g, "REST.GET.OBJECT second"));
+    CHECK(!gate_has(g, "REST.GET.OBJECT first"));
+    gate_do(g, "DELETE /more?policy", 204); /* so that the object in "logs" is the last */
+    ask(g, "PUT /logs?policy", POLICY("Allow", SERVICE, "logs/log/*"), 204);
+    deliver(g);
+    CHECK(gate_has(g, "REST.GET.OBJECT first"));
+}
+
+GATE_TEST(what_waits_for_a_target_that_takes_nothing_is_bounded)
+{
+    struct access_log_stats stats;
+
+    turn_on(g);
+    gate_access_log(g, 0, 1);
+    gate_do(g, "DELETE /logs?policy", 204);
+    gate_do(g, "GET /box/kept", 404);
+    gate_do(g, "POST /box?logging", 403);
+    gate_do(g, "GET /box/dropped", 404);
+    gate_do(g, "POST /box?logging", 403);
+    access_log_stats(g->access_log, &stats);
+    CHECK_INT(stats.dropped, 2); /* the first POST has a line too */
+    ask(g, "PUT /logs?policy", POLICY("Allow", SERVICE, "logs/log/*"), 204);
+    deliver(g);
+    CHECK(gate_has(g, "REST.GET.OBJECT kept"));
+    CHECK(!gate_has(g, "REST.GET.OBJECT dropped"));
 }
