@@ -110,6 +110,18 @@ static const struct command commands[] = {
          "weir storage add ceph --endpoint https://s3.example.org --user alice --access-key "
          "AKIAEXAMPLE --secret-key SECRET --main",
      .run = command_storage_add},
+    {.name = "storage set",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = storage_set_flags,
+     .configured = true,
+     .summary = "Limit what replication may ask of a storage",
+     .help =
+         "Workers wait, all of them together, so that a storage is asked no more often and moves "
+         "no more bytes than it may. What clients do through the gateway is not held back.",
+     .examples = "weir storage set ceph --requests-per-minute 6000 --bytes-per-second 64MiB",
+     .run = command_storage_set},
     {.name = "storage list",
      .flags = remote_flags,
      .configured = true,

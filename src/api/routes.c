@@ -32,11 +32,14 @@ const struct route api_routes[] = {
      "Add the storage {name, kind: \"local\", folder: \"/absolute/path\", main}, or {name, kind: "
      "\"remote\", url, region, style, ca, insecure, framing, connect_timeout, response_timeout, "
      "idle_timeout, main, user, access_key, secret_key}, of which all behind folder and url may be "
-     "left out."},
+     "left out; both take requests_per_minute and bytes_per_second."},
     {HTTP_DELETE, "/api/v1/storages/{name}", api_delete_storage, false,
      "Forget a remote storage; what it holds stays there."},
     {HTTP_POST, "/api/v1/storages/{name}/main", api_post_main, false,
      "Make it the main storage, where buckets without a policy are."},
+    {HTTP_POST, "/api/v1/storages/{name}/limits", api_post_limits, false,
+     "What replication may ask of it, all workers together: {requests_per_minute, "
+     "bytes_per_second}; 0: any number, left out: as it was."},
     {HTTP_GET, "/api/v1/storages/{name}/credentials", api_get_credentials, false,
      "The users that have credentials on a remote storage."},
     {HTTP_POST, "/api/v1/storages/{name}/credentials", api_post_credential, false,

@@ -12,6 +12,8 @@ static void write_storage(struct json_out *w, const struct storage *s, bool is_m
     json_out_member_str(w, "name", s->name);
     json_out_member_str(w, "kind", str_z(s->ops->kind));
     json_out_member_bool(w, "main", is_main);
+    json_out_member_u64(w, "requests_per_minute", atomic_load(&s->requests_per_minute));
+    json_out_member_u64(w, "bytes_per_second", atomic_load(&s->bytes_per_second));
     for (size_t i = 0; i < count; i++)
         if (str_eq(remotes[i].name, s->name))
             api_write_remote(w, &remotes[i]);
@@ -50,7 +52,8 @@ int api_get_storages(struct http_request *req, const struct route_params *params
 /* What only a remote storage has is refused, not ignored. */
 static int check_local(const json_t *object, struct err *err)
 {
-    static const char *const takes[] = {"kind", "name", "folder", "main"};
+    static const char *const takes[] = {
+        "kind", "name", "folder", "main", "requests_per_minute", "bytes_per_second"};
     const char *name;
     json_t *value;
 
@@ -85,8 +88,28 @@ static int add_local(struct api *api, const json_t *object, struct str *name, st
     return code;
 }
 
-static int add_storage(struct api *api, const json_t *object, struct str *name, struct arena *a,
-                       struct err *err)
+/* Members that are there change *out. */
+static int read_limits(const json_t *object, struct remote_limits *out, struct err *err)
+{
+    const struct {
+        const char *name;
+        uint64_t *to;
+    } members[] = {{"requests_per_minute", &out->requests_per_minute},
+                   {"bytes_per_second", &out->bytes_per_second}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+        const json_t *value = json_object_get(object, members[i].name);
+        if (!value)
+            continue;
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+            return err_set(err, ERR_INVALID, "%s must be a number from 0 on", members[i].name);
+        *members[i].to = (uint64_t)json_integer_value(value);
+    }
+    return remotes_check_limits(out, err);
+}
+
+static int add_kind(struct api *api, const json_t *object, struct str *name, struct arena *a,
+                    struct err *err)
 {
     struct str kind = json_get_str(object, "kind", STR("local"));
 
@@ -99,12 +122,42 @@ static int add_storage(struct api *api, const json_t *object, struct str *name, 
     return add_local(api, object, name, a, err);
 }
 
+static int add_storage(struct api *api, const json_t *object, struct str *name, struct arena *a,
+                       struct err *err)
+{
+    struct remote_limits limits = {0};
+    int code = read_limits(object, &limits, err);
+
+    if (code == 0)
+        code = add_kind(api, object, name, a, err);
+    if (code == 0 && (limits.requests_per_minute || limits.bytes_per_second))
+        code = remotes_set_limits(api->o.remotes, *name, &limits, err);
+    return code;
+}
+
+static int send_storage(struct http_request *req, struct api *api, int status, struct str name)
+{
+    struct storage *s = routes_storage(api->o.routes, name);
+    struct remote_entry *remotes = NULL;
+    struct err err = {0};
+    struct api_json j;
+    size_t count = 0;
+
+    if (!s)
+        return api_send_error(req, 409, "conflict", "it was removed by somebody else");
+    int code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &count, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    api_json_begin(&j);
+    write_storage(&j.w, s, s == routes_main(api->o.routes), remotes, count);
+    return api_json_send(req, status, &j);
+}
+
 int api_post_storage(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
     struct err err = {0};
     struct str name = STR_EMPTY;
-    struct api_json j;
     json_t *object = NULL;
     int code;
 
@@ -116,17 +169,34 @@ int api_post_storage(struct http_request *req, const struct route_params *params
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "storage.added", log_s("storage", name));
-    struct storage *added = routes_storage(api->o.routes, name);
-    if (!added)
-        return api_send_error(req, 409, "conflict", "it was removed by somebody else");
-    struct remote_entry *remotes = NULL;
-    size_t count = 0;
-    code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &count, &err);
+    return send_storage(req, api, 201, name);
+}
+
+int api_post_limits(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct str name = route_param(params, "name");
+    struct remote_limits limits = {0};
+    struct err err = {0};
+    json_t *object = NULL;
+    int code;
+
+    if (!api_read_json(req, &object, &code))
+        return code;
+    const struct storage *s = routes_storage(api->o.routes, name);
+    if (s)
+        limits = (struct remote_limits){atomic_load(&s->requests_per_minute),
+                                        atomic_load(&s->bytes_per_second)};
+    code = read_limits(object, &limits, &err);
+    json_decref(object);
+    if (code == 0)
+        code = remotes_set_limits(api->o.remotes, name, &limits, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    write_storage(&j.w, added, added == routes_main(api->o.routes), remotes, count);
-    return api_json_send(req, 201, &j);
+    log_info(http_request_log(req), "storage.limits", log_s("storage", name),
+             log_u("requests_per_minute", limits.requests_per_minute),
+             log_u("bytes_per_second", limits.bytes_per_second));
+    return send_storage(req, api, 200, name);
 }
 
 static struct storage *find(struct api *api, const struct route_params *params, struct err *err)

@@ -392,7 +392,9 @@ static int add_file_storage(struct server *s, const struct conf_storage *c, stru
                              .trailers = c->trailers,
                              .times = {.connect_ms = c->connect_timeout_ms,
                                        .response_ms = c->response_timeout_ms,
-                                       .idle_ms = c->idle_timeout_ms}};
+                                       .idle_ms = c->idle_timeout_ms},
+                             .limits = {.requests_per_minute = c->requests_per_minute,
+                                        .bytes_per_second = c->bytes_per_second}};
     int code = remotes_add_fixed(s->remotes, &e, err);
 
     if (code == 0 && c->main)

@@ -98,6 +98,17 @@ static struct storage *find_storage(void *ctx, struct str name)
     return routes_storage(s->routes, name);
 }
 
+static void limits_of(void *ctx, struct str name, struct storage_limits *out)
+{
+    struct server *s = ctx;
+    const struct storage *storage = routes_storage(s->routes, name);
+
+    if (!storage)
+        return;
+    out->requests_per_second = (double)atomic_load(&storage->requests_per_minute) / 60;
+    out->bytes_per_second = (double)atomic_load(&storage->bytes_per_second);
+}
+
 /* P3. What cannot be asked is not known. */
 static bool all_know(void *ctx, const struct replication_id *id)
 {
@@ -122,6 +133,7 @@ static void open_tasks(struct server *s)
         .locks = s->locks,
         .keys = s->task_keys,
         .find = find_storage,
+        .limits = limits_of,
         .is_known = all_know,
         .ctx = s,
         .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,

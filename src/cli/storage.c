@@ -4,6 +4,14 @@
 
 static const char *const framings[] = {"plain", "trailer", NULL};
 
+#define LIMIT_FLAGS                                                                                \
+    {"requests-per-minute", FLAG_TEXT, "N", NULL,                                                  \
+     "What replication may ask of it, all workers together; 0: any number."},                      \
+    {                                                                                              \
+        "bytes-per-second", FLAG_TEXT, "SIZE", NULL,                                               \
+            "What replication may read and write there, such as 64MiB; 0: any number."             \
+    }
+
 const struct flag storage_add_flags[] = {
     {"endpoint", FLAG_TEXT, "URL", NULL, "A remote storage: http://host[:port] or https://..."},
     {"region", FLAG_TEXT, "REGION", NULL, "Its region; default: us-east-1."},
@@ -22,9 +30,12 @@ const struct flag storage_add_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
     {"main", FLAG_SWITCH, NULL, NULL, "Make it the main storage."},
+    LIMIT_FLAGS,
     REMOTE_FLAGS,
     {0},
 };
+
+const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
 
 const struct flag storage_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
@@ -34,8 +45,15 @@ const struct flag storage_key_flags[] = {
     {0},
 };
 
-static const struct output_column storage_columns[] = {{"name"},   {"kind"},    {"main"}, {"url"},
-                                                       {"region"}, {"framing"}, {"users"}};
+static const struct output_column storage_columns[] = {{"name"},
+                                                       {"kind"},
+                                                       {"main"},
+                                                       {"url"},
+                                                       {"region"},
+                                                       {"framing"},
+                                                       {"users"},
+                                                       {"requests_per_minute", .number = true},
+                                                       {"bytes_per_second", .number = true}};
 static const struct output_column user_columns[] = {{"user"}, {"id"}};
 static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}};
 static const struct output_column damage_columns[] = {
@@ -86,6 +104,32 @@ static void write_remote(struct json_out *w, const struct invocation *inv)
     json_out_member_bool(w, "insecure", invocation_flag(inv, "no-verify") != NULL);
 }
 
+static int write_limits(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    const char *requests = invocation_flag(inv, "requests-per-minute");
+    const char *bytes = invocation_flag(inv, "bytes-per-second");
+    uint64_t number = 0;
+
+    if (requests && str_u64(str_z(requests), &number) < 0)
+        return err_set(err, ERR_INVALID, "--requests-per-minute takes a number, not '%s'",
+                       requests);
+    if (requests)
+        json_out_member_u64(w, "requests_per_minute", number);
+    if (bytes && str_size(str_z(bytes), &number) < 0)
+        return err_set(err, ERR_INVALID, "--bytes-per-second takes a size such as 64MiB, not '%s'",
+                       bytes);
+    if (bytes)
+        json_out_member_u64(w, "bytes_per_second", number);
+    return 0;
+}
+
+static int fill_set(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    if (!invocation_flag(inv, "requests-per-minute") && !invocation_flag(inv, "bytes-per-second"))
+        return err_set(err, ERR_INVALID, "--requests-per-minute or --bytes-per-second, or both");
+    return write_limits(w, inv, err);
+}
+
 static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool is_remote = invocation_flag(inv, "endpoint") != NULL;
@@ -103,7 +147,7 @@ static int fill(struct json_out *w, const struct invocation *inv, struct err *er
         write_remote(w, inv);
     else
         write_local(w, inv);
-    return 0;
+    return write_limits(w, inv, err);
 }
 
 static int fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
@@ -150,6 +194,8 @@ static int run_key(struct remote *r, const struct invocation *inv, struct output
 
 static const struct manage_call add = {"POST", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
                                        .fill = fill};
+static const struct manage_call set = {"POST", "/api/v1/storages/{0}/limits",
+                                       MANAGE_COLUMNS(storage_columns), .fill = fill_set};
 static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
                                         .rows = "storages"};
 static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
@@ -164,6 +210,11 @@ static const struct manage_call scrub = {"POST", "/api/v1/storages/{0}/scrub",
 int command_storage_add(struct invocation *inv)
 {
     return manage(inv, &add);
+}
+
+int command_storage_set(struct invocation *inv)
+{
+    return manage(inv, &set);
 }
 
 int command_storage_list(struct invocation *inv)

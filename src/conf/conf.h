@@ -38,6 +38,7 @@ struct conf_storage {
     const char *name, *url, *region, *ca;
     bool virtual_host, trailers, insecure, main;
     uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms; /* 0: not given */
+    uint64_t requests_per_minute, bytes_per_second;                    /* 0: no limit */
     VEC(struct conf_credential) credentials;
     size_t line;
     unsigned given;

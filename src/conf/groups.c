@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-enum kind { TEXT, SECRET, BOOL, STYLE, FRAMING, DURATION };
+enum kind { TEXT, SECRET, BOOL, STYLE, FRAMING, DURATION, NUMBER, SIZE };
 
 struct field {
     const char *name;
@@ -48,6 +48,12 @@ static const struct field storage_fields[] = {
     {"idle_timeout", DURATION,
      "Without progress of a body, either way: 1s to 1h; 30s when left out.",
      STORAGE(idle_timeout_ms), false},
+    {"requests_per_minute", NUMBER,
+     "What replication may ask of it, all workers together; any number when left out.",
+     STORAGE(requests_per_minute), false},
+    {"bytes_per_second", SIZE,
+     "What replication may read and write there, all workers together; any number when left out.",
+     STORAGE(bytes_per_second), false},
     {"main", BOOL, "Buckets without a routing policy are there.", STORAGE(main), false},
 };
 
@@ -198,6 +204,12 @@ static int set_field(struct conf *c, const struct field *f, void *entry, struct 
         if (str_duration_ms(value, at) < 0 || *(uint64_t *)at == 0)
             return err_set(err, ERR_INVALID, "must be a duration such as 500ms, 30s or 5m");
         return 0;
+    case NUMBER:
+        return str_u64(value, at) < 0 ? err_set(err, ERR_INVALID, "must be a number") : 0;
+    case SIZE:
+        return str_size(value, at) < 0
+                   ? err_set(err, ERR_INVALID, "must be a size such as 64KiB or 16MiB")
+                   : 0;
     }
     return ERR_INVALID;
 }

@@ -22,6 +22,8 @@
 #include "object/sealed.h"
 #include "os/stream.h"
 
+#include <stdatomic.h>
+
 enum { OBJECT_KEY_MAX = 1024, OBJECT_MAX_PARTS = 10000, OBJECT_LIST_MAX = 1000 };
 
 /* --- what is known about an object --- */
@@ -366,6 +368,8 @@ struct storage {
     const struct storage_ops *ops;
     struct str name;
     bool takes_trailers; /* bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set when opened */
+    /* What replication may ask of it, all workers together; 0: no limit (route/remotes.h). */
+    _Atomic(uint64_t) requests_per_minute, bytes_per_second;
 };
 
 struct exchange; /* http/upstream.h */

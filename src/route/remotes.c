@@ -17,8 +17,7 @@ static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then ret
                                  "redis.call('PUBLISH', ARGV[1], ARGV[2])\n"
                                  "return ''\n";
 
-/* One at a time, without a lock held: the store is asked in between. */
-static void begin(struct remotes *r)
+void remotes_begin(struct remotes *r)
 {
     mutex_lock(&r->lock);
     while (r->busy)
@@ -27,7 +26,7 @@ static void begin(struct remotes *r)
     mutex_unlock(&r->lock);
 }
 
-static void end(struct remotes *r)
+void remotes_end(struct remotes *r)
 {
     mutex_lock(&r->lock);
     r->busy = false;
@@ -40,9 +39,9 @@ static int load(void *ctx, struct err *err)
     struct remotes *r = ctx;
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = remotes_load(r, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -164,6 +163,7 @@ int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **
     code = remote_open(&o->storage, &options, err);
     if (code == 0) {
         o->storage->takes_trailers = e->trailers;
+        remotes_limit(o->storage, &e->limits);
         code = routes_add_storage(r->routes, o->storage, err);
     }
     if (code < 0) {
@@ -216,7 +216,8 @@ static int check_entry(const struct remote_entry *e, struct err *err)
         return err_set(err, ERR_INVALID, "the region is too long");
     if (e->ca.len && e->ca.p[0] != '/')
         return err_set(err, ERR_INVALID, "the file of certificates must be an absolute path");
-    return remote_times_check(&e->times, err);
+    int code = remotes_check_limits(&e->limits, err);
+    return code < 0 ? code : remote_times_check(&e->times, err);
 }
 
 /* Everything that could be wrong is found before anything is stored. */
@@ -251,7 +252,7 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     int code = check_entry(e, err);
 
     fixed.fixed = true;
-    begin(r);
+    remotes_begin(r);
     if (code == 0 && (o = opened_find(r, e->name)) && !o->entry.fixed)
         code = err_set(err, ERR_EXISTS,
                        "there is a storage " STR_FMT
@@ -259,7 +260,7 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
                        STR_ARG(e->name));
     if (code == 0)
         code = opened_add(r, &fixed, &o, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -318,19 +319,18 @@ int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err
 {
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = try_entry(r, e, err);
     if (code == 0)
         code = store_entry(r, e, err);
     if (code == 0)
         code = remotes_load(r, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
-/* Commands and the message that tells of them as one step, then what they made is loaded. */
-static int change(struct remotes *r, const struct store_args *commands, size_t count,
-                  struct err *err)
+int remotes_change(struct remotes *r, const struct store_args *commands, size_t count,
+                   struct err *err)
 {
     const struct str publish[] = {STR("PUBLISH"), REMOTES_CHANNEL, STR("changed")};
     struct arena a = {0};
@@ -375,8 +375,10 @@ static int remove_locked(struct remotes *r, struct str name, struct err *err)
     remotes_key(&keys, "storage_keys:", name);
     struct str del[] = {STR("DEL"), buf_str(&key), buf_str(&keys)};
     struct str forget[] = {STR("SREM"), REMOTES_NAMES, name};
-    struct store_args commands[] = {{del, ARRAY_SIZE(del)}, {forget, ARRAY_SIZE(forget)}};
-    code = change(r, commands, ARRAY_SIZE(commands), err);
+    struct str unlimit[] = {STR("HDEL"), REMOTES_LIMITS, name};
+    struct store_args commands[] = {
+        {del, ARRAY_SIZE(del)}, {forget, ARRAY_SIZE(forget)}, {unlimit, ARRAY_SIZE(unlimit)}};
+    code = remotes_change(r, commands, ARRAY_SIZE(commands), err);
     buf_release(&key);
     buf_release(&keys);
     return code;
@@ -386,9 +388,9 @@ int remotes_remove(struct remotes *r, struct str name, struct err *err)
 {
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = remove_locked(r, name, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -427,7 +429,7 @@ static int store_credential(struct remotes *r, struct str storage,
     struct str remove[] = {STR("HDEL"), buf_str(&key), c->user};
     struct store_args command = c->secret.len ? (struct store_args){set, ARRAY_SIZE(set)}
                                               : (struct store_args){remove, ARRAY_SIZE(remove)};
-    code = change(r, &command, 1, err);
+    code = remotes_change(r, &command, 1, err);
     buf_release(&key);
     buf_release(&owner);
     buf_release(&value);
@@ -440,7 +442,7 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
     struct opened *o;
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = need(r, storage, &o, err);
     if (code == 0 && o->entry.fixed)
         code = err_set(err, ERR_DENIED, "the storage is one of the configuration file");
@@ -448,7 +450,7 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
         code = check_credential(o->users.len, c, err);
     if (code == 0)
         code = store_credential(r, storage, c, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -458,14 +460,14 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
     struct opened *o;
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = need(r, storage, &o, err);
     BUG_ON(code == 0 && !o->entry.fixed);
     if (code == 0)
         code = check_credential(o->users.len, c, err);
     if (code == 0)
         code = opened_credential(o, c, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -494,7 +496,7 @@ static int forget_locked(struct remotes *r, struct arena *a, struct str user, st
     }
     if (!commands || arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
-    return change(r, commands, names->count, err);
+    return remotes_change(r, commands, names->count, err);
 }
 
 int remotes_forget_user(struct remotes *r, struct str user, struct err *err)
@@ -502,9 +504,9 @@ int remotes_forget_user(struct remotes *r, struct str user, struct err *err)
     struct arena a = {0};
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = forget_locked(r, &a, user, err);
-    end(r);
+    remotes_end(r);
     arena_release(&a);
     return code;
 }
@@ -521,11 +523,11 @@ int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool
 {
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = c ? check_credential(0, c, err) : 0;
     if (code == 0 && as_main)
         code = check_main(r, err);
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -534,13 +536,13 @@ int remotes_set_main(struct remotes *r, struct str name, struct err *err)
     struct str set[] = {STR("SET"), REMOTES_MAIN, name};
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = check_main(r, err);
     if (code == 0 && !routes_storage(r->routes, name))
         code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
     if (code == 0)
-        code = change(r, &(struct store_args){set, ARRAY_SIZE(set)}, 1, err);
-    end(r);
+        code = remotes_change(r, &(struct store_args){set, ARRAY_SIZE(set)}, 1, err);
+    remotes_end(r);
     return code;
 }
 
@@ -548,10 +550,10 @@ int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err)
 {
     int code;
 
-    begin(r);
+    remotes_begin(r);
     code = routes_set_main(r->routes, name, err);
     r->main_is_fixed |= code == 0;
-    end(r);
+    remotes_end(r);
     return code;
 }
 
@@ -587,12 +589,12 @@ int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, 
 {
     struct remote_entry *list;
 
-    begin(r);
+    remotes_begin(r);
     list = arena_array(a, r->opened.len + 1, sizeof(*list));
     for (size_t i = 0; list && i < r->opened.len; i++)
         copy_entry(a, r->opened.items[i], &list[i]);
     *count = r->opened.len;
-    end(r);
+    remotes_end(r);
     if (!list || arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (*count)

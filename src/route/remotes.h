@@ -15,6 +15,11 @@ struct remotes;
 
 enum { REMOTES_USERS_MAX = 10000 /* with credentials on one storage */ };
 
+/* What replication may ask of a storage, all workers of the store together; 0: no limit. */
+struct remote_limits {
+    uint64_t requests_per_minute, bytes_per_second;
+};
+
 /* Strings that a call returns are in its arena. */
 struct remote_entry {
     struct str name;
@@ -25,8 +30,9 @@ struct remote_entry {
     bool insecure;     /* do not check the certificate */
     bool trailers;     /* takes STREAMING-UNSIGNED-PAYLOAD-TRAILER (docs/forward.md) */
     struct remote_times times;
-    bool fixed;        /* from the file: cannot be changed here */
-    struct str *users; /* ids of those with credentials, sorted */
+    struct remote_limits limits; /* for remotes_add_fixed() alone: see remotes_set_limits() */
+    bool fixed;                  /* from the file: cannot be changed here */
+    struct str *users;           /* ids of those with credentials, sorted */
     size_t user_count;
 };
 
@@ -57,6 +63,11 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
 int remotes_forget_user(struct remotes *r, struct str user, struct err *err) MUST_CHECK;
 /* Any storage, local ones too: where buckets without a policy are. */
 int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
+/* Of any storage, local ones too; they are in struct storage when it returns. ERR_NOT_FOUND: no
+ * such storage. ERR_INVALID: past what limits can be, or the storage is of the file. */
+int remotes_set_limits(struct remotes *r, struct str name, const struct remote_limits *limits,
+                       struct err *err) MUST_CHECK;
+int remotes_check_limits(const struct remote_limits *limits, struct err *err) MUST_CHECK;
 /* The file's word: the store's is not looked at. */
 int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 

@@ -14,6 +14,7 @@ enum { REMOTE_NAME_MAX = 64, REMOTE_URL_MAX = 512, REMOTE_REGION_MAX = 64 };
 #define REMOTES_CHANNEL STR("weir:storages")
 #define REMOTES_NAMES   STR("storages")
 #define REMOTES_MAIN    STR("storages:main")
+#define REMOTES_LIMITS  STR("storages:limits")
 
 /* One that is open. Its strings are on the heap, its own. */
 struct opened {
@@ -41,6 +42,18 @@ struct remotes {
 
 /* Read all from the store and make routes agree. The caller is the one that is busy. */
 int remotes_load(struct remotes *r, struct err *err) MUST_CHECK;
+
+/* One at a time, without a lock held: the store is asked in between. */
+void remotes_begin(struct remotes *r);
+void remotes_end(struct remotes *r);
+/* Commands and the message that tells of them as one step, then what they made is loaded. The
+ * caller is the one that is busy. */
+int remotes_change(struct remotes *r, const struct store_args *commands, size_t count,
+                   struct err *err) MUST_CHECK;
+
+/* Limits as the store has them, into the storages. */
+int remotes_load_limits(struct remotes *r, struct arena *a, struct err *err) MUST_CHECK;
+void remotes_limit(struct storage *s, const struct remote_limits *limits);
 
 /* Put into routes. The caller is the one that is busy. */
 int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **out,

@@ -3,7 +3,7 @@
  * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
  * insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in milliseconds
  * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
- * secret>"; string "storages:main". */
+ * secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
 #include "route/remotes_int.h"
 
 void remotes_key(struct buf *out, const char *prefix, struct str name)
@@ -197,6 +197,8 @@ int remotes_load(struct remotes *r, struct err *err)
             drop(r, i);
     if (code == 0)
         code = load_main(r, &a, err);
+    if (code == 0)
+        code = remotes_load_limits(r, &a, err);
     arena_release(&a);
     if (code == 0)
         routes_know_storages(r->routes, true);

@@ -307,6 +307,8 @@ storages:
     connect_timeout: 5s
     response_timeout: 2m
     idle_timeout: 1500ms
+    requests_per_minute: 6000
+    bytes_per_second: 64MiB
     main: true
     credentials:
       alice:
@@ -321,7 +323,10 @@ users:
     alice.put_object(Bucket="box", Key="key", Body=b"x")
     assert back.s3().get_object(Bucket="box", Key="key")["Body"].read() == b"x"
     listed = requests.get(server.url + "/api/v1/storages", auth=server.keys).json()["storages"]
-    assert [s["idle_timeout"] for s in listed if s["name"] == "back"] == ["1500ms"]
+    row, = [s for s in listed if s["name"] == "back"]
+    assert (row["idle_timeout"], row["requests_per_minute"], row["bytes_per_second"]) == ("1500ms", 6000, 64 << 20)
+    done = weir("storage", "set", "back", "--requests-per-minute", "1", "--data", server.data, "--url", server.url)
+    assert done.returncode == 1 and "configuration file" in done.stderr
     done = weir("user", "remove", "alice", "--data", server.data, "--url", server.url)
     assert done.returncode == 1 and "configuration file" in done.stderr
     done = weir("storage", "remove", "back", "--data", server.data, "--url", server.url)
@@ -334,6 +339,8 @@ users:
     ("storages:\n  back:\n    urk: http://x\n", "did you mean url"),
     ("storages:\n  back:\n    url: http://x\n    idle_timeout: soon\n", "back.idle_timeout' must be a duration"),
     ("storages:\n  back:\n    url: http://x\n    idle_timeout: 2h\n", "storages.back: idle_timeout must be from"),
+    ("storages:\n  back:\n    url: http://x\n    bytes_per_second: much\n", "bytes_per_second' must be a size"),
+    ("storages:\n  back:\n    url: http://x\n    requests_per_minute: 1m\n", "per_minute' must be a number"),
     ("storages:\n  Back:\n    url: http://x\n", "weir.yaml:3: storages.Back: a storage's name"),
     ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc}\n", "has no secret_key"),
     ("storages:\n  b:\n    url: http://x\n    credentials:\n      al: {access_key: abc, secret_key: abc}\n",

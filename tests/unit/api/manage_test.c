@@ -309,6 +309,31 @@ TEST(api_manage, the_time_outs_of_a_remote_storage_are_shown)
     api_lab_stop(&l);
 }
 
+TEST(api_manage, a_storage_has_limits_that_can_be_changed)
+{
+    static const struct bad_body rows[] = {
+        {"POST /api/v1/storages", FAR "\"requests_per_minute\":-1}", 400, "invalid"},
+        {"POST /api/v1/storages", FAR "\"bytes_per_second\":\"much\"}", 400, "invalid"},
+        {"POST /api/v1/storages/local/limits", "{\"requests_per_minute\":1e3}", 400, "invalid"},
+        {"POST /api/v1/storages/nowhere/limits", "{}", 404, "not_found"},
+    };
+    struct api_lab l;
+
+    api_lab_start(&l);
+    check_refusals(&l, rows, ARRAY_SIZE(rows));
+    api_call(&l, "POST /api/v1/storages", FAR "\"requests_per_minute\":600}", 201);
+    CHECK_INT(json_get_i64(l.json, "requests_per_minute", -1), 600);
+    CHECK_INT(json_get_i64(l.json, "bytes_per_second", -1), 0);
+    api_call(&l, "POST /api/v1/storages/far/limits", "{\"bytes_per_second\":1000}", 200);
+    CHECK_INT(json_get_i64(l.json, "requests_per_minute", -1), 600);
+    CHECK_INT(json_get_i64(l.json, "bytes_per_second", -1), 1000);
+    api_call(&l, "POST /api/v1/storages/far/limits", "{\"requests_per_minute\":0}", 200);
+    CHECK_INT(json_get_i64(l.json, "requests_per_minute", -1), 0);
+    api_call(&l, "POST /api/v1/storages/local/limits", "{\"requests_per_minute\":6}", 200);
+    CHECK_INT(json_get_i64(l.json, "requests_per_minute", -1), 6);
+    api_lab_stop(&l);
+}
+
 TEST(api_manage, a_bucket_is_shown_as_far_as_storages_can_be_asked)
 {
     struct api_lab l;

@@ -501,6 +501,56 @@ TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
     rig_close(&rig);
 }
 
+/* By the store's clock, in ms. */
+static int64_t store_now(struct rig *rig)
+{
+    struct arena a = ARENA_INIT(0);
+    struct reply *reply;
+    struct err err = {0};
+    uint64_t seconds = 0, micros = 0;
+
+    CHECK_OK(store_call(rig->f->stores[DB_APP], &a, &reply, &err, STR("TIME")));
+    CHECK_INT(reply->count, 2);
+    CHECK_OK(str_u64(reply->items[0].str, &seconds));
+    CHECK_OK(str_u64(reply->items[1].str, &micros));
+    arena_release(&a);
+    return (int64_t)(seconds * 1000 + micros / 1000);
+}
+
+/* A copy takes three requests of each storage: so many as were made need that much time. */
+TEST_FOUR(tasks, two_workers_keep_a_limit_together)
+{
+    enum { OBJECTS = 60, RATE = 60, EACH = 3 };
+    struct rig rig, other;
+    char key[16];
+
+    rig_open(&rig, f);
+    for (int i = 0; i < OBJECTS; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        lab_put(rig.s.from, &rig.s.a, key, STR("x"));
+    }
+    rig.requests_per_second = RATE;
+    other = rig;
+    other.tasks = tasks_new(&(struct tasks_options){.replications = rig.r,
+                                                    .app = f->stores[DB_APP],
+                                                    .lock = f->stores[DB_LOCK],
+                                                    .locks = rig.locks,
+                                                    .find = find,
+                                                    .limits = limits,
+                                                    .ctx = &rig});
+    int64_t began = store_now(&rig);
+    rig_work(&rig);
+    rig_work(&other);
+    rig_add(&rig);
+    await_copied(&rig);
+    int64_t taken_ms = store_now(&rig) - began;
+    CHECK_INT(rig_status(&rig).done, OBJECTS);
+    CHECK(RATE + taken_ms * RATE / 1000 >= OBJECTS * EACH);
+    worker_stop(other.w);
+    tasks_free(other.tasks);
+    rig_close(&rig);
+}
+
 static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal *out,
                      struct err *err)
 {

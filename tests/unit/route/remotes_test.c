@@ -211,6 +211,58 @@ TEST(remotes, credentials_on_a_storage_of_the_file_are_changed_in_the_file_alone
     lab_stop(&l);
 }
 
+static void check_limits(struct lab *l, const char *name, uint64_t requests, uint64_t bytes)
+{
+    const struct storage *s = routes_storage(l->routes, str_z(name));
+
+    CHECK(s != NULL);
+    CHECK_INT(atomic_load(&s->requests_per_minute), requests);
+    CHECK_INT(atomic_load(&s->bytes_per_second), bytes);
+}
+
+TEST(remotes, limits_are_kept_for_local_and_remote_storages_and_go_with_them)
+{
+    struct remote_limits some = {600, 1 << 20}, none = {0}, much = {.bytes_per_second = UINT64_MAX};
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    add(&l, "one");
+    check_limits(&l, "one", 0, 0);
+    CHECK_OK(remotes_set_limits(l.remotes, STR("one"), &some, &err));
+    CHECK_OK(remotes_set_limits(l.remotes, STR("local"), &some, &err));
+    CHECK_ERR(remotes_set_limits(l.remotes, STR("two"), &some, &err), ERR_NOT_FOUND);
+    CHECK_ERR(remotes_set_limits(l.remotes, STR("one"), &much, &err), ERR_INVALID);
+    lab_stop(&l);
+    lab_start(&l);
+    check_limits(&l, "one", 600, 1 << 20);
+    check_limits(&l, "local", 600, 1 << 20);
+    CHECK_OK(remotes_set_limits(l.remotes, STR("local"), &none, &err));
+    check_limits(&l, "local", 0, 0);
+    CHECK_OK(remotes_remove(l.remotes, STR("one"), &err));
+    check_reply(l.store, "KEYS storage*", "[]");
+    lab_stop(&l);
+}
+
+TEST(remotes, limits_of_a_storage_of_the_file_are_the_file_s)
+{
+    struct remote_entry e = {
+        .name = STR("fixed"), .url = STR("http://127.0.0.1:1"), .limits = {60, 1000}};
+    struct remote_limits other = {1, 1};
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(remotes_add_fixed(l.remotes, &e, &err));
+    CHECK_ERR(remotes_set_limits(l.remotes, STR("fixed"), &other, &err), ERR_INVALID);
+    add(&l, "one"); /* everything is loaded again */
+    check_limits(&l, "fixed", 60, 1000);
+    e.name = STR("odd");
+    e.limits.requests_per_minute = UINT64_MAX;
+    CHECK_ERR(remotes_add_fixed(l.remotes, &e, &err), ERR_INVALID);
+    lab_stop(&l);
+}
+
 /* --- which storage (docs/forward.md) --- */
 
 static void check_remote(struct lab *l, const char *user, const char *bucket, const char *want)
