@@ -130,6 +130,7 @@ int replication_clean(struct replications *r, const struct replication_id *id, u
 struct change {
     struct thing thing;
     struct place place;
+    bool whole;      /* of an object: bumps its tags and its list too, where those are known (V5) */
     struct str type; /* of the task: "object:sync" */
     /* JSON members beside those of the replication: "\"Object\":{…},…". They say which thing, never
      * what happened (R2): a change is left to a task of the same thing that waits to be run. */

@@ -113,6 +113,7 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)c->row));
     vec_push(&d->args, name);
     vec_push(&d->args, arena_str(d->arena, buf_str(&field)));
+    vec_push(&d->args, c->whole ? STR("1") : STR("0"));
     vec_push(&d->args, queue_number(d->arena, (int64_t)count));
     for (size_t i = 0; code == 0 && i < count; i++)
         code = add_task(d, c, name, list[i], err);

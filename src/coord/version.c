@@ -158,14 +158,52 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
     return code;
 }
 
+/* HMGET of both fields. */
+static int read_pair(const struct reply *r, struct version_pair *out, struct err *err)
+{
+    int64_t *numbers[] = {&out->from, &out->to};
+    int code = reply_expect(r, REPLY_ARRAY, err);
+
+    *out = (struct version_pair){0};
+    if (code == 0 && r->count != ARRAY_SIZE(numbers))
+        code = err_set(err, ERR_TYPE, "the store answered no pair");
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
+        if (!reply_is_nil(&r->items[i]) && str_i64(r->items[i].str, numbers[i]) < 0)
+            code =
+                err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version", STR_ARG(r->items[i].str));
+    return code;
+}
+
+int version_read_pairs(struct store *app, struct arena *a, const struct thing *things, size_t count,
+                       const struct version_places *places, struct version_pair *out,
+                       struct err *err)
+{
+    struct str args[VERSION_THINGS_MAX][4];
+    struct store_args commands[VERSION_THINGS_MAX];
+    struct reply *reply;
+
+    BUG_ON(count > VERSION_THINGS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        args[i][0] = STR("HMGET");
+        args[i][1] = key_in(a, &things[i]);
+        args[i][2] = field_in(a, places->from);
+        args[i][3] = field_in(a, places->to);
+        commands[i] = (struct store_args){args[i], ARRAY_SIZE(args[i])};
+    }
+    int code = store_pipeline(app, a, &reply, commands, count, err);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        code = read_pair(&reply->items[i], &out[i], err);
+    return code;
+}
+
+enum { CONFIRM_HEAD = 8 };
+
 int version_confirm(struct store *app, const struct version_confirmation *c, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
-    const struct str args[] = {
-        key_in(&a, c->thing),
+    struct str args[CONFIRM_HEAD + 2 * VERSION_THINGS_MAX] = {
         field_in(&a, c->source),
         field_in(&a, c->destination),
-        arena_fmt(&a, "%lld", (long long)c->number),
         c->gone ? STR("1") : STR("0"),
         arena_fmt(&a, "%d", AGREED_LIFE_S),
         arena_fmt(&a, "%d", c->locks ? store_number(c->locks) : 0),
@@ -173,9 +211,15 @@ int version_confirm(struct store *app, const struct version_confirmation *c, str
         c->lock_token,
         arena_fmt(&a, "%d", store_number(app)),
     };
+    size_t count = CONFIRM_HEAD;
     struct reply *reply;
-    int code = coord_eval(app, &a, &reply, SCRIPT_version_confirm, args, ARRAY_SIZE(args), err);
 
+    BUG_ON(c->count > VERSION_THINGS_MAX);
+    for (size_t i = 0; i < c->count; i++) {
+        args[count++] = key_in(&a, &c->things[i]);
+        args[count++] = arena_fmt(&a, "%lld", (long long)c->numbers[i]);
+    }
+    int code = coord_eval(app, &a, &reply, SCRIPT_version_confirm, args, count, err);
     if (code == 0)
         code = reply_expect(reply, REPLY_INTEGER, err);
     if (code == 0 && reply->integer == 0)

@@ -1,4 +1,4 @@
-/* Version vectors in appDB: the seed's six kinds of hashes. docs/replication.md V1 to V4. `app`
+/* Version vectors in appDB: the seed's six kinds of hashes. docs/replication.md V1 to V5. `app`
  * is appDB. Any thread; each call one script. */
 #ifndef COORD_VERSION_H
 #define COORD_VERSION_H
@@ -16,6 +16,8 @@ enum thing_kind {
     THING_BUCKET_TAGS,
     THING_BUCKET_ACL,
 };
+
+enum { VERSION_THINGS_MAX = 3 /* an object or a bucket, its tags, its list */ };
 
 /* What a vector is of. `object` and `version` are empty for those of a bucket; `version` may be. */
 struct thing {
@@ -47,12 +49,25 @@ int64_t vector_at(const struct vector *v, const struct place *p);
 /* V1; *out may be NULL. */
 int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
-/* V2. `gone`: the thing was deleted; when all places agree the vector expires (V3). ERR_CONFLICT:
- * the lock is not held with the token any more (C2); an empty key: there is none to check. */
+/* The numbers of two places in several vectors, in one round trip; V4. */
+struct version_pair {
+    int64_t from, to; /* 0: no such field */
+};
+struct version_places {
+    const struct place *from, *to;
+};
+int version_read_pairs(struct store *app, struct arena *a, const struct thing *things, size_t count,
+                       const struct version_places *places, struct version_pair *out,
+                       struct err *err) MUST_CHECK;
+
+/* V2, of several vectors in one step. `gone`: the things were deleted; a vector in which all places
+ * agree expires (V3). ERR_CONFLICT: the lock is not held with the token any more (C2); an empty
+ * key: there is none to check. */
 struct version_confirmation {
-    const struct thing *thing;
+    const struct thing *things;
+    const int64_t *numbers; /* of the source before the copy; 0: nothing was known */
+    size_t count;           /* at most VERSION_THINGS_MAX */
     const struct place *source, *destination;
-    int64_t number;
     bool gone;
     struct store *locks; /* lockDB, joined with appDB */
     struct str lock_key, lock_token;

@@ -50,7 +50,10 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
                  struct str key, uint64_t row)
 {
     struct str payload = payload_of(out->a, bucket, key);
+    bool whole = (changes & CHANGES_OF_OBJECT) == CHANGES_NEW_OBJECT;
 
+    if (whole) /* V5: the object's task brings all three */
+        changes &= ~((unsigned)CHANGES_OBJECT_TAGS | CHANGES_OBJECT_ACL);
     for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
         if (!(things[i].change & changes))
             continue;
@@ -58,6 +61,7 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
         out->items[out->count++] = (struct change){
             .thing = {things[i].thing, .bucket = bucket, .object = key},
             .place = {.storage = storage},
+            .whole = whole && things[i].thing == THING_OBJECT,
             .type = str_z(things[i].type),
             .payload = payload,
             .row = row,

@@ -11,7 +11,8 @@
 
 enum {
     FILTER_BITS = 64 * 1024,
-    TAP_PER_CHANGE = 3,                           /* changes that one row makes, at most */
+    TAP_PER_CHANGE = 2,                           /* changes that one row makes, at most (V5) */
+    TAP_PER_BUCKET = 3,                           /* of a request to a bucket */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
 };
 

@@ -39,7 +39,7 @@ static size_t keys_max(unsigned changes)
 {
     unsigned each = (unsigned)__builtin_popcount(changes & CHANGES_OF_OBJECT);
 
-    return each ? (QUEUE_BATCH_MAX - TAP_PER_CHANGE) / each : 0;
+    return each ? (QUEUE_BATCH_MAX - TAP_PER_BUCKET) / each : 0;
 }
 
 static int read_keys(struct intent *in, const json_t *list, struct err *err)

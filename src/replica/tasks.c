@@ -339,41 +339,51 @@ struct copy_bucket job_copy_bucket(struct job *j)
 
 /* --- vectors --- */
 
-static struct thing thing_of(const struct job *j, enum thing_kind kind)
+static void things_of(const struct job *j, const struct job_things *t, struct thing *out)
 {
-    return (struct thing){
-        .kind = kind, .bucket = j->p.id.bucket, .object = j->p.object, .version = j->p.version};
+    for (size_t i = 0; i < t->count; i++)
+        out[i] = (struct thing){.kind = (enum thing_kind)(t->first + i),
+                                .bucket = j->p.id.bucket,
+                                .object = j->p.object,
+                                .version = j->p.version};
 }
 
-int job_needed(struct job *j, enum thing_kind kind, int64_t *number, bool *needed, struct err *err)
+int job_needed(struct job *j, struct job_things *t, struct err *err)
 {
-    struct thing thing = thing_of(j, kind);
     struct place from = {.storage = j->p.id.from},
                  to = {.storage = j->p.id.to, .bucket = j->p.id.to_bucket};
-    struct vector v = {0};
-    int code = version_read(j->t->o.app, j->run->arena, &thing, &v, err);
+    struct version_places places = {&from, &to};
+    struct version_pair pairs[VERSION_THINGS_MAX];
+    struct thing things[VERSION_THINGS_MAX];
 
-    if (code < 0)
-        return code;
-    int64_t there = vector_at(&v, &to);
-    *number = vector_at(&v, &from);
-    *needed = there == 0 || *number > there;
-    return 0;
+    things_of(j, t, things);
+    int code =
+        version_read_pairs(j->t->o.app, j->run->arena, things, t->count, &places, pairs, err);
+    for (size_t i = 0; code == 0 && i < t->count; i++) {
+        t->numbers[i] = pairs[i].from;
+        t->needed[i] = pairs[i].to == 0 || pairs[i].from > pairs[i].to;
+    }
+    return code;
 }
 
-int job_confirm(struct job *j, enum thing_kind kind, int64_t number, bool gone, struct err *err)
+int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err)
 {
-    struct thing thing = thing_of(j, kind);
     struct place from = {.storage = j->p.id.from},
                  to = {.storage = j->p.id.to, .bucket = j->p.id.to_bucket};
-    struct version_confirmation c = {.thing = &thing,
+    struct thing things[VERSION_THINGS_MAX];
+    struct version_confirmation c = {.things = things,
+                                     .numbers = t->numbers,
+                                     .count = t->count,
                                      .source = &from,
                                      .destination = &to,
-                                     .number = number,
                                      .gone = gone,
                                      .locks = j->t->o.lock,
                                      .lock_key = lock_key(j->lock),
                                      .lock_token = lock_token(j->lock)};
+    bool known = false;
 
-    return number ? version_confirm(j->t->o.app, &c, err) : 0;
+    things_of(j, t, things);
+    for (size_t i = 0; i < t->count; i++)
+        known |= t->numbers[i] != 0;
+    return known ? version_confirm(j->t->o.app, &c, err) : 0;
 }

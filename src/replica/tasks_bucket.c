@@ -17,30 +17,20 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-static int confirm_all(struct job *j, const int64_t numbers[3], struct err *err)
-{
-    int code = 0;
-
-    for (int i = 0; i < 3 && code == 0; i++)
-        code = job_confirm(j, (enum thing_kind)(THING_BUCKET + i), numbers[i], false, err);
-    return code;
-}
-
 static int create(struct job *j, struct err *err)
 {
-    int64_t numbers[3] = {0};
-    bool needed;
+    struct job_things all = {.first = THING_BUCKET, .count = VERSION_THINGS_MAX};
     int code = job_lock_bucket(j, err);
 
-    for (int i = 0; i < 3 && code == 0; i++)
-        code = job_needed(j, (enum thing_kind)(THING_BUCKET + i), &numbers[i], &needed, err);
+    if (code == 0)
+        code = job_needed(j, &all, err);
     if (code == 0)
         code = job_open(j, true, err);
     if (code == ERR_NO_BUCKET) /* the source has none (any more) */
         return ERR_END;
     if (code == 0)
         code = sync_all(j, err);
-    return code < 0 ? code : confirm_all(j, numbers, err);
+    return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
 /* P3. Once the bucket was listed to its end, changes are captured. */
@@ -86,22 +76,21 @@ static int sync_thing(struct task_run *run, enum thing_kind kind,
                       struct err *err)
 {
     struct job j;
-    int64_t number = 0;
-    bool needed = true;
+    struct job_things thing = {.first = kind, .count = 1};
     int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
 
     if (code == 0)
         code = job_lock_bucket(&j, err);
     if (code == 0)
-        code = job_needed(&j, kind, &number, &needed, err);
-    if (code == 0 && needed) {
+        code = job_needed(&j, &thing, err);
+    if (code == 0 && thing.needed[0]) {
         code = job_open(&j, true, err);
         if (code == 0) {
             struct copy_bucket c = job_copy_bucket(&j);
             code = fn(run->arena, &c, err);
         }
         if (code == 0)
-            code = job_confirm(&j, kind, number, false, err);
+            code = job_confirm(&j, &thing, false, err);
         else if (code == ERR_NO_BUCKET)
             code = 0; /* bucket:delete decides */
     }
@@ -195,21 +184,20 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
 
 static int delete_bucket(struct job *j, struct err *err)
 {
-    int64_t number = 0;
-    bool needed = true;
+    struct job_things thing = {.first = THING_BUCKET, .count = 1};
     int code = job_lock_bucket(j, err);
 
     if (code == 0)
-        code = job_needed(j, THING_BUCKET, &number, &needed, err);
-    if (code < 0 || !needed)
+        code = job_needed(j, &thing, err);
+    if (code < 0 || !thing.needed[0])
         return code;
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
     if (code == 0) /* it is there (again) */
-        return job_confirm(j, THING_BUCKET, number, false, err);
+        return job_confirm(j, &thing, false, err);
     if (code != ERR_NO_BUCKET)
         return code;
-    code = remove_destination(j, number > 0, err);
-    return code < 0 ? code : job_confirm(j, THING_BUCKET, number, true, err);
+    code = remove_destination(j, thing.numbers[0] > 0, err);
+    return code < 0 ? code : job_confirm(j, &thing, true, err);
 }
 
 int task_bucket_delete(struct task_run *run, struct err *err)

@@ -69,12 +69,19 @@ int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
-/* V4. *number: what the source has, to be confirmed; 0: nothing is known. */
-int job_needed(struct job *j, enum thing_kind kind, int64_t *number, bool *needed,
-               struct err *err) MUST_CHECK;
-/* V2, C2; nothing for 0. */
-int job_confirm(struct job *j, enum thing_kind kind, int64_t number, bool gone,
-                struct err *err) MUST_CHECK;
+/* Some kinds of things of one object or bucket, one behind the other in enum thing_kind: what the
+ * source had before the work began (0: nothing is known), and whether the destination lacks it
+ * (V4).
+ */
+struct job_things {
+    enum thing_kind first;
+    size_t count;
+    int64_t numbers[VERSION_THINGS_MAX];
+    bool needed[VERSION_THINGS_MAX];
+};
+int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
+/* V2, C2, of all at once. */
+int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
 
 /* --- places.c --- */
 

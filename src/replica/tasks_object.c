@@ -4,20 +4,19 @@
 enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
 
 struct object_run;
-enum { KINDS = 3 /* the object, its tags, its list: THING_OBJECT and those behind it */ };
 
 /* What a run does under the lock, and what it is of. One of the object is also of its tags and its
- * list, since a put makes a change of each: the other two tasks then find them confirmed. */
+ * list (V5). */
 struct object_work {
-    enum thing_kind first, last;
+    enum thing_kind first;
+    size_t count;
     int (*fn)(struct object_run *r, struct err *err);
     unsigned requests; /* to each side */
 };
 
 struct object_run {
     struct job j;
-    int64_t numbers[KINDS];
-    bool needed[KINDS];
+    struct job_things things;
     bool gone; /* the source has none */
 };
 
@@ -39,28 +38,19 @@ static int with_tries(struct object_run *r, const struct object_work *w, struct 
     return code < 0 ? code : last;
 }
 
-static int confirm(struct object_run *r, const struct object_work *w, struct err *err)
-{
-    int code = 0;
-
-    for (enum thing_kind k = w->first; code == 0 && k <= w->last; k++)
-        if (r->needed[k])
-            code = job_confirm(&r->j, k, r->numbers[k], r->gone, err);
-    return code;
-}
-
 static int run_locked(struct object_run *r, const struct object_work *w, struct err *err)
 {
     int code = job_lock_object(&r->j, err);
 
-    for (enum thing_kind k = w->first; code == 0 && k <= w->last; k++)
-        code = job_needed(&r->j, k, &r->numbers[k], &r->needed[k], err);
-    if (code < 0 || !r->needed[w->first])
+    r->things = (struct job_things){.first = w->first, .count = w->count};
+    if (code == 0)
+        code = job_needed(&r->j, &r->things, err);
+    if (code < 0 || !r->things.needed[0])
         return code;
     code = with_tries(r, w, err);
     if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
         return 0;
-    return code < 0 ? code : confirm(r, w, err);
+    return code < 0 ? code : job_confirm(&r->j, &r->things, r->gone, err);
 }
 
 static int run_object(struct task_run *run, enum payload_kind kind, const struct object_work *w,
@@ -114,12 +104,13 @@ static int sync_object(struct object_run *r, struct err *err)
         code = copy_tags(j->run->arena, &c, err);
     if (code == 0 && out.outcome == COPY_SAME && versions)
         code = copy_retention(j->run->arena, &c, err);
-    if (code == 0 && (out.outcome == COPY_MADE || r->needed[THING_OBJECT_ACL]))
-        code = copy_acl(j->run->arena, &c, out.outcome == COPY_MADE, err);
+    bool made = out.outcome == COPY_MADE, private = made && !versions && out.source.is_private;
+    if (code == 0 && !private && (made || r->things.needed[THING_OBJECT_ACL - THING_OBJECT]))
+        code = copy_acl(j->run->arena, &c, made, err);
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
 }
 
-static const struct object_work object_work = {THING_OBJECT, THING_OBJECT_ACL, sync_object,
+static const struct object_work object_work = {THING_OBJECT, VERSION_THINGS_MAX, sync_object,
                                                SYNC_REQUESTS};
 
 int task_object_sync(struct task_run *run, struct err *err)
@@ -136,15 +127,19 @@ int task_object_copy(struct task_run *run, struct err *err)
 
 /* --- beside it --- */
 
-/* An object that is not there yet is brought first. */
+/* An object that is not there yet is brought first; not one that was deleted there since. */
 static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
                        struct err *err)
 {
+    struct job_things object = {.first = THING_OBJECT, .count = 1};
     struct job *j = &r->j;
     struct copy_result out;
     int code = fn(j, err);
 
     if (code != ERR_NOT_FOUND)
+        return code;
+    code = job_needed(j, &object, err);
+    if (code < 0 || !object.needed[0])
         return code;
     struct copy c = job_copy(j);
     code = copy_object(&out, j->run->arena, &c, err);
@@ -181,16 +176,14 @@ static int sync_acl(struct object_run *r, struct err *err)
 
 int task_object_tags(struct task_run *run, struct err *err)
 {
-    static const struct object_work w = {THING_OBJECT_TAGS, THING_OBJECT_TAGS, sync_tags,
-                                         META_REQUESTS};
+    static const struct object_work w = {THING_OBJECT_TAGS, 1, sync_tags, META_REQUESTS};
 
     return run_object(run, PAYLOAD_OBJECT, &w, err);
 }
 
 int task_object_acl(struct task_run *run, struct err *err)
 {
-    static const struct object_work w = {THING_OBJECT_ACL, THING_OBJECT_ACL, sync_acl,
-                                         META_REQUESTS};
+    static const struct object_work w = {THING_OBJECT_ACL, 1, sync_acl, META_REQUESTS};
 
     return run_object(run, PAYLOAD_OBJECT, &w, err);
 }

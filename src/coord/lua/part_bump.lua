@@ -8,3 +8,9 @@ local function bump(key, field)
     redis.call('PERSIST', key)
     return highest + 1
 end
+-- What comes with an object has vectors of its own only once it was changed by itself (V5).
+local function bump_known(key, field)
+    if redis.call('EXISTS', key) == 1 then
+        bump(key, field)
+    end
+end

@@ -1,7 +1,7 @@
 -- Records changes (R3). ARGV: databases of vectors, of the queue, of policies; epoch; id of the intent ('': none); key of the log's
 -- number ('': none) and its last row; how many replications, how many sources; for each replication: key of its status, tally;
--- sources (<storage>:<bucket>); then for each change: row (0: none), key of the vector, field, how many tasks, for each:
--- replication (from 1), queue, id, message.
+-- sources (<storage>:<bucket>); then for each change: row (0: none), key of the vector, field, '1' for a whole object (V5), how many
+-- tasks, for each: replication (from 1), queue, id, message.
 -- Answers 1, or 0 when the replications of these sources are not those of the epoch any more.
 -- include part_enqueue
 -- include part_remove
@@ -32,17 +32,21 @@ local bumped, tasks = {}, {}
 -- Once for each thing, however often it changed.
 local at = 10 + 2 * replications + sources
 while at <= #ARGV do
-    local row, count = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
+    local row, count = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
     if row == 0 or row > recorded then
         local both = ARGV[at + 1] .. '\n' .. ARGV[at + 2]
         if not bumped[both] then
             bumped[both] = bump(ARGV[at + 1], ARGV[at + 2])
+            if ARGV[at + 3] == '1' then
+                bump_known(ARGV[at + 1] .. ':t', ARGV[at + 2])
+                bump_known(ARGV[at + 1] .. ':a', ARGV[at + 2])
+            end
         end
         for i = 0, count - 1 do
-            tasks[#tasks + 1] = at + 4 + 4 * i
+            tasks[#tasks + 1] = at + 5 + 4 * i
         end
     end
-    at = at + 4 + 4 * count
+    at = at + 5 + 4 * count
 end
 if log ~= '' and tonumber(ARGV[7]) > recorded then
     redis.call('SET', log, ARGV[7])

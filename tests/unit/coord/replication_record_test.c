@@ -24,6 +24,29 @@ TEST_FOUR(replication_record, a_change_bumps_the_vector_and_queues_a_task_for_ea
     repl_close(&l);
 }
 
+/* V5 */
+TEST_FOUR(replication_record, a_whole_object_bumps_its_tags_and_list_only_where_they_are_known)
+{
+    struct repl_lab l;
+    struct change c = repl_change("main", "photos", "a");
+    struct record rec = {.changes = &c, .count = 1};
+    struct err err = {0};
+
+    repl_open(&l, f);
+    repl_add(&l, "u photos main backup");
+    repl_drain(&l, "events1");
+    c.whole = true;
+    CHECK_OK(replication_record(l.r, &rec, &err));
+    check_reply(l.app, "EXISTS photos:a:t photos:a:a", "0");
+    check_reply(l.app, "HSET photos:a:t main 3 backup 7", "2");
+    CHECK_OK(replication_record(l.r, &rec, &err));
+    check_reply(l.app, "HGET photos:a main", "\"2\"");
+    check_reply(l.app, "HGET photos:a:t main", "\"8\"");
+    check_reply(l.app, "EXISTS photos:a:a", "0");
+    check_reply(l.queue, "LLEN asynq:{events1}:pending", "1");
+    repl_close(&l);
+}
+
 TEST_FOUR(replication_record, payloads_have_the_fields_of_chorus)
 {
     struct repl_lab l;

@@ -40,8 +40,12 @@ static int64_t bump(struct four *f, const struct place *p)
 
 static void confirm(struct four *f, const struct place *to, int64_t number, bool gone)
 {
-    struct version_confirmation c = {
-        .thing = &object, .source = &source, .destination = to, .number = number, .gone = gone};
+    struct version_confirmation c = {.things = &object,
+                                     .numbers = &number,
+                                     .count = 1,
+                                     .source = &source,
+                                     .destination = to,
+                                     .gone = gone};
     struct err err = {0};
 
     CHECK_OK(version_confirm(f->stores[DB_APP], &c, &err));
@@ -107,10 +111,12 @@ TEST_FOUR(version, a_deletion_that_all_have_is_forgotten_after_a_day)
 TEST_FOUR(version, who_lost_the_lock_confirms_nothing)
 {
     struct store *app = f->stores[DB_APP], *locks = f->stores[DB_LOCK];
-    struct version_confirmation c = {.thing = &object,
+    int64_t number = 1;
+    struct version_confirmation c = {.things = &object,
+                                     .numbers = &number,
+                                     .count = 1,
                                      .source = &source,
                                      .destination = &backup,
-                                     .number = 1,
                                      .locks = locks,
                                      .lock_key = STR("lk:x"),
                                      .lock_token = STR("mine")};
@@ -124,6 +130,39 @@ TEST_FOUR(version, who_lost_the_lock_confirms_nothing)
     check_reply(locks, "SET lk:x mine", "OK");
     CHECK_OK(version_confirm(app, &c, &err));
     CHECK_INT(at(f, &backup), 1);
+}
+
+TEST_FOUR(version, several_vectors_are_read_and_confirmed_in_one_step)
+{
+    struct thing things[] = {object, object, object};
+    struct version_places places = {&source, &cold};
+    struct version_pair pairs[3];
+    struct version_confirmation c = {.things = things,
+                                     .numbers = (const int64_t[]){2, 5, 0},
+                                     .count = 3,
+                                     .source = &source,
+                                     .destination = &cold,
+                                     .gone = true};
+    struct store *app = f->stores[DB_APP];
+    struct arena a = {0};
+    struct err err = {0};
+
+    things[1].kind = THING_OBJECT_TAGS;
+    things[2].kind = THING_OBJECT_ACL;
+    check_reply(app, "HSET photos:a.jpg main 2 cold:archive 1", "2");
+    check_reply(app, "HSET photos:a.jpg:t main 5", "1");
+    CHECK_OK(version_read_pairs(app, &a, things, 3, &places, pairs, &err));
+    CHECK_INT(pairs[0].from, 2);
+    CHECK_INT(pairs[0].to, 1);
+    CHECK_INT(pairs[1].from, 5);
+    CHECK_INT(pairs[1].to, 0);
+    CHECK_INT(pairs[2].from, 0);
+    CHECK_OK(version_confirm(app, &c, &err));
+    check_reply(app, "HGET photos:a.jpg cold:archive", "\"2\"");
+    check_reply(app, "HGET photos:a.jpg:t cold:archive", "\"5\"");
+    check_reply(app, "EXISTS photos:a.jpg:a", "0");
+    check_reply(app, "PERSIST photos:a.jpg:t", "1"); /* all agree that it is gone */
+    arena_release(&a);
 }
 
 TEST_FOUR(version, a_place_is_taken_out_of_all_vectors_of_a_bucket)

@@ -68,7 +68,7 @@ TEST(intent, is_there_before_the_change_and_gone_with_its_record)
     CHECK_INT(events(&l), 0);
     end(&l, &c, OUTCOME_DONE);
     CHECK_INT(intents(&l), 0);
-    CHECK_INT(events(&l), 3);
+    CHECK_INT(events(&l), 1);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 1);
     tap_lab_close(&l);
 }

@@ -32,8 +32,8 @@ TEST(tap, a_change_of_a_replicated_bucket_becomes_tasks)
     tap_lab_replicate(&l, "local", "box");
     tap_lab_put(&l, "k");
     tap_lab_await_tasks(&l, "object:sync", 1);
-    CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync:tags"), 1);
-    CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync:acl"), 1);
+    CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync:tags"), 0); /* V5 */
+    CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync:acl"), 0);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), 1);
     lab_remove(l.box, &l.a, "k", STR_EMPTY);
     while (tap_lab_version(&l, THING_OBJECT, "box", "k", "local") < 2)
