@@ -31,6 +31,7 @@ struct locks {
     struct cond changed;
     struct list held;
     size_t count;
+    size_t waiting; /* for somebody's */
     bool stop;
 };
 
@@ -112,24 +113,42 @@ static void lock_free(struct lock *lock)
     free(lock);
 }
 
-/* Asks once. A command whose fate is not known (a time-out) leaves our token there at worst, which
- * ends by itself. */
-static int ask(struct lock *lock, struct err *err)
+/* Asks once. A command whose fate is not known (a time-out) leaves our tokens there at worst, which
+ * end by themselves. `taken` says for each whether it is ours. */
+static int ask(struct lock *const *locks, size_t count, bool *taken, struct err *err)
 {
-    struct locks *l = lock->locks;
-    struct arena a = ARENA_INIT(4 * KIB);
-    const struct str args[] = {lock_key(lock), lock_token(lock),
-                               arena_fmt(&a, "%llu", (unsigned long long)l->o.ttl_ms)};
+    struct locks *l = locks[0]->locks;
+    struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
+    struct str args[1 + 2 * LOCKS_MAX];
     uint64_t since_ns = clock_mono_ns();
     struct reply *reply;
-    int code = coord_eval(l->o.store, &a, &reply, SCRIPT_lock_take, args, ARRAY_SIZE(args), err);
 
-    if (code == 0 && reply->integer != 1)
-        code = err_set(err, ERR_BUSY, "somebody has the lock %s", lock->key);
+    args[0] = arena_fmt(&a, "%llu", (unsigned long long)l->o.ttl_ms);
+    for (size_t i = 0; i < count; i++) {
+        args[1 + 2 * i] = lock_key(locks[i]);
+        args[2 + 2 * i] = lock_token(locks[i]);
+    }
+    int code = coord_eval(l->o.store, &a, &reply, SCRIPT_lock_take, args, 1 + 2 * count, err);
     if (code == 0)
-        atomic_store(&lock->until_ns, since_ns + l->o.ttl_ms * 1000000);
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count != count)
+        code = err_set(err, ERR_TYPE, "the store answered for other locks");
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        taken[i] = reply->items[i].integer == 1;
+        if (taken[i])
+            atomic_store(&locks[i]->until_ns, since_ns + l->o.ttl_ms * 1000000);
+    }
     arena_release(&a);
     return code;
+}
+
+static int ask_one(struct lock *lock, struct err *err)
+{
+    bool taken = false;
+    int code = ask(&lock, 1, &taken, err);
+
+    return code == 0 && !taken ? err_set(err, ERR_BUSY, "somebody has the lock %s", lock->key)
+                               : code;
 }
 
 static void enlist(struct lock *lock)
@@ -138,8 +157,7 @@ static void enlist(struct lock *lock)
 
     mutex_lock(&l->lock);
     list_push(&l->held, &lock->node);
-    if (l->count++ == 0)
-        cond_broadcast(&l->changed);
+    l->count++;
     mutex_unlock(&l->lock);
 }
 
@@ -149,9 +167,11 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
     uint64_t deadline = clock_mono_ns() + wait_ms * 1000000;
     int code;
 
-    while ((code = ask(lock, err)) == ERR_BUSY && clock_mono_ns() < deadline) {
+    while ((code = ask_one(lock, err)) == ERR_BUSY && clock_mono_ns() < deadline) {
         mutex_lock(&l->lock);
+        l->waiting++;
         cond_wait_until(&l->changed, &l->lock, clock_mono_ns() + (uint64_t)WAIT_MS * 1000000);
+        l->waiting--;
         mutex_unlock(&l->lock);
     }
     if (code < 0) {
@@ -166,6 +186,26 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
 int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err)
 {
     return lock_wait(out, l, key, 0, err);
+}
+
+int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
+                   struct err *err)
+{
+    bool taken[LOCKS_MAX] = {0};
+
+    BUG_ON(count == 0 || count > LOCKS_MAX);
+    for (size_t i = 0; i < count; i++)
+        out[i] = lock_new(l, keys[i]);
+    int code = ask(out, count, taken, err);
+    for (size_t i = 0; i < count; i++) {
+        if (taken[i]) {
+            enlist(out[i]);
+        } else {
+            lock_free(out[i]);
+            out[i] = NULL;
+        }
+    }
+    return code;
 }
 
 bool lock_held(const struct lock *lock)
@@ -183,28 +223,51 @@ struct str lock_token(const struct lock *lock)
     return str_z(lock->token);
 }
 
-/* A failure is no matter: it ends by itself. */
-void lock_release(struct lock *lock)
+static void delist(struct locks *l, struct lock **locks, size_t count)
 {
-    struct arena a = ARENA_INIT(4 * KIB);
-    struct reply *reply;
-
-    if (!lock)
-        return;
-    struct locks *l = lock->locks;
     mutex_lock(&l->lock);
-    list_remove(&lock->node);
-    l->count--;
+    for (size_t i = 0; i < count; i++)
+        list_remove(&locks[i]->node);
+    l->count -= count;
     mutex_unlock(&l->lock);
-    const struct str args[] = {lock_key(lock), lock_token(lock)};
+}
+
+/* A failure is no matter: they end by themselves. */
+void lock_release_many(struct lock **locks, size_t count)
+{
+    struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
+    struct lock *held[LOCKS_MAX];
+    struct str args[2 * LOCKS_MAX];
+    struct reply *reply;
     struct err err = {0};
-    if (coord_eval(l->o.store, &a, &reply, SCRIPT_lock_release, args, ARRAY_SIZE(args), &err) < 0)
+    size_t n = 0;
+
+    BUG_ON(count > LOCKS_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (locks[i])
+            held[n++] = locks[i];
+    if (n == 0)
+        return;
+    struct locks *l = held[0]->locks;
+    delist(l, held, n);
+    for (size_t i = 0; i < n; i++) {
+        args[2 * i] = lock_key(held[i]);
+        args[2 * i + 1] = lock_token(held[i]);
+    }
+    if (coord_eval(l->o.store, &a, &reply, SCRIPT_lock_release, args, 2 * n, &err) < 0)
         log_warn(l->o.log, "lock.release", log_z("error", err.text));
     mutex_lock(&l->lock);
-    cond_broadcast(&l->changed);
+    if (l->waiting)
+        cond_broadcast(&l->changed);
     mutex_unlock(&l->lock);
     arena_release(&a);
-    lock_free(lock);
+    for (size_t i = 0; i < n; i++)
+        lock_free(held[i]);
+}
+
+void lock_release(struct lock *lock)
+{
+    lock_release_many(&lock, 1);
 }
 
 /* --- keeping them --- */
@@ -283,12 +346,8 @@ static bool sleep_a_part(struct locks *l)
     uint64_t until = clock_mono_ns() + l->o.ttl_ms * 1000000 / REFRESH_PARTS;
 
     mutex_lock(&l->lock);
-    while (!l->stop && (l->count == 0 || clock_mono_ns() < until)) {
-        if (l->count == 0)
-            cond_wait(&l->changed, &l->lock);
-        else
-            cond_wait_until(&l->changed, &l->lock, until);
-    }
+    while (!l->stop && clock_mono_ns() < until)
+        cond_wait_until(&l->changed, &l->lock, until);
     bool go = !l->stop;
     mutex_unlock(&l->lock);
     return go;

@@ -29,11 +29,16 @@ int lock_take(struct lock **out, struct locks *l, struct str key, struct err *er
 /* The same, waiting for up to `wait_ms`. */
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
               struct err *err) MUST_CHECK;
+/* Several in one step: out[i] is NULL where somebody has it. */
+enum { LOCKS_MAX = 64 };
+int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
+                   struct err *err) MUST_CHECK;
 /* False once its life is over by our own clock, or a refresh found another's token: whoever works
  * under it must stop. One failed refresh alone does not lose it. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
 struct str lock_token(const struct lock *lock); /* for scripts that check it (C2) */
 void lock_release(struct lock *lock);           /* only if it is still ours; NULL is fine */
+void lock_release_many(struct lock **locks, size_t count); /* at most LOCKS_MAX; some may be NULL */
 
 #endif

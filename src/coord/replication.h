@@ -161,12 +161,14 @@ int replication_recorded(struct replications *r, struct str log, uint64_t *out,
  * ends it (queue_done(), the last failure, the recovery of a dead worker's, a deletion) counts it
  * in that same script. So a handler returns 0 and no more. */
 
-/* What was listed. `listing`: of a sub-prefix or of versions; else a copy of `bytes`. */
+/* What was listed. `listing`: of a sub-prefix or of versions; else a copy of `bytes`, of several
+ * objects at once when it says so. */
 struct listed {
     struct task task; /* with an id that says which, so that it is there once */
     bool listing;
     struct str prefix; /* of a listing; as in struct listed_page */
     uint64_t bytes;
+    size_t objects; /* 0: one */
 };
 
 struct listed_page {
@@ -183,6 +185,19 @@ struct listed_page {
  * elsewhere. ERR_NOT_FOUND: the replication is gone; nothing happened. */
 int replication_page(struct replications *r, const struct listed_page *p,
                      struct err *err) MUST_CHECK;
+/* Ends `task`, a copy of several objects, as done but for some that failed: those get tasks of
+ * their own. Set task_run.done. ERR_CONFLICT: the task is not held any more. */
+struct listed_split {
+    struct replication_id id;
+    const struct task *task;
+    uint64_t bytes; /* copied */
+    size_t objects;
+    const struct listed *failed; /* at most QUEUE_BATCH_MAX */
+    size_t count;
+    int64_t delay_s; /* before they are tried */
+};
+int replication_split(struct replications *r, const struct listed_split *s,
+                      struct err *err) MUST_CHECK;
 /* Ends `task` and queues the first listing in its place, in one script (bucket:create); set
  * task_run.done. Errors as replication_page(). */
 int replication_list(struct replications *r, const struct replication_id *id,

@@ -8,6 +8,8 @@ enum {
     CLEAN_PAGE = 1000, /* keys that one script looks at */
     HEAD_ARGS = 13,
     ITEM_ARGS = 6,
+    SPLIT_HEAD_ARGS = 10,
+    SPLIT_ITEM_ARGS = 5,
 };
 
 /* `s:<from>:<to>:<bucket>[:<to bucket>]`, then what is listed. */
@@ -25,7 +27,8 @@ static int item_args(struct arena *a, const struct id_parts *p, const struct lis
                      struct str *args, struct err *err)
 {
     args[0] = l->listing ? STR("l") : STR("c");
-    args[1] = arena_fmt(a, "%llu", (unsigned long long)(l->listing ? 0 : l->bytes));
+    args[1] = arena_fmt(a, "%llu/%zu", (unsigned long long)(l->listing ? 0 : l->bytes),
+                        l->objects ? l->objects : 1);
     args[2] = l->listing ? cursor_key(a, p, l->prefix) : STR("");
     return queue_task_args(a, &l->task, 0, args + 3, err);
 }
@@ -38,7 +41,7 @@ static int answer(int64_t n, struct err *err)
     case 0:
         return err_set(err, ERR_NOT_FOUND, "the replication that it was for is gone");
     case -1:
-        return err_set(err, ERR_CONFLICT, "the listing is not ours any more");
+        return err_set(err, ERR_CONFLICT, "the task is not ours any more");
     default:
         return err_set(err, ERR_CONFLICT, "the listing is at another place");
     }
@@ -84,6 +87,51 @@ int replication_page(struct replications *r, const struct listed_page *p, struct
 
     BUG_ON(p->count > QUEUE_BATCH_MAX);
     int code = record_page(r, &a, p, true, err);
+    arena_release(&a);
+    return code;
+}
+
+static int split(struct replications *r, struct arena *a, const struct listed_split *s,
+                 struct err *err)
+{
+    size_t count = SPLIT_HEAD_ARGS + SPLIT_ITEM_ARGS * s->count, at = 0;
+    struct str *args = arena_array(a, count, sizeof(*args));
+    struct id_parts parts;
+    struct reply *reply;
+    int64_t held = 0;
+    int code = args ? replication_parts(a, &s->id, &parts, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    args[at++] = queue_number(a, store_number(r->o.queue));
+    args[at++] = queue_number(a, store_number(r->o.config));
+    args[at++] = replication_status_key(a, &parts);
+    args[at++] = s->task->queue;
+    args[at++] = s->task->id;
+    args[at++] = s->task->token.len ? s->task->token : STR("-");
+    args[at++] = queue_day(a);
+    args[at++] = queue_number(a, QUEUE_COUNTER_LIFE_S);
+    args[at++] = arena_fmt(a, "%llu", (unsigned long long)s->bytes);
+    args[at++] = queue_number(a, (int64_t)s->objects);
+    for (size_t i = 0; code == 0 && i < s->count; i++) {
+        args[at++] = arena_fmt(a, "%llu", (unsigned long long)s->failed[i].bytes);
+        code = queue_task_args(a, &s->failed[i].task, 0, &args[at], err);
+        at += SPLIT_ITEM_ARGS - 2;
+        args[at++] = queue_number(a, s->delay_s);
+    }
+    if (code == 0)
+        code = coord_eval(r->o.queue, a, &reply, SCRIPT_replication_split, args, count, err);
+    if (code == 0)
+        code = queue_integer(reply, &held, err);
+    return code == 0 && !held ? answer(-1, err) : code;
+}
+
+int replication_split(struct replications *r, const struct listed_split *s, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+
+    BUG_ON(s->count > QUEUE_BATCH_MAX);
+    int code = split(r, &a, s, err);
     arena_release(&a);
     return code;
 }

@@ -6,6 +6,8 @@
 enum {
     AGREED_LIFE_S = 86400, /* V3: longer than any task lives */
     STRIP_PAGE = 1000,
+    PAIR_ARGS = 4,
+    CONFIRM_HEAD = 8,
 };
 
 static const struct {
@@ -178,25 +180,26 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
                        const struct version_places *places, struct version_pair *out,
                        struct err *err)
 {
-    struct str args[VERSION_THINGS_MAX][4];
-    struct store_args commands[VERSION_THINGS_MAX];
+    struct str from = field_in(a, places->from), to = field_in(a, places->to);
+    struct str *args = arena_array(a, PAIR_ARGS * count, sizeof(*args));
+    struct store_args *commands = arena_array(a, count, sizeof(*commands));
     struct reply *reply;
 
-    BUG_ON(count > VERSION_THINGS_MAX);
+    if (!args || !commands)
+        return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < count; i++) {
-        args[i][0] = STR("HMGET");
-        args[i][1] = key_in(a, &things[i]);
-        args[i][2] = field_in(a, places->from);
-        args[i][3] = field_in(a, places->to);
-        commands[i] = (struct store_args){args[i], ARRAY_SIZE(args[i])};
+        struct str *at = &args[PAIR_ARGS * i];
+        at[0] = STR("HMGET");
+        at[1] = key_in(a, &things[i]);
+        at[2] = from;
+        at[3] = to;
+        commands[i] = (struct store_args){at, PAIR_ARGS};
     }
     int code = store_pipeline(app, a, &reply, commands, count, err);
     for (size_t i = 0; code == 0 && i < count; i++)
         code = read_pair(&reply->items[i], &out[i], err);
     return code;
 }
-
-enum { CONFIRM_HEAD = 8 };
 
 int version_confirm(struct store *app, const struct version_confirmation *c, struct err *err)
 {

@@ -64,6 +64,7 @@ struct object_info {
     int64_t modified_ms;
     struct str etag;     /* without quotes */
     uint32_t part_count; /* 0: not made of parts */
+    bool is_private; /* only its owner is granted anything; false where nobody said so unasked */
     struct object_meta meta;
 };
 

@@ -163,6 +163,7 @@ int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q
     if (!str_eq(class, STR("STANDARD")))
         out->meta.storage_class = arena_str(a, class);
     out->meta.checksum = remote_checksum_of(a, q->head);
+    out->is_private = str_eq(ask_answer(q, "x-weir-acl"), STR("private"));
     read_lock(&out->meta, q->head);
     int code = read_headers(&out->meta, a, q->head, err);
     if (code == 0 && (out->etag.len == 0 || !q->head->has_length))

@@ -103,6 +103,7 @@ static void ask_object(struct ask *q, const struct look *l, const char *method)
     ask_init_bucket(q, l->b, method, l->key);
     ask_param_given(q, "versionId", l->version);
     ask_header(q, "x-amz-checksum-mode", STR("ENABLED"));
+    ask_header(q, "x-weir-tell", STR("acl"));
 }
 
 /* A marker is not found, but says which it is. */

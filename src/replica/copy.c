@@ -93,17 +93,26 @@ static struct str quoted(struct arena *a, struct str etag)
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
 
+/* What is known of it from now on. */
+static void set_source(struct copying *w, const struct object_info *info)
+{
+    const struct storage *s = w->c->from->storage;
+
+    w->source = *info;
+    if (s && !s->ops->forward && !info->meta.acl.len)
+        w->source.is_private = true;
+    w->source_is.if_match = quoted(w->a, info->etag);
+}
+
 static int look_source(struct copying *w, struct err *err)
 {
     struct bucket *from = w->c->from;
     struct get_result got;
     int code = from->ops->head(from, w->a, w->c->key, w->c->version, NULL, &got, err);
 
-    if (code < 0)
-        return code;
-    w->source = got.info;
-    w->source_is.if_match = quoted(w->a, got.info.etag);
-    return 0;
+    if (code == 0)
+        set_source(w, &got.info);
+    return code;
 }
 
 static int look_destination(struct copying *w, struct err *err)
@@ -263,14 +272,66 @@ static int transfer(struct copying *w, uint64_t *moved, struct err *err)
     return code;
 }
 
+/* --- what the destination does not have --- */
+
+/* What needs no more than a GET and a PUT. */
+static bool is_plain(const struct copying *w, const struct get_result *got)
+{
+    const struct object_info *i = &got->info;
+
+    return !i->part_count && i->size <= w->o.whole_max && !i->meta.encryption.len && !got->unlock &&
+           !i->meta.retain_until_ms && !i->meta.legal_hold;
+}
+
+static int put_absent(struct copying *w, struct reader *from, struct err *err)
+{
+    struct copy_body body = {.reader.ops = &body_ops, .from = from, .w = w};
+    struct bucket *to = w->c->to;
+    struct put_result made;
+
+    prepare(w);
+    int code = to->ops->put(to, w->a, w->c->key, &body.reader, w->source.size, &w->put, &made, err);
+    if (code == 0 && body.since) /* too late to stop it, but it counts */
+        code = copy_watch(w, body.since, err);
+    return code;
+}
+
+/* One request to each side. *done false: it must be looked at; any error of the destination says no
+ * more than that. */
+static int bring_absent(struct copying *w, struct copy_result *out, bool *done, struct err *err)
+{
+    struct bucket *from = w->c->from;
+    struct get_result got = {0};
+    int code = copy_watch(w, 0, err);
+
+    *done = false;
+    if (code < 0 || (from->storage && from->storage == w->c->to->storage))
+        return code;
+    code = from->ops->get(from, w->a, w->c->key, w->c->version, NULL, NULL, &got, err);
+    if (code == 0 && is_plain(w, &got)) {
+        struct err refusal = {0};
+        set_source(w, &got.info);
+        *done = put_absent(w, got.body, &refusal) == 0;
+    }
+    reader_close(got.body);
+    if (*done)
+        *out = (struct copy_result){COPY_MADE, w->source, .bytes = w->source.size};
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 static int bring(struct copy_result *out, struct arena *a, const struct copy *c, bool compare,
                  struct err *err)
 {
     struct copying w;
-    int code;
+    bool done = false;
+    int code = 0;
 
     *out = (struct copy_result){.outcome = COPY_ABSENT};
     copying_init(&w, a, c);
+    if (c->absent && compare)
+        code = bring_absent(&w, out, &done, err);
+    if (code < 0 || done)
+        return code;
     code = look_source(&w, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? 0 : code;

@@ -49,6 +49,9 @@ struct copy {
     struct str key;
     struct str version; /* of the source; empty: the current one */
     struct str user;    /* who owns it at the destination, and whose credentials ask for ACLs */
+    /* A listing of the destination did not have it: it is put on the condition that this is so
+     * still, without a look at it; what turns out to be there is compared. */
+    bool absent;
     const struct copy_options *o;
 };
 
@@ -85,8 +88,9 @@ int copy_tags(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK
 int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
 /* The access control list of the current version; the owner's grants become those of the
- * destination's owner. `fresh`: it was just put, so its list is private. Grants to users that the
- * destination does not know, and sides without lists, are left out and logged. */
+ * destination's owner. `fresh`: it was just put, so its list is private; a source that is known to
+ * be (object_info.is_private) need not be asked for then. Grants to users that the destination does
+ * not know, and sides without lists, are left out and logged. */
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err) MUST_CHECK;
 
 /* Every version and marker of the key, oldest first, until both sides have the same ones in the

@@ -37,6 +37,37 @@ static int read_fields(struct arena *a, const json_t *object, const struct field
     return code;
 }
 
+static uint64_t read_size(const json_t *object)
+{
+    int64_t size = json_get_i64(object, "Size", 0);
+
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+static int read_objects(struct payload *out, struct arena *a, const json_t *list, struct err *err)
+{
+    size_t count = json_array_size(list);
+    struct payload_object *objects;
+    int code = 0;
+
+    if (count == 0 || count > PAYLOAD_OBJECTS_MAX)
+        return err_set(err, ERR_INVALID, "the payload has %zu objects, not 1 to %d", count,
+                       PAYLOAD_OBJECTS_MAX);
+    objects = arena_array(a, count, sizeof(*objects));
+    if (!objects)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const json_t *object = json_array_get(list, i);
+        struct field name = {"Name", 1, OBJECT_KEY_MAX, &objects[i].name};
+        code = read_fields(a, object, &name, 1, err);
+        objects[i].size = read_size(object);
+        objects[i].absent = json_get_bool(object, "Absent", false);
+    }
+    out->objects = objects;
+    out->object_count = count;
+    return code;
+}
+
 static int read_thing(struct payload *out, struct arena *a, const json_t *root,
                       enum payload_kind kind, struct err *err)
 {
@@ -57,9 +88,10 @@ static int read_thing(struct payload *out, struct arena *a, const json_t *root,
         code = read_fields(a, root, &prefix, 1, err);
     if (code == 0 && kind == PAYLOAD_COPY) {
         code = read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
-        int64_t size = json_get_i64(obj, "Size", 0);
-        out->size = size > 0 ? (uint64_t)size : 0;
+        out->size = read_size(obj);
     }
+    if (code == 0 && kind == PAYLOAD_COPIES)
+        code = read_objects(out, a, json_object_get(root, "Objs"), err);
     return code;
 }
 
@@ -107,6 +139,21 @@ static void write_copy(struct json_out *w, const struct payload *p)
     json_out_close(w, '}');
 }
 
+static void write_copies(struct json_out *w, const struct payload *p)
+{
+    json_out_key(w, "Objs");
+    json_out_open(w, '[');
+    for (size_t i = 0; i < p->object_count; i++) {
+        json_out_open(w, '{');
+        json_out_member_str(w, "Name", p->objects[i].name);
+        json_out_member_u64(w, "Size", p->objects[i].size);
+        if (p->objects[i].absent)
+            json_out_member_bool(w, "Absent", true);
+        json_out_close(w, '}');
+    }
+    json_out_close(w, ']');
+}
+
 void payload_write(struct buf *out, const struct payload *p, enum payload_kind kind)
 {
     struct json_out w;
@@ -127,6 +174,8 @@ void payload_write(struct buf *out, const struct payload *p, enum payload_kind k
         json_out_member_str(&w, "Bucket", p->id.bucket);
     if (kind == PAYLOAD_COPY)
         write_copy(&w, p);
+    if (kind == PAYLOAD_COPIES)
+        write_copies(&w, p);
     if (kind == PAYLOAD_LIST)
         json_out_member_str(&w, "Prefix", p->prefix);
     json_out_close(&w, '}');

@@ -15,7 +15,17 @@ enum payload_kind {
     PAYLOAD_BUCKET, /* Bucket */
     PAYLOAD_OBJECT, /* Object: Bucket, Name, Version */
     PAYLOAD_COPY,   /* Bucket, Obj: Name, VersionID, Size */
+    PAYLOAD_COPIES, /* Bucket, Objs: a list of Name, Size, Absent */
     PAYLOAD_LIST,   /* Bucket, Prefix */
+};
+
+enum { PAYLOAD_OBJECTS_MAX = 64 };
+
+/* One of several small objects that are copied by one task. */
+struct payload_object {
+    struct str name;
+    uint64_t size;
+    bool absent; /* a listing of the destination did not have it: a hint */
 };
 
 struct payload {
@@ -23,6 +33,8 @@ struct payload {
     struct str object, version;
     struct str prefix;
     uint64_t size;
+    const struct payload_object *objects; /* of PAYLOAD_COPIES: 1 to PAYLOAD_OBJECTS_MAX */
+    size_t object_count;
 };
 
 /* Strings are in the arena. ERR_INVALID: not such a payload; the text says what is wrong. */

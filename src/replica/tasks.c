@@ -29,6 +29,7 @@ static const struct {
     {"migrate:bucket:list_objects", task_list_objects},
     {"migrate:object:list_versions", task_list_versions},
     {"migrate:object:copy", task_object_copy},
+    {"migrate:objects:copy", task_objects_copy},
     {"migrate:object:copy_versioned", task_object_copy},
 };
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
@@ -362,6 +363,29 @@ int job_needed(struct job *j, struct job_things *t, struct err *err)
     for (size_t i = 0; code == 0 && i < t->count; i++) {
         t->numbers[i] = pairs[i].from;
         t->needed[i] = pairs[i].to == 0 || pairs[i].from > pairs[i].to;
+    }
+    return code;
+}
+
+int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
+                    struct job_things *out, struct err *err)
+{
+    struct place from = {.storage = j->p.id.from},
+                 to = {.storage = j->p.id.to, .bucket = j->p.id.to_bucket};
+    struct version_places places = {&from, &to};
+    struct version_pair pairs[PAYLOAD_OBJECTS_MAX];
+    struct thing things[PAYLOAD_OBJECTS_MAX] = {0};
+
+    BUG_ON(count > PAYLOAD_OBJECTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        things[i] = (struct thing){THING_OBJECT, j->p.id.bucket, objects[i].name, STR_EMPTY};
+    int code = version_read_pairs(j->t->o.app, j->run->arena, things, count, &places, pairs, err);
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        out[i] =
+            (struct job_things){THING_OBJECT, VERSION_THINGS_MAX, .needed = {true, true, true}};
+        j->p.object = objects[i].name;
+        if (pairs[i].from || pairs[i].to)
+            code = job_needed(j, &out[i], err);
     }
     return code;
 }

@@ -3,7 +3,15 @@
 
 #include "object/local.h"
 
-enum { CREATE_REQUESTS = 6, REQUESTS = 2, KNOWN_S = 1 };
+#include <unistd.h>
+
+enum {
+    CREATE_REQUESTS = 6,
+    REQUESTS = 2,
+    KNOWN_S = 1,      /* until it is asked again whether every gateway knows */
+    KNOWN_NAPS = 100, /* before that, as they mostly do in a moment */
+    NAP_US = 10000,
+};
 
 static int sync_all(struct job *j, struct err *err)
 {
@@ -33,6 +41,18 @@ static int create(struct job *j, struct err *err)
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
+static bool is_known(struct job *j)
+{
+    const struct tasks_options *o = &j->t->o;
+    bool known = !o->is_known || o->is_known(o->ctx, &j->p.id);
+
+    for (int i = 0; !known && i < KNOWN_NAPS && job_watch(j, 0, NULL) == 0; i++) {
+        usleep(NAP_US);
+        known = o->is_known(o->ctx, &j->p.id);
+    }
+    return known;
+}
+
 /* P3. Once the bucket was listed to its end, changes are captured. */
 static int begin_listing(struct job *j, struct err *err)
 {
@@ -41,7 +61,7 @@ static int begin_listing(struct job *j, struct err *err)
 
     if (j->status.listing_started)
         return 0;
-    if (o->is_known && !o->is_known(o->ctx, &j->p.id)) {
+    if (!is_known(j)) {
         j->run->put_back_s = KNOWN_S;
         return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
     }

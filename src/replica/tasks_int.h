@@ -80,8 +80,17 @@ struct job_things {
     bool needed[VERSION_THINGS_MAX];
 };
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
+/* Of several objects: the vector of each. Those of their tags and lists are read only where it is
+ * known, as others have tasks of their own. */
+int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
+                    struct job_things *out, struct err *err) MUST_CHECK;
 /* V2, C2, of all at once. */
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
+
+/* The object with its tags and its list, under its lock, if it is needed; confirmed. `absent` as in
+ * struct copy. */
+int job_bring_object(struct job *j, const struct job_things *things, bool absent,
+                     struct err *err) MUST_CHECK;
 
 /* --- places.c --- */
 
@@ -95,8 +104,11 @@ void places_release(struct tasks *t);
 
 task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
 task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
-task_fn task_list_objects, task_list_versions;
+task_fn task_objects_copy, task_list_objects, task_list_versions;
 
+/* Of one object. In the arena. */
+struct task task_of_copy(struct arena *a, const struct replication_id *id,
+                         const struct payload_object *object, struct str queue);
 /* The listing of a prefix, of objects or of versions. In the arena. */
 struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
                             bool versions);

@@ -1,6 +1,24 @@
 /* Listings of the initial copy: one prefix each, a page and its cursor in one script. */
 #include "replica/tasks_int.h"
 
+#include "base/hash.h"
+
+enum {
+    TOGETHER_MAX = 32,                    /* small objects that one task copies */
+    TOGETHER_NAMES_MAX = 8 * 1024,        /* bytes of their names, which may be escaped */
+    TOGETHER_SIZE_MAX = 1024 * 1024,      /* of one of them */
+    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* of all */
+};
+_Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
+
+/* What the destination has of the part of the names that a page covers. */
+struct there {
+    const struct list_entry *entries; /* in order */
+    size_t count, at;
+    struct str last; /* all names up to here are among them */
+    bool all;        /* and so are those behind it */
+};
+
 struct listing {
     struct job *j;
     bool versions;
@@ -8,6 +26,10 @@ struct listing {
     struct listed *items;
     size_t count;
     int priority;
+    struct there there;
+    struct payload_object together[TOGETHER_MAX];
+    size_t together_count, together_names;
+    uint64_t together_bytes;
     struct arena a; /* of a page */
 };
 
@@ -56,16 +78,104 @@ struct task task_of_listing(struct arena *a, const struct replication_id *id, st
                          .queue = STR("migrate_bucket_list_obj")};
 }
 
-static struct task task_of_copy(const struct listing *l, struct arena *a,
-                                const struct object_info *info)
+struct task task_of_copy(struct arena *a, const struct replication_id *id,
+                         const struct payload_object *object, struct str queue)
+{
+    struct payload p = {.id = *id, .object = object->name, .size = object->size};
+
+    return (struct task){.type = STR("migrate:object:copy"),
+                         .payload = payload_in(a, &p, PAYLOAD_COPY),
+                         .id = task_id(a, "mgr:co:", id, object->name),
+                         .queue = queue};
+}
+
+static struct str copy_queue(const struct listing *l, struct arena *a)
+{
+    return arena_fmt(a, "migrate_obj_copy%d", l->priority + 1);
+}
+
+static struct task task_of_versions(const struct listing *l, struct arena *a,
+                                    const struct object_info *info)
 {
     struct payload p = {.id = l->j->p.id, .object = info->key, .size = info->size};
 
-    return (struct task){
-        .type = l->versions ? STR("migrate:object:copy_versioned") : STR("migrate:object:copy"),
-        .payload = payload_in(a, &p, PAYLOAD_COPY),
-        .id = task_id(a, l->versions ? "mgr:cov:" : "mgr:co:", &l->j->p.id, info->key),
-        .queue = arena_fmt(a, "migrate_obj_copy%d", l->priority + 1)};
+    return (struct task){.type = STR("migrate:object:copy_versioned"),
+                         .payload = payload_in(a, &p, PAYLOAD_COPY),
+                         .id = task_id(a, "mgr:cov:", &l->j->p.id, info->key),
+                         .queue = copy_queue(l, a)};
+}
+
+/* --- small objects together --- */
+
+/* The id says which objects: a task that waits stands in only for the same ones. */
+static struct task task_of_copies(const struct listing *l, struct arena *a)
+{
+    struct payload p = {
+        .id = l->j->p.id, .objects = l->together, .object_count = l->together_count};
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < l->together_count; i++)
+        hash = hash_xxh3(l->together[i].name, hash + 1);
+    return (struct task){.type = STR("migrate:objects:copy"),
+                         .payload = payload_in(a, &p, PAYLOAD_COPIES),
+                         .id = task_id(a, "mgr:cos:", &p.id,
+                                       arena_fmt(a, "%016llx:" STR_FMT, (unsigned long long)hash,
+                                                 STR_ARG(l->together[0].name))),
+                         .queue = copy_queue(l, a)};
+}
+
+static void end_together(struct listing *l)
+{
+    size_t count = l->together_count;
+
+    if (count == 0)
+        return;
+    l->items[l->count++] = (struct listed){
+        .task = count == 1 ? task_of_copy(&l->a, &l->j->p.id, l->together, copy_queue(l, &l->a))
+                           : task_of_copies(l, &l->a),
+        .bytes = l->together_bytes,
+        .objects = count};
+    l->together_count = l->together_names = 0;
+    l->together_bytes = 0;
+}
+
+static void add_together(struct listing *l, const struct payload_object *object)
+{
+    if (l->together_count == TOGETHER_MAX ||
+        l->together_names + object->name.len > TOGETHER_NAMES_MAX ||
+        l->together_bytes + object->size > TOGETHER_BYTES_MAX)
+        end_together(l);
+    l->together[l->together_count++] = *object;
+    l->together_names += object->name.len;
+    l->together_bytes += object->size;
+}
+
+/* --- what the destination has --- */
+
+/* A hint, so nothing is made of what cannot be listed. */
+static void look_there(struct listing *l, const struct list_options *o)
+{
+    struct bucket *b = l->j->destination.bucket;
+    struct list_result page = {0};
+
+    l->there = (struct there){0};
+    if (l->versions || b->ops->list(b, &l->a, o, &page, NULL) < 0)
+        return;
+    l->there =
+        (struct there){.entries = page.entries,
+                       .count = page.count,
+                       .last = page.count ? page.entries[page.count - 1].info.key : STR_EMPTY,
+                       .all = !page.more};
+}
+
+/* Asked in the order of names. */
+static bool is_absent(struct there *t, struct str key)
+{
+    while (t->at < t->count && str_cmp(t->entries[t->at].info.key, key) < 0)
+        t->at++;
+    if (t->at < t->count)
+        return !str_eq(t->entries[t->at].info.key, key);
+    return t->all;
 }
 
 static int find_priority(struct listing *l, struct err *err)
@@ -88,15 +198,24 @@ static int find_priority(struct listing *l, struct err *err)
 /* Keys come once, though their versions are many. */
 static void add_entry(struct listing *l, const struct list_entry *e)
 {
-    struct listed *item = &l->items[l->count];
     bool again = l->count && l->versions && !e->is_prefix && str_eq(l->last, e->info.key);
 
     l->last = e->info.key;
     if (again)
         return;
+    struct payload_object object = {e->info.key, e->info.size, is_absent(&l->there, e->info.key)};
+    if (!e->is_prefix && !l->versions && e->info.size <= TOGETHER_SIZE_MAX) {
+        add_together(l, &object);
+        return;
+    }
+    struct listed *item = &l->items[l->count];
     *item = (struct listed){.listing = e->is_prefix};
-    item->task = e->is_prefix ? task_of_listing(&l->a, &l->j->p.id, e->info.key, l->versions)
-                              : task_of_copy(l, &l->a, &e->info);
+    if (e->is_prefix)
+        item->task = task_of_listing(&l->a, &l->j->p.id, e->info.key, l->versions);
+    else if (l->versions)
+        item->task = task_of_versions(l, &l->a, &e->info);
+    else
+        item->task = task_of_copy(&l->a, &l->j->p.id, &object, copy_queue(l, &l->a));
     item->bytes = e->is_prefix ? 0 : e->info.size;
     item->prefix = e->is_prefix ? e->info.key : STR_EMPTY;
     l->count++;
@@ -119,8 +238,10 @@ static int read_page(struct listing *l, bool *more, struct err *err)
     l->items = arena_array(&l->a, page.count + 1, sizeof(*l->items));
     if (!l->items)
         return err_code(err, ERR_NO_MEMORY);
+    look_there(l, &o);
     for (size_t i = 0; i < page.count; i++)
         add_entry(l, &page.entries[i]);
+    end_together(l);
     *more = page.more;
     /* by key, so that the rest of the versions of one is skipped */
     if (page.more && !l->versions)

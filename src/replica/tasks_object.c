@@ -15,17 +15,18 @@ struct object_work {
 };
 
 struct object_run {
-    struct job j;
+    struct job *j;
     struct job_things things;
-    bool gone; /* the source has none */
+    bool absent; /* at the destination, by a listing */
+    bool gone;   /* the source has none */
 };
 
 /* What changes while it is copied, or breaks off, is begun again at once, a few times. A bucket
  * that was kept open and is gone is opened anew. ERR_NO_BUCKET: the source has none, seen now. */
 static int with_tries(struct object_run *r, const struct object_work *w, struct err *err)
 {
-    struct job *j = &r->j;
-    int code = job_open(j, false, err), last = 0;
+    struct job *j = r->j;
+    int code = j->source.bucket ? 0 : job_open(j, false, err), last = 0;
 
     for (int i = 0; i < TRIES && code == 0; i++) {
         r->gone = false;
@@ -38,30 +39,37 @@ static int with_tries(struct object_run *r, const struct object_work *w, struct 
     return code < 0 ? code : last;
 }
 
+static int run_needed(struct object_run *r, const struct object_work *w, struct err *err)
+{
+    int code = with_tries(r, w, err);
+
+    if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
+        return 0;
+    return code < 0 ? code : job_confirm(r->j, &r->things, r->gone, err);
+}
+
 static int run_locked(struct object_run *r, const struct object_work *w, struct err *err)
 {
-    int code = job_lock_object(&r->j, err);
+    int code = job_lock_object(r->j, err);
 
     r->things = (struct job_things){.first = w->first, .count = w->count};
     if (code == 0)
-        code = job_needed(&r->j, &r->things, err);
+        code = job_needed(r->j, &r->things, err);
     if (code < 0 || !r->things.needed[0])
         return code;
-    code = with_tries(r, w, err);
-    if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
-        return 0;
-    return code < 0 ? code : job_confirm(&r->j, &r->things, r->gone, err);
+    return run_needed(r, w, err);
 }
 
 static int run_object(struct task_run *run, enum payload_kind kind, const struct object_work *w,
                       struct err *err)
 {
-    struct object_run r = {0};
-    int code = job_begin(&r.j, run, kind, w->requests, err);
+    struct job j;
+    struct object_run r = {.j = &j};
+    int code = job_begin(&j, run, kind, w->requests, err);
 
     if (code == 0)
         code = run_locked(&r, w, err);
-    return job_end(&r.j, code, err);
+    return job_end(&j, code, err);
 }
 
 /* --- the object --- */
@@ -73,9 +81,13 @@ static int sync_versions(struct job *j, struct copy_result *out, struct err *err
     return copy_versions(out, j->run->arena, &c, err);
 }
 
-static int sync_current(struct job *j, struct copy_result *out, struct err *err)
+static int sync_current(struct object_run *r, struct copy_result *out, struct err *err)
 {
+    struct job *j = r->j;
     struct copy c = job_copy(j);
+
+    c.absent = r->absent;
+    r->absent = false; /* another try looks */
     int code = copy_object(out, j->run->arena, &c, err);
 
     if (code < 0 || out->outcome != COPY_ABSENT)
@@ -88,10 +100,10 @@ static int sync_current(struct job *j, struct copy_result *out, struct err *err)
 
 static int sync_object(struct object_run *r, struct err *err)
 {
-    struct job *j = &r->j;
+    struct job *j = r->j;
     struct copy_result out = {0};
     bool versions = j->source.versioned && j->destination.versioned;
-    int code = versions ? sync_versions(j, &out, err) : sync_current(j, &out, err);
+    int code = versions ? sync_versions(j, &out, err) : sync_current(r, &out, err);
 
     if (code < 0)
         return code;
@@ -113,6 +125,13 @@ static int sync_object(struct object_run *r, struct err *err)
 static const struct object_work object_work = {THING_OBJECT, VERSION_THINGS_MAX, sync_object,
                                                SYNC_REQUESTS};
 
+int job_bring_object(struct job *j, const struct job_things *things, bool absent, struct err *err)
+{
+    struct object_run r = {.j = j, .things = *things, .absent = absent};
+
+    return things->needed[0] ? run_needed(&r, &object_work, err) : 0;
+}
+
 int task_object_sync(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_OBJECT, &object_work, err);
@@ -132,7 +151,7 @@ static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err
                        struct err *err)
 {
     struct job_things object = {.first = THING_OBJECT, .count = 1};
-    struct job *j = &r->j;
+    struct job *j = r->j;
     struct copy_result out;
     int code = fn(j, err);
 

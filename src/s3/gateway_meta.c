@@ -365,6 +365,17 @@ void respond_put_expiration(struct call *c, const struct put_result *put,
     respond_expiration(c, &info);
 }
 
+/* What another weir would have to ask for, of each object that it copies: docs/replication.md,
+ * "Work". Told to the owner alone, and to no one who did not ask. */
+static void respond_private(struct call *c, const struct object_meta *meta)
+{
+    struct str owner = meta->owner.len ? meta->owner : c->target.info.owner;
+
+    if (meta->acl.len == 0 && str_eq(call_header(c, "x-weir-tell"), STR("acl")) && c->user &&
+        str_eq(call_user_id(c), owner))
+        respond_header(c, "x-weir-acl", STR("private"));
+}
+
 void respond_object(struct call *c, const struct object_info *info)
 {
     const struct object_meta *meta = &info->meta;
@@ -381,6 +392,7 @@ void respond_object(struct call *c, const struct object_info *info)
     if (meta->tags.len)
         http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
     respond_lock(c, meta);
+    respond_private(c, meta);
     respond_expiration(c, info);
     if (str_ieq(call_header(c, "x-amz-checksum-mode"), STR("ENABLED")) &&
         !call_header(c, "range").len)

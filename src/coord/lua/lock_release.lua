@@ -1,5 +1,8 @@
--- ARGV: key, token. Answers 1, or 0 when it is not held with this token.
-if redis.call('GET', ARGV[1]) == ARGV[2] then
-    return redis.call('DEL', ARGV[1])
+-- ARGV: pairs of key and token. Answers how many were held with these.
+local released = 0
+for i = 1, #ARGV, 2 do
+    if redis.call('GET', ARGV[i]) == ARGV[i + 1] then
+        released = released + redis.call('DEL', ARGV[i])
+    end
 end
-return 0
+return released

@@ -1,11 +1,16 @@
--- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes> <round>
--- <key of the replication's status>'; kinds are e (event), c (copy), l (listing). The round is when the replication was made, and of a
+-- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes>[/<objects>] <round>
+-- <key of the replication's status>'; kinds are e (event), c (copy, of one object if it does not say how many), l (listing). The round is when the replication was made, and of a
 -- copy or listing when it began anew: a task of another round counts for nobody.
 -- include part_time
 local function tally_same(a, b)
-    local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %d+ (.+)$')
-    local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %d+ (.+)$')
+    local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %S+ (.+)$')
+    local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %S+ (.+)$')
     return kind_a == kind_b and rest_a == rest_b
+end
+-- Bytes, as text, and how many objects.
+local function tally_size(size)
+    local bytes, objects = string.match(size, '^(%d+)/?(%d*)$')
+    return bytes, tonumber(objects) or 1
 end
 -- In the database of policies; nil: it is gone.
 local function status_round(key, kind)
@@ -33,14 +38,15 @@ local tally_fields = {
 -- In the database of the queue. What: done; failed for good; again: the failed one is run once more; gone: deleted;
 -- forgotten: deleted after it had failed for good.
 local function tally_count(tally, what)
-    local config, queue, kind, bytes, round, key = string.match(tally, '^(%d+) (%d+) (%a) (%d+) (%S+) (.+)$')
+    local config, queue, kind, size, round, key = string.match(tally, '^(%d+) (%d+) (%a) (%S+) (%S+) (.+)$')
+    local bytes, objects = tally_size(size)
     local field = tally_fields[kind][what]
     if not field then
         return
     end
     redis.call('SELECT', config)
     if status_round(key, kind) == round then
-        redis.call('HINCRBY', key, field, (kind == 'l' or what == 'again') and -1 or 1)
+        redis.call('HINCRBY', key, field, (kind == 'l' or what == 'again') and -objects or objects)
         if what == 'done' then
             redis.call('HSET', key, 'last_processed_at', rfc3339())
         end

@@ -1,6 +1,7 @@
 -- A page of a listing. ARGV: databases of vectors, of the queue, of policies; key of the status, of the cursor ('': no cursor), where
 -- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id, token of the listing, day, life of
--- the day's counters; then for each that was listed: kind (c, l), bytes, key of its cursor (of a listing), queue, id, message.
+-- the day's counters; then for each that was listed: kind (c, l), bytes[/objects], key of its cursor (of a listing), queue, id,
+-- message.
 -- Answers 1, 0 when the replication is gone or has begun anew, -1 when the listing is not held, -2 when the cursor is elsewhere.
 -- include part_enqueue
 -- include part_end
@@ -16,7 +17,7 @@ if not holds_task(prefix, ARGV[10], ARGV[11]) then
     return -1
 end
 local own = redis.call('HGET', prefix .. 't:' .. ARGV[10], 'tally')
-local kind, of = string.match(own or '', '^%d+ %d+ (%a) %d+ (%S+)')
+local kind, of = string.match(own or '', '^%d+ %d+ (%a) %S+ (%S+)')
 if own and of ~= (kind == 'e' and created or round) then
     return 0
 end
@@ -37,8 +38,9 @@ for i = 14, #ARGV, 6 do
     local tally = config .. ' ' .. queue .. ' ' .. ARGV[i] .. ' ' .. ARGV[i + 1] .. ' ' .. round .. ' ' .. status
     if enqueue_beside(ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], tally, runs_for_another) then
         if ARGV[i] == 'c' then
-            objects = objects + 1
-            bytes = bytes + ARGV[i + 1]
+            local size, count = tally_size(ARGV[i + 1])
+            objects = objects + count
+            bytes = bytes + size
         else
             begun[#begun + 1] = ARGV[i + 2]
         end

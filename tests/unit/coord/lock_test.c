@@ -51,6 +51,25 @@ TEST_FOUR(lock, one_has_it_at_a_time)
     locks_close(b);
 }
 
+TEST_FOUR(lock, of_several_those_that_are_free_are_taken)
+{
+    const struct str keys[] = {STR("lk:x"), STR("lk:y"), STR("lk:z")};
+    struct locks *a = open_locks(f, 0), *b = open_locks(f, 0);
+    struct lock *theirs, *mine[3];
+    struct err err = {0};
+
+    CHECK_OK(lock_take(&theirs, b, STR("lk:y"), &err));
+    CHECK_OK(lock_take_many(mine, a, keys, 3, &err));
+    CHECK(mine[0] && !mine[1] && mine[2] && lock_held(mine[2]));
+    check_reply(f->stores[DB_LOCK], "EXISTS lk:x lk:y lk:z", "3");
+    lock_release_many(mine, 3);
+    check_reply(f->stores[DB_LOCK], "EXISTS lk:x lk:y lk:z", "1");
+    CHECK(lock_held(theirs));
+    lock_release(theirs);
+    locks_close(a);
+    locks_close(b);
+}
+
 /* Longer than its life, by being refreshed. */
 TEST_FOUR(lock, one_that_is_held_does_not_end)
 {

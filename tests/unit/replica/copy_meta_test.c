@@ -99,10 +99,13 @@ TEST_SIDES(copy_meta, lists_follow)
 
     lab_put(s->from, &s->a, "k", STR("body"));
     sides_bring(s, "k");
+    bool told = s->from->storage->ops->forward; /* a weir says so unasked */
+    CHECK_INT(sides_head(s, s->from, "k").is_private, told);
     CHECK_OK(copy_acl(&s->a, &c, true, &err)); /* private on both */
     CHECK_INT(get_grants(s, s->to, "k").count, 1);
     for (size_t count = 3; count >= 1; count--) {
         set_grants(s, s->from, "k", all, count);
+        CHECK(!sides_head(s, s->from, "k").is_private);
         CHECK_OK(copy_acl(&s->a, &c, count == 3, &err));
         struct acl from = get_grants(s, s->from, "k"), to = get_grants(s, s->to, "k");
         CHECK_INT(to.count, count);

@@ -57,6 +57,35 @@ TEST_SIDES(copy, objects_of_every_size)
     }
 }
 
+/* C3: what a listing did not have is put unless it came since. */
+TEST_SIDES(copy, what_is_said_to_be_absent_is_compared_if_it_is_not)
+{
+    struct copy c = sides_copy(s, "k");
+    struct copy_result out;
+    struct err err = {0};
+
+    c.absent = true;
+    CHECK_OK(copy_object(&out, &s->a, &c, &err));
+    CHECK_INT(out.outcome, COPY_ABSENT);
+    lab_put(s->from, &s->a, "k", STR("one"));
+    CHECK_OK(copy_object(&out, &s->a, &c, &err));
+    CHECK_INT(out.outcome, COPY_MADE);
+    CHECK_INT(out.bytes, 3);
+    CHECK(out.source.is_private);
+    sides_expect_same(s, "k");
+    CHECK_OK(copy_object(&out, &s->a, &c, &err));
+    CHECK_INT(out.outcome, COPY_SAME);
+    lab_put(s->from, &s->a, "k", STR("two"));
+    CHECK_OK(copy_object(&out, &s->a, &c, &err));
+    CHECK_INT(out.outcome, COPY_MADE);
+    sides_expect_same(s, "k");
+    put_parts(s, "parts", (const size_t[]){SIDE_PART_MIN, 7}, 2);
+    c.key = STR("parts");
+    CHECK_OK(copy_object(&out, &s->a, &c, &err));
+    CHECK_INT(out.outcome, COPY_MADE);
+    sides_expect_same(s, "parts");
+}
+
 TEST_SIDES(copy, names_of_every_kind)
 {
     static char longest[OBJECT_KEY_MAX + 1];

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+static const struct payload_object objects[] = {{{"a\n", 2}, 7, true}, {{"b", 1}, 0, false}};
 static const struct payload whole = {.id = {.user = {"u:1", 3},
                                             .bucket = {"photos", 6},
                                             .from = {"main", 4},
@@ -12,7 +13,9 @@ static const struct payload whole = {.id = {.user = {"u:1", 3},
                                      .object = {"a \"b\"/\xc3\xbc:t", 10},
                                      .version = {"v1", 2},
                                      .prefix = {"a/", 2},
-                                     .size = 123};
+                                     .size = 123,
+                                     .objects = objects,
+                                     .object_count = 2};
 
 static int read_as(struct payload *out, const char *text, enum payload_kind kind)
 {
@@ -45,6 +48,12 @@ TEST(payload, what_was_written_is_read_back)
         }
         if (kind == PAYLOAD_COPY)
             CHECK_INT(got.size, 123);
+        CHECK_INT(got.object_count, kind == PAYLOAD_COPIES ? 2 : 0);
+        for (size_t i = 0; i < got.object_count; i++) {
+            CHECK_STR(got.objects[i].name, objects[i].name);
+            CHECK_INT(got.objects[i].size, objects[i].size);
+            CHECK_INT(got.objects[i].absent, objects[i].absent);
+        }
         if (kind == PAYLOAD_LIST)
             CHECK_STR(got.prefix, whole.prefix);
         buf_release(&text);

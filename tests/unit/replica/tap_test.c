@@ -229,7 +229,6 @@ TEST(tap, during_a_switch_a_change_is_recorded_when_it_is_answered)
     for (int i = 1; i <= 3; i++) {
         tap_lab_put(&l, "k");
         CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), i);
-        CHECK_INT(tap_lab_version(&l, THING_OBJECT_TAGS, "box", "k", "local"), i);
     }
     CHECK_OK(l.local->ops->open_bucket(&worker, l.local, STR_EMPTY, STR("box"), &err));
     local_untap(worker);

@@ -209,6 +209,41 @@ TEST_FOUR(tasks, the_initial_copy_brings_everything)
     rig_close(&rig);
 }
 
+/* Small objects go together; one that another works on goes by itself, and each counts once. */
+TEST_FOUR(tasks, of_objects_that_go_together_one_that_is_locked_holds_up_nobody)
+{
+    struct rig rig;
+    struct lock *held;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%02d", i);
+        lab_put(rig.s.from, &rig.s.a, key, STR("x"));
+    }
+    CHECK_OK(lock_take(&held, rig.locks, STR("lk:two:box:k42"), &err));
+    rig_work(&rig);
+    rig_add(&rig);
+    while (rig_status(&rig).done < 99)
+        ;
+    check_reply(f->stores[DB_QUEUE],
+                "HGET asynq:{migrate_obj_copy1}:t:mgr:co:one:two:box:k42 state", "\"scheduled\"");
+    lock_release(held);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    sides_expect_same(&rig.s, "k42");
+    sides_expect_same(&rig.s, "k99");
+    struct replication_status s = rig_status(&rig);
+    CHECK_INT(s.listed, 100);
+    CHECK_INT(s.done, 100);
+    CHECK_INT(s.bytes_listed, 100);
+    CHECK_INT(s.bytes_done, 100);
+    CHECK_INT(s.failed, 0);
+    check_reply(f->stores[DB_LOCK], "DBSIZE", "0");
+    rig_close(&rig);
+}
+
 TEST_FOUR(tasks, an_empty_bucket_counts_as_done)
 {
     struct rig rig;
