@@ -12,12 +12,14 @@ import time
 
 import room_db
 import room_http
+import room_replica
 import room_s3
 import room_start
 import room_store
 from lab import Lab, Measure, Unmeasured
 
-ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3}
+ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3,
+         "replica": room_replica}
 
 
 def table(rows):
