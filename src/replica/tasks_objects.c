@@ -15,6 +15,7 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
+    bool look; /* never mind what a listing did not have */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
@@ -46,7 +47,7 @@ static int bring_one(struct objects_run *r, size_t i, struct err *err)
         return ERR_BUSY;
     j->p.object = object->name;
     j->lock = r->locks[i];
-    int code = job_bring_object(j, &r->things[i], object->absent, err);
+    int code = job_bring_object(j, &r->things[i], object->absent && !r->look, err);
     j->lock = NULL;
     return code;
 }
@@ -93,11 +94,25 @@ static int hand_over(struct objects_run *r, struct err *err)
     return code;
 }
 
+/* During a switch what is absent may have been deleted by a client a moment ago (S10). */
+static int check_switch(struct objects_run *r, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = replications_view(r->j.t->o.replications, &view, err);
+
+    if (code == 0)
+        r->look = replication_view_switch(view, r->j.p.id.from, r->j.p.id.bucket);
+    replication_view_unref(view);
+    return code;
+}
+
 static int run_all(struct objects_run *r, struct task_run *run, struct err *err)
 {
     struct job *j = &r->j;
     int code = job_begin(j, run, PAYLOAD_COPIES, REQUESTS_EACH, err);
 
+    if (code == 0)
+        code = check_switch(r, err);
     if (code == 0)
         code = lock_all(r, err);
     if (code == 0)
