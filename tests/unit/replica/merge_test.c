@@ -120,14 +120,16 @@ static void bring(struct merge_lab *l, const char *key, const char *body)
     struct thing t = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
     struct place from = {.storage = str_z(names[SIDE_OTHER])},
                  to = {.storage = str_z(names[SIDE_ROUTE])};
-    struct version_confirmation c = {.thing = &t, .source = &from, .destination = &to};
+    int64_t number = 0;
+    struct version_confirmation c = {
+        .things = &t, .numbers = &number, .count = 1, .source = &from, .destination = &to};
     struct arena a = ARENA_INIT(0);
     struct vector v;
     struct err err = {0};
 
     CHECK_OK(version_read(l->app, &a, &t, &v, &err));
     if (vector_at(&v, &from) > vector_at(&v, &to)) {
-        c.number = vector_at(&v, &from);
+        number = vector_at(&v, &from);
         if (body)
             put(l, key, SIDE_ROUTE, body);
         else
