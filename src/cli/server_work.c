@@ -1,5 +1,6 @@
 /* The parts of the server that do background work: the queue, replications, capture, the worker. */
 #include "cli/server_int.h"
+#include "base/clock.h"
 #include "replica/beacon.h"
 #include "s3/keyring.h"
 
@@ -8,6 +9,7 @@
 enum {
     HANDLERS_MAX = 32,
     GRACE_MS = 1000, /* what is not done by then runs again after the next start */
+    SETTLE_MS = 5000,
 };
 
 static int open_queue(struct server *s, struct err *err)
@@ -60,6 +62,7 @@ int server_start_taps(struct server *s, struct err *err)
         .replications = s->replications,
         .queue = s->queue,
         .first = tasks_first,
+        .locks = s->locks,
         .routes = s->routes,
         .log = &s->log,
     };
@@ -119,6 +122,15 @@ static bool all_know(void *ctx, const struct replication_id *id)
     return beacon_all_know(s->stores[CONFIG_DB], s->replications, &known, NULL) == 0 && known;
 }
 
+/* S10. */
+static int settle(void *ctx, struct storage *storage, struct err *err)
+{
+    struct server *s = ctx;
+    uint64_t deadline = clock_mono_ns() + (uint64_t)SETTLE_MS * 1000 * 1000;
+
+    return s->taps ? taps_settle(s->taps, storage, deadline, err) : 0;
+}
+
 static void open_tasks(struct server *s)
 {
     struct buf path = BUF_INIT(PATH_MAX);
@@ -135,6 +147,7 @@ static void open_tasks(struct server *s)
         .find = find_storage,
         .limits = limits_of,
         .is_known = all_know,
+        .settle = settle,
         .ctx = s,
         .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
     });

@@ -57,6 +57,7 @@ struct replication {
     /* It was given up, and goes back: `from` is the storage that it was to lead to, where uploads
      * in `s:up` are; the route leads to `to`. */
     bool aborted;
+    bool blocked;         /* a switch with downtime is at work on it (S1) */
     struct str agent_url; /* changes come by notifications; empty: by the tap */
 };
 

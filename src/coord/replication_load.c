@@ -77,8 +77,8 @@ static int read_status(struct replication_view *view, struct str rest, const str
     return 0;
 }
 
-/* One without downtime that is announced or at work. Once it has begun its replication is no member
- * any more, so that the priority is in the switch. */
+/* One that is at work, or without downtime announced. Once that has begun its replication is no
+ * member any more, so that the priority is in the switch. */
 static int read_switch(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {
@@ -89,18 +89,19 @@ static int read_switch(struct replication_view *view, struct str rest, const str
     if (code < 0 || reply_is_nil(&reply->items[0]))
         return code;
     bool announced = str_eq(reply->items[1].str, STR("not_started"));
-    if (!announced && !str_eq(reply->items[1].str, STR("in_progress")))
+    bool live = str_i64(reply->items[2].str, &ttl) == 0 && ttl > 0;
+    bool open = str_eq(reply->items[1].str, STR("in_progress")) ||
+                str_eq(reply->items[1].str, STR("check_in_progress"));
+    struct policy *p =
+        open || (live && announced) ? replication_view_named(view, reply->items[0].str) : NULL;
+    if (!p)
         return 0;
-    if (str_i64(reply->items[2].str, &ttl) < 0 || ttl <= 0)
-        return 0;
-    struct policy *p = replication_view_named(view, reply->items[0].str);
-    if (p) {
-        p->r.switching = true;
-        p->r.announced = announced;
-        p->r.aborted = !reply_is_nil(&reply->items[4]);
-        if (!p->member)
-            p->r.priority = number_of(&reply->items[3]);
-    }
+    p->r.blocked = !live;
+    p->r.switching = live;
+    p->r.announced = announced;
+    p->r.aborted = !reply_is_nil(&reply->items[4]);
+    if (!p->member)
+        p->r.priority = number_of(&reply->items[3]);
     return 0;
 }
 

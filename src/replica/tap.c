@@ -129,6 +129,19 @@ static int settle_all(struct taps *t, struct err *err)
     return code;
 }
 
+/* Routes are read by a way of their own, and may be older than the view. */
+static int follow_routes(struct taps *t, const struct replication_view *view, struct err *err)
+{
+    const struct replication *const *all;
+    size_t count = replication_view_all(view, &all);
+    bool before = t->moving;
+
+    t->moving = false;
+    for (size_t i = 0; i < count; i++)
+        t->moving |= all[i]->switching || all[i]->blocked;
+    return before || t->moving ? routes_reload(t->o.routes, err) : 0;
+}
+
 /* --- the keeper --- */
 
 /* The filter follows the policies. A storage that is new is tapped before any policy can count that
@@ -144,7 +157,9 @@ static int keep_filter(struct taps *t, struct err *err)
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
         filter_set(t, view);
-        code = settle_all(t, err);
+        code = follow_routes(t, view, err);
+        if (code == 0)
+            code = settle_all(t, err);
         if (code == 0)
             t->applied = epoch;
     }
@@ -152,16 +167,36 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Writes to remote storages are counted by the phase in which they began. When the phase is turned
- * after the filter has changed, and those of the phase before have ended, all that are under way
- * went by the new filter. */
+/* Whether everything that was committed when what was under way had ended has been recorded. */
+static bool is_recorded(struct taps *t)
+{
+    for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
+        struct tap *tap = t->taps[i];
+        mutex_lock(&tap->lock);
+        bool is = atomic_load(&tap->caught_up) && tap->recorded >= tap->goal;
+        mutex_unlock(&tap->lock);
+        if (!is)
+            return false;
+    }
+    return true;
+}
+
+/* Writes are counted by the phase in which they began. When the phase is turned after the filter
+ * and the routes have changed, and those of the phase before have ended, all that are under way
+ * went by the new ones. */
 static void keep_epoch(struct taps *t)
 {
     unsigned phase = atomic_load(&t->phase);
 
-    if (t->pending >= 0 && atomic_load(&t->under_way[(phase + 1) % 2]) == 0) {
+    if (t->pending >= 0 && !t->ended && atomic_load(&t->under_way[(phase + 1) % 2]) == 0) {
+        t->ended = true;
+        for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
+            t->taps[i]->goal = atomic_load(&t->taps[i]->told);
+    }
+    if (t->pending >= 0 && t->ended && is_recorded(t)) {
         atomic_store(&t->held, t->pending);
         t->pending = -1;
+        t->ended = false;
     }
     if (t->pending < 0 && t->applied != atomic_load(&t->held)) {
         t->pending = t->applied;
@@ -234,6 +269,8 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     t->postponed_ns = t->pinged_ns = t->answered_ns = clock_mono_ns();
     atomic_init(&t->held, -1);
     list_init(&t->open);
+    list_init(&t->held_locks);
+    cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
     filter_all(&t->filter);
@@ -259,7 +296,8 @@ void taps_close(struct taps *t)
     thread_join(&t->keeper);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
-    BUG_ON(!list_empty(&t->open));
+    BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
+    cond_release(&t->lock_moved);
     cond_release(&t->wake);
     mutex_release(&t->lock);
     free(t);
@@ -288,6 +326,18 @@ int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t dead
     struct tap *tap = taps_find(t, s);
 
     return tap ? tap_wait(tap, number, deadline_ns, err) : 0;
+}
+
+int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns, struct err *err)
+{
+    struct tap *tap = taps_find(t, s);
+
+    if (!tap)
+        return 0;
+    if (!atomic_load(&tap->caught_up))
+        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+    int code = local_tap_settle(s, err);
+    return code == 0 ? tap_wait(tap, atomic_load(&tap->told), deadline_ns, err) : code;
 }
 
 void taps_stats(struct taps *t, struct taps_stats *out)

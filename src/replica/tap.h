@@ -29,6 +29,7 @@ struct taps_options {
     struct queue *queue;
     /* The first task of a new replication, for buckets under a user's policy; NULL: none. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
+    struct locks *locks;   /* held by changes during a switch (S10); NULL: none are */
     struct routes *routes; /* whose storages are tapped, also those that come */
     uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
     const struct log *log; /* NULL: silent */
@@ -55,9 +56,14 @@ bool taps_ready(struct taps *t, struct storage *s);
 int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
+/* Waits until everything that was written to a local storage before the call has been recorded;
+ * nothing for others. Errors as taps_flush(). */
+int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
+                struct err *err) MUST_CHECK;
+
 /* The policies' epoch that every change follows which is under way or begins from now on: what is
- * written is captured as that epoch's policies say, and what was written before is to be found by a
- * listing (P3). -1: none yet. */
+ * written is captured as that epoch's policies say and goes where its routes lead, and what was
+ * written before is recorded, and found by a listing (P3). -1: none yet. */
 int64_t taps_epoch(struct taps *t);
 
 struct taps_stats {

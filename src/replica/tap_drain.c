@@ -225,6 +225,8 @@ static void drain_main(void *ctx)
         size_t count = 0;
         int code = drain_some(tap, &a, &count, &err);
         set_ready(tap, code, &err);
+        if (code == 0 && count < TAP_BATCH)
+            atomic_store(&tap->caught_up, true);
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;

@@ -32,11 +32,13 @@ struct tap {
     struct thread thread;
     struct mutex lock; /* class "replica.tap" */
     struct cond wake, moved;
-    _Atomic(uint64_t) told; /* the highest number that was committed */
-    _Atomic(bool) asleep;   /* the thread waits for `wake` */
-    _Atomic(bool) ready;    /* the last attempt to record succeeded */
-    uint64_t recorded;      /* under the lock, as what follows */
-    size_t waiters;         /* of taps_flush() */
+    _Atomic(uint64_t) told;  /* the highest number that was committed */
+    _Atomic(bool) asleep;    /* the thread waits for `wake` */
+    _Atomic(bool) ready;     /* the last attempt to record succeeded */
+    _Atomic(bool) caught_up; /* rows of before the start have been recorded */
+    uint64_t goal;           /* of the keeper alone: see keep_epoch() */
+    uint64_t recorded;       /* under the lock, as what follows */
+    size_t waiters;          /* of taps_flush() */
     bool stop;
 };
 
@@ -64,11 +66,15 @@ struct taps {
     struct tap *taps[ROUTES_STORAGES_MAX];
     struct mutex lock; /* class "replica.intents" */
     struct cond wake;
-    struct list open; /* struct intent, that the keeper pushes back */
+    struct list open;       /* struct intent, that the keeper pushes back */
+    struct list held_locks; /* struct shared_lock; tap_lock.c */
+    struct cond lock_moved;
     bool stop;
     struct thread keeper;
     /* of the keeper alone: */
     int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
+    bool ended;               /* of `pending`: what was under way has ended */
+    bool moving;              /* a bucket is being switched, or was in the view before */
     uint64_t postponed_ns, pinged_ns, answered_ns;
 };
 
@@ -103,6 +109,14 @@ int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, stru
 int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *err) MUST_CHECK;
 void tap_stop(struct tap *tap);
 int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+
+/* --- tap_lock.c --- */
+
+/* S10: the locks of the keys there, shared with other changes of this process. ERR_BUSY: a worker
+ * of another one has one of them for too long. */
+int tap_locks_take(struct taps *t, const struct intended *i, void **out,
+                   struct err *err) MUST_CHECK;
+void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 
 /* --- tap_intent.c --- */
 

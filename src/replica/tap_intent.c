@@ -205,10 +205,17 @@ static void let_go(struct taps *t, struct intent *in)
     mutex_unlock(&t->lock);
 }
 
+/* What the policies say of a change. */
+struct concerned {
+    bool replicated, switching;
+    struct str owner; /* of the bucket, in the arena; empty: not replicated */
+};
+
 /* Beyond the filter's guess. */
-static int is_replicated(struct taps *t, const struct intended *i, bool *out, struct err *err)
+static int look_up(struct taps *t, struct arena *a, const struct intended *i, struct concerned *out,
+                   struct err *err)
 {
-    const struct replication *const *found;
+    const struct replication *const *found = NULL;
     struct replication_view *view = NULL;
     int code = replications_view(t->o.replications, &view, err);
 
@@ -218,11 +225,35 @@ static int is_replicated(struct taps *t, const struct intended *i, bool *out, st
         replication_view_unref(view);
         return code;
     }
-    *out = replication_view_from(view, i->storage->name, i->bucket, &found) > 0 ||
-           replication_view_switch(view, i->storage->name, i->bucket) ||
-           (i->changes & CHANGES_BUCKET_MADE &&
-            replication_view_user(view, i->user, i->storage->name, &found) > 0);
+    const struct replication *moving = replication_view_switch(view, i->storage->name, i->bucket);
+    const struct replication *one =
+        moving                                                                 ? moving
+        : replication_view_from(view, i->storage->name, i->bucket, &found) > 0 ? found[0]
+                                                                               : NULL;
+    *out = (struct concerned){.replicated = one, .switching = moving};
+    if (one)
+        out->owner = arena_str(a, one->id.user);
+    else
+        out->replicated = i->changes & CHANGES_BUCKET_MADE &&
+                          replication_view_user(view, i->user, i->storage->name, &found) > 0;
     replication_view_unref(view);
+    return 0;
+}
+
+/* S1, S5: routes are looked at again when the change is counted as under way; one that was sent
+ * here by older ones goes no further. */
+static int check_route(struct taps *t, const struct concerned *c, const struct intended *i,
+                       struct err *err)
+{
+    struct storage *now = NULL;
+
+    if (!c->owner.len)
+        return 0;
+    int code = route_storage(t->o.routes, c->owner, i->bucket, &now, err);
+    if (code == ERR_BUSY)
+        return code;
+    if (code == 0 && c->switching && now != i->storage && !i->ends_upload)
+        return err_set(err, ERR_BUSY, "the bucket is being switched to another storage");
     return 0;
 }
 
@@ -238,21 +269,16 @@ static bool may_be_replicated(const struct taps *t, const struct intended *i)
 /* R5 */
 static int refuse(int code, struct err *err)
 {
+    if (code == ERR_BUSY)
+        return code;
     return err_wrap(err, code, "the change cannot be recorded"), ERR_UNAVAILABLE;
 }
 
-static int begin_local(struct taps *t, const struct intended *i, struct err *err)
+static int check_ready(struct taps *t, const struct intended *i, struct err *err)
 {
-    bool replicated = false;
-
-    if (!may_be_replicated(t, i))
-        return 0;
-    int code = is_replicated(t, i, &replicated, err);
-    if (code < 0)
-        return refuse(code, err);
-    if (replicated && !taps_ready(t, i->storage))
-        return err_set(err, ERR_UNAVAILABLE, "changes of the bucket cannot be recorded at present");
-    return 0;
+    return taps_ready(t, i->storage)
+               ? 0
+               : err_set(err, ERR_UNAVAILABLE, "changes of the bucket are stuck at present");
 }
 
 static int announce_all(struct taps *t, const struct intended *i, struct intent **out,
@@ -275,23 +301,34 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     return code;
 }
 
+static int begin_replicated(struct taps *t, const struct intended *i, struct capture *out,
+                            struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct intent *intents = NULL;
+    struct concerned c = {0};
+    int code = look_up(t, &a, i, &c, err);
+
+    if (code == 0)
+        code = check_route(t, &c, i, err);
+    if (code == 0 && c.switching)
+        code = tap_locks_take(t, i, &out->locks, err);
+    if (code == 0 && c.replicated)
+        code =
+            i->storage->ops->forward ? announce_all(t, i, &intents, err) : check_ready(t, i, err);
+    out->intent = intents;
+    arena_release(&a);
+    return code;
+}
+
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
 {
     struct taps *t = ctx;
-    struct intent *intents = NULL;
-    bool replicated = false;
-    int code = 0;
 
-    *out = (struct capture){0};
-    if (!i->storage->ops->forward)
-        return begin_local(t, i, err);
     *out = (struct capture){.phase = phase_enter(t), .begun = true};
     if (!may_be_replicated(t, i))
         return 0;
-    code = is_replicated(t, i, &replicated, err);
-    if (code == 0 && replicated)
-        code = announce_all(t, i, &intents, err);
-    out->intent = intents;
+    int code = begin_replicated(t, i, out, err);
     if (code == 0)
         return 0;
     intent_end(t, out, OUTCOME_REFUSED); /* nothing was sent */
@@ -322,6 +359,7 @@ void intent_end(void *ctx, struct capture *c, enum outcome outcome)
         next = in->next;
         end_one(t, in, outcome);
     }
+    tap_locks_release(t, c->locks);
     phase_leave(t, c->phase);
     *c = (struct capture){0};
 }

@@ -122,19 +122,52 @@ static int take(struct job *j, struct str storage, enum limit_kind kind, uint64_
     return 0;
 }
 
+/* S10: what was seen at the destination may be a change that is not recorded yet. Once it is, the
+ * vector tells. */
+static int check_overtaken(struct job *j, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct place from = {.storage = j->p.id.from}, to = {.storage = j->p.id.to};
+    struct thing thing = {.kind = THING_OBJECT, .bucket = j->p.id.bucket, .object = j->p.object};
+    struct vector v = {0};
+    int code = j->t->o.settle(j->t->o.ctx, j->to, err);
+
+    if (code == 0)
+        code = version_read(j->t->o.app, &a, &thing, &v, err);
+    if (code == 0 && vector_at(&v, &to) > vector_at(&v, &from))
+        code = err_set(err, ERR_CONFLICT, "the destination has a newer one");
+    arena_release(&a);
+    return code;
+}
+
 int job_watch(void *ctx, uint64_t bytes, struct err *err)
 {
     struct job *j = ctx;
+    int code = 0;
 
     if (task_ended(j->run))
         return err_set(err, ERR_CANCELED, "the task has ended");
     if (j->lock && !lock_held(j->lock))
         return err_set(err, ERR_CANCELED, "the lock was lost");
-    int code = take(j, j->p.id.from, LIMIT_BYTES, bytes, err);
+    if (bytes == 0 && j->moving && j->p.object.len)
+        code = check_overtaken(j, err);
+    if (code < 0)
+        return code;
+    code = take(j, j->p.id.from, LIMIT_BYTES, bytes, err);
     return code < 0 ? code : take(j, j->p.id.to, LIMIT_BYTES, bytes, err);
 }
 
 /* --- a job --- */
+
+static int look_for_switch(struct job *j, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = j->t->o.settle ? replications_view(j->t->o.replications, &view, err) : 0;
+
+    j->moving = view && replication_view_switch(view, j->p.id.to, j->p.id.bucket);
+    replication_view_unref(view);
+    return code;
+}
 
 static int read_status(struct job *j, struct err *err)
 {
@@ -163,6 +196,8 @@ int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsig
 
     if (code == 0)
         code = read_status(j, err);
+    if (code == 0)
+        code = look_for_switch(j, err);
     if (code == 0)
         code = find_storage(j, j->p.id.from, &j->from, err);
     if (code == 0)

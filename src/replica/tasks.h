@@ -32,6 +32,9 @@ struct tasks_options {
     /* P3: whether every gateway knows the replication, so that its first listing may begin. NULL:
      * they do. */
     bool (*is_known)(void *ctx, const struct replication_id *id);
+    /* S10: returns when all changes of the storage that were made before the call are recorded.
+     * NULL: they are. */
+    int (*settle)(void *ctx, struct storage *s, struct err *err);
     void *ctx;
     int64_t pause_retry_s;    /* until a task of a paused replication is looked at again; 0: 30 s */
     uint64_t outstanding_max; /* copies that are not done before a listing waits; 0: 10,000 */

@@ -46,6 +46,7 @@ struct job {
     struct storage *from, *to;
     struct place_open source, destination;
     struct lock *lock;
+    bool moving; /* clients may write to the destination: a switch without downtime */
     struct buf memory_key;
     struct copy_options copy;
 };
@@ -64,7 +65,8 @@ int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
 /* Opens both. ERR_NO_BUCKET: the source has none; one that the destination lacks is made.
  * `anew`: not from what is kept. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
-/* Asked by copies, and by whoever works long. */
+/* Asked by copies, and by whoever works long. Before something is written it looks whether a client
+ * was faster (S10): ERR_CONFLICT. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);

@@ -93,6 +93,11 @@ static int load(void *ctx, struct err *err)
     return routes_load(ctx, err);
 }
 
+int routes_reload(struct routes *r, struct err *err)
+{
+    return reload_now(&r->reload, err);
+}
+
 /* --- storages --- */
 
 static struct storage *find_storage(struct routes *r, struct str name)
@@ -258,11 +263,20 @@ static bool is_blocked(const struct routes_view *view, const struct storage *s, 
     return bucket.len && routes_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
+/* Of those that are blocked: by a switch, for a while. */
+static bool is_switched(const struct routes_view *view, const struct storage *s, struct str bucket)
+{
+    return routes_look_up(&view->switches, s->name, bucket) != NULL;
+}
+
 int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
                        struct err *err)
 {
     if (!is_blocked(view, s, bucket))
         return 0;
+    if (is_switched(view, s, bucket))
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being switched to another storage",
+                       STR_ARG(bucket));
     return err_set(err, ERR_DENIED, "the bucket " STR_FMT " is blocked on storage " STR_FMT,
                    STR_ARG(bucket), STR_ARG(s->name));
 }
@@ -341,8 +355,13 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
     if (!first->ops->forward)
         code = first->ops->open_bucket(out, first, STR_EMPTY, bucket, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
-        if (all[i] == first || all[i]->ops->forward || is_blocked(view, all[i], bucket))
+        if (all[i] == first || all[i]->ops->forward)
             continue;
+        if (is_blocked(view, all[i], bucket)) {
+            if (is_switched(view, all[i], bucket)) /* it is there, but not now */
+                return routes_check_block(view, all[i], bucket, err);
+            continue;
+        }
         *at = all[i];
         code = all[i]->ops->open_bucket(out, all[i], STR_EMPTY, bucket, err);
     }

@@ -47,10 +47,15 @@ int routes_open_local(struct routes *r, const struct local_options *main,
 int routes_add_local(struct routes *r, const struct local_options *wanted,
                      struct err *err) MUST_CHECK;
 
-/* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there.
- * ERR_NOT_FOUND: a policy names a storage that is not there. */
+/* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
+ * blocked by a switch, for a while (docs/replication.md, S1). ERR_NOT_FOUND: a policy names a
+ * storage that is not there. */
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
+
+/* Reads the policies again: all that was changed before is seen by the calls here when it returns.
+ */
+int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
 
 /* Whether there are policies at all: when not, every bucket is on the main storage or where it was
  * made. */

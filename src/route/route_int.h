@@ -17,6 +17,7 @@ struct routes_view {
     struct arena arena;
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* "<storage>:<bucket>" to something */
+    struct map switches; /* those that a switch with downtime has blocked; as blocks */
     struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, or to ""
                             when they differ */
 };

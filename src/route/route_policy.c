@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-static const struct str POLICY = {"p:route:", 8}, BLOCK = {"p:route_block:", 14};
+static const struct str POLICY = {"p:route:", 8}, BLOCK = {"p:route_block:", 14},
+                        SWITCH = {"p:switch:", 9};
 
 void routes_key(struct buf *out, const char *prefix, struct str first, struct str second)
 {
@@ -23,6 +24,7 @@ void routes_view_free(struct routes_view *view)
         return;
     map_release(&view->policies);
     map_release(&view->blocks);
+    map_release(&view->switches);
     map_release(&view->named);
     arena_release(&view->arena);
     free(view);
@@ -77,6 +79,38 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
+/* Both sides of a switch with downtime, which are among the blocks; the others' are for ever. */
+static void add_switch(struct routes_view *view, struct str id)
+{
+    struct str user, bucket, from, to;
+
+    str_cut(id, ':', &user, &id);
+    str_cut(id, ':', &bucket, &id);
+    str_cut(id, ':', &from, &to);
+    const struct str sides[] = {from, to};
+    for (size_t i = 0; i < ARRAY_SIZE(sides); i++)
+        map_put(&view->switches,
+                arena_fmt(&view->arena, STR_FMT ":" STR_FMT, STR_ARG(sides[i]), STR_ARG(bucket)),
+                view);
+}
+
+static int read_switch(struct routes *r, struct routes_view *view, struct str key, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+    int code = store_call(r->store, &arena, &reply, err, STR("HMGET"), key, STR("replicationID"),
+                          STR("lastStatus"), STR("multipartTTL"));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count == 3 && str_eq(reply->items[2].str, STR("0")) &&
+        (str_eq(reply->items[1].str, STR("in_progress")) ||
+         str_eq(reply->items[1].str, STR("check_in_progress"))))
+        add_switch(view, reply->items[0].str);
+    arena_release(&arena);
+    return code;
+}
+
 /* A key may come twice; that changes nothing. */
 static int read_page(struct routes *r, struct routes_view *view, const struct reply *keys,
                      struct err *err)
@@ -89,6 +123,8 @@ static int read_page(struct routes *r, struct routes_view *view, const struct re
             code = read_block(r, view, key, err);
         else if (str_starts(key, POLICY))
             code = read_policy(r, view, key, err);
+        else if (str_starts(key, SWITCH))
+            code = read_switch(r, view, key, err);
     }
     return code == 0 && arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
@@ -103,7 +139,7 @@ static int read_all(struct routes *r, struct routes_view *view, struct err *err)
         struct arena arena = {0};
         struct reply *reply;
         code = store_call(r->store, &arena, &reply, err, STR("SCAN"), buf_str(&cursor),
-                          STR("MATCH"), STR("p:route*"), STR("COUNT"), STR("1000"));
+                          STR("MATCH"), STR("p:[rs][ow]*"), STR("COUNT"), STR("1000"));
         if (code == 0)
             code = reply_expect(reply, REPLY_ARRAY, err);
         if (code == 0 && reply->count != 2)
@@ -127,6 +163,7 @@ static struct routes_view *view_new(void)
     arena_init(&view->arena, 256 * MIB);
     map_init(&view->policies);
     map_init(&view->blocks);
+    map_init(&view->switches);
     map_init(&view->named);
     return view;
 }

@@ -26,6 +26,7 @@ struct intended {
     unsigned changes;       /* enum changes */
     const struct str *keys; /* of the objects, for changes of objects */
     size_t key_count;
+    bool ends_upload; /* made where it was begun, whatever the route says by now */
 };
 
 enum outcome {
@@ -36,15 +37,15 @@ enum outcome {
 
 /* One change under way; the caller's storage. */
 struct capture {
-    void *intent;
+    void *intent, *locks;
     unsigned phase;
     bool begun;
 };
 
 struct change_capture {
     /* Before anything is sent. May wait, unless nothing is captured: that costs some loads.
-     * ERR_UNAVAILABLE: it cannot be captured, and must not be made (R5). What a storage captures by
-     * itself (local) is only asked about. */
+     * ERR_UNAVAILABLE: it cannot be captured, and must not be made (R5). ERR_BUSY: not now, the
+     * bucket is being switched. What a storage captures by itself (local) is only asked about. */
     int (*begin)(void *ctx, const struct intended *i, struct capture *out, struct err *err);
     /* Exactly once after each begin() that succeeded. May wait. */
     void (*end)(void *ctx, struct capture *c, enum outcome outcome);

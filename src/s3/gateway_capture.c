@@ -28,6 +28,7 @@ int call_capture(struct call *c, struct storage *s, const struct str *keys, size
         return 0;
     i.keys = keys ? keys : &c->key;
     i.key_count = keys ? count : c->key.len > 0;
+    i.ends_upload = c->op && c->op->id == S3_OP_CompleteMultipartUpload;
     return capture->begin(capture->ctx, &i, &c->capture, err);
 }
 

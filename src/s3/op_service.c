@@ -29,9 +29,9 @@ static int is_reached(struct call *c, struct storage *s, struct str bucket, bool
     int code = call_remote(c, bucket, &remote, err);
 
     *out = remote == (s->ops->forward ? s : NULL);
-    if (code != ERR_DENIED)
+    if (code != ERR_DENIED && code != ERR_BUSY)
         return code;
-    *out = false; /* blocked */
+    *out = false; /* blocked, by a switch for a while */
     return 0;
 }
 
