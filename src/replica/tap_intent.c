@@ -252,7 +252,7 @@ static int check_route(struct taps *t, const struct concerned *c, const struct i
     int code = route_storage(t->o.routes, c->owner, i->bucket, &now, err);
     if (code == ERR_BUSY)
         return code;
-    if (code == 0 && c->switching && now != i->storage && !i->ends_upload)
+    if (c->switching && (code < 0 || now != i->storage) && !i->ends_upload)
         return err_set(err, ERR_BUSY, "the bucket is being switched to another storage");
     return 0;
 }

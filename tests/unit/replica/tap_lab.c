@@ -49,6 +49,7 @@ void tap_lab_taps_open(struct tap_lab *l)
     struct taps_options o = {.replications = l->replications,
                              .queue = l->queue,
                              .first = first,
+                             .locks = l->locks,
                              .routes = l->routes,
                              .postpone_ms = 50,
                              .record = record};
@@ -75,6 +76,7 @@ static void open_stores(struct tap_lab *l)
     struct replications_options o = {
         .app = l->stores[0], .queue = l->stores[1], .config = l->stores[3]};
     CHECK_OK(replications_open(&l->replications, &o, &err));
+    CHECK_OK(locks_open(&l->locks, &(struct locks_options){.store = l->stores[2]}, &err));
 }
 
 void tap_lab_open(struct tap_lab *l)
@@ -105,6 +107,7 @@ void tap_lab_close(struct tap_lab *l)
     replications_close(l->replications);
     routes_close(l->routes);
     queue_free(l->queue);
+    locks_close(l->locks);
     for (int i = 0; i < STORE_DATABASES; i++)
         store_close(l->stores[i]);
     db_close(l->db);

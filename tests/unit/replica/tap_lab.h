@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_REPLICA_TAP_LAB_H
 #define TESTS_UNIT_REPLICA_TAP_LAB_H
 
+#include "coord/lock.h"
 #include "replica/tap.h"
 #include "route/route.h"
 #include "unit/test.h"
@@ -19,6 +20,7 @@ struct tap_lab {
     struct store *stores[STORE_DATABASES];
     struct queue *queue;
     struct replications *replications;
+    struct locks *locks;
     struct routes *routes;
     struct storage *local; /* "local" */
     struct storage far;    /* "far": looks like a remote one */

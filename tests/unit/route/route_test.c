@@ -154,6 +154,35 @@ TEST(route, a_blocked_bucket_is_refused_until_it_is_not_blocked)
     lab_stop(&l);
 }
 
+/* docs/replication.md, S1 */
+TEST(route, a_bucket_that_a_switch_has_blocked_is_busy_and_not_denied)
+{
+    static const struct {
+        const char *status, *ttl;
+        int code;
+    } rows[] = {{"in_progress", "0", ERR_BUSY},
+                {"check_in_progress", "0", ERR_BUSY},
+                {"error", "0", ERR_DENIED},
+                {"in_progress", "1", ERR_DENIED}};
+    struct arena a = {0};
+    struct reply *reply;
+    struct storage *s;
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(route_block(l.routes, STR("local"), STR("b1"), true, &err));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CHECK_OK(store_call(l.store, &a, &reply, &err, STR("HSET"), STR("p:switch:alice:b1"),
+                            STR("replicationID"), STR("alice:b1:local:other"), STR("lastStatus"),
+                            str_z(rows[i].status), STR("multipartTTL"), str_z(rows[i].ttl)));
+        CHECK_OK(routes_reload(l.routes, &err));
+        CHECK_ERR(route_storage(l.routes, STR("alice"), STR("b1"), &s, &err), rows[i].code);
+    }
+    arena_release(&a);
+    lab_stop(&l);
+}
+
 TEST(route, a_policy_of_a_storage_that_is_not_there_is_no_other_storage)
 {
     struct storage *s;
