@@ -130,6 +130,11 @@ static int check_settings(struct access_log_target *t, struct arena *a,
     if (code == 0 && text.len)
         return err_set(err, S3_INVALID_ARGUMENT,
                        "The target bucket for logging has a default encryption");
+    if (code == 0)
+        code = document(t->bucket, a, "requestPayment", &text, err);
+    if (code == 0 && text.len)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "Requesters pay for the target bucket for logging");
     return code < 0 ? code : check_retention(t, a, err);
 }
 

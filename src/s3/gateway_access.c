@@ -259,6 +259,22 @@ void call_close(struct call_target *t)
 
 /* --- decisions --- */
 
+/* Where the requester pays nobody gets in who cannot, or does not say that they will: no bill is
+ * made, but a client that works here works on S3. */
+static bool pays(struct call *c, const struct call_target *t)
+{
+    struct str said = call_header(c, "x-amz-request-payer");
+
+    if (!t->requester_pays || str_eq(call_user_id(c), t->info.owner))
+        return true;
+    if (!said.len) /* in a presigned address */
+        said = call_param(c, "x-amz-request-payer");
+    if (!c->user || !str_ieq(said, STR("requester")))
+        return false;
+    c->charged = true;
+    return true;
+}
+
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object)
 {
@@ -281,6 +297,8 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 
     if (t->remote || (c->user && c->user->admin))
         return true;
+    if (!pays(c, t))
+        return false;
     if (c->user)
         r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
     c->object = object;

@@ -131,6 +131,8 @@ void respond_begin(struct call *c, int status)
     http_respond(c->http, status);
     http_respond_header(c->http, STR("x-amz-request-id"), id);
     http_respond_header(c->http, STR("x-amz-id-2"), id);
+    if (c->charged && status < 300)
+        http_respond_header(c->http, STR("x-amz-request-charged"), STR("requester"));
     if (origin.len && c->head->method != HTTP_OPTIONS)
         respond_cors(c, origin);
 }

@@ -14,28 +14,17 @@ enum {
     SLOTS = 256,
     FACTS_MAX = 4 * 1024 * 1024, /* bytes of one bucket's facts, while they are made */
     KEPT_MAX = 128 * 1024,       /* larger ones are made for each request anew */
-    ALWAYS_DOCUMENTS = 6,
+    ALWAYS_DOCUMENTS = 7,
 };
 
 /* Those that every request needs come first; the others are there only in facts that are kept. */
 static const char *const names[] = {
-    "policy",
-    "policyBindsOwner",
-    "acl",
-    "publicAccessBlock",
-    "ownershipControls",
-    "logging",
-    "cors",
-    "encryption",
-    "lifecycle",
-    "notification",
-    "object-lock",
-    "replication",
-    "requestPayment",
-    "website",
+    "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
+    "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",
+    "notification", "object-lock",      "replication", "website",
 };
 
-enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING };
+enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
 
 struct facts {
     _Atomic(unsigned) refs;
@@ -188,6 +177,7 @@ int facts_read(struct facts **out, struct bucket *b, struct err *err)
         return code;
     }
     f->target.logging = f->documents[LOGGING];
+    f->target.requester_pays = f->documents[PAYMENT].len > 0;
     f->generation = generation(b) == before ? before : 0;
     *out = f;
     return 0;

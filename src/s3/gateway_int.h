@@ -72,7 +72,8 @@ struct call_target {
     struct acl *acl; /* NULL: none kept */
     struct public_block block;
     enum ownership ownership;
-    struct str logging; /* the kept form of its configuration; empty: requests are not logged */
+    struct str logging;  /* the kept form of its configuration; empty: requests are not logged */
+    bool requester_pays; /* who is not its owner must say that they pay */
 };
 
 /* How the object is encrypted that an answer is about. */
@@ -120,6 +121,7 @@ struct call {
     uint64_t size;
     bool acl_required; /* without a list the request would have been refused */
     bool auth_failed;
+    bool charged; /* who asks has said that they pay, where somebody must */
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
     struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */

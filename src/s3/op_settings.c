@@ -1,5 +1,4 @@
-/* A setting of a bucket of which weir has one value alone: who pays. It is told as it is; another
- * value is NotImplemented. */
+/* Who pays for the requests of a bucket: kept and told; gateway_access.c asks for it. */
 #include "s3/gateway_int.h"
 
 int op_get_payment(struct call *c, struct err *err)
@@ -8,7 +7,7 @@ int op_get_payment(struct call *c, struct err *err)
 
     (void)err;
     document_open(&xml, "RequestPaymentConfiguration");
-    xml_element(&xml, "Payer", STR("BucketOwner"));
+    xml_element(&xml, "Payer", c->target.requester_pays ? STR("Requester") : STR("BucketOwner"));
     xml_close(&xml, "RequestPaymentConfiguration");
     return respond_xml(c, 200, &xml);
 }
@@ -16,6 +15,7 @@ int op_get_payment(struct call *c, struct err *err)
 int op_put_payment(struct call *c, struct err *err)
 {
     static const char *const payers[] = {"BucketOwner", "Requester"};
+    struct bucket *b = c->target.bucket;
     struct xml_node *root = NULL;
     int code = document_read(&root, c->a, c->body, "RequestPaymentConfiguration", err);
 
@@ -26,9 +26,6 @@ int op_put_payment(struct call *c, struct err *err)
     int payer = document_choice(xml_child(root, "Payer")->text, payers, ARRAY_SIZE(payers));
     if (payer < 0)
         return s3_fail(err, S3_MALFORMED_XML);
-    if (payer > 0)
-        return err_set(err, S3_NOT_IMPLEMENTED,
-                       "Requests that the requester pays are not "
-                       "implemented");
-    return respond_empty(c, 200);
+    code = b->ops->set_document(b, "requestPayment", payer > 0 ? c->body : STR_EMPTY, err);
+    return code < 0 ? code : respond_empty(c, 200);
 }

@@ -213,6 +213,13 @@ GATE_TEST(a_target_that_cannot_take_a_log_is_refused)
     gate_do(g, "GET /box/k", 404); /* nor is it delivered in the plain */
     gate_do(g, "POST /box?logging", 400);
     gate_do(g, "DELETE /logs?encryption", 204);
+    ask(g, "PUT /logs?requestPayment",
+        "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>", 200);
+    ask(g, "PUT /box?logging", STATUS("logs", ""), 400);
+    GATE_ERROR(g, "InvalidArgument");
+    ask(g, "PUT /logs?requestPayment",
+        "<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>",
+        200);
     deliver(g);
     CHECK(gate_has(g, "REST.GET.OBJECT k"));
 }

@@ -128,16 +128,43 @@ GATE_TEST(expiration_is_told_of_what_was_completed_also_again)
     }
 }
 
-GATE_TEST(the_owner_pays_and_nothing_is_logged)
+GATE_TEST(where_the_requester_pays_who_asks_must_say_so)
+{
+    put_xml(g, "PUT /box?policy",
+            "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":\"*\","
+            "\"Action\":\"s3:GetObject\",\"Resource\":\"arn:aws:s3:::box/*\"}]}",
+            204);
+    gate_ask(g, ALICE, "PUT /box/k", NULL, STR("x"), 200);
+    gate_ask(g, NOBODY, "GET /box/k", NULL, STR_EMPTY, 200);
+    put_xml(g, "PUT /box?requestPayment",
+            "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>",
+            200);
+    gate_do(g, "GET /box?requestPayment", 200);
+    CHECK_STR(gate_element(g, "Payer"), STR("Requester"));
+    gate_do(g, "GET /box/k", 200); /* the owner */
+    CHECK(!gate_header(g, "x-amz-request-charged").len);
+    gate_ask(g, NOBODY, "GET /box/k", "x-amz-request-payer: requester", STR_EMPTY, 403);
+    gate_ask(g, BOB, "GET /box/k", NULL, STR_EMPTY, 403);
+    GATE_ERROR(g, "AccessDenied");
+    gate_ask(g, BOB, "GET /box/k", "x-amz-request-payer: owner", STR_EMPTY, 403);
+    gate_ask(g, BOB, "GET /box/k", "x-amz-request-payer: requester", STR_EMPTY, 200);
+    CHECK_STR(gate_header(g, "x-amz-request-charged"), STR("requester"));
+    gate_ask(g, BOB, "GET /box/k?x-amz-request-payer=requester", NULL, STR_EMPTY, 200);
+    gate_ask(g, BOB, "GET /box/absent", "x-amz-request-payer: requester", STR_EMPTY, 403);
+    CHECK(!gate_header(g, "x-amz-request-charged").len);
+    put_xml(g, "PUT /box?requestPayment",
+            "<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>",
+            200);
+    gate_ask(g, NOBODY, "GET /box/k", NULL, STR_EMPTY, 200);
+}
+
+GATE_TEST(the_owner_pays_unless_told_otherwise)
 {
     gate_do(g, "GET /box?requestPayment", 200);
     CHECK_STR(gate_element(g, "Payer"), STR("BucketOwner"));
     put_xml(g, "PUT /box?requestPayment",
             "<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>",
             200);
-    put_xml(g, "PUT /box?requestPayment",
-            "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>",
-            501);
     put_xml(g, "PUT /box?requestPayment",
             "<RequestPaymentConfiguration><Payer>Bob</Payer></RequestPaymentConfiguration>", 400);
 }
