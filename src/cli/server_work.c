@@ -142,6 +142,7 @@ static void open_tasks(struct server *s)
         .replications = s->replications,
         .app = s->stores[APP_DB],
         .lock = s->stores[LOCK_DB],
+        .queue = s->queue,
         .locks = s->locks,
         .keys = s->task_keys,
         .find = find_storage,

@@ -2,7 +2,6 @@
 #include "replica/tasks_int.h"
 
 #include "base/clock.h"
-#include "coord/limit.h"
 #include "object/local.h"
 
 #include <stdlib.h>
@@ -31,6 +30,9 @@ static const struct {
     {"migrate:object:copy", task_object_copy},
     {"migrate:objects:copy", task_objects_copy},
     {"migrate:object:copy_versioned", task_object_copy},
+    {CHECK_TYPE, task_check},
+    {CHECK_FIX_TYPE, task_check_fix},
+    {CHECK_FIX_OBJECT_TYPE, task_check_fix_object},
 };
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
 
@@ -98,8 +100,8 @@ static struct storage_limits limits_of(const struct job *j, struct str storage)
 }
 
 /* Waits a moment where that is enough; ERR_AGAIN, with the time in the run, where it is not. */
-static int take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
-                struct err *err)
+int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
+             struct err *err)
 {
     struct storage_limits l = limits_of(j, storage);
     double rate = kind == LIMIT_REQUESTS ? l.requests_per_second : l.bytes_per_second;
@@ -153,8 +155,8 @@ int job_watch(void *ctx, uint64_t bytes, struct err *err)
         code = check_overtaken(j, err);
     if (code < 0)
         return code;
-    code = take(j, j->p.id.from, LIMIT_BYTES, bytes, err);
-    return code < 0 ? code : take(j, j->p.id.to, LIMIT_BYTES, bytes, err);
+    code = job_take(j, j->p.id.from, LIMIT_BYTES, bytes, err);
+    return code < 0 ? code : job_take(j, j->p.id.to, LIMIT_BYTES, bytes, err);
 }
 
 /* --- a job --- */
@@ -182,7 +184,7 @@ static int read_status(struct job *j, struct err *err)
     return code;
 }
 
-static int find_storage(struct job *j, struct str name, struct storage **out, struct err *err)
+int job_find(struct job *j, struct str name, struct storage **out, struct err *err)
 {
     *out = j->t->o.find(j->t->o.ctx, name);
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
@@ -199,13 +201,13 @@ int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsig
     if (code == 0)
         code = look_for_switch(j, err);
     if (code == 0)
-        code = find_storage(j, j->p.id.from, &j->from, err);
+        code = job_find(j, j->p.id.from, &j->from, err);
     if (code == 0)
-        code = find_storage(j, j->p.id.to, &j->to, err);
+        code = job_find(j, j->p.id.to, &j->to, err);
     if (code == 0)
-        code = take(j, j->p.id.from, LIMIT_REQUESTS, requests, err);
+        code = job_take(j, j->p.id.from, LIMIT_REQUESTS, requests, err);
     if (code == 0)
-        code = take(j, j->p.id.to, LIMIT_REQUESTS, requests, err);
+        code = job_take(j, j->p.id.to, LIMIT_REQUESTS, requests, err);
     return code;
 }
 

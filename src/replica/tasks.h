@@ -1,4 +1,5 @@
-/* The handlers of replication's tasks (docs/replication.md, "Work"), for coord/worker.h.
+/* The handlers of replication's tasks (docs/replication.md, "Work") and of checks (docs/diff.md),
+ * for coord/worker.h.
  *
  * Each reads the status of its replication first: one that is gone has nothing to do any more, one
  * that is paused waits. Then limits of the storages, the lock of the thing at the destination (C1),
@@ -23,6 +24,7 @@ struct storage_limits {
 struct tasks_options {
     struct replications *replications; /* all borrowed */
     struct store *app, *lock;          /* appDB and lockDB, joined */
+    struct queue *queue;               /* joined with them; NULL: no checks */
     struct locks *locks;               /* on `lock` */
     struct keyring *keys;              /* of sealed objects; NULL: those cannot be copied */
     /* The storage of this name, or NULL; borrowed as long as the handlers run. */
@@ -45,7 +47,7 @@ struct tasks *tasks_new(const struct tasks_options *o);
 void tasks_free(struct tasks *t); /* no handler runs any more; NULL is fine */
 
 /* Fills `out` with the handlers; returns how many they are. */
-enum { TASKS_HANDLERS = 12 };
+enum { TASKS_HANDLERS = 15 };
 size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 
 /* The first task of a new replication, as replication_add() takes it. In the arena. */

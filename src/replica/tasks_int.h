@@ -2,6 +2,8 @@
 #ifndef REPLICA_TASKS_INT_H
 #define REPLICA_TASKS_INT_H
 
+#include "coord/check.h"
+#include "coord/limit.h"
 #include "os/thread.h"
 #include "replica/payload.h"
 #include "replica/tasks.h"
@@ -58,6 +60,11 @@ int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsig
 /* Releases all; what the code means to the queue. */
 int job_end(struct job *j, int code, struct err *err);
 
+int job_find(struct job *j, struct str name, struct storage **out, struct err *err) MUST_CHECK;
+/* Waits for the storage's limit where a moment is enough; ERR_AGAIN, with the time in the run,
+ * where it is not. */
+int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
+             struct err *err) MUST_CHECK;
 struct str job_to_bucket(const struct job *j); /* its name at the destination */
 /* C1; ERR_AGAIN when another has it. */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
@@ -107,6 +114,11 @@ void places_release(struct tasks *t);
 task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
 task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
 task_fn task_objects_copy, task_list_objects, task_list_versions;
+task_fn task_check, task_check_fix, task_check_fix_object;
+
+/* Makes the job's object at the destination what it is at the source, under its lock, whatever the
+ * vectors say. `contents`: also when only the bytes differ. */
+int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
 /* Of one object. In the arena. */
 struct task task_of_copy(struct arena *a, const struct replication_id *id,

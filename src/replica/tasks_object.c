@@ -1,4 +1,6 @@
 /* Tasks of one object: the object itself, its tags, its access control list. */
+#include "replica/compare.h"
+#include "replica/copy_int.h"
 #include "replica/tasks_int.h"
 
 enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
@@ -142,6 +144,78 @@ int task_object_sync(struct task_run *run, struct err *err)
 int task_object_copy(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_COPY, &object_work, err);
+}
+
+/* --- by a check --- */
+
+static int watch_digest(void *ctx, size_t side, uint64_t bytes, struct err *err)
+{
+    (void)side;
+    return job_watch(ctx, bytes, err);
+}
+
+static int digest(struct job *j, size_t side, const struct object_info *info, struct str *out,
+                  struct err *err)
+{
+    struct bucket *buckets[] = {j->source.bucket, j->destination.bucket};
+    struct compare_options o = {.buckets = buckets,
+                                .count = ARRAY_SIZE(buckets),
+                                .keys = j->t->o.keys,
+                                .watch = watch_digest,
+                                .ctx = j};
+
+    return compare_digest(out, j->run->arena, &o, side, info, err);
+}
+
+static int other_bytes(struct job *j, const struct object_info *source, bool *other,
+                       struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct get_result there = {0};
+    struct str x = STR_EMPTY, y = STR_EMPTY;
+    int code = digest(j, 0, source, &x, err);
+
+    if (code == 0)
+        code = to->ops->head(to, j->run->arena, j->p.object, STR_EMPTY, NULL, &there, err);
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_CONFLICT, "it went away meanwhile");
+    if (code == 0)
+        code = digest(j, 1, &there.info, &y, err);
+    *other = code == 0 && !str_eq(x, y);
+    return code;
+}
+
+/* ETags say that both are the same, and the bytes that they are not: one side is damaged. */
+static int sync_contents(struct object_run *r, struct err *err)
+{
+    struct job *j = r->j;
+    struct copy c = job_copy(j);
+    struct copy_result out = {0};
+    bool other = false;
+    int code = sync_object(r, err);
+
+    if (code < 0 || r->gone)
+        return code;
+    if (j->source.versioned && j->destination.versioned)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "versions with the same ETags and other bytes are not replaced; remove the "
+                       "key at the destination, and fix again");
+    code = copy_object(&out, j->run->arena, &c, err);
+    if (code == 0 && out.outcome == COPY_SAME)
+        code = other_bytes(j, &out.source, &other, err);
+    if (code == 0 && other)
+        code = copy_anew(&out, j->run->arena, &c, err);
+    return code < 0 || !other ? code : copy_acl(j->run->arena, &c, true, err);
+}
+
+int object_fix(struct job *j, bool contents, struct err *err)
+{
+    static const struct object_work by_contents = {THING_OBJECT, VERSION_THINGS_MAX, sync_contents,
+                                                   SYNC_REQUESTS};
+    struct object_run r = {.j = j, .things.needed = {true, true, true}};
+    int code = job_lock_object(j, err);
+
+    return code < 0 ? code : with_tries(&r, contents ? &by_contents : &object_work, err);
 }
 
 /* --- beside it --- */

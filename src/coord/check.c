@@ -1,0 +1,304 @@
+/* Checks: begun, gone on with, fixed; each step one script. */
+#include "coord/check_int.h"
+
+#include "base/ids.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "object/digest.h"
+
+#include <stdlib.h>
+
+struct str check_key(struct arena *a, const char *kind, struct str id)
+{
+    struct buf key = {0};
+
+    buf_appendf(&key, "w:ccv:%s:", kind);
+    store_key_part(&key, id);
+    struct str out = arena_str(a, buf_str(&key));
+    buf_release(&key);
+    return out;
+}
+
+/* --- names --- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct check_location *x = a, *y = b;
+    int order = str_cmp(x->storage, y->storage);
+
+    return order ? order : str_cmp(x->bucket, y->bucket);
+}
+
+/* "<storage>:<bucket>", escaped. */
+static void append_location(struct buf *out, const struct check_location *l)
+{
+    store_key_part(out, l->storage);
+    buf_append_char(out, ':');
+    store_key_part(out, l->bucket);
+}
+
+int check_name(struct check *c, struct arena *a, struct err *err)
+{
+    struct buf all = {0};
+    struct digest_value sum;
+
+    if (c->count < 2 || c->count > CHECK_LOCATIONS_MAX)
+        return err_set(err, ERR_INVALID, "a check is of 2 to %d locations, not of %zu",
+                       CHECK_LOCATIONS_MAX, c->count);
+    qsort(c->locations, c->count, sizeof(c->locations[0]), by_name);
+    for (size_t i = 1; i < c->count; i++)
+        if (by_name(&c->locations[i - 1], &c->locations[i]) == 0)
+            return err_set(err, ERR_INVALID,
+                           "bucket " STR_FMT " on storage " STR_FMT " is named twice",
+                           STR_ARG(c->locations[i].bucket), STR_ARG(c->locations[i].storage));
+    store_key_part(&all, c->user);
+    for (size_t i = 0; i < c->count; i++) {
+        buf_append_char(&all, ' ');
+        append_location(&all, &c->locations[i]);
+    }
+    digest_of(DIGEST_SHA256, buf_str(&all), &sum);
+    c->id = arena_hex(a, sum.bytes, CHECK_ID_LEN / 2);
+    buf_release(&all);
+    return c->id.len ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+/* --- tasks --- */
+
+static struct str new_round(struct arena *a)
+{
+    char id[ID_HEX_LEN + 1];
+
+    id_hex(id);
+    return arena_str(a, str_n(id, CHECK_ID_LEN));
+}
+
+/* With the round in its id, so that one that still runs for an older round is not in the way. */
+static struct task task_of(struct arena *a, const char *type, struct str id, struct str round)
+{
+    struct buf text = {0};
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "ID", id);
+    json_out_member_str(&w, "Round", round);
+    json_out_close(&w, '}');
+    struct task t = {.type = str_z(type),
+                     .payload = arena_str(a, buf_str(&text)),
+                     .id = arena_fmt(a, "cc:" STR_FMT ":" STR_FMT, STR_ARG(id), STR_ARG(round)),
+                     .queue = CHECK_QUEUE,
+                     .retry_max = CHECK_TRIES};
+    buf_release(&text);
+    return t;
+}
+
+/* --- scripts --- */
+
+struct arguments {
+    VEC(struct str) v;
+};
+
+static int answer(int64_t n, struct err *err)
+{
+    switch (n) {
+    case 1:
+        return 0;
+    case 0:
+        return err_set(err, ERR_NOT_FOUND, "there is no such check (any more)");
+    case -1:
+        return err_set(err, ERR_EXISTS, "the check is at work; weir diff report shows how far");
+    default:
+        return err_set(err, ERR_CONFLICT, "the check is at another place");
+    }
+}
+
+static int run(struct store *s, struct arena *a, enum coord_script script, struct arguments *args,
+               struct err *err)
+{
+    struct reply *reply;
+    int64_t n = 0;
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+
+    if (code == 0)
+        code = coord_eval(s, a, &reply, script, args->v.items, args->v.len, err);
+    if (code == 0)
+        code = queue_integer(reply, &n, err);
+    vec_release(&args->v);
+    return code < 0 ? code : answer(n, err);
+}
+
+static void push_head(const struct checks *cs, struct arena *a, struct arguments *args,
+                      struct str id)
+{
+    vec_push(&args->v, queue_number(a, store_number(cs->app)));
+    vec_push(&args->v, queue_number(a, store_number(queue_store(cs->queue))));
+    vec_push(&args->v, id);
+}
+
+static int push_task(struct arena *a, struct arguments *args, const struct task *t, struct err *err)
+{
+    struct str parts[3];
+    int code = queue_task_args(a, t, 0, parts, err);
+
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(parts); i++)
+        vec_push(&args->v, parts[i]);
+    return code;
+}
+
+/* --- beginning --- */
+
+static void push_new(struct arena *a, struct arguments *args, const struct check *c)
+{
+    const struct {
+        const char *name;
+        struct str value;
+    } fields[] = {
+        {"user", c->user},
+        {"ignore_sizes", c->ignore_sizes ? STR("1") : STR("0")},
+        {"ignore_etags", c->ignore_etags ? STR("1") : STR("0")},
+        {"contents", c->contents ? STR("1") : STR("0")},
+        {"last_only", c->last_only ? STR("1") : STR("0")},
+    };
+
+    vec_push(&args->v, queue_number(a, ARRAY_SIZE(fields)));
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        vec_push(&args->v, str_z(fields[i].name));
+        vec_push(&args->v, fields[i].value);
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        struct buf text = {0};
+        append_location(&text, &c->locations[i]);
+        vec_push(&args->v, arena_str(a, buf_str(&text)));
+        buf_release(&text);
+    }
+}
+
+struct beginning {
+    const char *mode, *type;
+    size_t source;
+    const struct check *fresh; /* NULL: it is there */
+};
+
+static int begin(const struct checks *cs, struct str id, const struct beginning *b, struct err *err)
+{
+    struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
+    struct arguments args = {0};
+    struct str round = new_round(&a);
+    struct task task = task_of(&a, b->type, id, round);
+
+    push_head(cs, &a, &args, id);
+    vec_push(&args.v, str_z(b->mode));
+    vec_push(&args.v, round);
+    int code = push_task(&a, &args, &task, err);
+    vec_push(&args.v, queue_number(&a, (int64_t)b->source));
+    if (b->fresh)
+        push_new(&a, &args, b->fresh);
+    if (code == 0)
+        code = run(queue_store(cs->queue), &a, SCRIPT_check_begin, &args, err);
+    vec_release(&args.v);
+    arena_release(&a);
+    return code;
+}
+
+int check_start(const struct checks *cs, const struct check *c, struct err *err)
+{
+    return begin(cs, c->id, &(struct beginning){"new", CHECK_TYPE, 0, c}, err);
+}
+
+int check_restart(const struct checks *cs, struct str id, struct err *err)
+{
+    return begin(cs, id, &(struct beginning){"again", CHECK_TYPE, 0, NULL}, err);
+}
+
+int check_fix(const struct checks *cs, struct str id, size_t source, struct err *err)
+{
+    return begin(cs, id, &(struct beginning){"fix", CHECK_FIX_TYPE, source, NULL}, err);
+}
+
+/* --- going on --- */
+
+int check_page(const struct checks *cs, const struct check_page *p, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct arguments args = {0};
+
+    push_head(cs, &a, &args, p->check->id);
+    vec_push(&args.v, p->check->round);
+    vec_push(&args.v, p->after);
+    vec_push(&args.v, p->last);
+    vec_push(&args.v, queue_number(&a, (int64_t)p->keys));
+    vec_push(&args.v, queue_number(&a, (int64_t)p->differences));
+    vec_push(&args.v, queue_number(&a, (int64_t)p->bytes));
+    vec_push(&args.v, queue_number(&a, CHECK_KEPT));
+    vec_push(&args.v, p->check->versioned ? STR("1") : STR("0"));
+    for (size_t i = 0; i < p->count; i++)
+        vec_push(&args.v, p->entries[i]);
+    int code = run(cs->app, &a, SCRIPT_check_page, &args, err);
+    arena_release(&a);
+    return code;
+}
+
+/* Round and task of the check that follows a fix. */
+static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
+{
+    struct str round = new_round(a);
+    struct task task = task_of(a, CHECK_TYPE, id, round);
+
+    vec_push(&args->v, round);
+    return push_task(a, args, &task, err);
+}
+
+int check_fix_page(const struct checks *cs, const struct check_fix_page *p, struct err *err)
+{
+    struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
+    struct arguments args = {0};
+
+    push_head(cs, &a, &args, p->check->id);
+    vec_push(&args.v, p->check->round);
+    vec_push(&args.v, p->after);
+    vec_push(&args.v, p->last);
+    int code = push_recheck(&a, &args, p->check->id, err);
+    for (size_t i = 0; code == 0 && i < p->count; i++) {
+        vec_push(&args.v, p->items[i].member);
+        code = push_task(&a, &args, &p->items[i].task, err);
+    }
+    if (code == 0)
+        code = run(queue_store(cs->queue), &a, SCRIPT_check_fix_page, &args, err);
+    vec_release(&args.v);
+    arena_release(&a);
+    return code;
+}
+
+int check_fixed(const struct checks *cs, const struct check *c, struct str member, struct str error,
+                struct err *err)
+{
+    struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
+    struct arguments args = {0};
+
+    push_head(cs, &a, &args, c->id);
+    vec_push(&args.v, c->round);
+    vec_push(&args.v, member);
+    vec_push(&args.v, error);
+    int code = push_recheck(&a, &args, c->id, err);
+    if (code == 0)
+        code = run(queue_store(cs->queue), &a, SCRIPT_check_fixed, &args, err);
+    vec_release(&args.v);
+    arena_release(&a);
+    return code;
+}
+
+int check_note(const struct checks *cs, const struct check *c, struct str error, bool ends,
+               struct err *err)
+{
+    struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
+    struct arguments args = {0};
+
+    vec_push(&args.v, c->id);
+    vec_push(&args.v, str_z(check_state_names[c->state]));
+    vec_push(&args.v, c->round);
+    vec_push(&args.v, error);
+    vec_push(&args.v, ends ? STR("1") : STR("0"));
+    int code = run(cs->app, &a, SCRIPT_check_note, &args, err);
+    arena_release(&a);
+    return code;
+}

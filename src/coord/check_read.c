@@ -1,0 +1,239 @@
+/* Checks: looked at, and taken away. */
+#include "coord/check_int.h"
+
+#include "base/clock.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+const char *const check_state_names[CHECK_STATES] = {"checking", "ready", "fixing", "failed"};
+
+/* --- fields --- */
+
+enum field_type { FIELD_TIME, FIELD_BOOL, FIELD_NUMBER, FIELD_TEXT, FIELD_STATE };
+
+static const struct field {
+    struct str name;
+    enum field_type type;
+    size_t at; /* in struct check */
+} fields[] = {
+#define FIELD(name, type, member)                                                                  \
+    {                                                                                              \
+        {name, sizeof(name) - 1}, type, offsetof(struct check, member)                             \
+    }
+    FIELD("user", FIELD_TEXT, user),
+    FIELD("state", FIELD_STATE, state),
+    FIELD("round", FIELD_TEXT, round),
+    FIELD("error", FIELD_TEXT, error),
+    FIELD("ignore_sizes", FIELD_BOOL, ignore_sizes),
+    FIELD("ignore_etags", FIELD_BOOL, ignore_etags),
+    FIELD("contents", FIELD_BOOL, contents),
+    FIELD("last_only", FIELD_BOOL, last_only),
+    FIELD("versioned", FIELD_BOOL, versioned),
+    FIELD("created_at", FIELD_TIME, created_ms),
+    FIELD("started_at", FIELD_TIME, started_ms),
+    FIELD("done_at", FIELD_TIME, done_ms),
+    FIELD("fixed_at", FIELD_TIME, fixed_ms),
+    FIELD("keys", FIELD_NUMBER, keys),
+    FIELD("differences", FIELD_NUMBER, differences),
+    FIELD("kept", FIELD_NUMBER, kept),
+    FIELD("bytes", FIELD_NUMBER, bytes),
+    FIELD("source", FIELD_NUMBER, source),
+    FIELD("fix_queued", FIELD_NUMBER, fix_queued),
+    FIELD("fix_done", FIELD_NUMBER, fix_done),
+    FIELD("fix_failed", FIELD_NUMBER, fix_failed),
+#undef FIELD
+};
+
+static int read_state(struct str value, enum check_state *out)
+{
+    for (size_t i = 0; i < CHECK_STATES; i++)
+        if (str_eq(value, str_z(check_state_names[i]))) {
+            *out = (enum check_state)i;
+            return 0;
+        }
+    return ERR_PARSE;
+}
+
+static int read_value(const struct field *f, struct str value, struct check *out)
+{
+    void *at = (char *)out + f->at;
+
+    switch (f->type) {
+    case FIELD_TIME:
+        return clock_parse_iso(value, at);
+    case FIELD_BOOL:
+        *(bool *)at = str_eq(value, STR("1"));
+        return 0;
+    case FIELD_NUMBER:
+        return str_i64(value, at);
+    case FIELD_TEXT:
+        *(struct str *)at = value;
+        return 0;
+    case FIELD_STATE:
+        return read_state(value, at);
+    }
+    return 0;
+}
+
+static int read_field(struct str name, struct str value, struct check *out, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (str_eq(fields[i].name, name) && read_value(&fields[i], value, out) < 0)
+            return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no " STR_FMT, STR_ARG(value),
+                           STR_ARG(name));
+    return 0;
+}
+
+/* --- locations --- */
+
+static int unescape(struct arena *a, struct str text, struct str *out, struct err *err)
+{
+    struct buf plain = BUF_INIT(4 * KIB);
+    int code = store_key_unescape(&plain, text);
+
+    *out = code == 0 ? arena_str(a, buf_str(&plain)) : STR_EMPTY;
+    buf_release(&plain);
+    return code < 0 ? err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no location", STR_ARG(text)) : 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const struct check_location *x = a, *y = b;
+    int order = str_cmp(x->storage, y->storage);
+
+    return order ? order : str_cmp(x->bucket, y->bucket);
+}
+
+static int read_locations(struct check *out, struct arena *a, const struct reply *set,
+                          struct err *err)
+{
+    int code = reply_expect(set, REPLY_ARRAY, err);
+
+    if (code == 0 && (set->count < 2 || set->count > CHECK_LOCATIONS_MAX))
+        code = err_set(err, ERR_CORRUPT, "a check of %zu locations", set->count);
+    for (size_t i = 0; code == 0 && i < set->count; i++) {
+        struct str storage, bucket;
+        (void)str_cut(set->items[i].str, ':', &storage, &bucket);
+        code = unescape(a, storage, &out->locations[i].storage, err);
+        if (code == 0)
+            code = unescape(a, bucket, &out->locations[i].bucket, err);
+        out->count = i + 1;
+    }
+    if (code == 0)
+        qsort(out->locations, out->count, sizeof(out->locations[0]), by_text);
+    return code;
+}
+
+/* --- looking --- */
+
+int check_read(const struct checks *cs, struct arena *a, struct str id, struct check *out,
+               struct err *err)
+{
+    const struct str hash[] = {STR("HGETALL"), check_key(a, "c", id)},
+                     set[] = {STR("SMEMBERS"), check_key(a, "stor", id)};
+    const struct store_args commands[] = {{hash, 2}, {set, 2}};
+    struct check c = {.id = arena_str(a, id), .source = -1};
+    struct reply *reply = NULL;
+    int code = store_atomic(cs->app, a, &reply, commands, ARRAY_SIZE(commands), err);
+
+    if (code == 0)
+        code = reply_expect(&reply->items[0], REPLY_ARRAY, err);
+    if (code == 0 && reply->items[0].count == 0)
+        code = err_set(err, ERR_NOT_FOUND, "there is no check " STR_FMT, STR_ARG(id));
+    for (size_t i = 0; code == 0 && i + 1 < reply->items[0].count; i += 2)
+        code = read_field(reply->items[0].items[i].str, reply->items[0].items[i + 1].str, &c, err);
+    if (code == 0)
+        code = read_locations(&c, a, &reply->items[1], err);
+    if (code == 0)
+        *out = c;
+    return code;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return str_cmp(((const struct check *)a)->id, ((const struct check *)b)->id);
+}
+
+/* One that was not touched for a month has expired, and its name goes with it. */
+int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
+               struct err *err)
+{
+    struct reply *ids = NULL, *reply = NULL;
+    int code = store_call(cs->app, a, &ids, err, STR("SMEMBERS"), CHECK_IDS);
+
+    *count = 0;
+    if (code == 0)
+        code = reply_expect(ids, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    *out = arena_array(a, ids->count + 1, sizeof(**out));
+    if (!*out)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; code == 0 && i < ids->count; i++) {
+        code = check_read(cs, a, ids->items[i].str, &(*out)[*count], err);
+        *count += code == 0;
+        if (code == ERR_NOT_FOUND)
+            code = store_call(cs->app, a, &reply, err, STR("SREM"), CHECK_IDS, ids->items[i].str);
+    }
+    qsort(*out, *count, sizeof(**out), by_id);
+    return code;
+}
+
+int check_entries(const struct checks *cs, struct arena *a, struct str id, size_t skip,
+                  size_t limit, struct store_args *out, struct err *err)
+{
+    struct reply *reply = NULL;
+    int code =
+        store_call(cs->app, a, &reply, err, STR("LRANGE"), check_key(a, "d", id),
+                   queue_number(a, (int64_t)skip), queue_number(a, (int64_t)(skip + limit) - 1));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    struct str *list = arena_array(a, reply->count + 1, sizeof(*list));
+    if (!list)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < reply->count; i++)
+        list[i] = reply->items[i].str;
+    *out = (struct store_args){list, reply->count};
+    return 0;
+}
+
+int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct str *out,
+                 struct err *err)
+{
+    struct reply *reply = NULL;
+    int code = store_call(cs->app, a, &reply, err, STR("GET"), check_key(a, "l", id));
+
+    if (code == 0 && !reply_is_nil(reply))
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0)
+        *out = reply_is_nil(reply) ? STR_EMPTY : reply->str;
+    return code;
+}
+
+/* --- taking away --- */
+
+int check_remove(const struct checks *cs, struct str id, struct err *err)
+{
+    struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
+    const struct str keys[] = {STR("DEL"),
+                               check_key(&a, "c", id),
+                               check_key(&a, "stor", id),
+                               check_key(&a, "l", id),
+                               check_key(&a, "d", id),
+                               check_key(&a, "f", id)},
+                     name[] = {STR("SREM"), CHECK_IDS, id};
+    const struct store_args commands[] = {{name, 3}, {keys, ARRAY_SIZE(keys)}};
+    struct reply *reply = NULL;
+    int code = store_atomic(cs->app, &a, &reply, commands, ARRAY_SIZE(commands), err);
+
+    if (code == 0)
+        code = reply_expect(&reply->items[1], REPLY_INTEGER, err);
+    if (code == 0 && reply->items[1].integer == 0)
+        code = err_set(err, ERR_NOT_FOUND, "there is no check " STR_FMT, STR_ARG(id));
+    arena_release(&a);
+    return code;
+}

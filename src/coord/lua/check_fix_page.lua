@@ -1,0 +1,31 @@
+-- What is to be fixed of some keys. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all);
+-- round, queue, id, message of the check that follows; then for each: its name, queue, id, message.
+-- Answers 1, 0 when the round is over, -2 when the cursor is elsewhere.
+-- include part_check
+local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
+redis.call('SELECT', app)
+local hash, _, _, _, open = check_keys(id)
+if not check_held(id, 'fixing', ARGV[4]) then
+    return 0
+end
+if not check_move(id, ARGV[5], ARGV[6]) then
+    return -2
+end
+local added = 0
+for i = 11, #ARGV, 4 do
+    added = added + redis.call('SADD', open, ARGV[i])
+end
+redis.call('HINCRBY', hash, 'fix_queued', added)
+redis.call('HDEL', hash, 'error')
+if ARGV[6] == '' then
+    redis.call('HSET', hash, 'fix_listed', '1')
+end
+check_touch(id)
+redis.call('SELECT', queue)
+for i = 11, #ARGV, 4 do
+    enqueue(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], '0', '', '0')
+end
+flush()
+redis.call('SELECT', app)
+check_fix_ended(id, queue, app, ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+return 1

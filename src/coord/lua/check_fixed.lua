@@ -1,0 +1,18 @@
+-- One that was to be fixed has ended. ARGV: databases of vectors, of the queue; id, round; its name; error ('': it is fixed); round, queue, id,
+-- message of the check that follows.
+-- Answers 1, or 0 when the round is over.
+-- include part_check
+local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
+redis.call('SELECT', app)
+local hash, _, _, _, open = check_keys(id)
+if not check_held(id, 'fixing', ARGV[4]) then
+    return 0
+end
+if redis.call('SREM', open, ARGV[5]) == 1 then
+    redis.call('HINCRBY', hash, ARGV[6] == '' and 'fix_done' or 'fix_failed', 1)
+    if ARGV[6] ~= '' then
+        redis.call('HSET', hash, 'error', ARGV[6])
+    end
+end
+check_fix_ended(id, queue, app, ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+return 1

@@ -1,0 +1,32 @@
+-- Keys that were compared. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all); keys,
+-- differences, bytes; how many differences are kept; whether by versions; differences to keep.
+-- Answers 1, 0 when the round is over, -2 when the cursor is elsewhere.
+-- include part_check
+redis.call('SELECT', ARGV[1])
+local id, after, last = ARGV[3], ARGV[5], ARGV[6]
+local hash, _, _, list = check_keys(id)
+if not check_held(id, 'checking', ARGV[4]) then
+    return 0
+end
+if not check_move(id, after, last) then
+    return -2
+end
+if after == '' then
+    redis.call('DEL', list)
+    redis.call('HSET', hash, 'keys', '0', 'differences', '0', 'bytes', '0', 'versioned', ARGV[11])
+end
+redis.call('HINCRBY', hash, 'keys', ARGV[7])
+redis.call('HINCRBY', hash, 'differences', ARGV[8])
+redis.call('HINCRBY', hash, 'bytes', ARGV[9])
+local room = ARGV[10] - redis.call('LLEN', list)
+local final = math.min(#ARGV, 11 + room)
+for i = 12, final, 500 do
+    redis.call('RPUSH', list, unpack(ARGV, i, math.min(i + 499, final)))
+end
+redis.call('HSET', hash, 'kept', redis.call('LLEN', list))
+redis.call('HDEL', hash, 'error')
+if last == '' then
+    redis.call('HSET', hash, 'state', 'ready', 'done_at', rfc3339())
+end
+check_touch(id)
+return 1
