@@ -196,6 +196,8 @@ int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsig
     *j = (struct job){.t = run->ctx, .run = run, .memory_key = BUF_INIT(16 * KIB)};
     int code = payload_read(&j->p, run->arena, run->task->payload, kind, err);
 
+    if (j->p.object_count)
+        requests *= (unsigned)j->p.object_count;
     if (code == 0)
         code = read_status(j, err);
     if (code == 0)

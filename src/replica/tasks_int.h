@@ -53,8 +53,9 @@ struct job {
     struct copy_options copy;
 };
 
-/* Reads the payload and the status, and waits for the limits: `requests` to each side. ERR_END:
- * there is nothing to do (return 0). Always job_end() afterwards. */
+/* Reads the payload and the status, and waits for the limits: `requests` to each side, for each
+ * object where there are several. ERR_END: there is nothing to do (return 0). Always job_end()
+ * afterwards. */
 int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
               struct err *err) MUST_CHECK;
 /* Releases all; what the code means to the queue. */
