@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "conf/keys.h"
 
-enum { WIDTH = 92, NAME_COLUMN = 14, FLAG_COLUMN = 28 };
+enum { WIDTH = 92, FLAG_COLUMN = 28 };
 
 static const struct generator {
     const char *flag;
@@ -69,8 +69,11 @@ void help_overview(const struct command_table *table, FILE *out)
     fputs("weir stands in front of object storage: one S3 endpoint, many storages.\n\n"
           "usage: weir COMMAND [FLAGS] [ARGUMENTS]\n\n",
           out);
+    size_t width = 0;
     for (size_t i = 0; i < table->count; i++)
-        fprintf(out, "  %-*s%s\n", NAME_COLUMN, table->rows[i].name, table->rows[i].summary);
+        width = size_max(width, strlen(table->rows[i].name));
+    for (size_t i = 0; i < table->count; i++)
+        fprintf(out, "  %-*s  %s\n", (int)width, table->rows[i].name, table->rows[i].summary);
     fputs("\n`weir help COMMAND` says more about one of them.\n", out);
 }
 

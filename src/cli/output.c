@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_COLUMNS = 24, GAP = 2 };
+/* More columns than TABLE_COLUMNS fit no screen: such a row is shown as lines, a name and a value
+ * each. */
+enum { MAX_COLUMNS = 24, TABLE_COLUMNS = 16, GAP = 2 };
 
 void output_init(struct output *o, const struct output_column *columns, size_t count)
 {
@@ -67,6 +69,21 @@ static void print_row(const struct output *o, const struct str *cells, const siz
     fputc('\n', out);
 }
 
+static void print_blocks(const struct output *o, FILE *out)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < o->column_count; i++)
+        width = size_max(width, strlen(o->columns[i].name));
+    for (size_t i = 0; i < o->cells.len; i++) {
+        size_t column = i % o->column_count;
+        if (i && column == 0)
+            fputc('\n', out);
+        fprintf(out, "%-*s" STR_FMT "\n", (int)(width + GAP), o->columns[column].name,
+                STR_ARG(o->cells.items[i]));
+    }
+}
+
 void output_print(const struct output *o, FILE *out)
 {
     bool colour = isatty(fileno(out)) && !getenv("NO_COLOR");
@@ -74,6 +91,10 @@ void output_print(const struct output *o, FILE *out)
     struct str head[MAX_COLUMNS];
 
     BUG_ON(o->column_count == 0);
+    if (o->column_count > TABLE_COLUMNS) {
+        print_blocks(o, out);
+        return;
+    }
     for (size_t i = 0; i < o->column_count; i++) {
         head[i] = str_z(o->columns[i].name);
         widths[i] = width_of(head[i]);

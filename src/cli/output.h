@@ -27,7 +27,8 @@ void output_release(struct output *o);
 void output_cell(struct output *o, struct str text); /* copied */
 void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Aligned columns; the head in bold when `out` is a terminal and NO_COLOR is not set. */
+/* Aligned columns; the head in bold when `out` is a terminal and NO_COLOR is not set. Rows of very
+ * many columns are lines instead, one a column. */
 void output_print(const struct output *o, FILE *out);
 /* An array of objects, one a row, ended by a line break. */
 void output_print_json(const struct output *o, FILE *out);

@@ -59,12 +59,13 @@ void gateway_free(struct gateway *g)
     free(g);
 }
 
-static bool names_any(const struct call *c, const char *const *names, size_t count)
+/* The first of the names that is a parameter of the query; NULL: none is. */
+static const char *names_any(const struct call *c, const char *const *names, size_t count)
 {
     for (size_t i = 0; c->query_count && i < count; i++)
         if (call_param(c, names[i]).p)
-            return true;
-    return false;
+            return names[i];
+    return NULL;
 }
 
 static bool row_fits(const struct call *c, const struct operation *op)
@@ -76,8 +77,10 @@ static bool row_fits(const struct call *c, const struct operation *op)
 
 static int find_operation(struct call *c, struct err *err)
 {
-    if (names_any(c, strange, ARRAY_SIZE(strange)))
-        return s3_fail(err, S3_NOT_IMPLEMENTED);
+    const char *unknown = names_any(c, strange, ARRAY_SIZE(strange));
+
+    if (unknown)
+        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", unknown);
     for (size_t i = 0; i < operation_count; i++)
         if (row_fits(c, &operations[i])) {
             c->op = &operations[i];

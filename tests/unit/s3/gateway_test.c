@@ -565,6 +565,7 @@ GATE_TEST(what_is_not_there_says_so)
     GATE_ERROR(g, "NotImplemented");
     CHECK(gate_has(g, "GetBucketReplication"));
     gate_do(g, "GET /box?inventory", 501);
+    CHECK(gate_has(g, "sub-resource inventory"));
     gate_do(g, "DELETE /box?acl", 405);
     gate_do(g, "HEAD /box", 200); /* and it is still there */
     gate_do(g, "PATCH /box/key", 405);
