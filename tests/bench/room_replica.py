@@ -20,7 +20,7 @@ from s3_client import keep
 # How many objects; REPLICA=small:large for a quick look.
 SMALL_COUNT, LARGE_COUNT = (int(n) for n in (os.environ.get("REPLICA") or "10000:20").split(":"))
 SMALL_SIZE, LARGE_SIZE = 16 * 1024, 256 * 1024 * 1024
-TAP_SIZE, TAP_KEYS, TAP_CLIENTS = 4096, 512, (1, 16)
+TAP_SIZE, TAP_KEYS, TAP_CLIENTS = 4096, 16384, (1, 16)
 ENGINES, KINDS = ("embedded", "redis"), ("local", "remote")
 TAPS = {f"replica/tap_{kind}_{engine}_{clients}": ("<=", 1.15)
         for kind in KINDS for engine in ENGINES for clients in TAP_CLIENTS}
@@ -211,8 +211,10 @@ def copies(lab):
 # --- what the tap costs ---
 
 def put(lab, weir, bucket, clients):
+    """Objects that are new each time: those that are put again before they were copied cost the tap less."""
     body = os.urandom(TAP_SIZE)
-    requests = [weir.end.raw("PUT", f"/{bucket}/k-{i}", body=body) for i in range(TAP_KEYS)]
+    weir.round = getattr(weir, "round", 0) + 1
+    requests = [weir.end.raw("PUT", f"/{bucket}/{weir.round}/k-{i}", body=body) for i in range(TAP_KEYS)]
     command = [lab.program("tests/bench/bench_http_load"), "-c", str(clients), "-t", f"{lab.seconds:g}", "-f",
                keep(os.path.join(lab.dir, "taps"), requests), "127.0.0.1", str(weir.end.port)]
     figures = lab.served(weir.server, lambda: lab.run(command))
