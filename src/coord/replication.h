@@ -136,8 +136,13 @@ struct change {
     /* JSON members beside those of the replication: "\"Object\":{…},…". They say which thing, never
      * what happened (R2): a change is left to a task of the same thing that waits to be run. */
     struct str payload;
+    /* How it stands in the list "Objs" of a task of type RECORD_TOGETHER, which is for several
+     * changes of one bucket that are recorded at once; empty: it has a task of its own. */
+    struct str entry;
     uint64_t row; /* of the outbox that it is from; 0: none */
 };
+#define RECORD_TOGETHER STR("objects:sync")
+enum { RECORD_TOGETHER_MAX = 32 };
 
 struct record {
     const struct change *changes;
@@ -186,7 +191,10 @@ struct listed_page {
  * elsewhere. ERR_NOT_FOUND: the replication is gone; nothing happened. */
 int replication_page(struct replications *r, const struct listed_page *p,
                      struct err *err) MUST_CHECK;
-/* Ends `task`, a copy of several objects, as done but for some that failed: those get tasks of
+/* The id of the task for a change of a thing: one that waits takes a second change on. */
+int replication_event_id(struct arena *a, const struct replication_id *id, struct str type,
+                         const struct thing *thing, struct str *out, struct err *err) MUST_CHECK;
+/* Ends `task`, for several objects, as done but for some that failed: those get tasks of
  * their own. Set task_run.done. ERR_CONFLICT: the task is not held any more. */
 struct listed_split {
     struct replication_id id;

@@ -4,11 +4,22 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "base/vec.h"
+
+#include <stdlib.h>
 
 enum {
     RECORD_TRIES = 32, /* views that may turn out to be old */
     HEAD_ARGS = 9,
+    REPLICATION_ARGS = 3,
+    ENTRIES_MAX = 16 * 1024, /* bytes of a list */
+};
+
+/* Changes of one replication that go by one task. */
+struct together {
+    VEC(const struct change *) changes;
+    struct map seen; /* by entry */
 };
 
 /* One call of the script being put together. */
@@ -18,6 +29,7 @@ struct draft {
     struct arena *arena;
     VEC(struct str) args;                      /* of the changes */
     VEC(const struct replication *) concerned; /* the script counts for each */
+    VEC(struct together *) together;           /* of each */
     VEC(struct str) sources;                   /* <storage>:<bucket>, once each */
     struct str now;
 };
@@ -56,20 +68,32 @@ static size_t number_of(struct draft *d, const struct replication *r)
     for (size_t i = 0; i < d->concerned.len; i++)
         if (d->concerned.items[i] == r)
             return i + 1;
+    struct together *t = xcalloc(1, sizeof(*t));
+    map_init(&t->seen);
+    vec_push(&d->together, t);
     vec_push(&d->concerned, r);
     return d->concerned.len;
 }
 
-/* The id says which thing at which destination, so that a task that waits takes a second change on.
- */
-static int add_task(struct draft *d, const struct change *c, struct str key,
-                    const struct replication *r, struct err *err)
+static struct str event_id(struct arena *a, struct str type, struct str name, struct str what)
+{
+    return arena_fmt(a, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(type), STR_ARG(name),
+                     STR_ARG(what));
+}
+
+/* `what` is which thing, so that a task that waits takes a second change on. */
+struct drafted {
+    struct str type, what, members;
+    size_t changes;
+};
+
+static int add_task(struct draft *d, const struct drafted *w, const struct replication *r,
+                    struct err *err)
 {
     struct task t = {
-        .type = c->type,
-        .payload = payload_of(d, &r->id, c->payload),
-        .id = arena_fmt(d->arena, STR_FMT "|" STR_FMT "|" STR_FMT, STR_ARG(c->type),
-                        STR_ARG(policy_of(r)->name), STR_ARG(key)),
+        .type = w->type,
+        .payload = payload_of(d, &r->id, w->members),
+        .id = event_id(d->arena, w->type, policy_of(r)->name, w->what),
         .queue = arena_fmt(d->arena, "events%d", r->priority + 1),
     };
     struct str args[3];
@@ -78,7 +102,100 @@ static int add_task(struct draft *d, const struct change *c, struct str key,
     vec_push(&d->args, queue_number(d->arena, (int64_t)number_of(d, r)));
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(args); i++)
         vec_push(&d->args, args[i]);
+    vec_push(&d->args, queue_number(d->arena, (int64_t)w->changes));
     return code;
+}
+
+static struct str key_of(struct arena *a, const struct thing *t)
+{
+    struct buf key = {0};
+
+    version_key(&key, t);
+    struct str out = arena_str(a, buf_str(&key));
+    buf_release(&key);
+    return out;
+}
+
+/* --- several changes by one task --- */
+
+static void keep_together(struct draft *d, const struct change *c, const struct replication *r)
+{
+    size_t number = number_of(d, r); /* may make one more */
+    struct together *t = d->together.items[number - 1];
+
+    if (!map_get(&t->seen, c->entry)) {
+        map_put(&t->seen, c->entry, (void *)c);
+        vec_push(&t->changes, c);
+    }
+}
+
+/* As a change that bumps nothing. */
+static void begin_tasks(struct draft *d, uint64_t row)
+{
+    vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));
+    vec_push(&d->args, STR(""));
+    vec_push(&d->args, STR(""));
+    vec_push(&d->args, STR(""));
+    vec_push(&d->args, STR("1"));
+}
+
+/* As many as fit from the `first` on; *taken: how many. The id says which rows: another try may
+ * have more of them. */
+static int add_some(struct draft *d, const struct together *t, size_t first,
+                    const struct replication *r, size_t *taken, struct err *err)
+{
+    const struct change *const *c = (const struct change *const *)t->changes.items + first;
+    size_t left = t->changes.len - first, n = 0;
+    struct buf list = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &list);
+    json_out_member_str(&w, "Bucket", r->id.bucket);
+    buf_append_z(&list, ",\"Objs\":[");
+    for (; n < left && n < RECORD_TOGETHER_MAX && list.len + c[n]->entry.len < ENTRIES_MAX; n++) {
+        buf_append_z(&list, n ? "," : "");
+        buf_append_str(&list, c[n]->entry);
+    }
+    buf_append_char(&list, ']');
+    *taken = n > 1 ? n : 1;
+    struct drafted task = {c[0]->type, STR_EMPTY, c[0]->payload, 1};
+    if (n > 1)
+        task = (struct drafted){RECORD_TOGETHER,
+                                arena_fmt(d->arena, "%llu-%llu", (unsigned long long)c[0]->row,
+                                          (unsigned long long)c[n - 1]->row),
+                                arena_str(d->arena, buf_str(&list)), n};
+    else
+        task.what = key_of(d->arena, &c[0]->thing);
+    begin_tasks(d, c[*taken - 1]->row);
+    buf_release(&list);
+    return add_task(d, &task, r, err);
+}
+
+static int add_together(struct draft *d, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < d->together.len; i++) {
+        const struct together *t = d->together.items[i];
+        size_t taken = 0;
+        for (size_t at = 0; code == 0 && at < t->changes.len; at += taken)
+            code = add_some(d, t, at, d->concerned.items[i], &taken, err);
+    }
+    return code;
+}
+
+static void draft_release(struct draft *d)
+{
+    vec_each (&d->together, struct together **, t) {
+        vec_release(&(*t)->changes);
+        map_release(&(*t)->seen);
+        free(*t);
+    }
+    vec_release(&d->together);
+    vec_release(&d->args);
+    vec_release(&d->concerned);
+    vec_release(&d->sources);
+    replication_view_unref(d->view);
 }
 
 /* --- all --- */
@@ -99,7 +216,9 @@ out:
 static int add_change(struct draft *d, const struct change *c, struct err *err)
 {
     const struct replication *const *list = NULL;
-    struct buf key = {0}, field = {0};
+    struct str name = key_of(d->arena, &c->thing);
+    struct drafted task = {c->type, name, c->payload, 1};
+    struct buf field = {0};
     size_t count = 0;
     int code = 0;
 
@@ -107,19 +226,32 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
         add_source(d, c);
         count = replication_view_from(d->view, c->place.storage, c->thing.bucket, &list);
     }
-    version_key(&key, &c->thing);
     version_field(&field, &c->place);
-    struct str name = arena_str(d->arena, buf_str(&key));
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)c->row));
     vec_push(&d->args, name);
     vec_push(&d->args, arena_str(d->arena, buf_str(&field)));
-    vec_push(&d->args, c->whole ? STR("1") : STR("0"));
-    vec_push(&d->args, queue_number(d->arena, (int64_t)count));
-    for (size_t i = 0; code == 0 && i < count; i++)
-        code = add_task(d, c, name, list[i], err);
-    buf_release(&key);
+    bool beside = c->thing.kind == THING_OBJECT_TAGS || c->thing.kind == THING_OBJECT_ACL;
+    vec_push(&d->args, c->whole ? STR("w") : beside ? STR("b") : STR(""));
+    vec_push(&d->args, queue_number(d->arena, c->entry.len ? 0 : (int64_t)count));
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        if (c->entry.len)
+            keep_together(d, c, list[i]);
+        else
+            code = add_task(d, &task, list[i], err);
+    }
     buf_release(&field);
     return code;
+}
+
+static struct str destination_field(struct arena *a, const struct replication_id *id)
+{
+    struct place to = {.storage = id->to, .bucket = id->to_bucket};
+    struct buf field = {0};
+
+    version_field(&field, &to);
+    struct str out = arena_str(a, buf_str(&field));
+    buf_release(&field);
+    return out;
 }
 
 static struct str log_key(struct arena *a, struct str log)
@@ -130,7 +262,8 @@ static struct str log_key(struct arena *a, struct str log)
 /* The head, replications, sources, changes: as the script has them. */
 static struct store_args arguments(struct draft *d, const struct record *rec)
 {
-    size_t count = HEAD_ARGS + 2 * d->concerned.len + d->sources.len + d->args.len, at = 0;
+    size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len + d->args.len;
+    size_t at = 0;
     const struct replications_options *o = &d->r->o;
     int config = store_number(o->config), queue = store_number(o->queue);
     struct arena *a = d->arena;
@@ -152,6 +285,7 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
         args[at++] = arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(p->name));
         args[at++] = arena_fmt(a, "%d %d e 0 " STR_FMT " p:repl_st:" STR_FMT, config, queue,
                                STR_ARG(p->created_at), STR_ARG(p->name));
+        args[at++] = destination_field(a, &p->r.id);
     }
     vec_each (&d->sources, struct str *, source)
         args[at++] = *source;
@@ -190,13 +324,24 @@ static int attempt(struct replications *r, const struct record *rec, bool *curre
     for (size_t i = 0; code == 0 && i < rec->count; i++)
         code = add_change(&d, &rec->changes[i], err);
     if (code == 0)
+        code = add_together(&d, err);
+    if (code == 0)
         code = run(&d, rec, current, err);
-    vec_release(&d.args);
-    vec_release(&d.concerned);
-    vec_release(&d.sources);
-    replication_view_unref(d.view);
+    draft_release(&d);
     arena_release(&a);
     return code;
+}
+
+int replication_event_id(struct arena *a, const struct replication_id *id, struct str type,
+                         const struct thing *thing, struct str *out, struct err *err)
+{
+    struct id_parts parts;
+    int code = replication_parts(a, id, &parts, err);
+
+    if (code == 0)
+        *out = event_id(a, type, str_skip(replication_status_key(a, &parts), strlen("p:repl_st:")),
+                        key_of(a, thing));
+    return code == 0 ? arena_error(a) : code;
 }
 
 int replication_record(struct replications *r, const struct record *rec, struct err *err)

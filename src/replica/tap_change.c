@@ -46,6 +46,20 @@ static struct str payload_of(struct arena *a, struct str bucket, struct str key)
     return kept;
 }
 
+static struct str entry_of(struct arena *a, struct str key)
+{
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "Name", key);
+    json_out_close(&w, '}');
+    struct str kept = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}
+
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row)
 {
@@ -64,6 +78,7 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
             .whole = whole && things[i].thing == THING_OBJECT,
             .type = str_z(things[i].type),
             .payload = payload,
+            .entry = things[i].thing == THING_OBJECT ? entry_of(out->a, key) : STR_EMPTY,
             .row = row,
         };
     }

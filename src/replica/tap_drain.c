@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum {
-    LINGER_MS = 5, /* rows that come while it waits go in one record */
+    LINGER_MS = 20, /* rows that come while it waits go in one record */
     LOOK_MS = 1000,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,

@@ -23,6 +23,7 @@ static const struct {
     {"bucket:sync:tags", task_bucket_tags},
     {"bucket:sync:acl", task_bucket_acl},
     {"object:sync", task_object_sync},
+    {"objects:sync", task_objects_sync},
     {"object:sync:tags", task_object_tags},
     {"object:sync:acl", task_object_acl},
     {"migrate:bucket:list_objects", task_list_objects},

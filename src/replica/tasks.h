@@ -47,7 +47,7 @@ struct tasks *tasks_new(const struct tasks_options *o);
 void tasks_free(struct tasks *t); /* no handler runs any more; NULL is fine */
 
 /* Fills `out` with the handlers; returns how many they are. */
-enum { TASKS_HANDLERS = 15 };
+enum { TASKS_HANDLERS = 16 };
 size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 
 /* The first task of a new replication, as replication_add() takes it. In the arena. */

@@ -114,7 +114,7 @@ void places_release(struct tasks *t);
 
 task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
 task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
-task_fn task_objects_copy, task_list_objects, task_list_versions;
+task_fn task_objects_copy, task_objects_sync, task_list_objects, task_list_versions;
 task_fn task_check, task_check_fix, task_check_fix_object;
 
 /* Makes the job's object at the destination what it is at the source, under its lock, whatever the

@@ -1,6 +1,7 @@
-/* Small objects of an initial copy, several by one task: what the store is asked for each task is
- * asked once for all of them. One that fails gets a task of its own, so that it holds nobody up, is
- * tried again by itself, and is reported by name. */
+/* Several objects by one task: small ones of an initial copy, and those whose changes were recorded
+ * at once. What the store is asked for each task is asked once for all of them. One that fails gets
+ * a task of its own, so that it holds nobody up, is tried again by itself, and is reported by name.
+ */
 #include "replica/tasks_int.h"
 
 enum {
@@ -15,7 +16,8 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
-    bool look; /* never mind what a listing did not have */
+    bool look;   /* never mind what a listing did not have */
+    bool events; /* changes, not an initial copy */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
@@ -52,6 +54,28 @@ static int bring_one(struct objects_run *r, size_t i, struct err *err)
     return code;
 }
 
+/* As it would have been recorded, or listed, alone. */
+static int by_itself(struct objects_run *r, const struct payload_object *object, struct task *out,
+                     struct err *err)
+{
+    struct job *j = &r->j;
+    struct arena *a = j->run->arena;
+    struct payload p = {.id = j->p.id, .object = object->name};
+    struct thing thing = {THING_OBJECT, j->p.id.bucket, object->name, STR_EMPTY};
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
+
+    if (!r->events) {
+        *out = task_of_copy(a, &j->p.id, object, j->run->task->queue);
+        return 0;
+    }
+    payload_write(&text, &p, PAYLOAD_OBJECT);
+    *out = (struct task){.type = STR("object:sync"),
+                         .queue = j->run->task->queue,
+                         .payload = arena_str(a, buf_str(&text))};
+    buf_release(&text);
+    return replication_event_id(a, &p.id, out->type, &thing, &out->id, err);
+}
+
 static int bring_all(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
@@ -67,9 +91,11 @@ static int bring_all(struct objects_run *r, struct err *err)
             r->done_bytes += object->size;
             continue;
         }
-        r->failed[r->failed_count++] = (struct listed){
-            .task = task_of_copy(j->run->arena, &j->p.id, object, j->run->task->queue),
-            .bytes = object->size};
+        struct listed *failed = &r->failed[r->failed_count++];
+        failed->bytes = object->size;
+        code = by_itself(r, object, &failed->task, err);
+        if (code < 0)
+            return code;
     }
     return 0;
 }
@@ -127,13 +153,23 @@ static int run_all(struct objects_run *r, struct task_run *run, struct err *err)
     return code < 0 ? code : hand_over(r, err);
 }
 
-int task_objects_copy(struct task_run *run, struct err *err)
+static int run_task(struct task_run *run, bool events, struct err *err)
 {
     struct objects_run *r = arena_alloc(run->arena, sizeof(*r));
 
     if (!r)
         return err_code(err, ERR_NO_MEMORY);
-    *r = (struct objects_run){0};
+    *r = (struct objects_run){.events = events};
     int code = run_all(r, run, err);
     return job_end(&r->j, code, err);
+}
+
+int task_objects_copy(struct task_run *run, struct err *err)
+{
+    return run_task(run, false, err);
+}
+
+int task_objects_sync(struct task_run *run, struct err *err)
+{
+    return run_task(run, true, err);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 enum parts { FIELDS = 1, VALUES = 2 };
+enum { FRESH_ARGS = 34 }; /* of an HSET whose fields are compared with each other */
 
 static bool want_hash(struct call *c, struct object *o)
 {
@@ -26,6 +27,15 @@ static void save_count(struct call *c, struct object *o, uint64_t before)
         object_save(c, o);
 }
 
+/* Whether the field is set by an earlier pair. */
+static bool is_again(const struct call *c, size_t i)
+{
+    for (size_t k = 2; k < i; k += 2)
+        if (str_eq(c->argv[k], c->argv[i]))
+            return true;
+    return false;
+}
+
 /* The pairs from argument 2 on; false after answering. *added is the number of new fields. */
 static bool set_pairs(struct call *c, int64_t *added)
 {
@@ -39,8 +49,13 @@ static bool set_pairs(struct call *c, int64_t *added)
     if (!want_or_create(c, &o))
         return false;
     before = o.m.count;
-    for (size_t i = 2; i < c->argc; i += 2)
-        member_put(c, &o, c->argv[i], c->argv[i + 1]);
+    bool fresh = before == 0 && c->argc <= FRESH_ARGS; /* then nothing need be looked for */
+    for (size_t i = 2; i < c->argc; i += 2) {
+        if (fresh)
+            member_write(c, &o, c->argv[i], c->argv[i + 1], !is_again(c, i));
+        else
+            member_put(c, &o, c->argv[i], c->argv[i + 1]);
+    }
     *added = (int64_t)(o.m.count - before);
     save_count(c, &o, before);
     return true;

@@ -1,16 +1,43 @@
--- One more than the highest number of the vector (V1); a vector that was to expire lives again (V3).
-local function bump(key, field)
-    local highest = 0
-    for _, number in ipairs(redis.call('HVALS', key)) do
-        highest = math.max(highest, tonumber(number))
+-- One more than the highest number of the vector (V1); a vector that was to expire lives again (V3). `others`: fields that it may have
+-- beside, or nil; only if there are more are all of them read.
+local function bump(key, field, others)
+    local numbers, count, known, highest = nil, 0, 0, 0
+    if others then
+        numbers = redis.call('HMGET', key, field, unpack(others))
+        count = redis.call('HLEN', key)
+        for i = 1, #others + 1 do
+            known = known + (numbers[i] and 1 or 0)
+        end
+    end
+    if not others or known ~= count then
+        numbers = redis.call('HVALS', key)
+        count = #numbers
+    end
+    for _, number in pairs(numbers) do
+        highest = math.max(highest, tonumber(number or '0'))
     end
     redis.call('HSET', key, field, highest + 1)
-    redis.call('PERSIST', key)
-    return highest + 1
-end
--- What comes with an object has vectors of its own only once it was changed by itself (V5).
-local function bump_known(key, field)
-    if redis.call('EXISTS', key) == 1 then
-        bump(key, field)
+    if count > 0 then
+        redis.call('PERSIST', key)
     end
+    return highest + 1, count
+end
+-- What comes with an object has vectors of its own only once it was changed by itself, and never without one of the object (V5).
+local function bump_whole(key, field, others)
+    local _, count = bump(key, field, others)
+    if count > 0 and redis.call('EXISTS', key .. ':t', key .. ':a') > 0 then
+        for _, with in ipairs({':t', ':a'}) do
+            if redis.call('EXISTS', key .. with) == 1 then
+                bump(key .. with, field)
+            end
+        end
+    end
+end
+local function bump_beside(key, field, others)
+    bump(key, field, others)
+    local object = string.sub(key, 1, -3)
+    if redis.call('EXISTS', object) == 0 then
+        redis.call('HSET', object, field, 0)
+    end
+    redis.call('PERSIST', object)
 end

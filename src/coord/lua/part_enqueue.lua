@@ -51,14 +51,14 @@ local function message_as(message, id)
     return message .. '\26' .. length .. id
 end
 -- Adds one that counts, beside those with its id that `busy(state, how many, of the same replication and kind)` says are no use.
--- Answers whether it is one more.
-local function enqueue_beside(queue, id, message, tally, busy)
+-- Answers whether it is one more. `delay` nil: at once.
+local function enqueue_beside(queue, id, message, tally, busy, delay)
     local slot, n = id, 1
     while true do
         local row = redis.call('HMGET', 'asynq:{' .. queue .. '}:t:' .. slot, 'state', 'tally')
         if not busy(row[1], n, row[2] and tally_same(row[2], tally)) then
             local named = n == 1 and message or message_as(message, slot)
-            local _, counts = enqueue(queue, slot, named, '0', '', '0', tally, row)
+            local _, counts = enqueue(queue, slot, named, delay or '0', '', '0', tally, row)
             return counts
         end
         n = n + 1
@@ -68,6 +68,11 @@ end
 -- For listings and copies: what runs for another round has seen the source as it was before this one.
 local function runs_for_another(state, _, same)
     return state == 'active' and not same
+end
+-- For changes: a task that waits in line sees the change when it runs, and takes it on. One that runs may have looked already, and one
+-- that failed may wait for long: the change gets one of its own, up to a few.
+local function cannot_take_on(state, n)
+    return state == 'active' or (state == 'retry' or state == 'scheduled') and n < 4
 end
 local function flush()
     local woken = false

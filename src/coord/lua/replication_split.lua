@@ -1,4 +1,4 @@
--- A task of several copies ends, and those that failed get tasks of their own. ARGV: databases of the queue, of policies; key of the
+-- A task of several copies or changes ends, and those that failed get tasks of their own. ARGV: databases of the queue, of policies; key of the
 -- status; queue, id, token of the task, day, life of the day's counters; bytes and objects that were copied; then for each that
 -- failed: bytes, queue, id, message, delay (s). Answers 1, or 0 when the task is not held.
 -- include part_enqueue
@@ -10,15 +10,15 @@ if not holds_task(prefix, ARGV[5], ARGV[6]) then
     return 0
 end
 local own = redis.call('HGET', key, 'tally')
-local head, round = string.match(own or '', '^(%d+ %d+ c) %S+ (%S+)')
+local head, kind, round = string.match(own or '', '^(%d+ %d+ (%a)) %S+ (%S+)')
 redis.call('SELECT', config)
-local current = head and status_round(status, 'c') == round
+local current = head and status_round(status, kind) == round
 redis.call('SELECT', queue)
 -- Of a round that is over there is nothing to be done any more.
 for i = 11, current and #ARGV or 0, 5 do
     local tally = head .. ' ' .. ARGV[i] .. ' ' .. round .. ' ' .. status
-    local _, counts = enqueue(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], '', '0', tally)
-    if not counts then -- another task stands for it, and counts itself
+    local busy = kind == 'e' and cannot_take_on or runs_for_another
+    if not enqueue_beside(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], tally, busy, ARGV[i + 4]) then -- another task stands for it, and counts itself
         objects = objects + 1
         bytes = bytes + ARGV[i]
     end

@@ -1,5 +1,5 @@
--- What a copy has brought over (V2). ARGV: field of the source, of the destination, '1' when the things are gone, life of a vector
--- that all agree on (s), database of locks, key of the lock ('': none), its token, database of vectors; then for each vector: key,
+-- What a copy has brought over (V2). ARGV: field of the source, of the destination, '1' when the things are gone, life of vectors
+-- that all agree on (s; all or none of them expire, V5), database of locks, key of the lock ('': none), its token, database of vectors; then for each vector: key,
 -- number (0: nothing was known of it). Answers 1, or 0 when the lock is not held.
 local source, destination = ARGV[1], ARGV[2]
 if ARGV[6] ~= '' then
@@ -9,21 +9,19 @@ if ARGV[6] ~= '' then
     end
     redis.call('SELECT', ARGV[8])
 end
+local agreed = ARGV[3] == '1'
 for i = 9, #ARGV, 2 do
     local key, number = ARGV[i], tonumber(ARGV[i + 1])
     local row = redis.call('HMGET', key, source, destination)
     if number > tonumber(row[2] or '0') and number <= tonumber(row[1] or '0') then
         redis.call('HSET', key, destination, number)
     end
-    if ARGV[3] == '1' then
-        local numbers = redis.call('HVALS', key)
-        local same = #numbers > 0
-        for n = 2, #numbers do
-            same = same and numbers[n] == numbers[1]
-        end
-        if same then
-            redis.call('EXPIRE', key, ARGV[4])
-        end
+    local numbers = agreed and redis.call('HVALS', key) or {}
+    for n = 2, #numbers do
+        agreed = agreed and numbers[n] == numbers[1]
     end
+end
+for i = 9, agreed and #ARGV or 0, 2 do
+    redis.call('EXPIRE', ARGV[i], ARGV[4])
 end
 return 1

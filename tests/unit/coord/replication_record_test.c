@@ -44,6 +44,43 @@ TEST_FOUR(replication_record, a_whole_object_bumps_its_tags_and_list_only_where_
     check_reply(l.app, "HGET photos:a:t main", "\"8\"");
     check_reply(l.app, "EXISTS photos:a:a", "0");
     check_reply(l.queue, "LLEN asynq:{events1}:pending", "1");
+    c = repl_change("main", "photos", "b");
+    c.thing.kind = THING_OBJECT_TAGS;
+    CHECK_OK(replication_record(l.r, &rec, &err));
+    check_reply(l.app, "HGETALL photos:b:t", "[\"main\", \"1\"]");
+    check_reply(l.app, "HGETALL photos:b", "[\"main\", \"0\"]"); /* tags have never one alone */
+    repl_close(&l);
+}
+
+/* Changes that are recorded at once go together, each counted. */
+TEST_FOUR(replication_record, changes_with_an_entry_share_a_task)
+{
+    struct repl_lab l;
+    struct change c[4];
+    struct record rec = {.changes = c, .count = 4, .log = STR("main"), .log_last = 4};
+    struct task t;
+    struct err err = {0};
+
+    repl_open(&l, f);
+    repl_add(&l, "u photos main backup");
+    repl_drain(&l, "events1");
+    for (int i = 0; i < 4; i++) {
+        c[i] = repl_change("main", "photos", i == 3 ? "0" : (const char *[]){"0", "1", "2"}[i]);
+        c[i].entry = arena_fmt(&l.a, "{\"Name\":\"%d\"}", i % 3);
+        c[i].row = (uint64_t)i + 1;
+        c[i].whole = true;
+    }
+    CHECK_OK(replication_record(l.r, &rec, &err));
+    CHECK_OK(replication_record(l.r, &rec, &err)); /* was recorded */
+    CHECK_INT(repl_status(&l, "u photos main backup").events, 3);
+    check_reply(l.app, "HGET photos:0 main", "\"1\"");
+    CHECK(repl_take(&l, "events1", &t));
+    CHECK_STR(t.type, RECORD_TOGETHER);
+    CHECK(str_find(t.payload, STR("\"Bucket\":\"photos\",\"Objs\":[{\"Name\":\"0\"},"
+                                  "{\"Name\":\"1\"},{\"Name\":\"2\"}]")) > 0);
+    CHECK_OK(queue_done(l.tasks, &t, &err));
+    CHECK_INT(repl_status(&l, "u photos main backup").events_done, 3);
+    CHECK(!repl_take(&l, "events1", &t));
     repl_close(&l);
 }
 

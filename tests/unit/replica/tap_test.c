@@ -134,7 +134,7 @@ TEST(tap, rows_that_are_left_are_recorded_by_the_next_start)
     CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, ""), 0);
     tap_lab_fault(FAULT_NONE);
     tap_lab_taps_open(&l);
-    tap_lab_await_tasks(&l, "object:sync", 2);
+    tap_lab_await_tasks(&l, "objects:sync", 1);
     tap_lab_await_no_rows(&l);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "one", "local"), 1);
     tap_lab_close(&l);
