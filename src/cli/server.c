@@ -5,6 +5,7 @@
 #include "object/local.h"
 #include "os/file.h"
 #include "os/tls.h"
+#include "replica/sides.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -463,6 +464,11 @@ static void stop_notify(struct server *s)
 
 /* --- the lifecycle worker --- */
 
+static bool is_switched(void *ctx, const struct storage *storage, struct str bucket)
+{
+    return sides_has(ctx, storage, bucket);
+}
+
 static int start_lifecycle(struct server *s, struct err *err)
 {
     struct lifecycle_worker_options options = {
@@ -470,6 +476,8 @@ static int start_lifecycle(struct server *s, struct err *err)
         .notify = s->notify,
         .day_ms = (int64_t)s->conf->s3.lifecycle.day_ms,
         .interval_ms = (int64_t)s->conf->s3.lifecycle.interval_ms,
+        .rests = s->sides ? is_switched : NULL,
+        .ctx = s->sides,
         .log = &s->log,
     };
 
@@ -587,6 +595,7 @@ static int start_s3(struct server *s, struct err *err)
         .notify = s->notify,
         .access_log = s->access_log,
         .capture = s->taps ? taps_capture(s->taps) : NULL,
+        .sides = s->sides ? sides_of_buckets(s->sides) : NULL,
         .allow_v2 = s->conf->s3.signature_v2,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .key_file = keys.p,

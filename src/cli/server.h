@@ -50,6 +50,7 @@ struct server {
     struct locks *locks;
     struct replications *replications; /* NULL: off, as the stores are not joined */
     struct taps *taps;                 /* NULL likewise */
+    struct sides *sides;               /* NULL likewise */
     struct beacon *beacon;             /* NULL likewise */
     struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;

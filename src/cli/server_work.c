@@ -2,6 +2,7 @@
 #include "cli/server_int.h"
 #include "base/clock.h"
 #include "replica/beacon.h"
+#include "replica/sides.h"
 #include "s3/keyring.h"
 
 #include <limits.h>
@@ -75,13 +76,21 @@ int server_start_taps(struct server *s, struct err *err)
         &(struct beacon_options){
             .config = s->stores[CONFIG_DB], .epoch = epoch_held, .ctx = s->taps, .log = &s->log},
         err);
-    if (code < 0)
+    if (code < 0) {
         taps_close(s->taps);
-    return code;
+        return code;
+    }
+    s->sides = sides_new(&(struct sides_options){.replications = s->replications,
+                                                 .routes = s->routes,
+                                                 .taps = s->taps,
+                                                 .app = s->stores[APP_DB],
+                                                 .config = s->stores[CONFIG_DB]});
+    return 0;
 }
 
 void server_stop_taps(struct server *s)
 {
+    sides_free(s->sides);
     beacon_stop(s->beacon);
     taps_close(s->taps);
 }

@@ -13,8 +13,8 @@ enum {
     MS = 1000 * 1000,
 };
 
-/* Users have bits of their own. */
-static const uint64_t USER_SEED = 0x75736572;
+/* Users have bits of their own, and buckets in a switch. */
+static const uint64_t USER_SEED = 0x75736572, SWITCH_SEED = 0x73776974;
 
 /* --- the filter --- */
 
@@ -42,12 +42,34 @@ bool filter_has_user(const struct filter *f, struct str storage, struct str user
     return has(f, storage, user, USER_SEED);
 }
 
-/* Until policies were read. */
-static void filter_all(struct filter *f)
+static unsigned switch_bit(struct str bucket)
 {
+    return (unsigned)(hash_xxh3(bucket, SWITCH_SEED) % SWITCH_BITS);
+}
+
+const _Atomic(bool) *taps_switching(const struct taps *t)
+{
+    return &t->switching;
+}
+
+bool taps_may_switch(const struct taps *t, struct str bucket)
+{
+    unsigned bit = switch_bit(bucket);
+
+    return atomic_load(&t->switch_words[bit / 64]) >> bit % 64 & 1;
+}
+
+/* Until policies were read. */
+static void filter_all(struct taps *t)
+{
+    struct filter *f = &t->filter;
+
     for (size_t i = 0; i < ARRAY_SIZE(f->words); i++)
         atomic_store(&f->words[i], UINT64_MAX);
+    for (size_t i = 0; i < ARRAY_SIZE(t->switch_words); i++)
+        atomic_store(&t->switch_words[i], UINT64_MAX);
     atomic_store(&f->any, true);
+    atomic_store(&t->switching, true);
 }
 
 static void mark(uint64_t *words, unsigned bit)
@@ -74,12 +96,17 @@ static void filter_set(struct taps *t, const struct replication_view *view)
     const struct replication *const *all;
     size_t count = replication_view_all(view, &all);
     uint64_t *words = xcalloc(ARRAY_SIZE(t->filter.words), sizeof(*words));
+    uint64_t switches[ARRAY_SIZE(t->switch_words)] = {0};
     bool switching = false;
 
     for (size_t i = 0; i < count; i++) {
         mark_policy(words, all[i]);
+        if (all[i]->switching)
+            mark(switches, switch_bit(all[i]->id.bucket));
         switching |= all[i]->switching;
     }
+    for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+        atomic_store(&t->switch_words[i], switches[i]);
     if (switching) /* who finds a bit of a switch finds this too */
         atomic_store(&t->switching, true);
     for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
@@ -273,7 +300,7 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
-    filter_all(&t->filter);
+    filter_all(t);
     int code = tap_new_storages(t, err);
     if (code == 0)
         code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);

@@ -61,6 +61,15 @@ int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t dead
 int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
                 struct err *err) MUST_CHECK;
 
+/* Of switches without downtime, also announced ones: whether there is any, and whether the bucket
+ * of that name may be in one. True until the policies were read once. */
+const _Atomic(bool) *taps_switching(const struct taps *t);
+bool taps_may_switch(const struct taps *t, struct str bucket);
+/* Records that an object was removed at this storage, though the storage had nothing to remove
+ * (docs/replication.md, D6). */
+int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
+                        struct err *err) MUST_CHECK;
+
 /* The policies' epoch that every change follows which is under way or begins from now on: what is
  * written is captured as that epoch's policies say and goes where its routes lead, and what was
  * written before is recorded, and found by a listing (P3). -1: none yet. */

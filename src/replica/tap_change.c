@@ -121,6 +121,23 @@ unsigned changes_of_row(const struct tapped *row)
     }
 }
 
+int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
+                        struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct changes_out out;
+    int code = changes_out_init(&out, &a, err);
+
+    if (code == 0) {
+        changes_add(&out, CHANGES_OBJECT, s->name, bucket, key, 0);
+        code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    }
+    if (code == 0)
+        code = taps_record(t, &(struct record){.changes = out.items, .count = out.count}, err);
+    arena_release(&a);
+    return code;
+}
+
 /* --- new buckets --- */
 
 static int replicate(struct taps *t, struct arena *a, const struct replication *policy,

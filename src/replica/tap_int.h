@@ -11,6 +11,7 @@
 
 enum {
     FILTER_BITS = 64 * 1024,
+    SWITCH_BITS = 1024,
     TAP_PER_CHANGE = 2,                           /* changes that one row makes, at most (V5) */
     TAP_PER_BUCKET = 3,                           /* of a request to a bucket */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
@@ -57,8 +58,9 @@ struct taps {
     struct change_capture capture;
     struct filter filter;
     _Atomic(bool) stale;     /* policies may have changed without us: see keep_contact() */
-    _Atomic(bool) switching; /* a switch without downtime is at work somewhere */
-    _Atomic(int64_t) held;   /* taps_epoch() */
+    _Atomic(bool) switching; /* a switch without downtime is at work, or announced, somewhere */
+    _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* of which buckets, by a hash of the name */
+    _Atomic(int64_t) held;                            /* taps_epoch() */
     _Atomic(unsigned) phase; /* writes to remote storages that are under way, by the phase in */
     _Atomic(uint64_t) under_way[2]; /* which they began: see keep_epoch() */
     _Atomic(uint64_t) count_recorded, count_intents;

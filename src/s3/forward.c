@@ -66,11 +66,23 @@ static void answer_headers(struct call *c, const struct http_head *head)
     http_respond_header(c->http, STR("x-weir-request-id"), id);
 }
 
+static int body_without_length(struct call *c, struct exchange *e, struct str *out, struct err *err)
+{
+    struct buf text = BUF_INIT(FORWARD_SMALL);
+    int code = reader_read_all(exchange_body(e), &text, err);
+
+    *out = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return code < 0 ? (err_wrap(err, code, "a storage's answer"), ERR_PEER) : 0;
+}
+
 /* A body that is small is waited for before anything is sent, so that both go in one piece. */
 static int small_body(struct call *c, struct exchange *e, struct str *out, struct err *err)
 {
     size_t len = (size_t)exchange_head(e)->content_length;
 
+    if (!exchange_head(e)->has_length)
+        return body_without_length(c, e, out, err);
     if (reader_as_bytes(exchange_body(e), out)) {
         reader_skip(exchange_body(e), len);
         return 0;
@@ -81,28 +93,81 @@ static int small_body(struct call *c, struct exchange *e, struct str *out, struc
     return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
 }
 
+/* The id of an upload that was begun there is remembered before the client can use it (S7). */
+static int note_upload(struct call *c, struct str body, struct err *err)
+{
+    struct xml_node *root = NULL;
+    int code = xml_read(&root, c->a, body, err);
+    struct str id = code == 0 ? xml_child_text(root, "UploadId", STR_EMPTY) : STR_EMPTY;
+
+    if (code < 0 || !id.len)
+        return err_set(err, ERR_PEER, "a storage began an upload without an id");
+    return call_upload_begun(c, id, err);
+}
+
+static bool begins_upload(const struct call *c, struct exchange *e)
+{
+    return c->pair.route && c->op && c->op->id == S3_OP_CreateMultipartUpload &&
+           exchange_head(e)->status == 200;
+}
+
 static int answer_small(struct call *c, struct exchange *e, struct err *err)
 {
     struct str body = STR_EMPTY;
     int code = small_body(c, e, &body, err);
 
+    if (code == 0 && begins_upload(c, e))
+        code = note_upload(c, body, err);
     if (code < 0)
         return code;
+    call_captured(c, forward_outcome(0, e));
     http_respond(c->http, exchange_head(e)->status);
     answer_headers(c, exchange_head(e));
     c->begun = true;
     return http_send(c->http, body);
 }
 
+/* The body of an answer to a change, whose end is told before the client has it all. */
+struct told_reader {
+    struct reader reader;
+    struct reader *from;
+    struct call *c;
+    enum outcome outcome;
+    uint64_t left; /* UINT64_MAX: not known */
+};
+
+static int told_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct told_reader *t = container_of(r, struct told_reader, reader);
+    int code = reader_read(t->from, to, len, got, err);
+
+    if (code == 0 && t->left != UINT64_MAX)
+        t->left -= *got;
+    if (code == 0 && (*got == 0 || t->left == 0))
+        call_captured(t->c, t->outcome);
+    return code;
+}
+
+static const struct reader_ops told_ops = {.read = told_read};
+
+static int answer_large(struct call *c, struct exchange *e)
+{
+    const struct http_head *head = exchange_head(e);
+    uint64_t len = head->has_length ? head->content_length : UINT64_MAX;
+    struct told_reader told = {{&told_ops}, exchange_body(e), c, forward_outcome(0, e), len};
+
+    return http_send_reader(c->http, c->capture.begun ? &told.reader : exchange_body(e), len);
+}
+
 int forward_answer(struct call *c, struct exchange *e, struct err *err)
 {
     const struct http_head *head = exchange_head(e);
     bool to_head = c->head->method == HTTP_HEAD;
+    bool small = (head->has_length && head->content_length <= FORWARD_SMALL) || begins_upload(c, e);
 
     if (head->status < 200 || head->status > 599)
         return err_set(err, ERR_PEER, "a storage answered with status %d", head->status);
-    if (http_response_has_body(head, to_head) && head->has_length &&
-        head->content_length <= FORWARD_SMALL)
+    if (http_response_has_body(head, to_head) && small)
         return answer_small(c, e, err);
     http_respond(c->http, head->status);
     answer_headers(c, head);
@@ -110,8 +175,7 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
     if (!http_response_has_body(head, to_head) &&
         (!to_head || head->has_length || head->status == 204 || head->status == 304))
         return http_send(c->http, STR_EMPTY);
-    return http_send_reader(c->http, exchange_body(e),
-                            head->has_length ? head->content_length : UINT64_MAX);
+    return answer_large(c, e);
 }
 
 /* --- on a fast worker: the answer is waited for without a thread --- */
@@ -213,6 +277,8 @@ static int announce(struct call *c, struct storage *s, const struct forward_body
     size_t count = 0;
     int code = b->whole ? capture_keys(c, b->text, &keys, &count, err) : 0;
 
+    if (code == 0 && keys)
+        code = call_before_removals(c, keys, count, err);
     return code < 0 ? code : call_capture(c, s, keys, count, err);
 }
 

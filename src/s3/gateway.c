@@ -117,7 +117,7 @@ static int copies_within(struct call *c, struct storage *s, bool *out, struct er
     int code = copy_source_bucket(c, &bucket, err);
 
     if (code == 0)
-        code = call_remote(c, bucket, &from, err);
+        code = call_remote(c, &c->source_side, bucket, &from, err);
     *out = from == s;
     return code;
 }
@@ -147,6 +147,15 @@ static int find_service(struct call *c, struct storage **out, struct err *err)
     return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
 }
 
+/* Of a bucket that is on two storages no single one knows what is in it. */
+static bool is_merged(const struct call *c)
+{
+    enum s3_operation id = c->op ? c->op->id : S3_OPERATIONS;
+
+    return c->pair.route && (id == S3_OP_ListObjects || id == S3_OP_ListObjectsV2 ||
+                             id == S3_OP_ListObjectVersions || id == S3_OP_ListMultipartUploads);
+}
+
 /* *out: where the whole request is to be sent; NULL: it is done here. */
 static int find_remote(struct call *c, struct storage **out, struct err *err)
 {
@@ -161,8 +170,10 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
         code = find_service(c, out, err);
     else if (id == S3_OP_CreateBucket)
         code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, out, err);
+    else if (!is_merged(c))
+        code = call_remote(c, &c->side, c->bucket_name, out, err);
     else
-        code = call_remote(c, c->bucket_name, out, err);
+        code = 0;
     if (code == 0 && *out && !(*out)->ops->forward)
         *out = NULL;
     if (code == 0 && *out && (id == S3_OP_CopyObject || id == S3_OP_UploadPartCopy))
@@ -172,13 +183,15 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
     return code;
 }
 
-/* Where the operation's change would be; a form finds out by itself. */
+/* Where the operation's change would be; a form finds out by itself, and so does a batch whose keys
+ * are to be known. */
 static int capture_here(struct call *c, struct err *err)
 {
     struct storage *s = c->target.remote;
     int code = 0;
 
-    if (!c->g->o.capture || !c->op->changes || c->op->id == S3_OP_PostObject)
+    if (!c->g->o.capture || !c->op->changes || c->op->id == S3_OP_PostObject ||
+        (c->pair.route && c->op->id == S3_OP_DeleteObjects))
         return 0;
     if (c->op->id == S3_OP_CreateBucket)
         code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, &s, err);
@@ -227,7 +240,9 @@ static int preflight(struct call *c, struct err *err)
         return s3_fail(err, S3_ACCESS_FORBIDDEN);
     if (routes_any_remote(c->g->o.routes) && call_authenticate(c, &ignored) < 0)
         call_claim(c);
-    code = find_remote(c, &remote, err);
+    code = call_sides(c, err);
+    if (code == 0)
+        code = find_remote(c, &remote, err);
     if (code == 0 && remote && c->claimed && !remote_has_credential(remote, call_user_id(c)))
         c->user = NULL; /* it needs none */
     if (code < 0 || remote)
@@ -265,6 +280,8 @@ static int run(struct call *c, struct err *err)
         return ERR_AGAIN;
     code = call_authenticate(c, err);
     c->auth_failed = code < 0;
+    if (code == 0)
+        code = call_sides(c, err);
     if (code == 0)
         code = find_remote(c, &remote, err);
     if (code < 0)
@@ -309,6 +326,7 @@ int call_finish(struct call *c, int code, const struct err *err)
     if (code != ERR_AGAIN)
         call_log(c);
     call_close(&c->target);
+    call_close(&c->other);
     auth_release(&c->auth);
     secure_zero(&c->encryption, sizeof(c->encryption));
     return code;

@@ -11,6 +11,7 @@
 #include "route/users.h"
 
 struct access_log;
+struct bucket_sides;
 struct change_capture;
 struct gateway;
 struct notify;
@@ -24,6 +25,7 @@ struct gateway_options {
     struct notify *notify;         /* event notifications; NULL: none */
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
     const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
+    const struct bucket_sides *sides;     /* s3/sides.h; NULL: no bucket is ever on two storages */
     bool allow_v2;                        /* signatures of version 2 */
     struct str storage_classes;           /* names with commas between them; empty: S3's */
     const char *key_file;                 /* of keyring.h, copied; NULL: nothing can be encrypted */

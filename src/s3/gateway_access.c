@@ -186,8 +186,13 @@ static struct facts *find_facts(struct call *c, struct str bucket)
 }
 
 /* A storage that is not there is our failure, not an answer about the bucket. */
-int call_remote(struct call *c, struct str bucket, struct storage **out, struct err *err)
+int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
+                struct storage **out, struct err *err)
 {
+    if (side->storage) {
+        *out = side->storage->ops->forward ? side->storage : NULL;
+        return 0;
+    }
     int code = route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
 
     return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
@@ -201,13 +206,16 @@ static struct str expected_owner(struct call *c, const struct call_target *t)
 }
 
 /* Access there is not ours to decide (F2): nothing of it is read, so its owner is not known. */
-static int open_remote(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+static int open_remote(struct call *c, struct call_target *t, const struct side_choice *side,
+                       struct str bucket, struct err *err)
 {
     if (expected_owner(c, t).len)
         return err_set(err, S3_NOT_IMPLEMENTED,
                        "The owner of a bucket on a remote storage cannot be expected in a copy "
                        "between storages");
     t->info.name = bucket;
+    if (side->storage)
+        return t->remote->ops->open_bucket(&t->bucket, t->remote, call_user_id(c), bucket, err);
     return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
 }
 
@@ -238,17 +246,54 @@ static int open_local(struct call *c, struct call_target *t, struct str bucket, 
     return code;
 }
 
+/* On a local side: the objects of that one, with the facts of the one where those are newest. */
+static int open_side(struct call *c, struct call_target *t, const struct side_choice *side,
+                     struct str bucket, struct err *err)
+{
+    struct storage *s = side->storage, *of = side->facts;
+    struct facts *f = facts_find(c->g->facts, of, bucket);
+    struct bucket *b = NULL;
+    int code = 0;
+
+    if (!f) {
+        code = of->ops->open_bucket(&b, of, STR_EMPTY, bucket, err);
+        if (code == 0)
+            code = facts_read(&f, b, err);
+        if (code == 0)
+            facts_keep(c->g->facts, f);
+    }
+    if (code < 0)
+        return code;
+    *t = *facts_target(f);
+    if (s != of) {
+        code = s->ops->open_bucket(&t->other, s, STR_EMPTY, bucket, err);
+        t->bucket = t->other;
+    }
+    return code < 0 ? code : check_owner(c, t, err);
+}
+
+static const struct side_choice *side_of_target(const struct call *c, const struct call_target *t)
+{
+    return t == &c->target ? &c->side : &c->source_side;
+}
+
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
-    int code = call_remote(c, bucket, &t->remote, err);
+    const struct side_choice *side = side_of_target(c, t);
+    int code = call_remote(c, side, bucket, &t->remote, err);
 
     if (code < 0)
         return code;
-    return t->remote ? open_remote(c, t, bucket, err) : open_local(c, t, bucket, err);
+    if (t->remote)
+        return open_remote(c, t, side, bucket, err);
+    return side->storage ? open_side(c, t, side, bucket, err) : open_local(c, t, bucket, err);
 }
 
 void call_close(struct call_target *t)
 {
+    if (t->other)
+        t->other->ops->unref(t->other);
+    t->other = NULL;
     if (t->remote && t->bucket)
         t->bucket->ops->unref(t->bucket);
     facts_unref(t->facts);

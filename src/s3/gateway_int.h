@@ -13,6 +13,7 @@
 #include "s3/keyring.h"
 #include "s3/notify.h"
 #include "s3/payload.h"
+#include "s3/sides.h"
 
 enum {
     CALL_QUERY_MAX = 64,            /* parameters of a query */
@@ -66,6 +67,7 @@ struct call_target {
         *facts; /* a reference, which holds all that follows; NULL: not opened, or remote */
     struct bucket *bucket;
     struct storage *remote; /* that it is on: bucket is a reference, nothing below is known (F2) */
+    struct bucket *other; /* `bucket`, a reference, when it is not the one of the facts; or NULL */
     struct bucket_info info;
     struct policy *policy;
     bool policy_binds_owner;
@@ -103,6 +105,9 @@ struct call {
     const struct user *user; /* NULL: anonymous */
     bool claimed;            /* `user` is only who a preflight's address names (F10) */
     struct call_target target;
+    struct side_pair pair;                /* the bucket's, while it is on two storages (sides.h) */
+    struct side_choice side, source_side; /* of the request and of the source of a copy */
+    struct call_target other;             /* of a merged listing: the other side */
     struct storage *remote;    /* that the request was sent on to, while it waits for the answer: */
     struct exchange *exchange; /* NULL: the answer must be asked for again */
     bool waits;                /* the handler is called again (http_await) */
@@ -154,10 +159,12 @@ struct str call_user_id(const struct call *c);
 
 /* --- gateway_access.c --- */
 
+/* At the side that was chosen for what `t` is, where the bucket is on two. */
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
-/* The remote storage that the asking user's requests for the bucket go to; NULL: a local matter. */
-int call_remote(struct call *c, struct str bucket, struct storage **out,
-                struct err *err) MUST_CHECK;
+/* The remote storage that the asking user's requests for the bucket go to; NULL: a local matter. By
+ * the side, if one was chosen. */
+int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
+                struct storage **out, struct err *err) MUST_CHECK;
 void call_close(struct call_target *t);
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
@@ -254,6 +261,31 @@ void call_captured(struct call *c, enum outcome outcome);
 int capture_keys(struct call *c, struct str body, struct str **out, size_t *count,
                  struct err *err) MUST_CHECK;
 
+/* --- gateway_sides.c: buckets that are on two storages (docs/replication.md, D1 to D8) --- */
+
+/* Finds out whether the request's bucket is one, and the side that it goes to. ERR_AGAIN where
+ * nothing may wait. A bucket of which that is not so costs a load or two. */
+int call_sides(struct call *c, struct err *err) MUST_CHECK;
+/* The same of a form, whose key is known by now. */
+int call_sides_form(struct call *c, struct err *err) MUST_CHECK;
+/* Turns c->target to the side of this key, for a website. */
+int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
+/* Of the source of a copy. */
+int call_source_side(struct call *c, struct str bucket, struct str key, struct str version,
+                     struct err *err) MUST_CHECK;
+/* Before keys of a batch are removed where there are two sides, and after one was, which was not
+ * bound to a version or a condition. */
+int call_before_removals(struct call *c, const struct str *keys, size_t count,
+                         struct err *err) MUST_CHECK;
+int call_removed(struct call *c, struct str key, struct err *err) MUST_CHECK;
+/* An upload was begun, which is not answered yet. */
+int call_upload_begun(struct call *c, struct str id, struct err *err) MUST_CHECK;
+/* Listings, merged where there are two sides. */
+int call_list(struct call *c, const struct list_options *o, bool versions, struct list_result *out,
+              struct err *err) MUST_CHECK;
+int call_list_uploads(struct call *c, const struct list_options *o, struct upload_list *out,
+                      struct err *err) MUST_CHECK;
+
 /* --- gateway_notify.c --- */
 
 /* For the storage that changes the key: NULL when nobody is to be told. call_told() after it. */
@@ -303,7 +335,7 @@ int copy_source_open(struct call *c, struct copy_source *out, struct err *err) M
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
-/* The bucket that x-amz-copy-source names. */
+/* The bucket that x-amz-copy-source names; its side is chosen. */
 int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 
 /* --- gateway_encrypt.c (docs/encryption.md) --- */

@@ -109,9 +109,12 @@ static struct str redirect_of(const struct object_info *info)
 static bool is_readable(struct call *c, struct str key, struct get_result *got, int *code)
 {
     static const struct object_conditions none;
-    struct bucket *b = c->target.bucket;
     struct err ignored = {0};
 
+    *code = call_turn(c, key, &ignored);
+    if (*code < 0)
+        return false;
+    struct bucket *b = c->target.bucket;
     *code = b->ops->head(b, c->a, key, STR_EMPTY, &none, got, &ignored);
     return *code == 0 && call_may(c, &c->target, S3_ACTION_GET_OBJECT, key, &got->info);
 }
@@ -125,6 +128,8 @@ static int read_page(struct call *c, bool *is_there, struct err *err)
     struct str elsewhere = readable ? redirect_of(&got.info) : STR_EMPTY;
 
     *is_there = code != ERR_NOT_FOUND;
+    if (code == ERR_UNAVAILABLE)
+        return err_code(err, code);
     if (elsewhere.len)
         return respond_redirect(c, 301, elsewhere);
     return c->op->fn(c, err);
@@ -166,7 +171,9 @@ static int error_page(struct call *c, const struct website *site, int error)
         return error;
     c->key = site->error;
     c->status = s3_code_status(error);
-    code = c->op->fn(c, &ignored);
+    code = call_turn(c, c->key, &ignored);
+    if (code == 0)
+        code = c->op->fn(c, &ignored);
     if (code < 0 && code != ERR_AGAIN && !c->begun) {
         c->key = failed;
         c->status = 0;
@@ -204,7 +211,9 @@ static int load(struct call *c, struct website *site, struct err *err)
 
     if (!http_may_block(c->http) && routes_any_remote(c->g->o.routes))
         return ERR_AGAIN;
-    code = call_remote(c, c->bucket_name, &remote, err);
+    code = call_sides(c, err);
+    if (code == 0)
+        code = call_remote(c, &c->side, c->bucket_name, &remote, err);
     if (code == 0 && remote) /* access there is not ours to decide */
         code = err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
     if (code == 0)

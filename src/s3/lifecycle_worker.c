@@ -131,7 +131,12 @@ static int keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s, s
     return lifecycle_progress_keep(p, s->b, err);
 }
 
-/* From where the progress says to the end, or until the worker is stopped. */
+static bool goes_on(const struct lifecycle_worker *w, const struct bucket *b)
+{
+    return !stopped(w) && !(w->o.rests && w->o.rests(w->o.ctx, b->storage, b->name));
+}
+
+/* From where the progress says to the end, or until it must stop. */
 static int sweep(struct lifecycle_worker *w, struct bucket *b, struct lifecycle_progress *p,
                  struct err *err)
 {
@@ -142,7 +147,7 @@ static int sweep(struct lifecycle_worker *w, struct bucket *b, struct lifecycle_
     lifecycle_sweep_init(&s, b, w->day_ms, p);
     s.stop = &w->stop;
     s.notify = w->notify;
-    for (unsigned pages = 1; code == 0 && !s.done && !stopped(w); pages++) {
+    for (unsigned pages = 1; code == 0 && !s.done && goes_on(w, b); pages++) {
         code = one_page(w, &s, err);
         if (code == 0 && !s.done && pages % KEEP_EVERY == 0)
             code = keep(p, &s, err);
@@ -166,7 +171,7 @@ static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t sl
     if (code == 0)
         code = lifecycle_progress_read(&p, b, &a, err);
     /* One that an earlier interval began is ended first: its cursor is where nobody was since. */
-    while (code == 0 && !stopped(w) && !(p.done && p.slot_ms == slot)) {
+    while (code == 0 && goes_on(w, b) && !(p.done && p.slot_ms == slot)) {
         if (p.done || p.slot_ms == 0 || p.slot_ms > slot)
             p.slot_ms = slot;
         code = sweep(w, b, &p, err);

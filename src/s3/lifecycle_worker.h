@@ -17,6 +17,11 @@ struct lifecycle_worker_options {
     struct notify *notify; /* likewise; told of what is done; may be NULL */
     int64_t day_ms;        /* 0: LIFECYCLE_DAY_MS */
     int64_t interval_ms;   /* 0: a day, or half of a shorter one */
+    /* Whether the bucket there is left alone for now, as it is being switched to another storage:
+     * what the rules do to one side would be done to the newer objects of the other. May be NULL.
+     */
+    bool (*rests)(void *ctx, const struct storage *s, struct str bucket);
+    void *ctx;
     const struct log *log;
 };
 

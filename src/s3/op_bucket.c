@@ -121,7 +121,7 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
     struct storage *s = NULL;
     struct bucket *there = NULL;
     struct storage *remote = NULL;
-    int code = call_remote(c, c->bucket_name, &remote, err);
+    int code = call_remote(c, &c->side, c->bucket_name, &remote, err);
 
     if (code == 0 && remote) /* somebody else's of that name */
         return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);

@@ -32,7 +32,10 @@ static int parse_source(struct call *c, struct str *bucket, struct copy_source *
 
 int copy_source_bucket(struct call *c, struct str *out, struct err *err)
 {
-    return parse_source(c, out, &(struct copy_source){0}, err);
+    struct copy_source s = {0};
+    int code = parse_source(c, out, &s, err);
+
+    return code < 0 ? code : call_source_side(c, *out, s.key, s.version, err);
 }
 
 static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
@@ -58,6 +61,8 @@ int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
     struct str bucket;
     int code = parse_source(c, &bucket, out, err);
 
+    if (code == 0)
+        code = call_source_side(c, bucket, out->key, out->version, err);
     if (code == 0)
         code = call_open(c, &out->target, bucket, err);
     if (code == 0)

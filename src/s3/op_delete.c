@@ -61,6 +61,8 @@ static int remove_one(struct call *c, struct batch *b, const struct xml_node *ob
         code = bucket->ops->remove(bucket, c->a, key, &o, out, err);
     if (code == 0)
         call_told(c);
+    if (code == 0 && !o.version.len && !o.conditions.if_match.len)
+        code = call_removed(c, key, err);
     return code;
 }
 
@@ -94,6 +96,19 @@ static int read_batch(struct call *c, struct batch *b, struct xml_node **root, s
     return code;
 }
 
+/* Where the bucket is on two storages each key may have to be waited for. */
+static int announce(struct call *c, struct err *err)
+{
+    struct str *keys = NULL;
+    size_t count = 0;
+    int code = c->pair.route ? capture_keys(c, c->body, &keys, &count, err) : 0;
+
+    if (code < 0 || !c->pair.route)
+        return code;
+    code = call_before_removals(c, keys, count, err);
+    return code < 0 ? code : call_capture(c, c->target.bucket->storage, keys, count, err);
+}
+
 int op_delete_objects(struct call *c, struct err *err)
 {
     struct batch b = {.xml = BUF_INIT(CALL_OUT_MAX)};
@@ -102,6 +117,8 @@ int op_delete_objects(struct call *c, struct err *err)
 
     if (code == 0)
         code = read_batch(c, &b, &root, err);
+    if (code == 0)
+        code = announce(c, err);
     if (code < 0)
         return code;
     b.bypass = str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true"));

@@ -62,12 +62,7 @@ static int read_listing(struct call *c, const char *max_name, struct listing *ou
 static int run_list(struct call *c, const struct listing *l, bool versions, struct list_result *out,
                     struct err *err)
 {
-    struct bucket *b = c->target.bucket;
-
-    if (l->max == 0)
-        return 0;
-    return versions ? b->ops->list_versions(b, c->a, &l->o, out, err)
-                    : b->ops->list(b, c->a, &l->o, out, err);
+    return l->max == 0 ? 0 : call_list(c, &l->o, versions, out, err);
 }
 
 static void put_common(struct buf *xml, const struct listing *l, bool more)
@@ -297,7 +292,6 @@ static void put_uploads(struct call *c, struct buf *xml, const struct listing *l
 
 int op_list_uploads(struct call *c, struct err *err)
 {
-    struct bucket *b = c->target.bucket;
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
     struct upload_list r = {0};
     struct listing l;
@@ -306,7 +300,7 @@ int op_list_uploads(struct call *c, struct err *err)
     l.o.after = call_param(c, "key-marker");
     l.o.after_version = l.o.after.len ? call_param(c, "upload-id-marker") : STR_EMPTY;
     if (code == 0 && l.max > 0)
-        code = b->ops->list_uploads(b, c->a, &l.o, &r, err);
+        code = call_list_uploads(c, &l.o, &r, err);
     if (code < 0)
         return code;
     put_uploads(c, &xml, &l, &r);

@@ -374,7 +374,9 @@ int op_post_object(struct call *c, struct err *err)
     if (code == 0)
         code = take_fields(c, p, err);
     if (code == 0)
-        code = call_remote(c, c->bucket_name, &remote, err);
+        code = call_sides_form(c, err);
+    if (code == 0)
+        code = call_remote(c, &c->side, c->bucket_name, &remote, err);
     if (code == 0)
         code = remote ? post_remote(c, p, remote, head, err) : post_local(c, p, head, err);
     if (p && p->open)

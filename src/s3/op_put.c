@@ -136,9 +136,12 @@ int op_delete_object(struct call *c, struct err *err)
         code = call_note(c, S3_EVENT_REMOVED_DELETE, c->key, &o.note, err);
     if (code == 0)
         code = b->ops->remove(b, c->a, c->key, &o, &out, err);
+    if (code == 0)
+        call_told(c);
+    if (code == 0 && !o.version.len && !o.conditions.if_match.len)
+        code = call_removed(c, c->key, err);
     if (code < 0)
         return code;
-    call_told(c);
     respond_begin(c, 204);
     respond_header(c, "x-amz-version-id", out.version);
     if (out.is_marker)

@@ -26,7 +26,7 @@ static int is_reached(struct call *c, struct storage *s, struct str bucket, bool
                       struct err *err)
 {
     struct storage *remote = NULL;
-    int code = call_remote(c, bucket, &remote, err);
+    int code = call_remote(c, &c->side, bucket, &remote, err);
 
     *out = remote == (s->ops->forward ? s : NULL);
     if (code != ERR_DENIED && code != ERR_BUSY)

@@ -56,6 +56,11 @@ int op_create_upload(struct call *c, struct err *err)
         code = encrypt_new(c, NULL, &o, err);
     if (code == 0)
         code = b->ops->upload_begin(b, c->a, c->key, &o.meta, &id, err);
+    if (code == 0) {
+        code = call_upload_begun(c, id, err);
+        if (code < 0) /* it has no id: nobody could go on with it */
+            (void)!b->ops->upload_abort(b, &(struct upload_info){.key = c->key, .id = id}, NULL);
+    }
     if (code < 0)
         return code;
     document_open(&xml, "InitiateMultipartUploadResult");
