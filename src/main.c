@@ -164,6 +164,19 @@ static const struct command commands[] = {
          "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
      .examples = "weir storage main ceph",
      .run = command_storage_main},
+    {.name = "storage notify",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show where a storage may tell weir of changes",
+     .help = "A storage that others write to beside weir can tell weir of changes of replicated "
+             "buckets by S3 event notifications: POST to PATH on weir's API, with TOKEN as bearer "
+             "token, as password of any user, or in the query as token=TOKEN. `weir replicate add "
+             "--notify` sets that up; a MinIO needs it in the configuration of its webhook.",
+     .examples = "weir storage notify minio",
+     .run = command_storage_notify},
     {.name = "storage test",
      .arguments = "NAME",
      .min_args = 1,

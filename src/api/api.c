@@ -185,7 +185,7 @@ bool api_is_admin(struct api *api, struct http_request *req)
     return check_auth(api, req) == 0;
 }
 
-static int send_denied(struct http_request *req, int code)
+int api_send_denied(struct http_request *req, int code)
 {
     if (code == ERR_UNAVAILABLE)
         return api_send_error(req, 503, "unavailable", "the users could not be loaded yet");
@@ -243,7 +243,7 @@ static int handle(struct http_request *req, void *ctx)
     if (!open)
         code = check_auth(api, req);
     if (code < 0)
-        return send_denied(req, code);
+        return api_send_denied(req, code);
     if (found == ERR_UNSUPPORTED)
         return send_wrong_method(req);
     if (found == ERR_NOT_FOUND)

@@ -56,6 +56,8 @@ int api_query(struct http_request *req, const char *wanted, struct str *out,
 /* The same as a number up to `max`; `fallback` when absent. */
 int api_query_number(struct http_request *req, const char *wanted, size_t fallback, size_t max,
                      size_t *out, struct err *err) MUST_CHECK;
+/* The answer to who may not; `code` as auth_check() has it. */
+int api_send_denied(struct http_request *req, int code) MUST_CHECK;
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
@@ -73,6 +75,7 @@ route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_task
     api_delete_task, api_post_run_task, api_post_cancel_task;
 route_fn api_get_replications, api_post_replication, api_get_replication, api_delete_replication,
     api_put_pause_replication, api_put_resume_replication, api_post_resync;
+route_fn api_post_notify, api_get_notify;
 
 /* --- remotes.c --- */
 

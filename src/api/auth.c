@@ -122,6 +122,39 @@ int auth_check(struct auth *a, struct str header, const struct sock_addr *peer, 
     return code;
 }
 
+static bool is_token(struct str real, struct str header, struct str shown)
+{
+    char decoded[MAX_TOKEN];
+    struct str scheme, token, name;
+    bool same;
+
+    str_cut(header, ' ', &scheme, &token);
+    if (str_ieq(scheme, STR("bearer")))
+        shown = str_trim(token);
+    else if (decode(header, decoded, &token))
+        str_cut(token, ':', &name, &shown);
+    same = same_secret(real, shown);
+    secure_zero(decoded, sizeof(decoded));
+    return same;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): what is shown, where, by whom and when */
+int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
+                     const struct sock_addr *peer, uint64_t now)
+{
+    _Atomic(uint64_t) *bucket = bucket_of(a, peer);
+
+    if (header.len == 0 && shown.len == 0)
+        return ERR_DENIED;
+    if (!has_token(bucket, now))
+        return ERR_BUSY;
+    if (is_token(real, header, shown))
+        return 0;
+    take_token(bucket, now);
+    atomic_fetch_add(&a->failures, 1);
+    return ERR_DENIED;
+}
+
 void auth_header(const struct credentials *c, struct buf *out)
 {
     struct buf plain = BUF_INIT(MAX_TOKEN);

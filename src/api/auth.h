@@ -34,6 +34,11 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
 int auth_check(struct auth *a, struct str header, const struct sock_addr *peer,
                uint64_t now_mono_ms) MUST_CHECK;
 
+/* The same for a token that a storage shows: in the header as "Bearer <token>" or as the password
+ * of "Basic ...", or elsewhere (`shown`; empty: nowhere). 0, ERR_DENIED, ERR_BUSY. */
+int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
+                     const struct sock_addr *peer, uint64_t now_mono_ms) MUST_CHECK;
+
 /* "Basic ..." for a client, appended. */
 void auth_header(const struct credentials *c, struct buf *out);
 

@@ -2,6 +2,7 @@
  * told together with what to do. */
 #include "api/replications.h"
 #include "object/bucket.h"
+#include "replica/notice_setup.h"
 #include "replica/tasks.h"
 #include "route/route.h"
 #include "s3/bucket_name.h"
@@ -66,7 +67,8 @@ static int read_priority(const json_t *object, int *out, struct err *err)
 /* Strings are copied: the object goes before the arena. */
 static int read_wanted(struct adding *x, const json_t *object, struct err *err)
 {
-    static const char *const strings[] = {"user", "bucket", "from", "to", "to_bucket", NULL};
+    static const char *const strings[] = {"user",      "bucket", "from", "to",
+                                          "to_bucket", "notify", NULL};
     struct replication_id *id = &x->n.id;
     int code = api_check_strings(object, strings, err);
 
@@ -76,7 +78,10 @@ static int read_wanted(struct adding *x, const json_t *object, struct err *err)
     id->from = arena_str(x->a, json_get_str(object, "from", STR_EMPTY));
     id->to = arena_str(x->a, json_get_str(object, "to", STR_EMPTY));
     id->to_bucket = arena_str(x->a, json_get_str(object, "to_bucket", STR_EMPTY));
+    x->n.agent_url = arena_str(x->a, json_get_str(object, "notify", STR_EMPTY));
     code = read_to_bucket(x, err);
+    if (code == 0 && x->n.agent_url.len)
+        code = notice_target_check(x->n.agent_url, err);
     if (code == 0)
         code = read_priority(object, &x->n.priority, err);
     if (code == 0)
@@ -134,6 +139,20 @@ static int check_destination(struct adding *x, struct err *err)
                        "source and destination are both storage " STR_FMT
                        ": name another storage, or another bucket (to_bucket)",
                        STR_ARG(id->to));
+    return 0;
+}
+
+static int check_notify(const struct adding *x, struct err *err)
+{
+    if (!x->n.agent_url.len)
+        return 0;
+    if (!x->n.id.bucket.len)
+        return err_set(err, ERR_INVALID, "notify goes with one bucket alone");
+    if (!x->from->ops->forward)
+        return err_set(err, ERR_INVALID,
+                       "storage " STR_FMT " is weir's own: no change of it goes past weir, and it "
+                       "need not notify",
+                       STR_ARG(x->from->name));
     return 0;
 }
 
@@ -206,17 +225,57 @@ static int check_buckets(struct adding *x, struct err *err)
 
 /* --- adding --- */
 
+void api_notify_undo(struct api *api, const struct replication *p, const struct log *log)
+{
+    struct notice_setup s = {.storage = routes_storage(api->o.routes, p->id.from),
+                             .bucket = p->id.bucket,
+                             .user = p->id.user,
+                             .target = p->agent_url};
+    struct err err = {0};
+
+    if (p->agent_url.len && s.storage && s.storage->ops->forward && notice_setup_undo(&s, &err) < 0)
+        log_warn(log, "replication.still_notified", log_s("bucket", p->id.bucket),
+                 log_s("storage", p->id.from), log_z("error", err.text));
+}
+
+/* Before the replication is there, so that what goes past weir is told of or listed (P3). */
+static int set_up_notify(struct adding *x, struct err *err)
+{
+    struct buf token = BUF_INIT(256);
+    struct notice_setup s = {
+        .storage = x->from, .bucket = x->n.id.bucket, .user = x->user.id, .target = x->n.agent_url};
+    int code = 0;
+
+    if (!x->n.agent_url.len)
+        return 0;
+    remotes_notify_token(x->api->o.remotes, x->from->name, &token);
+    s.token = buf_str(&token);
+    code = notice_setup(&s, err);
+    secure_zero(token.p, token.cap);
+    buf_release(&token);
+    return code < 0 ? err_wrap(err, code,
+                               "storage " STR_FMT " cannot be made to notify of bucket " STR_FMT,
+                               STR_ARG(x->from->name), STR_ARG(x->n.id.bucket))
+                    : 0;
+}
+
 static int add_bucket(struct adding *x, struct err *err)
 {
+    struct replication made = {.id = x->n.id, .agent_url = x->n.agent_url};
     int code = check_buckets(x, err);
 
+    if (code == 0)
+        code = set_up_notify(x, err);
     if (code < 0)
         return code;
     x->n.first = tasks_first(x->a, &x->n.id, x->n.priority);
     code = arena_error(x->a);
-    return code < 0 ? err_code(err, code)
-                    : replication_add(x->api->o.replications, &x->n,
-                                      routes_main(x->api->o.routes)->name, err);
+    if (code < 0)
+        return err_code(err, code);
+    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    if (code < 0 && code != ERR_EXISTS && code != ERR_UNAVAILABLE)
+        api_notify_undo(x->api, &made, x->api->o.log);
+    return code;
 }
 
 /* Those that the user has already; new ones follow by the policy. What one cannot be replicated for
@@ -256,6 +315,8 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
     if (code == 0)
         code = check_destination(x, err);
     if (code == 0)
+        code = check_notify(x, err);
+    if (code == 0)
         code = check_credentials(x, x->from, err);
     if (code == 0)
         code = check_credentials(x, x->to, err);
@@ -292,8 +353,11 @@ int api_post_replication(struct http_request *req, const struct route_params *pa
     if (code == 0)
         code = add(&x, &j.w, &err);
     if (code == 0)
-        code = api_write_replication(
-            &j.w, ctx, x.a, &(struct replication){.id = x.n.id, .priority = x.n.priority}, &err);
+        code = api_write_replication(&j.w, ctx, x.a,
+                                     &(struct replication){.id = x.n.id,
+                                                           .priority = x.n.priority,
+                                                           .agent_url = x.n.agent_url},
+                                     &err);
     if (code < 0) {
         api_json_drop(&j);
         return api_send_failure(req, code, &err);

@@ -9,6 +9,9 @@ const struct route api_routes[] = {
      "200 when every part answers, else 503; names the parts, and to administrators says why one "
      "does not."},
     {HTTP_GET, "/metrics", get_metrics, true, "Metrics for Prometheus."},
+    {HTTP_POST, "/notify/{storage}", api_post_notify, true,
+     "S3 event notifications of a storage, by its token: changes of replicated buckets there. 200 "
+     "when they are recorded."},
     {HTTP_GET, "/api/v1", get_routes, false, "This list."},
     {HTTP_GET, "/api/v1/version", get_version, false, "Name and version of the program."},
     {HTTP_POST, "/api/v1/backup", post_backup, false,
@@ -40,6 +43,8 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/storages/{name}/limits", api_post_limits, false,
      "What replication may ask of it, all workers together: {requests_per_minute, "
      "bytes_per_second}; 0: any number, left out: as it was."},
+    {HTTP_GET, "/api/v1/storages/{name}/notify", api_get_notify, false,
+     "Where the storage is to send notifications, and the token that it is to show."},
     {HTTP_GET, "/api/v1/storages/{name}/credentials", api_get_credentials, false,
      "The users that have credentials on a remote storage."},
     {HTTP_POST, "/api/v1/storages/{name}/credentials", api_post_credential, false,
@@ -87,8 +92,11 @@ const struct route api_routes[] = {
      "Replications and users' policies, how far each is; ?user=, ?bucket=, ?from=, ?to= and "
      "?to_bucket= choose."},
     {HTTP_POST, "/api/v1/replications", api_post_replication, false,
-     "Add the replication {user, bucket, from, to, to_bucket, priority}: all but bucket and to may "
-     "be left out. With a user and without a bucket: of all buckets that the user has or will "
+     "Add the replication {user, bucket, from, to, to_bucket, priority, notify}: all but bucket "
+     "and "
+     "to may be left out. With notify the source is told to tell weir of changes that go past it: "
+     "the address of this API as the source reaches it, or the ARN of a target that it has. With a "
+     "user and without a bucket: of all buckets that the user has or will "
      "have."},
     {HTTP_GET, "/api/v1/replications/{id}", api_get_replication, false,
      "One, with the objects that could not be replicated and why."},

@@ -19,6 +19,9 @@ const struct flag replicate_add_flags[] = {
     {"from", FLAG_TEXT, "STORAGE", NULL, "The source; default: where the bucket's route leads."},
     {"to-bucket", FLAG_TEXT, "BUCKET", NULL, "Another name at the destination."},
     {"priority", FLAG_TEXT, "N", NULL, "0 to 5, the more the sooner; default: 0."},
+    {"notify", FLAG_TEXT, "URL|ARN", NULL,
+     "Have the source, a remote storage, tell of changes that go past weir: to weir's API at URL, "
+     "or by a target that it has."},
     WATCH_FLAG,
     REMOTE_FLAGS,
     {0},
@@ -56,6 +59,7 @@ static const struct output_column show_columns[] = {
     {"to"},
     {"to_bucket"},
     {"priority", .number = true},
+    {"notify"},
     {"state"},
     {"created"},
     {"init_done_at"},
@@ -232,6 +236,7 @@ static int fill_add(struct json_out *w, const struct invocation *inv, struct err
     manage_flag(w, inv, "user", "user");
     manage_flag(w, inv, "from", "from");
     manage_flag(w, inv, "to-bucket", "to_bucket");
+    manage_flag(w, inv, "notify", "notify");
     return 0;
 }
 

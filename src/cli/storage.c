@@ -55,6 +55,7 @@ static const struct output_column storage_columns[] = {{"name"},
                                                        {"requests_per_minute", .number = true},
                                                        {"bytes_per_second", .number = true}};
 static const struct output_column user_columns[] = {{"user"}, {"id"}};
+static const struct output_column notify_columns[] = {{"name"}, {"path"}, {"token"}};
 static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}};
 static const struct output_column damage_columns[] = {
     {"damage"}, {"bucket"}, {"key"}, {"version"}, {"path"}};
@@ -201,6 +202,8 @@ static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMN
 static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
 static const struct manage_call make_main = {"POST", "/api/v1/storages/{0}/main"};
 static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = run_key};
+static const struct manage_call show_notify = {"GET", "/api/v1/storages/{0}/notify",
+                                               MANAGE_COLUMNS(notify_columns)};
 static const struct manage_call test = {"POST", "/api/v1/storages/{0}/test",
                                         MANAGE_COLUMNS(test_columns), .judge = judge_test};
 static const struct manage_call scrub = {"POST", "/api/v1/storages/{0}/scrub",
@@ -235,6 +238,11 @@ int command_storage_main(struct invocation *inv)
 int command_storage_key(struct invocation *inv)
 {
     return manage(inv, &key);
+}
+
+int command_storage_notify(struct invocation *inv)
+{
+    return manage(inv, &show_notify);
 }
 
 int command_storage_test(struct invocation *inv)

@@ -46,6 +46,11 @@ void replications_close(struct replications *r)
     free(r);
 }
 
+int replications_refresh(struct replications *r, struct err *err)
+{
+    return reload_now(&r->reload, err);
+}
+
 static void changed(void *ctx, struct str channel, struct str message)
 {
     struct replications *r = ctx;

@@ -58,7 +58,7 @@ struct replication {
      * in `s:up` are; the route leads to `to`. */
     bool aborted;
     bool blocked;         /* a switch with downtime is at work on it (S1) */
-    struct str agent_url; /* changes come by notifications; empty: by the tap */
+    struct str agent_url; /* where the source was told to tell of changes that go past weir, too */
 };
 
 /* --- the view --- */
@@ -68,6 +68,8 @@ struct replication {
 struct replication_view;
 int replications_view(struct replications *r, struct replication_view **out,
                       struct err *err) MUST_CHECK;
+/* Afterwards the view has every change that was made before the call: asks the store. */
+int replications_refresh(struct replications *r, struct err *err) MUST_CHECK;
 void replication_view_unref(struct replication_view *view); /* NULL is fine */
 int64_t replication_view_epoch(const struct replication_view *view);
 /* Those that a change of the bucket at this storage makes tasks for, whoever owns it; borrowed from
@@ -90,7 +92,7 @@ size_t replication_view_all(const struct replication_view *view,
 struct replication_new {
     struct replication_id id;
     int priority;         /* 0 to PRIORITY_MAX */
-    struct str agent_url; /* changes come by notifications, not by the tap; empty: by the tap */
+    struct str agent_url; /* where the source tells of changes that go past weir; empty: nowhere */
     bool init_done;       /* nothing to copy first (a switch turned it round) */
     bool later;           /* the view has it a moment after the call: for many in a row */
     /* Queued with it, and counted as a listing until it ends, which it does with

@@ -3,6 +3,7 @@
 #include "route/remotes_int.h"
 
 #include "http/wire.h"
+#include "sign/hmac.h"
 
 #include <stdlib.h>
 
@@ -601,4 +602,19 @@ int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, 
         qsort(list, *count, sizeof(*list), by_name);
     *out = list;
     return 0;
+}
+
+/* --- tokens --- */
+
+void remotes_notify_token(struct remotes *r, struct str name, struct buf *out)
+{
+    unsigned char digest[HMAC_SHA256_LEN];
+    struct buf text = {0};
+
+    buf_append_z(&text, "weir notify token:");
+    buf_append_str(&text, name);
+    hmac_sha256(str_n(r->key.bytes, sizeof(r->key.bytes)), buf_str(&text), digest);
+    buf_append_hex(out, digest, sizeof(digest));
+    secure_zero(digest, sizeof(digest));
+    buf_release(&text);
 }

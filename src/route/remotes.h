@@ -71,6 +71,10 @@ int remotes_check_limits(const struct remote_limits *limits, struct err *err) MU
 /* The file's word: the store's is not looked at. */
 int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 
+/* What a storage shows when it tells weir of changes (POST /notify/<name>), appended: made from the
+ * key file and the name, so that every weir of the store has the same. */
+void remotes_notify_token(struct remotes *r, struct str name, struct buf *out);
+
 /* By name. */
 int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, size_t *count,
                  struct err *err) MUST_CHECK;
