@@ -106,7 +106,7 @@ def test_the_list_of_routes(server):
     assert {(r["method"], r["path"]) for r in routes} >= {
         ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"), ("GET", "/api/v1"), ("POST", "/api/v1/backup"),
         ("DELETE", "/api/v1/users/{name}/keys/{access}"), ("POST", "/api/v1/storages/{name}/scrub")}
-    assert {r["path"] for r in routes if r["open"]} == {"/healthz", "/readyz", "/metrics"}
+    assert {r["path"] for r in routes if r["open"]} == {"/healthz", "/readyz", "/metrics", "/notify/{storage}"}
     assert all(r["doc"].endswith(".") for r in routes)
     for route in routes:
         if route["method"] == "GET" and "{" not in route["path"]:

@@ -344,16 +344,17 @@ def test_a_stop_while_copies_run_is_quick_and_loses_nothing(serve, two, weir):
 
 
 def test_a_storage_that_is_limited_is_asked_no_more_often(two):
-    """Each copy takes three requests of both storages, and a second's worth is there at once."""
+    """A change takes three requests of both storages, and a second's worth is there at once."""
     run, s3 = two.run, two.s3()
+    s3.create_bucket(Bucket="photos")
+    run("replicate", "add", "photos", "disk2", "--watch")
     row = run("storage", "set", "disk2", "--requests-per-minute", 600, "--bytes-per-second", "1MiB", "--json")[0]
     assert (row["requests_per_minute"], row["bytes_per_second"]) == (600, 1 << 20)
-    s3.create_bucket(Bucket="photos")
+    begin = time.monotonic()
     for i in range(15):
         s3.put_object(Bucket="photos", Key=f"k{i}", Body=b"x")
-    begin = time.monotonic()
-    run("replicate", "add", "photos", "disk2")
-    wait_for(lambda: row_of(two, "photos")["objects_done"] == 15, "copied")
+    wait_for(lambda: holds(two, "photos", "disk2") == (15, 15), "changes")
+    in_sync(two, "photos")
     assert 10 + (time.monotonic() - begin) * 10 >= 45
     run("storage", "set", "disk2", "--requests-per-minute", 0)
     assert {r["name"]: r["requests_per_minute"] for r in run("storage", "list", "--json")} == {"local": 0, "disk2": 0}
