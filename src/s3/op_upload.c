@@ -340,6 +340,8 @@ struct sum {
     struct digest_value total;
     struct buf joined; /* the parts' values, one behind the other */
     size_t parts;
+    size_t found; /* parts, with a checksum or without */
+    uint64_t bytes;
 };
 
 static int add_sum(struct sum *s, const struct upload_part *part, struct err *err)
@@ -363,8 +365,10 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Both lists are by number; the request's was found in order or the storage refuses it. */
-static int sum_parts(struct call *c, const struct completion *done, struct sum *s, struct err *err)
+/* Both lists are by number; the request's was found in order or the storage refuses it. What a part
+ * was summed up as it must still be when the storage finishes: a part that was sent again in
+ * between is refused there. */
+static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct part_list page = {0};
@@ -378,11 +382,34 @@ static int sum_parts(struct call *c, const struct completion *done, struct sum *
             after = page.parts[k].number;
             if (after == done->parts[i].number) {
                 code = add_sum(s, &page.parts[k], err);
+                if (done->parts[i].checksum.type == CHECKSUM_NONE)
+                    done->parts[i].checksum = page.parts[k].checksum;
+                s->bytes += page.parts[k].size;
                 i++;
             }
         }
     } while (code == 0 && page.more && page.count && i < done->count);
+    s->found = i;
     return code;
+}
+
+/* How long the client thinks that the object is, if it says so and all parts are there. */
+static int check_size(struct call *c, const struct completion *done, const struct sum *s,
+                      struct err *err)
+{
+    struct str said = call_header(c, "x-amz-mp-object-size");
+    uint64_t size;
+
+    if (!said.len)
+        return 0;
+    if (str_u64(said, &size) < 0)
+        return err_set(err, S3_INVALID_ARGUMENT, "x-amz-mp-object-size must be a number of bytes");
+    if (s->found == done->count && size != s->bytes)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The provided 'x-amz-mp-object-size' header value %llu does not match what "
+                       "was computed: %llu",
+                       (unsigned long long)size, (unsigned long long)s->bytes);
+    return 0;
 }
 
 static struct str sum_text(struct call *c, struct sum *s)
@@ -408,6 +435,8 @@ static int whole_checksum(struct call *c, struct completion *done, struct err *e
     if (!s.asked)
         s.want = (struct object_checksum){.type = CHECKSUM_FULL_OBJECT, .kind = DIGEST_CRC64NVME};
     int code = sum_parts(c, done, &s, err);
+    if (code == 0)
+        code = check_size(c, done, &s, err);
     if (code == 0 && s.parts == done->count)
         *out = (struct object_checksum){s.want.type, s.want.kind, sum_text(c, &s)};
     buf_release(&s.joined);

@@ -170,6 +170,25 @@ GATE_TEST(an_upload_without_an_algorithm_gets_crc64nvme_of_all_its_bytes)
     GATE_ERROR(g, "BadDigest");
 }
 
+GATE_TEST(an_upload_is_as_long_as_its_client_says)
+{
+    static const struct {
+        const char *size;
+        int status;
+        const char *error;
+    } said[] = {{"x-amz-mp-object-size: 2004", 400, "InvalidRequest"},
+                {"x-amz-mp-object-size: -1", 400, "InvalidArgument"},
+                {"x-amz-mp-object-size: 2005", 200, ""}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+        struct upload u = begin(g, NULL);
+        part(g, &u, 1, NULL, bytes(2000));
+        part(g, &u, 2, NULL, STR("world"));
+        finish(g, &u, said[i].size, said[i].status);
+        CHECK_STR(gate_element(g, "Code"), str_z(said[i].error));
+    }
+}
+
 GATE_TEST(an_upload_whose_parts_differ_in_kind_has_no_checksum)
 {
     struct upload u = begin(g, NULL);
