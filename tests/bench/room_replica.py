@@ -241,7 +241,7 @@ def tap_pair(lab, kind, engine):
     weir.run("storage", "add", "other", lab.folder(f"other-{kind}-{engine}"))
     for bucket in ("plain", "taken"):
         weir.end.need("PUT", f"/{bucket}")
-    weir.run("replicate", "add", "taken", "other", "--from", "far" if kind == "remote" else "local")
+    weir.run("replicate", "add", "taken", "other", "--from", "far" if kind == "remote" else "local", "--user", "root")
     time.sleep(1)  # every process knows of it
     return weir
 
