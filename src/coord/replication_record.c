@@ -3,6 +3,7 @@
 #include "coord/replication_int.h"
 
 #include "base/clock.h"
+#include "base/ids.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -139,8 +140,18 @@ static void begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* As many as fit from the `first` on; *taken: how many. The id says which rows: another try may
- * have more of them. */
+/* Which rows they are of, since another try may have more of them; of none it is any. */
+static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
+{
+    char id[ID_HEX_LEN + 1];
+
+    if (first)
+        return arena_fmt(a, "%llu-%llu", (unsigned long long)first, (unsigned long long)last);
+    id_hex(id);
+    return arena_str(a, str_z(id));
+}
+
+/* As many as fit from the `first` on; *taken: how many. */
 static int add_some(struct draft *d, const struct together *t, size_t first,
                     const struct replication *r, size_t *taken, struct err *err)
 {
@@ -160,9 +171,7 @@ static int add_some(struct draft *d, const struct together *t, size_t first,
     *taken = n > 1 ? n : 1;
     struct drafted task = {c[0]->type, STR_EMPTY, c[0]->payload, 1};
     if (n > 1)
-        task = (struct drafted){RECORD_TOGETHER,
-                                arena_fmt(d->arena, "%llu-%llu", (unsigned long long)c[0]->row,
-                                          (unsigned long long)c[n - 1]->row),
+        task = (struct drafted){RECORD_TOGETHER, rows_name(d->arena, c[0]->row, c[n - 1]->row),
                                 arena_str(d->arena, buf_str(&list)), n};
     else
         task.what = key_of(d->arena, &c[0]->thing);
