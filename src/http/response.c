@@ -41,6 +41,13 @@ static void status_line(struct buf *out, int status)
     buf_append_str(out, crlf);
 }
 
+/* A body of no bytes that the peer waits to send needs no 100 (RFC 9110 §10.1.1). But botocore
+ * takes a final answer that comes without one for the answer to its next request too. */
+static bool expects_for_nothing(const struct http_request *req)
+{
+    return req->head.expect_continue && !req->head.chunked && req->head.content_length == 0;
+}
+
 void http_respond(struct http_request *req, int status)
 {
     BUG_ON(req->stage > STAGE_HEAD || status < 200 || status > 599);
@@ -49,6 +56,8 @@ void http_respond(struct http_request *req, int status)
     req->stage = STAGE_HEAD;
     req->status = status;
     req->no_body = req->head.method == HTTP_HEAD || status == 204 || status == 304;
+    if (expects_for_nothing(req))
+        buf_append_str(&req->out, STR("HTTP/1.1 100 Continue\r\n\r\n"));
     status_line(&req->out, status);
 }
 

@@ -101,6 +101,24 @@ TEST(server_body, gets_100_continue_when_the_handler_reads)
     lab_end(&lab);
 }
 
+TEST(server_body, of_no_bytes_gets_100_continue_before_its_answer)
+{
+    struct lab lab = {0};
+    struct answer a = {0};
+
+    lab_start(&lab, (struct http_server_options){0});
+    int fd = lab_dial(&lab);
+    lab_ask(
+        fd, &a,
+        STR("PUT /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n"),
+        100);
+    lab_ask(fd, &a, STR_EMPTY, 200);
+    CHECK(a.head.keep_alive && a.body.len == 0);
+    answer_release(&a);
+    close(fd);
+    lab_end(&lab);
+}
+
 TEST(server_body, gets_no_100_continue_when_the_handler_refuses)
 {
     struct lab lab = {0};
