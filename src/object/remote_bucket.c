@@ -260,6 +260,16 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
 
 /* --- what is known of one --- */
 
+/* What a peer answers that passes over a parameter it does not know, and lists the bucket. */
+static bool is_listing(struct str text)
+{
+    enum { PROLOG_MAX = 256 };
+
+    return str_find(str_n(text.p, text.len < PROLOG_MAX ? text.len : PROLOG_MAX),
+                    STR("<ListBucketResult")) >= 0;
+}
+
+/* ERR_UNSUPPORTED: the peer does not know such documents. */
 static int read_document(struct remote_bucket *b, struct arena *a, const char *name,
                          struct str *out, struct err *err)
 {
@@ -270,10 +280,13 @@ static int read_document(struct remote_bucket *b, struct arena *a, const char *n
     int code = ask_send(&q, err);
     if (code == 0)
         code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, out, err);
+    if (code == 0 && is_listing(*out))
+        code = err_set(err, ERR_UNSUPPORTED, "the storage does not know ?%s of a bucket", name);
     ask_release(&q);
     return code;
 }
 
+/* A peer that does not know versions keeps none. */
 static int read_versioning(struct remote_bucket *b, struct arena *a, struct bucket_info *out,
                            struct err *err)
 {
@@ -281,6 +294,8 @@ static int read_versioning(struct remote_bucket *b, struct arena *a, struct buck
     struct str text;
     int code = read_document(b, a, "versioning", &text, err);
 
+    if (code == ERR_UNSUPPORTED)
+        return 0;
     if (code == 0)
         code = remote_read_root(&root, a, text, "VersioningConfiguration", err);
     struct str status = xml_child_text(root, "Status", STR_EMPTY);

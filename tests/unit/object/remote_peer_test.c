@@ -549,6 +549,38 @@ TEST(remote_peer, listings_that_make_no_sense_are_refused)
     }
 }
 
+/* A simple server: it knows buckets and objects, and no parameter of them. */
+static void play_simple(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    (void)ctx;
+    while (peer_read_head(c, &r)) {
+        bool buckets = str_eq(r.head.target, STR("/")) || str_starts(r.head.target, STR("/?"));
+        say(c,
+            buckets ? XML("200 OK", "<ListAllMyBucketsResult><Buckets><Bucket><Name>box</Name>"
+                                    "</Bucket></Buckets></ListAllMyBucketsResult>")
+                    : XML("200 OK", "<?xml version=\"1.0\"?><ListBucketResult><Name>box</Name>"
+                                    "<IsTruncated>false</IsTruncated></ListBucketResult>"),
+            r.head.method == HTTP_HEAD);
+        peer_request_release(&r);
+    }
+}
+
+TEST(remote_peer, a_peer_that_lists_when_it_is_asked_for_a_document_has_none)
+{
+    struct script s = {0};
+    struct fixture f = begin_with(play_simple, &s);
+    struct bucket_info info;
+    struct err err = {0};
+    struct str text;
+
+    CHECK_OK(f.bucket->ops->info(f.bucket, &f.a, &info, &err));
+    CHECK(info.versions == VERSIONS_NEVER && !info.object_lock);
+    CHECK_INT(f.bucket->ops->get_document(f.bucket, &f.a, "tagging", &text, &err), ERR_UNSUPPORTED);
+    end(&f);
+}
+
 TEST(remote_peer, listings_come_out_in_order_and_cut)
 {
     struct script s = {.answer = PAGE("false", KEY("c%2Bd") KEY("a+b") KEY("%C3%BC") PREFIX("b/"))};
