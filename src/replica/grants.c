@@ -36,7 +36,9 @@ static int parse(struct acl *out, struct arena *a, struct str xml, struct err *e
         code = acl_read(out, a, xml, owner, &everybody, &why);
     if (code == ERR_NO_MEMORY)
         return err_code(err, code);
-    return code < 0 ? err_set(err, ERR_PEER, "an access control list cannot be read: %s", why.text)
+    /* an answer that came whole and is no list: this storage has none */
+    return code < 0 ? err_set(err, ERR_UNSUPPORTED, "an access control list cannot be read: %s",
+                              why.text)
                     : 0;
 }
 

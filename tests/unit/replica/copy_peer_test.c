@@ -1,6 +1,7 @@
 /* Copying from and to peers that fail, lie, or know less than S3. */
 #include "object/remote.h"
 #include "replica/copy.h"
+#include "replica/grants.h"
 #include "unit/http/peer.h"
 #include "unit/replica/sides.h"
 
@@ -125,6 +126,26 @@ TEST(copy_peer, only_a_definite_answer_means_absent)
         far_disconnect(&f);
     }
     sides_close(&f.s);
+}
+
+TEST(copy_peer, what_is_no_list_of_access_holds_nothing_up)
+{
+    struct script script = {
+        .answer = XML("200 OK", "<AccessControlPolicy><Owner><ID>1</ID></Owner><AccessControlList>"
+                                "<Grant/><Permission>FULL_CONTROL</Permission></AccessControlList>"
+                                "</AccessControlPolicy>")};
+    struct err err = {0};
+    struct acl acl;
+    struct far f;
+
+    far_open(&f, play_source, &script);
+    lab_put(f.s.from, &f.s.a, "k", STR("x"));
+    struct grants_of of = {f.bucket, STR("k"), STR("owner")};
+    CHECK_ERR(grants_read(&acl, &f.s.a, &of, &err), ERR_UNSUPPORTED);
+    struct copy c = sides_copy(&f.s, "k");
+    c.to = f.bucket;
+    CHECK_OK(copy_acl(&f.s.a, &c, false, &err));
+    far_close(&f);
 }
 
 TEST(copy_peer, a_definite_answer_removes)
