@@ -2,10 +2,13 @@
  * told together with what to do. */
 #include "api/replications.h"
 #include "object/bucket.h"
+#include "replica/first.h"
 #include "replica/notice_setup.h"
 #include "replica/tasks.h"
 #include "route/route.h"
 #include "s3/bucket_name.h"
+
+enum { USER_LATER_S = 60 };
 
 struct adding {
     struct api *api;
@@ -308,6 +311,26 @@ static int add_all(struct adding *x, struct json_out *w, struct err *err)
     return code;
 }
 
+/* A bucket that somebody makes who does not know the policy yet is found by a task, which waits for
+ * all to know it. It is queued before, so that a crash leaves no bucket out, and runs at once
+ * afterwards. */
+static int add_policy(struct adding *x, struct err *err)
+{
+    struct task t = first_task_user(x->a, &x->n.id);
+    struct queue *q = x->api->o.queue;
+    int code = arena_error(x->a);
+
+    code = code < 0 ? err_code(err, code) : queue_add(q, &t, USER_LATER_S, err);
+    if (code < 0)
+        return code;
+    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    if (code == 0)
+        (void)!queue_run_now(q, t.queue, t.id, NULL);
+    else if (code != ERR_TIMEOUT) /* then it may be there */
+        (void)!queue_delete(q, t.queue, t.id, NULL);
+    return code;
+}
+
 static int add(struct adding *x, struct json_out *w, struct err *err)
 {
     int code = check_source(x, err);
@@ -324,7 +347,7 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
         return code;
     if (x->n.id.bucket.len)
         return add_bucket(x, err);
-    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    code = add_policy(x, err);
     if (code < 0)
         return code;
     json_out_key(w, "buckets");

@@ -2,6 +2,7 @@
 #include "cli/server_int.h"
 #include "base/clock.h"
 #include "replica/beacon.h"
+#include "replica/first.h"
 #include "replica/sides.h"
 #include "s3/keyring.h"
 
@@ -127,8 +128,7 @@ static bool all_know(void *ctx, const struct replication_id *id)
     struct server *s = ctx;
     bool known = false;
 
-    (void)id;
-    return beacon_all_know(s->stores[CONFIG_DB], s->replications, &known, NULL) == 0 && known;
+    return replication_is_known(s->replications, id, &known, NULL) == 0 && known;
 }
 
 /* S10. */
@@ -169,6 +169,7 @@ static size_t list_handlers(struct server *s, struct task_handler *out)
 {
     const struct task_handler own[] = {
         {INTENT_TYPE, taps_intent_run, s->taps},
+        {USER_TYPE, taps_user_run, s->taps},
         {"replication:clean", clean_handle, &s->cleaner},
         {"replication:resync", resync_handle, &s->cleaner},
     };

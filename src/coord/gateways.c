@@ -25,17 +25,33 @@ int gateways_forget(struct store *config, struct str id, struct err *err)
     return code;
 }
 
-int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err)
+static int ask(struct store *config, struct arena *a, struct str wanted, bool *out, struct err *err)
 {
-    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    const struct str args[] = {queue_number(&a, epoch), queue_number(&a, GATEWAY_LIFE_S)};
+    const struct str args[] = {wanted, queue_number(a, GATEWAY_LIFE_S)};
     struct reply *reply;
     int64_t answer = 0;
-    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_reached, args, ARRAY_SIZE(args), err);
+    int code = coord_eval(config, a, &reply, SCRIPT_gateways_reached, args, ARRAY_SIZE(args), err);
 
     if (code == 0)
         code = queue_integer(reply, &answer, err);
     *out = answer == 1;
+    return code;
+}
+
+int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    int code = ask(config, &a, queue_number(&a, epoch), out, err);
+
+    arena_release(&a);
+    return code;
+}
+
+int gateways_reached_name(struct store *config, struct str name, bool *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    int code = ask(config, &a, arena_fmt(&a, "n:" STR_FMT, STR_ARG(name)), out, err);
+
     arena_release(&a);
     return code;
 }

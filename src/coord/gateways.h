@@ -14,5 +14,8 @@ int gateways_tell(struct store *config, struct str id, int64_t epoch, struct err
 int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
 /* Whether all that count hold this epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
+/* The same of the last change of one replication, by its name in w:epochs. */
+int gateways_reached_name(struct store *config, struct str name, bool *out,
+                          struct err *err) MUST_CHECK;
 
 #endif

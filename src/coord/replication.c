@@ -1,4 +1,5 @@
 /* Replications: opening, the newest view, and names in keys. */
+#include "coord/gateways.h"
 #include "coord/replication_int.h"
 
 #include <stdlib.h>
@@ -77,6 +78,21 @@ int replications_view(struct replications *r, struct replication_view **out, str
         return err_set(err, ERR_UNAVAILABLE, "the replications could not be read yet");
     *out = view;
     return 0;
+}
+
+int replication_is_known(struct replications *r, const struct replication_id *id, bool *out,
+                         struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct id_parts p;
+    int code = replication_parts(&a, id, &p, err);
+
+    if (code == 0) {
+        struct str name = str_skip(replication_status_key(&a, &p), strlen("p:repl_st:"));
+        code = gateways_reached_name(r->o.config, name, out, err);
+    }
+    arena_release(&a);
+    return code;
 }
 
 bool replication_init_done(const struct replication_status *s)

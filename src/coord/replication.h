@@ -120,6 +120,10 @@ int replication_archive(struct replications *r, const struct replication_id *id,
  * ERR_NOT_FOUND. */
 int replication_resync(struct replications *r, const struct replication_id *id,
                        const struct task *first, struct err *err) MUST_CHECK;
+/* P3: whether every process that writes knows of it as it is now. Not by the view: that may be
+ * older. */
+int replication_is_known(struct replications *r, const struct replication_id *id, bool *out,
+                         struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND: it is gone. Reads the store. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;

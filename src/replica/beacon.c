@@ -88,14 +88,3 @@ void beacon_stop(struct beacon *b)
     mutex_release(&b->lock);
     free(b);
 }
-
-int beacon_all_know(struct store *config, struct replications *r, bool *out, struct err *err)
-{
-    struct replication_view *view = NULL;
-    int code = replications_view(r, &view, err);
-
-    if (code == 0)
-        code = gateways_reached(config, replication_view_epoch(view), out, err);
-    replication_view_unref(view);
-    return code;
-}

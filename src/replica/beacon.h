@@ -19,8 +19,4 @@ struct beacon_options {
 int beacon_start(struct beacon **out, const struct beacon_options *o, struct err *err) MUST_CHECK;
 void beacon_stop(struct beacon *b); /* nobody waits for this process any more; NULL is fine */
 
-/* Whether every process holds what this one's view says now. */
-int beacon_all_know(struct store *config, struct replications *r, bool *out,
-                    struct err *err) MUST_CHECK;
-
 #endif

@@ -1,5 +1,6 @@
 /* Tasks about a replication as a whole. */
 #include "replica/first.h"
+#include "base/ids.h"
 
 static struct task make(struct arena *a, const char *type, const char *prefix,
                         const struct replication_id *r)
@@ -34,6 +35,17 @@ struct task first_task_clean(struct arena *a, const struct replication_id *id)
 {
     struct task t = make(a, "replication:clean", "clean", id);
 
+    t.queue = STR("api");
+    return t;
+}
+
+struct task first_task_user(struct arena *a, const struct replication_id *id)
+{
+    struct task t = make(a, USER_TYPE, "user", id);
+    char random[ID_HEX_LEN + 1];
+
+    id_hex(random);
+    t.id = arena_str(a, str_z(random));
     t.queue = STR("api");
     return t;
 }

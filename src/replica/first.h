@@ -12,6 +12,10 @@
 struct task first_task_resync(struct arena *a, const struct replication_id *id);
 /* replication:clean: what a replication that was removed leaves behind. */
 struct task first_task_clean(struct arena *a, const struct replication_id *id);
+/* migrate:user: a user's policy that is new comes to the buckets that are there. Its id is random:
+ * one that runs may be of an earlier policy. */
+#define USER_TYPE "migrate:user"
+struct task first_task_user(struct arena *a, const struct replication_id *id);
 
 /* Which replication the payload of any of its tasks names; strings borrowed from it. False: it
  * names none. */

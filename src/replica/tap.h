@@ -46,6 +46,10 @@ const struct change_capture *taps_capture(struct taps *t);
 
 /* Handler of tasks of type INTENT_TYPE; its ctx is the taps. R4. */
 int taps_intent_run(struct task_run *run, struct err *err);
+/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. P3 for a user's
+ * policy: once every gateway knows it, so that a bucket that is made is replicated by whoever
+ * records it, those that are there get their replications. */
+int taps_user_run(struct task_run *run, struct err *err);
 
 /* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
  * refused (R5). */

@@ -37,6 +37,23 @@ TEST_FOUR(gateways, an_epoch_is_reached_when_the_last_one_holds_it)
     CHECK(reached(f, 1700000000008));
 }
 
+TEST_FOUR(gateways, a_change_of_a_policy_is_known_when_the_last_one_holds_its_epoch)
+{
+    struct store *config = f->stores[DB_CONFIG];
+    struct err err = {0};
+    bool known = false;
+
+    tell(f, "one", 1700000000007);
+    check_reply(config, "ZADD w:epochs 1700000000008 n:alice:box:a:b", "1");
+    CHECK_OK(gateways_reached_name(config, STR("alice:box:a:b"), &known, &err));
+    CHECK(!known);
+    CHECK_OK(gateways_reached_name(config, STR("alice:box:a:c"), &known, &err));
+    CHECK(known); /* it was long ago */
+    tell(f, "one", 1700000000008);
+    CHECK_OK(gateways_reached_name(config, STR("alice:box:a:b"), &known, &err));
+    CHECK(known);
+}
+
 TEST_FOUR(gateways, who_was_not_heard_of_lately_does_not_count_and_is_forgotten)
 {
     struct store *config = f->stores[DB_CONFIG];

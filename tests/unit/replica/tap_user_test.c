@@ -1,0 +1,57 @@
+/* A user's policy and the buckets that are there when it is made. */
+#include "coord/gateways.h"
+#include "coord/worker_int.h"
+#include "replica/first.h"
+#include "unit/replica/tap_lab.h"
+
+static int run_task(struct tap_lab *l, const char *to, struct err *err)
+{
+    const struct replication_id id = {STR("alice"), STR_EMPTY, STR("local"), str_z(to), STR_EMPTY};
+    struct task t = first_task_user(&l->a, &id);
+    struct running r = {.run = {.task = &t, .arena = &l->a, .ctx = l->taps}};
+
+    atomic_init(&r.lease_until_ns, UINT64_MAX);
+    *err = (struct err){0};
+    return taps_user_run(&r.run, err);
+}
+
+static size_t replications_of(struct tap_lab *l, const char *bucket)
+{
+    const struct replication *const *found;
+    struct replication_view *view = NULL;
+    struct err err = {0};
+
+    CHECK_OK(replications_view(l->replications, &view, &err));
+    size_t count = replication_view_from(view, STR("local"), str_z(bucket), &found);
+    replication_view_unref(view);
+    return count;
+}
+
+TEST(tap_user, buckets_that_are_there_are_replicated_once_everybody_knows_the_policy)
+{
+    struct tap_lab l;
+    struct err err;
+
+    tap_lab_open(&l);
+    CHECK_OK(gateways_tell(l.stores[3], STR("slow"), 1, &err));
+    tap_lab_replicate(&l, "local", "");
+    CHECK_INT(run_task(&l, "other", &err), ERR_AGAIN);
+    CHECK_INT(replications_of(&l, "box"), 0);
+    CHECK_OK(gateways_tell(l.stores[3], STR("slow"), INT64_MAX / 2, &err));
+    CHECK_OK(run_task(&l, "other", &err));
+    CHECK_INT(replications_of(&l, "box"), 1);
+    CHECK_OK(run_task(&l, "other", &err)); /* at least once */
+    CHECK_INT(replications_of(&l, "box"), 1);
+    tap_lab_close(&l);
+}
+
+TEST(tap_user, a_policy_that_is_gone_makes_nothing)
+{
+    struct tap_lab l;
+    struct err err;
+
+    tap_lab_open(&l);
+    CHECK_OK(run_task(&l, "other", &err));
+    CHECK_INT(replications_of(&l, "box"), 0);
+    tap_lab_close(&l);
+}
