@@ -29,6 +29,8 @@ def crash_suites(build):
         if name.endswith("_crash"):
             yield "crash-" + name.removesuffix("_crash"), [os.path.join(folder, name), "--runs", "20"]
     yield "crash-serve", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10"]
+    yield "crash-replica", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1",
+                            "--seconds", "15"]
 
 
 def suites(build):

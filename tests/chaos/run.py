@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
 RACES = ("os", "http", "db", "store", "replica", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
+LONG_RUN = 10  # kills of others for one run of two minutes in which everything that replicates is killed
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
@@ -38,6 +39,8 @@ def steps(build, tsan, runs, seed):
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
     yield "s3", "serve_crash", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build,
                                 "--runs", str(runs), "--seed", str(seed)]
+    yield "replica", "replica_chaos", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build,
+                                       "--runs", str(max(1, runs // LONG_RUN)), "--seed", str(seed)]
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:

@@ -197,13 +197,14 @@ def weir(tmp_path):
 class Redis:
     """A redis-server of the test's own."""
 
-    def __init__(self, folder):
-        self.folder, self.port, self.process = folder, free_port(), None
+    def __init__(self, folder, *args):
+        self.folder, self.args, self.port, self.process = folder, args, free_port(), None
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""],
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "",
+             *self.args],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
         def answers():
