@@ -343,8 +343,10 @@ static const struct command commands[] = {
      .configured = true,
      .summary = "Compare everything again and repair what differs",
      .help =
-         "Lists the source again and compares every object with its copy, whatever is known about "
-         "it: after the coordination data were lost, or when somebody changed the destination.",
+         "Lists both sides again and compares every object with its copy, whatever is known about "
+         "it: after the coordination data were lost, or when somebody changed the destination. "
+         "What the source does not have is removed at the destination; in a bucket of another name "
+         "only what came there since the replication was made.",
      .examples = "weir replicate resync photos --to disk2 --watch",
      .run = command_replicate_resync},
     {.name = "task list",

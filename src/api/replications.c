@@ -79,7 +79,8 @@ struct pace {
 
 static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
 {
-    double seconds = (double)(now_ms - s->created_ms) / 1000;
+    int64_t began_ms = s->resynced_ms ? s->resynced_ms : s->created_ms;
+    double seconds = (double)(now_ms - began_ms) / 1000;
     struct pace p = {.left_s = -1};
 
     if (replication_init_done(s) || s->archived || seconds <= 0)

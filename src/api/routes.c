@@ -108,7 +108,8 @@ const struct route api_routes[] = {
     {HTTP_PUT, "/api/v1/replications/{id}/resume", api_put_resume_replication, false,
      "Go on with it."},
     {HTTP_POST, "/api/v1/replications/{id}/resync", api_post_resync, false,
-     "List the source again and compare every object with its copy, whatever is known of it."},
+     "List both sides again and compare every object with its copy, whatever is known of it; what "
+     "the source does not have is removed at the destination."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);

@@ -116,8 +116,9 @@ int replication_pause(struct replications *r, const struct replication_id *id, b
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
 /* Begins the initial copy anew: its counters are 0, `first` is queued as at the beginning, and
- * everything is listed again; what is still at work of the last time counts for nothing.
- * ERR_NOT_FOUND. */
+ * everything is listed again, on both sides; what is still at work of the last time counts for
+ * nothing. ERR_NOT_FOUND; ERR_CONFLICT: it is archived, or its bucket has a switch, so that the
+ * destination may be ahead. */
 int replication_resync(struct replications *r, const struct replication_id *id,
                        const struct task *first, struct err *err) MUST_CHECK;
 /* P3: whether every process that writes knows of it as it is now. Not by the view: that may be

@@ -16,6 +16,7 @@ static const struct refusal {
     {{"none", 4}, ERR_NOT_FOUND, "there is no such replication"},
     {{"exists", 6}, ERR_EXISTS, "the replication is there already"},
     {{"switch", 6}, ERR_CONFLICT, "the bucket has a switch that is not done"},
+    {{"archived", 8}, ERR_CONFLICT, "the replication is archived: clients write elsewhere"},
     {{"taken", 5}, ERR_CONFLICT, "the destination bucket is used otherwise"},
     {{"route", 5}, ERR_CONFLICT, "the source is not where the route leads"},
     {{"source", 6}, ERR_CONFLICT, "its replications have another source"},
@@ -194,7 +195,9 @@ int replication_resync(struct replications *r, const struct replication_id *id,
                                    replication_status_key(&a, &p),
                                    task[0],
                                    task[1],
-                                   task[2]};
+                                   task[2],
+                                   p.user,
+                                   p.bucket};
         code = run(r, &a, SCRIPT_replication_resync, &(struct store_args){args, ARRAY_SIZE(args)},
                    err);
         replications_wake(r, &a);

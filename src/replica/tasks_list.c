@@ -22,6 +22,7 @@ struct there {
 struct listing {
     struct job *j;
     bool versions;
+    bool resync; /* what only the destination has is listed too, so that it is looked at */
     struct str after, last;
     struct listed *items;
     size_t count;
@@ -152,20 +153,29 @@ static void add_together(struct listing *l, const struct payload_object *object)
 
 /* --- what the destination has --- */
 
-/* A hint, so nothing is made of what cannot be listed. */
-static void look_there(struct listing *l, const struct list_options *o)
+static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
+                     const struct list_options *o, struct list_result *out, struct err *err)
 {
-    struct bucket *b = l->j->destination.bucket;
+    return (l->versions ? b->ops->list_versions : b->ops->list)(b, a, o, out, err);
+}
+
+/* But for a resync it is a hint, so nothing is made of what cannot be listed. */
+static int look_there(struct listing *l, const struct list_options *o, struct err *err)
+{
     struct list_result page = {0};
 
     l->there = (struct there){0};
-    if (l->versions || b->ops->list(b, &l->a, o, &page, NULL) < 0)
-        return;
+    if (l->versions && !l->resync)
+        return 0;
+    int code = list_side(l, l->j->destination.bucket, &l->a, o, &page, l->resync ? err : NULL);
+    if (code < 0)
+        return l->resync ? code : 0;
     l->there =
         (struct there){.entries = page.entries,
                        .count = page.count,
                        .last = page.count ? page.entries[page.count - 1].info.key : STR_EMPTY,
                        .all = !page.more};
+    return 0;
 }
 
 /* Asked in the order of names. */
@@ -196,14 +206,14 @@ static int find_priority(struct listing *l, struct err *err)
 }
 
 /* Keys come once, though their versions are many. */
-static void add_entry(struct listing *l, const struct list_entry *e)
+static void add_entry(struct listing *l, const struct list_entry *e, bool absent)
 {
     bool again = l->count && l->versions && !e->is_prefix && str_eq(l->last, e->info.key);
 
     l->last = e->info.key;
     if (again)
         return;
-    struct payload_object object = {e->info.key, e->info.size, is_absent(&l->there, e->info.key)};
+    struct payload_object object = {e->info.key, e->info.size, absent};
     if (!e->is_prefix && !l->versions && e->info.size <= TOGETHER_SIZE_MAX) {
         add_together(l, &object);
         return;
@@ -221,32 +231,74 @@ static void add_entry(struct listing *l, const struct list_entry *e)
     l->count++;
 }
 
+/* What only the destination has: its task finds that the source has none, and removes it. A bucket
+ * of another name may have had objects of its own before it became a destination: those stay. */
+static void add_extra(struct listing *l, const struct list_entry *e)
+{
+    const struct job *j = l->j;
+    struct list_entry extra = *e;
+
+    extra.info.size = 0;
+    if (e->is_prefix || !j->p.id.to_bucket.len || e->info.modified_ms >= j->status.created_ms)
+        add_entry(l, &extra, false);
+    l->last = e->info.key;
+}
+
+/* A resync: both pages merged, as far as both reach. */
+static int merge_pages(struct listing *l, const struct list_result *from, bool *more,
+                       struct err *err)
+{
+    const struct there *to = &l->there;
+    size_t i = 0, j = 0, n = 0;
+
+    for (; n < QUEUE_BATCH_MAX; n++) {
+        const struct list_entry *x = i < from->count ? &from->entries[i] : NULL,
+                                *y = j < to->count ? &to->entries[j] : NULL;
+        if ((!x && !y) || (!x && from->more) || (!y && !to->all))
+            break;
+        int order = !x ? 1 : !y ? -1 : str_cmp(x->info.key, y->info.key);
+        if (order <= 0)
+            add_entry(l, x, order < 0);
+        else
+            add_extra(l, y);
+        i += order <= 0;
+        j += order >= 0;
+    }
+    *more = i < from->count || j < to->count || from->more || !to->all;
+    if (*more && n == 0)
+        return err_set(err, ERR_PEER, "a page of a listing is empty, and not the last");
+    return 0;
+}
+
 static int read_page(struct listing *l, bool *more, struct err *err)
 {
-    struct bucket *b = l->j->source.bucket;
     struct list_options o = {.prefix = l->j->p.prefix,
                              .delimiter = STR("/"),
                              .after = l->after,
                              .limit = OBJECT_LIST_MAX};
     struct list_result page = {0};
-    int code = (l->versions ? b->ops->list_versions : b->ops->list)(b, &l->a, &o, &page, err);
+    int code = list_side(l, l->j->source.bucket, &l->a, &o, &page, err);
 
     l->count = 0;
     l->last = STR_EMPTY;
+    if (code == 0)
+        code = look_there(l, &o, err);
     if (code < 0)
         return code;
-    l->items = arena_array(&l->a, page.count + 1, sizeof(*l->items));
+    l->items = arena_array(&l->a, page.count + l->there.count + 1, sizeof(*l->items));
     if (!l->items)
         return err_code(err, ERR_NO_MEMORY);
-    look_there(l, &o);
-    for (size_t i = 0; i < page.count; i++)
-        add_entry(l, &page.entries[i]);
+    if (l->resync)
+        code = merge_pages(l, &page, more, err);
+    for (size_t i = 0; !l->resync && i < page.count; i++)
+        add_entry(l, &page.entries[i], is_absent(&l->there, page.entries[i].info.key));
     end_together(l);
-    *more = page.more;
+    if (!l->resync)
+        *more = page.more;
     /* by key, so that the rest of the versions of one is skipped */
-    if (page.more && !l->versions)
+    if (!l->resync && page.more && !l->versions)
         l->last = page.next;
-    return arena_error(&l->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    return code < 0 ? code : arena_error(&l->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 /* Status as it is now; ERR_AGAIN while its copies lag. */
@@ -305,6 +357,7 @@ static int list_prefix(struct task_run *run, bool versions, struct err *err)
         code = job_open(&j, false, err);
     if (code == 0)
         code = find_priority(&l, err);
+    l.resync = j.status.resynced_ms != 0;
     while (code == 0 && more) {
         arena_reset(&l.a);
         code = list_page(&l, &more, err);

@@ -1,6 +1,6 @@
 -- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes>[/<objects>] <round>
--- <key of the replication's status>'; kinds are e (event), c (copy, of one object if it does not say how many), l (listing). The round is when the replication was made, and of a
--- copy or listing when it began anew: a task of another round counts for nobody.
+-- <key of the replication's status>'; kinds are e (event), c (copy, of one object if it does not say how many), l (listing). The round is when the replication was made or began
+-- anew: a task of another round counts for nobody.
 -- include part_time
 local function tally_same(a, b)
     local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %S+ (.+)$')
@@ -13,9 +13,9 @@ local function tally_size(size)
     return bytes, tonumber(objects) or 1
 end
 -- In the database of policies; nil: it is gone.
-local function status_round(key, kind)
+local function status_round(key)
     local row = redis.call('HMGET', key, 'created_at', 'resynced_at')
-    return kind ~= 'e' and row[2] or row[1] or nil
+    return row[1] and (row[2] or row[1])
 end
 -- In the database of policies: everything was listed, and all of that has ended.
 local function status_complete(key)
@@ -45,7 +45,7 @@ local function tally_count(tally, what)
         return
     end
     redis.call('SELECT', config)
-    if status_round(key, kind) == round then
+    if status_round(key) == round then
         redis.call('HINCRBY', key, field, (kind == 'l' or what == 'again') and -objects or objects)
         if what == 'done' then
             redis.call('HSET', key, 'last_processed_at', rfc3339())

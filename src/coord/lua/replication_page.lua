@@ -8,8 +8,8 @@
 local app, queue, config, status, cursor, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
 local prefix = 'asynq:{' .. ARGV[9] .. '}:'
 redis.call('SELECT', config)
-local created, round = status_round(status, 'e'), status_round(status, 'l')
-if not created then
+local round = status_round(status)
+if not round then
     return 0
 end
 redis.call('SELECT', queue)
@@ -17,8 +17,8 @@ if not holds_task(prefix, ARGV[10], ARGV[11]) then
     return -1
 end
 local own = redis.call('HGET', prefix .. 't:' .. ARGV[10], 'tally')
-local kind, of = string.match(own or '', '^%d+ %d+ (%a) %S+ (%S+)')
-if own and of ~= (kind == 'e' and created or round) then
+local of = string.match(own or '', '^%d+ %d+ %a %S+ (%S+)')
+if own and of ~= round then
     return 0
 end
 if cursor ~= '' then

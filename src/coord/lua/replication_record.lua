@@ -21,11 +21,14 @@ for i = 10 + 3 * replications, 9 + 3 * replications + sources do
     end
 end
 -- One that is gone without a new epoch: the database was flushed.
+local tallies = {}
 for i = 1, replications do
-    local created = redis.call('HGET', ARGV[7 + 3 * i], 'created_at')
-    if not created or not string.find(ARGV[8 + 3 * i], ' ' .. created .. ' ', 1, true) then
+    local row = redis.call('HMGET', ARGV[7 + 3 * i], 'created_at', 'resynced_at')
+    if not row[1] or not string.find(ARGV[8 + 3 * i], ' ' .. row[1] .. ' ', 1, true) then
         return 0
     end
+    local head, tail = string.match(ARGV[8 + 3 * i], '^(%d+ %d+ %a %d+ )%S+( .+)$')
+    tallies[i] = head .. (row[2] or row[1]) .. tail
 end
 local others, few = {}, replications > 0 and replications <= 4
 for i = 1, few and replications or 0 do
@@ -63,7 +66,7 @@ end
 local events = {}
 for _, t in ipairs(tasks) do
     local replication, changes = tonumber(ARGV[t]), tonumber(ARGV[t + 4])
-    local tally = ARGV[8 + 3 * replication]
+    local tally = tallies[replication]
     if changes > 1 then
         tally = string.gsub(tally, '^(%d+ %d+ e) 0 ', '%1 0/' .. changes .. ' ')
     end

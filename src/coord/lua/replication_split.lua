@@ -12,7 +12,7 @@ end
 local own = redis.call('HGET', key, 'tally')
 local head, kind, round = string.match(own or '', '^(%d+ %d+ (%a)) %S+ (%S+)')
 redis.call('SELECT', config)
-local current = head and status_round(status, kind) == round
+local current = head and status_round(status) == round
 redis.call('SELECT', queue)
 -- Of a round that is over there is nothing to be done any more.
 for i = 11, current and #ARGV or 0, 5 do

@@ -142,6 +142,22 @@ static void await_events(struct rig *rig, int64_t events)
     while (s.events < events || s.events_done < s.events);
 }
 
+/* By the store's clock, in ms. */
+static int64_t store_now(struct rig *rig)
+{
+    struct arena a = ARENA_INIT(0);
+    struct reply *reply;
+    struct err err = {0};
+    uint64_t seconds = 0, micros = 0;
+
+    CHECK_OK(store_call(rig->f->stores[DB_APP], &a, &reply, &err, STR("TIME")));
+    CHECK_INT(reply->count, 2);
+    CHECK_OK(str_u64(reply->items[0].str, &seconds));
+    CHECK_OK(str_u64(reply->items[1].str, &micros));
+    arena_release(&a);
+    return (int64_t)(seconds * 1000 + micros / 1000);
+}
+
 static void await_put_back(struct rig *rig)
 {
     struct worker_stats stats;
@@ -304,6 +320,120 @@ TEST_FOUR(tasks, tags_of_an_object_that_is_not_there_yet_bring_it)
     record(&rig, THING_OBJECT_TAGS, "object:sync:tags", "k");
     await_events(&rig, 1);
     sides_expect_same(&rig.s, "k");
+    rig_close(&rig);
+}
+
+/* Everything that vectors and queue knew is lost, and changed meanwhile. */
+static void lose_data(struct rig *rig)
+{
+    struct reply *reply;
+    struct err err = {0};
+
+    worker_stop(rig->w);
+    rig->w = NULL;
+    record(rig, THING_OBJECT, "object:sync", "k1");
+    CHECK_OK(store_call(rig->f->stores[DB_APP], &rig->s.a, &reply, &err, STR("FLUSHDB")));
+    CHECK_OK(store_call(rig->f->stores[DB_QUEUE], &rig->s.a, &reply, &err, STR("FLUSHDB")));
+    CHECK(rig_status(rig).events > rig_status(rig).events_done);
+}
+
+static void resync(struct rig *rig)
+{
+    struct task first = tasks_first(&rig->s.a, &rig->id, 0);
+    struct err err = {0};
+
+    CHECK_OK(replication_resync(rig->r, &rig->id, &first, &err));
+    rig_work(rig);
+    await_copied(rig);
+    struct replication_status s = rig_status(rig);
+    CHECK_INT(s.events, 0);
+    CHECK_INT(s.events_done, 0);
+    CHECK_INT(s.done, s.listed);
+}
+
+TEST_FOUR(tasks, a_resync_repairs_what_was_lost_on_both_sides)
+{
+    struct rig rig;
+    char key[32];
+
+    rig_open(&rig, f);
+    for (int i = 0; i < 1500; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        lab_put(rig.s.from, &rig.s.a, key, STR("x"));
+    }
+    lab_put(rig.s.from, &rig.s.a, "dir/a", STR("x"));
+    lab_put(rig.s.from, &rig.s.a, "zoo/b/c", STR("x"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lose_data(&rig);
+    lab_remove(rig.s.from, &rig.s.a, "k17", STR_EMPTY);
+    lab_remove(rig.s.from, &rig.s.a, "k999", STR_EMPTY);
+    lab_remove(rig.s.from, &rig.s.a, "dir/a", STR_EMPTY);
+    lab_remove(rig.s.from, &rig.s.a, "zoo/b/c", STR_EMPTY);
+    lab_put(rig.s.from, &rig.s.a, "k5", STR("another"));
+    lab_put(rig.s.to, &rig.s.a, "stranger", STR("x"));
+    resync(&rig);
+    CHECK_INT(rig_status(&rig).listed, 1498 + 5);
+    lab_expect(rig.s.to, "k17", STR_EMPTY, (struct str){0});
+    lab_expect(rig.s.to, "k999", STR_EMPTY, (struct str){0});
+    lab_expect(rig.s.to, "dir/a", STR_EMPTY, (struct str){0});
+    lab_expect(rig.s.to, "zoo/b/c", STR_EMPTY, (struct str){0});
+    lab_expect(rig.s.to, "stranger", STR_EMPTY, (struct str){0});
+    sides_expect_same(&rig.s, "k5");
+    sides_expect_same(&rig.s, "k1499");
+    /* events count from nothing, and those that follow are seen */
+    lab_put(rig.s.from, &rig.s.a, "k17", STR("again"));
+    record(&rig, THING_OBJECT, "object:sync", "k17");
+    await_events(&rig, 1);
+    sides_expect_same(&rig.s, "k17");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, a_resync_of_versions_removes_what_the_source_has_not)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    CHECK_OK(rig.s.from->ops->set_versions(rig.s.from, true, &err));
+    lab_put(rig.s.from, &rig.s.a, "a", STR("1"));
+    struct put_result gone = lab_put(rig.s.from, &rig.s.a, "b", STR("1"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lose_data(&rig);
+    lab_remove(rig.s.from, &rig.s.a, "b", gone.version);
+    lab_put(rig.s.from, &rig.s.a, "a", STR("2"));
+    resync(&rig);
+    lab_expect_list(rig.s.to, &lab_everything, true, "a* a");
+    rig_close(&rig);
+}
+
+/* What it had before it became a destination is not ours. */
+TEST_FOUR(tasks, a_resync_leaves_what_a_bucket_of_another_name_had_before)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    rig.id.to_bucket = STR("copy");
+    struct bucket *copy = lab_bucket(rig.two, "copy");
+    lab_put(copy, &rig.s.a, "before", STR("x"));
+    int64_t put_ms = sides_head(&rig.s, copy, "before").modified_ms;
+    while (store_now(&rig) <= put_ms)
+        ;
+    lab_put(rig.s.from, &rig.s.a, "k", STR("x"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    lose_data(&rig);
+    lab_remove(rig.s.from, &rig.s.a, "k", STR_EMPTY);
+    resync(&rig);
+    lab_expect(copy, "before", STR_EMPTY, STR("x"));
+    lab_expect(copy, "k", STR_EMPTY, (struct str){0});
+    copy->ops->unref(copy);
     rig_close(&rig);
 }
 
@@ -534,22 +664,6 @@ TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
     worker_stats(rig.w, &stats);
     CHECK_INT(stats.failed, 0);
     rig_close(&rig);
-}
-
-/* By the store's clock, in ms. */
-static int64_t store_now(struct rig *rig)
-{
-    struct arena a = ARENA_INIT(0);
-    struct reply *reply;
-    struct err err = {0};
-    uint64_t seconds = 0, micros = 0;
-
-    CHECK_OK(store_call(rig->f->stores[DB_APP], &a, &reply, &err, STR("TIME")));
-    CHECK_INT(reply->count, 2);
-    CHECK_OK(str_u64(reply->items[0].str, &seconds));
-    CHECK_OK(str_u64(reply->items[1].str, &micros));
-    arena_release(&a);
-    return (int64_t)(seconds * 1000 + micros / 1000);
 }
 
 /* A copy takes two requests of each storage: so many as were made need that much time, but for a
