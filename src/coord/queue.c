@@ -332,8 +332,13 @@ int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool cou
     struct ending e = {.outcome = "retry",
                        .seconds = delay_s < 0 ? retry_delay(t->retried) : delay_s,
                        .counter = counts ? "failed" : ""};
+    struct task kept = *t;
 
-    return counts ? fail_task(q, t, &e, error, err) : end_task(q, t, &e, err);
+    if (counts)
+        return fail_task(q, t, &e, error, err);
+    if (error.len)
+        kept.error = error;
+    return end_task(q, &kept, &e, err);
 }
 
 int queue_archive(struct queue *q, const struct task *t, struct str error, struct err *err)

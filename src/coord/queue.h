@@ -71,8 +71,8 @@ int queue_extend(struct queue *q, struct arena *a, struct str queue, const struc
                  struct store_args *lost, struct err *err) MUST_CHECK;
 /* Outcomes. ERR_NOT_FOUND: the task is not active, or another took it since (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
-/* `counts`: it is a failure of a try, else it is put back as it was (Q6). Past the last try it is
- * archived. `delay_s` -1: by the rule of docs/queue.md. */
+/* `counts`: it is a failure of a try, else it is put back (Q6), with the reason if there is one.
+ * Past the last try it is archived. `delay_s` -1: by the rule of docs/queue.md. */
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err) MUST_CHECK;
 int queue_archive(struct queue *q, const struct task *t, struct str error,

@@ -106,7 +106,7 @@ static int write_outcome(struct worker *w, const struct running *r, int code, co
     }
     if (code == ERR_AGAIN)
         return queue_retry(w->o.queue, t, r->run.put_back_s ? r->run.put_back_s : PUT_BACK_S, false,
-                           STR(""), err);
+                           str_z(why->text), err);
     if (code == ERR_INVALID)
         return queue_archive(w->o.queue, t, str_z(why->text), err);
     return queue_retry(w->o.queue, t, -1, true, str_z(why->text), err);

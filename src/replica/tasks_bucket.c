@@ -163,6 +163,10 @@ static int abort_uploads(struct job *j, struct err *err)
     while (code == 0 && page.more) {
         arena_reset(&a);
         code = to->ops->list_uploads(to, &a, &o, &page, err);
+        if (code == ERR_UNSUPPORTED) { /* then none is in the way */
+            code = 0;
+            break;
+        }
         for (size_t i = 0; code == 0 && i < page.count; i++)
             code = to->ops->upload_abort(to, &page.uploads[i], err);
         page.more = page.more && page.count > 0;

@@ -227,7 +227,8 @@ TEST_FOUR(queue, waiting_for_something_uses_no_try)
     for (int i = 0; i < 30; i++) {
         CHECK_STR(take(q, &a, &t), STR("x"));
         CHECK_INT(t.retried, 0);
-        CHECK_OK(queue_retry(q, &t, 0, false, STR(""), &err));
+        CHECK_STR(t.error, i == 0 ? STR("") : STR("a busy lock")); /* what it waits for is told */
+        CHECK_OK(queue_retry(q, &t, 0, false, i == 0 ? STR("a busy lock") : STR(""), &err));
         CHECK_OK(queue_forward(q, &names, &moved, &err));
     }
     check_reply(f->stores[DB_QUEUE], "EXISTS asynq:{events1}:failed asynq:{events1}:processed",

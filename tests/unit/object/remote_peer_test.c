@@ -578,6 +578,11 @@ TEST(remote_peer, a_peer_that_lists_when_it_is_asked_for_a_document_has_none)
     CHECK_OK(f.bucket->ops->info(f.bucket, &f.a, &info, &err));
     CHECK(info.versions == VERSIONS_NEVER && !info.object_lock);
     CHECK_INT(f.bucket->ops->get_document(f.bucket, &f.a, "tagging", &text, &err), ERR_UNSUPPORTED);
+    struct list_options o = {.limit = 10};
+    struct list_result page;
+    struct upload_list uploads;
+    CHECK_INT(f.bucket->ops->list_versions(f.bucket, &f.a, &o, &page, &err), ERR_UNSUPPORTED);
+    CHECK_INT(f.bucket->ops->list_uploads(f.bucket, &f.a, &o, &uploads, &err), ERR_UNSUPPORTED);
     end(&f);
 }
 
