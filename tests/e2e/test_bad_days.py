@@ -1,0 +1,374 @@
+"""Replication on bad days: each is told by a clear status, and ends in equal buckets.
+
+Two workers on one object: test_migrate_lock in test_scenarios.py. Objects of 5 GiB: WEIR_TEST_LARGE=1.
+"""
+import os
+import signal
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import http.client
+
+import pytest
+from botocore.exceptions import ClientError
+
+from conftest import wait_for
+from replica_lab import Lab, content, quoted
+from test_scenarios import fill, put, remove
+from test_tasks import Queue
+
+GIB = 1024 * 1024 * 1024
+
+
+class Peer:
+    """Stands between weir and the destination; `mode` says how it behaves. Bodies pass through memory."""
+
+    def __init__(self, target):
+        self.target, self.mode, self.answered, self.held = target, None, 0, threading.Event()
+        peer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args):
+                pass
+
+            def answer(self, status, headers, body):
+                self.send_response_only(status)
+                for name, value in headers:
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def handle_one(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if peer.mode:
+                    made = peer.mode(self.command, self.path)
+                    if made:
+                        peer.answered += 1
+                        status, code = made
+                        text = f"<Error><Code>{code}</Code><Message>a bad day</Message></Error>".encode()
+                        self.answer(status, [("Content-Type", "application/xml"), ("Retry-After", "1")], text)
+                        return
+                onward = http.client.HTTPConnection(peer.target, timeout=60)
+                onward.request(self.command, self.path, body=body, headers=dict(self.headers))
+                got = onward.getresponse()
+                text = got.read()
+                headers = [(n, v) for n, v in got.getheaders()
+                           if n.lower() not in ("connection", "transfer-encoding", "content-length")]
+                if self.command == "HEAD":
+                    self.send_response_only(got.status)
+                    for name, value in headers:
+                        self.send_header(name, value)
+                    self.send_header("Content-Length", got.getheader("Content-Length") or "0")
+                    self.end_headers()
+                else:
+                    self.answer(got.status, headers, text)
+                onward.close()
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_one
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://{self.server.server_address[0]}:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+def objects(method, path):
+    """Whether a request writes an object."""
+    return method == "PUT" and path.count("/") > 1
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    lab = Lab("redis", tmp_path_factory.mktemp("bad"))
+    yield lab
+    lab.end()
+
+
+@pytest.fixture(scope="module")
+def peer(lab):
+    """Storage c of the lab: side b, through somebody with bad days. Host names are part of signatures, and this
+    one keeps them."""
+    peer = Peer(lab.endpoints["b"][0].removeprefix("http://"))
+    access, secret = lab.endpoints["b"][1]
+    lab.run("storage", "add", "c", "--endpoint", peer.url, "--user", "root", "--access-key", access, "--secret-key", secret,
+            "--response-timeout", "2s", "--idle-timeout", "2s")
+    lab.names["c"] = "c"
+    yield peer
+    peer.end()
+
+
+@pytest.fixture
+def bucket(lab, request):
+    name = request.node.originalname.removeprefix("test_").replace("_", "-")[:60].strip("-")
+    wait_for(lambda: can_make(lab, name), "the bucket")
+    return name
+
+
+def can_make(lab, name):
+    try:
+        lab.s3().create_bucket(Bucket=name)
+        return True
+    except ClientError:
+        return False
+
+
+def hurry(lab):
+    """What waits to be tried again is tried now."""
+    for task in lab.tasks("retry", "scheduled"):
+        lab.gateways[0].post(f"/api/v1/queues/{task['queue']}/tasks/{quoted(task['id'])}/run", {}, keys=lab.gateways[0].keys)
+
+
+def synced(lab, bucket, to="b"):
+    """In sync, without waiting for the times between tries."""
+    def done():
+        if lab.row(bucket, to)["state"] == "in sync":
+            return True
+        hurry(lab)
+        return False
+    try:
+        wait_for(done, "in sync", 120)
+    except AssertionError as e:
+        raise AssertionError(f"{e}: {lab.row(bucket, to)}\n{lab.tasks()}") from None
+
+
+@pytest.mark.parametrize("day,answer,told", [
+    ("down", (503, "ServiceUnavailable"), "unavailable"), ("busy", (503, "SlowDown"), "SlowDown"),
+    ("limited", (429, "TooManyRequests"), "429"), ("full", (507, "InsufficientStorage"), "InsufficientStorage"),
+    ("quota", (403, "QuotaExceeded"), "QuotaExceeded"), ("revoked", (403, "InvalidAccessKeyId"), "InvalidAccessKeyId"),
+    ("broken", (500, "InternalError"), "InternalError")])
+def test_a_storage_that_refuses(lab, peer, day, answer, told):
+    """Objects wait with the reason; others are not held up; afterwards all arrives."""
+    s3, model, bucket = lab.s3(), {}, f"refused-{day}"
+    s3.create_bucket(Bucket=bucket)
+    fill(s3, bucket, model, 5)
+    lab.add(bucket, to="c")
+    lab.in_sync(bucket, to="c")
+    peer.mode = lambda method, path: answer if objects(method, path) and bucket in path else None
+    try:
+        fill(lab.s3(1), bucket, model, 7, 300)
+        remove(s3, bucket, model, "k0")
+
+        def waits():
+            tasks = [t for t in lab.tasks() if t["payload"].get("Object", {}).get("Bucket") == bucket and t["error"]]
+            return tasks and all(told.lower() in t["error"].lower() for t in tasks) and tasks
+        try:
+            wait_for(waits, "tasks that tell why", 30)
+        except AssertionError as e:
+            raise AssertionError(f"{e}: {lab.tasks()}") from None
+        assert lab.row(bucket, "c")["state"] == "behind" and lab.row(bucket, "c")["lag"] > 0
+    finally:
+        peer.mode = None
+    synced(lab, bucket, "c")
+    lab.is_equal(bucket, model)
+
+
+def test_a_storage_that_is_slow(lab, peer, bucket):
+    """Past its timeouts: tried again, by connections of their own, and nothing is held up for ever."""
+    s3, model = lab.s3(), {}
+    lab.add(bucket, to="c")
+    lab.in_sync(bucket, to="c")
+    slow = {"left": 3}
+
+    def mode(method, path):
+        if objects(method, path) and bucket in path and slow["left"] > 0:
+            slow["left"] -= 1
+            time.sleep(4)
+        return None
+    peer.mode = mode
+    try:
+        fill(s3, bucket, model, 6)
+        synced(lab, bucket, "c")
+    finally:
+        peer.mode = None
+    assert slow["left"] == 0
+    lab.is_equal(bucket, model)
+
+
+def test_a_destination_bucket_deleted_under_us(lab, bucket):
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 10)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    with lab.side("b", bucket) as there:
+        for key in content(there, bucket):
+            there.delete_object(Bucket=bucket, Key=key)
+        there.delete_bucket(Bucket=bucket)
+    put(s3, bucket, model, "after", b"after")
+    synced(lab, bucket)
+    lab.run("replicate", "resync", bucket, "--user", "root")
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+def test_a_source_bucket_deleted_under_us(lab, bucket):
+    """Past weir: nothing is deleted at the destination, and the task says why."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 6)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    with lab.side("a", bucket) as there:
+        for key in content(there, bucket):
+            there.delete_object(Bucket=bucket, Key=key)
+        there.delete_bucket(Bucket=bucket)
+    with pytest.raises(ClientError):
+        s3.put_object(Bucket=bucket, Key="x", Body=b"x")
+    assert lab.content("b", bucket) == model
+    s3.create_bucket(Bucket=bucket)
+    put(s3, bucket, model, "k0", b"new")
+    synced(lab, bucket)
+    assert lab.content("b", bucket) == model
+
+
+def test_keys_that_are_revoked(lab, bucket):
+    """The user's keys at the destination are taken away and come back."""
+    s3, model = lab.s3(), {}
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    access, secret = lab.endpoints["b"][1]
+    lab.run("storage", "key", "b", "root", "--remove")
+    fill(s3, bucket, model, 5)
+    wait_for(lambda: any(t["error"] for t in lab.tasks() if t["payload"].get("Object", {}).get("Bucket") == bucket),
+             "a task that tells why")
+    lab.run("storage", "key", "b", "root", "--access-key", access, "--secret-key", secret)
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+def test_an_object_that_changes_while_it_is_copied(lab, peer, bucket):
+    """The copy waits in the destination's hands while the source is overwritten."""
+    s3, model = lab.s3(), {}
+    lab.add(bucket, to="c")
+    lab.in_sync(bucket, to="c")
+    held, go = threading.Event(), threading.Event()
+
+    def mode(method, path):
+        if objects(method, path) and bucket in path and not held.is_set():
+            held.set()
+            go.wait(1.5)
+        return None
+    peer.mode = mode
+    try:
+        put(s3, bucket, model, "k", b"first" * 1000)
+        assert held.wait(30)
+        put(lab.s3(1), bucket, model, "k", b"second" * 1000)
+        go.set()
+        synced(lab, bucket, "c")
+    finally:
+        peer.mode = None
+    lab.is_equal(bucket, model)
+
+
+def refused(call):
+    try:
+        call()
+        return False
+    except ClientError as e:
+        assert e.response["ResponseMetadata"]["HTTPStatusCode"] == 503, e
+        return True
+
+
+def test_redis_is_down_for_a_while(lab, bucket):
+    """Writes to what is replicated are refused before they happen; reads go on; afterwards all is as answered."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 5)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    lab.redis.kill()
+    try:
+        for n in range(2):
+            assert refused(lambda: lab.s3(n).put_object(Bucket=bucket, Key="k0", Body=b"never"))
+            assert lab.s3(n).get_object(Bucket=bucket, Key="k0")["Body"].read() == model["k0"]
+    finally:
+        lab.redis.start()
+    wait_for(lambda: not refused(lambda: put(lab.s3(1), bucket, model, "k0", b"again")), "writes")
+    put(s3, bucket, model, "new", b"new")
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+def test_redis_is_flushed(lab, bucket):
+    """FLUSHDB of appDB and queueDB with changes that wait: a resync brings what is there."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 20)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    lab.run("replicate", "pause", bucket, "--user", "root")
+    for key in ("k0", "k2", "new"):
+        put(lab.s3(1), bucket, model, key, b"while paused")
+    store = Queue(lab.redis.port)
+    for number in (0, 1):
+        store.call("SELECT", number)
+        store.call("FLUSHDB")
+    put(s3, bucket, model, "later", b"later")
+    lab.run("replicate", "resume", bucket, "--user", "root")
+    lab.run("replicate", "resync", bucket, "--user", "root")
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
+    """Stopped for longer than leases (30 s) and locks live, then resumed: what it had begun overwrites nothing newer."""
+    s3, model = lab.s3(), {}
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    stop = threading.Event()
+
+    def write():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            for key in ("one", "two", "three"):
+                put(s3, bucket, model, key, os.urandom(100_000 + n))
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        time.sleep(0.5)  # some copies are on their way
+        lab.workers[0].signal(signal.SIGSTOP)
+        stop.set()
+        writer.join()
+        for key in ("one", "two"):
+            put(lab.s3(1), bucket, model, key, b"newest " + key.encode())
+        lab.in_sync(bucket, seconds=120)
+        lab.is_equal(bucket, model)
+    finally:
+        lab.workers[0].signal(signal.SIGCONT)
+        stop.set()
+        writer.join()
+    put(s3, bucket, model, "three", b"last")
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+@pytest.mark.skipif("WEIR_TEST_LARGE" not in os.environ, reason="5 GiB are for WEIR_TEST_LARGE=1")
+def test_five_gib(lab, bucket):
+    """Put in one piece, which is the most that S3 takes."""
+    class Zeros:
+        def __init__(self):
+            self.left = 5 * GIB
+
+        def __len__(self):
+            return 5 * GIB
+
+        def read(self, size=-1):
+            size = min(self.left, size if size >= 0 else self.left)
+            self.left -= size
+            return bytes(size)
+    import requests
+    url = lab.s3().generate_presigned_url("put_object", {"Bucket": bucket, "Key": "large"}, ExpiresIn=3600)
+    assert requests.put(url, data=Zeros(), timeout=600).status_code == 200
+    lab.add(bucket)
+    lab.in_sync(bucket, seconds=1200)
+    with lab.side("b", bucket) as there:
+        head = there.head_object(Bucket=bucket, Key="large")
+    assert head["ContentLength"] == 5 * GIB
+    assert head["ETag"] == lab.s3().head_object(Bucket=bucket, Key="large")["ETag"]
