@@ -153,11 +153,12 @@ enum { RECORD_TOGETHER_MAX = 32 };
 
 struct record {
     const struct change *changes;
-    size_t count;      /* at most QUEUE_BATCH_MAX; may be 0: only the intent or the log's number */
-    struct str intent; /* id of the task in `intents` that ends with it; empty: none */
-    struct str log;    /* storage whose outbox the changes are from; empty: none */
-    uint64_t log_last; /* the last of its rows that is recorded with this */
-    bool relaxed;      /* embedded: on disk with the next durable step */
+    size_t count; /* at most QUEUE_BATCH_MAX; may be 0: only the intent or the log's number */
+    const struct str *intents; /* ids of the tasks in `intents` that end with it */
+    size_t intent_count;       /* at most QUEUE_BATCH_MAX */
+    struct str log;            /* storage whose outbox the changes are from; empty: none */
+    uint64_t log_last;         /* the last of its rows that is recorded with this */
+    bool relaxed;              /* embedded: on disk with the next durable step */
 };
 /* Destinations are those of the store at this moment, not of a view. Changes of rows up to the last
  * that was recorded are left out. ERR_BUSY: replications of that bucket

@@ -271,7 +271,8 @@ static struct str log_key(struct arena *a, struct str log)
 /* The head, replications, sources, changes: as the script has them. */
 static struct store_args arguments(struct draft *d, const struct record *rec)
 {
-    size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len + d->args.len;
+    size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len +
+                   rec->intent_count + d->args.len;
     size_t at = 0;
     const struct replications_options *o = &d->r->o;
     int config = store_number(o->config), queue = store_number(o->queue);
@@ -284,7 +285,7 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
     args[at++] = queue_number(a, queue);
     args[at++] = queue_number(a, config);
     args[at++] = queue_number(a, replication_view_epoch(d->view));
-    args[at++] = rec->intent;
+    args[at++] = queue_number(a, (int64_t)rec->intent_count);
     args[at++] = log_key(a, rec->log);
     args[at++] = arena_fmt(a, "%llu", (unsigned long long)rec->log_last);
     args[at++] = queue_number(a, (int64_t)d->concerned.len);
@@ -298,6 +299,8 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
     }
     vec_each (&d->sources, struct str *, source)
         args[at++] = *source;
+    for (size_t i = 0; i < rec->intent_count; i++)
+        args[at++] = rec->intents[i];
     if (d->args.len)
         memcpy(args + at, d->args.items, d->args.len * sizeof(*args));
     return (struct store_args){args, count};
@@ -355,7 +358,7 @@ int replication_event_id(struct arena *a, const struct replication_id *id, struc
 
 int replication_record(struct replications *r, const struct record *rec, struct err *err)
 {
-    BUG_ON(rec->count > QUEUE_BATCH_MAX);
+    BUG_ON(rec->count > QUEUE_BATCH_MAX || rec->intent_count > QUEUE_BATCH_MAX);
     for (int i = 0; i < RECORD_TRIES; i++) {
         bool current = false;
         int code = attempt(r, rec, &current, err);

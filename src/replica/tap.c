@@ -296,12 +296,19 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     t->postponed_ns = t->pinged_ns = t->answered_ns = clock_mono_ns();
     atomic_init(&t->held, -1);
     list_init(&t->open);
+    list_init(&t->joining);
+    list_init(&t->over);
+    cond_init(&t->announced);
+    cond_init(&t->over_wake);
+    cond_init(&t->over_moved);
     list_init(&t->held_locks);
     cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
     filter_all(t);
     int code = tap_new_storages(t, err);
+    if (code == 0)
+        code = recorder_start(t, err);
     if (code == 0)
         code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);
     if (code < 0) {
@@ -316,6 +323,7 @@ void taps_close(struct taps *t)
 {
     if (!t)
         return;
+    recorder_stop(t);
     mutex_lock(&t->lock);
     t->stop = true;
     cond_signal(&t->wake);
@@ -326,6 +334,9 @@ void taps_close(struct taps *t)
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
     cond_release(&t->wake);
+    cond_release(&t->announced);
+    cond_release(&t->over_wake);
+    cond_release(&t->over_moved);
     mutex_release(&t->lock);
     free(t);
 }
@@ -374,5 +385,6 @@ void taps_stats(struct taps *t, struct taps_stats *out)
     mutex_lock(&t->lock);
     list_each (&t->open, struct intent, node, i)
         out->open++;
+    out->ended = t->over_count - t->over_recorded;
     mutex_unlock(&t->lock);
 }

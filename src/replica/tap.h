@@ -83,6 +83,7 @@ struct taps_stats {
     uint64_t recorded; /* rows of local storages */
     uint64_t intents;  /* begun */
     size_t open;       /* of those, under way */
+    uint64_t ended;    /* writes to remote storages that are not recorded yet, though answered */
 };
 void taps_stats(struct taps *t, struct taps_stats *out);
 

@@ -51,6 +51,10 @@ struct intent {
     struct intended what; /* strings in the arena; storage is not set */
     struct str storage;
     struct intent *next; /* of the same capture */
+    /* Shared by requests that began at once: each has one of the keys. Under the lock: */
+    bool shared;
+    bool left;      /* its task stays, since an outcome is not known */
+    size_t members; /* that have not been recorded */
 };
 
 struct taps {
@@ -68,7 +72,16 @@ struct taps {
     struct tap *taps[ROUTES_STORAGES_MAX];
     struct mutex lock; /* class "replica.intents" */
     struct cond wake;
-    struct list open;       /* struct intent, that the keeper pushes back */
+    struct list open;      /* struct intent, that the keeper pushes back */
+    struct list joining;   /* struct joining: requests whose intents are to be announced */
+    bool announcing;       /* some of them, by one of them */
+    struct cond announced; /* some were */
+    struct list over;      /* struct ended: to be recorded, in order */
+    uint64_t over_count, over_recorded; /* that there were, and that the recorder is done with */
+    size_t hurry;                       /* who waits for them */
+    bool recorder_asleep, recorder_stop;
+    struct cond over_wake, over_moved;
+    struct thread recorder;
     struct list held_locks; /* struct shared_lock; tap_lock.c */
     struct cond lock_moved;
     bool stop;
@@ -124,7 +137,28 @@ void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
 void intent_end(void *ctx, struct capture *c, enum outcome outcome);
+int intent_announce(struct taps *t, struct intent *in, struct err *err) MUST_CHECK;
+/* `keys` of the same storage, bucket and changes as `like`. Owned by the caller. */
+struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
+void intent_free(struct intent *in);
+void intent_keep(struct taps *t, struct intent *in); /* among the open ones */
+void intent_let_go(struct taps *t, struct intent *in);
+void phase_leave(struct taps *t, unsigned phase);
+/* Bytes that a key takes in a payload, at most. */
+size_t intent_key_len(struct str key);
+enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another intent */
+
 /* Pushes all open ones back. */
 void intents_postpone(struct taps *t);
+
+/* --- tap_shared.c --- */
+
+/* An intent that requests share which begin at once, announced. Of one object. */
+int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
+                 struct err *err) MUST_CHECK;
+/* Leaves the request's phase once it is recorded. */
+void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
+int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
+void recorder_stop(struct taps *t); /* all that ended is recorded */
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 enum {
-    INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2, /* more keys are another intent */
     POSTPONE_BATCH = 500,
 };
 
@@ -85,7 +84,8 @@ static int read_payload(struct intent *in, struct str payload, bool *again, stru
 static int record(struct taps *t, struct intent *in, bool happened, bool ends, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
-    struct record rec = {.intent = ends ? str_z(in->id) : STR_EMPTY};
+    const struct str id = str_z(in->id);
+    struct record rec = {.intents = &id, .intent_count = ends};
     const struct intended *w = &in->what;
     struct changes_out out;
     int code = changes_out_init(&out, &a, err);
@@ -121,21 +121,20 @@ static unsigned phase_enter(struct taps *t)
     }
 }
 
-static void phase_leave(struct taps *t, unsigned phase)
+void phase_leave(struct taps *t, unsigned phase)
 {
     atomic_fetch_sub(&t->under_way[phase % 2], 1);
 }
 
 /* --- intents --- */
 
-static void intent_free(struct intent *in)
+void intent_free(struct intent *in)
 {
     arena_release(&in->a);
     free(in);
 }
 
-/* Bytes that it takes in a payload, at most. */
-static size_t escaped_len(struct str key)
+size_t intent_key_len(struct str key)
 {
     size_t len = 3;
 
@@ -146,35 +145,41 @@ static size_t escaped_len(struct str key)
     return len;
 }
 
-/* As many of the keys from `at` on as fit. */
-static struct intent *intent_new(const struct intended *i, size_t *at)
+struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count)
 {
     struct intent *in = xcalloc(1, sizeof(*in));
-    struct str *keys;
-    size_t first = *at, bytes = 0;
 
     in->a = ARENA_INIT(0);
     id_hex(in->id);
     list_init(&in->node);
-    in->what = *i;
+    in->what = *like;
     in->what.storage = NULL;
-    in->what.bucket = arena_str(&in->a, i->bucket);
-    in->what.user = arena_str(&in->a, i->user);
-    in->storage = arena_str(&in->a, i->storage->name);
+    in->what.bucket = arena_str(&in->a, like->bucket);
+    in->what.user = arena_str(&in->a, like->user);
+    in->storage = arena_str(&in->a, like->storage->name);
+    struct str *own = arena_array(&in->a, count + 1, sizeof(*own));
+    in->what.keys = own;
+    in->what.key_count = own ? count : 0; /* the arena has failed: it will not be announced */
+    for (size_t i = 0; own && i < count; i++)
+        own[i] = arena_str(&in->a, keys[i]);
+    return in;
+}
+
+/* As many of the keys from `at` on as fit. */
+static struct intent *intent_some(const struct intended *i, size_t *at)
+{
+    size_t first = *at, bytes = 0;
+
     while (*at < i->key_count && *at - first < keys_max(i->changes)) {
-        bytes += escaped_len(i->keys[*at]);
+        bytes += intent_key_len(i->keys[*at]);
         if (bytes > INTENT_PAYLOAD_MAX && *at > first)
             break;
         ++*at;
     }
-    in->what.key_count = *at - first;
-    in->what.keys = keys = arena_array(&in->a, in->what.key_count + 1, sizeof(*keys));
-    for (size_t k = first; keys && k < *at; k++)
-        keys[k - first] = arena_str(&in->a, i->keys[k]);
-    return in;
+    return intent_new(i, i->keys + first, *at - first);
 }
 
-static int announce(struct taps *t, struct intent *in, struct err *err)
+int intent_announce(struct taps *t, struct intent *in, struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
     struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
@@ -190,7 +195,7 @@ static int announce(struct taps *t, struct intent *in, struct err *err)
     return code;
 }
 
-static void keep_open(struct taps *t, struct intent *in)
+void intent_keep(struct taps *t, struct intent *in)
 {
     atomic_fetch_add(&t->count_intents, 1);
     mutex_lock(&t->lock);
@@ -198,7 +203,7 @@ static void keep_open(struct taps *t, struct intent *in)
     mutex_unlock(&t->lock);
 }
 
-static void let_go(struct taps *t, struct intent *in)
+void intent_let_go(struct taps *t, struct intent *in)
 {
     mutex_lock(&t->lock);
     list_remove(&in->node);
@@ -288,17 +293,23 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     int code;
 
     do {
-        struct intent *in = intent_new(i, &at);
-        code = announce(t, in, err);
+        struct intent *in = intent_some(i, &at);
+        code = intent_announce(t, in, err);
         if (code < 0) {
             intent_free(in);
             break;
         }
-        keep_open(t, in);
+        intent_keep(t, in);
         in->next = *out;
         *out = in;
     } while (at < i->key_count);
     return code;
+}
+
+/* One object, and nobody reads by its vector. */
+static bool can_share(const struct concerned *c, const struct intended *i)
+{
+    return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)CHANGES_OF_OBJECT);
 }
 
 static int begin_replicated(struct taps *t, const struct intended *i, struct capture *out,
@@ -313,10 +324,15 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
         code = check_route(t, &c, i, err);
     if (code == 0 && c.switching)
         code = tap_locks_take(t, i, &out->locks, err);
-    if (code == 0 && c.replicated)
-        code =
-            i->storage->ops->forward ? announce_all(t, i, &intents, err) : check_ready(t, i, err);
-    out->intent = intents;
+    bool remote = i->storage->ops->forward;
+    if (code == 0 && c.replicated && !remote)
+        code = check_ready(t, i, err);
+    else if (code == 0 && c.replicated && can_share(&c, i))
+        code = shared_begin(t, i, out, err);
+    else if (code == 0 && c.replicated)
+        code = announce_all(t, i, &intents, err);
+    if (intents)
+        out->intent = intents;
     arena_release(&a);
     return code;
 }
@@ -344,17 +360,22 @@ static void end_one(struct taps *t, struct intent *in, enum outcome outcome)
     if (code < 0)
         log_warn(t->o.log, "replica.intent_left", log_s("bucket", in->what.bucket),
                  log_s("storage", in->storage), log_z("error", err.text));
-    let_go(t, in);
+    intent_let_go(t, in);
     intent_free(in);
 }
 
 void intent_end(void *ctx, struct capture *c, enum outcome outcome)
 {
     struct taps *t = ctx;
-    struct intent *next;
+    struct intent *shared = c->intent, *next;
 
     if (!c->begun)
         return;
+    if (shared && shared->shared) {
+        shared_end(t, c, outcome);
+        *c = (struct capture){0};
+        return;
+    }
     for (struct intent *in = c->intent; in; in = next) {
         next = in->next;
         end_one(t, in, outcome);

@@ -38,6 +38,7 @@ enum outcome {
 /* One change under way; the caller's storage. */
 struct capture {
     void *intent, *locks;
+    size_t member; /* of an intent that several requests share */
     unsigned phase;
     bool begun;
 };

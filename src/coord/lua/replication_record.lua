@@ -1,13 +1,13 @@
--- Records changes (R3). ARGV: databases of vectors, of the queue, of policies; epoch; id of the intent ('': none); key of the log's
+-- Records changes (R3). ARGV: databases of vectors, of the queue, of policies; epoch; how many intents; key of the log's
 -- number ('': none) and its last row; how many replications, how many sources; for each replication: key of its status, tally, field
 -- of its destination in vectors;
--- sources (<storage>:<bucket>); then for each change: row (0: none), key of the vector ('': none), field, 'w' for a whole object,
+-- sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('': none), field, 'w' for a whole object,
 -- 'b' for what is beside one (V5), how many tasks, for each: replication (from 1), queue, id, message, of how many changes.
 -- Answers 1, or 0 when the replications of these sources are not those of the epoch any more.
 -- include part_enqueue
 -- include part_remove
 -- include part_bump
-local app, queue, config, intent, log = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
+local app, queue, config, intents, log = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[6]
 local replications, sources = tonumber(ARGV[8]), tonumber(ARGV[9])
 local epoch = tonumber(ARGV[4])
 redis.call('SELECT', config)
@@ -38,7 +38,7 @@ redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
 local bumped, tasks, how = {}, {}, {w = bump_whole, b = bump_beside}
 -- Once for each thing, however often it changed.
-local at = 10 + 3 * replications + sources
+local at = 10 + 3 * replications + sources + intents
 while at <= #ARGV do
     local row, key, field, count = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
     if row == 0 or row > recorded then
@@ -57,10 +57,10 @@ if log ~= '' and tonumber(ARGV[7]) > recorded then
     redis.call('SET', log, ARGV[7])
 end
 redis.call('SELECT', queue)
-if intent ~= '' then
-    local state = redis.call('HGET', 'asynq:{intents}:t:' .. intent, 'state')
+for i = 10 + 3 * replications + sources, 9 + 3 * replications + sources + intents do
+    local state = redis.call('HGET', 'asynq:{intents}:t:' .. ARGV[i], 'state')
     if state and state ~= 'active' then
-        remove_task('asynq:{intents}:', intent, state)
+        remove_task('asynq:{intents}:', ARGV[i], state)
     end
 end
 local events = {}

@@ -234,21 +234,22 @@ TEST_FOUR(replication_record, an_intent_ends_with_its_record)
     struct repl_lab l;
     struct change c = repl_change("main", "photos", "a");
     struct task intent = {.type = STR("intent"), .id = STR("i1"), .queue = STR("intents")}, t;
+    const struct str id = STR("i1");
     struct err err = {0};
 
     repl_open(&l, f);
     CHECK_OK(queue_add(l.tasks, &intent, 60, &err));
     CHECK_OK(replication_record(
-        l.r, &(struct record){.changes = &c, .count = 1, .intent = STR("i1")}, &err));
+        l.r, &(struct record){.changes = &c, .count = 1, .intents = &id, .intent_count = 1}, &err));
     check_reply(l.queue, "EXISTS asynq:{intents}:t:i1 asynq:{intents}:scheduled", "0");
     check_reply(l.app, "HGET photos:a main", "\"1\"");
     CHECK_OK(queue_add(l.tasks, &intent, 60, &err));
-    CHECK_OK(replication_record(l.r, &(struct record){.intent = STR("i1")}, &err)); /* refused */
+    CHECK_OK(replication_record(l.r, &(struct record){.intents = &id, .intent_count = 1}, &err)); /* refused */
     check_reply(l.queue, "EXISTS asynq:{intents}:t:i1", "0");
     CHECK_OK(queue_add(l.tasks, &intent, 0, &err)); /* it came due: its handler has it */
     CHECK(repl_take(&l, "intents", &t));
     CHECK_OK(replication_record(
-        l.r, &(struct record){.changes = &c, .count = 1, .intent = STR("i1")}, &err));
+        l.r, &(struct record){.changes = &c, .count = 1, .intents = &id, .intent_count = 1}, &err));
     CHECK_OK(queue_done(l.tasks, &t, &err));
     repl_close(&l);
 }

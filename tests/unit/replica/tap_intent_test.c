@@ -23,7 +23,12 @@ static int begin(struct tap_lab *l, const char *bucket, unsigned changes, struct
 
 static void end(struct tap_lab *l, struct capture *c, enum outcome outcome)
 {
+    struct taps_stats stats;
+
     taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, outcome);
+    do
+        taps_stats(l->taps, &stats);
+    while (stats.ended);
 }
 
 static size_t intents(struct tap_lab *l)
