@@ -1,17 +1,13 @@
 -- One more than the highest number of the vector (V1); a vector that was to expire lives again (V3). `others`: fields that it may have
 -- beside, or nil; only if there are more are all of them read.
 local function bump(key, field, others)
-    local numbers, count, known, highest = nil, 0, 0, 0
-    if others then
-        numbers = redis.call('HMGET', key, field, unpack(others))
-        count = redis.call('HLEN', key)
-        for i = 1, #others + 1 do
-            known = known + (numbers[i] and 1 or 0)
-        end
+    local count, known, highest = redis.call('HLEN', key), 0, 0
+    local numbers = count > 0 and others and redis.call('HMGET', key, field, unpack(others)) or {}
+    for i = 1, others and #others + 1 or 0 do
+        known = known + (numbers[i] and 1 or 0)
     end
-    if not others or known ~= count then
+    if known ~= count then
         numbers = redis.call('HVALS', key)
-        count = #numbers
     end
     for _, number in pairs(numbers) do
         highest = math.max(highest, tonumber(number or '0'))
