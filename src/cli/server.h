@@ -12,6 +12,7 @@
 #include "coord/worker.h"
 #include "db/db.h"
 #include "replica/clean.h"
+#include "replica/switch.h"
 #include "replica/tap.h"
 #include "replica/tasks.h"
 #include "route/remotes.h"
@@ -55,6 +56,7 @@ struct server {
     struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;
     struct cleaner cleaner;
+    struct switcher switcher;
     struct worker *worker; /* NULL: not a worker */
     struct users *users;
     struct routes *routes;

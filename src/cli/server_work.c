@@ -122,6 +122,14 @@ static void limits_of(void *ctx, struct str name, struct storage_limits *out)
     out->bytes_per_second = (double)atomic_load(&storage->bytes_per_second);
 }
 
+static struct str main_storage(void *ctx)
+{
+    struct server *s = ctx;
+    struct storage *main = routes_main(s->routes);
+
+    return main ? main->name : STR_EMPTY;
+}
+
 /* P3. What cannot be asked is not known. */
 static bool all_know(void *ctx, const struct replication_id *id)
 {
@@ -161,6 +169,15 @@ static void open_tasks(struct server *s)
         .ctx = s,
         .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
     });
+    s->switcher = (struct switcher){.replications = s->replications,
+                                    .config = s->stores[CONFIG_DB],
+                                    .queue = s->queue,
+                                    .locks = s->locks,
+                                    .keys = s->task_keys,
+                                    .find = find_storage,
+                                    .main = main_storage,
+                                    .settle = settle,
+                                    .ctx = s};
     s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
 }
 
@@ -172,6 +189,8 @@ static size_t list_handlers(struct server *s, struct task_handler *out)
         {USER_TYPE, taps_user_run, s->taps},
         {"replication:clean", clean_handle, &s->cleaner},
         {"replication:resync", resync_handle, &s->cleaner},
+        {SWITCH_LIVE_TYPE, switch_live_handle, &s->switcher},
+        {SWITCH_DOWN_TYPE, switch_down_handle, &s->switcher},
     };
 
     _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS <= HANDLERS_MAX, "no room for all handlers");

@@ -51,6 +51,11 @@ int taps_intent_run(struct task_run *run, struct err *err);
  * records it, those that are there get their replications. */
 int taps_user_run(struct task_run *run, struct err *err);
 
+/* Whether there are changes of a remote storage's bucket that are under way or whose outcome is not
+ * known. */
+int taps_intents_open(struct queue *q, struct str storage, struct str bucket, bool *out,
+                      struct err *err) MUST_CHECK;
+
 /* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
  * refused (R5). */
 bool taps_ready(struct taps *t, struct storage *s);

@@ -425,6 +425,54 @@ void intents_postpone(struct taps *t)
     free(ids);
 }
 
+/* --- looking for open ones --- */
+
+static bool is_about(const struct task *t, struct str storage, struct str bucket)
+{
+    json_t *json = NULL;
+    bool is = json_read(&json, t->payload, NULL) == 0 &&
+              str_eq(json_get_str(json, "Storage", STR_EMPTY), storage) &&
+              str_eq(json_get_str(json, "Bucket", STR_EMPTY), bucket);
+
+    json_decref(json);
+    return is;
+}
+
+static int look_through(struct queue *q, enum task_state state, struct str storage,
+                        struct str bucket, bool *out, struct err *err)
+{
+    struct queue_page page = {INTENT_QUEUE, state, 0, POSTPONE_BATCH};
+    size_t count = page.limit;
+    int code = 0;
+
+    while (code == 0 && !*out && count == page.limit) {
+        struct arena a = ARENA_INIT(0);
+        struct task_info *list = NULL;
+        code = queue_tasks(q, &a, &page, &list, &count, err);
+        for (size_t i = 0; code == 0 && i < count && !*out; i++)
+            *out = is_about(&list[i].task, storage, bucket);
+        page.skip += count;
+        arena_release(&a);
+    }
+    return code;
+}
+
+/* In the order in which they move, so that none is missed on its way. */
+int taps_intents_open(struct queue *q, struct str storage, struct str bucket, bool *out,
+                      struct err *err)
+{
+    static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING,   TASK_ACTIVE,
+                                             TASK_RETRY,     TASK_SCHEDULED, TASK_ARCHIVED};
+    int code = 0;
+
+    *out = false;
+    for (size_t i = 0; i < ARRAY_SIZE(states) && code == 0 && !*out; i++) {
+        code = look_through(q, states[i], storage, bucket, out, err);
+        code = code == ERR_NOT_FOUND ? 0 : code; /* the queue was never used */
+    }
+    return code;
+}
+
 /* --- the handler --- */
 
 /* A storage that broke off, or whose weir died, may still be at it: once more later. */

@@ -3,6 +3,7 @@
 -- already; queue, id, message of its task; names and values of its options. Answers {'ok'} or why not.
 -- include part_switch
 -- include part_enqueue
+-- include part_remove
 local queue, config = ARGV[2], ARGV[3]
 local s = switch_read(ARGV[4], ARGV[5])
 local id = ARGV[4] .. ':' .. ARGV[5] .. ':' .. ARGV[6] .. ':' .. ARGV[7]
@@ -24,7 +25,11 @@ redis.call('HSET', s.key, 'replicationID', id, 'createdAt', rfc3339(), 'replPrio
     unpack(ARGV, 14))
 switch_move(s, 'not_started', waits and 'planned again' or 'planned')
 redis.call('SELECT', queue)
--- One that runs may have found that there is nothing to do.
+-- One that waits may do so for long, one that runs may have found that there is nothing to do.
+local state = redis.call('HGET', 'asynq:{' .. ARGV[11] .. '}:t:' .. ARGV[12], 'state')
+if state == 'retry' or state == 'scheduled' then
+    remove_task('asynq:{' .. ARGV[11] .. '}:', ARGV[12], state)
+end
 enqueue_beside(ARGV[11], ARGV[12], ARGV[13], nil, function(state) return state == 'active' end)
 flush()
 redis.call('SELECT', config)
