@@ -349,6 +349,72 @@ static const struct command commands[] = {
          "only what came there since the replication was made.",
      .examples = "weir replicate resync photos --to disk2 --watch",
      .run = command_replicate_resync},
+    {.name = "switch start",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_start_flags,
+     .configured = true,
+     .summary = "Switch a bucket to the storage that it is replicated to, without downtime",
+     .help = "Clients go on all the time: what they write goes to the new storage, what they read "
+             "comes from the one that has it, uploads that were begun are finished where they were "
+             "begun and copied over. It is done when nothing is left to copy.\n\nThe bucket has "
+             "one replication, under the same name, whose first copy is done. weir switch abort "
+             "goes back at any time and loses nothing.",
+     .examples = "weir switch start photos --watch\nweir switch start photos --continue "
+                 "--multipart-ttl 6h",
+     .run = command_switch_start},
+    {.name = "switch plan",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_plan_flags,
+     .configured = true,
+     .summary = "Switch a bucket to the storage that it is replicated to, with downtime",
+     .help =
+         "When it begins the bucket is blocked for all clients (503), until every change has "
+         "gone over and both buckets have been compared. If they differ, or it takes too long "
+         "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
+         "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
+         "has failed or was skipped is changed by planning again.",
+     .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
+                 "--max-duration 30m --max-event-lag 1000 --continue",
+     .run = command_switch_plan},
+    {.name = "switch list",
+     .arguments = "[BUCKET]",
+     .max_args = 1,
+     .flags = switch_list_flags,
+     .configured = true,
+     .summary = "List the switches and where they are",
+     .help =
+         "States: not_started, in_progress, check_in_progress (both buckets are compared), done, "
+         "error, skipped (not everything was there at its time), going_back (it was given up). "
+         "Lag is how many changes have not gone over.",
+     .examples = "weir switch list\nweir switch list --json",
+     .run = command_switch_list},
+    {.name = "switch show",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_select_flags,
+     .configured = true,
+     .summary = "Show a switch and its history",
+     .help = "Shows everything about the switch of a bucket, and what happened to it so far.",
+     .examples = "weir switch show photos\nweir switch show photos --watch",
+     .run = command_switch_show},
+    {.name = "switch abort",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_select_flags,
+     .configured = true,
+     .summary = "Give a switch up",
+     .help =
+         "Without downtime it goes back: clients use the old storage again, and what was written "
+         "to the new one is copied there. With downtime the block is taken away. One that has "
+         "not begun or has ended is forgotten, and nothing else happens.",
+     .examples = "weir switch abort photos --watch",
+     .run = command_switch_abort},
     {.name = "task list",
      .flags = task_list_flags,
      .configured = true,

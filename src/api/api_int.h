@@ -61,7 +61,8 @@ int api_send_denied(struct http_request *req, int code) MUST_CHECK;
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
-/* --- the handlers of users.c, storages.c, buckets.c, webhooks.c, queues.c and replication*.c ---
+/* --- the handlers of users.c, storages.c, buckets.c, webhooks.c, queues.c, replication*.c,
+ * switches.c ---
  */
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
@@ -76,6 +77,7 @@ route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_task
 route_fn api_get_replications, api_post_replication, api_get_replication, api_delete_replication,
     api_put_pause_replication, api_put_resume_replication, api_post_resync;
 route_fn api_post_notify, api_get_notify;
+route_fn api_get_switches, api_post_switch, api_get_switch, api_delete_switch;
 
 /* --- remotes.c --- */
 

@@ -147,6 +147,7 @@ static void write_names(struct json_out *w, struct api *api, struct arena *a,
     json_out_member_str(w, "to_bucket", p->id.to_bucket);
     json_out_member_i64(w, "priority", p->priority);
     json_out_member_str(w, "notify", p->agent_url);
+    json_out_member_bool(w, "switch", p->has_switch);
     buf_release(&id);
 }
 
@@ -298,6 +299,7 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
             out->paused = all[i]->paused;
             out->archived = all[i]->archived;
             out->agent_url = arena_str(a, all[i]->agent_url);
+            out->has_switch = all[i]->has_switch;
             code = 0;
         }
     replication_view_unref(view);

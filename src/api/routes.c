@@ -110,6 +110,16 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/replications/{id}/resync", api_post_resync, false,
      "List both sides again and compare every object with its copy, whatever is known of it; what "
      "the source does not have is removed at the destination."},
+    {HTTP_GET, "/api/v1/switches", api_get_switches, false,
+     "Switches of buckets to another storage, and where each is; ?user= and ?bucket= choose."},
+    {HTTP_POST, "/api/v1/switches", api_post_switch, false,
+     "Switch the bucket of {replication} to its destination, {multipart_ttl_ms, continue}; with "
+     "{downtime: true} also {start_at, cron, on_init_done, max_duration_ms, max_event_lag, "
+     "skip_check}. One that is not in progress gets these options."},
+    {HTTP_GET, "/api/v1/switches/{id}", api_get_switch, false, "One, with its history."},
+    {HTTP_DELETE, "/api/v1/switches/{id}", api_delete_switch, false,
+     "Give it up: without downtime it goes back, and loses nothing. One that has not begun or has "
+     "ended is forgotten."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);

@@ -19,6 +19,8 @@ command_fn command_task_list, command_task_show, command_task_run, command_task_
 command_fn command_replicate_add, command_replicate_list, command_replicate_show,
     command_replicate_pause, command_replicate_resume, command_replicate_remove,
     command_replicate_resync;
+command_fn command_switch_start, command_switch_plan, command_switch_list, command_switch_show,
+    command_switch_abort;
 command_fn command_help;
 command_fn command_version;
 
@@ -28,6 +30,8 @@ extern const struct flag user_add_flags[], user_key_flags[], bucket_route_flags[
 extern const struct flag webhook_add_flags[], task_list_flags[];
 extern const struct flag replicate_add_flags[], replicate_list_flags[], replicate_select_flags[],
     replicate_remove_flags[];
+extern const struct flag switch_start_flags[], switch_plan_flags[], switch_list_flags[],
+    switch_select_flags[];
 
 /* "no command '...'; did you mean ...?"; EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);

@@ -48,6 +48,7 @@ static const struct output_column list_columns[] = {
     {"bytes_done", .number = true},
     {"bytes", .number = true},
     {"lag", .number = true},
+    {"switch"},
     {"rate"},
     {"left"},
 };
@@ -61,6 +62,7 @@ static const struct output_column show_columns[] = {
     {"priority", .number = true},
     {"notify"},
     {"state"},
+    {"switch"},
     {"created"},
     {"init_done_at"},
     {"objects_done", .number = true},

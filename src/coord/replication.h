@@ -58,6 +58,7 @@ struct replication {
      * in `s:up` are; the route leads to `to`. */
     bool aborted;
     bool blocked;         /* a switch with downtime is at work on it (S1) */
+    bool has_switch;      /* one that is not done */
     struct str agent_url; /* where the source was told to tell of changes that go past weir, too */
 };
 

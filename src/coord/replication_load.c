@@ -92,9 +92,13 @@ static int read_switch(struct replication_view *view, struct str rest, const str
     bool live = str_i64(reply->items[2].str, &ttl) == 0 && ttl > 0;
     bool open = str_eq(reply->items[1].str, STR("in_progress")) ||
                 str_eq(reply->items[1].str, STR("check_in_progress"));
-    struct policy *p =
-        open || (live && announced) ? replication_view_named(view, reply->items[0].str) : NULL;
+    if (str_eq(reply->items[1].str, STR("done")))
+        return 0;
+    struct policy *p = replication_view_named(view, reply->items[0].str);
     if (!p)
+        return 0;
+    p->r.has_switch = true;
+    if (!open && !(live && announced))
         return 0;
     p->r.blocked = !live;
     p->r.switching = live;

@@ -1,0 +1,441 @@
+/* weir switch: the storage that a bucket's clients use becomes another one. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { POLL_MS = 500 };
+
+#define SELECT_FLAGS                                                                               \
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},        \
+    {                                                                                              \
+        "to", FLAG_TEXT, "STORAGE", NULL, "The new storage; default: the replication's."           \
+    }
+#define CONTINUE_FLAG                                                                              \
+    {                                                                                              \
+        "continue", FLAG_SWITCH, NULL, NULL,                                                       \
+            "Replicate in reverse afterwards, so that the old storage follows."                    \
+    }
+#define WATCH_FLAG                                                                                 \
+    {                                                                                              \
+        "watch", FLAG_SWITCH, NULL, NULL, "Show where it is until it is done or has failed."       \
+    }
+
+const struct flag switch_start_flags[] = {
+    SELECT_FLAGS,
+    {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
+     "How long uploads begun on the old storage are waited for; default: 1h."},
+    CONTINUE_FLAG,
+    WATCH_FLAG,
+    REMOTE_FLAGS,
+    {0},
+};
+const struct flag switch_plan_flags[] = {
+    SELECT_FLAGS,
+    {"start-at", FLAG_TEXT, "TIME", NULL, "When it begins, such as 2026-01-31T03:00:00Z."},
+    {"cron", FLAG_TEXT, "LINE", NULL,
+     "When it may begin, in UTC, again each time until it is done: \"0 3 * * 6\"."},
+    {"on-init-done", FLAG_SWITCH, NULL, NULL, "Wait until everything has been copied once."},
+    {"max-duration", FLAG_TEXT, "DURATION", NULL,
+     "Give it up when the bucket has been blocked for that long."},
+    {"max-event-lag", FLAG_TEXT, "N", NULL,
+     "Skip it when more changes have not gone over as it begins."},
+    {"skip-check", FLAG_SWITCH, NULL, NULL, "Do not compare both buckets before it is done."},
+    CONTINUE_FLAG,
+    WATCH_FLAG,
+    REMOTE_FLAGS,
+    {0},
+};
+const struct flag switch_list_flags[] = {
+    {"user", FLAG_TEXT, "NAME", NULL, "Of this user."}, REMOTE_FLAGS, {0}};
+const struct flag switch_select_flags[] = {
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
+    WATCH_FLAG,
+    REMOTE_FLAGS,
+    {0}};
+
+static const struct output_column list_columns[] = {
+    {"user"},
+    {"bucket"},
+    {"from"},
+    {"to"},
+    {"downtime"},
+    {"state"},
+    {"lag", .number = true},
+    {"start_at"},
+    {"cron"},
+    {"started"},
+    {"last"},
+};
+
+static const struct output_column show_columns[] = {
+    {"user"},
+    {"bucket"},
+    {"from"},
+    {"to"},
+    {"downtime"},
+    {"state"},
+    {"lag", .number = true},
+    {"created"},
+    {"started"},
+    {"done"},
+    {"aborted"},
+    {"start_at"},
+    {"cron"},
+    {"on_init_done"},
+    {"max_duration_ms", .number = true},
+    {"max_event_lag", .number = true},
+    {"skip_check"},
+    {"continue"},
+    {"multipart_ttl_ms", .number = true},
+};
+
+/* --- choosing --- */
+
+static void add_query(struct buf *path, const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    buf_appendf(path, "%c%s=", strchr(path->p, '?') ? '&' : '?', name);
+    url_encode(path, str_z(value), false);
+}
+
+static const char *select_path(struct remote *r, const struct invocation *inv, const char *what,
+                               const char *to)
+{
+    struct buf path = BUF_INIT(64 * KIB);
+
+    buf_appendf(&path, "/api/v1/%s", what);
+    add_query(&path, "bucket", inv->args.len ? inv->args.items[0] : NULL);
+    add_query(&path, "user", invocation_flag(inv, "user"));
+    add_query(&path, "to", to);
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+/* The only row of the answer that may be meant: its id. */
+static int only_one(struct remote *r, const json_t *rows, const char **id, struct err *err)
+{
+    const json_t *row;
+    size_t i, found = 0;
+
+    json_array_foreach(rows, i, row)
+    {
+        if (json_get_bool(row, "archived", false))
+            continue;
+        *id = arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY));
+        found++;
+    }
+    if (found == 1)
+        return 0;
+    return found ? err_set(err, ERR_CONFLICT, "there are %zu of them; --user or --to choose one",
+                           found)
+                 : err_set(err, ERR_NOT_FOUND, "there is none");
+}
+
+static int select_replication(struct remote *r, const struct invocation *inv, const char **id,
+                              struct err *err)
+{
+    json_t *answer = NULL;
+    const char *path = select_path(r, inv, "replications", invocation_flag(inv, "to"));
+    int code = remote_send(r, &answer, "GET", path, NULL, err);
+
+    if (code == 0)
+        code = only_one(r, json_object_get(answer, "replications"), id, err);
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, code,
+                       "the bucket has no such replication; weir replicate add makes the copy that "
+                       "it is switched to");
+    json_decref(answer);
+    return code;
+}
+
+static int select_switch(struct remote *r, const struct invocation *inv, const char **id,
+                         struct err *err)
+{
+    json_t *answer = NULL;
+    int code = remote_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
+
+    if (code == 0)
+        code = only_one(r, json_object_get(answer, "switches"), id, err);
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, code,
+                       "the bucket has no switch; weir switch list shows those there "
+                       "are");
+    json_decref(answer);
+    return code;
+}
+
+/* --- watching --- */
+
+/* Whether it goes on by itself. */
+static bool is_busy(const json_t *row)
+{
+    struct str state = json_get_str(row, "state", STR_EMPTY);
+
+    if (str_eq(state, STR("error")) || str_eq(state, STR("skipped")))
+        return json_get_str(row, "cron", STR_EMPTY).len > 0;
+    return !str_eq(state, STR("done"));
+}
+
+static void show_line(const json_t *row, bool json, struct buf *last)
+{
+    struct buf line = {0};
+
+    if (json) {
+        char *text = json_dumps(row, JSON_COMPACT);
+        buf_append_z(&line, text ? text : "");
+        free(text);
+    } else {
+        buf_appendf(&line, STR_FMT "  " STR_FMT " -> " STR_FMT "  " STR_FMT "  lag %lld  " STR_FMT,
+                    STR_ARG(json_get_str(row, "bucket", STR_EMPTY)),
+                    STR_ARG(json_get_str(row, "from", STR_EMPTY)),
+                    STR_ARG(json_get_str(row, "to", STR_EMPTY)),
+                    STR_ARG(json_get_str(row, "state", STR_EMPTY)),
+                    (long long)json_get_i64(row, "lag", 0),
+                    STR_ARG(json_get_str(row, "last", STR_EMPTY)));
+    }
+    if (!str_eq(buf_str(&line), buf_str(last))) {
+        printf("%s\n", line.p);
+        fflush(stdout);
+    }
+    buf_release(last);
+    *last = line;
+}
+
+/* ERR_NOT_FOUND: it is gone. */
+static int look(struct remote *r, const char *path, json_t **out, struct err *err)
+{
+    struct client_response response = {0};
+
+    arena_reset(&r->arena);
+    int code = remote_call(r, &response, path, NULL, err);
+    if (code == 0 && response.status == 404)
+        return ERR_NOT_FOUND;
+    if (code == 0 && response.status / 100 != 2)
+        code = remote_error(&response, err);
+    return code == 0 ? json_read(out, response.body, err) : code;
+}
+
+/* One that is gone has gone back, or was forgotten. */
+static int watch(struct remote *r, const struct invocation *inv, const char *id, struct err *err)
+{
+    const struct timespec pause = {0, POLL_MS * 1000000L};
+    char *path = str_dup(str_z(manage_path(r, "/api/v1/switches/", id, "")));
+    struct buf last = {0};
+    bool busy = true, failed = false;
+    int code = 0;
+
+    while (code == 0 && busy) {
+        json_t *row = NULL;
+        code = look(r, path, &row, err);
+        if (code == 0) {
+            json_object_del(row, "history");
+            show_line(row, invocation_flag(inv, "json"), &last);
+            busy = is_busy(row);
+            failed = !str_eq(json_get_str(row, "state", STR_EMPTY), STR("done"));
+        }
+        json_decref(row);
+        if (code == 0 && busy)
+            nanosleep(&pause, NULL);
+    }
+    buf_release(&last);
+    free(path);
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    return code == 0 && failed
+               ? err_set(err, ERR_PEER, "it was not switched; weir switch show tells why")
+               : code;
+}
+
+/* --- start and plan --- */
+
+static int fill_duration(struct json_out *w, const struct invocation *inv, const char *flag,
+                         const char *name, struct err *err)
+{
+    const char *text = invocation_flag(inv, flag);
+    uint64_t ms = 0;
+
+    if (!text)
+        return 0;
+    if (str_duration_ms(str_z(text), &ms) < 0)
+        return err_set(err, ERR_INVALID, "--%s takes a duration such as 30m, not '%s'", flag, text);
+    json_out_member_u64(w, name, ms);
+    return 0;
+}
+
+static int fill(struct json_out *w, const struct invocation *inv, bool downtime, struct err *err)
+{
+    const char *lag = invocation_flag(inv, "max-event-lag");
+    uint64_t number = 0;
+    int code = fill_duration(w, inv, "multipart-ttl", "multipart_ttl_ms", err);
+
+    if (code == 0)
+        code = fill_duration(w, inv, "max-duration", "max_duration_ms", err);
+    if (code == 0 && lag && str_u64(str_z(lag), &number) < 0)
+        code = err_set(err, ERR_INVALID, "--max-event-lag takes a number, not '%s'", lag);
+    if (lag)
+        json_out_member_u64(w, "max_event_lag", number);
+    json_out_member_bool(w, "downtime", downtime);
+    json_out_member_bool(w, "on_init_done", invocation_flag(inv, "on-init-done"));
+    json_out_member_bool(w, "skip_check", invocation_flag(inv, "skip-check"));
+    json_out_member_bool(w, "continue", invocation_flag(inv, "continue"));
+    manage_flag(w, inv, "start-at", "start_at");
+    manage_flag(w, inv, "cron", "cron");
+    return code;
+}
+
+static int make(struct remote *r, const struct invocation *inv, struct output *table, bool downtime,
+                struct err *err)
+{
+    const char *replication = NULL;
+    struct buf body = {0};
+    struct json_out w;
+    json_t *made = NULL;
+    int code = select_replication(r, inv, &replication, err);
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (code == 0)
+        code = fill(&w, inv, downtime, err);
+    if (code == 0)
+        json_out_member_str(&w, "replication", str_z(replication));
+    json_out_close(&w, '}');
+    if (code == 0)
+        code = remote_send(r, &made, "POST", "/api/v1/switches", body.p, err);
+    buf_release(&body);
+    if (code == 0 && invocation_flag(inv, "watch"))
+        code = watch(r, inv, arena_z(&r->arena, json_get_str(made, "id", STR_EMPTY)), err);
+    else if (code == 0)
+        manage_row(table, made);
+    json_decref(made);
+    return code;
+}
+
+static int run_start(struct remote *r, const struct invocation *inv, struct output *table,
+                     struct err *err)
+{
+    return make(r, inv, table, false, err);
+}
+
+static int run_plan(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    return make(r, inv, table, true, err);
+}
+
+/* --- list, show, abort --- */
+
+static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    json_t *answer = NULL, *row;
+    size_t i;
+    int code = remote_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
+
+    if (code == 0)
+        json_array_foreach(json_object_get(answer, "switches"), i, row) manage_row(table, row);
+    json_decref(answer);
+    return code;
+}
+
+/* People get the history on its own lines; JSON has it as a member. */
+static void print_show(const json_t *answer, bool json)
+{
+    const json_t *line;
+    struct output table;
+    size_t i;
+
+    if (json) {
+        json_dumpf(answer, stdout, JSON_COMPACT);
+        putchar('\n');
+        return;
+    }
+    output_init(&table, show_columns, ARRAY_SIZE(show_columns));
+    manage_row(&table, answer);
+    output_print(&table, stdout);
+    output_release(&table);
+    printf("\nhistory:\n");
+    json_array_foreach(json_object_get(answer, "history"), i, line)
+        printf("%s\n", json_string_value(line));
+}
+
+static int run_show(struct remote *r, const struct invocation *inv, struct output *none,
+                    struct err *err)
+{
+    const char *id = NULL;
+    json_t *answer = NULL;
+    int code = select_switch(r, inv, &id, err);
+
+    (void)none;
+    if (code == 0 && invocation_flag(inv, "watch"))
+        return watch(r, inv, id, err);
+    if (code == 0)
+        code =
+            remote_send(r, &answer, "GET", manage_path(r, "/api/v1/switches/", id, ""), NULL, err);
+    if (code == 0)
+        print_show(answer, invocation_flag(inv, "json"));
+    json_decref(answer);
+    return code;
+}
+
+static int run_abort(struct remote *r, const struct invocation *inv, struct output *none,
+                     struct err *err)
+{
+    const char *id = NULL;
+    int code = select_switch(r, inv, &id, err);
+
+    (void)none;
+    if (code == 0)
+        code =
+            remote_send(r, NULL, "DELETE", manage_path(r, "/api/v1/switches/", id, ""), NULL, err);
+    if (code == 0 && invocation_flag(inv, "watch"))
+        code = watch(r, inv, id, err);
+    return code;
+}
+
+/* What --watch prints is all there is. */
+static int call(struct invocation *inv, const struct manage_call *shown,
+                const struct manage_call *watched)
+{
+    return manage(inv, invocation_flag(inv, "watch") ? watched : shown);
+}
+
+int command_switch_start(struct invocation *inv)
+{
+    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_start};
+    static const struct manage_call watched = {.run = run_start};
+
+    return call(inv, &shown, &watched);
+}
+
+int command_switch_plan(struct invocation *inv)
+{
+    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_plan};
+    static const struct manage_call watched = {.run = run_plan};
+
+    return call(inv, &shown, &watched);
+}
+
+int command_switch_list(struct invocation *inv)
+{
+    static const struct manage_call list = {MANAGE_COLUMNS(list_columns), .run = run_list};
+
+    return manage(inv, &list);
+}
+
+int command_switch_show(struct invocation *inv)
+{
+    static const struct manage_call show = {.run = run_show};
+
+    return manage(inv, &show);
+}
+
+int command_switch_abort(struct invocation *inv)
+{
+    static const struct manage_call give_up = {.run = run_abort};
+
+    return manage(inv, &give_up);
+}

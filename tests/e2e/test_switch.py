@@ -1,0 +1,287 @@
+"""Switches of the main storage through the commands, with a real weir on the embedded store and two local storages."""
+import datetime
+import json
+import signal
+import threading
+import time
+
+import botocore.exceptions
+import pytest
+
+from conftest import wait_for
+from test_replicate import content, in_sync, pair, row_of
+from test_users import runner
+
+
+@pytest.fixture
+def two(serve, weir, tmp_path):
+    """A server with storages local and disk2; bucket photos with some objects on both, in sync."""
+    server = pair(serve("--replication.pause_retry", "1s").ready(), weir, tmp_path)
+    fill(server)
+    return server
+
+
+def fill(server, bucket="photos"):
+    s3 = server.s3()
+    s3.create_bucket(Bucket=bucket)
+    server.objects = {f"dir/{i:02}": f"body {i}".encode() * (i + 1) for i in range(12)}
+    for key, body in server.objects.items():
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
+    server.run("replicate", "add", bucket, "disk2")
+    in_sync(server, bucket)
+
+
+def route_of(server, bucket="photos"):
+    rows = [r for r in server.run("bucket", "route", "--json") if r["bucket"] == bucket]
+    return rows[0]["storage"] if rows else "local"
+
+
+def show(server, bucket="photos"):
+    return server.run("switch", "show", bucket, "--json")
+
+
+def rows(server):
+    return server.run("switch", "list", "--json")
+
+
+def ended(server, state, bucket="photos"):
+    wait_for(lambda: show(server, bucket)["state"] == state, state)
+    return show(server, bucket)
+
+
+def put(s3, key, body):
+    """As a client does: 503 is tried again."""
+    wait_for(lambda: status_of(s3.put_object, Bucket="photos", Key=key, Body=body) == 200, f"200 for {key}")
+
+
+def lines(switch):
+    return [line.partition("|")[2] for line in switch["history"]]
+
+
+def status_of(call, **kwargs):
+    try:
+        return call(**kwargs)["ResponseMetadata"]["HTTPStatusCode"]
+    except botocore.exceptions.ClientError as e:
+        return e.response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+# --- with downtime
+
+
+def test_a_switch_with_downtime_moves_the_bucket_and_its_clients(two):
+    run, s3 = two.run, two.s3()
+    made = run("switch", "plan", "photos", "--json")
+    assert made[0]["downtime"] == "yes" and made[0]["from"] == "local" and made[0]["to"] == "disk2"
+    done = ended(two, "done")
+    assert lines(done) == [" -> not_started: planned", "not_started -> in_progress: blocked",
+                           "in_progress -> check_in_progress: everything has gone over",
+                           "check_in_progress -> done: the route leads to disk2"]
+    assert route_of(two) == "disk2"
+    wait_for(lambda: content(s3, "photos") == two.objects, "the objects on the new storage")
+    row = row_of(two, "photos")
+    assert (row["state"], row["from"], row["switch"]) == ("archived", "local", "no")
+    put(s3, "after", b"new side")
+    assert s3.get_object(Bucket="photos", Key="after")["Body"].read() == b"new side"
+    run("switch", "abort", "photos")  # what is done is forgotten, nothing else
+    assert rows(two) == []
+    assert route_of(two) == "disk2"
+    assert s3.get_object(Bucket="photos", Key="after")["Body"].read() == b"new side"
+
+
+def test_watching_a_switch_ends_with_it(two):
+    out = two.run("switch", "plan", "photos", "--watch")
+    assert "photos  local -> disk2  done" in out.splitlines()[-1]
+
+
+def test_afterwards_the_old_storage_follows_if_it_is_to_continue(two):
+    run, s3 = two.run, two.s3()
+    run("switch", "plan", "photos", "--continue")
+    ended(two, "done")
+    wait_for(lambda: route_of(two) == "disk2", "the new route")
+    s3.put_object(Bucket="photos", Key="later", Body=b"later")
+    s3.delete_object(Bucket="photos", Key="dir/00")
+    wait_for(lambda: [r["state"] for r in run("replicate", "list", "photos", "--to", "local", "--json")] == ["in sync"],
+             "the reverse replication")
+    run("switch", "plan", "photos", "--to", "local", "--continue", "--watch")  # and back again
+    wait_for(lambda: route_of(two) == "local", "the old route")
+    expected = {k: v for k, v in two.objects.items() if k != "dir/00"} | {"later": b"later"}
+    assert content(s3, "photos") == expected
+
+
+def test_a_scheduled_switch_begins_at_its_time(two):
+    run = two.run
+    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+    run("switch", "plan", "photos", "--start-at", at.isoformat())
+    assert show(two)["state"] == "not_started"
+    assert row_of(two, "photos")["switch"] == "yes"
+    done = ended(two, "done")
+    started = datetime.datetime.fromisoformat(done["started"].replace("Z", "+00:00"))
+    assert started >= at - datetime.timedelta(seconds=1)
+
+
+def test_a_plan_is_changed_until_it_begins(two):
+    run = two.run
+    run("switch", "plan", "photos", "--start-at", "2099-01-01T00:00:00Z", "--max-duration", "30m")
+    run("switch", "plan", "photos", "--cron", "0 3 * * 6", "--max-event-lag", "7")
+    row = show(two)
+    assert (row["state"], row["cron"], row["start_at"], row["max_event_lag"], row["max_duration_ms"]) == (
+        "not_started", "0 3 * * 6", "", 7, 0)
+    assert "switch that is not done" in run("switch", "start", "photos", status=1)
+    assert "switch that is not done" in run("replicate", "remove", "photos", status=1)
+    run("switch", "plan", "photos")
+    ended(two, "done")
+
+
+def test_what_cannot_be_switched_is_refused(two):
+    run, s3 = two.run, two.s3()
+
+    def refused(*args):
+        return run("switch", *args, status=1)
+    assert "has no such replication" in refused("plan", "nothing")
+    assert "start_at is over" in refused("plan", "photos", "--start-at", "2020-01-01T00:00:00Z")
+    assert "start_at is a time" in refused("plan", "photos", "--start-at", "tomorrow")
+    assert "no minute of a cron line" in refused("plan", "photos", "--cron", "61 * * * *")
+    assert "never comes" in refused("plan", "photos", "--cron", "0 0 30 2 *")
+    assert "exclude each other" in refused("plan", "photos", "--cron", "* * * * *", "--start-at",
+                                           "2099-01-01T00:00:00Z")
+    assert "takes a duration" in refused("plan", "photos", "--max-duration", "soon")
+    assert "takes a number" in refused("plan", "photos", "--max-event-lag", "x")
+    run("replicate", "pause", "photos")
+    assert "is paused" in refused("start", "photos")
+    run("replicate", "resume", "photos")
+    s3.create_bucket(Bucket="copies")
+    run("replicate", "add", "copies", "disk2", "--to-bucket", "other")
+    assert "another name at the destination" in refused("start", "copies")
+    assert "the bucket has no switch" in refused("show", "photos")
+    assert "the bucket has no switch" in refused("abort", "photos")
+    assert rows(two) == []
+
+
+def test_a_bucket_that_is_blocked_answers_503_and_comes_back(two):
+    """A change that cannot go over holds it up: the bucket is blocked, until the duration is over."""
+    run, s3 = two.run, two.s3()
+    run("replicate", "pause", "photos")
+    s3.put_object(Bucket="photos", Key="stuck", Body=b"stuck")
+    wait_for(lambda: row_of(two, "photos")["lag"] > 0, "a change that waits")
+    run("replicate", "resume", "photos")
+    run("task", "pause", "events1")
+    run("switch", "plan", "photos", "--max-duration", "8s")
+    wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
+    wait_for(lambda: status_of(s3.get_object, Bucket="photos", Key="dir/01") == 503, "503")
+    assert status_of(s3.put_object, Bucket="photos", Key="new", Body=b"x") == 503
+    assert status_of(s3.list_objects_v2, Bucket="photos") == 503
+    assert status_of(s3.head_bucket, Bucket="photos") == 503
+    with pytest.raises(botocore.exceptions.ClientError) as e:
+        s3.get_object(Bucket="photos", Key="dir/01")
+    assert e.value.response["Error"]["Code"] == "SlowDown"
+    assert e.value.response["ResponseMetadata"]["HTTPHeaders"]["retry-after"] == "1"
+    failed = ended(two, "error")
+    assert "the maximal duration is over" in lines(failed)[-1]
+    wait_for(lambda: status_of(s3.get_object, Bucket="photos", Key="dir/01") == 200, "200")
+    assert route_of(two) == "local"
+    run("task", "resume", "events1")
+    in_sync(two, "photos")
+    run("switch", "plan", "photos", "--watch")
+    assert content(two.s3(), "photos") == two.objects | {"stuck": b"stuck"}
+
+
+def test_buckets_that_differ_are_not_switched(two):
+    run, s3 = two.run, two.s3()
+    run("switch", "plan", "photos", "--continue", "--watch")  # now local follows disk2
+    wait_for(lambda: route_of(two) == "disk2", "the new route")
+    run("replicate", "pause", "photos", "--to", "local")
+    s3.put_object(Bucket="photos", Key="only-new", Body=b"x")
+    wait_for(lambda: row_of(two, "photos", "--to", "local")["lag"] > 0, "the change")
+    for task in run("task", "list", "--json"):  # the change is forgotten: nobody brings it over
+        run("task", "delete", task["queue"], task["id"])
+    run("replicate", "resume", "photos", "--to", "local")
+    assert "it was not switched" in run("switch", "plan", "photos", "--to", "local", "--watch", status=1)
+    failed = show(two)
+    assert failed["state"] == "error"
+    assert "differ in 1: only-new (missing)" in lines(failed)[-1]
+    assert route_of(two) == "disk2"
+    assert s3.get_object(Bucket="photos", Key="only-new")["Body"].read() == b"x"
+    run("switch", "plan", "photos", "--to", "local", "--skip-check", "--watch")
+    wait_for(lambda: route_of(two) == "local", "the old route")
+
+
+# --- without downtime
+
+
+def test_a_switch_without_downtime_loses_nothing_that_is_written_meanwhile(two):
+    run, s3 = two.run, two.s3()
+    written, stop = dict(two.objects), threading.Event()
+
+    def write():
+        i = 0
+        while not stop.is_set():
+            key = f"live/{i % 20}"
+            put(s3, key, f"version {i}".encode())
+            written[key] = f"version {i}".encode()
+            i += 1
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        run("switch", "start", "photos", "--watch")
+    finally:
+        stop.set()
+        writer.join()
+    done = show(two)
+    assert done["state"] == "done" and done["downtime"] is False
+    assert lines(done)[:2] == [" -> not_started: planned", "not_started -> in_progress: the route leads to disk2"]
+    assert route_of(two) == "disk2"
+    wait_for(lambda: content(s3, "photos") == written, "all that was written")
+    assert [r["state"] for r in run("replicate", "list", "--json")] == ["archived"]
+
+
+def test_while_an_upload_is_open_the_old_side_lacks_what_is_written_and_abort_brings_it_back(two):
+    run, s3 = two.run, two.s3()
+    upload = s3.create_multipart_upload(Bucket="photos", Key="big")["UploadId"]
+    run("switch", "start", "photos")
+    wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
+    wait_for(lambda: route_of(two) == "disk2", "the new route")
+    put(s3, "new", b"on the new side")
+    s3.delete_object(Bucket="photos", Key="dir/03")
+    back = row_of(two, "photos", "--to", "local")
+    assert back["state"] == "paused"
+    wait_for(lambda: row_of(two, "photos", "--to", "local")["lag"] >= 2, "what the old side lacks")
+    run("switch", "abort", "photos", "--watch")
+    assert rows(two) == []
+    assert route_of(two) == "local"
+    expected = {k: v for k, v in two.objects.items() if k != "dir/03"} | {"new": b"on the new side"}
+    wait_for(lambda: content(s3, "photos") == expected, "all that was written")
+    assert [(r["from"], r["to"]) for r in run("replicate", "list", "--json")] == [("local", "disk2")]
+    s3.abort_multipart_upload(Bucket="photos", Key="big", UploadId=upload)
+    in_sync(two, "photos")
+
+
+def test_uploads_that_nobody_ends_are_waited_for_until_their_time_is_over(two):
+    run, s3 = two.run, two.s3()
+    s3.create_multipart_upload(Bucket="photos", Key="left")
+    run("switch", "start", "photos", "--multipart-ttl", "6s", "--continue")
+    wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
+    begun = time.monotonic()
+    done = ended(two, "done")
+    assert time.monotonic() - begun > 2
+    started, finished = (datetime.datetime.fromisoformat(done[k].replace("Z", "+00:00")) for k in ("started", "done"))
+    assert finished - started >= datetime.timedelta(seconds=6)
+    in_sync(two, "photos", "--to", "local")
+
+
+def test_a_restart_goes_on_with_a_switch(two, serve, weir):
+    run, s3 = two.run, two.s3()
+    upload = s3.create_multipart_upload(Bucket="photos", Key="big")["UploadId"]
+    run("switch", "start", "photos")
+    wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
+    two.signal(signal.SIGKILL)
+    two.wait()
+    again = serve("--replication.pause_retry", "1s", data=two.data).ready()
+    again.run = runner(again, weir)
+    s3 = again.s3()
+    assert show(again)["state"] == "in_progress"
+    put(s3, "k", b"v")
+    again.run("switch", "abort", "photos", "--watch")
+    assert route_of(again) == "local"
+    wait_for(lambda: content(s3, "photos") == two.objects | {"k": b"v"}, "all that was written")
+    assert json.dumps(rows(again)) == "[]"
+    s3.abort_multipart_upload(Bucket="photos", Key="big", UploadId=upload)
