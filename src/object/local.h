@@ -92,6 +92,11 @@ void local_set_tap(struct storage *s, const struct change_tap *tap);
  * which must not count as a change at the destination. Before other threads have it; of a bucket on
  * another kind of storage: nothing. */
 void local_untap(struct bucket *b);
+/* The same for making and removing one; on another kind of storage as its own calls. */
+int local_create_untapped(struct storage *s, const struct bucket_info *info,
+                          struct err *err) MUST_CHECK;
+int local_remove_untapped(struct storage *s, struct str user, struct str name,
+                          struct err *err) MUST_CHECK;
 /* Returns when every change that was asked for before the call, by whatever answer of wants(), is
  * there or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;

@@ -145,6 +145,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
 struct create {
     struct local *l;
     const struct bucket_info *info;
+    bool untapped;
     struct change change; /* of no bucket yet */
     struct local_bucket shell;
 };
@@ -180,7 +181,7 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
     struct buf value = BUF_INIT(0);
     struct row row;
 
-    c->shell = (struct local_bucket){.local = c->l};
+    c->shell = (struct local_bucket){.local = c->l, .untapped = c->untapped};
     c->change = (struct change){.b = &c->shell, .tx = tx, .view = db_tx_view(tx)};
     int code = db_get(c->change.view, c->l->rows, row_name(&row, c->l, TAG_BUCKET, c->info->name),
                       &value, err);
@@ -195,19 +196,33 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+static int create(struct create *c, struct err *err)
 {
-    struct create c = {local_of(s), info};
-    int code = info_check(info, err);
+    int code = info_check(c->info, err);
 
     if (code < 0)
         return code;
-    generation_begin(c.l, info->name);
-    code = db_apply(c.l->db, DB_DURABLE, create_run, &c, err);
-    generation_end(c.l, info->name);
+    generation_begin(c->l, c->info->name);
+    code = db_apply(c->l->db, DB_DURABLE, create_run, c, err);
+    generation_end(c->l, c->info->name);
     if (code == 0)
-        change_tapped(&c.change);
+        change_tapped(&c->change);
     return code;
+}
+
+int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    struct create c = {local_of(s), info};
+
+    return create(&c, err);
+}
+
+int local_create_untapped(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    if (s->ops->create_bucket != local_create_bucket)
+        return s->ops->create_bucket(s, info, err);
+    struct create c = {local_of(s), info, .untapped = true};
+    return create(&c, err);
 }
 
 /* Calls fn with every row of the bucket under the tag; stops at its first error. */
@@ -264,17 +279,36 @@ static int remove_run(struct change *c, struct err *err)
     return change_keep(c, &(struct tapped){.kind = TAP_BUCKET_REMOVED}, NULL, 0, err);
 }
 
+/* Takes the reference. */
+static int remove_opened(struct bucket *bucket, struct err *err)
+{
+    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run};
+    int code = change_bucket(&c, err);
+
+    local_bucket_unref(bucket);
+    return code;
+}
+
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
 {
     struct bucket *bucket = NULL;
     int code = local_open_bucket(&bucket, s, user, name, err);
 
+    return code < 0 ? code : remove_opened(bucket, err);
+}
+
+int local_remove_untapped(struct storage *s, struct str user, struct str name, struct err *err)
+{
+    struct bucket *bucket = NULL;
+    int code;
+
+    if (s->ops->remove_bucket != local_remove_bucket)
+        return s->ops->remove_bucket(s, user, name, err);
+    code = local_open_bucket(&bucket, s, user, name, err);
     if (code < 0)
         return code;
-    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run};
-    code = change_bucket(&c, err);
-    local_bucket_unref(bucket);
-    return code;
+    local_untap(bucket);
+    return remove_opened(bucket, err);
 }
 
 /* --- listing --- */

@@ -124,9 +124,12 @@ static int begin(struct parts *p, struct err *err)
         return code;
     meta.checksum = (struct object_checksum){0}; /* parts come without */
     code = w->c->to->ops->upload_begin(w->c->to, w->a, w->c->key, &meta, &p->upload.id, err);
-    if (code == 0)
-        code = remember(
-            p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
+    if (code < 0)
+        return code;
+    code = remember(
+        p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
+    if (code < 0) /* nobody would find it again */
+        (void)w->c->to->ops->upload_abort(w->c->to, &p->upload, NULL);
     return code;
 }
 

@@ -86,6 +86,8 @@ static int read_thing(struct payload *out, struct arena *a, const json_t *root,
     code = read_fields(a, root, &bucket, 1, err);
     if (code == 0 && kind == PAYLOAD_LIST)
         code = read_fields(a, root, &prefix, 1, err);
+    if (code == 0 && kind == PAYLOAD_COPY && json_get_bool(obj, "Encoded", false))
+        return err_set(err, ERR_INVALID, "the key is not UTF-8: S3 has no such keys");
     if (code == 0 && kind == PAYLOAD_COPY) {
         code = read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
         out->size = read_size(obj);
@@ -136,6 +138,8 @@ static void write_copy(struct json_out *w, const struct payload *p)
     json_out_member_str(w, "Name", p->object);
     json_out_member_str(w, "VersionID", p->version);
     json_out_member_u64(w, "Size", p->size);
+    if (p->encoded)
+        json_out_member_bool(w, "Encoded", true);
     json_out_close(w, '}');
 }
 

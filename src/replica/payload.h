@@ -33,6 +33,10 @@ struct payload {
     struct str object, version;
     struct str prefix;
     uint64_t size;
+    /* Of a copy, when it is written: `object` is the percent-encoded form of a key that is not
+     * UTF-8. S3 has no such keys and JSON cannot hold one; reading it is ERR_INVALID, which says
+     * so. */
+    bool encoded;
     const struct payload_object *objects; /* of PAYLOAD_COPIES: 1 to PAYLOAD_OBJECTS_MAX */
     size_t object_count;
 };

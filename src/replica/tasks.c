@@ -31,6 +31,7 @@ static const struct {
     {"migrate:object:copy", task_object_copy},
     {"migrate:objects:copy", task_objects_copy},
     {"migrate:object:copy_versioned", task_object_copy},
+    {UPLOAD_ABORT_TYPE, task_upload_abort},
     {CHECK_TYPE, task_check},
     {CHECK_FIX_TYPE, task_check_fix},
     {CHECK_FIX_OBJECT_TYPE, task_check_fix_object},
@@ -282,7 +283,7 @@ static int make_bucket(struct job *j, struct err *err)
                                 .versions =
                                     info.versions == VERSIONS_ON ? VERSIONS_ON : VERSIONS_NEVER,
                                 .object_lock = info.object_lock};
-    code = j->to->ops->create_bucket(j->to, &info, err);
+    code = local_create_untapped(j->to, &info, err);
     return code == ERR_EXISTS ? 0 : code;
 }
 
@@ -327,9 +328,8 @@ static int memory_get(void *ctx, struct arena *a, struct str *out, struct err *e
     return code;
 }
 
-static int memory_set(void *ctx, struct str value, struct err *err)
+static int memory_write(struct job *j, struct str value, struct err *err)
 {
-    struct job *j = ctx;
     struct arena a = ARENA_INIT(64 * KIB);
     struct reply *reply = NULL;
     struct str key = buf_str(&j->memory_key), life = arena_fmt(&a, "%d", MEMORY_S);
@@ -343,15 +343,28 @@ static int memory_set(void *ctx, struct str value, struct err *err)
     return code;
 }
 
+/* Under the object's lock, so that nobody else writes it. */
+static int memory_set(void *ctx, struct str value, struct err *err)
+{
+    struct job *j = ctx;
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct str before = STR_EMPTY;
+    int code = memory_get(j, &a, &before, err);
+
+    if (code == 0 && value.len)
+        code = upload_watch(j, upload_of_memory(value), MEMORY_S, err);
+    if (code == 0)
+        code = memory_write(j, value, err);
+    if (code == 0)
+        upload_unwatch(j, upload_of_memory(before));
+    arena_release(&a);
+    return code;
+}
+
 static void name_memory(struct job *j)
 {
     buf_reset(&j->memory_key);
-    buf_append_z(&j->memory_key, "w:copy:");
-    store_key_part(&j->memory_key, j->p.id.to);
-    buf_append_char(&j->memory_key, ':');
-    store_key_part(&j->memory_key, job_to_bucket(j));
-    buf_append_char(&j->memory_key, ':');
-    store_key_part(&j->memory_key, j->p.object);
+    upload_memory_key(&j->memory_key, j->p.id.to, job_to_bucket(j), j->p.object);
 }
 
 struct copy job_copy(struct job *j)

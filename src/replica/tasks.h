@@ -24,7 +24,8 @@ struct storage_limits {
 struct tasks_options {
     struct replications *replications; /* all borrowed */
     struct store *app, *lock;          /* appDB and lockDB, joined */
-    struct queue *queue;               /* joined with them; NULL: no checks */
+    struct queue *queue;               /* joined with them; NULL: no checks, and uploads
+                                          that copies leave stay */
     struct locks *locks;               /* on `lock` */
     struct keyring *keys;              /* of sealed objects; NULL: those cannot be copied */
     /* The storage of this name, or NULL; borrowed as long as the handlers run. */
@@ -47,8 +48,12 @@ struct tasks *tasks_new(const struct tasks_options *o);
 void tasks_free(struct tasks *t); /* no handler runs any more; NULL is fine */
 
 /* Fills `out` with the handlers; returns how many they are. */
-enum { TASKS_HANDLERS = 16 };
+enum { TASKS_HANDLERS = 17 };
 size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
+
+/* Aborts an upload that a copy began and nobody will go on with. */
+#define UPLOAD_ABORT_TYPE  "upload:abort"
+#define UPLOAD_ABORT_QUEUE STR("api")
 
 /* The first task of a new replication, as replication_add() takes it. In the arena. */
 struct task tasks_first(struct arena *a, const struct replication_id *id, int priority);

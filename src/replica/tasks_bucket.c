@@ -192,12 +192,12 @@ static int empty_destination(struct job *j, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err)
 {
-    int code = j->to->ops->remove_bucket(j->to, j->p.id.user, job_to_bucket(j), err);
+    int code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
 
     if (code == ERR_CONFLICT && recorded) {
         code = empty_destination(j, err);
         if (code == 0)
-            code = j->to->ops->remove_bucket(j->to, j->p.id.user, job_to_bucket(j), err);
+            code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
     } else if (code == ERR_CONFLICT) {
         return err_set(err, ERR_INVALID,
                        "the bucket is gone at the source, and not empty at the destination; no "

@@ -110,12 +110,23 @@ int place_open(struct place_open *out, struct tasks *t, struct storage *s, struc
 void place_release(struct place_open *p);
 void places_release(struct tasks *t);
 
+/* --- tasks_upload.c --- */
+
+/* `w:copy:<storage>:<bucket>:<object>`: which upload carries the object there. */
+void upload_memory_key(struct buf *out, struct str storage, struct str bucket, struct str object);
+struct str upload_of_memory(struct str value);
+/* Before it is remembered for `memory_s`: what is left of it after that is aborted. */
+int upload_watch(const struct job *j, struct str upload, int64_t memory_s,
+                 struct err *err) MUST_CHECK;
+void upload_unwatch(const struct job *j, struct str upload); /* it is over */
+
 /* --- the handlers --- */
 
 task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
 task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
 task_fn task_objects_copy, task_objects_sync, task_list_objects, task_list_versions;
 task_fn task_check, task_check_fix, task_check_fix_object;
+task_fn task_upload_abort;
 
 /* Makes the job's object at the destination what it is at the source, under its lock, whatever the
  * vectors say. `contents`: also when only the bytes differ. */

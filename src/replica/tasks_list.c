@@ -205,6 +205,26 @@ static int find_priority(struct listing *l, struct err *err)
     return code;
 }
 
+/* A key, or the keys below a prefix, that no task can name: one that fails by a name that can be
+ * told tells of it, and the listing goes on. */
+static void add_odd(struct listing *l, const struct list_entry *e)
+{
+    struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);
+
+    url_encode(&name, e->info.key, true);
+    struct payload p = {.id = l->j->p.id,
+                        .object = arena_str(&l->a, buf_str(&name)),
+                        .size = e->info.size,
+                        .encoded = true};
+    l->items[l->count++] =
+        (struct listed){.task = {.type = STR("migrate:object:copy"),
+                                 .payload = payload_in(&l->a, &p, PAYLOAD_COPY),
+                                 .id = task_id(&l->a, "mgr:odd:", &p.id, p.object),
+                                 .queue = copy_queue(l, &l->a)},
+                        .bytes = e->is_prefix ? 0 : e->info.size};
+    buf_release(&name);
+}
+
 /* Keys come once, though their versions are many. */
 static void add_entry(struct listing *l, const struct list_entry *e, bool absent)
 {
@@ -213,6 +233,10 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
     l->last = e->info.key;
     if (again)
         return;
+    if (!str_is_utf8(e->info.key)) {
+        add_odd(l, e);
+        return;
+    }
     struct payload_object object = {e->info.key, e->info.size, absent};
     if (!e->is_prefix && !l->versions && e->info.size <= TOGETHER_SIZE_MAX) {
         add_together(l, &object);

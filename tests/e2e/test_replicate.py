@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+import requests
 
 from conftest import WEIR, clean_env, wait_for
 from test_users import runner
@@ -363,3 +364,43 @@ def test_a_storage_that_is_limited_is_asked_no_more_often(two):
     assert {r["name"]: r["requests_per_minute"] for r in run("storage", "list", "--json")} == {"local": 0, "disk2": 0}
     for bad in (["--requests-per-minute", "many"], ["--bytes-per-second", "-1"], []):
         assert "per-" in run("storage", "set", "disk2", *bad, status=1)
+
+
+def test_a_change_that_failed_for_good_is_named_and_the_lag_is_repaired(serve, weir, tmp_path):
+    """What is sealed with a customer's key cannot be copied: its change stays behind until somebody does something."""
+    server = pair(serve("--s3.sse_c_over_http", "true").ready(), weir, tmp_path)
+    run, s3 = server.run, server.s3()
+    s3.create_bucket(Bucket="photos")
+    run("replicate", "add", "photos", "disk2", "--watch")
+
+    def show():
+        return run("replicate", "show", "photos", "--json")
+
+    def seal(key):
+        s3.put_object(Bucket="photos", Key=key, Body=b"x", SSECustomerAlgorithm="AES256", SSECustomerKey=b"k" * 32)
+        failed, = wait_for(lambda: [f for f in show()["failed"] if f["object"] == key], "a failure")
+        assert "cannot be copied" in failed["error"]
+        assert (show()["lag"], show()["state"]) == (1, "behind")
+        return failed
+    failed = seal("deleted by hand")
+    run("task", "delete", failed["queue"], failed["task"])
+    assert (show()["lag"], show()["failed"]) == (0, [])
+    failed = seal("run again")
+    run("task", "run", failed["queue"], failed["task"])
+    wait_for(lambda: show()["failed"], "another failure")
+    assert show()["lag"] == 1
+    s3.put_object(Bucket="photos", Key="run again", Body=b"open")
+    wait_for(lambda: (show()["lag"], show()["state"], show()["failed"]) == (0, "in sync", []), "the repair")
+    assert holds(server, "photos", "disk2") == (1, 4)
+
+
+@pytest.mark.parametrize("storage", ["local", "far"])
+def test_a_key_that_is_not_utf8_is_refused(serve, two, storage):
+    """No payload and no listing could name it."""
+    far(two, serve().ready())
+    two.run("bucket", "route", "photos", storage, "--user", "root")
+    s3 = two.s3()
+    s3.create_bucket(Bucket="photos")
+    url = s3.generate_presigned_url("put_object", Params={"Bucket": "photos", "Key": "a%FF"}).replace("a%25FF", "a%FF")
+    answer = requests.put(url, data=b"x")
+    assert answer.status_code == 400 and "InvalidURI" in answer.text

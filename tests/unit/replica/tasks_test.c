@@ -6,6 +6,7 @@
 #include "unit/replica/sides.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
+#include "unit/store/redis_test.h"
 
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ struct rig {
     struct tasks *tasks;
     struct worker *w;
     struct replication_id id;
-    double requests_per_second; /* to each storage; 0: no limit */
+    double requests_per_second, bytes_per_second; /* to each storage; 0: no limit */
 };
 
 static struct storage *find(void *ctx, struct str name)
@@ -34,7 +35,9 @@ static struct storage *find(void *ctx, struct str name)
 
 static void limits(void *ctx, struct str storage, struct storage_limits *out)
 {
-    out->requests_per_second = ((struct rig *)ctx)->requests_per_second;
+    const struct rig *rig = ctx;
+
+    *out = (struct storage_limits){rig->requests_per_second, rig->bytes_per_second};
 }
 
 static void rig_work(struct rig *rig)
@@ -71,6 +74,7 @@ static void rig_open_kind(struct rig *rig, struct four *f, enum side_kind to)
                               .app = d[DB_APP],
                               .lock = d[DB_LOCK],
                               .locks = rig->locks,
+                              .queue = rig->q,
                               .find = find,
                               .limits = limits,
                               .ctx = rig,
@@ -670,7 +674,7 @@ TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
  * second's worth that is there, and what the last task owes. */
 TEST_FOUR(tasks, two_workers_keep_a_limit_together)
 {
-    enum { OBJECTS = 128, RATE = 60, EACH = 2, OWED = EACH * PAYLOAD_OBJECTS_MAX };
+    enum { OBJECTS = 128, RATE = 60, EACH = 2, OWED = EACH * 32 };
     struct rig rig, other;
     char key[16];
 
@@ -776,4 +780,146 @@ TEST(tasks, embedded_to_a_remote_storage)
     lab_expect(rig.s.to, "b/c", STR_EMPTY, (struct str){0});
     rig_close(&rig);
     four_close(&f);
+}
+
+/* --- keys that are none --- */
+
+TEST_FOUR(tasks, a_key_that_is_not_utf8_fails_by_a_name_and_holds_nothing_up)
+{
+    struct queue_page page = {STR("migrate_obj_copy1"), TASK_ARCHIVED, 0, 10};
+    struct task_info *list;
+    struct rig rig;
+    struct err err = {0};
+    size_t count = 0;
+
+    rig_open(&rig, f);
+    lab_put(rig.s.from, &rig.s.a, "fine", STR("x"));
+    lab_put(rig.s.from, &rig.s.a, "odd\xff", STR("x"));
+    lab_put(rig.s.from, &rig.s.a, "\xfe/below", STR("x"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    struct replication_status s = rig_status(&rig);
+    CHECK_INT(s.listed, 3);
+    CHECK_INT(s.done, 1);
+    CHECK_INT(s.failed, 2);
+    CHECK_OK(queue_tasks(rig.q, &rig.s.a, &page, &list, &count, &err));
+    CHECK_INT(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        struct task *t = &list[i].task;
+        CHECK(memmem(t->error.p, t->error.len, "not UTF-8", 9));
+        CHECK(memmem(t->payload.p, t->payload.len, "odd%FF", 6) ||
+              memmem(t->payload.p, t->payload.len, "%FE/", 4));
+    }
+    rig_close(&rig);
+}
+
+/* --- uploads that are left --- */
+
+static size_t uploads_there(struct rig *rig)
+{
+    struct list_options o = {.limit = 10};
+    struct arena a = ARENA_INIT(0);
+    struct upload_list page = {0};
+    struct err err = {0};
+
+    CHECK_OK(rig->s.to->ops->list_uploads(rig->s.to, &a, &o, &page, &err));
+    size_t count = page.count;
+    arena_release(&a);
+    return count;
+}
+
+static size_t aborts_scheduled(struct rig *rig, struct task_info **out)
+{
+    struct queue_page page = {UPLOAD_ABORT_QUEUE, TASK_SCHEDULED, 0, 10};
+    struct err err = {0};
+    size_t count = 0;
+
+    CHECK_OK(queue_tasks(rig->q, &rig->s.a, &page, out, &count, &err));
+    return count;
+}
+
+/* A copy by parts that was broken off, of an object that was put whole. */
+static void leave_upload(struct rig *rig)
+{
+    char body[401] = "";
+
+    memset(body, 'x', 400);
+    rig_add(rig);
+    rig_work(rig);
+    await_copied(rig);
+    rig_reopen(rig);
+    rig->bytes_per_second = 1; /* a part is let through, the next waits */
+    lab_put(rig->s.from, &rig->s.a, "large", str_z(body));
+    record(rig, THING_OBJECT, "object:sync", "large");
+    while (uploads_there(rig) == 0)
+        ;
+    worker_stop(rig->w);
+    rig->w = NULL;
+    rig->bytes_per_second = 0;
+}
+
+static void rig_open_parts(struct rig *rig, struct four *f)
+{
+    rig_open(rig, f);
+    tasks_free(rig->tasks);
+    rig->tasks = tasks_new(
+        &(struct tasks_options){.replications = rig->r,
+                                .app = f->stores[DB_APP],
+                                .lock = f->stores[DB_LOCK],
+                                .locks = rig->locks,
+                                .queue = rig->q,
+                                .find = find,
+                                .limits = limits,
+                                .ctx = rig,
+                                .copy = {.whole_max = SIDE_PART_MIN, .part_size = SIDE_PART_MIN}});
+}
+
+TEST_FOUR(tasks, an_upload_that_no_copy_goes_on_with_is_aborted_and_a_clients_is_not)
+{
+    struct arena a = ARENA_INIT(0);
+    struct object_meta meta = {0};
+    struct task_info *list;
+    struct str client;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open_parts(&rig, f);
+    leave_upload(&rig);
+    CHECK_OK(rig.s.to->ops->upload_begin(rig.s.to, &a, STR("large"), &meta, &client, &err));
+    CHECK_INT(uploads_there(&rig), 2);
+    CHECK_INT(aborts_scheduled(&rig, &list), 1);
+    CHECK_OK(
+        queue_delete(rig.q, STR("events1"), STR("object:sync|owner:box:one:two|box:large"), &err));
+    check_reply(f->stores[DB_APP], "DEL w:copy:two:box:large", "1"); /* as after a day */
+    CHECK_OK(queue_run_now(rig.q, UPLOAD_ABORT_QUEUE, list[0].task.id, &err));
+    rig_work(&rig);
+    while (uploads_there(&rig) != 1)
+        ;
+    CHECK_OK(rig.s.to->ops->upload_abort(
+        rig.s.to, &(struct upload_info){.key = STR("large"), .id = client}, &err));
+    arena_release(&a);
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, an_upload_that_a_copy_may_go_on_with_stays_and_is_finished)
+{
+    struct task_info *list;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open_parts(&rig, f);
+    leave_upload(&rig);
+    CHECK_OK(queue_pause(rig.q, STR("events1"), true, &err));
+    CHECK_INT(aborts_scheduled(&rig, &list), 1);
+    CHECK_OK(queue_run_now(rig.q, UPLOAD_ABORT_QUEUE, list[0].task.id, &err));
+    rig_work(&rig);
+    await_put_back(&rig);
+    CHECK_INT(uploads_there(&rig), 1);
+    CHECK_OK(queue_pause(rig.q, STR("events1"), false, &err));
+    await_events(&rig, 1);
+    CHECK_INT(sides_head(&rig.s, rig.s.to, "large").size, 400);
+    CHECK_INT(uploads_there(&rig), 0);
+    CHECK_INT(aborts_scheduled(&rig, &list), 0);
+    rig_close(&rig);
 }
