@@ -359,7 +359,7 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
             continue;
         if (is_blocked(view, all[i], bucket)) {
             if (is_switched(view, all[i], bucket)) /* it is there, but not now */
-                return routes_check_block(view, all[i], bucket, err);
+                code = routes_check_block(view, all[i], bucket, err);
             continue;
         }
         *at = all[i];
@@ -377,7 +377,7 @@ static int find_local(struct routes *r, const struct routes_view *view, struct s
 
     if (code == 0)
         code = open_local(r, view, bucket, &at, &found, err);
-    if (code == 0 && view->policies.len)
+    if (code == 0 && found && view->policies.len)
         code = follow_owner(r, view, at, user, &found, err);
     if (code == 0)
         *out = found;

@@ -230,7 +230,7 @@ static int preflight(struct call *c, struct err *err)
                                call_header(c, "access-control-request-headers")};
     struct http_header headers[CORS_MAX_HEADERS];
     struct cors_answer answer;
-    struct storage *remote;
+    struct storage *remote = NULL;
     struct err ignored = {0};
     int code;
 

@@ -10,36 +10,11 @@
 
 enum { STEPS = 60 };
 
-static const char *const keys[] = {"a",
-                                   "a/",
-                                   "a/1",
-                                   "a/2",
-                                   "a/b/1",
-                                   "a/b/2",
-                                   "a0",
-                                   "b",
-                                   "b/1",
-                                   "b/2/",
-                                   "b/2/x",
-                                   "c/1",
-                                   "c/2",
-                                   "c:d",
-                                   "c%d",
-                                   "d//1",
-                                   "d//2",
-                                   "d/",
-                                   "e",
-                                   "e/e/e/e",
-                                   "f\xc3\xbf/1",
-                                   "f\xc3\xbf/2",
-                                   "f\xc3\xbf"
-                                   "0",
-                                   "g/1",
-                                   "g/2",
-                                   "g/3",
-                                   "h",
-                                   "i/j/k/1",
-                                   "i/j/l/2"};
+static const char *const keys[] = {
+    "a",    "a/",   "a/1",   "a/2",     "a/b/1",       "a/b/2",       "a0",         "b",
+    "b/1",  "b/2/", "b/2/x", "c/1",     "c/2",         "c:d",         "c%d",        "d//1",
+    "d//2", "d/",   "e",     "e/e/e/e", "f\xc3\xbf/1", "f\xc3\xbf/2", "f\xc3\xbfg", "g/1",
+    "g/2",  "g/3",  "h",     "i/j/k/1", "i/j/l/2"};
 static const char *const names[SIDES] = {"new", "old"};
 
 struct merge_lab {
