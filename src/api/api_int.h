@@ -76,6 +76,8 @@ route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_task
     api_delete_task, api_post_run_task, api_post_cancel_task;
 route_fn api_get_replications, api_post_replication, api_get_replication, api_delete_replication,
     api_put_pause_replication, api_put_resume_replication, api_post_resync;
+route_fn api_get_diffs, api_post_diff, api_get_diff, api_get_diff_entries, api_post_diff_fix,
+    api_post_diff_restart, api_delete_diff;
 route_fn api_post_notify, api_get_notify;
 route_fn api_get_switches, api_post_switch, api_get_switch, api_delete_switch;
 

@@ -120,6 +120,19 @@ const struct route api_routes[] = {
     {HTTP_DELETE, "/api/v1/switches/{id}", api_delete_switch, false,
      "Give it up: without downtime it goes back, and loses nothing. One that has not begun or has "
      "ended is forgotten."},
+    {HTTP_GET, "/api/v1/diffs", api_get_diffs, false, "Checks of buckets, and how far each is."},
+    {HTTP_POST, "/api/v1/diffs", api_post_diff, false,
+     "Compare {locations: [\"STORAGE:BUCKET\", ...]}; user, ignore_sizes, ignore_etags, contents "
+     "and "
+     "last_versions_only may be given. The same locations are the same check."},
+    {HTTP_GET, "/api/v1/diffs/{id}", api_get_diff, false, "One, with what it counted."},
+    {HTTP_GET, "/api/v1/diffs/{id}/entries", api_get_diff_entries, false,
+     "What differs, ?limit= of them from ?skip= on; the first 10,000 are kept."},
+    {HTTP_POST, "/api/v1/diffs/{id}/fix", api_post_diff_fix, false,
+     "Make all locations equal to {source}, one of them, then check again."},
+    {HTTP_POST, "/api/v1/diffs/{id}/restart", api_post_diff_restart, false,
+     "Check again from the beginning, whatever it is doing."},
+    {HTTP_DELETE, "/api/v1/diffs/{id}", api_delete_diff, false, "Forget it."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);

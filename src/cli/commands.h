@@ -21,6 +21,8 @@ command_fn command_replicate_add, command_replicate_list, command_replicate_show
     command_replicate_resync;
 command_fn command_switch_start, command_switch_plan, command_switch_list, command_switch_show,
     command_switch_abort;
+command_fn command_diff_check, command_diff_list, command_diff_report, command_diff_fix,
+    command_diff_recheck, command_diff_purge;
 command_fn command_help;
 command_fn command_version;
 
@@ -32,6 +34,8 @@ extern const struct flag replicate_add_flags[], replicate_list_flags[], replicat
     replicate_remove_flags[];
 extern const struct flag switch_start_flags[], switch_plan_flags[], switch_list_flags[],
     switch_select_flags[];
+extern const struct flag diff_check_flags[], diff_watch_flags[], diff_fix_flags[],
+    diff_report_flags[];
 
 /* "no command '...'; did you mean ...?"; EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);

@@ -637,6 +637,7 @@ static int start_api(struct server *s, struct err *err)
         .access_log = s->access_log,
         .s3 = s->s3,
         .lifecycle = s->lifecycle,
+        .app = s->stores[APP_DB],
         .queue = s->queue,
         .replications = s->replications,
         .worker = s->worker,

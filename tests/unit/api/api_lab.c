@@ -59,6 +59,7 @@ void api_lab_start(struct api_lab *l)
                                              .routes = l->routes,
                                              .remotes = l->remotes,
                                              .notify = l->notify,
+                                             .app = l->stores[0],
                                              .queue = l->queue,
                                              .replications = l->replications,
                                              .pool = l->pool,
