@@ -86,6 +86,7 @@ static struct run run_at(const struct merging *g, const struct round *r, enum si
     const struct list_entry *e = entry_at(r, side, first), *next;
     struct run run = {.first = first};
 
+    BUG_ON(!e);
     do {
         run.count++;
         next = entry_at(r, side, first + run.count);

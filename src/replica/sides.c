@@ -358,35 +358,41 @@ static int has_upload(struct arena *a, struct storage *s, const struct side_pair
     return *out ? 0 : cannot_ask(code, err);
 }
 
-/* The set ends some time after the last upload was begun; one that is older than that is found by
- * asking. One that is on neither side may have been finished where uploads go now. */
-static int upload_side(void *ctx, struct arena *a, const struct side_pair *p, struct str key,
-                       struct str id, const struct side_ask *ask, struct side_choice *out,
-                       struct err *err)
+static int is_remembered(struct sides *s, struct arena *a, const struct side_pair *p,
+                         const struct upload_info *upload, bool *out, struct err *err)
 {
-    struct sides *s = ctx;
-    struct upload_info upload = {.key = key, .id = id};
-    struct storage *old = p->begun == p->route ? p->other : p->route;
     struct reply *reply;
-    bool there = false;
-    struct known k;
     int code = store_call(s->o.app, a, &reply, err, STR("SISMEMBER"), uploads_key(a, p),
-                          upload_member(a, key, id));
+                          upload_member(a, upload->key, upload->id));
 
     if (code == 0)
         code = reply_expect(reply, REPLY_INTEGER, err);
-    if (code < 0)
-        return cannot_ask(code, err);
-    out->storage = p->begun;
-    if (reply->integer == 0) {
+    *out = code == 0 && reply->integer == 1;
+    return code < 0 ? cannot_ask(code, err) : 0;
+}
+
+/* The set ends some time after the last upload was begun; one that is older than that is found by
+ * asking. One that is on neither side may have been finished where uploads go now. */
+static int upload_side(void *ctx, struct arena *a, const struct side_pair *p,
+                       const struct side_ask *ask, struct str id, struct side_choice *out,
+                       struct err *err)
+{
+    struct sides *s = ctx;
+    struct upload_info upload = {.key = ask->key, .id = id};
+    struct storage *old = p->begun == p->route ? p->other : p->route;
+    bool remembered = false, there = false;
+    struct known k;
+    int code = is_remembered(s, a, p, &upload, &remembered, err);
+
+    if (code == 0 && !remembered)
         code = has_upload(a, old, p, &upload, ask->user, &there, err);
-        out->storage = there ? old : p->begun;
-    }
     if (code == 0)
         code = look(s, a, p, &(struct side_ask){.thing = SIDE_BUCKET}, &k, err);
-    if (code == 0)
-        out->facts = facts_of(p, &k, out->storage);
-    return code;
+    if (code < 0)
+        return code;
+    out->storage = there ? old : p->begun;
+    out->facts = facts_of(p, &k, out->storage);
+    return 0;
 }
 
 /* As long as uploads are waited for (S8). */
@@ -406,7 +412,7 @@ static int upload_life(struct sides *s, struct arena *a, const struct side_pair 
     buf_release(&key);
     if (code == 0 && (reply->type != REPLY_BULK || str_i64(reply->str, &ns) < 0))
         ns = 0; /* it has ended since: nobody asks for the set any more */
-    *out = arena_fmt(a, "%lld", (long long)(ns / 1000000000 + 1));
+    *out = arena_fmt(a, "%lld", (long long)ns / 1000000000 + 1);
     return code;
 }
 

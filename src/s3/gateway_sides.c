@@ -103,7 +103,7 @@ static int choose_upload(struct call *c, struct str id, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
     struct side_ask ask = ask_of(c);
-    int code = sides->upload(sides->ctx, c->a, &c->pair, c->key, id, &ask, &c->side, err);
+    int code = sides->upload(sides->ctx, c->a, &c->pair, &ask, id, &c->side, err);
 
     if (code < 0 || !changes(c) || c->side.storage != c->pair.route)
         return code;

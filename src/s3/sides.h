@@ -49,10 +49,9 @@ struct bucket_sides {
     /* The side that a read of the thing goes to. */
     int (*read)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                 struct side_choice *out, struct err *err);
-    /* The side of an upload. */
-    int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, struct str key,
-                  struct str id, const struct side_ask *ask, struct side_choice *out,
-                  struct err *err);
+    /* The side of an upload of the key. */
+    int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
+                  struct str id, struct side_choice *out, struct err *err);
     /* Before a change of the thing is made at the route's side. `alone`: it neither depends on what
      * is there nor keeps it, so that it may overtake what has yet to be brought over. ERR_BUSY:
      * that takes too long. */

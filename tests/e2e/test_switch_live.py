@@ -244,24 +244,33 @@ def content(s3, bucket="photos"):
 
 
 def route_of(server):
-    """Which storage new objects go to, by what the storages themselves count."""
+    """Which storage a new object is on, by what the storages themselves count; the others may follow."""
     def count():
         return {row["storage"]: row["objects"] for row in server.run("bucket", "show", "photos", "--json")}
+    wait_for(lambda: all(r["lag"] == 0 for r in server.run("replicate", "list", "--json")), "all to be copied")
     before = count()
     server.s3().put_object(Bucket="photos", Key="probe", Body=b"x")
     after = count()
-    server.s3().delete_object(Bucket="photos", Key="probe")
     return [name for name in after if after[name] > before.get(name, 0)]
+
+
+def hold(server):
+    """An upload that is open on the old side, so that the switch is not done before it is let go; returns what does that."""
+    s3, name = server.s3(), {"Bucket": "photos", "Key": "held"}
+    upload = s3.create_multipart_upload(**name)["UploadId"]
+    return lambda: again(s3.abort_multipart_upload, UploadId=upload, **name)
 
 
 def check_zero_downtime(server, seed):
     model = begun(server)
+    let_go = hold(server)
 
     def drama(progress):
         server.run("switch", "start", "photos")
         progress(5)
         wait_for(lambda: state_of(server, "photos") == "in_progress", "the route to change")
-        progress(10)
+        progress(30)
+        let_go()
         wait_for(lambda: state_of(server, "photos") == "done", "the switch to be done", 180)
     model.update(run_writers(server, seed, drama))
     assert content(server.s3()) == model
@@ -269,14 +278,17 @@ def check_zero_downtime(server, seed):
 
 def check_abort(server, seed):
     model = begun(server)
+    let_go = hold(server)
 
     def drama(progress):
         server.run("switch", "start", "photos")
         wait_for(lambda: state_of(server, "photos") == "in_progress", "the route to change")
-        progress(15)
+        progress(30)
+        assert state_of(server, "photos") == "in_progress"
         server.run("switch", "abort", "photos")
         progress(10)
         wait_for(lambda: state_of(server, "photos") == "gone", "all to be back", 180)
+        let_go()
     model.update(run_writers(server, seed, drama))
     assert content(server.s3()) == model
     assert server.run("switch", "list", "--json") == []
