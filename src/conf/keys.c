@@ -305,7 +305,7 @@ const struct conf_key conf_keys[] = {
 
     {.name = "worker.threads",
      .type = CONF_INTEGER,
-     .fallback = "16",
+     .fallback = "32",
      .min = 1,
      .max = 1024,
      .unit = "threads",

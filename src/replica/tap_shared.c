@@ -91,6 +91,7 @@ static void announce_first(struct taps *t)
     struct intent *in = NULL;
     struct err err = {0};
 
+    BUG_ON(count == 0);
     t->announcing = true;
     mutex_unlock(&t->lock);
     int code = announce_some(t, some, count, &in, &err);

@@ -21,6 +21,7 @@ from s3_client import keep
 SMALL_COUNT, LARGE_COUNT = (int(n) for n in (os.environ.get("REPLICA") or "10000:20").split(":"))
 SMALL_SIZE, LARGE_SIZE = 16 * 1024, 256 * 1024 * 1024
 TAP_SIZE, TAP_KEYS, TAP_CLIENTS = 4096, 16384, (1, 16)
+THREADS = 64  # of the worker: on two cores with both endpoints more copies at once make larger commits
 ENGINES, KINDS = ("embedded", "redis"), ("local", "remote")
 TAPS = {f"replica/tap_{kind}_{engine}_{clients}": ("<=", 1.15)
         for kind in KINDS for engine in ENGINES for clients in TAP_CLIENTS}
@@ -194,7 +195,7 @@ def copies(lab):
     if not shutil.which("rclone"):
         raise Unmeasured("rclone is not installed (tools/setup bench)")
     a, b = start_weir(lab, "end-a"), start_weir(lab, "end-b")
-    mover = Weir(lab, "mover", "--only", "worker")
+    mover = Weir(lab, "mover", "--only", "worker", "--worker.threads", str(THREADS))
     mover.add("a", a, "--main")
     mover.add("b", b)
     for name, count, size, flags in (("small", SMALL_COUNT, SMALL_SIZE, RCLONE_SMALL),
