@@ -1,7 +1,8 @@
 -- Takes the oldest task of the first queue that has one. ARGV: length of the lease (s), token, queues. Answers {queue, message} or nil.
 for i = 3, #ARGV do
     local prefix = 'asynq:{' .. ARGV[i] .. '}:'
-    if redis.call('EXISTS', prefix .. 'paused') == 0 then
+    -- Most are empty: one look at each.
+    if redis.call('LLEN', prefix .. 'pending') > 0 and redis.call('EXISTS', prefix .. 'paused') == 0 then
         local id = redis.call('RPOPLPUSH', prefix .. 'pending', prefix .. 'active')
         while id do
             local key = prefix .. 't:' .. id
