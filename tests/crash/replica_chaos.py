@@ -3,23 +3,28 @@
 
     tests/crash/replica_chaos.py BUILD [--runs N] [--seed S] [--seconds T] [--kind redis|embedded|both]
 
-One run: several threads put, overwrite, copy, upload in parts and remove keys of their own through two gateways,
-before and after the bucket gets its replication, while gateways, workers and redis-server (appendfsync always) are
-killed with SIGKILL and started again; embedded: the one weir that is all of them. Then all are left alone until no task
-is left, and
+One run: several threads put, overwrite, copy, upload in parts, tag and remove keys of their own through two gateways,
+before and after the bucket gets its replication; another makes, fills, empties and deletes buckets of a user whose
+policy is for all buckets. Meanwhile gateways, workers and redis-server (appendfsync always) are killed with SIGKILL and
+started again, or stopped for a while and resumed; embedded: the one weir that is all of them. Then all are left alone
+until no task is left, and
   1. the source has of every key the bytes of the last change that was answered, or of a later one whose outcome is
      not known; a key whose outcome is not known is left alone for a while, so that no late effect is taken for lost;
-  2. the destination has exactly what the source has, by content, and so say their ETags;
+  2. the destination has exactly what the source has, by content, ETag, metadata and tags; and of the user's buckets
+     the same ones;
   3. no task failed for good.
 Storages are not killed. The last line is "N passed, N failed": one for each run of a kind, one for the proof that what
 is lost would be found.
 """
 import argparse
+import base64
+import hashlib
 import os
 import pathlib
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -34,6 +39,7 @@ from serve_crash import Client, Gone, PART_MIN, Wrong, digest  # noqa: E402
 WRITERS, KEYS = 4, 15
 REST_S = 5  # of a key whose outcome is not known
 DRAIN_S = 240
+MAKER = ("AKIAMAKER", "secret-of-the-maker")
 
 
 class Key:
@@ -61,7 +67,7 @@ class Writer(threading.Thread):
     def put(self, client, key):
         body = self.body()
         key.pending.append(digest(body))
-        client.ask("PUT", key.path, body=body)
+        client.ask("PUT", key.path, body=body, headers={"x-amz-meta-n": str(self.random.random())})
         self.commit(key, digest(body))
 
     def remove(self, client, key):
@@ -83,7 +89,8 @@ class Writer(threading.Thread):
         parts = [self.body() + b"x"]
         if self.random.random() < .1:
             parts.insert(0, self.random.randbytes(PART_MIN))
-        upload = re.search(rb"<UploadId>([^<]+)", client.ask("POST", key.path, [("uploads", "")]).body).group(1).decode()
+        answer = client.ask("POST", key.path, [("uploads", "")])
+        upload = re.search(rb"<UploadId>([^<]+)", answer.body).group(1).decode()
         tags = [client.ask("PUT", key.path, [("partNumber", str(i + 1)), ("uploadId", upload)], body=part)
                 .headers["ETag"] for i, part in enumerate(parts)]
         key.pending.append(digest(b"".join(parts)))
@@ -93,6 +100,28 @@ class Writer(threading.Thread):
         if b"CompleteMultipartUploadResult" not in answer.body:
             raise Gone()
         self.commit(key, digest(b"".join(parts)))
+
+    def tag(self, client, key):
+        """Only that both sides have the same is looked at, in the end."""
+        text = f"<Tagging><TagSet><Tag><Key>t</Key><Value>{self.random.random()}</Value></Tag></TagSet></Tagging>"
+        client.ask("PUT", key.path, [("tagging", "")], body=text.encode(), want=(200, 404))
+
+    def remove_some(self, client, key):
+        """Two keys by one request."""
+        other = self.random.choice([k for k in self.keys if not k.pending] or [key])
+        keys = {k.path: k for k in (key, other)}.values()
+        for k in keys:
+            k.pending.append(None)
+            k.rests_until = time.monotonic() + REST_S  # unless it is answered
+        names = "".join(f"<Object><Key>{k.path.removeprefix('/chaos/')}</Key></Object>" for k in keys)
+        body = f"<Delete>{names}</Delete>".encode()
+        answer = client.ask("POST", "/chaos", [("delete", "")], body=body,
+                            headers={"content-md5": base64.b64encode(hashlib.md5(body).digest()).decode()})
+        if b"<Error>" in answer.body or b"DeleteResult" not in answer.body:
+            raise Gone()
+        for k in keys:
+            self.commit(k, None)
+            k.rests_until = 0
 
     def read(self, client, key):
         answer = client.ask("GET", key.path, want=(200, 404))
@@ -107,7 +136,8 @@ class Writer(threading.Thread):
             time.sleep(0.05)
             return
         key = self.random.choice(free)
-        action = self.random.choice([self.put] * 5 + [self.upload, self.copy, self.remove, self.remove, self.read])
+        action = self.random.choice([self.put] * 5 + [
+            self.upload, self.copy, self.remove, self.remove, self.remove_some, self.tag, self.read])
         number, open_before = self.random.randrange(2), len(key.pending)
         try:
             action(clients.of(number), key)
@@ -132,15 +162,52 @@ class Writer(threading.Thread):
         clients.close()
 
 
+class Maker(threading.Thread):
+    """Makes, fills, empties and deletes buckets. What it has is not kept: both sides are to have the same."""
+
+    def __init__(self, seed, chaos):
+        super().__init__()
+        self.random = random.Random(f"{seed}/maker")
+        self.chaos, self.problem, self.done = chaos, None, 0
+
+    def step(self, client):
+        bucket = f"/made-{self.random.randrange(4)}"
+        if self.random.random() < .6:
+            client.ask("PUT", bucket, want=(200, 409))
+            for n in range(self.random.randrange(3)):
+                client.ask("PUT", f"{bucket}/k{n}", body=self.random.randbytes(100), want=(200, 404))
+        else:
+            for n in range(3):
+                client.ask("DELETE", f"{bucket}/k{n}", want=(204, 404))
+            client.ask("DELETE", bucket, want=(204, 404, 409))
+        self.done += 1
+
+    def run(self):
+        clients = Clients(self.chaos, MAKER)
+        try:
+            while not self.chaos.over.is_set():
+                number = self.random.randrange(2)
+                try:
+                    self.step(clients.of(number))
+                except (Gone, Wrong) as e:
+                    clients.drop(number)
+                    if isinstance(e, Wrong) and ": 5" not in str(e):
+                        raise AssertionError(f"{e}") from None
+                time.sleep(self.random.random() * .3)
+        except Exception as e:  # told by the run
+            self.problem = e
+        clients.close()
+
+
 class Clients:
     """A connection to each gateway, wherever it listens by now."""
 
-    def __init__(self, chaos):
-        self.chaos, self.open = chaos, {}
+    def __init__(self, chaos, keys=None):
+        self.chaos, self.open, self.keys = chaos, {}, keys or chaos.keys
 
     def of(self, number):
         if number not in self.open:
-            self.open[number] = Client(self.chaos.address(number), self.chaos.keys)
+            self.open[number] = Client(self.chaos.address(number), self.keys)
         return self.open[number]
 
     def drop(self, number):
@@ -162,6 +229,7 @@ class Chaos:
         self.over = threading.Event()
         self.lab = replica_lab.Lab(kind, self.folder)
         self.writers = [Writer(n, seed, self) for n in range(WRITERS)]
+        self.maker = Maker(seed, self)
         self.kills = {}
 
     def address(self, number):
@@ -178,6 +246,14 @@ class Chaos:
         return ([("gateway", g) for g in lab.gateways] + [("worker", w) for w in lab.workers] +
                 [("redis", lab.redis)])
 
+    def stop_one(self):
+        """For less, or more, than leases of gateways and locks live (10 s)."""
+        name, victim = self.random.choice([v for v in self.victims() if v[0] != "redis"])
+        self.kills["stopped " + name] = self.kills.get("stopped " + name, 0) + 1
+        os.kill(victim.process.pid, signal.SIGSTOP)
+        time.sleep(self.random.choice((0.5, 1, 2, 12)))
+        os.kill(victim.process.pid, signal.SIGCONT)
+
     def kill_one(self):
         name, victim = self.random.choice(self.victims())
         self.kills[name] = self.kills.get(name, 0) + 1
@@ -191,12 +267,17 @@ class Chaos:
         end = time.monotonic() + self.seconds
         added = time.monotonic() + self.seconds * .2
         self.lab.s3().create_bucket(Bucket="chaos")
-        for writer in self.writers:
-            writer.start()
+        self.add_maker()
+        threads = [*self.writers, self.maker]
+        for thread in threads:
+            thread.start()
         try:
             while time.monotonic() < end:
                 time.sleep(self.random.random() * 3)
-                self.kill_one()
+                if self.random.random() < .15:
+                    self.stop_one()
+                else:
+                    self.kill_one()
                 if added and time.monotonic() > added:
                     self.begin_replication()
                     added = None
@@ -204,11 +285,19 @@ class Chaos:
                 self.begin_replication()
         finally:
             self.over.set()
-            for writer in self.writers:
-                writer.join()
-        for writer in self.writers:
-            if writer.problem:
-                raise Wrong(f"{writer.problem}")
+            for thread in threads:
+                thread.join()
+        for thread in threads:
+            if thread.problem:
+                raise Wrong(f"{thread.problem}")
+
+    def add_maker(self):
+        lab = self.lab
+        lab.run("user", "add", "maker", "--access-key", MAKER[0], "--secret-key", MAKER[1])
+        for name in ("a", "b") if lab.redis else ():
+            access, secret = lab.endpoints[name][1]
+            lab.run("storage", "key", name, "maker", "--access-key", access, "--secret-key", secret)
+        lab.run("replicate", "add", lab.names["b"], "--user", "maker")
 
     def begin_replication(self):
         for weir in self.lab.started:
@@ -235,24 +324,37 @@ class Chaos:
                         raise Wrong(f"{task}: {answer}")
         return left
 
+    def behind(self):
+        return [r for r in self.lab.api("GET", "/api/v1/replications")["replications"]
+                if r["state"] not in ("in sync", "policy")]
+
     def drain(self):
         for weir in self.lab.started:
             weir.ready()
         end = time.monotonic() + DRAIN_S
-        while self.hurry() or self.lab.row("chaos")["state"] != "in sync":
+        while self.hurry() or self.behind():
             if time.monotonic() > end:
-                raise Wrong(f"not drained: {self.lab.row('chaos')} {self.lab.tasks()[:20]}")
+                raise Wrong(f"not drained: {self.behind()} {self.lab.tasks()[:20]}")
             time.sleep(0.5)
         failed = self.lab.tasks("archived")
         if failed:
             raise Wrong(f"failed for good: {failed[:10]}")
 
-    def found(self, side):
-        with self.lab.side(side, "chaos") as s3:
-            pages = s3.get_paginator("list_objects_v2").paginate(Bucket="chaos")
-            tags = {o["Key"]: o["ETag"] for page in pages for o in page.get("Contents", [])}
-            return {"/chaos/" + key: (digest(s3.get_object(Bucket="chaos", Key=key)["Body"].read()), tag)
-                    for key, tag in tags.items()}
+    def found(self, side, bucket="chaos", owner="root"):
+        """Path to digest, ETag, metadata and tags."""
+        out = {}
+        with self.lab.side(side, bucket, owner) as s3:
+            for key in self.module.names_in(s3, bucket):
+                got = s3.get_object(Bucket=bucket, Key=key)
+                tags = s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"] if bucket == "chaos" else None
+                out[f"/{bucket}/{key}"] = (digest(got["Body"].read()), got["ETag"], got["Metadata"], tags)
+        return out
+
+    def made(self, side):
+        """The maker's buckets there, and what they hold."""
+        names = {r["name"] for r in self.lab.run("bucket", "list", "--json")
+                 if r["storage"] == self.lab.names[side] and r["name"].startswith("made-")}
+        return names, {k: v for name in names for k, v in self.found(side, name, "maker").items()}
 
     def check(self):
         a, b = self.found("a"), self.found("b")
@@ -263,7 +365,10 @@ class Chaos:
         wrong = {path: (a.get(path), b.get(path)) for path in a.keys() | b.keys() if a.get(path) != b.get(path)}
         if wrong:
             raise Wrong(f"{len(wrong)} keys differ (source, destination): {dict(list(wrong.items())[:5])}")
-        return len(a)
+        a_made, b_made = self.made("a"), self.made("b")
+        if a_made != b_made:
+            raise Wrong(f"the maker's buckets differ (source, destination): {a_made}, {b_made}")
+        return len(a) + len(a_made[1])
 
     def damage_is_found(self):
         """An object that only one side has, and one with other bytes."""
@@ -284,9 +389,9 @@ class Chaos:
         began = time.monotonic()
         self.drain()
         objects = self.check()
-        print(f"{self.kind}: {sum(w.answered for w in self.writers)} changes answered, "
-              f"{sum(w.unknown for w in self.writers)} not known, kills {self.kills}, {objects} objects, drained in "
-              f"{time.monotonic() - began:.0f} s", flush=True)
+        answered, unknown = (sum(getattr(w, name) for w in self.writers) for name in ("answered", "unknown"))
+        print(f"{self.kind}: {answered} changes answered, {unknown} not known, {self.maker.done} steps with buckets, kills "
+              f"{self.kills}, {objects} objects, drained in {time.monotonic() - began:.0f} s", flush=True)
 
     def end(self, keep):
         self.over.set()
