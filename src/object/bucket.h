@@ -371,6 +371,8 @@ struct storage {
     bool takes_trailers; /* bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set when opened */
     /* What replication may ask of it, all workers together; 0: no limit (route/remotes.h). */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
+    /* Learned by replication: of a write's If-Match it takes no ETag in quotes (Ceph before 18). */
+    _Atomic(bool) bare_etags;
 };
 
 struct exchange; /* http/upstream.h */

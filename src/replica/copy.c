@@ -133,6 +133,7 @@ static void copying_init(struct copying *w, struct arena *a, const struct copy *
     w->o.part_size = w->o.part_size ? w->o.part_size : PART_SIZE;
     w->o.parallel_from = w->o.parallel_from ? w->o.parallel_from : PART_SIZE;
     w->o.parallel = w->o.parallel ? w->o.parallel : PARALLEL;
+    w->bare_etags = c->to->storage && atomic_load(&c->to->storage->bare_etags);
 }
 
 /* --- moving --- */
@@ -209,7 +210,7 @@ static void prepare(struct copying *w)
     meta->legal_hold = !w->no_extras && from->legal_hold;
     *c = (struct object_conditions){0};
     if (!w->no_conditions && w->found)
-        c->if_match = quoted(w->a, w->there.info.etag);
+        c->if_match = w->bare_etags ? w->there.info.etag : quoted(w->a, w->there.info.etag);
     else if (!w->no_conditions)
         c->if_none_match = STR("*");
 }
@@ -219,9 +220,23 @@ static bool has_extras(const struct object_meta *m)
     return m->storage_class.len || m->retain_until_ms || m->legal_hold;
 }
 
+/* C3: it refuses what has changed, but it has not. Then the storage reads conditions otherwise. */
+static bool refused_for_nothing(struct copying *w)
+{
+    struct str seen = w->there.info.etag;
+
+    return w->put.conditions.if_match.len && look_destination(w, NULL) == 0 && w->found &&
+           str_eq(w->there.info.etag, seen);
+}
+
 /* Whether to try again with less of what the destination refused. */
 static bool can_do_with_less(struct copying *w, int code, const struct err *err)
 {
+    if (code == ERR_CONFLICT && refused_for_nothing(w)) {
+        w->no_conditions = w->bare_etags;
+        w->bare_etags = true;
+        return true;
+    }
     if (code == ERR_INVALID && !w->no_own_parts && strcmp(err->text, "EntityTooSmall") == 0) {
         w->no_own_parts = true;
         return true;
@@ -269,6 +284,8 @@ static int transfer(struct copying *w, uint64_t *moved, struct err *err)
         prepare(w);
         code = move(w, moved, e);
     } while (code < 0 && can_do_with_less(w, code, e));
+    if (code == 0 && w->bare_etags && !w->no_conditions && w->found && w->c->to->storage)
+        atomic_store(&w->c->to->storage->bare_etags, true);
     return code;
 }
 

@@ -21,6 +21,7 @@ struct copying {
     bool sealed, hide_md5;
     /* what the destination was found not to take */
     bool no_conditions, no_extras, no_own_parts;
+    bool bare_etags; /* it wants them without quotes */
 };
 
 /* The watch's answer. */

@@ -190,6 +190,60 @@ static void play_destination(struct peer_conn *c, const void *ctx)
     }
 }
 
+/* Has the object, and takes a condition on a PUT only as `answer` says, or none if it is NULL. */
+static void play_odd(struct peer_conn *c, const void *ctx)
+{
+    struct script *s = (struct script *)(uintptr_t)ctx;
+    struct peer_request r;
+
+    while (peer_read(c, &r)) {
+        struct str wanted = http_header(&r.head, "If-Match");
+        if (is_about_bucket(&r)) {
+            say(c, "HTTP/1.1 200 OK\r\n\r\n", true);
+        } else if (r.head.method != HTTP_PUT) {
+            say(c, "HTTP/1.1 200 OK\r\nETag: \"old\"\r\n\r\nolder", r.head.method == HTTP_HEAD);
+        } else {
+            bool taken = !wanted.len || (s->answer && str_eq(wanted, str_z(s->answer)));
+            atomic_fetch_add(wanted.len ? &s->conditional : &s->plain, 1);
+            say(c,
+                taken ? "HTTP/1.1 200 OK\r\nETag: \"x\"\r\n\r\n"
+                      : XML("412 Precondition Failed", ERROR("PreconditionFailed")),
+                false);
+        }
+        peer_request_release(&r);
+    }
+}
+
+TEST(copy_peer, a_condition_that_holds_and_is_refused_is_put_otherwise)
+{
+    static const struct {
+        const char *taken;
+        unsigned conditional, plain, conditional_next;
+    } cases[] = {{"old", 2, 0, 3}, {NULL, 2, 1, 4}};
+    struct far f;
+
+    signal(SIGPIPE, SIG_IGN);
+    sides_open(&f.s, SIDE_LOCAL, SIDE_LOCAL);
+    lab_put(f.s.from, &f.s.a, "k", STR("body"));
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct script script = {.answer = cases[i].taken};
+        struct copy_result out;
+        struct err err = {0};
+
+        far_connect(&f, play_odd, &script);
+        struct copy c = sides_copy(&f.s, "k");
+        c.to = f.bucket;
+        CHECK_OK(copy_object(&out, &f.s.a, &c, &err));
+        CHECK_INT(out.outcome, COPY_MADE);
+        CHECK_INT(atomic_load(&script.conditional), cases[i].conditional);
+        CHECK_INT(atomic_load(&script.plain), cases[i].plain);
+        CHECK_OK(copy_object(&out, &f.s.a, &c, &err)); /* what the storage takes is known by now */
+        CHECK_INT(atomic_load(&script.conditional), cases[i].conditional_next);
+        far_disconnect(&f);
+    }
+    sides_close(&f.s);
+}
+
 TEST(copy_peer, a_destination_without_conditions_is_written_without)
 {
     struct script script = {0};
