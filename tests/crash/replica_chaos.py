@@ -18,6 +18,7 @@ is lost would be found.
 """
 import argparse
 import base64
+import concurrent.futures
 import hashlib
 import os
 import pathlib
@@ -430,9 +431,9 @@ def main():
     kinds = ("redis", "embedded") if o.kind == "both" else (o.kind,)
     passed = failed = 0
     for i in range(o.runs):
-        for kind in kinds:
-            result = one(kind, o.seed + i, o.seconds, prove=i == 0)
-            passed, failed = passed + result[0], failed + result[1]
+        with concurrent.futures.ThreadPoolExecutor(len(kinds)) as pool:  # most of a run is waiting
+            for result in pool.map(lambda kind: one(kind, o.seed + i, o.seconds, prove=i == 0), kinds):
+                passed, failed = passed + result[0], failed + result[1]
     print(f"seed {o.seed}")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
