@@ -116,7 +116,7 @@ static int answer(struct http_request *req, struct api *api, struct str id, int 
 {
     struct arena *a = http_request_arena(req);
     struct checks cs = checks_of(api);
-    struct check c;
+    struct check c = {0};
     struct api_json j;
 
     if (code == 0)

@@ -136,6 +136,17 @@ static int bring(struct copy_result *out, struct arena *a, const struct copy *c,
     return code;
 }
 
+/* A listing without the key is no definite word (C5). */
+static int check_gone(const struct copy *c, struct arena *a, struct err *err)
+{
+    struct get_result got = {0};
+    int code = c->from->ops->head(c->from, a, c->key, STR_EMPTY, NULL, &got, err);
+
+    if (code == 0)
+        return err_set(err, ERR_CONFLICT, "the source has it, and did not list it");
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c, struct err *err)
 {
     struct history from = {0}, to = {0};
@@ -144,6 +155,8 @@ int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c
     *out = (struct copy_result){.outcome = COPY_SAME};
     if (code == 0)
         code = read_history(&to, a, c->to, c->key, err);
+    if (code == 0 && !from.v.len && to.v.len)
+        code = check_gone(c, a, err);
     if (code == 0)
         code = bring(out, a, c, &from, &to, err);
     if (code == 0 && from.v.len)

@@ -222,6 +222,41 @@ TEST_SIDES(copy_meta, versions_follow_in_their_order)
     lab_expect(s->to, "k", STR_EMPTY, STR("three"));
 }
 
+static int list_nothing(struct bucket *b, struct arena *a, const struct list_options *o,
+                        struct list_result *out, struct err *err)
+{
+    *out = (struct list_result){0};
+    return 0;
+}
+
+/* C5 */
+TEST(copy_meta, versions_are_not_removed_because_a_listing_lacks_them)
+{
+    struct sides s;
+    struct bucket_ops forgetful;
+    const struct bucket_ops *ops;
+    struct copy_result out;
+    struct err err = {0};
+
+    sides_open(&s, SIDE_LOCAL, SIDE_LOCAL);
+    CHECK_OK(s.from->ops->set_versions(s.from, true, &err));
+    CHECK_OK(s.to->ops->set_versions(s.to, true, &err));
+    struct put_result put = lab_put(s.from, &s.a, "k", STR("one"));
+    bring_versions(&s);
+    ops = s.from->ops;
+    forgetful = *ops;
+    forgetful.list_versions = list_nothing;
+    s.from->ops = &forgetful;
+    struct copy c = sides_copy(&s, "k");
+    CHECK_ERR(copy_versions(&out, &s.a, &c, &err), ERR_CONFLICT);
+    lab_expect(s.to, "k", STR_EMPTY, STR("one"));
+    s.from->ops = ops;
+    lab_remove(s.from, &s.a, "k", put.version);
+    bring_versions(&s);
+    lab_expect(s.to, "k", STR_EMPTY, (struct str){0});
+    sides_close(&s);
+}
+
 /* --- sealed --- */
 
 struct sealing {
