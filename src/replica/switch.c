@@ -71,11 +71,10 @@ int switch_settled(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
     bool open = false;
-    int code = reached(x, err);
 
-    if (code == 0 && !from)
-        code =
-            err_set(err, ERR_AGAIN, "the storage " STR_FMT " is not here", STR_ARG(x->s.id.from));
+    if (!from)
+        return wait_for(err, "the old storage is not here");
+    int code = reached(x, err);
     if (code == 0 && x->o->settle)
         code = x->o->settle(x->o->ctx, from, err);
     if (code == 0 && from->ops->forward)
@@ -111,7 +110,7 @@ static int check_uploads(struct switch_run *x, struct err *err)
     if (x->now_ms - since >= x->s.o.multipart_ttl_ns / NS_PER_MS)
         return 0;
     if (!from)
-        return wait_for(err, "the storage is not here");
+        return wait_for(err, "the old storage is not here");
     int code = from->ops->open_bucket(&b, from, x->s.id.user, x->s.id.bucket, err);
     if (code == 0)
         code =

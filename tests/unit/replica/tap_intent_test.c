@@ -283,3 +283,27 @@ TEST(intent, that_cannot_be_read_is_archived)
     CHECK_ERR(taps_intent_run(&run, &err), ERR_INVALID);
     tap_lab_close(&l);
 }
+
+/* docs/replication.md, S8 */
+TEST(intent, is_seen_by_who_waits_for_outcomes)
+{
+    struct capture c = {0};
+    struct tap_lab l;
+    bool open = true;
+    struct err err = {0};
+
+    open_lab(&l);
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK(!open);
+    CHECK_OK(begin(&l, "box", CHANGES_NEW_OBJECT, &c));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK(open);
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("bag"), &open, &err));
+    CHECK(!open);
+    CHECK_OK(taps_intents_open(l.queue, STR("near"), STR("box"), &open, &err));
+    CHECK(!open);
+    end(&l, &c, OUTCOME_DONE);
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK(!open);
+    tap_lab_close(&l);
+}

@@ -1,6 +1,7 @@
 /* The tasks of replication, run by a worker over both engines of the store. */
 #include "replica/tasks.h"
 
+#include "coord/switch.h"
 #include "replica/payload.h"
 #include "s3/envelope.h"
 #include "unit/replica/sides.h"
@@ -22,6 +23,7 @@ struct rig {
     struct worker *w;
     struct replication_id id;
     double requests_per_second, bytes_per_second; /* to each storage; 0: no limit */
+    int settled; /* how often a worker has waited for what is not recorded */
 };
 
 static struct storage *find(void *ctx, struct str name)
@@ -38,6 +40,22 @@ static void limits(void *ctx, struct str storage, struct storage_limits *out)
     const struct rig *rig = ctx;
 
     *out = (struct storage_limits){rig->requests_per_second, rig->bytes_per_second};
+}
+
+/* What a client has written to the destination without a record is recorded at the first wait. */
+static int settle(void *ctx, struct storage *s, struct err *err)
+{
+    struct rig *rig = ctx;
+    struct change c = {.thing = {THING_OBJECT, STR("box"), STR("k"), STR_EMPTY},
+                       .place = {STR("two"), STR_EMPTY},
+                       .type = STR("object:sync"),
+                       .payload = STR("\"Object\":{\"Bucket\":\"box\",\"Name\":\"k\","
+                                      "\"Version\":\"\"}")};
+
+    CHECK(s == rig->two);
+    return rig->settled++
+               ? 0
+               : replication_record(rig->r, &(struct record){.changes = &c, .count = 1}, err);
 }
 
 static void rig_work(struct rig *rig)
@@ -77,6 +95,7 @@ static void rig_open_kind(struct rig *rig, struct four *f, enum side_kind to)
                               .queue = rig->q,
                               .find = find,
                               .limits = limits,
+                              .settle = settle,
                               .ctx = rig,
                               .outstanding_max = 100};
     rig->tasks = tasks_new(&t);
@@ -921,5 +940,46 @@ TEST_FOUR(tasks, an_upload_that_a_copy_may_go_on_with_stays_and_is_finished)
     CHECK_INT(sides_head(&rig.s, rig.s.to, "large").size, 400);
     CHECK_INT(uploads_there(&rig), 0);
     CHECK_INT(aborts_scheduled(&rig, &list), 0);
+    rig_close(&rig);
+}
+
+static void rig_switch(struct rig *rig)
+{
+    struct switch_options o = {.multipart_ttl_ns = 3600000000000};
+    struct task t = {.type = STR("x"), .id = STR("x"), .queue = STR("other")};
+    struct bucket_switch s;
+    struct err err = {0};
+
+    CHECK_OK(switch_plan(rig->r, &rig->id, &o, &t, STR("one"), &err));
+    CHECK_OK(switch_read(rig->r, &rig->s.a, rig->id.user, rig->id.bucket, &s, &err));
+    CHECK_OK(switch_begin(rig->r, &s, STR("one"), &err));
+}
+
+/* S10: what a client wrote to the new storage, and is not recorded yet, is not written over by
+ * an older change of the old one. */
+TEST_FOUR(tasks, during_a_switch_a_worker_does_not_overtake_a_client)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("first"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    worker_stop(rig.w);
+    rig_switch(&rig);
+    CHECK_INT(rig.settled, 0); /* without a switch nobody waits */
+    lab_put(rig.s.from, &rig.s.a, "k", STR("late"));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    lab_put(rig.s.to, &rig.s.a, "k", STR("newer"));
+    rig_work(&rig);
+    await_events(&rig, 1);
+    CHECK(rig.settled > 0);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("newer"));
+    lab_put(rig.s.from, &rig.s.a, "k", STR("last")); /* the end of an upload */
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    await_events(&rig, 2);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("last"));
     rig_close(&rig);
 }

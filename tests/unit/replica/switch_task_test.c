@@ -1,0 +1,410 @@
+/* The tasks of switches, run by hand: what they wait for, when they begin, how they end. */
+#include "replica/switch.h"
+#include "coord/gateways.h"
+#include "coord/worker_int.h"
+#include "unit/replica/sides.h"
+#include "unit/store/embedded_test.h"
+#include "unit/store/four.h"
+
+/* The bucket "box" on storages "one" and "two", replicated, the initial copy done. */
+struct rig {
+    struct four f;
+    struct sides s;
+    struct replications *r;
+    struct queue *q;
+    struct locks *locks;
+    struct switcher o;
+    struct replication_id id;
+    struct arena a;
+    int64_t put_back_s; /* of the last run */
+    struct err why;
+};
+
+static struct storage *find(void *ctx, struct str name)
+{
+    struct rig *rig = ctx;
+
+    return str_eq(name, STR("one"))   ? rig->s.from->storage
+           : str_eq(name, STR("two")) ? rig->s.to->storage
+                                      : NULL;
+}
+
+static struct str main_storage(void *ctx)
+{
+    (void)ctx;
+    return STR("one");
+}
+
+static void play(struct rig *rig, const char *command)
+{
+    struct str argv[8], rest = str_z(command);
+    struct reply *reply;
+    struct err err = {0};
+    size_t n = 0;
+
+    while (n < ARRAY_SIZE(argv) && str_token(&rest, " ", &argv[n]))
+        n++;
+    CHECK_OK(store_command(rig->f.stores[DB_CONFIG], &rig->a, &reply, argv, n, &err));
+    CHECK(reply->type != REPLY_ERROR);
+}
+
+static void rig_open(struct rig *rig)
+{
+    *rig = (struct rig){.id = {STR("owner"), STR("box"), STR("one"), STR("two"), STR_EMPTY}};
+    four_open_embedded(&rig->f);
+    struct store **d = rig->f.stores;
+    struct replication_new n = {.id = rig->id, .init_done = true};
+    struct err err = {0};
+
+    sides_open(&rig->s, SIDE_LOCAL, SIDE_LOCAL);
+    CHECK_OK(replications_open(&rig->r,
+                               &(struct replications_options){
+                                   .app = d[DB_APP], .queue = d[DB_QUEUE], .config = d[DB_CONFIG]},
+                               &err));
+    CHECK_OK(locks_open(&rig->locks, &(struct locks_options){.store = d[DB_LOCK]}, &err));
+    rig->q = queue_new(d[DB_QUEUE]);
+    rig->o = (struct switcher){.replications = rig->r,
+                               .config = d[DB_CONFIG],
+                               .queue = rig->q,
+                               .locks = rig->locks,
+                               .find = find,
+                               .main = main_storage,
+                               .ctx = rig};
+    CHECK_OK(replication_add(rig->r, &n, STR("one"), &err));
+}
+
+static void rig_close(struct rig *rig)
+{
+    queue_free(rig->q);
+    locks_close(rig->locks);
+    replications_close(rig->r);
+    sides_close(&rig->s);
+    four_close(&rig->f);
+    arena_release(&rig->a);
+}
+
+static void plan(struct rig *rig, struct switch_options o)
+{
+    struct task t = switch_task(&rig->a, &rig->id, o.multipart_ttl_ns > 0);
+    struct err err = {0};
+
+    CHECK_OK(switch_plan(rig->r, &rig->id, &o, &t, STR("one"), &err));
+}
+
+/* As a worker would; what the handler returned. */
+static int run(struct rig *rig, bool live)
+{
+    struct task t = switch_task(&rig->a, &rig->id, live);
+    struct running r = {.run = {.task = &t, .arena = &rig->a, .ctx = &rig->o}};
+
+    atomic_init(&r.lease_until_ns, UINT64_MAX);
+    rig->why = (struct err){0};
+    int code = (live ? switch_live_handle : switch_down_handle)(&r.run, &rig->why);
+    rig->put_back_s = r.run.put_back_s;
+    return code;
+}
+
+static void check_ended(struct rig *rig, bool live)
+{
+    int code = run(rig, live);
+
+    if (code < 0)
+        test_fail(__FILE__, __LINE__, "it waits: %s", rig->why.text);
+}
+
+static void check_waits(struct rig *rig, bool live, const char *why)
+{
+    CHECK_INT(run(rig, live), ERR_AGAIN);
+    CHECK(rig->put_back_s > 0);
+    if (str_find(str_z(rig->why.text), str_z(why)) < 0)
+        test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", rig->why.text, why);
+}
+
+static void check_state(struct rig *rig, enum switch_status status, const char *last)
+{
+    struct bucket_switch s;
+    struct str *lines;
+    size_t count;
+    struct err err = {0};
+
+    CHECK_OK(switch_read(rig->r, &rig->a, STR("owner"), STR("box"), &s, &err));
+    CHECK_STR(str_z(switch_status_names[s.status]), str_z(switch_status_names[status]));
+    CHECK_OK(switch_history(rig->r, &rig->a, STR("owner"), STR("box"), &lines, &count, &err));
+    if (str_find(lines[count - 1], str_z(last)) < 0)
+        test_fail(__FILE__, __LINE__, "'%.*s' does not say '%s'", (int)lines[count - 1].len,
+                  lines[count - 1].p, last);
+}
+
+static void check_route(struct rig *rig, const char *want)
+{
+    check_reply(rig->f.stores[DB_CONFIG], "GET p:route:owner:box", want);
+    check_reply(rig->f.stores[DB_CONFIG], "EXISTS p:route_block:one p:route_block:two", "0");
+}
+
+#define LIVE ((struct switch_options){.multipart_ttl_ns = 3600000000000})
+
+/* --- when it begins --- */
+
+TEST(switch_task, with_nothing_set_it_is_done_at_once)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("same"));
+    lab_put(rig.s.to, &rig.s.a, "k", STR("same"));
+    plan(&rig, (struct switch_options){0});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "check_in_progress -> done");
+    check_route(&rig, "\"two\"");
+    check_ended(&rig, false); /* there is nothing left */
+    rig_close(&rig);
+}
+
+TEST(switch_task, it_begins_at_its_time_and_not_before)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, (struct switch_options){.start_at_ms = 4000000000000});
+    check_waits(&rig, false, "not the time");
+    CHECK(rig.put_back_s <= 30);
+    play(&rig, "HSET p:switch:owner:box startAt 2020-01-01T00:00:00Z");
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+TEST(switch_task, a_cron_line_counts_from_the_plan_and_then_from_the_last_time)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("x")); /* it will fail */
+    plan(&rig, (struct switch_options){.cron = STR("0 0 1 1 *")});
+    check_waits(&rig, false, "not the time");
+    play(&rig, "HSET p:switch:owner:box createdAt 2020-01-01T00:00:00Z");
+    check_waits(&rig, false, "not the time"); /* after it has failed once */
+    check_state(&rig, SWITCH_ERROR, "differ in 1: k (missing)");
+    check_route(&rig, "nil");
+    play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
+    lab_put(rig.s.to, &rig.s.a, "k", STR("x"));
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+TEST(switch_task, without_a_cron_line_a_failure_is_final_until_it_is_planned_again)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    lab_put(rig.s.to, &rig.s.a, "k", STR("two"));
+    lab_put(rig.s.to, &rig.s.a, "more", STR("two"));
+    plan(&rig, (struct switch_options){0});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_ERROR, "differ in 2: k (etag), more (missing)");
+    check_route(&rig, "nil");
+    lab_put(rig.s.to, &rig.s.a, "k", STR("one"));
+    lab_put(rig.s.from, &rig.s.a, "more", STR("two"));
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_ERROR, "differ");
+    plan(&rig, (struct switch_options){0});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+TEST(switch_task, what_is_not_all_there_is_waited_for_or_skipped)
+{
+    static const char spoil[] = "HSET p:repl_st:owner:box:one:two obj_listed 1";
+    struct rig rig;
+
+    rig_open(&rig);
+    play(&rig, spoil);
+    plan(&rig, (struct switch_options){.on_init_done = true});
+    check_waits(&rig, false, "initial copy");
+    check_state(&rig, SWITCH_NOT_STARTED, "planned");
+    plan(&rig, (struct switch_options){.start_at_ms = 1});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_SKIPPED, "initial copy");
+    play(&rig, "HSET p:repl_st:owner:box:one:two obj_listed 0 events 9 events_done 4");
+    plan(&rig, (struct switch_options){.max_event_lag = 4});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_SKIPPED, "5 changes have not gone over, which is more than 4");
+    check_route(&rig, "nil");
+    rig_close(&rig);
+}
+
+TEST(switch_task, what_is_paused_waits)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    plan(&rig, (struct switch_options){0});
+    CHECK_OK(replication_pause(rig.r, &rig.id, true, &err));
+    check_waits(&rig, false, "paused");
+    CHECK_OK(replication_pause(rig.r, &rig.id, false, &err));
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+/* --- while it goes on --- */
+
+/* S2 */
+TEST(switch_task, blocked_it_waits_for_gateways_and_changes_until_its_duration_is_over)
+{
+    struct store *config;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    config = rig.f.stores[DB_CONFIG];
+    CHECK_OK(gateways_tell(config, STR("g"), 1, &err));
+    play(&rig, "HSET p:repl_st:owner:box:one:two events 1");
+    plan(&rig, (struct switch_options){.max_duration_ns = 3600000000000});
+    check_waits(&rig, false, "not every gateway");
+    check_state(&rig, SWITCH_IN_PROGRESS, "blocked");
+    CHECK_OK(gateways_tell(config, STR("g"), INT64_MAX / 2, &err));
+    check_waits(&rig, false, "not gone over yet: 1");
+    play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_ERROR, "the maximal duration is over; 1 changes");
+    check_route(&rig, "nil");
+    rig_close(&rig);
+}
+
+TEST(switch_task, a_bucket_that_is_gone_is_an_error_unless_nobody_looks)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    struct storage *two = rig.s.to->storage;
+    CHECK_OK(two->ops->remove_bucket(two, STR("owner"), STR("box"), &err));
+    plan(&rig, (struct switch_options){0});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_ERROR, "not there");
+    plan(&rig, (struct switch_options){.skip_check = true});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+/* --- without downtime --- */
+
+/* S4 */
+TEST(switch_task, without_downtime_the_route_changes_when_every_gateway_knows)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    CHECK_OK(gateways_tell(rig.f.stores[DB_CONFIG], STR("g"), 1, &err));
+    plan(&rig, LIVE);
+    check_waits(&rig, true, "not every gateway");
+    check_state(&rig, SWITCH_NOT_STARTED, "planned");
+    check_route(&rig, "nil");
+    CHECK_OK(gateways_tell(rig.f.stores[DB_CONFIG], STR("g"), INT64_MAX / 2, &err));
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "the route leads to two");
+    check_route(&rig, "\"two\"");
+    rig_close(&rig);
+}
+
+TEST(switch_task, what_cannot_be_switched_any_more_ends_in_an_error)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    plan(&rig, LIVE);
+    play(&rig, "ZADD p:repl:owner:box 0 one:three");
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_ERROR, "more than one destination");
+    check_route(&rig, "nil");
+    CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
+    check_ended(&rig, true); /* it is gone */
+    rig_close(&rig);
+}
+
+/* S7, S8 */
+TEST(switch_task, uploads_on_the_old_side_are_waited_for_until_their_time_is_over)
+{
+    struct object_meta meta = {.owner = STR("owner")};
+    struct upload_info upload = {.key = STR("big")};
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    CHECK_OK(
+        rig.s.from->ops->upload_begin(rig.s.from, &rig.a, upload.key, &meta, &upload.id, &err));
+    plan(&rig, LIVE);
+    check_waits(&rig, true, "an upload is open");
+    check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two");
+    CHECK_OK(rig.s.from->ops->upload_abort(rig.s.from, &upload, &err));
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+TEST(switch_task, uploads_that_nobody_ends_are_left)
+{
+    struct object_meta meta = {.owner = STR("owner")};
+    struct str id;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    CHECK_OK(rig.s.from->ops->upload_begin(rig.s.from, &rig.a, STR("big"), &meta, &id, &err));
+    plan(&rig, LIVE);
+    check_waits(&rig, true, "an upload is open");
+    play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+/* S9 */
+TEST(switch_task, given_up_it_ends_when_everything_has_gone_back)
+{
+    struct object_meta meta = {.owner = STR("owner")};
+    struct bucket_switch s;
+    struct str id;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    CHECK_OK(rig.s.from->ops->upload_begin(rig.s.from, &rig.a, STR("big"), &meta, &id, &err));
+    plan(&rig, LIVE);
+    check_waits(&rig, true, "an upload is open");
+    play(&rig, "HSET p:repl_st:owner:box:two:one events 1");
+    CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
+    check_waits(&rig, true,
+                "not gone over yet: 1"); /* the old side's uploads are in nobody's way */
+    play(&rig, "HSET p:repl_st:owner:box:two:one events_done 1");
+    check_ended(&rig, true);
+    CHECK_ERR(switch_read(rig.r, &rig.a, STR("owner"), STR("box"), &s, &err), ERR_NOT_FOUND);
+    check_route(&rig, "\"one\"");
+    rig_close(&rig);
+}
+
+TEST(switch_task, one_at_a_time_works_on_a_bucket)
+{
+    struct lock *lock;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    plan(&rig, (struct switch_options){0});
+    CHECK_OK(lock_take(&lock, rig.locks, STR("lks:owner:box:one:two"), &err));
+    CHECK_INT(run(&rig, false), ERR_AGAIN);
+    check_state(&rig, SWITCH_NOT_STARTED, "planned");
+    lock_release(lock);
+    check_ended(&rig, true); /* not of its kind */
+    check_state(&rig, SWITCH_NOT_STARTED, "planned");
+    check_ended(&rig, false);
+    rig_close(&rig);
+}
