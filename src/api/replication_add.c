@@ -228,7 +228,22 @@ static int check_buckets(struct adding *x, struct err *err)
 
 /* --- adding --- */
 
-void api_notify_undo(struct api *api, const struct replication *p, const struct log *log)
+static bool is_told_of(struct api *api, const struct replication *p)
+{
+    const struct replication *const *list;
+    struct replication_view *view = NULL;
+    bool found = false;
+
+    if (replications_view(api->o.replications, &view, NULL) < 0)
+        return true;
+    size_t count = replication_view_from(view, p->id.from, p->id.bucket, &list);
+    for (size_t i = 0; i < count; i++)
+        found = found || str_eq(list[i]->agent_url, p->agent_url);
+    replication_view_unref(view);
+    return found;
+}
+
+void api_notify_undo(struct api *api, const struct replication *p)
 {
     struct notice_setup s = {.storage = routes_storage(api->o.routes, p->id.from),
                              .bucket = p->id.bucket,
@@ -236,8 +251,10 @@ void api_notify_undo(struct api *api, const struct replication *p, const struct 
                              .target = p->agent_url};
     struct err err = {0};
 
-    if (p->agent_url.len && s.storage && s.storage->ops->forward && notice_setup_undo(&s, &err) < 0)
-        log_warn(log, "replication.still_notified", log_s("bucket", p->id.bucket),
+    if (!p->agent_url.len || !s.storage || !s.storage->ops->forward || is_told_of(api, p))
+        return;
+    if (notice_setup_undo(&s, &err) < 0)
+        log_warn(api->o.log, "replication.still_notified", log_s("bucket", p->id.bucket),
                  log_s("storage", p->id.from), log_z("error", err.text));
 }
 
@@ -276,8 +293,8 @@ static int add_bucket(struct adding *x, struct err *err)
     if (code < 0)
         return err_code(err, code);
     code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
-    if (code < 0 && code != ERR_EXISTS && code != ERR_UNAVAILABLE)
-        api_notify_undo(x->api, &made, x->api->o.log);
+    if (code < 0 && code != ERR_TIMEOUT) /* then it may be there */
+        api_notify_undo(x->api, &made);
     return code;
 }
 

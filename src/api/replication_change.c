@@ -70,30 +70,14 @@ static int remove_bucket(struct api *api, struct arena *a, const struct replicat
     return code;
 }
 
-/* Whether another one from the same bucket needs what the source tells. */
-static bool is_told_of(struct api *api, const struct replication *p)
-{
-    const struct replication *const *list;
-    struct replication_view *view = NULL;
-    bool found = false;
-
-    if (replications_view(api->o.replications, &view, NULL) < 0)
-        return true;
-    size_t count = replication_view_from(view, p->id.from, p->id.bucket, &list);
-    for (size_t i = 0; i < count; i++)
-        found = found || str_eq(list[i]->agent_url, p->agent_url);
-    replication_view_unref(view);
-    return found;
-}
-
 static int remove_one(struct api *api, struct arena *a, const struct replication *p,
                       struct err *err)
 {
     int code = p->id.bucket.len ? remove_bucket(api, a, p, err)
                                 : replication_remove(api->o.replications, &p->id, err);
 
-    if (code == 0 && p->agent_url.len && !is_told_of(api, p))
-        api_notify_undo(api, p, api->o.log);
+    if (code == 0)
+        api_notify_undo(api, p);
     return code;
 }
 

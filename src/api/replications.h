@@ -23,8 +23,9 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
 int api_write_replication(struct json_out *w, struct api *api, struct arena *a,
                           const struct replication *p, struct err *err) MUST_CHECK;
 
-/* Makes the source tell weir of its changes no more; that it cannot be asked is logged. */
-void api_notify_undo(struct api *api, const struct replication *p, const struct log *log);
+/* Makes the source tell weir of its changes no more, unless another replication from the same
+ * bucket needs it; that it cannot be asked is logged. */
+void api_notify_undo(struct api *api, const struct replication *p);
 
 /* For the metrics: how many, and each of the first ones to an administrator, since names of users
  * and buckets are nobody else's business. What cannot be read now is left out. */

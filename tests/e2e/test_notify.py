@@ -91,6 +91,27 @@ def test_what_was_not_taken_is_told_again_and_other_rules_stay(serve, weir, fron
     assert [r["Id"] for r in rules] == ["mine"]
 
 
+def test_an_entry_stays_as_long_as_a_replication_needs_it(front, back, tmp_path):
+    arn, direct = "arn:weir:webhook:::front", back.s3()
+    back.run("webhook", "add", "front", f"{front.url}/notify/far?token={token_of(front)}")
+    front.run("storage", "add", "disk3", tmp_path / "disk3")
+
+    def rules():
+        return [r["TopicArn"] for r in
+                direct.get_bucket_notification_configuration(Bucket="photos").get("TopicConfigurations", [])]
+    for to in ("disk2", "disk3"):
+        front.run("replicate", "add", "photos", to, "--user", "root", "--notify", arn)
+    assert "already" in front.run("replicate", "add", "photos", "disk3", "--user", "root", "--notify", arn, status=1)
+    assert rules() == [arn]
+    back.run("webhook", "add", "another", front.url)
+    front.run("replicate", "add", "photos", "disk3", "--user", "root", "--notify", "arn:weir:webhook:::another", status=1)
+    assert rules() == [arn]
+    front.run("replicate", "remove", "photos", "--to", "disk2")
+    assert rules() == [arn]
+    front.run("replicate", "remove", "photos", "--to", "disk3")
+    assert rules() == []
+
+
 def test_s3_notification_webhook_no_replication_skips_events(front, back):
     token = token_of(front)
     answer = tell(front, [("ObjectCreated:Put", "photos", "k")], token=token)
