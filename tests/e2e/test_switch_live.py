@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from conftest import wait_for
+from replica_lab import Lab
 from test_users import runner
 
 WRITERS = 4
@@ -38,6 +39,15 @@ def far(serve, weir, tmp_path_factory):
     return server
 
 
+@pytest.fixture
+def twins(tmp_path):
+    """Two gateways and two workers over one Redis, with two remote storages; each request goes through one of the gateways."""
+    lab = Lab("redis", tmp_path)
+    lab.second = "b"
+    yield lab
+    lab.end()
+
+
 def again(call, **args):
     """One call, tried again while the server says that it is not the time."""
     end = time.monotonic() + 60
@@ -50,18 +60,28 @@ def again(call, **args):
             time.sleep(0.05)
 
 
+def clients(server):
+    """One for each gateway."""
+    return [server.s3(n) for n in range(2)] if isinstance(server, Lab) else [server.s3()]
+
+
 class Writer(threading.Thread):
     """Changes its own keys at random and looks at them; the model is what it was told."""
 
     def __init__(self, server, bucket, number, seed):
         super().__init__()
-        self.s3 = server.s3(max_pool_connections=1)
+        self.gateways = clients(server)
         self.bucket, self.prefix = bucket, f"w{number}/"
         self.random = random.Random(seed * 100 + number)
         self.model, self.tags, self.open = {}, {}, []
         self.stop, self.failure, self.steps = threading.Event(), None, 0
         self.conditional = False
-        self.s3.meta.events.register("before-call.s3.PutObject", self.add_condition)
+        for s3 in self.gateways:
+            s3.meta.events.register("before-call.s3.PutObject", self.add_condition)
+
+    @property
+    def s3(self):
+        return self.random.choice(self.gateways)
 
     def add_condition(self, params, **_):
         """Debian's boto3 has no parameter for it."""
@@ -209,7 +229,7 @@ def begun(server):
     there = {f"before/{n % 5}/{n}": os.urandom(50 + n) for n in range(BEFORE)}
     for name, body in there.items():
         s3.put_object(Bucket="photos", Key=name, Body=body)
-    server.run("replicate", "add", "photos", server.second)
+    server.run("replicate", "add", "photos", server.second, "--user", "root")
     wait_for(lambda: server.run("replicate", "list", "--json")[0]["state"] == "in sync", "in sync")
     return there
 
@@ -313,6 +333,15 @@ def test_zero_downtime_switch_to_a_remote_storage(far):
 
 def test_a_switch_to_a_remote_storage_that_is_given_up_loses_nothing(far):
     check_abort(far, 8)
+
+
+def test_zero_downtime_switch_of_two_gateways(twins):
+    check_zero_downtime(twins, 9)
+    assert twins.content("b", "photos") == content(twins.s3())
+
+
+def test_a_switch_of_two_gateways_that_is_given_up_loses_nothing(twins):
+    check_abort(twins, 10)
 
 
 def test_switch_multipart(disks):
