@@ -278,7 +278,7 @@ static int announce(struct call *c, struct storage *s, const struct forward_body
     int code = b->whole ? capture_keys(c, b->text, &keys, &count, err) : 0;
 
     if (code == 0 && keys)
-        code = call_before_removals(c, keys, count, err);
+        code = call_before_removals(c, keys, count, false, err);
     return code < 0 ? code : call_capture(c, s, keys, count, err);
 }
 

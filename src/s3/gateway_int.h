@@ -273,9 +273,9 @@ int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
 /* Of the source of a copy. */
 int call_source_side(struct call *c, struct str bucket, struct str key, struct str version,
                      struct err *err) MUST_CHECK;
-/* Before keys of a batch are removed where there are two sides, and after one was, which was not
- * bound to a version or a condition. */
-int call_before_removals(struct call *c, const struct str *keys, size_t count,
+/* Before keys of a batch are removed where there are two sides, and after one was. `alone`: none is
+ * bound to a version or a condition; call_removed() is of such alone. */
+int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
                          struct err *err) MUST_CHECK;
 int call_removed(struct call *c, struct str key, struct err *err) MUST_CHECK;
 /* An upload was begun, which is not answered yet. */

@@ -224,7 +224,8 @@ int call_source_side(struct call *c, struct str bucket, struct str key, struct s
 
 /* --- changes --- */
 
-int call_before_removals(struct call *c, const struct str *keys, size_t count, struct err *err)
+int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
+                         struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
     struct side_choice ignored;
@@ -232,7 +233,7 @@ int call_before_removals(struct call *c, const struct str *keys, size_t count, s
 
     for (size_t i = 0; i < count && c->pair.route && code == 0; i++) {
         struct side_ask ask = {.thing = SIDE_OBJECT, .key = keys[i], .user = call_user_id(c)};
-        code = sides->write(sides->ctx, c->a, &c->pair, &ask, true, &ignored, err);
+        code = sides->write(sides->ctx, c->a, &c->pair, &ask, alone, &ignored, err);
     }
     return code;
 }

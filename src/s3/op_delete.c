@@ -96,8 +96,17 @@ static int read_batch(struct call *c, struct batch *b, struct xml_node **root, s
     return code;
 }
 
+/* To what is there now, by a version or a condition. */
+static bool is_bound(const struct xml_node *root)
+{
+    for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object"))
+        if (o->children && o->children->next) /* more than its Key */
+            return true;
+    return false;
+}
+
 /* Where the bucket is on two storages each key may have to be waited for. */
-static int announce(struct call *c, struct err *err)
+static int announce(struct call *c, const struct xml_node *root, struct err *err)
 {
     struct str *keys = NULL;
     size_t count = 0;
@@ -105,7 +114,7 @@ static int announce(struct call *c, struct err *err)
 
     if (code < 0 || !c->pair.route)
         return code;
-    code = call_before_removals(c, keys, count, err);
+    code = call_before_removals(c, keys, count, !is_bound(root), err);
     return code < 0 ? code : call_capture(c, c->target.bucket->storage, keys, count, err);
 }
 
@@ -118,7 +127,7 @@ int op_delete_objects(struct call *c, struct err *err)
     if (code == 0)
         code = read_batch(c, &b, &root, err);
     if (code == 0)
-        code = announce(c, err);
+        code = announce(c, root, err);
     if (code < 0)
         return code;
     b.bypass = str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true"));

@@ -9,11 +9,6 @@
 
 enum { BUCKETS_MAX = 10000 };
 
-static int by_name(const void *a, const void *b)
-{
-    return str_cmp(((const struct bucket_info *)a)->name, ((const struct bucket_info *)b)->name);
-}
-
 struct page {
     VEC(struct bucket_info) items;
     size_t count, limit; /* those of items that are on the page */
@@ -60,6 +55,28 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
     return code;
 }
 
+/* The oldest first of those with one name. */
+static int by_name(const void *one, const void *two)
+{
+    const struct bucket_info *a = one, *b = two;
+    int order = str_cmp(a->name, b->name);
+
+    return order ? order : (a->created_ms > b->created_ms) - (a->created_ms < b->created_ms);
+}
+
+/* A bucket that is replicated from one local storage to another is on both, and is one. */
+static void put_in_order(struct page *p)
+{
+    size_t kept = 0;
+
+    if (p->items.len)
+        qsort(p->items.items, p->items.len, sizeof(*p->items.items), by_name);
+    for (size_t i = 0; i < p->items.len; i++)
+        if (kept == 0 || !str_eq(p->items.items[i].name, p->items.items[kept - 1].name))
+            p->items.items[kept++] = p->items.items[i];
+    p->items.len = kept;
+}
+
 /* A remote storage is asked where the user is somebody; one that does not answer is an error, not a
  * shorter list. */
 static int collect(struct call *c, struct page *p, struct err *err)
@@ -73,8 +90,7 @@ static int collect(struct call *c, struct page *p, struct err *err)
             code = gather(c, storages[i], p, err);
     if (code < 0)
         return code;
-    if (p->items.len)
-        qsort(p->items.items, p->items.len, sizeof(*p->items.items), by_name);
+    put_in_order(p);
     p->more = p->items.len > p->limit;
     p->count = size_min(p->items.len, p->limit);
     return 0;

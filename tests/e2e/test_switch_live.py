@@ -355,6 +355,7 @@ def test_switch_multipart(disks):
     during = s3.create_multipart_upload(Bucket="photos", Key="during")["UploadId"]
     uploads = {u["UploadId"] for u in s3.list_multipart_uploads(Bucket="photos")["Uploads"]}
     assert uploads == {before, during}
+    assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["photos"]
     second = s3.upload_part(Bucket="photos", Key="large", UploadId=before, PartNumber=2, Body=b"2")
     assert [p["PartNumber"] for p in s3.list_parts(Bucket="photos", Key="large", UploadId=before)["Parts"]] == [1, 2]
     time.sleep(3)  # polled every two seconds: it would be done by then

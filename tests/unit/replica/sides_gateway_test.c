@@ -416,6 +416,15 @@ MOVING_TEST(given_up_it_reads_what_was_written_meanwhile)
     CHECK_STR(gate_element(&m->g, "KeyCount"), STR("1"));
 }
 
+MOVING_TEST(a_batch_that_is_bound_to_what_is_there_waits_for_it)
+{
+    put(m, "late", "1", 200);
+    begin(m);
+    gate_ask(&m->g, ALICE, "POST /box?delete", NULL,
+             STR("<Delete><Object><Key>late</Key><ETag>\"x\"</ETag></Object></Delete>"), 503);
+    expect(m, "late", "1");
+}
+
 MOVING_TEST(listings_are_of_both_sides)
 {
     plant(m, "a/1", OLD, "1");
@@ -487,6 +496,9 @@ TEST(sides, a_bucket_in_no_switch_is_not_asked_about)
     CHECK(atomic_load(m.g.gateway->o.sides->any));
     CHECK(sides_has(m.sides, m.boxes[OLD]->storage, STR("box")));
     CHECK(!sides_has(m.sides, m.boxes[OLD]->storage, STR("another")));
+    gate_do(&m.g, "GET /", 200); /* it is one, though on two storages */
+    ptrdiff_t first = str_find(m.g.body, STR("<Name>box</Name>"));
+    CHECK(first >= 0 && str_find(str_skip(m.g.body, (size_t)first + 1), STR("<Name>")) < 0);
     gate_do(&m.g, "PUT /another", 200);
     gate_ask(&m.g, ALICE, "PUT /another/k", NULL, STR("2"), 200);
     gate_do(&m.g, "GET /another/k", 200);
