@@ -1,4 +1,5 @@
 /* Changes of remote storages: intents. */
+#include "os/thread.h"
 #include "unit/replica/tap_lab.h"
 
 #include <sched.h>
@@ -305,5 +306,85 @@ TEST(intent, is_seen_by_who_waits_for_outcomes)
     end(&l, &c, OUTCOME_DONE);
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
     CHECK(!open);
+    tap_lab_close(&l);
+}
+
+/* --- many at once --- */
+
+enum { REQUESTERS = 8, EACH = 40 };
+
+struct requester {
+    struct thread thread;
+    struct tap_lab *l;
+    unsigned index;
+};
+
+static void request_main(void *ctx)
+{
+    struct requester *r = ctx;
+    const struct change_capture *c = taps_capture(r->l->taps);
+    char name[32];
+
+    for (unsigned n = 0; n < EACH; n++) {
+        snprintf(name, sizeof(name), "%u/%u", r->index, n);
+        struct str key = str_z(name);
+        struct intended i = {.storage = &r->l->far,
+                             .bucket = STR("box"),
+                             .user = STR("alice"),
+                             .changes = CHANGES_NEW_OBJECT,
+                             .keys = &key,
+                             .key_count = 1};
+        struct capture capture;
+        struct err err = {0};
+        CHECK_OK(c->begin(c->ctx, &i, &capture, &err));
+        c->end(c->ctx, &capture, n % 4 == 3 ? OUTCOME_REFUSED : OUTCOME_DONE);
+    }
+}
+
+TEST(intent, shared_by_requests_that_begin_at_once_each_is_recorded)
+{
+    struct requester all[REQUESTERS];
+    struct tap_lab l;
+    struct taps_stats stats;
+    struct err err = {0};
+    char name[32];
+
+    open_lab(&l);
+    for (unsigned i = 0; i < REQUESTERS; i++) {
+        all[i] = (struct requester){.l = &l, .index = i};
+        CHECK_OK(thread_start(&all[i].thread, "request", 0, request_main, &all[i], &err));
+    }
+    for (unsigned i = 0; i < REQUESTERS; i++)
+        thread_join(&all[i].thread);
+    do
+        taps_stats(l.taps, &stats);
+    while (stats.ended);
+    CHECK_INT(stats.open, 0);
+    CHECK(stats.intents <= REQUESTERS * EACH);
+    CHECK_INT(intents(&l), 0);
+    for (unsigned i = 0; i < REQUESTERS; i++) {
+        for (unsigned n = 0; n < EACH; n++) {
+            snprintf(name, sizeof(name), "%u/%u", i, n);
+            CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", name, "far"), n % 4 != 3);
+        }
+    }
+    tap_lab_close(&l);
+}
+
+/* What cannot be recorded is left to the intent, of all that share it. */
+TEST(intent, that_a_thread_could_not_record_stays)
+{
+    struct tap_lab l;
+    struct capture c;
+
+    open_lab(&l);
+    CHECK_INT(begin(&l, "box", CHANGES_NEW_OBJECT, &c), 0);
+    tap_lab_fault(FAULT_REFUSE);
+    end(&l, &c, OUTCOME_DONE);
+    tap_lab_fault(FAULT_NONE);
+    CHECK_INT(intents(&l), 1);
+    CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 0);
+    run_intent(&l, 0);
+    CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 1);
     tap_lab_close(&l);
 }
