@@ -1,6 +1,7 @@
 """Switches of the main storage through the commands, with a real weir on the embedded store and two local storages."""
 import datetime
 import json
+import random
 import signal
 import threading
 import time
@@ -9,6 +10,7 @@ import botocore.exceptions
 import pytest
 
 from conftest import wait_for
+from replica_lab import Lab
 from test_replicate import content, in_sync, pair, row_of
 from test_users import runner
 
@@ -285,3 +287,95 @@ def test_a_restart_goes_on_with_a_switch(two, serve, weir):
     wait_for(lambda: content(s3, "photos") == two.objects | {"k": b"v"}, "all that was written")
     assert json.dumps(rows(again)) == "[]"
     s3.abort_multipart_upload(Bucket="photos", Key="big", UploadId=upload)
+
+
+# --- two gateways, two workers, Redis, and storages behind S3
+
+
+@pytest.fixture
+def many(tmp_path_factory):
+    lab = Lab("redis", tmp_path_factory.mktemp("redis"))
+    yield lab
+    lab.end()
+
+
+class Writer(threading.Thread):
+    """Puts and deletes its own keys through both gateways by turns; 503 is tried again. `model` is what it was told."""
+
+    def __init__(self, lab, number, stop):
+        super().__init__()
+        self.clients = [lab.s3(0), lab.s3(1)]
+        self.random, self.stop, self.failed = random.Random(number), stop, None
+        self.prefix, self.model, self.count = f"w{number}/", {}, 0
+
+    def again(self, call, **args):
+        def accepted():
+            status = status_of(getattr(self.random.choice(self.clients), call), Bucket="photos", **args)
+            assert status in (200, 204, 503), (call, args, status)
+            return status != 503
+        wait_for(accepted, call, 60)
+
+    def one(self):
+        key = f"{self.prefix}{self.random.randrange(15)}"
+        if self.random.random() < 0.25:
+            self.again("delete_object", Key=key)
+            self.model.pop(key, None)
+        else:
+            body = self.random.randbytes(self.random.randrange(2000))
+            self.again("put_object", Key=key, Body=body)
+            self.model[key] = body
+        self.count += 1
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.one()
+        except BaseException as e:
+            self.failed = e
+
+
+def given_up(lab, writers):
+    """An upload that is open holds the switch up until it is given up."""
+    lab.s3().create_multipart_upload(Bucket="photos", Key="held")
+    lab.run("switch", "start", "photos")
+    wait_for(lambda: lab.route("photos", "root") == "b", "the new route")
+    counts = [w.count for w in writers]
+    wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers on the new side", 60)
+    lab.run("switch", "abort", "photos", "--watch")
+    return "a"
+
+
+def switched(kind):
+    def call(lab, _):
+        assert "done" in lab.run("switch", kind, "photos", "--continue", "--watch").splitlines()[-1]
+        return "b"
+    return call
+
+
+@pytest.mark.parametrize("act", [switched("start"), switched("plan"), given_up], ids=["start", "plan", "abort"])
+def test_a_switch_under_two_gateways_on_redis(many, act):
+    s3, stop = many.s3(), threading.Event()
+    s3.create_bucket(Bucket="photos")
+    model = {f"before/{i}": f"body {i}".encode() for i in range(60)}
+    for key, body in model.items():
+        s3.put_object(Bucket="photos", Key=key, Body=body)
+    many.add("photos")
+    many.in_sync("photos")
+    writers = [Writer(many, n, stop) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        wait_for(lambda: all(w.count > 20 for w in writers), "writers")
+        main = act(many, writers)
+        counts = [w.count for w in writers]
+        wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers afterwards", 60)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert [w.failed for w in writers] == [None] * 3
+    assert many.route("photos", "root") == main
+    for writer in writers:
+        model |= writer.model
+    many.in_sync("photos", to="a" if main == "b" else "b")
+    many.is_equal("photos", model)
