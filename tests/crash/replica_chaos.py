@@ -231,7 +231,7 @@ class Chaos:
         self.lab = replica_lab.Lab(kind, self.folder)
         self.writers = [Writer(n, seed, self) for n in range(WRITERS)]
         self.maker = Maker(seed, self)
-        self.kills = {}
+        self.kills, self.switched = {}, ""
 
     def address(self, number):
         weir = self.lab.gateways[number % len(self.lab.gateways)]
@@ -266,7 +266,7 @@ class Chaos:
 
     def load(self):
         end = time.monotonic() + self.seconds
-        added = time.monotonic() + self.seconds * .2
+        added, switch = (time.monotonic() + self.seconds * part for part in (.2, .5))
         self.lab.s3().create_bucket(Bucket="chaos")
         self.add_maker()
         threads = [*self.writers, self.maker]
@@ -282,6 +282,8 @@ class Chaos:
                 if added and time.monotonic() > added:
                     self.begin_replication()
                     added = None
+                elif not added and time.monotonic() > switch and not self.switched:
+                    self.begin_switch()
             if added:
                 self.begin_replication()
         finally:
@@ -294,16 +296,23 @@ class Chaos:
 
     def add_maker(self):
         lab = self.lab
-        lab.run("user", "add", "maker", "--access-key", MAKER[0], "--secret-key", MAKER[1])
-        for name in ("a", "b") if lab.redis else ():
-            access, secret = lab.endpoints[name][1]
-            lab.run("storage", "key", name, "maker", "--access-key", access, "--secret-key", secret)
+        lab.add_user("maker", MAKER)
         lab.run("replicate", "add", lab.names["b"], "--user", "maker")
 
     def begin_replication(self):
         for weir in self.lab.started:
             weir.ready()
         self.lab.add("chaos")
+
+    def begin_switch(self):
+        """Without downtime; the old side follows afterwards. Before everything was copied once it is refused."""
+        if self.random.random() < .5:
+            self.switched = "not this time"
+            return
+        for weir in self.lab.gateways:
+            weir.ready()
+        done = self.lab.run("switch", "start", "chaos", "--user", "root", "--continue", "--multipart-ttl", "20s", status=None)
+        self.switched = "" if "weir:" in done else "switched"
 
     # --- the end ---
 
@@ -330,7 +339,8 @@ class Chaos:
 
     def behind(self):
         return [r for r in self.lab.api("GET", "/api/v1/replications")["replications"]
-                if r["state"] not in ("in sync", "policy")]
+                if r["state"] not in ("in sync", "policy", "archived")] + [
+            s for s in self.lab.run("switch", "list", "--json") if s["state"] != "done"]
 
     def drain(self):
         for weir in self.lab.started:
@@ -394,7 +404,7 @@ class Chaos:
         self.drain()
         objects = self.check()
         answered, unknown = (sum(getattr(w, name) for w in self.writers) for name in ("answered", "unknown"))
-        print(f"{self.kind}: {answered} changes answered, {unknown} not known, {self.maker.done} steps with buckets, kills "
+        print(f"{self.kind}: {answered} changes answered, {unknown} not known, {self.maker.done} steps with buckets, {self.switched or 'no switch'}, kills "
               f"{self.kills}, {objects} objects, drained in {time.monotonic() - began:.0f} s", flush=True)
 
     def end(self, keep):

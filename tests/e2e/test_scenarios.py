@@ -4,9 +4,13 @@ What clients may send, through a gateway to each kind of storage (buckets, objec
 versions), is in test_s3_boto.py, test_remote.py and test_clients.py.
 """
 import concurrent.futures
+import datetime
+import json
 import os
 import random
 import re
+import threading
+import time
 
 import pytest
 from botocore.exceptions import ClientError
@@ -31,7 +35,8 @@ def lab(request, tmp_path_factory):
 @pytest.fixture
 def bucket(lab, request):
     """A bucket of the test's own."""
-    name = "".join(c if c.isalnum() else "-" for c in request.node.originalname.removeprefix("test_").lower())
+    name = "".join(c if c.isalnum() else "-" for c in request.node.originalname.removeprefix("test_").lower())[:50]
+    name += "-" + lab.kind  # a server of others keeps what another set-up left
     lab.s3().create_bucket(Bucket=name)
     return name
 
@@ -80,30 +85,26 @@ def fill(s3, bucket, model, count, size=200):
 
 def test_routing(lab):
     """A bucket's policy goes before the user's; what is blocked is refused."""
-    made = lab.run("user", "add", "router", "--json")[0]
-    keys = made["access_key"], made["secret_key"]
-    if lab.redis:
-        for name in ("a", "b"):
-            access, secret = lab.endpoints[name][1]
-            lab.run("storage", "key", name, "router", "--access-key", access, "--secret-key", secret)
+    keys = ("AKIAROUTER", "secret-of-the-router")
+    lab.add_user("router", keys)
     a, b = lab.names["a"], lab.names["b"]
     lab.api("POST", "/api/v1/users/router/route", {"storage": b})
-    lab.run("bucket", "route", "routed-by-bucket", a, "--user", "router")
-    for n, (name, there) in enumerate([("routed-by-user", "b"), ("routed-by-bucket", "a")]):
+    lab.run("bucket", "route", f"routed-by-bucket-{lab.kind}", a, "--user", "router")
+    for n, (name, there) in enumerate([(f"routed-by-user-{lab.kind}", "b"), (f"routed-by-bucket-{lab.kind}", "a")]):
         s3 = lab.s3(n, keys)
         wait_for(lambda: made_there(s3, lab, name, there), f"{name} on {there}")
         s3.put_object(Bucket=name, Key="k", Body=name.encode())
         assert {r["storage"] for r in lab.run("bucket", "show", name, "--json")} == {lab.names[there]}
-    lab.run("bucket", "route", "routed-by-user", b, "--block")
+    lab.run("bucket", "route", f"routed-by-user-{lab.kind}", b, "--block")
 
     def is_refused():
         try:
-            lab.s3(1, keys).get_object(Bucket="routed-by-user", Key="k")
+            lab.s3(1, keys).get_object(Bucket=f"routed-by-user-{lab.kind}", Key="k")
             return False
         except ClientError as e:
             return e.response["ResponseMetadata"]["HTTPStatusCode"] in (403, 404, 503)
     wait_for(is_refused, "the block at the other gateway")
-    lab.run("bucket", "route", "routed-by-user", b, "--unblock")
+    lab.run("bucket", "route", f"routed-by-user-{lab.kind}", b, "--unblock")
     wait_for(lambda: not is_refused(), "its end")
 
 
@@ -213,12 +214,7 @@ def test_migrate_lock(lab, bucket):
 def test_user_migration(lab):
     """All buckets that a user has or makes, one after another."""
     keys = ("AKIAMOVER", "secret-of-the-mover")
-    lab.run("user", "add", "mover", "--access-key", keys[0], "--secret-key", keys[1])
-    if lab.redis:
-        for name in ("a", "b"):
-            access, secret = lab.endpoints[name][1]
-            lab.run("storage", "key", name, "mover", "--access-key", access, "--secret-key", secret)
-        # In the services all is root's, and so are the other tests' buckets: their own user has a policy of its own.
+    lab.add_user("mover", keys)
     s3, other, models = lab.s3(0, keys), lab.s3(1, keys), {}
     wait_for(lambda: can(other.list_buckets), "the user at the other gateway")
     for name in ("moved-one", "moved-two"):
@@ -271,11 +267,7 @@ def test_restart_bucket_replication(lab, bucket):
 
 def test_restart_user_replication(lab):
     keys = ("AKIAAGAIN", "secret-of-the-again")
-    lab.run("user", "add", "again", "--access-key", keys[0], "--secret-key", keys[1])
-    if lab.redis:
-        for name in ("a", "b"):
-            access, secret = lab.endpoints[name][1]
-            lab.run("storage", "key", name, "again", "--access-key", access, "--secret-key", secret)
+    lab.add_user("again", keys)
     s3, model = lab.s3(0, keys), {}
     lab.run("replicate", "add", lab.names["b"], "--user", "again")
     wait_for(lambda: can(lab.s3(1, keys).list_buckets), "the user at the other gateway")
@@ -290,6 +282,189 @@ def test_restart_user_replication(lab):
     lab.in_sync("again-one", "again-two")
     lab.is_equal("again-one", model, owner="again")
     lab.is_equal("again-two", {"k": b"two"}, owner="again")
+
+
+# --- switch ---
+
+def tried(call, *args, **more):
+    """As clients do: 503 is tried again."""
+    def done():
+        try:
+            call(*args, **more)
+            return True
+        except ClientError as e:
+            if e.response["ResponseMetadata"]["HTTPStatusCode"] != 503:
+                raise
+            return False
+    wait_for(done, "an answer but 503")
+
+
+def switched(lab, bucket, state="done"):
+    def is_so():
+        shown = lab.run("switch", "show", bucket, "--user", "root", "--json")
+        assert state == "error" or shown["state"] != "error", shown
+        return shown["state"] == state and shown
+    return wait_for(is_so, f"the switch of {bucket} to be {state}", 120)
+
+
+class Writers:
+    """Threads that change keys of their own through both gateways, and read them back by the other one."""
+
+    def __init__(self, lab, bucket, count=4):
+        self.lab, self.bucket, self.stop, self.models, self.problems = lab, bucket, threading.Event(), [], []
+        self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, number):
+        clients, rng, model = [self.lab.s3(0), self.lab.s3(1)], random.Random(number), {}
+        self.models.append(model)
+        try:
+            while not self.stop.is_set():
+                s3, other = rng.sample(clients, 2)
+                key = f"w{number}-{rng.randrange(8)}"
+                tried(random_change, s3, self.bucket, model, rng, [key])
+                found = read_back(other, self.bucket, key)
+                if found != model.get(key):
+                    self.problems.append((key, found, model.get(key)))
+                    return
+        except Exception as e:
+            self.problems.append(e)
+
+    def end(self, model):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.problems, self.problems[:3]
+        for own in self.models:
+            model.update(own)
+
+
+def read_back(s3, bucket, key):
+    found = []
+
+    def ask():
+        try:
+            found.append(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+        except ClientError as e:
+            if e.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            found.append(None)
+    tried(ask)
+    return found[0]
+
+
+def test_zerodowntimeswitch(lab, bucket):
+    """Random changes through both gateways before, during and after; the old side follows afterwards."""
+    model = {}
+    fill(lab.s3(), bucket, model, 20)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    writers = Writers(lab, bucket)
+    try:
+        time.sleep(1)
+        lab.run("switch", "start", bucket, "--user", "root", "--continue")
+        switched(lab, bucket)
+        time.sleep(1)
+    finally:
+        writers.end(model)
+    assert lab.route(bucket, "root") == lab.names["b"]
+    lab.in_sync(bucket, to="a")
+    lab.is_equal(bucket, model)
+
+
+def test_switch_given_up(lab, bucket):
+    """While an upload holds it open: what was written to the new side comes back."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 10)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    open_upload = s3.create_multipart_upload(Bucket=bucket, Key="never")["UploadId"]
+    lab.run("switch", "start", bucket, "--user", "root")
+    for n in range(6):
+        tried(put, lab.s3(n), bucket, model, f"k{2 * n}", os.urandom(50))
+    tried(remove, lab.s3(1), bucket, model, "k0")
+    lab.run("switch", "abort", bucket, "--user", "root")
+    tried(s3.abort_multipart_upload, Bucket=bucket, Key="never", UploadId=open_upload)
+    wait_for(lambda: lab.run("switch", "show", bucket, "--user", "root", "--json", status=None) == [], "its end", 120)
+    lab.in_sync(bucket)
+    lab.is_equal(bucket, model)
+    assert lab.route(bucket, "root") in (None, lab.names["a"])
+
+
+def test_switch_multipart(lab, bucket):
+    """An upload begun before is finished after it began, by the other gateway; one begun meanwhile is the new side's."""
+    s3, other, model = lab.s3(0), lab.s3(1), {}
+    fill(s3, bucket, model, 5)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    parts = [os.urandom(5 * 1024 * 1024), os.urandom(99)]
+    before = s3.create_multipart_upload(Bucket=bucket, Key="before")["UploadId"]
+    tags = [s3.upload_part(Bucket=bucket, Key="before", UploadId=before, PartNumber=1, Body=parts[0])["ETag"]]
+    lab.run("switch", "start", bucket, "--user", "root", "--continue")
+    switched(lab, bucket, "in_progress")
+    tried(upload, other, bucket, model, "meanwhile", [1000])
+    tried(lambda: tags.append(other.upload_part(Bucket=bucket, Key="before", UploadId=before, PartNumber=2,
+                                                Body=parts[1])["ETag"]))
+    assert lab.run("switch", "show", bucket, "--user", "root", "--json")["state"] == "in_progress"
+    tried(other.complete_multipart_upload, Bucket=bucket, Key="before", UploadId=before, MultipartUpload={
+        "Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]})
+    model["before"] = b"".join(parts)
+    assert read_back(s3, bucket, "before") == model["before"]
+    switched(lab, bucket)
+    lab.in_sync(bucket, to="a")
+    lab.is_equal(bucket, model)
+
+
+def test_scheduled_switch(lab, bucket):
+    """With downtime, at its time, while clients write; the contents are compared before it is done."""
+    model = {}
+    fill(lab.s3(), bucket, model, 15)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    lab.run("switch", "plan", bucket, "--user", "root", "--start-at", at)
+    writers = Writers(lab, bucket, 2)
+    try:
+        shown = switched(lab, bucket)
+    finally:
+        writers.end(model)
+    assert any("check_in_progress" in line for line in shown["history"])
+    assert lab.content("b", bucket) == model
+    assert lab.route(bucket, "root") == lab.names["b"]
+
+
+def test_scheduled_switch_continue_replication(lab, bucket):
+    """As soon as everything was copied once; then the old side follows."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 15)
+    lab.add(bucket)
+    lab.run("switch", "plan", bucket, "--user", "root", "--on-init-done", "--continue")
+    switched(lab, bucket)
+    tried(put, lab.s3(1), bucket, model, "after", b"after")
+    tried(remove, s3, bucket, model, "k0")
+    lab.in_sync(bucket, to="a")
+    lab.is_equal(bucket, model)
+
+
+def test_diff(lab, bucket):
+    """What was damaged past weir is found by name, fixed, and then nothing is found."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 12)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    places = [f"{lab.names[name]}:{bucket}" for name in ("a", "b")]
+    lab.run("diff", "check", *places, "--user", "root", "--watch")
+    with lab.side("b", bucket) as there:
+        there.put_object(Bucket=bucket, Key="k0", Body=b"wrong")
+        there.put_object(Bucket=bucket, Key="more", Body=b"more")
+        there.delete_object(Bucket=bucket, Key="k2")
+    lab.run("diff", "check", *places, "--user", "root", "--watch", status=1)
+    found = next(d for d in lab.run("diff", "list", "--json") if bucket in json.dumps(d))
+    report = lab.run("diff", "report", found["id"], "--json")
+    assert {e["object"] for e in report["entries"]} == {"k0", "k2", "more"}
+    lab.run("diff", "fix", found["id"], "--source", places[0], "--watch")
+    lab.is_equal(bucket, model)
 
 
 # --- what is kept in Redis ---
@@ -310,7 +485,8 @@ TASK = {"msg": r"(?s).*", "state": "pending|active|scheduled|retry|archived|comp
         "unique_key": ".*", "result": ".*", "token": ".*", "tally": ".*", "group": ".*"}
 ANY = {r".+": r"(?s).*"}
 # Database, key, type, and of a hash its fields, of others a pattern of what it holds. docs/replication.md, "Keys";
-# docs/security.md has users and storages.
+# docs/diff.md has checks,
+# docs/security.md users and storages.
 KEYS_OF_REDIS = [
     (QUEUE, r"asynq:queues", "set", PART), (QUEUE, r"asynq:(servers|workers|schedulers)", "zset", r"asynq:.*"),
     (QUEUE, r"asynq:servers:\{.*\}", "string", r"(?s).*"), (QUEUE, r"asynq:workers:\{.*\}", "hash", ANY),
@@ -323,7 +499,9 @@ KEYS_OF_REDIS = [
     (APP, f"b:{PART}(:[ta])?", "hash", {f"{PART}(:{PART})?": NUMBER}),
     (APP, f"[a-z0-9.-]{{3,}}:{PART}(:{PART})?(:[ta])?", "hash", {f"{PART}(:{PART})?": NUMBER}),
     (APP, f"w:tap:{PART}", "string", NUMBER), (APP, f"w:copy:{PART}:{PART}:{PART}", "string", r"(?s).+"),
-    (APP, f"w:rate:(requests|bytes):{PART}", "hash", ANY), (APP, r"w:(diff|check|ready).*", None, None),
+    (APP, f"w:rate:(requests|bytes):{PART}", "hash", ANY), (APP, r"w:ccv:(id|stor:\w+|f:\w+)", "set", r"(?s).+"),
+    (APP, r"w:ccv:c:\w+", "hash", ANY), (APP, r"w:ccv:l:\w+", "string", r"(?s).*"),
+    (APP, r"w:ccv:d:\w+", "list", r"(?s)\{.*\}"),
     (CONFIG, f"p:route:{PART}(:{PART})?", "string", PART), (CONFIG, f"p:route_block:{PART}", "set", PART),
     (CONFIG, f"p:repl:{PART}", "zset", f"{PART}:{PART}"), (CONFIG, f"p:repl:{PART}:{PART}", "zset", f"{PART}:{PART}(:{PART})?"),
     (CONFIG, f"p:repl_st:{PART}:{PART}:{PART}:{PART}(:{PART})?", "hash", STATUS),
@@ -342,8 +520,6 @@ def wrong_with(store, database, key, kind):
     for number, pattern, type, holds in KEYS_OF_REDIS:
         if number != database or not re.fullmatch(pattern, key, re.S):
             continue
-        if type is None:
-            return None
         if kind != type:
             return f"is a {kind}, not a {type}"
         if type == "hash":
@@ -384,7 +560,7 @@ def test_redis_holds_the_seed_s_keys_and_no_others(lab, bucket):
                 wrong.append((database, key, problem))
     assert not wrong
     for number, pattern, *_ in KEYS_OF_REDIS:
-        if pattern.startswith(("p:repl:", "p:repl_st", "p:route_block", "w:epoch")) or (
+        if pattern.startswith((f"p:repl:{PART}:", "p:repl_st", "p:route_block", "w:epoch")) or (
                 number == APP and "[ta]" in pattern and "bucket tags" not in lab.lacks):
             assert pattern in seen, pattern
     lab.run("replicate", "remove", bucket, "--to-bucket", bucket + "-other", "--user", "root")
