@@ -39,7 +39,7 @@ struct api_options {
     struct access_log *access_log;      /* NULL: none */
     struct http_server *s3;             /* for its metrics; NULL: not open */
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
-    struct store *app; /* joined with the queue's, when replication is on */
+    struct store *app;                  /* joined with the queue's, when replication is on */
     struct queue *queue;
     struct replications *replications; /* NULL: replication is off */
     struct worker *worker;             /* for its metrics; NULL: not a worker */

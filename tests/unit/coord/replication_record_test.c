@@ -244,7 +244,8 @@ TEST_FOUR(replication_record, an_intent_ends_with_its_record)
     check_reply(l.queue, "EXISTS asynq:{intents}:t:i1 asynq:{intents}:scheduled", "0");
     check_reply(l.app, "HGET photos:a main", "\"1\"");
     CHECK_OK(queue_add(l.tasks, &intent, 60, &err));
-    CHECK_OK(replication_record(l.r, &(struct record){.intents = &id, .intent_count = 1}, &err)); /* refused */
+    CHECK_OK(replication_record(l.r, &(struct record){.intents = &id, .intent_count = 1},
+                                &err)); /* refused */
     check_reply(l.queue, "EXISTS asynq:{intents}:t:i1", "0");
     CHECK_OK(queue_add(l.tasks, &intent, 0, &err)); /* it came due: its handler has it */
     CHECK(repl_take(&l, "intents", &t));
