@@ -148,6 +148,9 @@ struct change {
      * changes of one bucket that are recorded at once; empty: it has a task of its own. */
     struct str entry;
     uint64_t row; /* of the outbox that it is from; 0: none */
+    /* Found long after, by an intent (R4): what was written elsewhere since (a switch) is newer,
+     * and is not outranked. */
+    bool late;
 };
 #define RECORD_TOGETHER STR("objects:sync")
 enum { RECORD_TOGETHER_MAX = 32 };

@@ -240,7 +240,12 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     vec_push(&d->args, name);
     vec_push(&d->args, arena_str(d->arena, buf_str(&field)));
     bool beside = c->thing.kind == THING_OBJECT_TAGS || c->thing.kind == THING_OBJECT_ACL;
-    vec_push(&d->args, c->whole ? STR("w") : beside ? STR("b") : STR(""));
+    vec_push(&d->args, c->late    ? (c->whole ? STR("~w")
+                                     : beside ? STR("~b")
+                                              : STR("~"))
+                       : c->whole ? STR("w")
+                       : beside   ? STR("b")
+                                  : STR(""));
     vec_push(&d->args, queue_number(d->arena, c->entry.len ? 0 : (int64_t)count));
     for (size_t i = 0; code == 0 && i < count; i++) {
         if (c->entry.len)

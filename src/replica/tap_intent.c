@@ -81,6 +81,7 @@ static int read_payload(struct intent *in, struct str payload, bool *again, stru
 /* --- recording --- */
 
 /* The changes of an intent; with its id the task goes in the same script. */
+/* `ends` false: the outcome is not known, nor, when the intent's task finds it, since when. */
 static int record(struct taps *t, struct intent *in, bool happened, bool ends, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -99,6 +100,8 @@ static int record(struct taps *t, struct intent *in, bool happened, bool ends, s
         code = changes_new_bucket(t, &a, in->storage, w->bucket, w->user, err);
     if (code == 0 && arena_error(&a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; code == 0 && i < out.count; i++)
+        out.items[i].late = !ends;
     rec.changes = out.items;
     rec.count = out.count;
     if (code == 0)

@@ -2,7 +2,7 @@
 -- number ('': none) and its last row; how many replications, how many sources; for each replication: key of its status, tally, field
 -- of its destination in vectors;
 -- sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('': none), field, 'w' for a whole object,
--- 'b' for what is beside one (V5), how many tasks, for each: replication (from 1), queue, id, message, of how many changes.
+-- 'b' for what is beside one (V5), '~' before it for one that is found late (R4), how many tasks, for each: replication (from 1), queue, id, message, of how many changes.
 -- Answers 1, or 0 when the replications of these sources are not those of the epoch any more.
 -- include part_enqueue
 -- include part_remove
@@ -37,6 +37,16 @@ end
 redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
 local bumped, tasks, how = {}, {}, {w = bump_whole, b = bump_beside}
+-- Another storage has a higher number: it was written there since.
+local function is_overtaken(key, field)
+    local own = tonumber(redis.call('HGET', key, field) or '0')
+    for _, number in ipairs(redis.call('HVALS', key)) do
+        if tonumber(number) > own then
+            return true
+        end
+    end
+    return false
+end
 -- Once for each thing, however often it changed.
 local at = 10 + 3 * replications + sources + intents
 while at <= #ARGV do
@@ -44,8 +54,11 @@ while at <= #ARGV do
     if row == 0 or row > recorded then
         local both = key .. '\n' .. field
         if key ~= '' and not bumped[both] then
-            bumped[both] = true;
-            (how[ARGV[at + 3]] or bump)(key, field, few and others)
+            bumped[both] = true
+            local late, kind = string.match(ARGV[at + 3], '^(~?)(%a?)$')
+            if late == '' or not is_overtaken(key, field) then
+                (how[kind] or bump)(key, field, few and others)
+            end
         end
         for i = 0, count - 1 do
             tasks[#tasks + 1] = at + 5 + 5 * i

@@ -366,3 +366,23 @@ TEST_FOUR(replication_record, long_names_have_a_second_task_too)
     CHECK_INT(repl_status(&l, "u photos main backup").events_done, 2);
     repl_close(&l);
 }
+
+TEST_FOUR(replication_record, what_is_found_late_does_not_outrank_what_was_written_elsewhere_since)
+{
+    struct repl_lab l;
+    struct err err = {0};
+
+    repl_open(&l, f);
+    repl_add(&l, "alice photos main backup -");
+    struct change late = repl_change("main", "photos", "a");
+    late.late = true;
+    CHECK_OK(replication_record(l.r, &(struct record){.changes = &late, .count = 1}, &err));
+    check_reply(l.app, "HGET photos:a main", "\"1\""); /* nobody was first */
+    check_reply(l.app, "HSET photos:a backup 2", "1"); /* a switch leads writes there */
+    CHECK_OK(replication_record(l.r, &(struct record){.changes = &late, .count = 1}, &err));
+    check_reply(l.app, "HGET photos:a main", "\"1\"");
+    late.late = false;
+    CHECK_OK(replication_record(l.r, &(struct record){.changes = &late, .count = 1}, &err));
+    check_reply(l.app, "HGET photos:a main", "\"3\"");
+    repl_close(&l);
+}
