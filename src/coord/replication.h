@@ -81,6 +81,10 @@ size_t replication_view_from(const struct replication_view *view, struct str sto
  * recorded, whether they make a task or not, as reads go by vectors. NULL: none. */
 const struct replication *replication_view_switch(const struct replication_view *view,
                                                   struct str storage, struct str bucket);
+/* The one that is `blocked` with this destination: changes there are recorded, as they may be the
+ * first of a replication in reverse that this view does not have yet (S3). NULL: none. */
+const struct replication *replication_view_blocked(const struct replication_view *view,
+                                                   struct str storage, struct str bucket);
 /* Of a user's policy, for buckets to come. */
 size_t replication_view_user(const struct replication_view *view, struct str user,
                              struct str storage, const struct replication *const **out);

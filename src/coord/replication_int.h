@@ -49,6 +49,7 @@ struct replication_view {
     struct map sources;  /* <storage>:<bucket> to struct policies */
     struct map users;    /* <user>:<storage> to struct policies */
     struct map switches; /* <storage>:<bucket> to struct policy */
+    struct map blocked;  /* the same, of destinations of switches with downtime */
     struct policies all;
 };
 

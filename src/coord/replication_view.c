@@ -19,6 +19,7 @@ struct replication_view *replication_view_new(int64_t epoch)
     map_init(&view->sources);
     map_init(&view->users);
     map_init(&view->switches);
+    map_init(&view->blocked);
     return view;
 }
 
@@ -30,6 +31,7 @@ void replication_view_unref(struct replication_view *view)
     map_release(&view->sources);
     map_release(&view->users);
     map_release(&view->switches);
+    map_release(&view->blocked);
     arena_release(&view->arena);
     free(view);
 }
@@ -166,6 +168,10 @@ static void index_switch(struct replication_view *view, struct policy *p)
 {
     const struct replication_id *id = &p->r.id;
 
+    if (p->r.blocked) {
+        put(view, &view->blocked, id->to, id->bucket, p);
+        return;
+    }
     put(view, &view->switches, id->from, id->bucket, p);
     put(view, &view->switches, id->to, id->to_bucket.len ? id->to_bucket : id->bucket, p);
 }
@@ -220,7 +226,7 @@ int replication_view_order(struct replication_view *view, struct err *err)
             view->all.list[view->all.count++] = &p->r;
         if (known && (p->member || p->r.switching))
             sources[n++] = &p->r;
-        if (known && p->r.switching)
+        if (known && (p->r.switching || p->r.blocked))
             index_switch(view, p);
     }
     if (view->all.count)
@@ -254,6 +260,14 @@ const struct replication *replication_view_switch(const struct replication_view 
                                                   struct str storage, struct str bucket)
 {
     const struct policy *p = look_up(&view->switches, storage, bucket);
+
+    return p ? &p->r : NULL;
+}
+
+const struct replication *replication_view_blocked(const struct replication_view *view,
+                                                   struct str storage, struct str bucket)
+{
+    const struct policy *p = look_up(&view->blocked, storage, bucket);
 
     return p ? &p->r : NULL;
 }

@@ -85,7 +85,7 @@ static void mark_policy(uint64_t *words, const struct replication *r)
         mark(words, bit_of(id->from, id->user, USER_SEED));
     else if (!r->archived || r->switching)
         mark(words, bit_of(id->from, id->bucket, 0));
-    if (r->switching) /* reads of both sides go by the vectors */
+    if (r->switching || r->blocked) /* reads of both sides go by the vectors; S3 */
         mark(words, bit_of(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 

@@ -77,7 +77,8 @@ static bool counts(const struct tap *tap, const struct replication_view *view,
     struct str storage = tap->storage->name;
 
     return replication_view_from(view, storage, row->bucket, &found) > 0 ||
-           replication_view_switch(view, storage, row->bucket);
+           replication_view_switch(view, storage, row->bucket) ||
+           replication_view_blocked(view, storage, row->bucket);
 }
 
 static int gather_rows(struct tap *tap, struct changes_out *out, const struct tapped *rows,

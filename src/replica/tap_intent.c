@@ -234,10 +234,11 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
         return code;
     }
     const struct replication *moving = replication_view_switch(view, i->storage->name, i->bucket);
-    const struct replication *one =
-        moving                                                                 ? moving
-        : replication_view_from(view, i->storage->name, i->bucket, &found) > 0 ? found[0]
-                                                                               : NULL;
+    const struct replication *one = moving;
+    if (!one && replication_view_from(view, i->storage->name, i->bucket, &found) > 0)
+        one = found[0];
+    if (!one)
+        one = replication_view_blocked(view, i->storage->name, i->bucket);
     *out = (struct concerned){.replicated = one, .switching = moving};
     if (one)
         out->owner = arena_str(a, one->id.user);

@@ -198,6 +198,11 @@ TEST_FOUR(switch, with_downtime_the_bucket_is_blocked_until_it_is_done)
     check_reply(l.config, "SMEMBERS p:route_block:main", "[\"photos\"]");
     check_reply(l.config, "SMEMBERS p:route_block:backup", "[\"photos\"]");
     CHECK(!view_switch(&l, "main", &r));
+    struct replication_view *view;
+    CHECK_OK(replications_view(l.r, &view, &err));
+    CHECK(replication_view_blocked(view, STR("backup"), STR("photos")));
+    CHECK(!replication_view_blocked(view, STR("main"), STR("photos")));
+    replication_view_unref(view);
     repl_record(&l, "main", "photos", "last");
     CHECK_ERR(switch_try_step(&l, SWITCH_CHECK, &err), ERR_AGAIN);
     CHECK_INT(repl_drain(&l, "events1"), 1);
