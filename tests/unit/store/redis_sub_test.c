@@ -176,7 +176,9 @@ TEST(redis_sub, a_redis_that_is_down_is_subscribed_when_it_comes)
     struct store *s = store_at(server.url);
     heard_init(&h, NULL);
     struct store_subscription *sub = subscribe(s, STR("news"), &h);
+    mutex_lock(&h.lock);
     CHECK_INT(h.lapses, 0);
+    mutex_unlock(&h.lock);
     CHECK(redis_server_start(&server));
     wait_heard(&h, 0, 1);
     wait_reply(s, "PUBLISH news x", "1");
