@@ -52,9 +52,10 @@ int taps_intent_run(struct task_run *run, struct err *err);
 int taps_user_run(struct task_run *run, struct err *err);
 
 /* Whether there are changes of a remote storage's bucket that are under way or whose outcome is not
- * known. */
-int taps_intents_open(struct queue *q, struct str storage, struct str bucket, bool *out,
-                      struct err *err) MUST_CHECK;
+ * known. `due_s` > 0: only those that come due by then (s since 1970) and were not recorded yet:
+ * what began later, or is under way and pushed back, comes due later. */
+int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
+                      bool *out, struct err *err) MUST_CHECK;
 
 /* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
  * refused (R5). */

@@ -1,4 +1,5 @@
 /* Changes of remote storages: intents. */
+#include "base/clock.h"
 #include "os/thread.h"
 #include "unit/replica/tap_lab.h"
 
@@ -294,17 +295,23 @@ TEST(intent, is_seen_by_who_waits_for_outcomes)
     struct err err = {0};
 
     open_lab(&l);
-    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
     CHECK(!open);
     CHECK_OK(begin(&l, "box", CHANGES_NEW_OBJECT, &c));
-    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
     CHECK(open);
-    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("bag"), &open, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("bag"), 0, &open, &err));
     CHECK(!open);
-    CHECK_OK(taps_intents_open(l.queue, STR("near"), STR("box"), &open, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("near"), STR("box"), 0, &open, &err));
     CHECK(!open);
+    int64_t now_s = clock_wall_ms() / 1000; /* what began long before would be due by now */
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), now_s, &open, &err));
+    CHECK(!open);
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), now_s + 2 * INTENT_DELAY_S, &open,
+                               &err));
+    CHECK(open);
     end(&l, &c, OUTCOME_DONE);
-    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), &open, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
     CHECK(!open);
     tap_lab_close(&l);
 }
