@@ -144,7 +144,8 @@ class Writer(threading.Thread):
             action(clients.of(number), key)
         except (Gone, Wrong) as e:
             clients.drop(number)
-            if isinstance(e, Wrong) and ": 5" not in str(e):
+            # of a process that was stopped for a while: a body that came meanwhile counts as late
+            if isinstance(e, Wrong) and ": 5" not in str(e) and "RequestTimeout" not in str(e):
                 raise AssertionError(f"{e}") from None
             if isinstance(e, Gone) and isinstance(e.__cause__, ConnectionRefusedError):
                 del key.pending[open_before:]  # nothing was sent
@@ -192,7 +193,7 @@ class Maker(threading.Thread):
                     self.step(clients.of(number))
                 except (Gone, Wrong) as e:
                     clients.drop(number)
-                    if isinstance(e, Wrong) and ": 5" not in str(e):
+                    if isinstance(e, Wrong) and ": 5" not in str(e) and "RequestTimeout" not in str(e):
                         raise AssertionError(f"{e}") from None
                 time.sleep(self.random.random() * .3)
         except Exception as e:  # told by the run
