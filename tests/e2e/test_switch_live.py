@@ -289,7 +289,7 @@ def check_zero_downtime(server, seed):
         server.run("switch", "start", "photos")
         progress(5)
         wait_for(lambda: state_of(server, "photos") == "in_progress", "the route to change")
-        progress(30)
+        progress(12)
         let_go()
         wait_for(lambda: state_of(server, "photos") == "done", "the switch to be done", 180)
     model.update(run_writers(server, seed, drama))
@@ -303,10 +303,10 @@ def check_abort(server, seed):
     def drama(progress):
         server.run("switch", "start", "photos")
         wait_for(lambda: state_of(server, "photos") == "in_progress", "the route to change")
-        progress(30)
+        progress(12)
         assert state_of(server, "photos") == "in_progress"
         server.run("switch", "abort", "photos")
-        progress(10)
+        progress(5)
         wait_for(lambda: state_of(server, "photos") == "gone", "all to be back", 180)
         let_go()
     model.update(run_writers(server, seed, drama))
@@ -314,15 +314,13 @@ def check_abort(server, seed):
     assert server.run("switch", "list", "--json") == []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_zero_downtime_switch(disks, seed):
-    check_zero_downtime(disks, seed)
+def test_zero_downtime_switch(disks):
+    check_zero_downtime(disks, 1)
     assert route_of(disks) == ["disk2"]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_switch_that_is_given_up_loses_nothing(disks, seed):
-    check_abort(disks, seed)
+def test_a_switch_that_is_given_up_loses_nothing(disks):
+    check_abort(disks, 1)
     assert "local" in route_of(disks)
 
 
