@@ -129,7 +129,8 @@ static int read_page(struct routes *r, struct routes_view *view, const struct re
     return code == 0 && arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-static int read_all(struct routes *r, struct routes_view *view, struct err *err)
+static int read_like(struct routes *r, struct routes_view *view, struct str pattern,
+                     struct err *err)
 {
     struct buf cursor = {0};
     int code = 0;
@@ -139,7 +140,7 @@ static int read_all(struct routes *r, struct routes_view *view, struct err *err)
         struct arena arena = {0};
         struct reply *reply;
         code = store_call(r->store, &arena, &reply, err, STR("SCAN"), buf_str(&cursor),
-                          STR("MATCH"), STR("p:[rs][ow]*"), STR("COUNT"), STR("1000"));
+                          STR("MATCH"), pattern, STR("COUNT"), STR("1000"));
         if (code == 0)
             code = reply_expect(reply, REPLY_ARRAY, err);
         if (code == 0 && reply->count != 2)
@@ -152,6 +153,20 @@ static int read_all(struct routes *r, struct routes_view *view, struct err *err)
         arena_release(&arena);
     } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
     buf_release(&cursor);
+    return code;
+}
+
+/* A switch ends by a new route and no block in one step: with blocks read before routes, an old
+ * route is never without its block. A block whose switch is seen neither before nor after is for
+ * ever. */
+static int read_all(struct routes *r, struct routes_view *view, struct err *err)
+{
+    static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",
+                                           "p:route:*"};
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(patterns) && code == 0; i++)
+        code = read_like(r, view, str_z(patterns[i]), err);
     return code;
 }
 

@@ -354,6 +354,7 @@ static bool check(struct crash *c)
     size_t count = 1;
     struct err err = {0};
 
+    lying = c->lie; /* a child that was slow to start may have recorded nothing */
     open_server(c, &s);
     open_taps(&s);
     while (count > 0) {
