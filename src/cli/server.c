@@ -12,8 +12,8 @@
 
 enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000 };
 
-static const char *const store_names[STORE_DATABASES] = {"store.appDB", "store.queueDB",
-                                                         "store.lockDB", "store.configDB"};
+static const char *const store_names[STORE_DATABASES] = {
+    "store.appDB", "store.queueDB", "store.lockDB", "store.configDB", "store.swarmDB"};
 
 struct part {
     int (*start)(struct server *s, struct err *err);
@@ -212,7 +212,8 @@ static int check_store(void *ctx, struct err *err)
 static int open_redis(struct server *s, int i, struct err *err)
 {
     static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
-                                                      "store.redis.lockDB", "store.redis.configDB"};
+                                                      "store.redis.lockDB", "store.redis.configDB",
+                                                      "store.redis.swarmDB"};
     const char *key = "store.redis.url";
     const struct conf *c = s->conf;
     struct store_redis_options options = {
@@ -248,7 +249,7 @@ static void join_stores(struct server *s)
 {
     struct err err = {0};
 
-    s->joined = store_join(s->stores, STORE_DATABASES, &err) == 0;
+    s->joined = store_join(s->stores, JOINED_DATABASES, &err) == 0;
     if (!s->joined)
         log_warn(&s->log, "replication.off", log_z("error", err.text),
                  log_z("why", "it needs the four databases of the store on one server: give "

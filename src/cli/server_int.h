@@ -4,7 +4,14 @@
 
 #include "cli/server.h"
 
-enum { APP_DB, QUEUE_DB, LOCK_DB, CONFIG_DB }; /* of server.stores */
+enum {
+    APP_DB,
+    QUEUE_DB,
+    LOCK_DB,
+    CONFIG_DB,
+    JOINED_DATABASES,
+    SWARM_DB = JOINED_DATABASES
+}; /* of server.stores */
 
 /* --- server_work.c: parts of the table in server.c --- */
 

@@ -21,6 +21,8 @@ struct conf_key;
 struct conf_origin;
 
 enum conf_engine { CONF_ENGINE_EMBEDDED, CONF_ENGINE_REDIS };
+enum conf_tracker_mode { CONF_TRACKER_PUBLIC, CONF_TRACKER_PRIVATE };
+enum conf_tracker_share { CONF_SHARE_AUTO, CONF_SHARE_ON, CONF_SHARE_OFF };
 
 struct conf_tls {
     const char *cert, *key; /* both "" or both given */
@@ -80,12 +82,19 @@ struct conf {
     } api;
     struct {
         const char *http, *udp;
+        int mode;  /* enum conf_tracker_mode */
+        int share; /* enum conf_tracker_share */
+        bool open, approved_clients, allow_low_ports;
+        uint64_t interval_ms, min_interval_ms, peer_timeout_ms, snapshot_ms;
+        uint64_t numwant, max_numwant, max_scrape, max_torrents, max_peers, feed_max, workers;
+        const char *prefix;
+        const char *trusted; /* networks with commas between them */
     } tracker;
     struct {
         int engine; /* enum conf_engine */
         struct {
             const char *url;
-            const char *database[4]; /* a number or a url; appDB, queueDB, lockDB, configDB */
+            const char *database[5]; /* a number or a url; app, queue, lock, config, swarm */
             uint64_t timeout_ms, connections;
             const char *ca;
             bool insecure;

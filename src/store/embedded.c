@@ -36,6 +36,7 @@ const struct db_cf_spec *store_cf_specs(void)
         {"store1", row_expired},
         {"store2", row_expired},
         {"store3", row_expired},
+        {"store4", row_expired},
     };
     return specs;
 }

@@ -1,7 +1,7 @@
 /* The coordination store: Redis's types and commands, by an engine of our own or by Redis itself.
  * docs/store.md has the list of commands, the embedded engine's layout and its invariants.
  *
- * A struct store is one database (appDB, queueDB, lockDB, configDB). Commands are argument vectors,
+ * A struct store is one database (appDB, queueDB, lockDB, configDB, swarmDB). Commands are argument vectors,
  * answers are replies, with exactly Redis 7's semantics for the commands in store/commands.def. All
  * calls are blocking, any thread.
  *
@@ -30,7 +30,7 @@ enum store_durability { STORE_DURABLE, STORE_VOLATILE };
 /* The column family of the embedded database number `n` is "store<n>": db/'s opener passes
  * store_cf_specs() among its families. */
 struct db_cf_spec;
-enum { STORE_DATABASES = 4 };
+enum { STORE_DATABASES = 5 };
 const struct db_cf_spec *store_cf_specs(void); /* STORE_DATABASES of them */
 
 /* `db` is borrowed and must outlive the store. */

@@ -1,0 +1,63 @@
+/* The tracker: one announce or scrape, whatever protocol it came by, in either mode.
+ * docs/swarm.md. Any thread. */
+#ifndef SWARM_TRACKER_H
+#define SWARM_TRACKER_H
+
+#include "swarm/cache.h"
+#include "swarm/swarms.h"
+
+enum tracker_mode { TRACKER_PUBLIC, TRACKER_PRIVATE };
+
+struct tracker_options {
+    enum tracker_mode mode;
+    bool open;  /* public: any torrent */
+    bool share; /* public: with other trackers, through the store */
+    uint32_t interval_s, min_interval_s;
+    uint32_t peer_timeout_s;
+    uint32_t numwant, max_numwant, max_scrape;
+    uint64_t max_torrents, max_peers;
+    bool approved_clients;     /* public: the whitelist counts too */
+    struct cache *cache;       /* borrowed */
+    const char *snapshot_path; /* public: where swarms are kept over a restart */
+    uint64_t snapshot_ms;
+    const struct log *log;
+};
+/* Loads the snapshot and the list of torrents; has a thread of its own that cleans (both modes),
+ * saves, and follows changes of the lists. */
+int tracker_open(struct tracker **out, const struct tracker_options *o, struct err *err) MUST_CHECK;
+/* Nobody may be in a call. Saves. */
+void tracker_close(struct tracker *t);
+
+/* Whether tracker_announce() and tracker_scrape() ask the store, and so may wait. */
+bool tracker_waits(const struct tracker *t);
+/* For prefetching; NULL in private mode. */
+struct swarms *tracker_swarms(struct tracker *t);
+uint32_t tracker_now(const struct tracker *t); /* for swarms_*(): seconds, a plain load */
+
+/* Fills the answer, with intervals (varied a little by hash and peer, so that clients spread). When
+ * the store cannot be asked that is SWARM_UNAVAILABLE, logged here. */
+void tracker_announce(struct tracker *t, const struct announce *a, struct announce_answer *out);
+/* Private mode: a passkey that is not known is refused. */
+enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,
+                                  size_t count, struct scrape_entry *out);
+const struct tracker_options *tracker_settings(const struct tracker *t);
+
+/* Counters, by protocol; for metrics and the page of statistics. Fixed labels. */
+enum tracker_protocol { TRACKER_HTTP, TRACKER_UDP, TRACKER_PROTOCOLS };
+enum tracker_action {
+    ACTION_CONNECT,
+    ACTION_ANNOUNCE,
+    ACTION_SCRAPE,
+    ACTION_ERROR,
+    TRACKER_ACTIONS
+};
+struct tracker_counts {
+    uint64_t requests[TRACKER_PROTOCOLS][TRACKER_ACTIONS];
+    uint64_t failures[SWARM_FAILURE_COUNT];
+    uint64_t bad_connection_ids, banned, dropped;
+};
+void tracker_count(struct tracker *t, enum tracker_protocol p, enum tracker_action a, uint64_t n);
+void tracker_count_drops(struct tracker *t, uint64_t bad_ids, uint64_t banned, uint64_t dropped);
+void tracker_counts(struct tracker *t, struct tracker_counts *out);
+
+#endif
