@@ -4,7 +4,9 @@
     tests/run.py BUILD [SUITE...]
 
 A suite is a command whose last line that reads "N passed, N failed[, N skipped]" is its count; a
-suite without one, or that ends with a status other than 0, counts one failure more.
+suite without one, or that ends with a status other than 0, counts one failure more. A line that
+reads "took N s NAME" tells how long a test took. At the end come the slowest tests, the names of
+those that failed, and the count of all.
 """
 import os
 import re
@@ -13,7 +15,10 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SLOWEST = 15
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
+FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # the unit tests' runner, and pytest
 
 
 def fuzz_suites(build):
@@ -34,51 +39,81 @@ def crash_suites(build):
 
 
 def suites(build):
-    yield "unit", [os.path.join(build, "tests/unit_tests")]
+    yield "unit", [os.path.join(build, "tests/unit_tests"), "-t"]
     yield from fuzz_suites(build)
     yield "store-diff", [os.path.join(build, "tests/store_diff"), "--shrink"]
     yield from crash_suites(build)
     yield "e2e", ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", os.path.join(ROOT, "tests/e2e")]
 
 
-def run(name, command, env):
-    """Shows the suite's output as it comes; returns (passed, failed, skipped)."""
-    began, count = time.monotonic(), None
+class Told:
+    """What suites tell: their counts [passed, failed, skipped], the names that failed, and how long tests took."""
+
+    def __init__(self):
+        self.total, self.failed, self.took = [0, 0, 0], [], []
+
+    def show(self):
+        print(f"slowest {SLOWEST}:")
+        for seconds, name in sorted(self.took, reverse=True)[:SLOWEST]:
+            print(f"  {seconds:6.1f} s  {name}")
+        if self.failed:
+            print("failed:")
+            for name in self.failed:
+                print(f"  {name}")
+        passed, failed, skipped = self.total
+        print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
+
+
+def listen(lines, name, told):
+    """Shows the suite's output as it comes; returns its count, or none."""
+    quiet, kept, count = name.startswith("fuzz-"), [], None
+    for line in lines:
+        if took := TOOK.match(line):
+            told.took.append((float(took.group(1)), f"{name} {took.group(2)}"))
+            continue
+        if found := COUNT.match(line.strip()):
+            count = [int(n or 0) for n in found.groups()]
+        if failed := FAILED.match(line):
+            told.failed.append(f"{name} {failed.group(1)}")
+        kept.append(line)
+        if not quiet:
+            print(line, end="", flush=True)
+    if quiet and (count is None or count[1]):
+        print("".join(kept[-40:]))
+    return count
+
+
+def run(name, command, env, told):
+    began, names, times = time.monotonic(), len(told.failed), len(told.took)
     print(f"== {name}", flush=True)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
                                errors="replace", cwd=ROOT)
-    quiet = name.startswith("fuzz-")
-    lines = []
-    for line in process.stdout:
-        found = COUNT.match(line.strip())
-        if found:
-            count = tuple(int(n or 0) for n in found.groups())
-        lines.append(line)
-        if not quiet:
-            print(line, end="", flush=True)
+    count = listen(process.stdout, name, told)
     status = process.wait()
-    if quiet and status != 0:
-        print("".join(lines[-40:]))
     passed, failed, skipped = count or (0, 0, 0)
     if status != 0 and failed == 0 or count is None:
         failed += 1
         print(f"{name} ended with status {status} and no count of its own failures")
-    print(f"== {name}: {passed} passed, {failed} failed, {skipped} skipped, {time.monotonic() - began:.0f} s", flush=True)
-    return passed, failed, skipped
+    seconds = time.monotonic() - began
+    if failed and len(told.failed) == names:
+        told.failed.append(f"{name} (status {status})")
+    if len(told.took) == times:
+        told.took.append((seconds, name))
+    print(f"== {name}: {passed} passed, {failed} failed, {skipped} skipped, {seconds:.0f} s", flush=True)
+    for i, n in enumerate((passed, failed, skipped)):
+        told.total[i] += n
 
 
 def main():
     build = os.path.abspath(sys.argv[1])
     wanted = sys.argv[2:]
-    env = dict(os.environ, WEIR_BUILD=build)
-    total = [0, 0, 0]
+    env = dict(os.environ, WEIR_BUILD=build, TEST_TIMES="1")
+    told = Told()
     for name, command in suites(build):
-        if wanted and not any(name == w or name.startswith(w + "-") for w in wanted):
-            continue
-        for i, n in enumerate(run(name, command, env)):
-            total[i] += n
-    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped" if total[2] else f"{total[0]} passed, {total[1]} failed")
-    sys.exit(1 if total[1] or not total[0] else 0)
+        if not wanted or any(name == w or name.startswith(w + "-") for w in wanted):
+            run(name, command, env, told)
+    told.show()
+    sys.exit(1 if told.total[1] or not told.total[0] else 0)
 
 
 if __name__ == "__main__":

@@ -233,8 +233,15 @@ def redis(tmp_path):
 
 
 def pytest_terminal_summary(terminalreporter):
+    """How long each test took, with what was made for it, and the count, as tests/run.py reads them."""
+    took = collections.Counter()
+    for report in (r for reports in terminalreporter.stats.values() for r in reports if hasattr(r, "duration")):
+        took[report.nodeid] += report.duration
+    terminalreporter.ensure_newline()
+    if "TEST_TIMES" in os.environ:
+        for name, seconds in took.items():
+            terminalreporter.write_line(f"took {seconds:.2f} s {name}")
     def count(*kinds):
         return sum(len(terminalreporter.stats.get(kind, [])) for kind in kinds)
-    terminalreporter.ensure_newline()
     terminalreporter.write_line(
         f"{count('passed')} passed, {count('failed', 'error')} failed, {count('skipped')} skipped")

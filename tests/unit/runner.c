@@ -1,5 +1,8 @@
-/* Runs the registered tests: `unit [-j N] [-v] [suite | suite.name]...`, two at a time. */
+/* Runs the registered tests: `unit [-j N] [-t] [-v] [suite | suite.name]...`, two at a time; -t tells
+ * how long each took. */
 #include "unit/test.h"
+
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -14,6 +17,7 @@ enum { DEFAULT_SECONDS = 60, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
 struct job {
     pid_t pid;
     struct test *test;
+    uint64_t began_ms;
     char dir[64];
     char output[80];
 };
@@ -22,7 +26,7 @@ static struct test *tests[MAX_TESTS];
 static size_t test_count;
 static struct job jobs[MAX_JOBS];
 static int passed, failed, skipped;
-static bool verbose;
+static bool verbose, timed;
 static char current_dir[64];
 
 void test_register(struct test *t)
@@ -88,6 +92,7 @@ static void start(struct job *job, struct test *t)
     memcpy(job->output, job->dir, sizeof(job->dir));
     memcpy(job->output + strlen(job->dir), ".out", 5);
     job->test = t;
+    job->began_ms = clock_mono_ms();
     fflush(NULL);
     job->pid = fork();
     if (job->pid == 0)
@@ -123,6 +128,9 @@ static void finish(struct job *job, int status)
     if (WIFSIGNALED(status))
         printf("    %s\n",
                WTERMSIG(status) == SIGALRM ? "out of time" : strsignal(WTERMSIG(status)));
+    if (timed)
+        printf("took %.2f s %s.%s\n", (double)(clock_mono_ms() - job->began_ms) / 1000,
+               job->test->suite, job->test->name);
     nftw(job->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     unlink(job->output);
     job->pid = 0;
@@ -169,9 +177,11 @@ int main(int argc, char **argv)
     size_t limit = 2;
     int opt;
 
-    while ((opt = getopt(argc, argv, "j:v")) != -1) {
+    while ((opt = getopt(argc, argv, "j:tv")) != -1) {
         if (opt == 'j')
             limit = size_min(MAX_JOBS, size_max(1, strtoul(optarg, NULL, 10)));
+        else if (opt == 't')
+            timed = true;
         else if (opt == 'v')
             verbose = true;
         else
