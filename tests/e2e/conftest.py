@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -44,9 +45,17 @@ def check_sanitizers(err):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives out by itself (from 32768 on): while a server is down between two starts nobody
+    gets its port by chance, and a client that tries to reach it cannot meet itself."""
+    while True:
+        port = random.randrange(10240, 32768)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 Response = collections.namedtuple("Response", "status headers body")

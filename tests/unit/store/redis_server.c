@@ -1,6 +1,7 @@
 /* Starting and ending a redis-server of the test's own. */
 #include "unit/store/redis_server.h"
 
+#include "base/ids.h"
 #include "os/file.h"
 #include "os/sock.h"
 
@@ -13,20 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 64, PATH_SIZE = 256, START_ATTEMPTS = 5 };
+enum { MAX_ARGS = 64, PATH_SIZE = 256, START_ATTEMPTS = 5, PORT_ATTEMPTS = 100 };
+
+/* Below those that the kernel gives out by itself (from 32768 on): while a server is down between two
+ * starts nobody gets its port by chance, and a client that tries to reach it cannot meet itself. */
+enum { FIRST_PORT = 10240, END_PORT = 32768 };
 
 int free_port(void)
 {
-    struct sock_addr addr;
-    struct sockaddr_in *in = (struct sockaddr_in *)&addr.sa;
-    int fd = -1, port = 0;
-
-    if (sock_addr_parse(&addr, STR("127.0.0.1:0"), NULL) == 0 &&
-        sock_listen(&fd, &addr, 1, NULL) == 0 && sock_local(fd, &addr, NULL) == 0)
-        port = ntohs(in->sin_port);
-    fd_close(&fd);
-    BUG_ON(port == 0);
-    return port;
+    for (int i = 0; i < PORT_ATTEMPTS; i++) {
+        struct sock_addr addr;
+        char text[32];
+        int fd = -1, port = FIRST_PORT + (int)random_below(END_PORT - FIRST_PORT);
+        snprintf(text, sizeof(text), "127.0.0.1:%d", port);
+        bool is_free = sock_addr_parse(&addr, str_z(text), NULL) == 0 &&
+                       sock_listen(&fd, &addr, 1, NULL) == 0;
+        fd_close(&fd);
+        if (is_free)
+            return port;
+    }
+    BUG_ON(true);
 }
 
 /* Runs argv with its output into `out` (or /dev/null); it dies with us. */
