@@ -457,7 +457,7 @@ TEST(users, a_redis_that_is_down_is_not_taken_for_no_users)
     server_start(&server);
     redis_server_kill(&server);
     snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
-    store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 200});
+    store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 30000});
     CHECK_OK(users_open(&users, store, key_file, NULL, &err));
     users_set_root(users, STR("ROOTKEY"), STR("root-secret"));
     CHECK_OK(users_by_key(users, &arena, STR("ROOTKEY"), &out, &secret, &err));
