@@ -279,7 +279,7 @@ TEST(client, pieces_are_handed_over_as_they_come)
 TEST(client, what_was_handed_over_is_not_asked_for_again)
 {
     struct fixture f = begin(play, ANSWERS("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", ""),
-                             (struct client_options){.timeout_ms = 100});
+                             (struct client_options){.timeout_ms = 1000});
     struct sink sink = {0};
     struct client_request r = {.on_body = swallow, .ctx = &sink};
 

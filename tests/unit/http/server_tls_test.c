@@ -148,7 +148,7 @@ TEST(server_tls, unfinished_handshakes_hold_no_thread_and_end)
     struct buf out = BUF_INIT(0);
     int fds[30], fd;
 
-    lab_start(&lab, (struct http_server_options){.tls = c, .head_timeout_ms = 2000});
+    lab_start(&lab, (struct http_server_options){.tls = c, .head_timeout_ms = 4000});
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = lab_dial(&lab);
         lab_say(fds[i], STR("\x16\x03\x01")); /* the beginning of a hello */

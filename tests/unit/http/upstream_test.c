@@ -567,7 +567,7 @@ TEST(upstream, cap_makes_callers_wait_then_busy)
 {
     struct fixture f =
         begin(answer_all, OK_HELLO,
-              (struct upstream_options){.max_connections = 1, .connect_timeout_ms = 50});
+              (struct upstream_options){.max_connections = 1, .connect_timeout_ms = 500});
     struct exchange *e;
     struct err err = {0};
 

@@ -65,7 +65,7 @@ TEST(redis_failure, a_silent_server_times_out_and_its_late_answer_reaches_nobody
 
     server_start(&server);
     struct store *s =
-        store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 100});
+        store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 500});
     wait_reply(s, "SET a first", "OK");
     wait_reply(s, "SET b second", "OK");
     redis_server_signal(&server, SIGSTOP);
@@ -138,8 +138,8 @@ static void check_peer(const char *const *answers, const char *line, int code)
     int fds[2];
 
     peer_start(&p, fds);
-    struct store *s =
-        store_with((struct store_redis_options){.url = str_z(p.url), .timeout_ms = 500});
+    struct store *s = store_with((struct store_redis_options){
+        .url = str_z(p.url), .timeout_ms = code == ERR_TIMEOUT ? 1000 : 30000});
     check_code(s, line, code);
     store_close(s);
     fd_close(&fds[1]);
