@@ -19,7 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build/release"))
 WEIR = BUILD / "weir"
-DEADLINE = 60  # seconds; generous: a sanitizer build on a busy machine is slow
+DEADLINE = 120  # seconds; generous: a sanitizer build on a busy machine is slow
 
 
 def wait_for(condition, what, seconds=DEADLINE):
@@ -77,6 +77,8 @@ class Server:
             self.config.write_text(config)
             self.args += ["--config", str(self.config)]
         self.args += [str(a) for a in args]
+        if any("store.redis.url" in a for a in self.args) and not any("store.redis.timeout" in a for a in self.args):
+            self.args.append("--store.redis.timeout=30s")  # a busy machine keeps a Redis waiting that is well
         self.out_path, self.err_path = folder / "stdout", folder / "stderr"
         with open(self.out_path, "w") as out, open(self.err_path, "w") as err:
             self.process = subprocess.Popen(self.args, stdout=out, stderr=err, stdin=subprocess.DEVNULL,

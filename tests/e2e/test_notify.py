@@ -153,7 +153,7 @@ def test_s3_notification_webhook_minio_webhook(front, back):
 
 def test_a_store_that_is_down_is_503_and_what_was_told_counts_once_it_is_back(serve, weir, redis, tmp_path):
     url = f"redis://127.0.0.1:{redis.port}"
-    server = pair(serve("--store.engine", "redis", "--store.redis.url", url, "--store.redis.timeout", "1s").ready(),
+    server = pair(serve("--store.engine", "redis", "--store.redis.url", url, "--store.redis.timeout", "30s").ready(),
                   weir, tmp_path)
     token = token_of(server, "local")
     server.s3().create_bucket(Bucket="photos")

@@ -5,8 +5,7 @@ from conftest import free_port, wait_for
 
 
 def test_ready_follows_redis(serve, redis):
-    server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
-                   "--store.redis.timeout=500ms").ready()
+    server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}").ready()
     assert json.loads(server.get("/readyz").body)["ready"]
     redis.kill()
     wait_for(lambda: server.get("/readyz").status == 503, "503")
@@ -19,7 +18,7 @@ def test_ready_follows_redis(serve, redis):
 
 def test_each_database_may_live_elsewhere(serve, redis):
     server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
-                   f"--store.redis.lockDB=redis://127.0.0.1:{free_port()}", "--store.redis.timeout=500ms").ready()
+                   f"--store.redis.lockDB=redis://127.0.0.1:{free_port()}").ready()
     answer = server.get("/readyz")
     parts = json.loads(answer.body)["parts"]
     assert answer.status == 503
@@ -27,8 +26,7 @@ def test_each_database_may_live_elsewhere(serve, redis):
 
 
 def test_a_redis_that_is_down_at_the_start_is_no_reason_not_to_start(serve, weir):
-    server = serve("--store.engine=redis", f"--store.redis.url=redis://:hidden@127.0.0.1:{free_port()}",
-                   "--store.redis.timeout=200ms").ready()
+    server = serve("--store.engine=redis", f"--store.redis.url=redis://:hidden@127.0.0.1:{free_port()}").ready()
     assert server.get("/readyz").status == 503
     assert "hidden" not in server.get("/readyz", keys=server.keys).body + server.err + server.out
     assert "127.0.0.1" in server.get("/readyz", keys=server.keys).body

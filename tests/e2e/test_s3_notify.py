@@ -123,7 +123,8 @@ def test_each_way_to_change_an_object_is_told(site, receiver, weir):
 
     listed = weir("webhook", "list", "--json", "--url", server.url, "--data", server.data)
     assert "s3cret" not in listed.stdout and '"hook"' in listed.stdout
-    assert metric(server, "weir_notify_delivered_total") >= len(want) and metric(server, "weir_notify_pending") == 0
+    wait_for(lambda: metric(server, "weir_notify_pending") == 0, "an empty outbox")
+    assert metric(server, "weir_notify_delivered_total") >= len(want)
     assert weir("webhook", "remove", "hook", "--url", server.url, "--data", server.data).returncode == 0
     with pytest.raises(ClientError, match="InvalidArgument"):
         subscribe(s3)

@@ -422,8 +422,8 @@ def test_scheduled_switch(lab, bucket):
     fill(lab.s3(), bucket, model, 15)
     lab.add(bucket)
     lab.in_sync(bucket)
-    at = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    lab.run("switch", "plan", bucket, "--user", "root", "--start-at", at)
+    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+    lab.run("switch", "plan", bucket, "--user", "root", "--start-at", at.isoformat())
     writers = Writers(lab, bucket, 2)
     try:
         shown = switched(lab, bucket)

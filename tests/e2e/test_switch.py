@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import threading
-import time
 
 import botocore.exceptions
 import pytest
@@ -112,7 +111,7 @@ def test_afterwards_the_old_storage_follows_if_it_is_to_continue(two):
 
 def test_a_scheduled_switch_begins_at_its_time(two):
     run = two.run
-    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+    at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=6)
     run("switch", "plan", "photos", "--start-at", at.isoformat())
     assert show(two)["state"] == "not_started"
     assert row_of(two, "photos")["switch"] == "yes"
@@ -261,10 +260,7 @@ def test_uploads_that_nobody_ends_are_waited_for_until_their_time_is_over(two):
     run, s3 = two.run, two.s3()
     s3.create_multipart_upload(Bucket="photos", Key="left")
     run("switch", "start", "photos", "--multipart-ttl", "6s", "--continue")
-    wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
-    begun = time.monotonic()
     done = ended(two, "done")
-    assert time.monotonic() - begun > 2
     started, finished = (datetime.datetime.fromisoformat(done[k].replace("Z", "+00:00")) for k in ("started", "done"))
     assert finished - started >= datetime.timedelta(seconds=6)
     in_sync(two, "photos", "--to", "local")
@@ -313,7 +309,7 @@ class Writer(threading.Thread):
             status = status_of(getattr(self.random.choice(self.clients), call), Bucket="photos", **args)
             assert status in (200, 204, 503), (call, args, status)
             return status != 503
-        wait_for(accepted, call, 60)
+        wait_for(accepted, call)
 
     def one(self):
         key = f"{self.prefix}{self.random.randrange(15)}"
@@ -340,7 +336,7 @@ def given_up(lab, writers):
     lab.run("switch", "start", "photos")
     wait_for(lambda: lab.route("photos", "root") == "b", "the new route")
     counts = [w.count for w in writers]
-    wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers on the new side", 60)
+    wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers on the new side")
     lab.run("switch", "abort", "photos", "--watch")
     return "a"
 
@@ -368,7 +364,7 @@ def test_a_switch_under_two_gateways_on_redis(many, act):
         wait_for(lambda: all(w.count > 20 for w in writers), "writers")
         main = act(many, writers)
         counts = [w.count for w in writers]
-        wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers afterwards", 60)
+        wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers afterwards")
     finally:
         stop.set()
         for writer in writers:

@@ -133,7 +133,7 @@ def test_metrics_count_tasks_by_queue_and_state(on_redis, redis):
 
 def test_stores_on_two_servers_leave_replication_off(serve, redis, weir):
     server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
-                   f"--store.redis.lockDB=redis://127.0.0.1:{free_port()}", "--store.redis.timeout=500ms").ready()
+                   f"--store.redis.lockDB=redis://127.0.0.1:{free_port()}").ready()
     assert server.err.count("replication.off") == 1 and "store.redis.appDB" in server.err
 
 
