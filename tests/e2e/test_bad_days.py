@@ -12,7 +12,7 @@ import http.client
 import pytest
 from botocore.exceptions import ClientError
 
-from conftest import wait_for
+from conftest import DEADLINE, wait_for
 from replica_lab import Lab, content, quoted
 from test_scenarios import fill, put, remove
 from test_tasks import Queue
@@ -137,7 +137,7 @@ def synced(lab, bucket, to="b"):
         hurry(lab)
         return False
     try:
-        wait_for(done, "in sync", 120)
+        wait_for(done, "in sync", 2 * DEADLINE)
     except AssertionError as e:
         raise AssertionError(f"{e}: {lab.row(bucket, to)}\n{lab.tasks()}") from None
 
@@ -161,9 +161,12 @@ def test_a_storage_that_refuses(lab, peer, day, answer, told):
 
         def waits():
             tasks = [t for t in lab.tasks() if t["payload"].get("Object", {}).get("Bucket") == bucket and t["error"]]
-            return tasks and all(told.lower() in t["error"].lower() for t in tasks) and tasks
+            if tasks and all(told.lower() in t["error"].lower() for t in tasks):
+                return True
+            hurry(lab)  # a busy machine was too late for the storage's limits: another reason, and another try
+            return False
         try:
-            wait_for(waits, "tasks that tell why", 30)
+            wait_for(waits, "tasks that tell why")
         except AssertionError as e:
             raise AssertionError(f"{e}: {lab.tasks()}") from None
         assert lab.row(bucket, "c")["state"] == "behind" and lab.row(bucket, "c")["lag"] > 0
@@ -260,7 +263,7 @@ def test_an_object_that_changes_while_it_is_copied(lab, peer, bucket):
     peer.mode = mode
     try:
         put(s3, bucket, model, "k", b"first" * 1000)
-        assert held.wait(30)
+        assert held.wait(DEADLINE)
         put(lab.s3(1), bucket, model, "k", b"second" * 1000)
         go.set()
         synced(lab, bucket, "c")
@@ -339,7 +342,7 @@ def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
         writer.join()
         for key in ("one", "two"):
             put(lab.s3(1), bucket, model, key, b"newest " + key.encode())
-        lab.in_sync(bucket, seconds=120)
+        lab.in_sync(bucket, seconds=2 * DEADLINE)
         lab.is_equal(bucket, model)
     finally:
         lab.workers[0].signal(signal.SIGCONT)

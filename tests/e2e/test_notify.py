@@ -4,14 +4,15 @@ import urllib.parse
 
 import pytest
 
-from conftest import wait_for
+from conftest import free_port, wait_for
 from test_replicate import content, far, holds, in_sync, pair
 
 
 @pytest.fixture
 def front(serve, weir, tmp_path):
     """A server with the storages local and disk2."""
-    return pair(serve("--replication.pause_retry", "1s").ready(), weir, tmp_path)
+    listen = f"127.0.0.1:{free_port()}"  # a test starts it there again
+    return pair(serve("--replication.pause_retry", "1s", listen=listen).ready(), weir, tmp_path)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 
 @pytest.fixture
 def back(serve):
-    return serve().ready()
+    return serve("--s3.listen", f"127.0.0.1:{free_port()}").ready()  # it is started again there
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_stop_does_not_wait_for_a_storage_that_is_silent(serve, weir, answers)
         peer.sendall(b"GET /box/key HTTP/1.1\r\nHost: x\r\n\r\n")
         wait_for(lambda: storage.ignored, "the storage to have the request")
         server.signal(signal.SIGTERM)
-        assert server.process.wait(timeout=30) == 0  # weir gives a storage 60 s to answer
+        assert server.process.wait(timeout=50) == 0  # weir gives a storage 60 s to answer
     assert "server.stop_forced" not in server.err
     storage.close()
 
@@ -223,7 +223,7 @@ def test_a_stop_ends_uploads_downloads_and_commands_that_a_storage_holds(serve, 
                      daemon=True).start()
     wait_for(lambda: len(storage.open) > len(asks), "the storage to have all connections")
     server.signal(signal.SIGTERM)
-    assert server.process.wait(timeout=30) == 0
+    assert server.process.wait(timeout=50) == 0
     assert "server.stop_forced" not in server.err
     for peer in peers:
         peer.close()

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from conftest import free_port, wait_for
+from conftest import DEADLINE, free_port, wait_for
 from test_users import runner
 
 
@@ -14,7 +14,7 @@ class Queue:
     """Tasks put into a redis-server as Asynq's clients do."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
+        self.socket = socket.create_connection(("127.0.0.1", port), DEADLINE)
         self.answers = self.socket.makefile("rb")
         self.call("SELECT", "1")
 
