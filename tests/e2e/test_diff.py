@@ -20,9 +20,11 @@ def location(bucket):
 class Lab:
     """A server with buckets left, right and third, each on a storage of its own."""
 
-    def __init__(self, serve, weir, tmp_path, args):
-        self.serve, self.weir, self.args = serve, weir, args
-        self.server = serve(*args).ready()
+    def __init__(self, serve, weir, tmp_path, redis=None):
+        self.serve, self.weir, self.redis = serve, weir, redis
+        self.args = [] if not redis else [
+            "--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}"]
+        self.server = serve(*self.args).ready()
         self.run = runner(self.server, weir)
         for storage in ("disk2", "disk3"):
             self.run("storage", "add", storage, tmp_path / storage)
@@ -36,6 +38,8 @@ class Lab:
         """As if the machine had lost its power; then it is started again."""
         self.server.signal(signal.SIGKILL)
         self.server.wait()
+        if self.redis:
+            Queue(self.redis.port).end_leases()
         self.server = self.serve(*self.args, data=self.server.data).ready()
         self.run, self.s3 = runner(self.server, self.weir), self.server.s3()
 
@@ -87,16 +91,12 @@ def kinds(report):
 
 @pytest.fixture(params=["embedded", "redis"])
 def lab(request, serve, weir, tmp_path):
-    args = []
-    if request.param == "redis":
-        redis = request.getfixturevalue("redis")
-        args = ["--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}"]
-    return Lab(serve, weir, tmp_path, args)
+    return Lab(serve, weir, tmp_path, request.getfixturevalue("redis") if request.param == "redis" else None)
 
 
 @pytest.fixture
 def one(serve, weir, tmp_path):
-    return Lab(serve, weir, tmp_path, [])
+    return Lab(serve, weir, tmp_path)
 
 
 def fill(lab, buckets=("left", "right")):
@@ -363,7 +363,7 @@ def test_a_kill_in_the_middle_counts_nothing_twice(lab):
 
 
 def test_a_resync_repairs_all_after_the_store_was_flushed(serve, weir, tmp_path, redis):
-    lab = Lab(serve, weir, tmp_path, ["--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}"])
+    lab = Lab(serve, weir, tmp_path, redis)
     s3, run = lab.s3, lab.run
     s3.create_bucket(Bucket="photos")
     model = {f"dir{n % 5}/k{n}": os.urandom(50) for n in range(120)}
