@@ -39,7 +39,7 @@ from serve_crash import Client, Gone, PART_MIN, Wrong, digest  # noqa: E402
 
 WRITERS, KEYS = 4, 15
 REST_S = 5  # of a key whose outcome is not known
-DRAIN_S = 240
+DRAIN_S = 480
 MAKER = ("AKIAMAKER", "secret-of-the-maker")
 
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEFAULT_SECONDS = 60, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
+enum { DEFAULT_SECONDS = 180, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
 
 struct job {
     pid_t pid;

@@ -21,7 +21,7 @@
 struct test {
     const char *suite, *name;
     void (*fn)(void);
-    unsigned seconds; /* 0: 60 */
+    unsigned seconds; /* 0: 180 */
     struct test *next;
 };
 

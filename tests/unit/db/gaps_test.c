@@ -391,7 +391,7 @@ static void skip_all(void *ctx)
     }
 }
 
-TEST_TIMEOUT(gaps, skips_beside_writers_miss_nothing_and_invent_nothing, 120)
+TEST_TIMEOUT(gaps, skips_beside_writers_miss_nothing_and_invent_nothing, 600)
 {
     struct race race = {.db = dbtest_open(test_dir()), .writing = WRITERS};
     struct thread threads[WRITERS + READERS] = {0};

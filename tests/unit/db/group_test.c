@@ -415,7 +415,7 @@ static int begin(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-TEST_TIMEOUT(db_group, many_threads_lose_no_update_and_no_reader_sees_half_a_change, 120)
+TEST_TIMEOUT(db_group, many_threads_lose_no_update_and_no_reader_sees_half_a_change, 600)
 {
     struct db *db = dbtest_open(test_dir());
     struct stress s = {.db = db, .cf = db_cf(db, "a")};

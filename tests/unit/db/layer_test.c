@@ -371,7 +371,7 @@ static int begin(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-TEST_TIMEOUT(db_layer, movers_of_both_kinds_that_put_and_delete_keep_the_sum, 120)
+TEST_TIMEOUT(db_layer, movers_of_both_kinds_that_put_and_delete_keep_the_sum, 600)
 {
     struct bench b = bench_open();
     struct mover movers[MOVERS] = {0};

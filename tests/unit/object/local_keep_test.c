@@ -313,7 +313,7 @@ TEST(local_keep, a_put_that_fails_leaves_no_file)
     arena_release(&a);
 }
 
-TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 120)
+TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 600)
 {
     struct local_lab l;
     struct arena a = ARENA_INIT(0);

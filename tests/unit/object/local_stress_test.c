@@ -233,17 +233,17 @@ static void race(bool versions, bool suspend)
     local_lab_close(&l);
 }
 
-TEST_TIMEOUT(local_stress, readers_see_whole_bodies, 240)
+TEST_TIMEOUT(local_stress, readers_see_whole_bodies, 600)
 {
     race(false, false);
 }
 
-TEST_TIMEOUT(local_stress, readers_see_whole_bodies_with_versions, 240)
+TEST_TIMEOUT(local_stress, readers_see_whole_bodies_with_versions, 600)
 {
     race(true, false);
 }
 
-TEST_TIMEOUT(local_stress, readers_see_whole_bodies_with_suspended_versions, 240)
+TEST_TIMEOUT(local_stress, readers_see_whole_bodies_with_suspended_versions, 600)
 {
     race(true, true);
 }
@@ -273,7 +273,7 @@ static void once_main(void *ctx)
     }
 }
 
-TEST_TIMEOUT(local_stress, of_many_that_put_what_must_not_be_there_one_wins, 120)
+TEST_TIMEOUT(local_stress, of_many_that_put_what_must_not_be_there_one_wins, 600)
 {
     struct local_lab l;
     struct racer racers[THREADS] = {0};
@@ -329,7 +329,7 @@ static void bucket_main(void *ctx)
     }
 }
 
-TEST_TIMEOUT(local_stress, a_bucket_that_goes_leaves_no_rows, 120)
+TEST_TIMEOUT(local_stress, a_bucket_that_goes_leaves_no_rows, 600)
 {
     struct local_lab l;
     struct racer racers[THREADS] = {0};

@@ -237,7 +237,7 @@ TEST_SIDES(compare, versions_are_counted_from_the_oldest)
 }
 
 /* Through several pages of both sides. */
-TEST_TIMEOUT(compare, large_buckets_go_by_pages_and_can_be_gone_on_with, 120)
+TEST_TIMEOUT(compare, large_buckets_go_by_pages_and_can_be_gone_on_with, 600)
 {
     struct sides s;
     struct told t = {.stop_after = 2};
