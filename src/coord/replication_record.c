@@ -17,9 +17,15 @@ enum {
     ENTRIES_MAX = 16 * 1024, /* bytes of a list */
 };
 
+/* An object that changed, however often. */
+struct changed {
+    const struct change *first;
+    uint64_t last; /* row: a batch that is recorded again may have a newer one of the same object */
+};
+
 /* Changes of one replication that go by one task. */
 struct together {
-    VEC(const struct change *) changes;
+    VEC(struct changed *) changes;
     struct map seen; /* by entry */
 };
 
@@ -124,10 +130,17 @@ static void keep_together(struct draft *d, const struct change *c, const struct 
     size_t number = number_of(d, r); /* may make one more */
     struct together *t = d->together.items[number - 1];
 
-    if (!map_get(&t->seen, c->entry)) {
-        map_put(&t->seen, c->entry, (void *)c);
-        vec_push(&t->changes, c);
+    struct changed *known = map_get(&t->seen, c->entry);
+
+    if (!known) {
+        known = arena_alloc(d->arena, sizeof(*known));
+        if (!known) /* seen before anything is sent */
+            return;
+        known->first = c;
+        map_put(&t->seen, c->entry, known);
+        vec_push(&t->changes, known);
     }
+    known->last = c->row;
 }
 
 /* As a change that bumps nothing. */
@@ -140,7 +153,8 @@ static void begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* Which rows they are of, since another try may have more of them; of none it is any. */
+/* Which rows they are of, since another try may have more of them, and then other objects; of none
+ * it is any. */
 static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 {
     char id[ID_HEX_LEN + 1];
@@ -155,27 +169,33 @@ static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 static int add_some(struct draft *d, const struct together *t, size_t first,
                     const struct replication *r, size_t *taken, struct err *err)
 {
-    const struct change *const *c = (const struct change *const *)t->changes.items + first;
+    struct changed *const *some = t->changes.items + first;
+    const struct change *one = some[0]->first;
     size_t left = t->changes.len - first, n = 0;
+    uint64_t last = some[0]->last;
     struct buf list = BUF_INIT(TASK_PAYLOAD_MAX);
     struct json_out w;
 
     json_out_init(&w, &list);
     json_out_member_str(&w, "Bucket", r->id.bucket);
     buf_append_z(&list, ",\"Objs\":[");
-    for (; n < left && n < RECORD_TOGETHER_MAX && list.len + c[n]->entry.len < ENTRIES_MAX; n++) {
+    for (; n < left && n < RECORD_TOGETHER_MAX; n++) {
+        struct str entry = some[n]->first->entry;
+        if (list.len + entry.len >= ENTRIES_MAX)
+            break;
         buf_append_z(&list, n ? "," : "");
-        buf_append_str(&list, c[n]->entry);
+        buf_append_str(&list, entry);
+        last = some[n]->last > last ? some[n]->last : last;
     }
     buf_append_char(&list, ']');
     *taken = n > 1 ? n : 1;
-    struct drafted task = {c[0]->type, STR_EMPTY, c[0]->payload, 1};
+    struct drafted task = {one->type, STR_EMPTY, one->payload, 1};
     if (n > 1)
-        task = (struct drafted){RECORD_TOGETHER, rows_name(d->arena, c[0]->row, c[n - 1]->row),
+        task = (struct drafted){RECORD_TOGETHER, rows_name(d->arena, one->row, last),
                                 arena_str(d->arena, buf_str(&list)), n};
     else
-        task.what = key_of(d->arena, &c[0]->thing);
-    begin_tasks(d, c[*taken - 1]->row);
+        task.what = key_of(d->arena, &one->thing);
+    begin_tasks(d, last);
     buf_release(&list);
     return add_task(d, &task, r, err);
 }
