@@ -25,6 +25,7 @@ struct replications;
 struct worker;
 struct routes;
 struct store;
+struct taps;
 struct tls_context;
 struct users;
 
@@ -41,7 +42,9 @@ struct api_options {
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct store *app;                  /* joined with the queue's, when replication is on */
     struct queue *queue;
+    struct store *config;              /* likewise */
     struct replications *replications; /* NULL: replication is off */
+    struct taps *taps;                 /* of this process's changes; NULL: it makes none */
     struct worker *worker;             /* for its metrics; NULL: not a worker */
     struct pool *pool;
     struct ready *ready;

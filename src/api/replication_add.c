@@ -393,11 +393,11 @@ int api_post_replication(struct http_request *req, const struct route_params *pa
     if (code == 0)
         code = add(&x, &j.w, &err);
     if (code == 0)
-        code = api_write_replication(&j.w, ctx, x.a,
-                                     &(struct replication){.id = x.n.id,
-                                                           .priority = x.n.priority,
-                                                           .agent_url = x.n.agent_url},
-                                     &err);
+        code =
+            api_write_one(&j.w, ctx, x.a,
+                          &(struct replication){
+                              .id = x.n.id, .priority = x.n.priority, .agent_url = x.n.agent_url},
+                          &err);
     if (code < 0) {
         api_json_drop(&j);
         return api_send_failure(req, code, &err);

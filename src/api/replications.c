@@ -60,14 +60,14 @@ static void write_time(struct json_out *w, const char *name, int64_t ms)
     json_out_member_str(w, name, str_z(text));
 }
 
-static const char *state_of(const struct replication_status *s)
+static const char *state_of(const struct replication_status *s, int64_t lag)
 {
     if (s->archived)
         return "archived";
     if (s->paused)
         return "paused";
     if (replication_init_done(s))
-        return s->events > s->events_done ? "behind" : "in sync";
+        return lag > 0 ? "behind" : "in sync";
     return s->listing_started ? "copying" : "listing";
 }
 
@@ -96,11 +96,11 @@ static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
     return p;
 }
 
-static void write_status(struct json_out *w, const struct replication_status *s)
+static void write_status(struct json_out *w, const struct replication_status *s, int64_t lag)
 {
     struct pace pace = pace_of(s, clock_wall_ms());
 
-    json_out_member_str(w, "state", str_z(state_of(s)));
+    json_out_member_str(w, "state", str_z(state_of(s, lag)));
     write_time(w, "created", s->created_ms);
     json_out_member_bool(w, "paused", s->paused);
     json_out_member_bool(w, "archived", s->archived);
@@ -123,7 +123,7 @@ static void write_status(struct json_out *w, const struct replication_status *s)
         json_out_null(w);
     json_out_member_i64(w, "events", s->events);
     json_out_member_i64(w, "events_done", s->events_done);
-    json_out_member_i64(w, "lag", s->events - s->events_done);
+    json_out_member_i64(w, "lag", lag);
     write_time(w, "last_change", s->emitted_ms);
     write_time(w, "last_done", s->processed_ms);
 }
@@ -151,18 +151,18 @@ static void write_names(struct json_out *w, struct api *api, struct arena *a,
     buf_release(&id);
 }
 
-int api_write_replication(struct json_out *w, struct api *api, struct arena *a,
+int api_write_replication(struct json_out *w, struct replication_look *l,
                           const struct replication *p, struct err *err)
 {
     struct replication_status status = {0};
-    int code =
-        p->id.bucket.len ? replication_read(api->o.replications, a, &p->id, &status, err) : 0;
+    int64_t lag = 0;
+    int code = p->id.bucket.len ? api_look(l, &p->id, &status, &lag, err) : 0;
 
     if (code < 0)
         return code;
-    write_names(w, api, a, p);
+    write_names(w, l->api, l->a, p);
     if (p->id.bucket.len)
-        write_status(w, &status);
+        write_status(w, &status, lag);
     else
         json_out_member_str(w, "state", STR("policy"));
     return 0;
@@ -229,7 +229,11 @@ static int write_list(struct json_out *w, struct api *api, const struct filter *
     struct replication_view *view = NULL;
     const struct replication *const *all;
     struct arena a = {0};
-    int code = replications_view(api->o.replications, &view, err);
+    struct replication_look look;
+    int code = api_look_begin(&look, api, &a, err);
+
+    if (code == 0)
+        code = replications_view(api->o.replications, &view, err);
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
@@ -239,7 +243,7 @@ static int write_list(struct json_out *w, struct api *api, const struct filter *
             continue;
         json_out_init(&inner, &one);
         json_out_open(&inner, '{');
-        code = api_write_replication(&inner, api, &a, all[i], err);
+        code = api_write_replication(&inner, &look, all[i], err);
         json_out_close(&inner, '}');
         if (code == 0)
             json_out_raw(w, buf_str(&one));
@@ -248,6 +252,7 @@ static int write_list(struct json_out *w, struct api *api, const struct filter *
         buf_release(&one);
         arena_reset(&a);
     }
+    api_look_end(&look);
     arena_release(&a);
     replication_view_unref(view);
     return code;
@@ -391,6 +396,18 @@ static int write_failures(struct failures *f, struct arena *a, int priority, str
     return code;
 }
 
+int api_write_one(struct json_out *w, struct api *api, struct arena *a, const struct replication *p,
+                  struct err *err)
+{
+    struct replication_look look;
+    int code = api_look_begin(&look, api, a, err);
+
+    if (code == 0)
+        code = api_write_replication(w, &look, p, err);
+    api_look_end(&look);
+    return code;
+}
+
 int api_get_replication(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
@@ -405,7 +422,7 @@ int api_get_replication(struct http_request *req, const struct route_params *par
     api_json_begin(&j);
     struct failures f = {.api = api, .id = &p.id, .w = &j.w};
     if (code == 0)
-        code = api_write_replication(&j.w, api, a, &p, &err);
+        code = api_write_one(&j.w, api, a, &p, &err);
     if (code == 0)
         code = write_failures(&f, a, p.priority, &err);
     if (code == 0)

@@ -4,6 +4,7 @@
 
 #include "api/api_int.h"
 #include "coord/replication.h"
+#include "replica/unrecorded.h"
 #include "route/users.h"
 
 /* "user:bucket:from:to[:to bucket]", each part escaped as in keys; the bucket of a user's policy is
@@ -19,9 +20,26 @@ int api_replications_on(const struct api *api, struct err *err) MUST_CHECK;
 int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
                          struct err *err) MUST_CHECK;
 
+/* Looks at how far replications are: what was answered before it began counts, recorded or not. To
+ * be ended also after an error. */
+struct replication_look {
+    struct api *api; /* borrowed, as the arena */
+    struct arena *a;
+    struct unrecorded unrecorded;
+};
+int api_look_begin(struct replication_look *l, struct api *api, struct arena *a,
+                   struct err *err) MUST_CHECK;
+/* *lag: changes that the destination lacks. ERR_NOT_FOUND: it is gone. */
+int api_look(struct replication_look *l, const struct replication_id *id,
+             struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
+void api_look_end(struct replication_look *l);
+
 /* Its members, with how far it is. ERR_NOT_FOUND: it is gone. */
-int api_write_replication(struct json_out *w, struct api *api, struct arena *a,
+int api_write_replication(struct json_out *w, struct replication_look *l,
                           const struct replication *p, struct err *err) MUST_CHECK;
+/* The same by a look of its own. */
+int api_write_one(struct json_out *w, struct api *api, struct arena *a, const struct replication *p,
+                  struct err *err) MUST_CHECK;
 
 /* Makes the source tell weir of its changes no more, unless another replication from the same
  * bucket needs it; that it cannot be asked is logged. */

@@ -66,10 +66,14 @@ static void write_options(struct json_out *w, const struct switch_options *o)
 static int64_t lag_of(struct api *api, struct arena *a, const struct bucket_switch *s)
 {
     struct replication_status status = {0};
+    struct replication_look look;
+    int64_t lag = 0;
 
-    if (replication_read(api->o.replications, a, &s->id, &status, NULL) < 0)
-        return 0;
-    return status.events - status.events_done;
+    if (api_look_begin(&look, api, a, NULL) == 0 &&
+        api_look(&look, &s->id, &status, &lag, NULL) < 0)
+        lag = 0;
+    api_look_end(&look);
+    return lag;
 }
 
 static int write_switch(struct json_out *w, struct api *api, struct arena *a,

@@ -66,6 +66,7 @@ int server_start_taps(struct server *s, struct err *err)
         .first = tasks_first,
         .locks = s->locks,
         .routes = s->routes,
+        .config = s->stores[CONFIG_DB],
         .log = &s->log,
     };
     int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;

@@ -55,3 +55,42 @@ int gateways_reached_name(struct store *config, struct str name, bool *out, stru
     arena_release(&a);
     return code;
 }
+
+/* NOLINTNEXTLINE(readability-function-size): what is told, and what comes back */
+int gateways_settle(struct store *config, const struct str *storages, size_t count,
+                    int64_t since_ms, int64_t *now_ms, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str *args = arena_array(&a, count + 1, sizeof(*args));
+    struct reply *reply;
+
+    if (!args)
+        return err_code(err, ERR_NO_MEMORY);
+    args[0] = queue_number(&a, since_ms);
+    for (size_t i = 0; i < count; i++)
+        args[1 + i] = storages[i];
+    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_settle, args, count + 1, err);
+    if (code == 0)
+        code = queue_integer(reply, now_ms, err);
+    arena_release(&a);
+    return code;
+}
+
+int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
+                     struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct reply *reply;
+    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_settled, &storage, 1, err);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count != 2)
+        code = err_set(err, ERR_TYPE, "the store answered nonsense about a storage");
+    if (code == 0)
+        code = queue_integer(&reply->items[0], settled_ms, err);
+    if (code == 0)
+        code = queue_integer(&reply->items[1], now_ms, err);
+    arena_release(&a);
+    return code;
+}

@@ -18,4 +18,13 @@ int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err 
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
+/* Up to when (ms, the store's clock) everything that clients were told of changes of a local
+ * storage is recorded; its process says so again and again (hash `w:settled`). Telling: of these
+ * storages at `since_ms`, if there are any; *now_ms for the next time. Asking: 0 when nobody ever
+ * said so. */
+int gateways_settle(struct store *config, const struct str *storages, size_t count,
+                    int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
+int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
+                     struct err *err) MUST_CHECK;
+
 #endif

@@ -1,6 +1,7 @@
 /* Taps as a whole: which buckets are replicated, and since when everybody goes by it. */
 #include "replica/tap.h"
 #include "base/clock.h"
+#include "coord/gateways.h"
 #include "replica/tap_int.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 enum {
     TICK_MS = 100,
     PING_MS = 1000,
+    SETTLE_MS = 1000,
     STALE_MS = 8 * 1000, /* less than the 10 s of docs/replication.md, "Epochs" */
     POSTPONE_MS = 15 * 1000,
     MS = 1000 * 1000,
@@ -249,6 +251,36 @@ static void keep_contact(struct taps *t)
         log_error(t->o.log, "replica.tap_cut_off", log_z("error", err.text));
 }
 
+/* Other processes tell their clients how far replications from storages of this one are. What was
+ * told of by the time that the store gave the last time, and is recorded now, is recorded for all
+ * to see. */
+static void keep_settled(struct taps *t)
+{
+    struct str names[ROUTES_STORAGES_MAX];
+    size_t count = 0, all = atomic_load(&t->tap_count);
+    int64_t now_ms = 0;
+    struct err err = {0};
+
+    if (!t->o.config || all == 0 || !atomic_load(&t->filter.any) ||
+        clock_mono_ns() - t->settled_ns < (uint64_t)SETTLE_MS * MS)
+        return;
+    t->settled_ns = clock_mono_ns();
+    for (size_t i = 0; i < all; i++) {
+        struct tap *tap = t->taps[i];
+        mutex_lock(&tap->lock);
+        if (atomic_load(&tap->caught_up) && tap->recorded >= tap->settling)
+            names[count++] = tap->storage->name;
+        mutex_unlock(&tap->lock);
+    }
+    if (t->settling_ms == 0)
+        count = 0;
+    if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
+        return; /* keep_contact() says so */
+    t->settling_ms = now_ms;
+    for (size_t i = 0; i < all; i++)
+        t->taps[i]->settling = atomic_load(&t->taps[i]->told);
+}
+
 static void keep_once(struct taps *t)
 {
     uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
@@ -258,6 +290,7 @@ static void keep_once(struct taps *t)
         log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
     keep_epoch(t);
     keep_contact(t);
+    keep_settled(t);
     if (clock_mono_ns() - t->postponed_ns < every)
         return;
     t->postponed_ns = clock_mono_ns();
@@ -376,6 +409,19 @@ int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns, struct 
         return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
     int code = local_tap_settle(s, err);
     return code == 0 ? tap_wait(tap, atomic_load(&tap->told), deadline_ns, err) : code;
+}
+
+int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns, struct err *err)
+{
+    struct tap *tap = s ? taps_find(t, s) : NULL;
+
+    if (!s)
+        return recorder_wait(t, deadline_ns, err);
+    if (!tap) /* a remote one, or one that is so new that nothing was written to it */
+        return 0;
+    if (!atomic_load(&tap->caught_up))
+        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+    return tap_wait(tap, atomic_load(&tap->told), deadline_ns, err);
 }
 
 void taps_stats(struct taps *t, struct taps_stats *out)

@@ -31,6 +31,8 @@ struct taps_options {
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
     struct locks *locks;   /* held by changes during a switch (S10); NULL: none are */
     struct routes *routes; /* whose storages are tapped, also those that come */
+    struct store
+        *config; /* where other processes are told what is recorded; NULL: there are none */
     uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
@@ -70,6 +72,12 @@ int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t dead
  * nothing for others. Errors as taps_flush(). */
 int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
                 struct err *err) MUST_CHECK;
+
+/* Waits until all changes that clients were told of before the call have been recorded: of this
+ * local storage, or, for NULL, of remote ones, which then are recorded or announced still. Costs no
+ * sync. Errors as taps_flush(). */
+int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
+               struct err *err) MUST_CHECK;
 
 /* Of switches without downtime, also announced ones: whether there is any, and whether the bucket
  * of that name may be in one. True until the policies were read once. */

@@ -37,7 +37,8 @@ struct tap {
     _Atomic(bool) asleep;    /* the thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
     _Atomic(bool) caught_up; /* rows of before the start have been recorded */
-    uint64_t goal;           /* of the keeper alone: see keep_epoch() */
+    uint64_t goal;           /* of the keeper alone, as what follows: see keep_epoch() */
+    uint64_t settling;       /* all that was told of by `settling_ms`: see keep_settled() */
     uint64_t recorded;       /* under the lock, as what follows */
     size_t waiters;          /* of taps_flush() */
     bool stop;
@@ -90,7 +91,8 @@ struct taps {
     int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
     bool ended;               /* of `pending`: what was under way has ended */
     bool moving;              /* a bucket is being switched, or was in the view before */
-    uint64_t postponed_ns, pinged_ns, answered_ns;
+    int64_t settling_ms;      /* the store's; 0: none yet */
+    uint64_t postponed_ns, pinged_ns, answered_ns, settled_ns;
 };
 
 /* --- tap.c --- */
@@ -151,6 +153,13 @@ enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another int
 /* Pushes all open ones back. */
 void intents_postpone(struct taps *t);
 
+/* --- tap_look.c --- */
+
+/* Every intent that is there all the time; one that moves meanwhile may be seen twice. `fn` answers
+ * false for no more. */
+int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
+                 struct err *err) MUST_CHECK;
+
 /* --- tap_shared.c --- */
 
 /* An intent that requests share which begin at once, announced. Of one object. */
@@ -160,5 +169,7 @@ int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
 void recorder_stop(struct taps *t); /* all that ended is recorded */
+/* Waits until what has ended by now was tried to be recorded. */
+int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 #endif

@@ -429,63 +429,6 @@ void intents_postpone(struct taps *t)
     free(ids);
 }
 
-/* --- looking for open ones --- */
-
-struct looked_for {
-    struct str storage, bucket;
-    int64_t due_s; /* 0: all */
-};
-
-static bool is_about(const struct task_info *t, const struct looked_for *f)
-{
-    json_t *json = NULL;
-    bool is = json_read(&json, t->task.payload, NULL) == 0 &&
-              str_eq(json_get_str(json, "Storage", STR_EMPTY), f->storage) &&
-              str_eq(json_get_str(json, "Bucket", STR_EMPTY), f->bucket);
-
-    if (is && f->due_s)
-        is = !json_get_bool(json, "Again", false) &&
-             (t->state != TASK_SCHEDULED || t->due_s <= f->due_s);
-    json_decref(json);
-    return is;
-}
-
-static int look_through(struct queue *q, enum task_state state, const struct looked_for *f,
-                        bool *out, struct err *err)
-{
-    struct queue_page page = {INTENT_QUEUE, state, 0, POSTPONE_BATCH};
-    size_t count = page.limit;
-    int code = 0;
-
-    while (code == 0 && !*out && count == page.limit) {
-        struct arena a = ARENA_INIT(0);
-        struct task_info *list = NULL;
-        code = queue_tasks(q, &a, &page, &list, &count, err);
-        for (size_t i = 0; code == 0 && i < count && !*out; i++)
-            *out = is_about(&list[i], f);
-        page.skip += count;
-        arena_release(&a);
-    }
-    return code;
-}
-
-/* In the order in which they move, so that none is missed on its way. */
-int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
-                      bool *out, struct err *err)
-{
-    static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING,   TASK_ACTIVE,
-                                             TASK_RETRY,     TASK_SCHEDULED, TASK_ARCHIVED};
-    const struct looked_for wanted = {storage, bucket, due_s};
-    int code = 0;
-
-    *out = false;
-    for (size_t i = 0; i < ARRAY_SIZE(states) && code == 0 && !*out; i++) {
-        code = look_through(q, states[i], &wanted, out, err);
-        code = code == ERR_NOT_FOUND ? 0 : code; /* the queue was never used */
-    }
-    return code;
-}
-
 /* --- the handler --- */
 
 /* A storage that broke off, or whose weir died, may still be at it: once more later. */

@@ -149,6 +149,22 @@ void shared_end(struct taps *t, const struct capture *c, enum outcome outcome)
     mutex_unlock(&t->lock);
 }
 
+int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err)
+{
+    int code = 0;
+
+    mutex_lock(&t->lock);
+    uint64_t number = t->over_count;
+    t->hurry++;
+    cond_signal(&t->over_wake);
+    while (t->over_recorded < number && code == 0)
+        if (!cond_wait_until(&t->over_moved, &t->lock, deadline_ns))
+            code = err_set(err, ERR_TIMEOUT, "changes were not recorded in time");
+    t->hurry--;
+    mutex_unlock(&t->lock);
+    return code;
+}
+
 /* What a switch waits for goes at once; others come along with those that end in a moment. */
 static size_t take_ended(struct taps *t, struct ended **out)
 {

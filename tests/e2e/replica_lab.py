@@ -228,7 +228,6 @@ class Lab:
             time.sleep(0.05)
 
     def in_sync(self, *buckets, to="b", seconds=2 * DEADLINE):
-        self.recorded()
         for bucket in buckets:
             try:
                 wait_for(lambda: self.row(bucket, to)["state"] == "in sync", f"{bucket} to be in sync", seconds)

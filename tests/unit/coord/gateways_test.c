@@ -64,3 +64,18 @@ TEST_FOUR(gateways, who_was_not_heard_of_lately_does_not_count_and_is_forgotten)
     check_reply(config, "HLEN w:gateways", "1");
     check_reply(config, "HEXISTS w:gateways one", "1");
 }
+
+TEST_FOUR(gateways, a_storage_is_settled_as_of_when_it_was_said)
+{
+    struct store *config = f->stores[DB_CONFIG];
+    const struct str names[] = {STR("a"), STR("b:c")};
+    int64_t settled, now, again;
+    struct err err = {0};
+
+    CHECK_OK(gateways_settled(config, names[1], &settled, &now, &err));
+    CHECK_INT(settled, 0);
+    CHECK_OK(gateways_settle(config, names, 2, now, &again, &err));
+    CHECK(again >= now);
+    CHECK_OK(gateways_settled(config, names[1], &settled, &again, &err));
+    CHECK_INT(settled, now);
+}

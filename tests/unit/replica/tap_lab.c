@@ -51,6 +51,7 @@ void tap_lab_taps_open(struct tap_lab *l)
                              .first = first,
                              .locks = l->locks,
                              .routes = l->routes,
+                             .config = l->stores[3],
                              .postpone_ms = 50,
                              .record = record};
     struct err err = {0};

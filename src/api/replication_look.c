@@ -1,0 +1,35 @@
+/* How far a replication is, with what is answered and not recorded yet. */
+#include "api/replications.h"
+
+int api_look_begin(struct replication_look *l, struct api *api, struct arena *a, struct err *err)
+{
+    *l = (struct replication_look){.api = api, .a = a};
+    return unrecorded_read(&l->unrecorded,
+                           &(struct unrecorded_options){.taps = api->o.taps,
+                                                        .routes = api->o.routes,
+                                                        .queue = api->o.queue,
+                                                        .config = api->o.config},
+                           err);
+}
+
+/* Changes at the source that are recorded between both looks are events by the second one. */
+int api_look(struct replication_look *l, const struct replication_id *id,
+             struct replication_status *out, int64_t *lag, struct err *err)
+{
+    uint64_t more = 0;
+    int code = unrecorded_of(&l->unrecorded, id->from, id->bucket, &more, err);
+
+    if (code == 0)
+        code = replication_read(l->api->o.replications, l->a, id, out, err);
+    if (code < 0)
+        return code;
+    *lag = out->events > out->events_done ? out->events - out->events_done : 0;
+    if (!out->archived) /* else there are no new events */
+        *lag += (int64_t)more;
+    return 0;
+}
+
+void api_look_end(struct replication_look *l)
+{
+    unrecorded_release(&l->unrecorded);
+}
