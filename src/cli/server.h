@@ -11,6 +11,7 @@
 #include "coord/queue.h"
 #include "coord/worker.h"
 #include "db/db.h"
+#include "os/process.h"
 #include "replica/clean.h"
 #include "replica/switch.h"
 #include "replica/tap.h"
@@ -53,6 +54,7 @@ struct server {
     struct taps *taps;                 /* NULL likewise */
     struct sides *sides;               /* NULL likewise */
     struct beacon *beacon;             /* NULL likewise */
+    char boot[PROCESS_BOOT_LEN + 1];   /* of the machine, for the taps; empty: the store is Redis */
     struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;
     struct cleaner cleaner;

@@ -69,6 +69,9 @@ int server_start_taps(struct server *s, struct err *err)
         .config = s->stores[CONFIG_DB],
         .log = &s->log,
     };
+    if (s->conf->store.engine != CONF_ENGINE_REDIS)
+        process_boot(s->boot);
+    taps.boot = str_z(s->boot);
     int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
 
     if (code < 0 || !s->replications)

@@ -121,8 +121,11 @@ static int add(struct queue *q, struct arena *a, const struct task *tasks, size_
 
     for (size_t i = 0; i < count && code == 0; i++)
         code = add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
+    struct script_run run = {.script = coord_script(SCRIPT_queue_add),
+                             .args = {args, count * ADD_ARGS},
+                             .relaxed = count == 1 && tasks->relaxed};
     if (code == 0)
-        code = coord_eval(q->store, a, out, SCRIPT_queue_add, args, count * ADD_ARGS, err);
+        code = store_eval(q->store, a, out, &run, err);
     if (code == 0)
         code = reply_expect(*out, REPLY_ARRAY, err);
     if (code == 0 && (*out)->count != count)

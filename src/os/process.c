@@ -1,6 +1,8 @@
 /* This process: signals by sigwait, use from /proc/self, the supervisor by one datagram. */
 #include "os/process.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/ids.h"
 #include "os/file.h"
 
 #include <dirent.h>
@@ -110,6 +112,20 @@ void process_use(struct process_use *out)
         .files = count_entries("/proc/self/fd"),
         .threads = count_entries("/proc/self/task"),
     };
+}
+
+void process_boot(char out[PROCESS_BOOT_LEN + 1])
+{
+    struct buf text = BUF_INIT(4096);
+
+    if (file_read("/proc/sys/kernel/random/boot_id", &text, NULL) < 0 ||
+        text.len < PROCESS_BOOT_LEN) {
+        id_hex(out);
+    } else {
+        memcpy(out, text.p, PROCESS_BOOT_LEN);
+        out[PROCESS_BOOT_LEN] = '\0';
+    }
+    buf_release(&text);
 }
 
 void process_notify(struct str state)

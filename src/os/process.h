@@ -29,6 +29,10 @@ struct process_use {
 };
 void process_use(struct process_use *out); /* what cannot be read is 0 */
 
+/* Names this start of the machine; what cannot be read is another one each time. */
+enum { PROCESS_BOOT_LEN = 36 };
+void process_boot(char out[PROCESS_BOOT_LEN + 1]);
+
 /* --- the supervisor --- */
 
 /* Tell systemd ("READY=1", "STOPPING=1", ...) over $NOTIFY_SOCKET; nothing without one. Several

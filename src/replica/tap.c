@@ -210,6 +210,17 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
+/* A switch begins when the epoch is held: intents of its bucket are durable by then (R6). */
+static bool are_marks_clear(struct taps *t)
+{
+    struct err err = {0};
+    int code = marks_clear_switched(t, &err);
+
+    if (code < 0)
+        log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
+    return code == 0;
+}
+
 /* Writes are counted by the phase in which they began. When the phase is turned after the filter
  * and the routes have changed, and those of the phase before have ended, all that are under way
  * went by the new ones. */
@@ -222,7 +233,7 @@ static void keep_epoch(struct taps *t)
         for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
             t->taps[i]->goal = atomic_load(&t->taps[i]->told);
     }
-    if (t->pending >= 0 && t->ended && is_recorded(t)) {
+    if (t->pending >= 0 && t->ended && is_recorded(t) && are_marks_clear(t)) {
         atomic_store(&t->held, t->pending);
         t->pending = -1;
         t->ended = false;
@@ -295,12 +306,14 @@ static void keep_once(struct taps *t)
         return;
     t->postponed_ns = clock_mono_ns();
     intents_postpone(t);
+    marks_keep(t);
 }
 
 static void keeper_main(void *ctx)
 {
     struct taps *t = ctx;
 
+    marks_keep(t);
     mutex_lock(&t->lock);
     while (!t->stop) {
         mutex_unlock(&t->lock);
@@ -339,7 +352,10 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
     filter_all(t);
-    int code = tap_new_storages(t, err);
+    map_init(&t->marks);
+    int code = marks_load(t, err);
+    if (code == 0)
+        code = tap_new_storages(t, err);
     if (code == 0)
         code = recorder_start(t, err);
     if (code == 0)
@@ -364,6 +380,7 @@ void taps_close(struct taps *t)
     thread_join(&t->keeper);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
+    marks_release(t);
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
     cond_release(&t->wake);

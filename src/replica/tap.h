@@ -33,6 +33,9 @@ struct taps_options {
     struct routes *routes; /* whose storages are tapped, also those that come */
     struct store
         *config; /* where other processes are told what is recorded; NULL: there are none */
+    /* Which start of the machine this is, by which intents that wait for no sync are told to be
+     * whole (R6). Empty: the store is no part of this process, and keeps what it is given. */
+    struct str boot;
     uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "os/thread.h"
 #include "replica/tap.h"
 #include "route/route.h"
@@ -54,6 +55,7 @@ struct intent {
     struct intent *next; /* of the same capture */
     /* Shared by requests that began at once: each has one of the keys. Under the lock: */
     bool shared;
+    bool relaxed;   /* waits for no sync: its bucket is marked (R6) */
     bool left;      /* its task stays, since an outcome is not known */
     size_t members; /* that have not been recorded */
 };
@@ -75,8 +77,9 @@ struct taps {
     struct cond wake;
     struct list open;      /* struct intent, that the keeper pushes back */
     struct list joining;   /* struct joining: requests whose intents are to be announced */
-    bool announcing;       /* some of them, by one of them */
+    bool announcing;       /* some of them, by one of them; or the keeper has the role */
     struct cond announced; /* some were */
+    struct map marks;      /* struct mark, of who has that role; tap_marks.c */
     struct list over;      /* struct ended: to be recorded, in order */
     uint64_t over_count, over_recorded; /* that there were, and that the recorder is done with */
     size_t hurry;                       /* who waits for them */
@@ -153,6 +156,21 @@ enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another int
 /* Pushes all open ones back. */
 void intents_postpone(struct taps *t);
 
+/* --- tap_marks.c --- */
+
+/* Those of the starts before; a bucket of another start of the machine is to be copied anew. */
+int marks_load(struct taps *t, struct err *err) MUST_CHECK;
+void marks_release(struct taps *t);
+/* Before an intent of the bucket waits for no sync; for the announcer. */
+int marks_ensure(struct taps *t, struct str storage, struct str bucket, struct err *err) MUST_CHECK;
+/* For the keeper: copies begin anew, and marks of buckets that are quiet go. */
+void marks_keep(struct taps *t);
+/* Those of buckets that have a switch, whose intents are durable. */
+int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
+/* Whether intents of the bucket may have been lost, and it was not copied anew since. */
+int marks_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
+                  struct err *err) MUST_CHECK;
+
 /* --- tap_look.c --- */
 
 /* Every intent that is there all the time; one that moves meanwhile may be seen twice. `fn` answers
@@ -162,8 +180,9 @@ int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *
 
 /* --- tap_shared.c --- */
 
-/* An intent that requests share which begin at once, announced. Of one object. */
-int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
+/* An intent that requests share which begin at once, announced. Of one object. `relaxed`: it may
+ * wait for no sync. */
+int shared_begin(struct taps *t, const struct intended *i, bool relaxed, struct capture *out,
                  struct err *err) MUST_CHECK;
 /* Leaves the request's phase once it is recorded. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);

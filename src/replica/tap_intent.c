@@ -185,7 +185,10 @@ static struct intent *intent_some(const struct intended *i, size_t *at)
 int intent_announce(struct taps *t, struct intent *in, struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
-    struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
+    struct task task = {.type = STR(INTENT_TYPE),
+                        .id = str_z(in->id),
+                        .queue = INTENT_QUEUE,
+                        .relaxed = in->relaxed};
 
     write_payload(&payload, in, false);
     task.payload = buf_str(&payload);
@@ -215,7 +218,7 @@ void intent_let_go(struct taps *t, struct intent *in)
 
 /* What the policies say of a change. */
 struct concerned {
-    bool replicated, switching;
+    bool replicated, switching, has_switch;
     struct str owner; /* of the bucket, in the arena; empty: not replicated */
 };
 
@@ -239,7 +242,8 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
         one = found[0];
     if (!one)
         one = replication_view_blocked(view, i->storage->name, i->bucket);
-    *out = (struct concerned){.replicated = one, .switching = moving};
+    *out = (struct concerned){
+        .replicated = one, .switching = moving, .has_switch = one && one->has_switch};
     if (one)
         out->owner = arena_str(a, one->id.user);
     else
@@ -332,7 +336,7 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
     if (code == 0 && c.replicated && !remote)
         code = check_ready(t, i, err);
     else if (code == 0 && c.replicated && can_share(&c, i))
-        code = shared_begin(t, i, out, err);
+        code = shared_begin(t, i, !c.has_switch, out, err);
     else if (code == 0 && c.replicated)
         code = announce_all(t, i, &intents, err);
     if (intents)

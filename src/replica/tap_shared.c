@@ -21,6 +21,7 @@ enum {
 struct joining {
     struct list node;
     const struct intended *i;
+    bool relaxed;
     struct intent *in;
     size_t member;
     int code;
@@ -73,7 +74,12 @@ static int announce_some(struct taps *t, struct joining **some, size_t count, st
     struct intent *in = intent_new(some[0]->i, keys, count);
     in->shared = true;
     in->members = count;
-    int code = intent_announce(t, in, err);
+    in->relaxed = t->o.boot.len;
+    for (size_t i = 0; i < count; i++)
+        in->relaxed &= some[i]->relaxed;
+    int code = in->relaxed ? marks_ensure(t, in->storage, in->what.bucket, err) : 0;
+    if (code == 0)
+        code = intent_announce(t, in, err);
     if (code < 0) {
         intent_free(in);
         return code;
@@ -107,9 +113,10 @@ static void announce_first(struct taps *t)
     cond_broadcast(&t->announced);
 }
 
-int shared_begin(struct taps *t, const struct intended *i, struct capture *out, struct err *err)
+int shared_begin(struct taps *t, const struct intended *i, bool relaxed, struct capture *out,
+                 struct err *err)
 {
-    struct joining me = {.i = i};
+    struct joining me = {.i = i, .relaxed = relaxed};
 
     mutex_lock(&t->lock);
     list_push(&t->joining, &me.node);

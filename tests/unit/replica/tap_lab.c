@@ -52,6 +52,7 @@ void tap_lab_taps_open(struct tap_lab *l)
                              .locks = l->locks,
                              .routes = l->routes,
                              .config = l->stores[3],
+                             .boot = str_z(l->boot),
                              .postpone_ms = 50,
                              .record = record};
     struct err err = {0};
@@ -88,7 +89,8 @@ void tap_lab_open(struct tap_lab *l)
     struct local_options local = {.name = "local", .folder = folder, .reserve_bytes = 1};
     struct err err = {0};
 
-    *l = (struct tap_lab){.a = ARENA_INIT(0), .far = {.ops = &far_ops, .name = STR("far")}};
+    *l = (struct tap_lab){
+        .a = ARENA_INIT(0), .far = {.ops = &far_ops, .name = STR("far")}, .boot = "first"};
     tap_lab_fault(FAULT_NONE);
     open_stores(l);
     snprintf(folder, sizeof(folder), "%s/objects", test_dir());

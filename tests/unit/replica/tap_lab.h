@@ -27,6 +27,7 @@ struct tap_lab {
     struct taps *taps;
     struct bucket *box; /* of alice's, on "local" */
     struct arena a;
+    const char *boot; /* of the next taps; "": intents are durable steps */
 };
 
 void tap_lab_open(struct tap_lab *l);

@@ -1,0 +1,309 @@
+/* Marks of buckets whose intents wait for no sync (R6), as a RAID's bitmap of writes has them.
+ *
+ * An intent of a put in the embedded store is in the log before the put goes to the storage, and
+ * reaches the disk with the next durable step. weir may be killed: the log is the kernel's by then.
+ * If the machine goes down, the log's tail is lost, and with it intents of puts that happened. So a
+ * bucket is marked by a durable step before the first intent of this kind, with the id of the
+ * machine's start (boot). Who finds a mark of another start copies the bucket anew.
+ *
+ * A mark is taken away some time after the last intent. It stands behind that in the log, so when
+ * its end has reached the disk the intents have too, recorded or not; and no intent is announced
+ * meanwhile, as both are done in the role of the announcer. */
+#include "base/clock.h"
+#include "base/vec.h"
+#include "replica/first.h"
+#include "replica/tap_int.h"
+
+#include <stdlib.h>
+
+enum { IDLE_S = 60 };
+static const uint64_t NS_PER_S = UINT64_C(1000) * 1000 * 1000;
+
+#define MARKS_KEY STR("w:marks") /* in queueDB, as the intents */
+#define SUSPECT   STR("suspect") /* instead of a start: intents may have been lost */
+
+struct mark {
+    struct arena a;
+    struct str field, storage, bucket; /* in the arena */
+    uint64_t used_ns;
+    bool suspect, told;
+};
+
+static void field_of(struct buf *out, struct str storage, struct str bucket)
+{
+    store_key_part(out, storage);
+    buf_append_char(out, ':');
+    store_key_part(out, bucket);
+}
+
+static int mark_write(struct taps *t, struct str field, struct str value, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct store *s = queue_store(t->o.queue);
+    struct reply *reply;
+    int code = value.len ? store_call(s, &a, &reply, err, STR("HSET"), MARKS_KEY, field, value)
+                         : store_call(s, &a, &reply, err, STR("HDEL"), MARKS_KEY, field);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    arena_release(&a);
+    return code;
+}
+
+static struct mark *mark_new(struct taps *t, struct str storage, struct str bucket)
+{
+    struct mark *m = xcalloc(1, sizeof(*m));
+    struct buf field = {0};
+
+    m->a = ARENA_INIT(0);
+    m->storage = arena_str(&m->a, storage);
+    m->bucket = arena_str(&m->a, bucket);
+    field_of(&field, storage, bucket);
+    m->field = arena_str(&m->a, buf_str(&field));
+    m->used_ns = clock_mono_ns();
+    buf_release(&field);
+    map_put(&t->marks, m->field, m);
+    return m;
+}
+
+static void mark_free(struct taps *t, struct mark *m)
+{
+    map_remove(&t->marks, m->field);
+    arena_release(&m->a);
+    free(m);
+}
+
+/* In the role of the announcer. */
+int marks_ensure(struct taps *t, struct str storage, struct str bucket, struct err *err)
+{
+    struct buf field = {0};
+
+    field_of(&field, storage, bucket);
+    struct mark *m = map_get(&t->marks, buf_str(&field));
+    int code = m ? 0 : mark_write(t, buf_str(&field), t->o.boot, err);
+    if (code == 0 && !m)
+        m = mark_new(t, storage, bucket);
+    if (code == 0)
+        m->used_ns = clock_mono_ns();
+    buf_release(&field);
+    return code;
+}
+
+/* --- taking them away --- */
+
+static void role_take(struct taps *t)
+{
+    mutex_lock(&t->lock);
+    while (t->announcing)
+        cond_wait(&t->announced, &t->lock);
+    t->announcing = true;
+    mutex_unlock(&t->lock);
+}
+
+static void role_give(struct taps *t)
+{
+    mutex_lock(&t->lock);
+    t->announcing = false;
+    cond_broadcast(&t->announced);
+    mutex_unlock(&t->lock);
+}
+
+/* Those that `fn` chooses, but for those that must be looked into first. */
+static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
+                      struct err *err)
+{
+    size_t at = 0;
+    struct str field;
+    void *value;
+    int code = 0;
+
+    if (!t->o.boot.len)
+        return 0;
+    role_take(t);
+    while (code == 0 && map_next(&t->marks, &at, &field, &value)) {
+        struct mark *m = value;
+        if (m->suspect || !fn(m, ctx))
+            continue;
+        code = mark_write(t, m->field, STR_EMPTY, err);
+        if (code == 0)
+            mark_free(t, m);
+    }
+    role_give(t);
+    return code;
+}
+
+static bool is_idle(const struct mark *m, void *ctx)
+{
+    (void)ctx;
+    return clock_mono_ns() - m->used_ns > IDLE_S * NS_PER_S;
+}
+
+static bool is_any(const struct mark *m, void *ctx)
+{
+    (void)m, (void)ctx;
+    return true;
+}
+
+static bool has_switch(const struct mark *m, void *ctx)
+{
+    const struct replication *const *list = NULL;
+    size_t count = replication_view_from(ctx, m->storage, m->bucket, &list);
+
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->has_switch)
+            return true;
+    return replication_view_switch(ctx, m->storage, m->bucket);
+}
+
+int marks_clear_switched(struct taps *t, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = replications_view(t->o.replications, &view, err);
+
+    if (code == 0)
+        code = clear_some(t, has_switch, view, err);
+    replication_view_unref(view);
+    return code;
+}
+
+/* --- after the machine was down --- */
+
+/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in the way. */
+static int copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
+                     struct err *err)
+{
+    const struct replication *const *list = NULL;
+    size_t count = replication_view_from(view, m->storage, m->bucket, &list);
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct arena a = ARENA_INIT(64 * KIB);
+        struct task first = first_task_resync(&a, &list[i]->id);
+        code = arena_error(&a) < 0
+                   ? err_code(err, ERR_NO_MEMORY)
+                   : replication_resync(t->o.replications, &list[i]->id, &first, err);
+        if (code == ERR_NOT_FOUND)
+            code = 0;
+        if (code == 0)
+            log_warn(t->o.log, "replica.copied_anew", log_s("bucket", m->bucket),
+                     log_s("from", m->storage), log_s("to", list[i]->id.to));
+        arena_release(&a);
+    }
+    return code;
+}
+
+/* In the role of the announcer. */
+static void look_into(struct taps *t, struct mark *m, const struct replication_view *view)
+{
+    struct err err = {0};
+    int code = copy_anew(t, m, view, &err);
+
+    if (code == 0)
+        code = mark_write(t, m->field, STR_EMPTY, &err);
+    if (code == 0) {
+        mark_free(t, m);
+        return;
+    }
+    if (!m->told)
+        log_error(t->o.log, "replica.not_copied_anew", log_s("bucket", m->bucket),
+                  log_s("from", m->storage), log_z("error", err.text));
+    m->told = true;
+}
+
+static void look_into_all(struct taps *t)
+{
+    struct replication_view *view = NULL;
+    size_t at = 0;
+    struct str field;
+    void *value;
+
+    if (replications_view(t->o.replications, &view, NULL) < 0)
+        return;
+    role_take(t);
+    while (map_next(&t->marks, &at, &field, &value)) {
+        struct mark *m = value;
+        if (m->suspect)
+            look_into(t, m, view);
+    }
+    role_give(t);
+    replication_view_unref(view);
+}
+
+void marks_keep(struct taps *t)
+{
+    struct err err = {0};
+
+    if (!t->o.boot.len)
+        return;
+    look_into_all(t);
+    if (clear_some(t, is_idle, NULL, &err) < 0)
+        log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
+}
+
+static int load_one(struct taps *t, struct str field, struct str value, struct err *err)
+{
+    struct buf storage = {0}, bucket = {0};
+    struct str first, second;
+    int code = 0;
+
+    str_cut(field, ':', &first, &second);
+    if (store_key_unescape(&storage, first) < 0 || store_key_unescape(&bucket, second) < 0)
+        code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no mark of a bucket", STR_ARG(field));
+    if (code == 0) {
+        struct mark *m = mark_new(t, buf_str(&storage), buf_str(&bucket));
+        m->suspect = !str_eq(value, t->o.boot);
+        if (m->suspect)
+            code = mark_write(t, m->field, SUSPECT, err);
+    }
+    buf_release(&storage);
+    buf_release(&bucket);
+    return code;
+}
+
+int marks_load(struct taps *t, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct reply *reply;
+
+    if (!t->o.boot.len)
+        return 0;
+    int code = store_call(queue_store(t->o.queue), &a, &reply, err, STR("HGETALL"), MARKS_KEY);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
+        code = load_one(t, reply->items[i].str, reply->items[i + 1].str, err);
+    arena_release(&a);
+    return code;
+}
+
+void marks_release(struct taps *t)
+{
+    size_t at = 0;
+    struct str field;
+    void *value;
+    struct err err = {0};
+
+    if (clear_some(t, is_any, NULL, &err) < 0) /* they stay, and are good for this start */
+        log_info(t->o.log, "replica.marks_left", log_z("error", err.text));
+    while (map_next(&t->marks, &at, &field, &value))
+        mark_free(t, value);
+    map_release(&t->marks);
+}
+
+int marks_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
+                  struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct buf field = {0};
+    struct reply *reply;
+
+    field_of(&field, storage, bucket);
+    int code = store_call(queue_store(q), &a, &reply, err, STR("HGET"), MARKS_KEY, buf_str(&field));
+    if (code == 0 && !reply_is_nil(reply))
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0)
+        *out = !reply_is_nil(reply) && str_eq(reply->str, SUSPECT);
+    buf_release(&field);
+    arena_release(&a);
+    return code;
+}
