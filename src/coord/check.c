@@ -173,6 +173,24 @@ static void push_new(struct arena *a, struct arguments *args, const struct check
     }
 }
 
+/* The check that follows a fix, for whatever ends that (check_begin.lua). */
+static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
+{
+    struct str round = new_round(a), parts[3];
+    struct task task = task_of(a, CHECK_TYPE, id, round);
+    struct buf text = {0};
+    int code = queue_task_args(a, &task, 0, parts, err);
+
+    buf_append_str(&text, round);
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(parts); i++) {
+        buf_append_char(&text, ' ');
+        buf_append_str(&text, parts[i]);
+    }
+    vec_push(&args->v, arena_str(a, buf_str(&text)));
+    buf_release(&text);
+    return code;
+}
+
 struct beginning {
     const char *mode, *type;
     size_t source;
@@ -191,6 +209,8 @@ static int begin(const struct checks *cs, struct str id, const struct beginning 
     vec_push(&args.v, round);
     int code = push_task(&a, &args, &task, err);
     vec_push(&args.v, queue_number(&a, (int64_t)b->source));
+    if (code == 0)
+        code = push_recheck(&a, &args, id, err);
     if (b->fresh)
         push_new(&a, &args, b->fresh);
     if (code == 0)
@@ -238,16 +258,6 @@ int check_page(const struct checks *cs, const struct check_page *p, struct err *
     return code;
 }
 
-/* Round and task of the check that follows a fix. */
-static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
-{
-    struct str round = new_round(a);
-    struct task task = task_of(a, CHECK_TYPE, id, round);
-
-    vec_push(&args->v, round);
-    return push_task(a, args, &task, err);
-}
-
 int check_fix_page(const struct checks *cs, const struct check_fix_page *p, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
@@ -257,7 +267,7 @@ int check_fix_page(const struct checks *cs, const struct check_fix_page *p, stru
     vec_push(&args.v, p->check->round);
     vec_push(&args.v, p->after);
     vec_push(&args.v, p->last);
-    int code = push_recheck(&a, &args, p->check->id, err);
+    int code = 0;
     for (size_t i = 0; code == 0 && i < p->count; i++) {
         vec_push(&args.v, p->items[i].member);
         code = push_task(&a, &args, &p->items[i].task, err);
@@ -279,10 +289,7 @@ int check_fixed(const struct checks *cs, const struct check *c, struct str membe
     vec_push(&args.v, c->round);
     vec_push(&args.v, member);
     vec_push(&args.v, error);
-    int code = push_recheck(&a, &args, c->id, err);
-    if (code == 0)
-        code = run(queue_store(cs->queue), &a, SCRIPT_check_fixed, &args, err);
-    vec_release(&args.v);
+    int code = run(queue_store(cs->queue), &a, SCRIPT_check_fixed, &args, err);
     arena_release(&a);
     return code;
 }

@@ -1,4 +1,4 @@
-/* Checks: comparisons of buckets and what they found, in appDB (docs/diff.md: D1 to D7, keys).
+/* Checks: comparisons of buckets and what they found, in appDB (docs/diff.md: D1 to D8, keys).
  *
  * A check is of a user's buckets at two or more locations, which are always in the order of their
  * names; the same locations have the same id. What it does next is a task in the queue

@@ -1,5 +1,5 @@
--- Begins a check. ARGV: databases of vectors, of the queue; id; mode (new, again, fix); round; queue, id, message of the task; source (of a
--- fix); how many fields, then fields and values (of a new one); locations.
+-- Begins a check. ARGV: databases of vectors, of the queue; id; mode (new, again, fix); round; queue, id, message of the task; source and
+-- task that follows, '<round> <queue> <id> <message>' (of a fix); how many fields, then fields and values (of a new one); locations.
 -- Answers 1, 0 when there is none, -1 when it is at work.
 -- include part_check
 local app, queue, id, mode, round = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -14,11 +14,11 @@ if mode ~= 'again' and (state == 'checking' or state == 'fixing') then
 end
 if mode == 'new' then
     redis.call('DEL', hash, locations, list)
-    local fields = tonumber(ARGV[10])
-    for i = 11, 10 + 2 * fields, 2 do
+    local fields = tonumber(ARGV[11])
+    for i = 12, 11 + 2 * fields, 2 do
         redis.call('HSET', hash, ARGV[i], ARGV[i + 1])
     end
-    for i = 11 + 2 * fields, #ARGV do
+    for i = 12 + 2 * fields, #ARGV do
         redis.call('SADD', locations, ARGV[i])
     end
     redis.call('HSET', hash, 'created_at', rfc3339())
@@ -27,13 +27,13 @@ end
 if mode == 'fix' then
     redis.call('DEL', cursor, open)
     redis.call('HSET', hash, 'state', 'fixing', 'round', round, 'source', ARGV[9], 'fix_queued', '0', 'fix_done', '0', 'fix_failed', '0',
-        'fix_listed', '0')
+        'fix_listed', '0', 'next', ARGV[10])
     redis.call('HDEL', hash, 'error', 'fixed_at')
 else
     check_begin(id, round)
 end
 check_touch(id)
 redis.call('SELECT', queue)
-enqueue(ARGV[6], ARGV[7], ARGV[8], '0', '', '0')
+enqueue(ARGV[6], ARGV[7], ARGV[8], '0', '', '0', check_walk_tally(app, queue, round, id))
 flush()
 return 1

@@ -1,5 +1,5 @@
 -- What is to be fixed of some keys. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all);
--- round, queue, id, message of the check that follows; then for each: its name, queue, id, message.
+-- then for each: its name, queue, id, message.
 -- Answers 1, 0 when the round is over, -2 when the cursor is elsewhere.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
@@ -12,7 +12,7 @@ if not check_move(id, ARGV[5], ARGV[6]) then
     return -2
 end
 local added = 0
-for i = 11, #ARGV, 4 do
+for i = 7, #ARGV, 4 do
     added = added + redis.call('SADD', open, ARGV[i])
 end
 redis.call('HINCRBY', hash, 'fix_queued', added)
@@ -22,10 +22,10 @@ if ARGV[6] == '' then
 end
 check_touch(id)
 redis.call('SELECT', queue)
-for i = 11, #ARGV, 4 do
-    enqueue(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], '0', '', '0')
+for i = 7, #ARGV, 4 do
+    enqueue(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], '0', '', '0', check_object_tally(app, queue, ARGV[4], id, ARGV[i]))
 end
 flush()
 redis.call('SELECT', app)
-check_fix_ended(id, queue, app, ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+check_fix_ended(id, app, queue)
 return 1

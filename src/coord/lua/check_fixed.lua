@@ -1,5 +1,4 @@
--- One that was to be fixed has ended. ARGV: databases of vectors, of the queue; id, round; its name; error ('': it is fixed); round, queue, id,
--- message of the check that follows.
+-- One that was to be fixed has ended. ARGV: databases of vectors, of the queue; id, round; its name; error ('': it is fixed).
 -- Answers 1, or 0 when the round is over.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
@@ -14,5 +13,5 @@ if redis.call('SREM', open, ARGV[5]) == 1 then
         redis.call('HSET', hash, 'error', ARGV[6])
     end
 end
-check_fix_ended(id, queue, app, ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+check_fix_ended(id, app, queue)
 return 1

@@ -1,7 +1,8 @@
 -- What a task counts for, in the field `tally` of its hash: '<database of policies> <of the queue> <kind> <bytes>[/<objects>] <round>
 -- <key of the replication's status>'; kinds are e (event), c (copy, of one object if it does not say how many), l (listing). The round is when the replication was made or began
--- anew: a task of another round counts for nobody.
+-- anew: a task of another round counts for nobody. Those of checks are w (walk) and o (one that is to be fixed): part_check_end.
 -- include part_time
+-- include part_check_end
 local function tally_same(a, b)
     local kind_a, rest_a = string.match(a, '^(%d+ %d+ %a) %S+ (.+)$')
     local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %S+ (.+)$')
@@ -39,6 +40,14 @@ local tally_fields = {
 -- forgotten: deleted after it had failed for good.
 local function tally_count(tally, what)
     local config, queue, kind, size, round, key = string.match(tally, '^(%d+) (%d+) (%a) (%S+) (%S+) (.+)$')
+    if check_lost[kind] then
+        if check_why[what] then
+            redis.call('SELECT', config)
+            check_lost[kind](config, queue, round, key, check_why[what])
+            redis.call('SELECT', queue)
+        end
+        return
+    end
     local bytes, objects = tally_size(size)
     local field = tally_fields[kind][what]
     if not field then

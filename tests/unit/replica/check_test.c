@@ -349,6 +349,96 @@ TEST_FOUR(check, a_fix_ends_with_its_last_object)
     rig_close(&rig);
 }
 
+/* A worker takes the next task, and dies of it on the last try: its lease ends. */
+static struct str die(struct rig *rig)
+{
+    struct str queue = CHECK_QUEUE;
+    struct store_args names = {&queue, 1};
+    struct task t;
+    struct err err = {0};
+
+    for (int tries = 0; tries <= CHECK_TRIES; tries++) {
+        size_t moved = 1;
+        CHECK_OK(queue_take(rig->checks.queue, &rig->s.a, &queue, 1, &t, &err));
+        CHECK_INT(t.retried, tries);
+        struct str command = arena_fmt(
+            &rig->s.a, "ZADD asynq:{consistency_check}:lease XX 1 " STR_FMT, STR_ARG(t.id));
+        check_reply(rig->f->stores[DB_QUEUE], command.p, "0");
+        CHECK_OK(queue_recover(rig->checks.queue, &names, &moved, &err));
+        CHECK_INT(moved, 1);
+        if (tries < CHECK_TRIES)
+            CHECK_OK(queue_run_now(rig->checks.queue, queue, t.id, &err));
+    }
+    return t.id;
+}
+
+/* D8 */
+TEST_FOUR(check, a_walk_whose_workers_all_died_has_failed_and_begins_again)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f, SIDE_LOCAL);
+    put_some(&rig);
+    start(&rig);
+    struct str id = die(&rig);
+    struct check c = look(&rig);
+    CHECK_INT(c.state, CHECK_FAILED);
+    check_has(c.error, "given up after the last try");
+    CHECK_OK(queue_delete(rig.checks.queue, CHECK_QUEUE, id, &err));
+    CHECK_OK(check_fix(&rig.checks, rig.check.id, 0, &err));
+    die(&rig);
+    c = look(&rig);
+    CHECK_INT(c.state, CHECK_FAILED);
+    check_has(c.error, "given up after the last try");
+    CHECK_OK(check_restart(&rig.checks, rig.check.id, &err));
+    rig_work(&rig);
+    c = await_ready(&rig);
+    CHECK_INT(c.state, CHECK_READY);
+    CHECK_INT(c.differences, 3);
+    CHECK_INT(fix(&rig, 0).differences, 0);
+    rig_close(&rig);
+}
+
+TEST_FOUR(check, what_a_fix_can_not_end_counts_as_failed_and_the_check_follows)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f, SIDE_LOCAL);
+    start(&rig);
+    struct check c = look(&rig);
+    struct check_page all = page_of(&c, "", "");
+    CHECK_OK(check_page(&rig.checks, &all, &err));
+    struct task walk;
+    struct str queue = CHECK_QUEUE;
+    CHECK_OK(queue_take(rig.checks.queue, &rig.s.a, &queue, 1, &walk, &err));
+    CHECK_OK(queue_done(rig.checks.queue, &walk, &err));
+    CHECK_OK(check_fix(&rig.checks, rig.check.id, 1, &err));
+    CHECK_OK(queue_take(rig.checks.queue, &rig.s.a, &queue, 1, &walk, &err));
+    c = look(&rig);
+    struct check_fix_item items[] = {
+        {STR("0:a b\n:"),
+         {.type = STR("t"), .id = STR("i1"), .queue = queue, .retry_max = CHECK_TRIES}},
+        {STR("0:b"), {.type = STR("t"), .id = STR("i2"), .queue = queue}}};
+    struct check_fix_page p = {.check = &c, .items = items, .count = 2};
+    CHECK_OK(check_fix_page(&rig.checks, &p, &err));
+    CHECK_OK(queue_done(rig.checks.queue, &walk, &err));
+    CHECK_OK(queue_delete(rig.checks.queue, queue, STR("i2"), &err));
+    c = look(&rig);
+    CHECK_INT(c.fix_failed, 1);
+    CHECK_STR(c.error, STR("b: its task was deleted"));
+    CHECK_INT(c.state, CHECK_FIXING);
+    CHECK_STR(die(&rig), STR("i1"));
+    c = look(&rig);
+    CHECK_INT(c.fix_failed, 2);
+    CHECK_INT(c.fix_queued, 2);
+    CHECK_INT(c.state, CHECK_CHECKING); /* by the task that was written down for it */
+    rig_work(&rig);
+    CHECK_INT(await_ready(&rig).state, CHECK_READY);
+    rig_close(&rig);
+}
+
 TEST_FOUR(check, checks_are_listed_and_taken_away)
 {
     struct rig rig;

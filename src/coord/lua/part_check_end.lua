@@ -1,0 +1,61 @@
+-- How checks (docs/diff.md, D8) hear of the end of their tasks. In the database of vectors, where these end too.
+-- check_held(): whether the round is the present one, in that state. check_begin(): fields of one that begins to compare.
+-- include part_time
+local function check_keys(id)
+    return 'w:ccv:c:' .. id, 'w:ccv:stor:' .. id, 'w:ccv:l:' .. id, 'w:ccv:d:' .. id, 'w:ccv:f:' .. id
+end
+local function check_held(id, state, round)
+    local row = redis.call('HMGET', check_keys(id), 'state', 'round')
+    return row[1] == state and row[2] == round
+end
+local function check_begin(id, round)
+    local hash, _, cursor, list, open = check_keys(id)
+    redis.call('HSET', hash, 'state', 'checking', 'round', round, 'started_at', rfc3339(), 'keys', '0', 'differences', '0', 'bytes', '0',
+        'kept', '0')
+    redis.call('HDEL', hash, 'error', 'done_at', 'next')
+    redis.call('DEL', cursor, list, open)
+end
+-- What a walk counts for, and one that is to be fixed (part_tally).
+local function check_walk_tally(app, queue, round, id)
+    return app .. ' ' .. queue .. ' w 0 ' .. round .. ' ' .. id
+end
+local function check_object_tally(app, queue, round, id, member)
+    return app .. ' ' .. queue .. ' o 0 ' .. round .. ' ' .. id .. ' ' .. member
+end
+-- A fix whose walk is over, and nothing of it open: the check begins again, by the task that was written down (`next`) when the fix
+-- began. Nobody else has its id.
+local function check_fix_ended(id, app, queue)
+    local hash, _, _, _, open = check_keys(id)
+    local row = redis.call('HMGET', hash, 'fix_listed', 'next')
+    if row[1] ~= '1' or redis.call('EXISTS', open) == 1 then
+        return
+    end
+    local round, line, task, message = string.match(row[2], '^(%S+) (%S+) (%S+) (.*)$')
+    redis.call('HSET', hash, 'fixed_at', rfc3339())
+    check_begin(id, round)
+    redis.call('SELECT', queue)
+    redis.call('HSET', 'asynq:{' .. line .. '}:t:' .. task, 'msg', message, 'state', 'pending', 'pending_since',
+        time[1] .. string.format('%06d000', time[2]), 'tally', check_walk_tally(app, queue, round, id))
+    redis.call('SADD', 'asynq:queues', line)
+    redis.call('LPUSH', 'asynq:{' .. line .. '}:pending', task)
+    redis.call('PUBLISH', 'weir:queue', '')
+    redis.call('SELECT', app)
+end
+local function check_walk_lost(app, queue, round, id, why)
+    local hash = check_keys(id)
+    if check_held(id, 'checking', round) or check_held(id, 'fixing', round) then
+        redis.call('HSETNX', hash, 'error', why)
+        redis.call('HSET', hash, 'state', 'failed')
+    end
+end
+local function check_object_lost(app, queue, round, rest, why)
+    local id, member = string.match(rest, '^(%S+) (.*)$')
+    local hash, _, _, _, open = check_keys(id)
+    if check_held(id, 'fixing', round) and redis.call('SREM', open, member) == 1 then
+        redis.call('HINCRBY', hash, 'fix_failed', 1)
+        redis.call('HSET', hash, 'error', string.gsub(member, '^%d+:', '') .. ': ' .. why)
+        check_fix_ended(id, app, queue)
+    end
+end
+local check_lost = {w = check_walk_lost, o = check_object_lost}
+local check_why = {failed = 'its task was given up after the last try; weir task list says more', gone = 'its task was deleted'}
