@@ -51,8 +51,11 @@ static void write_names(struct json_out *w, struct api *api, struct arena *a,
 
 static void write_options(struct json_out *w, const struct switch_options *o)
 {
-    json_out_member_bool(w, "downtime", o->multipart_ttl_ns == 0);
-    json_out_member_i64(w, "multipart_ttl_ms", o->multipart_ttl_ns / NS_PER_MS);
+    bool downtime = o->multipart_ttl_ns == 0 || o->uploads_ttl_ns > 0;
+    int64_t ttl_ns = downtime ? o->uploads_ttl_ns : o->multipart_ttl_ns;
+
+    json_out_member_bool(w, "downtime", downtime);
+    json_out_member_i64(w, "multipart_ttl_ms", ttl_ns / NS_PER_MS);
     json_out_member_bool(w, "on_init_done", o->on_init_done);
     json_out_member_str(w, "cron", o->cron);
     write_time(w, "start_at", o->start_at_ms);
@@ -287,13 +290,11 @@ static int read_options(const json_t *object, struct arena *a, struct switch_opt
         code = read_number(object, "max_duration_ms", DURATION_MAX_MS, &duration_ms, err);
     if (code == 0)
         code = read_number(object, "max_event_lag", LAG_MAX, &o->max_event_lag, err);
-    if (code == 0 && downtime && ttl_ms >= 0)
-        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is for a switch without downtime");
-    if (code == 0 && ttl_ms == 0)
-        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is more than 0");
+    if (code == 0 && !downtime && ttl_ms == 0)
+        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is more than 0 without downtime");
     o->max_duration_ns = duration_ms * NS_PER_MS;
-    if (!downtime)
-        o->multipart_ttl_ns = (ttl_ms > 0 ? ttl_ms : TTL_MS) * NS_PER_MS;
+    *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) =
+        (ttl_ms >= 0 ? ttl_ms : TTL_MS) * NS_PER_MS;
     return code;
 }
 

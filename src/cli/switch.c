@@ -41,6 +41,9 @@ const struct flag switch_plan_flags[] = {
      "Give it up when the bucket has been blocked for that long."},
     {"max-event-lag", FLAG_TEXT, "N", NULL,
      "Skip it when more changes have not gone over as it begins."},
+    {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
+     "How long uploads that are open on the old storage at its end are waited for, without "
+     "downtime; 0s: they are left; default: 1h."},
     {"skip-check", FLAG_SWITCH, NULL, NULL, "Do not compare both buckets before it is done."},
     CONTINUE_FLAG,
     WATCH_FLAG,

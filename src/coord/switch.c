@@ -6,7 +6,7 @@
 enum {
     CALL_ARENA_MAX = 1024 * 1024,
     CRON_MAX = 256,   /* bytes */
-    FIELDS_MAX = 16,  /* names and values of options */
+    FIELDS_MAX = 18,  /* names and values of options */
     TEXT_MAX = 4096,  /* bytes of a line in the history */
     COMMON_ARGS = 10, /* the most that a transition has */
 };
@@ -31,9 +31,10 @@ static int check_options(const struct replication_id *id, const struct switch_op
         return err_set(err, ERR_INVALID, "a time to start at and a cron line exclude each other");
     if (o->cron.len > CRON_MAX)
         return err_set(err, ERR_INVALID, "a cron line of %zu bytes is too long", o->cron.len);
-    if (o->multipart_ttl_ns < 0 || o->max_duration_ns < 0 || o->max_event_lag < 0)
+    if (o->multipart_ttl_ns < 0 || o->uploads_ttl_ns < 0 || o->max_duration_ns < 0 ||
+        o->max_event_lag < 0)
         return err_set(err, ERR_INVALID, "a duration or a lag below zero");
-    if (o->multipart_ttl_ns && window)
+    if (o->multipart_ttl_ns && (window || o->uploads_ttl_ns))
         return err_set(err, ERR_INVALID, "a schedule, limits and the check are for a downtime");
     return 0;
 }
@@ -62,6 +63,7 @@ static void write_options(struct fields *f, const struct switch_options *o)
     char start_at[CLOCK_ISO_LEN + 1];
 
     add_field(f, "multipartTTL", queue_number(f->a, o->multipart_ttl_ns));
+    add_number(f, "uploadsTTL", o->uploads_ttl_ns);
     add_number(f, "onInitDone", o->on_init_done);
     if (o->cron.len)
         add_field(f, "cron", o->cron);
@@ -180,6 +182,29 @@ int switch_done(struct replications *r, const struct bucket_switch *s, const str
     if (code == 0)
         code = move(r, &a, SCRIPT_switch_done, s, &(struct store_args){more, 3}, err);
     replications_wake(r, &a);
+    arena_release(&a);
+    return code;
+}
+
+int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
+                  struct str text, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str more[4] = {str_n(text.p, size_min(text.len, TEXT_MAX))};
+    int code = queue_task_args(&a, task, 0, more + 1, err);
+
+    if (code == 0)
+        code = move(r, &a, SCRIPT_switch_follow, s, &(struct store_args){more, 4}, err);
+    replications_wake(r, &a);
+    arena_release(&a);
+    return code;
+}
+
+int switch_unblock(struct replications *r, const struct bucket_switch *s, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    int code = move(r, &a, SCRIPT_switch_unblock, s, &(struct store_args){NULL, 0}, err);
+
     arena_release(&a);
     return code;
 }

@@ -25,6 +25,9 @@ struct switch_options {
     /* More than 0: without downtime; uploads that were begun on the old storage are waited for that
      * long. The others are for one with downtime. */
     int64_t multipart_ttl_ns;
+    /* With downtime: uploads that are open on the old storage at its end are waited for that long,
+     * while it goes on as one without (S11); 0: they are left. */
+    int64_t uploads_ttl_ns;
     bool on_init_done;       /* waits for the initial copy */
     struct str cron;         /* when it may begin, again and again; empty: none. Not checked here */
     int64_t start_at_ms;     /* 0: none */
@@ -40,6 +43,7 @@ struct bucket_switch {
     struct str created_at;    /* as it is stored; tells it from another of the bucket */
     int64_t created_ms, started_ms, done_ms, aborted_ms; /* 0: not set */
     enum switch_status status;
+    bool blocked; /* one of uploads_ttl_ns, which goes on once every gateway knows */
     int priority;
     struct switch_options o;
     int64_t epoch; /* of its last change; 0: longer ago than a day */
@@ -66,6 +70,14 @@ int switch_step(struct replications *r, const struct bucket_switch *s, enum swit
  * s->id when it was given up, else the reverse of it. ERR_AGAIN: not all events are done. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
+/* check_in_progress -> in_progress, without downtime from now on, but blocked: for the uploads that
+ * are open on the old storage. `task` is the one of that kind. ERR_AGAIN: not all events are done.
+ */
+int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
+                  struct str text, struct err *err) MUST_CHECK;
+/* It is not blocked any more. */
+int switch_unblock(struct replications *r, const struct bucket_switch *s,
+                   struct err *err) MUST_CHECK;
 /* One without downtime that is in progress turns round; of all others what is written down goes,
  * and a block is taken away. */
 int switch_abort(struct replications *r, struct str user, struct str bucket,

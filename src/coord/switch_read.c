@@ -93,6 +93,8 @@ static const struct field {
     FIELD("doneAt", FIELD_TIME, done_ms),
     FIELD("abortedAt", FIELD_TIME, aborted_ms),
     FIELD("multipartTTL", FIELD_NUMBER, o.multipart_ttl_ns),
+    FIELD("uploadsTTL", FIELD_NUMBER, o.uploads_ttl_ns),
+    FIELD("blocked", FIELD_BOOL, blocked),
     FIELD("onInitDone", FIELD_BOOL, o.on_init_done),
     FIELD("cron", FIELD_TEXT, o.cron),
     FIELD("startAt", FIELD_TIME, o.start_at_ms),

@@ -99,27 +99,34 @@ int switch_finish(struct switch_run *x, struct err *err)
 
 /* --- without downtime --- */
 
-/* S7 */
-static int check_uploads(struct switch_run *x, struct err *err)
+int switch_uploads(struct switch_run *x, size_t *out, struct err *err)
 {
-    int64_t since = x->s.aborted_ms ? x->s.aborted_ms : x->s.started_ms;
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
     struct upload_list list = {0};
     struct bucket *b = NULL;
 
-    if (x->now_ms - since >= x->s.o.multipart_ttl_ns / NS_PER_MS)
-        return 0;
     if (!from)
         return wait_for(err, "the old storage is not here");
     int code = from->ops->open_bucket(&b, from, x->s.id.user, x->s.id.bucket, err);
     if (code == 0)
-        code =
-            b->ops->list_uploads(b, x->run->arena, &(struct list_options){.limit = 1}, &list, err);
+        code = b->ops->list_uploads(b, x->run->arena,
+                                    &(struct list_options){.limit = UPLOADS_COUNTED}, &list, err);
     if (b)
         b->ops->unref(b);
-    if (code == ERR_NO_BUCKET)
+    *out = list.count;
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* S7 */
+static int check_uploads(struct switch_run *x, struct err *err)
+{
+    int64_t since = x->s.aborted_ms ? x->s.aborted_ms : x->s.started_ms;
+    size_t open = 0;
+
+    if (x->now_ms - since >= x->s.o.multipart_ttl_ns / NS_PER_MS)
         return 0;
-    return code == 0 && list.count ? wait_for(err, "an upload is open on the old storage") : code;
+    int code = switch_uploads(x, &open, err);
+    return code == 0 && open ? wait_for(err, "an upload is open on the old storage") : code;
 }
 
 /* Once everybody knows of it a write is answered after its record. One of before, by a gateway that
@@ -142,6 +149,14 @@ static int begin_live(struct switch_run *x, struct err *err)
     return open ? wait_for(err, "the outcome of a write is not known yet") : begin(x, err);
 }
 
+/* S11: nobody goes by the block alone any more. */
+static int unblock(struct switch_run *x, struct err *err)
+{
+    int code = reached(x, err);
+
+    return code == 0 ? switch_moved(switch_unblock(x->o->replications, &x->s, err)) : code;
+}
+
 static int step_live(struct switch_run *x, struct err *err)
 {
     int code;
@@ -150,6 +165,8 @@ static int step_live(struct switch_run *x, struct err *err)
         return begin_live(x, err);
     if (x->s.status != SWITCH_IN_PROGRESS)
         return ERR_END;
+    if (x->s.blocked)
+        return unblock(x, err);
     /* In this order: what ends an upload is recorded afterwards. */
     code = check_uploads(x, err);
     if (code == 0)

@@ -115,6 +115,24 @@ static int tell_differences(struct check *c, struct err *err)
     return switch_moved(switch_step(c->x->o->replications, &c->x->s, SWITCH_ERROR, why, err));
 }
 
+/* S11: clients that have begun uploads finish them. */
+static int leave(struct switch_run *x, struct err *err)
+{
+    struct task task = switch_task(x->run->arena, &x->s.id, true);
+    size_t open = 0;
+    int code = x->s.o.uploads_ttl_ns ? switch_uploads(x, &open, err) : 0;
+
+    if (code < 0 || !open)
+        return code < 0 ? code : switch_finish(x, err);
+    struct str text =
+        arena_fmt(x->run->arena, "the route leads to " STR_FMT "; uploads open on " STR_FMT ": %zu%s",
+                  STR_ARG(x->s.id.to), STR_ARG(x->s.id.from), open,
+                  open < UPLOADS_COUNTED ? "" : " or more");
+    if (arena_error(x->run->arena) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    return switch_moved(switch_follow(x->o->replications, &x->s, &task, text, err));
+}
+
 int switch_check(struct switch_run *x, struct err *err)
 {
     struct check c = {.x = x, .names = BUF_INIT(TEXT_MAX)};
@@ -130,7 +148,7 @@ int switch_check(struct switch_run *x, struct err *err)
         code = switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
                                         STR("one of the buckets is not there"), err));
     else if (code == 0)
-        code = c.count ? tell_differences(&c, err) : switch_finish(x, err);
+        code = c.count ? tell_differences(&c, err) : leave(x, err);
     buf_release(&c.names);
     return code;
 }

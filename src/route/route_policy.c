@@ -79,7 +79,7 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Both sides of a switch with downtime, which are among the blocks; the others' are for ever. */
+/* Both sides of a switch with downtime, or that was one until now (S11), which are among the blocks; the others' are for ever. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -99,11 +99,12 @@ static int read_switch(struct routes *r, struct routes_view *view, struct str ke
     struct arena arena = {0};
     struct reply *reply;
     int code = store_call(r->store, &arena, &reply, err, STR("HMGET"), key, STR("replicationID"),
-                          STR("lastStatus"), STR("multipartTTL"));
+                          STR("lastStatus"), STR("multipartTTL"), STR("blocked"));
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
-    if (code == 0 && reply->count == 3 && str_eq(reply->items[2].str, STR("0")) &&
+    if (code == 0 && reply->count == 4 &&
+        (str_eq(reply->items[2].str, STR("0")) || str_eq(reply->items[3].str, STR("1"))) &&
         (str_eq(reply->items[1].str, STR("in_progress")) ||
          str_eq(reply->items[1].str, STR("check_in_progress"))))
         add_switch(view, reply->items[0].str);

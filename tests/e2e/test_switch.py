@@ -206,6 +206,40 @@ def test_buckets_that_differ_are_not_switched(two):
     wait_for(lambda: route_of(two) == "local", "the old route")
 
 
+@pytest.mark.parametrize("ends", ["complete", "abort"])
+def test_an_upload_that_is_open_during_a_downtime_is_finished_afterwards(two, ends):
+    run, s3 = two.run, two.s3()
+    parts = [b"a" * 5 * 1024 * 1024, b"the end"]
+    upload = {"Bucket": "photos", "Key": "big", "UploadId": s3.create_multipart_upload(Bucket="photos", Key="big")["UploadId"]}
+    tags = [s3.upload_part(**upload, PartNumber=1, Body=parts[0])["ETag"]]
+    run("switch", "plan", "photos")
+    wait_for(lambda: route_of(two) == "disk2" and show(two)["state"] == "in_progress" and "unblocked" in lines(show(two))[-1],
+             "it to go on")
+    assert "check_in_progress -> in_progress: the route leads to disk2; uploads open on local: 1" in lines(show(two))
+    put(s3, "meanwhile", b"new side")
+    tags.append(s3.upload_part(**upload, PartNumber=2, Body=parts[1])["ETag"])
+    if ends == "complete":
+        s3.complete_multipart_upload(**upload, MultipartUpload={
+            "Parts": [{"PartNumber": n + 1, "ETag": tag} for n, tag in enumerate(tags)]})
+        assert s3.get_object(Bucket="photos", Key="big")["Body"].read() == b"".join(parts)
+    else:
+        s3.abort_multipart_upload(**upload)
+    done = ended(two, "done")
+    assert done["downtime"] is True
+    expected = two.objects | {"meanwhile": b"new side"} | ({"big": b"".join(parts)} if ends == "complete" else {})
+    assert content(s3, "photos") == expected
+    assert route_of(two) == "disk2"
+
+
+def test_a_downtime_that_waits_for_no_uploads_leaves_them(two):
+    run, s3 = two.run, two.s3()
+    upload = s3.create_multipart_upload(Bucket="photos", Key="big")["UploadId"]
+    run("switch", "plan", "photos", "--multipart-ttl", "0s")
+    assert ended(two, "done")["multipart_ttl_ms"] == 0
+    wait_for(lambda: route_of(two) == "disk2", "the new route")
+    assert status_of(s3.upload_part, Bucket="photos", Key="big", UploadId=upload, PartNumber=1, Body=b"x") == 404
+
+
 # --- without downtime
 
 

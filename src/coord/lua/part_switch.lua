@@ -60,6 +60,19 @@ local function archive(s, from, to)
     redis.call('ZREM', set_of(s), from .. ':' .. to)
     redis.call('HSET', status_of(s, from, to), 'archived', '1', 'archived_at', rfc3339())
 end
+-- Without downtime: clients go to the new side, and what they write there waits until the old one may be left (S4). `app`, `config`:
+-- databases of vectors, of policies.
+local function switch_turn(s, app, config)
+    archive(s, s.from, s.to)
+    local status = status_of(s, s.to, s.from)
+    status_new(status, '1', '0')
+    redis.call('HSET', status, 'paused', '1')
+    redis.call('ZADD', set_of(s), s.fields.replPriority, s.to .. ':' .. s.from)
+    switch_route(s, s.to)
+    redis.call('SELECT', app)
+    redis.call('DEL', 's:up:' .. s.user .. ':' .. s.bucket)
+    redis.call('SELECT', config)
+end
 -- Events that have not ended; those that failed for good are among them.
 local function lag(s, from, to)
     local row = redis.call('HMGET', status_of(s, from, to), 'events', 'events_done')

@@ -16,6 +16,10 @@ if not going or not s.live then
     switch_drop(s, going and 'given up' or 'forgotten')
     return {'ok'}
 end
+if s.fields.blocked then
+    switch_block(s, 'SREM')
+    redis.call('HDEL', s.key, 'blocked')
+end
 archive(s, s.to, s.from)
 redis.call('HSET', status_of(s, s.to, s.from), 'paused', '0')
 redis.call('HSET', status_of(s, s.from, s.to), 'archived', '0')

@@ -19,14 +19,6 @@ if not s.live then
     switch_move(s, 'in_progress', 'blocked')
     return {'ok'}
 end
-archive(s, s.from, s.to)
-local status = status_of(s, s.to, s.from)
-status_new(status, '1', '0')
-redis.call('HSET', status, 'paused', '1')
-redis.call('ZADD', set_of(s), s.fields.replPriority, s.to .. ':' .. s.from)
-switch_route(s, s.to)
+switch_turn(s, app, config)
 switch_move(s, 'in_progress', 'the route leads to ' .. raw(s.to))
-redis.call('SELECT', app)
-redis.call('DEL', 's:up:' .. s.user .. ':' .. s.bucket)
-redis.call('SELECT', config)
 return {'ok'}

@@ -34,7 +34,7 @@ local s = switch_mine()
 if not s then
     return {'gone'}
 end
-if s.status ~= (s.live and 'in_progress' or 'check_in_progress') then
+if s.status ~= (s.live and 'in_progress' or 'check_in_progress') or s.fields.blocked then
     return {'state', s.status}
 end
 local left = lag(s, s.from, s.to)

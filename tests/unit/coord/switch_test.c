@@ -236,6 +236,68 @@ TEST_FOUR(switch, with_downtime_it_may_continue_in_reverse)
     repl_close(&l);
 }
 
+static int try_follow(struct repl_lab *l, struct err *err)
+{
+    struct task t = {.type = STR("api:live"), .id = STR("live:photos"), .queue = STR("api")};
+    struct bucket_switch s = switch_now(l);
+
+    return switch_follow(l->r, &s, &t, STR("uploads are open"), err);
+}
+
+static int try_unblock(struct repl_lab *l, struct err *err)
+{
+    struct bucket_switch s = switch_now(l);
+
+    return switch_unblock(l->r, &s, err);
+}
+
+/* S11 */
+TEST_FOUR(switch, with_downtime_it_goes_on_for_uploads_and_is_blocked_until_all_know)
+{
+    struct replication r;
+    struct repl_lab l;
+    struct err err = {0};
+
+    switch_open(&l, f);
+    switch_planned(&l, (struct switch_options){.uploads_ttl_ns = 7});
+    CHECK_OK(switch_try_begin(&l, &err));
+    CHECK_ERR(try_follow(&l, &err), ERR_CONFLICT);
+    CHECK_ERR(try_unblock(&l, &err), ERR_CONFLICT);
+    CHECK_OK(switch_try_step(&l, SWITCH_CHECK, &err));
+    CHECK_OK(try_follow(&l, &err));
+    check_history(&l, "check_in_progress -> in_progress: uploads are open");
+    struct bucket_switch s = switch_now(&l);
+    CHECK(s.blocked && switch_is_live(&s));
+    CHECK_INT(s.o.multipart_ttl_ns, 7);
+    check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup", "2");
+    check_reply(l.config, "GET p:route:u:photos", "\"backup\"");
+    check_reply(l.config, "ZRANGE p:repl:u:photos 0 -1", "[\"backup:main\"]");
+    check_reply(l.queue, "HGET asynq:{api}:t:live:photos state", "\"pending\"");
+    CHECK(view_switch(&l, "main", &r)); /* both sides are captured before anybody writes */
+    CHECK_ERR(try_follow(&l, &err), ERR_CONFLICT);
+    CHECK_ERR(switch_try_done(&l, &err), ERR_CONFLICT);
+    CHECK_OK(try_unblock(&l, &err));
+    CHECK_ERR(try_unblock(&l, &err), ERR_CONFLICT);
+    check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup", "0");
+    CHECK_OK(switch_try_done(&l, &err));
+    check_switch(&l, "done");
+    repl_close(&l);
+}
+
+TEST_FOUR(switch, without_a_time_for_uploads_it_does_not_go_on_for_them)
+{
+    struct repl_lab l;
+    struct err err = {0};
+
+    switch_open(&l, f);
+    switch_planned(&l, SWITCH_DOWN);
+    CHECK_OK(switch_try_begin(&l, &err));
+    CHECK_OK(switch_try_step(&l, SWITCH_CHECK, &err));
+    CHECK_ERR(try_follow(&l, &err), ERR_CONFLICT);
+    CHECK_OK(switch_try_done(&l, &err));
+    repl_close(&l);
+}
+
 TEST_FOUR(switch, an_error_takes_the_block_away_and_leaves_the_route)
 {
     struct repl_lab l;

@@ -367,6 +367,87 @@ TEST(switch_task, uploads_that_nobody_ends_are_left)
     rig_close(&rig);
 }
 
+/* --- with downtime, and uploads that are open --- */
+
+#define UPLOADS ((struct switch_options){.uploads_ttl_ns = 3600000000000})
+
+static struct upload_info begin_upload(struct rig *rig)
+{
+    struct object_meta meta = {.owner = STR("owner")};
+    struct upload_info upload = {.key = STR("big")};
+    struct err err = {0};
+
+    CHECK_OK(
+        rig->s.from->ops->upload_begin(rig->s.from, &rig->a, upload.key, &meta, &upload.id, &err));
+    return upload;
+}
+
+static void check_blocked(struct rig *rig, bool blocked)
+{
+    check_reply(rig->f.stores[DB_CONFIG], "EXISTS p:route_block:one p:route_block:two",
+                blocked ? "2" : "0");
+}
+
+/* S11 */
+TEST(switch_task, with_downtime_it_goes_on_without_for_the_uploads_that_are_open)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    struct upload_info upload = begin_upload(&rig);
+    struct store *config = rig.f.stores[DB_CONFIG];
+    plan(&rig, UPLOADS);
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two; uploads open on one: 1");
+    check_reply(config, "GET p:route:owner:box", "\"two\"");
+    check_blocked(&rig, true);
+    CHECK_OK(gateways_tell(config, STR("g"), 1, &err));
+    check_waits(&rig, true, "not every gateway");
+    check_blocked(&rig, true);
+    CHECK_OK(gateways_tell(config, STR("g"), INT64_MAX / 2, &err));
+    check_waits(&rig, true, "an upload is open");
+    check_state(&rig, SWITCH_IN_PROGRESS, "unblocked");
+    check_route(&rig, "\"two\"");
+    check_ended(&rig, false); /* the task that it had before has nothing to do */
+    CHECK_OK(rig.s.from->ops->upload_abort(rig.s.from, &upload, &err));
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "in_progress -> done");
+    check_route(&rig, "\"two\"");
+    rig_close(&rig);
+}
+
+TEST(switch_task, given_up_for_its_uploads_it_is_not_blocked_any_more)
+{
+    struct bucket_switch s;
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig);
+    begin_upload(&rig);
+    plan(&rig, UPLOADS);
+    check_ended(&rig, false);
+    check_blocked(&rig, true);
+    CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
+    check_route(&rig, "\"one\"");
+    check_ended(&rig, true);
+    CHECK_ERR(switch_read(rig.r, &rig.a, STR("owner"), STR("box"), &s, &err), ERR_NOT_FOUND);
+    rig_close(&rig);
+}
+
+TEST(switch_task, with_downtime_uploads_are_left_if_nobody_waits_for_them)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    begin_upload(&rig);
+    plan(&rig, (struct switch_options){0});
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_DONE, "done");
+    check_route(&rig, "\"two\"");
+    rig_close(&rig);
+}
+
 /* S9 */
 TEST(switch_task, given_up_it_ends_when_everything_has_gone_back)
 {

@@ -1,0 +1,25 @@
+-- A switch with downtime whose check is over goes on as one without, for the uploads that are open on the old side (S11). It stays
+-- blocked until every gateway knows: switch_unblock. ARGV: databases of vectors, of the queue, of policies; user, bucket, escaped; when
+-- it was made; text; queue, id, message of its task. Answers {'ok'} or why not.
+-- include part_switch
+-- include part_enqueue
+local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
+local s = switch_mine()
+if not s then
+    return {'gone'}
+end
+if s.live or s.status ~= 'check_in_progress' or not s.fields.uploadsTTL then
+    return {'state', s.status}
+end
+local left = lag(s, s.from, s.to)
+if left > 0 then
+    return {'lag', tostring(left)}
+end
+switch_turn(s, app, config)
+redis.call('HSET', s.key, 'multipartTTL', s.fields.uploadsTTL, 'blocked', '1', 'startedAt', rfc3339())
+switch_move(s, 'in_progress', ARGV[7])
+redis.call('SELECT', queue)
+enqueue_beside(ARGV[8], ARGV[9], ARGV[10], nil, function(state) return state == 'active' end)
+flush()
+redis.call('SELECT', config)
+return {'ok'}
