@@ -41,6 +41,8 @@ def steps(build, tsan, runs, seed):
                                 "--runs", str(runs), "--seed", str(seed)]
     yield "replica", "replica_chaos", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build,
                                        "--runs", str(max(1, runs // LONG_RUN)), "--seed", str(seed)]
+    yield "replica", "switch_kills", ["/usr/bin/env", "WEIR_TEST_KILLS=all", "/usr/bin/python3", "-m", "pytest", "-q",
+                                      os.path.join(ROOT, "tests/e2e/test_switch_kills.py")]
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:

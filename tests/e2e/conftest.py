@@ -64,10 +64,10 @@ Response = collections.namedtuple("Response", "status headers body")
 class Server:
     """One `weir serve`."""
 
-    def __init__(self, folder, *args, env=None, config=None, listen="127.0.0.1:0", data=None):
+    def __init__(self, folder, *args, env=None, config=None, listen="127.0.0.1:0", data=None, binary=WEIR):
         self.folder = folder
         self.data = pathlib.Path(data or folder / "data")
-        self.args = [str(WEIR), "serve", "--data", str(self.data)]
+        self.args = [str(binary), "serve", "--data", str(self.data)]
         if not any("s3.listen" in str(a) for a in args):
             self.args += ["--s3.listen", "127.0.0.1:0"]
         if listen:
