@@ -1,13 +1,12 @@
-/* weir with faults of a bad day built in, which tests ask for by the environment; everything else is
- * src/main.c. The linker leads the calls that are named in meson.build through here, so the real
+/* weir with faults of a bad day built in, which tests ask for by the environment; everything else
+ * is src/main.c. The linker leads the calls that are named in meson.build through here, so the real
  * program has none of it.
  *
- * FAULT_KILL=before:NAME:N or after:NAME:N: SIGKILL at the N-th call of the store by that name, among
- * those that a switch makes: its plan, its task up to the word that it is done, its abort. A call's
- * name is its script's or its command's; `*` is any. "after": the store has done it, and nobody was
- * told.
- * FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is made.
- * FAULT_CLOCK=SECONDS: the wall clock is off by so much. */
+ * FAULT_KILL=before:NAME:N or after:NAME:N: SIGKILL at the N-th call of the store by that name,
+ * among those that a switch makes: its plan, its task up to the word that it is done, its abort. A
+ * call's name is its script's or its command's; `*` is any. "after": the store has done it, and
+ * nobody was told. FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is
+ * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. */
 #include "coord/switch.h"
 #include "replica/switch.h"
 
