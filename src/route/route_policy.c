@@ -79,7 +79,8 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Both sides of a switch with downtime, or that was one until now (S11), which are among the blocks; the others' are for ever. */
+/* Both sides of a switch with downtime, or that was one until now (S11), which are among the
+ * blocks; the others' are for ever. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
