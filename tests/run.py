@@ -5,17 +5,22 @@
 
 A suite is a command whose last line that reads "N passed, N failed[, N skipped]" is its count; a
 suite without one, or that ends with a status other than 0, counts one failure more. A line that
-reads "took N s NAME" tells how long a test took. At the end come the slowest tests, the names of
-those that failed, and the count of all.
+reads "took N s NAME" tells how long a test took.
+
+The unit tests are two at a time by themselves. The other suites are, too: much of a suite is waiting,
+for a process to start or a lease to end. What one says is shown when it ends, in one piece. At the
+end come the slowest tests, the names of those that failed, and the count of all.
 """
+import concurrent.futures
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SLOWEST = 15
+LANES, SLOWEST = 2, 15
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
 FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # the unit tests' runner, and pytest
@@ -38,19 +43,36 @@ def crash_suites(build):
                             "--seconds", "15"]
 
 
+def e2e_suites():
+    """One for each file, the largest first, so that no long one is left alone at the end."""
+    folder = os.path.join(ROOT, "tests/e2e")
+    files = [os.path.join(folder, name) for name in os.listdir(folder) if re.fullmatch(r"test_\w+\.py", name)]
+    for path in sorted(files, key=os.path.getsize, reverse=True):
+        name = os.path.basename(path).removeprefix("test_").removesuffix(".py")
+        yield "e2e-" + name, ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", path]
+
+
 def suites(build):
     yield "unit", [os.path.join(build, "tests/unit_tests"), "-t"]
     yield from fuzz_suites(build)
     yield "store-diff", [os.path.join(build, "tests/store_diff"), "--shrink"]
     yield from crash_suites(build)
-    yield "e2e", ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", os.path.join(ROOT, "tests/e2e")]
+    yield from e2e_suites()
 
 
 class Told:
     """What suites tell: their counts [passed, failed, skipped], the names that failed, and how long tests took."""
 
     def __init__(self):
-        self.total, self.failed, self.took = [0, 0, 0], [], []
+        self.lock, self.total, self.failed, self.took = threading.Lock(), [0, 0, 0], [], []
+
+    def add(self, suite):
+        with self.lock:
+            for i, n in enumerate(suite.count):
+                self.total[i] += n
+            self.failed += suite.failed
+            self.took += suite.took
+            suite.show()
 
     def show(self):
         print(f"slowest {SLOWEST}:")
@@ -64,44 +86,47 @@ class Told:
         print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
 
 
-def listen(lines, name, told):
-    """Shows the suite's output as it comes; returns its count, or none."""
-    quiet, kept, count = name.startswith("fuzz-"), [], None
-    for line in lines:
+class Suite:
+    def __init__(self, name, command):
+        self.name, self.command = name, command
+        self.count, self.failed, self.took, self.lines, self.seconds = None, [], [], [], 0
+
+    def run(self, env):
+        began = time.monotonic()
+        if not self.is_quiet():
+            print(f"-- {self.name}", flush=True)
+        process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
+                                   errors="replace", cwd=ROOT)
+        for line in process.stdout:
+            self.hear(line)
+        status = process.wait()
+        self.seconds = time.monotonic() - began
+        if self.count is None or status != 0 and self.count[1] == 0:
+            self.count = [0, 0, 0] if self.count is None else self.count
+            self.count[1] += 1
+            self.lines.append(f"{self.name} ended with status {status} and no count of its own failures\n")
+        if self.count[1] and not self.failed:
+            self.failed.append(f"{self.name} (status {status})")
+        if not self.took:
+            self.took.append((self.seconds, self.name))
+
+    def hear(self, line):
         if took := TOOK.match(line):
-            told.took.append((float(took.group(1)), f"{name} {took.group(2)}"))
-            continue
+            self.took.append((float(took.group(1)), f"{self.name} {took.group(2)}"))
+            return
+        self.lines.append(line)
         if found := COUNT.match(line.strip()):
-            count = [int(n or 0) for n in found.groups()]
+            self.count = [int(n or 0) for n in found.groups()]
         if failed := FAILED.match(line):
-            told.failed.append(f"{name} {failed.group(1)}")
-        kept.append(line)
-        if not quiet:
-            print(line, end="", flush=True)
-    if quiet and (count is None or count[1]):
-        print("".join(kept[-40:]))
-    return count
+            self.failed.append(f"{self.name} {failed.group(1)}")
 
+    def is_quiet(self):
+        return self.name.startswith("fuzz-") and not (self.count and self.count[1])
 
-def run(name, command, env, told):
-    began, names, times = time.monotonic(), len(told.failed), len(told.took)
-    print(f"== {name}", flush=True)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
-                               errors="replace", cwd=ROOT)
-    count = listen(process.stdout, name, told)
-    status = process.wait()
-    passed, failed, skipped = count or (0, 0, 0)
-    if status != 0 and failed == 0 or count is None:
-        failed += 1
-        print(f"{name} ended with status {status} and no count of its own failures")
-    seconds = time.monotonic() - began
-    if failed and len(told.failed) == names:
-        told.failed.append(f"{name} (status {status})")
-    if len(told.took) == times:
-        told.took.append((seconds, name))
-    print(f"== {name}: {passed} passed, {failed} failed, {skipped} skipped, {seconds:.0f} s", flush=True)
-    for i, n in enumerate((passed, failed, skipped)):
-        told.total[i] += n
+    def show(self):
+        passed, failed, skipped = self.count
+        said = "" if self.is_quiet() else f"== {self.name}\n" + "".join(self.lines)
+        print(f"{said}== {self.name}: {passed} passed, {failed} failed, {skipped} skipped, {self.seconds:.0f} s", flush=True)
 
 
 def main():
@@ -109,9 +134,16 @@ def main():
     wanted = sys.argv[2:]
     env = dict(os.environ, WEIR_BUILD=build, TEST_TIMES="1")
     told = Told()
-    for name, command in suites(build):
-        if not wanted or any(name == w or name.startswith(w + "-") for w in wanted):
-            run(name, command, env, told)
+    chosen = [Suite(name, command) for name, command in suites(build)
+              if not wanted or any(name == w or name.startswith(w + "-") for w in wanted)]
+
+    def run(suite):
+        suite.run(env)
+        told.add(suite)
+    while chosen and chosen[0].name == "unit":
+        run(chosen.pop(0))
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        list(lanes.map(run, chosen))
     told.show()
     sys.exit(1 if told.total[1] or not told.total[0] else 0)
 
