@@ -1,5 +1,5 @@
-/* Runs the registered tests: `unit [-j N] [-t] [-v] [suite | suite.name]...`, two at a time; -t tells
- * how long each took. */
+/* Runs the registered tests: `unit [-j N] [-t] [-v] [suite | suite.name]...`, two at a time; -t
+ * tells how long each took. */
 #include "unit/test.h"
 
 #include "base/clock.h"

@@ -15,7 +15,8 @@ struct waiter {
 };
 
 static struct waiter waiters[CLIENTS];
-static uint64_t timeout_ms = 60 * 1000, late_ms = 50; /* the second of paths that begin with /late */
+static uint64_t timeout_ms = 60 * 1000,
+                late_ms = 50; /* the second of paths that begin with /late */
 static _Atomic(unsigned) on_pool;
 static _Atomic(bool) held; /* handlers come in, but do not wait yet */
 static _Atomic(unsigned) came;

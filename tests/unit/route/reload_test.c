@@ -60,7 +60,8 @@ TEST(reload, a_release_ends_the_trying)
 
 /* --- a Redis that still loads its data when the subscription is made again --- */
 
-/* Takes its time with each key, and answers meanwhile: half a minute, unless it is told to hurry. */
+/* Takes its time with each key, and answers meanwhile: half a minute, unless it is told to hurry.
+ */
 static const char *const slow_start[] = {"--key-load-delay", "1000",
                                          "--loading-process-events-interval-bytes", "1024", NULL};
 

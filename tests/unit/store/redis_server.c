@@ -16,8 +16,9 @@
 
 enum { MAX_ARGS = 64, PATH_SIZE = 256, START_ATTEMPTS = 5, PORT_ATTEMPTS = 100 };
 
-/* Below those that the kernel gives out by itself (from 32768 on): while a server is down between two
- * starts nobody gets its port by chance, and a client that tries to reach it cannot meet itself. */
+/* Below those that the kernel gives out by itself (from 32768 on): while a server is down between
+ * two starts nobody gets its port by chance, and a client that tries to reach it cannot meet
+ * itself. */
 enum { FIRST_PORT = 10240, END_PORT = 32768 };
 
 int free_port(void)
@@ -27,8 +28,8 @@ int free_port(void)
         char text[32];
         int fd = -1, port = FIRST_PORT + (int)random_below(END_PORT - FIRST_PORT);
         snprintf(text, sizeof(text), "127.0.0.1:%d", port);
-        bool is_free = sock_addr_parse(&addr, str_z(text), NULL) == 0 &&
-                       sock_listen(&fd, &addr, 1, NULL) == 0;
+        bool is_free =
+            sock_addr_parse(&addr, str_z(text), NULL) == 0 && sock_listen(&fd, &addr, 1, NULL) == 0;
         fd_close(&fd);
         if (is_free)
             return port;
