@@ -150,15 +150,25 @@ static void set_ready(struct tap *tap, int code, const struct err *err)
     mutex_unlock(&tap->lock);
 }
 
+/* Rows that are too large to be recorded together go by fewer, or all after them would wait. */
+static void set_batch(struct tap *tap, int code, size_t count)
+{
+    if (code == 0)
+        tap->batch = size_min(2 * tap->batch, TAP_BATCH);
+    else if ((code == ERR_NO_MEMORY || code == ERR_TOO_LARGE) && count > 1)
+        tap->batch = count / 2;
+}
+
 /* One batch. *count 0: there was nothing. */
 static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
 {
     struct tapped *rows = NULL;
-    int code = local_tap_read(tap->storage, a, tap->recorded, TAP_BATCH, &rows, count, err);
+    int code = local_tap_read(tap->storage, a, tap->recorded, tap->batch, &rows, count, err);
 
     if (code < 0 || *count == 0)
         return code;
     code = record_rows(tap, a, rows, *count, err);
+    set_batch(tap, code, *count);
     if (code < 0)
         return code;
     set_recorded(tap, rows[*count - 1].number, *count);
@@ -223,10 +233,10 @@ static void drain_main(void *ctx)
 
     for (;;) {
         struct err err = {0};
-        size_t count = 0;
+        size_t count = 0, asked = tap->batch;
         int code = drain_some(tap, &a, &count, &err);
         set_ready(tap, code, &err);
-        if (code == 0 && count < TAP_BATCH)
+        if (code == 0 && count < asked)
             atomic_store(&tap->caught_up, true);
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
@@ -239,7 +249,7 @@ static void drain_main(void *ctx)
             continue;
         }
         delay_ms = RETRY_FIRST_MS;
-        if (count < TAP_BATCH) {
+        if (count < asked) {
             sleep_a_while(tap, LOOK_MS);
             linger(tap);
         }
@@ -253,7 +263,8 @@ int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *e
 {
     struct tap *tap = xcalloc(1, sizeof(*tap));
 
-    *tap = (struct tap){.taps = t, .storage = s, .hooks = {wants, committed, tap}};
+    *tap =
+        (struct tap){.taps = t, .storage = s, .hooks = {wants, committed, tap}, .batch = TAP_BATCH};
     mutex_init(&tap->lock, "replica.tap");
     cond_init(&tap->wake);
     cond_init(&tap->moved);

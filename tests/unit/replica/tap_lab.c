@@ -16,6 +16,8 @@ static int record(struct replications *r, const struct record *rec, struct err *
     atomic_fetch_add(&records, 1);
     if (now == FAULT_REFUSE)
         return err_set(err, ERR_UNAVAILABLE, "so it was told");
+    if (now == FAULT_MANY && rec->count > 1)
+        return err_set(err, ERR_NO_MEMORY, "so it was told");
     int code = replication_record(r, rec, err);
     return code == 0 && now == FAULT_ANSWER ? err_set(err, ERR_TIMEOUT, "so it was told") : code;
 }

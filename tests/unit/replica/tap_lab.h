@@ -13,6 +13,7 @@ enum fault {
     FAULT_NONE,
     FAULT_REFUSE, /* nothing is done */
     FAULT_ANSWER, /* it is done, and the answer is lost */
+    FAULT_MANY,   /* more than one change is too much */
 };
 
 struct tap_lab {

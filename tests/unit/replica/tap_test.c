@@ -207,6 +207,24 @@ TEST(tap, rows_of_a_bucket_that_is_not_replicated_are_only_forgotten)
     tap_lab_close(&l);
 }
 
+/* Names of many bytes, several destinations: the records of all rows that wait may be too large. */
+TEST(tap, rows_that_are_too_many_for_one_record_go_by_several)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
+    struct tap_lab l;
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "local", "box");
+    tap_lab_fault(FAULT_REFUSE);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        tap_lab_put(&l, keys[i]);
+    tap_lab_fault(FAULT_MANY);
+    tap_lab_await_no_rows(&l);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", keys[i], "local"), 1);
+    tap_lab_close(&l);
+}
+
 /* S5: reads go by the vector, so a change is in it when its call has returned; on both sides, and
  * not when a worker made it. */
 TEST(tap, during_a_switch_a_change_is_recorded_when_it_is_answered)
