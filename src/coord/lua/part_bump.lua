@@ -2,7 +2,11 @@
 -- beside, or nil; only if there are more are all of them read.
 local function bump(key, field, others)
     local count, known, highest = redis.call('HLEN', key), 0, 0
-    local numbers = count > 0 and others and redis.call('HMGET', key, field, unpack(others)) or {}
+    if count == 0 then -- most of many changes at once are of objects that are new
+        redis.call('HSET', key, field, '1')
+        return 1, 0
+    end
+    local numbers = others and redis.call('HMGET', key, field, unpack(others)) or {}
     for i = 1, others and #others + 1 or 0 do
         known = known + (numbers[i] and 1 or 0)
     end
@@ -13,9 +17,7 @@ local function bump(key, field, others)
         highest = math.max(highest, tonumber(number or '0'))
     end
     redis.call('HSET', key, field, highest + 1)
-    if count > 0 then
-        redis.call('PERSIST', key)
-    end
+    redis.call('PERSIST', key)
     return highest + 1, count
 end
 -- What comes with an object has vectors of its own only once it was changed by itself, and never without one of the object (V5).

@@ -36,7 +36,8 @@ for i = 1, few and replications or 0 do
 end
 redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
-local bumped, tasks, how = {}, {}, {w = bump_whole, b = bump_beside}
+local bumped, tasks = {}, {}
+local how = {[''] = bump, w = bump_whole, b = bump_beside, ['~'] = bump, ['~w'] = bump_whole, ['~b'] = bump_beside}
 -- Another storage has a higher number: it was written there since.
 local function is_overtaken(key, field)
     local own = tonumber(redis.call('HGET', key, field) or '0')
@@ -52,12 +53,13 @@ local at = 10 + 3 * replications + sources + intents
 while at <= #ARGV do
     local row, key, field, count = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
     if row == 0 or row > recorded then
-        local both = key .. '\n' .. field
-        if key ~= '' and not bumped[both] then
-            bumped[both] = true
-            local late, kind = string.match(ARGV[at + 3], '^(~?)(%a?)$')
-            if late == '' or not is_overtaken(key, field) then
-                (how[kind] or bump)(key, field, few and others)
+        local there = bumped[field] or {}
+        bumped[field] = there
+        if key ~= '' and not there[key] then
+            local kind = ARGV[at + 3]
+            if string.byte(kind) ~= 126 or not is_overtaken(key, field) then -- '~'
+                there[key] = true
+                how[kind](key, field, few and others)
             end
         end
         for i = 0, count - 1 do
