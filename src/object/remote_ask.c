@@ -3,6 +3,8 @@
 #include "object/remote_int.h"
 #include "sign/base64.h"
 
+enum { SKEW_MAX_S = 15 * 60 };
+
 /* What the peer's codes mean here. `status` must be the answer's own: "absent" is only what says so
  * in both ways (M1). 0: any. */
 static const struct {
@@ -187,6 +189,20 @@ int remote_error_of(int status, struct str code, struct str message, struct err 
     return fail(err, ERR_PEER, status, code, message);
 }
 
+/* The answer to a HEAD cannot say why it is refused. S3 refuses what was signed over a quarter of
+ * an hour off; empty: the clocks agree, or nothing is known. */
+static struct str skew_of(struct ask *q)
+{
+    int64_t there;
+
+    if (q->head->status != 403 || clock_parse_http(ask_answer(q, "date"), &there) < 0)
+        return STR_EMPTY;
+    long long seconds = (clock_wall_ms() - there) / 1000;
+    return seconds > SKEW_MAX_S || seconds < -SKEW_MAX_S
+               ? arena_fmt(&q->a, "this clock is %lld s ahead of its own", seconds)
+               : STR_EMPTY;
+}
+
 static int judge(struct ask *q, struct err *err)
 {
     struct buf text = BUF_INIT(REMOTE_ERROR_MAX);
@@ -196,6 +212,8 @@ static int judge(struct ask *q, struct err *err)
     if (reader_read_all(exchange_body(q->exchange), &text, NULL) == 0 && text.len)
         said = remote_read_error(&q->a, buf_str(&text));
     q->error = arena_str(&q->a, said.code);
+    if (!said.code.len)
+        said.message = skew_of(q);
     int code = remote_error_of(q->head->status, said.code, said.message, err);
     buf_release(&text);
     return code;

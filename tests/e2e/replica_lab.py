@@ -26,6 +26,7 @@ from botocore.config import Config
 from conftest import BUILD, DEADLINE, WEIR, Redis, Server, check_sanitizers, clean_env, free_port, wait_for
 
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
+FAULTY = BUILD / "tests/crash/weir_faulty"
 KEYS = ("AKIAREPLICALAB", "secret-of-the-replica-lab")
 KINDS = ["embedded", "redis", "foreign"] + ["s3-to", "s3-from"] * ("WEIR_TEST_S3" in os.environ)
 # What weir's replication is not to blame for, and scenarios leave out.
@@ -58,7 +59,7 @@ class Weir(Server):
 
     def __init__(self, folder, *args, env=None):
         folder.mkdir(exist_ok=True)
-        self.more, self.env = args, env or {}
+        self.more, self.env, self.binary = args, env or {}, WEIR
         super().__init__(folder, *args, env=self.env)
 
     def kill(self):
@@ -67,9 +68,10 @@ class Weir(Server):
         self.process.wait()
         check_sanitizers(self.err)
 
-    def start(self):
-        """After a kill or a stop."""
-        super().__init__(self.folder, *self.more, env=self.env)
+    def start(self, **faults):
+        """After a kill or a stop. With faults: as weir_faulty (tests/crash), from now on."""
+        self.binary = FAULTY if faults else self.binary
+        super().__init__(self.folder, *self.more, env={**self.env, **faults}, binary=self.binary)
         return self
 
     @property
@@ -129,7 +131,7 @@ class Lab:
         redis_folder.mkdir()
         self.redis = Redis(redis_folder, "--appendonly", "yes", "--appendfsync", "always")
         self.build_sides()
-        store = ("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{self.redis.port}", *self.args)
+        store = ("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{self.store_port()}", *self.args)
         self.gateways = [self.weir(f"gateway{n}", "--only", "gateway", *store) for n in range(2)]
         self.workers = [self.weir(f"worker{n}", "--only", "worker", *store) for n in range(2)]
         for weir in self.started:
@@ -139,6 +141,9 @@ class Lab:
                      keys[1], *(["--main"] if name == "a" else []))
         for weir in self.started[len(self.sides) - self.far:]:
             wait_for(lambda: len(self.rest(weir, "GET", "/api/v1/storages")["storages"]) >= 3, "the storages")
+
+    def store_port(self):
+        return self.redis.port
 
     def build_sides(self):
         foreign = {"s3-to": "b", "s3-from": "a"}.get(self.kind)

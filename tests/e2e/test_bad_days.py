@@ -2,8 +2,10 @@
 
 Two workers on one object: test_migrate_lock in test_scenarios.py. Objects of 5 GiB: WEIR_TEST_LARGE=1.
 """
+import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,7 @@ import http.client
 import pytest
 from botocore.exceptions import ClientError
 
-from conftest import DEADLINE, wait_for
+from conftest import DEADLINE, Redis, wait_for
 from replica_lab import Lab, content, quoted
 from test_scenarios import fill, put, remove
 from test_tasks import Queue
@@ -320,6 +322,114 @@ def test_redis_is_flushed(lab, bucket):
     lab.is_equal(bucket, model)
 
 
+class Forwarder:
+    """A port that leads to whichever Redis is the master."""
+
+    def __init__(self, target):
+        self.target, self.open = target, set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            self.open |= {near, far}
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
+
+    def pump(self, one, other):
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+        except OSError:
+            pass
+        for side in (one, other):
+            with contextlib.suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+        self.open.discard(one)
+
+    def lead_to(self, target):
+        self.target = target
+        for side in list(self.open):
+            with contextlib.suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+
+    def end(self):
+        self.listener.close()
+        self.lead_to(0)
+
+
+class FailoverLab(Lab):
+    """Its Redis has a replica, which is behind from `fall_behind` on and becomes the master by `fail_over`."""
+
+    def store_port(self):
+        folder = self.folder / "replica"
+        folder.mkdir()
+        self.replica = Redis(folder, "--replicaof", "127.0.0.1", str(self.redis.port))
+        self.forwarder = Forwarder(self.redis.port)
+        return self.forwarder.port
+
+    def fall_behind(self):
+        """What is answered until now is there; what comes is lost."""
+        master = Queue(self.redis.port)
+        master.call("SET", "lk:wait", "", "PX", 1000)  # it is waited for this, and all before
+        assert master.call("WAIT", 1, 30000) == b"1"
+        Queue(self.replica.port).call("REPLICAOF", "127.0.0.1", 1)
+
+    def fail_over(self):
+        self.redis.kill()
+        self.forwarder.lead_to(self.replica.port)
+
+    def end(self):
+        super().end()
+        if hasattr(self, "replica"):
+            self.replica.kill()
+            self.forwarder.end()
+
+
+def test_redis_fails_over(tmp_path):
+    """A replica that lags becomes the master: changes that only the old one knew of are brought by a resync. Before it is the master it
+    refuses to be written to, and so do the gateways."""
+    lab, model, bucket = FailoverLab("redis", tmp_path), {}, "failover"
+    try:
+        s3 = lab.s3()
+        s3.create_bucket(Bucket=bucket)
+        fill(s3, bucket, model, 20)
+        lab.add(bucket)
+        lab.in_sync(bucket)
+        lab.fall_behind()
+        put(s3, bucket, model, "k0", b"went over, which is forgotten")
+        lab.in_sync(bucket)
+        lab.run("replicate", "pause", bucket, "--user", "root")
+        for key in ("k0", "k2", "new"):
+            put(lab.s3(1), bucket, model, key, b"queued, which is forgotten")
+        remove(s3, bucket, model, "k4")
+        lab.recorded()
+        lab.fail_over()
+        for n in range(2):
+            assert refused(lambda: lab.s3(n).put_object(Bucket=bucket, Key="k6", Body=b"never"))
+            assert lab.s3(n).get_object(Bucket=bucket, Key="k6")["Body"].read() == model["k6"]
+        Queue(lab.replica.port).call("REPLICAOF", "NO", "ONE")
+        wait_for(lambda: not refused(lambda: put(lab.s3(), bucket, model, "k6", b"after")), "writes")
+        wait_for(lambda: not refused(lambda: put(lab.s3(1), bucket, model, "later", b"later")), "writes")
+        assert lab.row(bucket)["state"] != "paused"  # as the replica knew it
+        lab.run("replicate", "resync", bucket, "--user", "root")
+        synced(lab, bucket)
+        lab.is_equal(bucket, model)
+        assert not lab.tasks("archived")
+    finally:
+        lab.end()
+
+
 def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
     """Stopped until its leases have ended and locks live no more, then resumed: what it had begun overwrites nothing
     newer."""
@@ -353,6 +463,65 @@ def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
     put(s3, bucket, model, "three", b"last")
     synced(lab, bucket)
     lab.is_equal(bucket, model)
+
+
+# --- clocks
+
+
+HOURS = 3600
+
+
+def test_a_gateway_and_a_worker_whose_clocks_are_off(lab, bucket):
+    """By hours. Storages refuse what such a worker signs, and its tasks say so until the other one does them; the gateway refuses what
+    clients sign, and what it has no clock for is as everywhere: leases, locks and epochs go by the store's."""
+    s3, model = lab.s3(), {}
+    fill(s3, bucket, model, 5)
+    for weir, hours in ((lab.gateways[1], -5), (lab.workers[0], 3)):
+        weir.kill()
+        weir.start(FAULT_CLOCK=str(hours * HOURS)).ready()
+    try:
+        lab.add(bucket)
+        with pytest.raises(ClientError) as e:
+            lab.s3(1).put_object(Bucket=bucket, Key="skewed", Body=b"x")
+        assert e.value.response["Error"]["Code"] == "RequestTimeTooSkewed"
+        fill(s3, bucket, model, 40)
+        remove(s3, bucket, model, "k0")
+        synced(lab, bucket)
+        lab.is_equal(bucket, model)
+        log = lab.workers[0].err
+        assert "s ahead of its own" in log, log[-2000:]  # it had its share
+    finally:
+        for weir in (lab.gateways[1], lab.workers[0]):
+            weir.kill()
+            weir.start(FAULT_CLOCK="0").ready()
+    put(lab.s3(1), bucket, model, "after", b"after")
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+
+
+def test_the_clock_goes_back(tmp_path):
+    """Of everything on one machine, which is killed in the middle of its work: nobody waits for leases, locks and processes of before.
+    By less than a quarter of an hour, past which clients are refused."""
+    lab, model, bucket = Lab("embedded", tmp_path), {}, "clock"
+    weir = lab.gateways[0]
+    try:
+        weir.kill()
+        weir.start(FAULT_CLOCK=str(14 * 60)).ready()
+        lab.s3().create_bucket(Bucket=bucket)
+        lab.add(bucket)
+        lab.in_sync(bucket)
+        number = 0
+        while not any(t["type"].startswith("object") for t in lab.tasks("active")):
+            for _ in range(5):
+                number += 1
+                put(lab.s3(), bucket, model, f"k{number}", os.urandom(4 * 1024 * 1024))
+        weir.kill()
+        weir.start(FAULT_CLOCK="0").ready()
+        put(lab.s3(), bucket, model, "after", b"after")
+        synced(lab, bucket)
+        lab.is_equal(bucket, model)
+    finally:
+        lab.end()
 
 
 @pytest.mark.skipif("WEIR_TEST_LARGE" not in os.environ, reason="5 GiB are for WEIR_TEST_LARGE=1")

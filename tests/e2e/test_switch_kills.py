@@ -22,10 +22,9 @@ import time
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from conftest import BUILD, DEADLINE, Server, check_sanitizers, clean_env, wait_for
-from replica_lab import KEYS, QUICK, client, content
+from conftest import DEADLINE, Server, check_sanitizers, clean_env, wait_for
+from replica_lab import FAULTY, KEYS, QUICK, client, content
 
-FAULTY = BUILD / "tests/crash/weir_faulty"
 OVER_S = 60  # leases, locks
 AT_ONCE = 6  # cases; they wait most of the time
 PART = 5 * 1024 * 1024

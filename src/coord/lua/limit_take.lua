@@ -9,6 +9,8 @@ local level = tonumber(state[1] or size)
 local at = tonumber(state[2] or now)
 if now > at then
     level = math.min(size, level + (now - at) * rate / 1000)
+elseif now < at then -- the clock went back: it fills from now on
+    redis.call('HSET', key, 'at', string.format('%d', now))
 end
 local needed = math.min(wanted, size)
 if level < needed then

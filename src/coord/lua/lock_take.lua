@@ -1,7 +1,12 @@
--- ARGV: life (ms), then pairs of key and token. Answers 1 for each that was taken, 0 where somebody has it.
+-- ARGV: life (ms), then pairs of key and token. Answers 1 for each that was taken, 0 where somebody has it. One that would live for
+-- much longer was taken before the store's clock went back, and not refreshed since.
 local taken = {}
+local too_long = 2 * ARGV[1] + 60000
 for i = 2, #ARGV, 2 do
     local mine = redis.call('SET', ARGV[i], ARGV[i + 1], 'NX', 'PX', ARGV[1]) or redis.call('GET', ARGV[i]) == ARGV[i + 1]
+    if not mine and redis.call('PTTL', ARGV[i]) > too_long then
+        mine = redis.call('SET', ARGV[i], ARGV[i + 1], 'PX', ARGV[1])
+    end
     taken[#taken + 1] = mine and 1 or 0
 end
 return taken

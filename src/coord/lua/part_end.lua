@@ -1,4 +1,4 @@
--- end_task(): the outcome of a task that is active; token '': only when its lease has ended.
+-- end_task(): the outcome of a task that is active; token '': only when its lease has ended (queue_expired).
 -- Outcomes: done; completed (kept for the seconds), retry (after them), archived; pending: back to the head of the line.
 -- counter: '' none, 'processed', or 'failed' (counts as both). Answers 1, or 0 when it is not active, or not with this token.
 -- include part_tally
@@ -12,7 +12,7 @@ end
 local function holds_task(prefix, id, token)
     if token == '' then
         local lease = redis.call('ZSCORE', prefix .. 'lease', id)
-        return lease and tonumber(lease) <= tonumber(time[1])
+        return lease and (tonumber(lease) <= tonumber(time[1]) or tonumber(lease) >= time[1] + 60)
     end
     return redis.call('HGET', prefix .. 't:' .. id, 'token') == token
 end

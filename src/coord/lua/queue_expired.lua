@@ -1,9 +1,13 @@
--- Tasks whose lease has ended. ARGV: at most, queues. Answers {queue, message}.
+-- Tasks whose lease has ended, or ends later than any that is given by this clock (30 s): it has gone back, and those that live push
+-- theirs. ARGV: at most, queues. Answers {queue, message}.
 local now = redis.call('TIME')[1]
 local result = {}
 for q = 2, #ARGV do
     local prefix = 'asynq:{' .. ARGV[q] .. '}:'
     local ids = redis.call('ZRANGEBYSCORE', prefix .. 'lease', '-inf', now, 'LIMIT', 0, ARGV[1])
+    if #ids == 0 then
+        ids = redis.call('ZRANGEBYSCORE', prefix .. 'lease', now + 60, '+inf', 'LIMIT', 0, ARGV[1])
+    end
     for i = 1, #ids do
         local message = redis.call('HGET', prefix .. 't:' .. ids[i], 'msg')
         if message then

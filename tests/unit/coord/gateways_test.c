@@ -79,3 +79,20 @@ TEST_FOUR(gateways, a_storage_is_settled_as_of_when_it_was_said)
     CHECK_OK(gateways_settled(config, names[1], &settled, &again, &err));
     CHECK_INT(settled, now);
 }
+
+TEST(gateways, who_told_it_before_the_clock_went_back_lives_from_then_on)
+{
+    struct four f = {0};
+
+    four_open_embedded(&f);
+    struct store *config = f.stores[DB_CONFIG];
+    embedded_shift_clock(config, 7200 * 1000);
+    tell(&f, "dead", 6);
+    embedded_shift_clock(config, 0);
+    tell(&f, "one", 7);
+    CHECK(!reached(&f, 7)); /* it may be there, and has not told again yet */
+    embedded_shift_clock(config, (GATEWAY_LIFE_S + 2) * 1000);
+    tell(&f, "one", 7);
+    CHECK(reached(&f, 7));
+    four_close(&f);
+}

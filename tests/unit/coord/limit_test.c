@@ -40,3 +40,17 @@ TEST(limit, fills_with_time)
     CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
     four_close(&f);
 }
+
+TEST(limit, fills_again_after_the_clock_went_back)
+{
+    struct four f = {0};
+
+    four_open_embedded(&f);
+    embedded_shift_clock(f.stores[DB_APP], 7200 * 1000);
+    CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
+    embedded_shift_clock(f.stores[DB_APP], 0);
+    CHECK(take(&f, LIMIT_REQUESTS, 0.01, 1) > 0);
+    embedded_shift_clock(f.stores[DB_APP], 101 * 1000);
+    CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
+    four_close(&f);
+}

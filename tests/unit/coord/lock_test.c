@@ -143,3 +143,20 @@ TEST_FOUR(lock, those_who_wait_get_it_in_turn)
     CHECK_INT(atomic_load(&c.rounds), 80);
     locks_close(c.l);
 }
+
+/* Nobody waits for hours for one that died. */
+TEST_FOUR(lock, one_that_was_taken_by_a_clock_ahead_is_taken_by_the_next)
+{
+    struct locks *a = open_locks(f, 0);
+    struct lock *lock;
+    struct err err = {0};
+
+    check_reply(f->stores[DB_LOCK], "SET lk:x dead PX 7200000", "OK");
+    check_reply(f->stores[DB_LOCK], "SET lk:y alive PX 10000", "OK");
+    CHECK_OK(lock_take(&lock, a, STR("lk:x"), &err));
+    CHECK(lock_held(lock));
+    lock_release(lock);
+    check_reply(f->stores[DB_LOCK], "EXISTS lk:x", "0");
+    CHECK_ERR(lock_take(&lock, a, STR("lk:y"), &err), ERR_BUSY);
+    locks_close(a);
+}

@@ -272,6 +272,28 @@ TEST_FOUR(queue, a_task_whose_lease_ended_goes_to_others)
 }
 
 /* A worker that slept and came back in time keeps what it has. */
+TEST_FOUR(queue, a_lease_of_a_clock_that_was_ahead_has_ended)
+{
+    struct store *s = f->stores[DB_QUEUE];
+    struct queue *q = queue_new(s);
+    struct arena a = {0};
+    struct task dead, t;
+    struct err err = {0};
+    size_t moved;
+
+    add(q, "x", 0);
+    take(q, &a, &dead);
+    check_reply(s, "ZADD asynq:{events1}:lease XX 99999999999 x", "0");
+    CHECK_OK(queue_recover(q, &names, &moved, &err));
+    CHECK_INT(moved, 1);
+    CHECK_ERR(queue_done(q, &dead, &err), ERR_NOT_FOUND);
+    CHECK_OK(queue_run_now(q, STR("events1"), STR("x"), &err));
+    CHECK_STR(take(q, &a, &t), STR("x"));
+    CHECK_OK(queue_done(q, &t, &err));
+    arena_release(&a);
+    queue_free(q);
+}
+
 TEST_FOUR(queue, a_lease_that_was_pushed_back_is_not_recovered)
 {
     struct store *s = f->stores[DB_QUEUE];
