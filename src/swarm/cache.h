@@ -20,6 +20,8 @@ struct cache_options {
     struct str prefix;   /* before every key; may be empty */
     bool feed;           /* each accepted private announce appends a record: feed.h */
     uint64_t feed_max;   /* records that wait; past it announces are refused (SWARM_UNAVAILABLE) */
+    uint32_t peer_timeout_s;       /* cache_announce() gives out none that is older; 0: any */
+    uint32_t numwant, max_numwant; /* default and bound of cache_announce(); 0: 50 and 200 */
 };
 int cache_open(struct cache **out, const struct cache_options *o, struct err *err) MUST_CHECK;
 void cache_close(struct cache *c);
@@ -100,13 +102,14 @@ int cache_leecher_finished(struct cache *c, const struct torrent *t, const struc
 int cache_increment_slots(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
 
-/* id 0: the next free one, put into the struct. One that is there gets the multipliers alone. */
+/* id 0: the next free one, put into the struct. One that is there gets the multipliers alone (and
+ * its id is put into the struct). ERR_EXISTS: the id is another's. last_action 0: now. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* With all of its peers; slots are given back. */
+/* With all of its peers; slots are given back. ERR_NOT_FOUND. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* id 0: the next free one. One that is there gets multipliers and slots alone. */
+/* The same; one that is there gets multipliers and slots alone. ERR_INVALID: the passkey. */
 int cache_add_user(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
-/* With all of its peers. */
+/* With all of its peers. ERR_NOT_FOUND. */
 int cache_remove_user(struct cache *c, struct str passkey, struct err *err) MUST_CHECK;
 int cache_whitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;

@@ -1,0 +1,374 @@
+/* The cache: opening, users, clients, and what all calls share. */
+#include "swarm/cache_int.h"
+
+#include "base/ids.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- opening --- */
+
+int cache_open(struct cache **out, const struct cache_options *o, struct err *err)
+{
+    struct cache *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return err_code(err, ERR_NO_MEMORY);
+    c->o = *o;
+    c->prefix = str_dup(o->prefix);
+    c->o.prefix = str_n(c->prefix, o->prefix.len);
+    if (!c->o.numwant)
+        c->o.numwant = NUMWANT_STANDARD;
+    if (!c->o.max_numwant)
+        c->o.max_numwant = NUMWANT_MOST;
+    struct buf name = {0};
+    buf_append_str(&name, o->prefix);
+    buf_appendf(&name, "swarm:%d", store_number(o->store)); /* channels are of the whole server */
+    c->channel_name.len = name.len;
+    c->channel = buf_take(&name);
+    c->channel_name.p = c->channel;
+    *out = c;
+    return 0;
+}
+
+void cache_close(struct cache *c)
+{
+    if (!c)
+        return;
+    free(c->prefix);
+    free(c->channel);
+    free(c);
+}
+
+struct str cache_channel(const struct cache *c)
+{
+    return c->channel_name;
+}
+
+/* --- calls --- */
+
+void call_init(struct cache_call *k, struct cache *c)
+{
+    *k = (struct cache_call){.cache = c, .arena = ARENA_INIT(CACHE_CALL_MAX)};
+    call_str(k, c->o.prefix);
+}
+
+void call_release(struct cache_call *k)
+{
+    arena_release(&k->arena);
+}
+
+void call_str(struct cache_call *k, struct str s)
+{
+    BUG_ON(k->count == CACHE_ARGS_MAX);
+    k->args[k->count++] = s;
+}
+
+void call_u64(struct cache_call *k, uint64_t n)
+{
+    call_str(k, arena_fmt(&k->arena, "%llu", (unsigned long long)n));
+}
+
+void call_i64(struct cache_call *k, int64_t n)
+{
+    call_str(k, arena_fmt(&k->arena, "%lld", (long long)n));
+}
+
+/* The shortest text that is read as the same number. */
+void call_double(struct cache_call *k, double d)
+{
+    struct str text = STR_EMPTY;
+
+    for (int digits = 15; digits <= 17; digits++) {
+        text = arena_fmt(&k->arena, "%.*g", digits, d);
+        if (text.len && strtod(text.p, NULL) == d)
+            break;
+    }
+    call_str(k, text);
+}
+
+struct str cache_key(const struct cache *c, struct arena *a, const char *kind, struct str rest)
+{
+    struct str head = str_z(kind);
+    char *p = arena_alloc(a, c->o.prefix.len + head.len + rest.len + 1);
+
+    if (!p)
+        return STR_EMPTY;
+    if (c->o.prefix.len)
+        memcpy(p, c->o.prefix.p, c->o.prefix.len);
+    memcpy(p + c->o.prefix.len, head.p, head.len);
+    if (rest.len)
+        memcpy(p + c->o.prefix.len + head.len, rest.p, rest.len);
+    return str_n(p, c->o.prefix.len + head.len + rest.len);
+}
+
+void call_key(struct cache_call *k, const char *kind, struct str rest)
+{
+    call_str(k, cache_key(k->cache, &k->arena, kind, rest));
+}
+
+int call_run(struct cache_call *k, enum swarm_script which, struct err *err)
+{
+    if (arena_error(&k->arena) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    return swarm_eval(k->cache->o.store, &k->arena, &k->reply, which,
+                      &(struct store_args){k->args, k->count}, err);
+}
+
+int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out, struct err *err)
+{
+    int code = call_run(k, which, err);
+
+    if (code == 0)
+        code = reply_expect(k->reply, REPLY_INTEGER, err);
+    if (code == 0)
+        *out = k->reply->integer;
+    return code;
+}
+
+struct str base36(struct arena *a, uint64_t n)
+{
+    enum { DIGITS_MAX = 13 }; /* of 2^64 - 1 */
+    char text[DIGITS_MAX];
+    size_t at = DIGITS_MAX;
+
+    do {
+        text[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36];
+        n /= 36;
+    } while (n);
+    return arena_str(a, str_n(text + at, DIGITS_MAX - at));
+}
+
+/* --- addresses --- */
+
+size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
+{
+    size_t len = addr->v6 ? 16 : 4;
+
+    memcpy(out, addr->ip, len);
+    memcpy(out + len, addr->port, 2);
+    return len + 2;
+}
+
+void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6)
+{
+    size_t len = v6 ? 16 : 4;
+
+    *out = (struct peer_addr){.v6 = v6};
+    memcpy(out->ip, at, len);
+    memcpy(out->port, at + len, 2);
+}
+
+struct str addr_ip_text(struct arena *a, const struct peer_addr *addr)
+{
+    char text[IP_TEXT_MAX];
+
+    inet_ntop(addr->v6 ? AF_INET6 : AF_INET, addr->ip, text, sizeof(text));
+    return arena_str(a, str_z(text));
+}
+
+/* --- users --- */
+
+static int check_passkey(struct str passkey, struct err *err)
+{
+    if (passkey.len != PASSKEY_LEN)
+        return err_set(err, ERR_INVALID, "a passkey has %d characters", PASSKEY_LEN);
+    return 0;
+}
+
+int cache_find_user(struct cache *c, struct user *out, struct str passkey, struct err *err)
+{
+    struct cache_call k;
+
+    if (passkey.len != PASSKEY_LEN)
+        return err_set(err, ERR_NOT_FOUND, "no such user");
+    call_init(&k, c);
+    int code = store_call(c->o.store, &k.arena, &k.reply, err, STR("HGETALL"),
+                          cache_key(c, &k.arena, "user:", passkey));
+    if (code == 0)
+        code = reply_expect(k.reply, REPLY_ARRAY, err);
+    if (code == 0 && k.reply->count == 0)
+        code = err_set(err, ERR_NOT_FOUND, "no such user");
+    if (code == 0)
+        code = read_user(k.reply, out, err);
+    call_release(&k);
+    return code;
+}
+
+/* The answer to adding: an id, or nil when another has it. */
+static int read_id(const struct reply *r, uint64_t *id, struct err *err)
+{
+    if (reply_is_nil(r))
+        return err_set(err, ERR_EXISTS, "the id %llu is another's", (unsigned long long)*id);
+    int code = reply_expect(r, REPLY_BULK, err);
+    if (code == 0 && str_u64(r->str, id) < 0)
+        code = err_set(err, ERR_CORRUPT, "an id in the store is no number");
+    return code;
+}
+
+int cache_add_user(struct cache *c, struct user *u, struct err *err)
+{
+    struct cache_call k;
+    int code = check_passkey(str_z(u->passkey), err);
+
+    if (code == 0 && u->id >> ID_MAX_BITS)
+        code = err_set(err, ERR_RANGE, "the id of a user is too large");
+    if (code < 0)
+        return code;
+    call_init(&k, c);
+    call_str(&k, c->channel_name);
+    call_str(&k, str_z(u->passkey));
+    call_u64(&k, u->id);
+    call_double(&k, u->up_multiplier);
+    call_double(&k, u->down_multiplier);
+    call_i64(&k, u->slots);
+    call_i64(&k, u->slots_used);
+    call_u64(&k, u->snatches);
+    code = call_run(&k, SCRIPT_swarm_add_user, err);
+    if (code == 0)
+        code = read_id(k.reply, &u->id, err);
+    call_release(&k);
+    return code;
+}
+
+int cache_remove_user(struct cache *c, struct str passkey, struct err *err)
+{
+    struct cache_call k;
+    int64_t was = 0;
+
+    call_init(&k, c);
+    call_str(&k, c->channel_name);
+    call_str(&k, passkey);
+    int code = call_integer(&k, SCRIPT_swarm_remove_user, &was, err);
+    call_release(&k);
+    return code == 0 && !was ? err_set(err, ERR_NOT_FOUND, "no such user") : code;
+}
+
+static int add_slots(struct cache *c, struct user *u, const char *by, struct err *err)
+{
+    struct cache_call k;
+
+    call_init(&k, c);
+    call_key(&k, "user:", str_z(u->passkey));
+    call_str(&k, str_z(by));
+    int code = call_run(&k, SCRIPT_swarm_slots, err);
+    if (code == 0 && reply_is_nil(k.reply))
+        code = err_set(err, ERR_NOT_FOUND, "no such user");
+    if (code == 0)
+        code = reply_expect(k.reply, REPLY_INTEGER, err);
+    if (code == 0)
+        u->slots_used = k.reply->integer;
+    call_release(&k);
+    return code;
+}
+
+int cache_increment_slots(struct cache *c, struct user *u, struct err *err)
+{
+    return add_slots(c, u, "1", err);
+}
+
+int cache_decrement_slots(struct cache *c, struct user *u, struct err *err)
+{
+    return add_slots(c, u, "-1", err);
+}
+
+/* --- torrents: adding and removing --- */
+
+int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
+{
+    struct cache_call k;
+
+    if (t->id >> ID_MAX_BITS)
+        return err_set(err, ERR_RANGE, "the id of a torrent is too large");
+    call_init(&k, c);
+    call_str(&k, c->channel_name);
+    call_str(&k, str_n(t->info_hash, INFO_HASH_LEN));
+    call_u64(&k, t->id);
+    call_str(&k, t->active ? STR("1") : STR("0"));
+    call_u64(&k, t->snatches);
+    call_double(&k, t->up_multiplier);
+    call_double(&k, t->down_multiplier);
+    call_i64(&k, t->last_action);
+    int code = call_run(&k, SCRIPT_swarm_add_torrent, err);
+    if (code == 0)
+        code = read_id(k.reply, &t->id, err);
+    call_release(&k);
+    return code;
+}
+
+int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
+{
+    struct cache_call k;
+    int64_t was = 0;
+
+    call_init(&k, c);
+    call_str(&k, c->channel_name);
+    call_str(&k, str_n(info_hash, INFO_HASH_LEN));
+    int code = call_integer(&k, SCRIPT_swarm_remove_torrent, &was, err);
+    call_release(&k);
+    return code == 0 && !was ? err_set(err, ERR_NOT_FOUND, "no such torrent") : code;
+}
+
+/* --- clients --- */
+
+int cache_client_whitelisted(struct cache *c, bool *out, struct str client, struct err *err)
+{
+    struct cache_call k;
+
+    call_init(&k, c);
+    int code = store_call(c->o.store, &k.arena, &k.reply, err, STR("SISMEMBER"),
+                          cache_key(c, &k.arena, "whitelist", STR_EMPTY), client);
+    if (code == 0)
+        code = reply_expect(k.reply, REPLY_INTEGER, err);
+    if (code == 0)
+        *out = k.reply->integer == 1;
+    call_release(&k);
+    return code;
+}
+
+static int change_client(struct cache *c, const char *command, struct str client, struct err *err)
+{
+    struct cache_call k;
+    int64_t done;
+
+    if (client.len == 0 || client.len > PEER_ID_LEN)
+        return err_set(err, ERR_INVALID, "a client is 1 to %d bytes, the beginning of its peer ids",
+                       PEER_ID_LEN);
+    call_init(&k, c);
+    call_str(&k, c->channel_name);
+    call_str(&k, str_z(command));
+    call_str(&k, client);
+    int code = call_integer(&k, SCRIPT_swarm_client, &done, err);
+    call_release(&k);
+    return code;
+}
+
+int cache_whitelist_client(struct cache *c, struct str client, struct err *err)
+{
+    return change_client(c, "SADD", client, err);
+}
+
+int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err)
+{
+    return change_client(c, "SREM", client, err);
+}
+
+int cache_shared_key(struct cache *c, uint8_t out[16], struct err *err)
+{
+    struct cache_call k;
+    uint8_t fresh[16];
+
+    random_bytes(fresh, sizeof(fresh));
+    call_init(&k, c);
+    call_str(&k, str_n(fresh, sizeof(fresh)));
+    int code = call_run(&k, SCRIPT_swarm_key, err);
+    if (code == 0)
+        code = reply_expect(k.reply, REPLY_BULK, err);
+    if (code == 0 && k.reply->str.len != sizeof(fresh))
+        code = err_set(err, ERR_CORRUPT, "the key of connection ids is not of 16 bytes");
+    if (code == 0)
+        memcpy(out, k.reply->str.p, sizeof(fresh));
+    call_release(&k);
+    return code;
+}

@@ -1,0 +1,11 @@
+-- Keys and numbers. ARGV[1] is the prefix of all keys.
+local P = ARGV[1]
+local function base36(text)
+    local n, out = tonumber(text), ''
+    repeat
+        local d = n % 36
+        out = string.sub('0123456789abcdefghijklmnopqrstuvwxyz', d + 1, d + 1) .. out
+        n = (n - d) / 36
+    until n == 0
+    return out
+end

@@ -1,0 +1,15 @@
+-- ARGV: prefix, info hashes. Answers for each: known, seeders, leechers, snatches, paused leechers, one behind the other.
+-- include part_keys
+local out = {}
+for i = 2, #ARGV do
+    local torrent = redis.call('HMGET', P .. 'torrent:' .. ARGV[i], 'id', 'snatches')
+    local at = #out
+    if torrent[1] then
+        local tid = base36(torrent[1])
+        out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5] = 1, redis.call('SCARD', P .. 'seeders:' .. tid),
+            redis.call('SCARD', P .. 'leechers:' .. tid), tonumber(torrent[2]), redis.call('SCARD', P .. 'paused:' .. tid)
+    else
+        out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5] = 0, 0, 0, 0, 0
+    end
+end
+return out
