@@ -140,6 +140,20 @@ out:
     return code;
 }
 
+int file_rename_over(const char *from, const char *to, struct err *err)
+{
+    struct buf folder = BUF_INIT(PATH_MAX);
+    int code;
+
+    parent_of(to, &folder);
+    if (rename(from, to) < 0)
+        code = err_errno(err, errno, "renaming %s to %s", from, to);
+    else
+        code = dir_sync(folder.p, err);
+    buf_release(&folder);
+    return code;
+}
+
 /* File systems without RENAME_NOREPLACE (NFS, some of FUSE) say EINVAL. There the look comes first;
  * a folder that appears in between is replaced only if it is empty. */
 static int rename_new(const char *from, const char *to)

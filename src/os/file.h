@@ -18,6 +18,10 @@ int file_write_durable(const char *path, struct str content, mode_t mode,
  * is fsynced. */
 int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
 
+/* The last step of what file_write_durable() does, for content too large to be held: `from` was
+ * written beside `to` and synced; renamed over it, folder fsynced. */
+int file_rename_over(const char *from, const char *to, struct err *err) MUST_CHECK;
+
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */

@@ -1,0 +1,534 @@
+/* Swarms in memory: announces, scrapes, and the list of torrents. swarms_int.h has how they are
+ * kept. */
+#include "base/hash.h"
+#include "base/ids.h"
+#include "swarm/swarms_int.h"
+
+#include <stdlib.h>
+
+enum { TELL_S = 600 };
+
+int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *err)
+{
+    struct swarms *s;
+
+    if (!o->peer_timeout_s || !o->max_torrents || !o->max_peers)
+        return err_set(err, ERR_INVALID, "swarms need a timeout and bounds above 0");
+    s = xcalloc(1, sizeof(*s));
+    s->options = *o;
+    random_bytes(&s->key, sizeof(s->key));
+    s->unit_s = (o->peer_timeout_s + TIMEOUT_UNITS - 1) / TIMEOUT_UNITS;
+    /* A peer that announced at the end of a unit is up to one unit younger than it seems, and one
+     * at its beginning as old: so that none is too old, those go that may be (M7). */
+    s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
+    s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
+    for (int i = 0; i < SHARDS; i++)
+        mutex_init(&s->shards[i].lock, "swarms");
+    *out = s;
+    return 0;
+}
+
+/* Of one that nobody uses any more, or that is to go: its peers end. */
+static void empty(struct swarms *s, struct shard *sh, struct torrent_entry *t)
+{
+    struct swarm w;
+
+    swarm_begin(&w, s, sh, t);
+    swarm_clear(&w);
+    swarm_end(&w);
+}
+
+void swarms_free(struct swarms *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *sh = &s->shards[i];
+        for (uint32_t at = 0; at < table_slots(sh); at++)
+            if (table_at(sh, at))
+                empty(s, sh, table_at(sh, at));
+        table_release(sh);
+        mutex_release(&sh->lock);
+    }
+    free(s);
+}
+
+void swarms_prefetch(const struct swarms *s, const uint8_t *info_hash)
+{
+    table_prefetch(s, info_hash);
+}
+
+static bool tracked(const struct swarms *s, const struct torrent_entry *t)
+{
+    return s->options.open || (t && t->flags & TORRENT_ADDED);
+}
+
+static bool room_for(const struct swarms *s, bool torrent)
+{
+    return atomic_load_explicit(&s->peers, memory_order_relaxed) < s->options.max_peers &&
+           (!torrent ||
+            atomic_load_explicit(&s->torrents, memory_order_relaxed) < s->options.max_torrents);
+}
+
+/* --- eviction (M4) --- */
+
+enum { CANDIDATES = 64, CANDIDATES_ENOUGH = 16 };
+
+struct victim {
+    bool found;
+    struct shard *shard;
+    uint8_t hash[INFO_HASH_LEN];
+    uint64_t weight;
+};
+
+static uint64_t peers_in(const struct torrent_entry *t)
+{
+    uint64_t n = 0;
+
+    if (!(t->flags & TORRENT_BLOCKS))
+        return t->count;
+    for (int f = V4; f <= V6; f++)
+        n += t->block[f] ? t->block[f]->count : 0;
+    return n;
+}
+
+/* The fewest peers; of those the ones never completed; of those the newest, which in a flood are
+ * the flood's own. */
+static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
+{
+    return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |
+           units_ago(swarm_unit(s), t->oldest);
+}
+
+/* Looks at the next torrents of the shard; how many there were. When it is peers that are too many,
+ * one without any is no help. */
+static size_t look_for_victim(const struct swarms *s, struct shard *sh, struct victim *v)
+{
+    uint32_t slots = table_slots(sh);
+    bool with_peers = !room_for(s, false);
+    size_t seen = 0;
+
+    for (uint32_t i = 0; i < slots && seen < CANDIDATES_ENOUGH; i++) {
+        sh->evict_hand = sh->evict_hand + 1 < slots ? sh->evict_hand + 1 : 0;
+        struct torrent_entry *t = table_at(sh, sh->evict_hand);
+        if (!t || t->flags & TORRENT_ADDED || (with_peers && !peers_in(t)))
+            continue;
+        seen++;
+        if (v->found && weight_of(s, t) >= v->weight)
+            continue;
+        *v = (struct victim){.found = true, .shard = sh, .weight = weight_of(s, t)};
+        memcpy(v->hash, t->hash, INFO_HASH_LEN);
+    }
+    return seen;
+}
+
+static bool evict_victim(struct swarms *s, const struct victim *v)
+{
+    struct torrent_entry *t;
+
+    mutex_lock(&v->shard->lock);
+    t = table_find(s, v->shard, v->hash);
+    if (t && !(t->flags & TORRENT_ADDED)) {
+        empty(s, v->shard, t);
+        table_remove(s, v->shard, t);
+        v->shard->evicted++;
+    } /* else another thread was faster: there is room */
+    mutex_unlock(&v->shard->lock);
+    return true;
+}
+
+/* One torrent goes: the lightest of some. No lock is held before or after, and one at a time. */
+static bool evict(struct swarms *s)
+{
+    struct victim v = {.found = false};
+    size_t seen = 0;
+
+    for (int i = 0; i < SHARDS && seen < CANDIDATES; i++) {
+        uint32_t hand = atomic_fetch_add_explicit(&s->evict_hand, 1, memory_order_relaxed);
+        struct shard *sh = &s->shards[hand % SHARDS];
+        if (!atomic_load_explicit(&sh->count, memory_order_relaxed))
+            continue;
+        mutex_lock(&sh->lock);
+        seen += look_for_victim(s, sh, &v);
+        mutex_unlock(&sh->lock);
+        if (seen >= CANDIDATES_ENOUGH && v.weight >> 33 <= 1)
+            break;
+    }
+    return v.found && evict_victim(s, &v);
+}
+
+/* --- announces --- */
+
+static enum family family_of(const struct announce *a)
+{
+    return a->addr.v6 ? V6 : V4;
+}
+
+static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
+{
+    size_t ip = addr->v6 ? 16 : 4;
+
+    memcpy(out, addr->ip, ip);
+    memcpy(out + ip, addr->port, 2);
+}
+
+/* Not keyed, so that it is the same after a restart. Who makes one meet another's hides itself from
+ * the count. */
+static uint16_t tag_of(const struct announce *a)
+{
+    uint64_t key = hash_xxh3(a->key, 0);
+
+    return (uint16_t)hash_xxh3(str_n(a->peer_id, PEER_ID_LEN), key);
+}
+
+/* An announce under way: the swarm, and where the announcer was in it. */
+struct visit {
+    struct swarm w;
+    const struct announce *a;
+    enum family f;
+    int64_t at; /* -1: is not in it */
+    uint8_t addr[COMPACT6_LEN];
+};
+
+static bool was_seeder(const struct visit *v)
+{
+    return v->at >= 0 && v->at < v->w.of[v->f].seeders;
+}
+
+static void snatched(struct visit *v)
+{
+    v->w.t->snatches++;
+    v->w.shard->snatches++;
+}
+
+static enum swarm_change leave(struct visit *v)
+{
+    bool completed = v->at >= 0 && !was_seeder(v) && v->a->left == 0;
+
+    if (v->at < 0)
+        return SWARM_CHANGE_NONE;
+    swarm_drop(&v->w, v->f, (uint32_t)v->at);
+    if (completed)
+        snatched(v);
+    return completed ? SWARM_CHANGE_STOPPED_COMPLETED : SWARM_CHANGE_STOPPED;
+}
+
+static void join(struct visit *v, uint32_t ago, bool seeder)
+{
+    uint32_t unit = v->w.now - ago;
+    struct peer_meta meta = {.seen = (uint8_t)unit, .told = told_mark(unit), .tag = tag_of(v->a)};
+
+    if (!seeder && v->a->event == EVENT_PAUSED)
+        meta.told |= PEER_PAUSED;
+    swarm_put(&v->w, v->f, v->addr, meta, seeder);
+}
+
+static bool told_lately(const struct visit *v, uint8_t told)
+{
+    uint32_t ago = (told_mark(v->w.now) - told) & TOLD_MASK;
+
+    return 4 * ago <= v->w.s->tell_units;
+}
+
+static void set_told(struct peer_meta *m, uint32_t unit)
+{
+    m->told = (uint8_t)((m->told & ~TOLD_MASK) | told_mark(unit));
+}
+
+/* Of one that is there. */
+static enum swarm_change refresh(struct visit *v)
+{
+    bool seeder = v->a->left == 0, turns = seeder != was_seeder(v);
+    bool paused = !seeder && v->a->event == EVENT_PAUSED;
+    uint32_t at = (uint32_t)v->at;
+    struct peer_meta *m;
+    bool repaused;
+
+    if (turns)
+        at = swarm_turn(&v->w, v->f, at);
+    m = &v->w.of[v->f].meta[at];
+    repaused = paused != ((m->told & PEER_PAUSED) != 0);
+    swarm_pause(&v->w, v->f, at, paused);
+    if (v->a->event == EVENT_STARTED) /* may be another client by now */
+        swarm_retag(&v->w, v->f, at, tag_of(v->a));
+    m->seen = (uint8_t)v->w.now;
+    if (!turns && !repaused && told_lately(v, m->told))
+        return SWARM_CHANGE_NONE;
+    set_told(m, v->w.now);
+    if (turns && seeder) {
+        snatched(v);
+        return SWARM_CHANGE_COMPLETED;
+    }
+    return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
+}
+
+static enum swarm_change enter(struct visit *v)
+{
+    if (v->a->event == EVENT_STOPPED)
+        return leave(v);
+    if (v->at >= 0)
+        return refresh(v);
+    join(v, 0, v->a->left == 0);
+    return v->a->left == 0 ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
+}
+
+static void visit_begin(struct visit *v, struct swarms *s, struct shard *sh,
+                        struct torrent_entry *t)
+{
+    swarm_begin(&v->w, s, sh, t);
+    t->touched = v->w.now;
+    v->at = swarm_find(&v->w, v->f, v->addr);
+}
+
+/* False: there must be room first. */
+static bool try_announce(struct swarms *s, struct shard *sh, struct visit *v,
+                         struct announce_answer *out, enum swarm_change *change)
+{
+    struct torrent_entry *t = table_find(s, sh, v->a->info_hash);
+    int64_t at[FAMILIES] = {-1, -1};
+    bool stops = v->a->event == EVENT_STOPPED;
+
+    if (!tracked(s, t)) {
+        out->failure = SWARM_TORRENT;
+        return true;
+    }
+    if (!t && stops)
+        return true;
+    if (!t) {
+        if (!room_for(s, true))
+            return false;
+        t = table_insert(s, sh, v->a->info_hash);
+    }
+    visit_begin(v, s, sh, t);
+    if (v->at < 0 && !stops && !room_for(s, false)) {
+        swarm_end(&v->w);
+        return false;
+    }
+    at[v->f] = v->at;
+    swarm_answer(&v->w, v->a, at, out);
+    *change = enter(v);
+    out->complete = swarm_count(&v->w, true);
+    out->incomplete = swarm_count(&v->w, false);
+    out->downloaded = t->snatches;
+    swarm_end(&v->w);
+    return true;
+}
+
+enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, uint32_t now_s,
+                                  struct announce_answer *out)
+{
+    struct shard *sh = shard_of(s, a->info_hash);
+    struct visit v = {.a = a, .f = family_of(a)};
+    enum swarm_change change = SWARM_CHANGE_NONE;
+    bool done;
+
+    swarms_set_now(s, now_s);
+    announce_answer_reset(out);
+    compact_of(&a->addr, v.addr);
+    for (int tries = 0; tries < 3; tries++) {
+        mutex_lock(&sh->lock);
+        done = try_announce(s, sh, &v, out, &change);
+        mutex_unlock(&sh->lock);
+        if (done)
+            return change;
+        if (!evict(s))
+            break;
+    }
+    out->failure = SWARM_FULL;
+    return SWARM_CHANGE_NONE;
+}
+
+/* --- what other trackers tell --- */
+
+/* Ours may be of later: then theirs is news of before. */
+static bool ours_is_newer(const struct visit *v, uint32_t ago)
+{
+    return v->at >= 0 && units_ago(v->w.now, v->w.of[v->f].meta[v->at].seen) < ago;
+}
+
+static void apply_refresh(struct visit *v, bool seeder, uint32_t ago)
+{
+    uint32_t at = (uint32_t)v->at;
+    struct peer_meta *m;
+
+    if (seeder != was_seeder(v))
+        at = swarm_turn(&v->w, v->f, at);
+    swarm_pause(&v->w, v->f, at, !seeder && v->a->event == EVENT_PAUSED);
+    m = &v->w.of[v->f].meta[at];
+    m->seen = (uint8_t)(v->w.now - ago);
+    set_told(m, v->w.now - ago);
+}
+
+static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
+{
+    bool seeder = change == SWARM_CHANGE_SEEDER || change == SWARM_CHANGE_COMPLETED;
+
+    if (change == SWARM_CHANGE_COMPLETED || change == SWARM_CHANGE_STOPPED_COMPLETED)
+        snatched(v);
+    if (ours_is_newer(v, ago))
+        return;
+    if (change == SWARM_CHANGE_STOPPED || change == SWARM_CHANGE_STOPPED_COMPLETED) {
+        if (v->at >= 0)
+            swarm_drop(&v->w, v->f, (uint32_t)v->at);
+    } else if (v->at >= 0) {
+        apply_refresh(v, seeder, ago);
+    } else if (room_for(v->w.s, false)) {
+        join(v, ago, seeder);
+    }
+}
+
+void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
+                  uint32_t now_s, uint32_t seconds_ago)
+{
+    struct shard *sh = shard_of(s, a->info_hash);
+    struct visit v = {.a = a, .f = family_of(a)};
+    uint32_t ago = seconds_ago / s->unit_s;
+    bool joins = change == SWARM_CHANGE_SEEDER || change == SWARM_CHANGE_LEECHER ||
+                 change == SWARM_CHANGE_COMPLETED;
+    struct torrent_entry *t;
+
+    swarms_set_now(s, now_s);
+    if (change == SWARM_CHANGE_NONE || ago > s->limit)
+        return;
+    compact_of(&a->addr, v.addr);
+    if (joins && !room_for(s, true))
+        evict(s);
+    mutex_lock(&sh->lock);
+    t = table_find(s, sh, a->info_hash);
+    if (!t && s->options.open && joins && room_for(s, true))
+        t = table_insert(s, sh, a->info_hash);
+    if (t && tracked(s, t)) {
+        visit_begin(&v, s, sh, t);
+        apply(&v, change, ago);
+        swarm_end(&v.w);
+    }
+    mutex_unlock(&sh->lock);
+}
+
+/* --- scrapes, lists, cleaning --- */
+
+static void fill_scrape(const struct swarm *w, struct scrape_entry *out)
+{
+    uint32_t paused = w->of[V4].paused + w->of[V6].paused;
+
+    *out = (struct scrape_entry){.known = true,
+                                 .complete = swarm_count(w, true),
+                                 .incomplete = swarm_count(w, false),
+                                 .downloaded = w->t->snatches};
+    /* Twins are in `paused` twice. */
+    out->downloaders = out->incomplete - (uint32_t)size_min(out->incomplete, paused);
+}
+
+void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct scrape_entry *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *hash = hashes + i * INFO_HASH_LEN;
+        struct shard *sh = shard_of(s, hash);
+        struct torrent_entry *t;
+        struct swarm w;
+
+        out[i] = (struct scrape_entry){.known = false};
+        mutex_lock(&sh->lock);
+        t = table_find(s, sh, hash);
+        if (t && tracked(s, t)) {
+            swarm_begin(&w, s, sh, t);
+            fill_scrape(&w, &out[i]);
+            swarm_end(&w);
+        }
+        mutex_unlock(&sh->lock);
+    }
+}
+
+int swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches, struct err *err)
+{
+    struct shard *sh = shard_of(s, info_hash);
+    struct torrent_entry *t;
+    int code = 0;
+
+    if (!room_for(s, true))
+        evict(s);
+    mutex_lock(&sh->lock);
+    t = table_find(s, sh, info_hash);
+    if (!t && atomic_load_explicit(&s->torrents, memory_order_relaxed) >= s->options.max_torrents)
+        code = err_set(err, ERR_NO_SPACE, "more than %llu torrents",
+                       (unsigned long long)s->options.max_torrents);
+    else if (!t)
+        t = table_insert(s, sh, info_hash);
+    if (t) {
+        sh->added += !(t->flags & TORRENT_ADDED);
+        t->flags |= TORRENT_ADDED;
+        if (t->snatches < snatches)
+            t->snatches = (uint32_t)size_min(snatches, UINT32_MAX);
+    }
+    mutex_unlock(&sh->lock);
+    return code;
+}
+
+void swarms_remove(struct swarms *s, const uint8_t *info_hash)
+{
+    struct shard *sh = shard_of(s, info_hash);
+    struct torrent_entry *t;
+
+    mutex_lock(&sh->lock);
+    t = table_find(s, sh, info_hash);
+    if (t) {
+        sh->added -= t->flags & TORRENT_ADDED ? 1 : 0;
+        empty(s, sh, t);
+        table_remove(s, sh, t);
+    }
+    mutex_unlock(&sh->lock);
+}
+
+/* What is in the slot; false: it is gone, and another may be there now. */
+static bool clean_slot(struct swarms *s, struct shard *sh, uint32_t slot)
+{
+    struct torrent_entry *t = table_at(sh, slot);
+    struct swarm w;
+
+    if (!t)
+        return true;
+    swarm_begin(&w, s, sh, t);
+    swarm_end(&w);
+    if (!peers_in(t) && !(t->flags & TORRENT_ADDED)) {
+        table_remove(s, sh, t);
+        return false;
+    }
+    return true;
+}
+
+void swarms_clean(struct swarms *s, uint32_t now_s)
+{
+    uint32_t hand = atomic_load_explicit(&s->clean_hand, memory_order_relaxed);
+    struct shard *sh = &s->shards[hand % SHARDS];
+
+    swarms_set_now(s, now_s);
+    mutex_lock(&sh->lock);
+    for (int i = 0; i < LOOK_SLOTS && sh->hand < table_slots(sh); i++)
+        if (clean_slot(s, sh, sh->hand))
+            sh->hand++;
+    if (sh->hand >= table_slots(sh)) {
+        sh->hand = 0;
+        atomic_compare_exchange_strong_explicit(&s->clean_hand, &hand, hand + 1,
+                                                memory_order_relaxed, memory_order_relaxed);
+    }
+    mutex_unlock(&sh->lock);
+}
+
+void swarms_stats(struct swarms *s, struct swarms_stats *out)
+{
+    *out = (struct swarms_stats){.bytes = sizeof(*s)};
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *sh = &s->shards[i];
+        mutex_lock(&sh->lock);
+        out->torrents += atomic_load_explicit(&sh->count, memory_order_relaxed);
+        out->added += sh->added;
+        out->seeders4 += sh->peers[V4][1];
+        out->leechers4 += sh->peers[V4][0];
+        out->seeders6 += sh->peers[V6][1];
+        out->leechers6 += sh->peers[V6][0];
+        out->snatches += sh->snatches;
+        out->evicted += sh->evicted;
+        out->bytes += sh->bytes;
+        mutex_unlock(&sh->lock);
+    }
+}

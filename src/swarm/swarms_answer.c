@@ -1,0 +1,100 @@
+/* Which peers an announcer gets: runs from a random place of those that fit. */
+#include "base/ids.h"
+#include "swarm/swarms_int.h"
+
+/* A stretch of one family's array: seeders, or leechers. */
+struct run {
+    const struct peers *p;
+    uint32_t from, count;
+    int64_t self; /* where the announcer is within it, or -1 */
+};
+
+static struct run run_of(const struct peers *p, bool seeders, int64_t at)
+{
+    struct run r = {p, seeders ? 0 : p->seeders, seeders ? p->seeders : p->count - p->seeders, -1};
+
+    if (at >= r.from && at < (int64_t)r.from + r.count)
+        r.self = at - r.from;
+    return r;
+}
+
+static uint32_t others(const struct run *r)
+{
+    return r->count - (r->self >= 0);
+}
+
+/* `count` entries from `start` on, beginning anew at the end. */
+static void copy_round(const struct run *r, uint32_t start, size_t count, uint8_t *to)
+{
+    size_t first = size_min(count, r->count - start), stride = r->p->stride;
+    const uint8_t *base = r->p->addr + r->from * stride;
+
+    memcpy(to, base + start * stride, first * stride);
+    memcpy(to + first * stride, base, (count - first) * stride);
+}
+
+static void copy_run(const struct run *r, size_t want, struct compact *out)
+{
+    uint8_t *to = out->at + out->count * r->p->stride;
+    uint32_t start, before;
+
+    want = size_min(want, others(r));
+    if (!want)
+        return;
+    out->count += want;
+    start = want < others(r) ? (uint32_t)random_below(r->count) : 0;
+    before = r->self < 0
+                 ? r->count
+                 : (uint32_t)((r->self + r->count - start) % r->count); /* self comes then */
+    if (before >= want) {
+        copy_round(r, start, want, to);
+        return;
+    }
+    if (before)
+        copy_round(r, start, before, to);
+    copy_round(r, (uint32_t)(r->self + 1) % r->count, want - before, to + before * r->p->stride);
+}
+
+/* A seeder has use for leechers alone. */
+static size_t fitting(const struct peers *p, bool seeder, int64_t at)
+{
+    struct run s = run_of(p, true, at), l = run_of(p, false, at);
+
+    return others(&l) + (seeder ? 0 : others(&s));
+}
+
+static void copy_family(const struct peers *p, bool seeder, int64_t at, size_t want,
+                        struct compact *out)
+{
+    struct run s = run_of(p, true, at), l = run_of(p, false, at);
+
+    if (!seeder)
+        copy_run(&s, want, out);
+    copy_run(&l, want - out->count, out);
+}
+
+static size_t wanted(const struct swarms_options *o, const struct announce *a)
+{
+    if (a->event == EVENT_STOPPED)
+        return 0;
+    return size_min(a->numwant < 0 ? o->numwant : (uint32_t)a->numwant, o->max_numwant);
+}
+
+void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
+                  struct announce_answer *out)
+{
+    bool seeder = a->left == 0;
+    size_t want = wanted(&w->s->options, a);
+    size_t n4 = size_min(fitting(&w->of[V4], seeder, at[V4]), out->peers4.max);
+    size_t n6 = size_min(fitting(&w->of[V6], seeder, at[V6]), out->peers6.max);
+
+    out->peers4.count = out->peers6.count = 0;
+    out->peers4.has_ids = out->peers6.has_ids = false;
+    n4 = size_min(n4, want);
+    n6 = size_min(n6, size_max(want / 4, want - n4)); /* a quarter each, where there are */
+    n4 = size_min(n4, want - n6);
+    if (n4)
+        copy_family(&w->of[V4], seeder, at[V4], n4, &out->peers4);
+    if (n6)
+        copy_family(&w->of[V6], seeder, at[V6], n6, &out->peers6);
+}

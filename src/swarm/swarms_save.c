@@ -1,0 +1,371 @@
+/* Swarms to and from a file.
+ *
+ * All numbers are little endian. A head: "WEIRSWRM", u32 version, u32 seconds of a unit, u64 wall
+ * clock in ms, u64 XXH3 of that. Then a piece for each shard that has torrents: u32 length, u32
+ * torrents, u64 XXH3 of what follows, torrents. An end: a piece of length 0 whose sum is that of
+ * all pieces' sums, one after another, and nothing behind it. A torrent: hash, u32 snatches, and of
+ * IPv4 and IPv6 u32 peers, u32 seeders; then of each all addresses, and for each peer a byte for
+ * the units since its announce, a byte of flags (1: paused), its tag of two.
+ *
+ * A file is read twice: all of it is looked at before anything is taken. */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "os/file.h"
+#include "swarm/swarms_int.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSION = 1, HEAD_LEN = 32, PIECE_HEAD_LEN = 16, TORRENT_LEN = 40, PEER_LEN = 4 };
+enum { SAVED_PAUSED = 1 };
+static const char magic[8] = "WEIRSWRM";
+
+static void put32(struct buf *b, uint32_t v)
+{
+    v = htole32(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+static void put64(struct buf *b, uint64_t v)
+{
+    v = htole64(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+static uint32_t get32(const void *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le32toh(v);
+}
+
+static uint64_t get64(const void *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof(v));
+    return le64toh(v);
+}
+
+/* --- saving --- */
+
+static void save_peers(struct buf *b, const struct swarm *w, enum family f)
+{
+    const struct peers *p = &w->of[f];
+
+    buf_append(b, p->addr, p->count * p->stride);
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint16_t tag = htole16(p->meta[i].tag);
+        buf_append_char(b, (char)units_ago(w->now, p->meta[i].seen));
+        buf_append_char(b, p->meta[i].told & PEER_PAUSED ? SAVED_PAUSED : 0);
+        buf_append(b, &tag, sizeof(tag));
+    }
+}
+
+static void save_torrent(struct buf *b, struct swarms *s, struct shard *sh, struct torrent_entry *t)
+{
+    struct swarm w;
+
+    swarm_begin(&w, s, sh, t);
+    buf_append(b, t->hash, INFO_HASH_LEN);
+    put32(b, t->snatches);
+    for (int f = V4; f <= V6; f++) {
+        put32(b, w.of[f].count);
+        put32(b, w.of[f].seeders);
+    }
+    for (int f = V4; f <= V6; f++)
+        save_peers(b, &w, f);
+    swarm_end(&w);
+}
+
+static uint32_t save_shard(struct buf *b, struct swarms *s, struct shard *sh)
+{
+    uint32_t torrents = 0;
+
+    mutex_lock(&sh->lock);
+    for (uint32_t i = 0; i < table_slots(sh); i++) {
+        struct torrent_entry *t = table_at(sh, i);
+        if (!t)
+            continue;
+        save_torrent(b, s, sh, t);
+        torrents++;
+    }
+    mutex_unlock(&sh->lock);
+    return torrents;
+}
+
+static int write_piece(int fd, struct str body, uint32_t torrents, uint64_t sum, struct err *err)
+{
+    struct buf head = BUF_INIT(PIECE_HEAD_LEN);
+    int code;
+
+    put32(&head, (uint32_t)body.len);
+    put32(&head, torrents);
+    put64(&head, sum);
+    code = file_write_all(fd, head.p, head.len, err);
+    buf_release(&head);
+    return code < 0 ? code : file_write_all(fd, body.p, body.len, err);
+}
+
+static int write_head(int fd, const struct swarms *s, struct err *err)
+{
+    struct buf head = BUF_INIT(HEAD_LEN);
+    int code;
+
+    buf_append(&head, magic, sizeof(magic));
+    put32(&head, VERSION);
+    put32(&head, s->unit_s);
+    put64(&head, (uint64_t)clock_wall_ms());
+    put64(&head, hash_xxh3(buf_str(&head), 0));
+    code = file_write_all(fd, head.p, head.len, err);
+    buf_release(&head);
+    return code;
+}
+
+static int write_all(int fd, struct swarms *s, struct err *err)
+{
+    struct buf piece = BUF_INIT(UINT32_MAX), sums = BUF_INIT(SHARDS * sizeof(uint64_t));
+    int code = write_head(fd, s, err);
+
+    for (int i = 0; i < SHARDS && code == 0; i++) {
+        uint32_t torrents;
+        uint64_t sum;
+        buf_reset(&piece);
+        torrents = save_shard(&piece, s, &s->shards[i]);
+        code = buf_error(&piece);
+        if (code < 0 || !torrents)
+            continue;
+        sum = hash_xxh3(buf_str(&piece), 0);
+        put64(&sums, sum);
+        code = write_piece(fd, buf_str(&piece), torrents, sum, err);
+    }
+    if (code == 0)
+        code = write_piece(fd, STR_EMPTY, 0, hash_xxh3(buf_str(&sums), 0), err);
+    buf_release(&piece);
+    buf_release(&sums);
+    return code < 0 ? code : file_sync(fd, err);
+}
+
+int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *err)
+{
+    struct buf temporary = BUF_INIT(PATH_MAX);
+    char id[ID_HEX_LEN + 1];
+    int fd, code;
+
+    swarms_set_now(s, now_s);
+    id_hex(id);
+    buf_appendf(&temporary, "%s.%s.tmp", path, id);
+    if (buf_error(&temporary) < 0) {
+        buf_release(&temporary);
+        return err_set(err, ERR_TOO_LARGE, "the path %.64s... is too long", path);
+    }
+    fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    code = fd < 0 ? err_errno(err, errno, "creating %s", temporary.p) : write_all(fd, s, err);
+    if (fd >= 0) {
+        fd_close(&fd);
+        if (code == 0)
+            code = file_rename_over(temporary.p, path, err);
+        if (code < 0)
+            unlink(temporary.p);
+    }
+    buf_release(&temporary);
+    return code;
+}
+
+/* --- loading --- */
+
+struct loading {
+    struct swarms *s;
+    int fd;
+    off_t at, size;
+    uint32_t unit_s, passed_s; /* of who saved; since then */
+    bool taking;               /* the second time */
+    struct buf piece, sums;
+};
+
+static int damaged(struct err *err, const char *what)
+{
+    return err_set(err, ERR_CORRUPT, "the file of swarms is damaged: %s", what);
+}
+
+/* Units since the announce, by our units and now; rounded up, so that none gets younger. */
+static uint32_t ago_now(const struct loading *l, uint8_t ago)
+{
+    uint64_t s = (uint64_t)ago * l->unit_s + l->passed_s;
+
+    return (uint32_t)((s + l->s->unit_s - 1) / l->s->unit_s);
+}
+
+static void take_peers(struct loading *l, struct swarm *w, enum family f, const uint8_t *p,
+                       const uint32_t n[2])
+{
+    const uint8_t *addr = p, *meta = p + n[0] * w->of[f].stride;
+
+    for (uint32_t i = 0; i < n[0]; i++, addr += w->of[f].stride, meta += PEER_LEN) {
+        uint32_t ago = ago_now(l, meta[0]);
+        struct peer_meta m = {.seen = (uint8_t)(w->now - ago),
+                              .told = told_mark(w->now - l->s->tell_units - 4),
+                              .tag = (uint16_t)(meta[2] | meta[3] << 8)};
+        bool full =
+            atomic_load_explicit(&l->s->peers, memory_order_relaxed) >= l->s->options.max_peers;
+        if (ago > l->s->limit || full || swarm_find(w, f, addr) >= 0)
+            continue;
+        m.told |= meta[1] & SAVED_PAUSED && i >= n[1] ? PEER_PAUSED : 0;
+        swarm_put(w, f, addr, m, i < n[1]);
+    }
+}
+
+static void take_torrent(struct loading *l, const uint8_t *p, const uint32_t n[FAMILIES][2])
+{
+    struct shard *sh = shard_of(l->s, p);
+    struct torrent_entry *t;
+    struct swarm w;
+
+    mutex_lock(&sh->lock);
+    t = table_find(l->s, sh, p);
+    if (!t &&
+        atomic_load_explicit(&l->s->torrents, memory_order_relaxed) < l->s->options.max_torrents)
+        t = table_insert(l->s, sh, p);
+    if (t) {
+        uint32_t snatches = get32(p + INFO_HASH_LEN);
+        swarm_begin(&w, l->s, sh, t);
+        t->touched = w.now;
+        t->snatches = t->snatches > snatches ? t->snatches : snatches;
+        p += TORRENT_LEN;
+        take_peers(l, &w, V4, p, n[V4]);
+        p += (size_t)n[V4][0] * (COMPACT4_LEN + PEER_LEN);
+        take_peers(l, &w, V6, p, n[V6]);
+        swarm_end(&w);
+    }
+    mutex_unlock(&sh->lock);
+}
+
+static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
+{
+    const uint8_t *p = (const uint8_t *)l->piece.p;
+    size_t left = l->piece.len;
+
+    for (; torrents; torrents--) {
+        uint32_t n[FAMILIES][2];
+        uint64_t len = TORRENT_LEN;
+        if (left < len)
+            return damaged(err, "a torrent is cut");
+        for (int f = V4; f <= V6; f++) {
+            n[f][0] = get32(p + INFO_HASH_LEN + 4 + 8 * f);
+            n[f][1] = get32(p + INFO_HASH_LEN + 8 + 8 * f);
+            len += (uint64_t)n[f][0] * (PEER_LEN + (f == V6 ? COMPACT6_LEN : COMPACT4_LEN));
+            if (n[f][1] > n[f][0])
+                return damaged(err, "more seeders than peers");
+        }
+        if (left < len)
+            return damaged(err, "peers are cut");
+        if (l->taking)
+            take_torrent(l, p, (const uint32_t(*)[2])n);
+        p += len;
+        left -= len;
+    }
+    return left ? damaged(err, "a piece is too long") : 0;
+}
+
+/* ERR_END behind the last. */
+static int next_piece(struct loading *l, struct err *err)
+{
+    uint8_t head[PIECE_HEAD_LEN];
+    uint32_t len;
+    char *room;
+    int code;
+
+    if (l->size - l->at < PIECE_HEAD_LEN)
+        return damaged(err, "it has no end");
+    code = file_pread_full(l->fd, head, sizeof(head), l->at, err);
+    if (code < 0)
+        return code;
+    l->at += PIECE_HEAD_LEN;
+    len = get32(head);
+    if (len == 0) {
+        bool whole = l->at == l->size && get32(head + 4) == 0 &&
+                     get64(head + 8) == hash_xxh3(buf_str(&l->sums), 0);
+        return whole ? ERR_END : damaged(err, "its end is wrong");
+    }
+    if (len > l->size - l->at)
+        return damaged(err, "a piece is cut");
+    buf_reset(&l->piece);
+    room = buf_reserve(&l->piece, len);
+    code = room ? file_pread_full(l->fd, room, len, l->at, err) : err_code(err, ERR_TOO_LARGE);
+    if (code < 0)
+        return code;
+    buf_commit(&l->piece, len);
+    l->at += len;
+    if (hash_xxh3(buf_str(&l->piece), 0) != get64(head + 8))
+        return damaged(err, "a sum is wrong");
+    put64(&l->sums, get64(head + 8));
+    return walk_piece(l, get32(head + 4), err);
+}
+
+static int walk(struct loading *l, bool taking, struct err *err)
+{
+    int code;
+
+    l->taking = taking;
+    l->at = HEAD_LEN;
+    buf_reset(&l->sums);
+    while ((code = next_piece(l, err)) == 0)
+        ;
+    return code == ERR_END ? 0 : code;
+}
+
+static int read_head(struct loading *l, struct err *err)
+{
+    uint8_t head[HEAD_LEN];
+    struct stat st;
+    int64_t passed;
+    int code;
+
+    if (fstat(l->fd, &st) < 0)
+        return err_errno(err, errno, "looking at the file of swarms");
+    l->size = st.st_size;
+    if (l->size < HEAD_LEN)
+        return damaged(err, "it is too short");
+    code = file_pread_full(l->fd, head, sizeof(head), 0, err);
+    if (code < 0)
+        return code;
+    if (memcmp(head, magic, sizeof(magic)) != 0)
+        return damaged(err, "it is none");
+    if (get64(head + 24) != hash_xxh3(str_n(head, 24), 0))
+        return damaged(err, "the sum of its head is wrong");
+    if (get32(head + 8) > VERSION)
+        return err_set(err, ERR_VERSION, "the file of swarms was written by a newer version");
+    l->unit_s = get32(head + 12);
+    passed = (clock_wall_ms() - (int64_t)get64(head + 16)) / 1000;
+    l->passed_s = passed < 0 ? 0 : (uint32_t)size_min((size_t)passed, UINT32_MAX);
+    return 0;
+}
+
+int swarms_load(struct swarms *s, const char *path, uint32_t now_s, struct err *err)
+{
+    struct loading l = {.s = s,
+                        .fd = open(path, O_RDONLY | O_CLOEXEC),
+                        .piece = BUF_INIT(UINT32_MAX),
+                        .sums = BUF_INIT(SHARDS * sizeof(uint64_t))};
+    int code;
+
+    if (l.fd < 0)
+        return err_errno(err, errno, "opening %s", path);
+    swarms_set_now(s, now_s);
+    code = read_head(&l, err);
+    if (code == 0)
+        code = walk(&l, false, err);
+    if (code == 0)
+        code = walk(&l, true, err);
+    fd_close(&l.fd);
+    buf_release(&l.piece);
+    buf_release(&l.sums);
+    return code;
+}

@@ -1,0 +1,190 @@
+/* The tables of torrents: one for each shard. */
+#include "swarm/swarms_int.h"
+
+#include <stdlib.h>
+
+enum { CAP_MIN = 8 };
+
+struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20])
+{
+    uint64_t a = key->k[0][0], b = key->k[1][0];
+
+    for (int i = 0; i < 5; i++) {
+        uint32_t word;
+        memcpy(&word, bytes + 4 * i, 4);
+        a += key->k[0][i + 1] * word;
+        b += key->k[1][i + 1] * word;
+    }
+    return (struct words_hash){(uint32_t)(a >> 32), (uint32_t)(b >> 32)};
+}
+
+/* Tables grow by a quarter, so their sizes are no powers of two. */
+static uint32_t scale(uint32_t hash, uint32_t cap)
+{
+    return (uint32_t)((uint64_t)hash * cap >> 32);
+}
+
+static uint8_t mark_of(struct words_hash h)
+{
+    uint8_t mark = (uint8_t)(h.b >> 10);
+
+    return mark ? mark : 1;
+}
+
+struct shard *shard_of(struct swarms *s, const uint8_t *info_hash)
+{
+    return &s->shards[words_hash(&s->key, info_hash).b % SHARDS];
+}
+
+struct table {
+    uint8_t *marks;
+    struct torrent_entry *entries;
+    uint32_t cap;
+};
+
+static struct table table_of(struct shard *sh)
+{
+    return (struct table){atomic_load_explicit(&sh->marks, memory_order_relaxed),
+                          atomic_load_explicit(&sh->entries, memory_order_relaxed),
+                          atomic_load_explicit(&sh->cap, memory_order_relaxed)};
+}
+
+void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
+{
+    struct words_hash h = words_hash(&s->key, info_hash);
+    const struct shard *sh = &s->shards[h.b % SHARDS];
+    uint32_t at = scale(h.a, atomic_load_explicit(&sh->cap, memory_order_relaxed));
+
+    /* The three may be of different tables when it grows just now: then the address is wrong, which
+     * a prefetch takes. */
+    __builtin_prefetch(&sh->lock);
+    __builtin_prefetch((char *)atomic_load_explicit(&sh->marks, memory_order_relaxed) + at);
+    __builtin_prefetch((char *)atomic_load_explicit(&sh->entries, memory_order_relaxed) +
+                       sizeof(struct torrent_entry) * at);
+}
+
+struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
+{
+    struct words_hash h = words_hash(&s->key, info_hash);
+    struct table t = table_of(sh);
+    uint8_t mark = mark_of(h);
+
+    if (!t.cap)
+        return NULL;
+    for (uint32_t i = scale(h.a, t.cap); t.marks[i]; i = i + 1 == t.cap ? 0 : i + 1)
+        if (t.marks[i] == mark && memcmp(t.entries[i].hash, info_hash, INFO_HASH_LEN) == 0)
+            return &t.entries[i];
+    return NULL;
+}
+
+static uint32_t free_slot(const struct table *t, uint32_t i)
+{
+    while (t->marks[i])
+        i = i + 1 == t->cap ? 0 : i + 1;
+    return i;
+}
+
+/* The shard's entries into a table of `cap`. */
+static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
+{
+    struct table old = table_of(sh), new = {xcalloc(cap, 1), NULL, cap};
+    size_t bytes = sizeof(struct torrent_entry) * cap;
+
+    new.entries = aligned_alloc(sizeof(struct torrent_entry), bytes);
+    BUG_ON(!new.entries);
+    for (uint32_t i = 0; i < old.cap; i++) {
+        if (!old.marks[i])
+            continue;
+        struct words_hash h = words_hash(&s->key, old.entries[i].hash);
+        uint32_t to = free_slot(&new, scale(h.a, cap));
+        new.marks[to] = old.marks[i];
+        new.entries[to] = old.entries[i];
+    }
+    atomic_store_explicit(&sh->marks, new.marks, memory_order_relaxed);
+    atomic_store_explicit(&sh->entries, new.entries, memory_order_relaxed);
+    atomic_store_explicit(&sh->cap, cap, memory_order_relaxed);
+    sh->bytes += bytes + cap;
+    sh->bytes -= (sizeof(struct torrent_entry) + 1) * old.cap;
+    sh->hand = sh->evict_hand = 0;
+    free(old.marks);
+    free(old.entries);
+}
+
+static void count_torrents(struct swarms *s, struct shard *sh, int by)
+{
+    uint32_t n = atomic_load_explicit(&sh->count, memory_order_relaxed);
+
+    atomic_store_explicit(&sh->count, n + (uint32_t)by, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->torrents, (uint64_t)by, memory_order_relaxed);
+}
+
+struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
+{
+    struct words_hash h = words_hash(&s->key, info_hash);
+    uint32_t count = atomic_load_explicit(&sh->count, memory_order_relaxed);
+    struct table t = table_of(sh);
+    uint32_t at;
+
+    if (count + 1 > t.cap - t.cap / 8) {
+        resize(s, sh, t.cap ? t.cap + t.cap / 4 : CAP_MIN);
+        t = table_of(sh);
+    }
+    at = free_slot(&t, scale(h.a, t.cap));
+    t.marks[at] = mark_of(h);
+    memset(&t.entries[at], 0, sizeof(t.entries[at]));
+    memcpy(t.entries[at].hash, info_hash, INFO_HASH_LEN);
+    t.entries[at].touched = swarm_unit(s);
+    t.entries[at].oldest = (uint8_t)t.entries[at].touched;
+    count_torrents(s, sh, 1);
+    return &t.entries[at];
+}
+
+/* Entries behind the gap move up when it lies between their home and them. */
+static void close_gap(struct swarms *s, const struct table *t, uint32_t gap)
+{
+    for (uint32_t i = gap;;) {
+        i = i + 1 == t->cap ? 0 : i + 1;
+        if (!t->marks[i])
+            break;
+        uint32_t home = scale(words_hash(&s->key, t->entries[i].hash).a, t->cap);
+        uint32_t from_home = i >= home ? i - home : i + t->cap - home;
+        uint32_t from_gap = i >= gap ? i - gap : i + t->cap - gap;
+        if (from_home < from_gap)
+            continue;
+        t->marks[gap] = t->marks[i];
+        t->entries[gap] = t->entries[i];
+        gap = i;
+    }
+    t->marks[gap] = 0;
+}
+
+void table_remove(struct swarms *s, struct shard *sh, struct torrent_entry *e)
+{
+    struct table t = table_of(sh);
+    uint32_t count = atomic_load_explicit(&sh->count, memory_order_relaxed) - 1;
+
+    close_gap(s, &t, (uint32_t)(e - t.entries));
+    count_torrents(s, sh, -1);
+    if (t.cap > 4 * CAP_MIN && count < t.cap / 4)
+        resize(s, sh, t.cap / 2);
+}
+
+uint32_t table_slots(struct shard *sh)
+{
+    return atomic_load_explicit(&sh->cap, memory_order_relaxed);
+}
+
+struct torrent_entry *table_at(struct shard *sh, uint32_t slot)
+{
+    struct table t = table_of(sh);
+
+    return t.marks[slot] ? &t.entries[slot] : NULL;
+}
+
+void table_release(struct shard *sh)
+{
+    struct table t = table_of(sh);
+
+    free(t.marks);
+    free(t.entries);
+}
