@@ -67,6 +67,9 @@ struct torrent_peers {
 /* ERR_NOT_FOUND: there is none. */
 int cache_find_user(struct cache *c, struct user *out, struct str passkey,
                     struct err *err) MUST_CHECK;
+/* By its id: for people, who do not name one by the passkey. */
+int cache_find_passkey(struct cache *c, char out[PASSKEY_LEN + 1], uint64_t id,
+                       struct err *err) MUST_CHECK;
 int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *out,
                        const uint8_t *info_hash, struct err *err) MUST_CHECK;
 int cache_client_whitelisted(struct cache *c, bool *out, struct str client,

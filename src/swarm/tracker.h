@@ -3,8 +3,11 @@
 #ifndef SWARM_TRACKER_H
 #define SWARM_TRACKER_H
 
-#include "swarm/cache.h"
 #include "swarm/swarms.h"
+
+struct cache;
+struct store;
+struct tracker;
 
 enum tracker_mode { TRACKER_PUBLIC, TRACKER_PRIVATE };
 
@@ -17,13 +20,20 @@ struct tracker_options {
     uint32_t numwant, max_numwant, max_scrape;
     uint64_t max_torrents, max_peers;
     bool approved_clients;     /* public: the whitelist counts too */
+    bool allow_low_ports;      /* peers below port 1024 */
     struct cache *cache;       /* borrowed */
-    const char *snapshot_path; /* public: where swarms are kept over a restart */
+    struct store *store;       /* the cache's */
+    struct str prefix;         /* the cache's */
+    size_t max_waiting;        /* with share: changes that wait for the store */
+    const char *snapshot_path; /* public without share: where swarms are kept over a restart; a
+                                  folder that is not there is made */
     uint64_t snapshot_ms;
     const struct log *log;
 };
-/* Loads the snapshot and the list of torrents; has a thread of its own that cleans (both modes),
- * saves, and follows changes of the lists. */
+/* Loads the list of torrents and the snapshot. Has two threads of its own: one keeps the time and
+ * cleans, the other does what waits: reaps (private mode, or share), saves, and follows changes of
+ * the lists. A store that does not answer is no error: the lists come when it does, and until then
+ * announces are refused that need them. */
 int tracker_open(struct tracker **out, const struct tracker_options *o, struct err *err) MUST_CHECK;
 /* Nobody may be in a call. Saves. */
 void tracker_close(struct tracker *t);
@@ -40,7 +50,15 @@ void tracker_announce(struct tracker *t, const struct announce *a, struct announ
 /* Private mode: a passkey that is not known is refused. */
 enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,
                                   size_t count, struct scrape_entry *out);
+/* Those in force; valid until the tracker is closed. */
 const struct tracker_options *tracker_settings(const struct tracker *t);
+/* What may change while running: intervals, numwant (not above what it was opened with),
+ * max_numwant likewise, max_scrape, approved_clients, allow_low_ports; the rest of `o` is not
+ * looked at. One thread at a time. */
+void tracker_change(struct tracker *t, const struct tracker_options *o);
+
+/* Whether the lists were loaded at all; for /readyz. */
+int tracker_check(struct tracker *t, struct err *err) MUST_CHECK;
 
 /* Counters, by protocol; for metrics and the page of statistics. Fixed labels. */
 enum tracker_protocol { TRACKER_HTTP, TRACKER_UDP, TRACKER_PROTOCOLS };
@@ -58,6 +76,23 @@ struct tracker_counts {
 };
 void tracker_count(struct tracker *t, enum tracker_protocol p, enum tracker_action a, uint64_t n);
 void tracker_count_drops(struct tracker *t, uint64_t bad_ids, uint64_t banned, uint64_t dropped);
+/* Announces that are refused by tracker_announce() it has counted itself; this is for others. */
+void tracker_count_failure(struct tracker *t, enum swarm_failure f);
 void tracker_counts(struct tracker *t, struct tracker_counts *out);
+
+/* Everything in numbers; asks the store in private mode (what it does not answer is 0). */
+struct tracker_stats {
+    struct tracker_counts counts;
+    struct swarms_stats swarms; /* public */
+    struct {                    /* private */
+        uint64_t torrents, users, peers;
+    } store;
+    struct {
+        uint64_t on, waiting, written, told, applied, dropped, behind;
+    } share;
+    uint64_t reaped; /* peers that this tracker took out of the store */
+    uint64_t uptime_s;
+};
+void tracker_stats(struct tracker *t, struct tracker_stats *out);
 
 #endif

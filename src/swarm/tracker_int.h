@@ -1,0 +1,85 @@
+/* Between the files of the tracker. */
+#ifndef SWARM_TRACKER_INT_H
+#define SWARM_TRACKER_INT_H
+
+#include "base/vec.h"
+#include "os/thread.h"
+#include "store/store.h"
+#include "swarm/cache.h"
+#include "swarm/tracker.h"
+
+/* Counters of a few threads, on lines of memory of their own. */
+enum { COUNT_SLOTS = 16, COUNT_LINE = 64 };
+struct count_slot {
+    _Alignas(COUNT_LINE) _Atomic(uint64_t) requests[TRACKER_PROTOCOLS][TRACKER_ACTIONS];
+    _Atomic(uint64_t) failures[SWARM_FAILURE_COUNT];
+    _Atomic(uint64_t) bad_connection_ids, banned, dropped;
+};
+
+/* Readers take no lock: what was replaced lives until the tracker is closed. */
+struct settings {
+    struct tracker_options o;
+    struct settings *older;
+};
+
+struct hash_item {
+    uint8_t hash[INFO_HASH_LEN];
+};
+
+struct client_item {
+    uint8_t len, bytes[PEER_ID_LEN];
+};
+
+/* What the store lists, in memory, and who follows it. Public mode. */
+struct lists {
+    struct store_subscription *sub;
+    VEC(struct hash_item) known; /* torrents that are in the swarms; the following thread's */
+
+    struct mutex clients_lock; /* class "tracker.clients"; guards the next */
+    VEC(struct client_item) clients;
+
+    struct mutex lock;     /* class "tracker"; guards what follows */
+    struct cond wake, end; /* of the thread that follows; of the one that keeps the time */
+    bool stop, all_stale, clients_stale;
+    VEC(struct hash_item) changed; /* torrents to look at anew */
+};
+
+struct tracker {
+    _Atomic(struct settings *) settings;
+    enum tracker_mode mode;
+    const struct log *log;
+    struct cache *cache;
+    struct store *store;
+    struct swarms *swarms; /* NULL: private */
+    struct share *share;   /* NULL: not shared */
+    struct lists lists;
+    _Atomic(bool) listed; /* the lists were loaded once */
+    struct thread clock, follower;
+    _Atomic(uint32_t) now_s;
+    _Atomic(uint64_t) reaped;
+    uint64_t started_ms;
+    struct count_slot *counts; /* COUNT_SLOTS of them */
+};
+
+/* --- tracker_count.c --- */
+
+struct count_slot *count_slots_new(void);
+
+/* --- tracker_lists.c --- */
+
+/* Begins to follow and loads once; a failure is logged, and made up for by the thread. */
+int lists_start(struct tracker *t, struct err *err) MUST_CHECK;
+void lists_end(struct tracker *t);     /* nothing is heard any more */
+void lists_release(struct tracker *t); /* the memory */
+bool lists_approve(struct tracker *t, const uint8_t *peer_id);
+/* Takes over what changed. False: it has to be tried again. */
+bool lists_follow(struct tracker *t);
+
+/* --- tracker_threads.c --- */
+
+int tracker_threads_start(struct tracker *t, struct err *err) MUST_CHECK;
+void tracker_threads_stop(struct tracker *t);
+void tracker_tick(struct tracker *t); /* sets now_s */
+void tracker_save(struct tracker *t); /* if it is to be */
+
+#endif
