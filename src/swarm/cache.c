@@ -65,9 +65,27 @@ void call_str(struct cache_call *k, struct str s)
     k->args[k->count++] = s;
 }
 
+static struct str digits(struct arena *a, uint64_t n, unsigned base)
+{
+    enum { DIGITS_MAX = 20 }; /* of 2^64 - 1 in base 10 */
+    char text[DIGITS_MAX];
+    size_t at = DIGITS_MAX;
+
+    do {
+        text[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[n % base];
+        n /= base;
+    } while (n);
+    return arena_str(a, str_n(text + at, DIGITS_MAX - at));
+}
+
+struct str base36(struct arena *a, uint64_t n)
+{
+    return digits(a, n, 36);
+}
+
 void call_u64(struct cache_call *k, uint64_t n)
 {
-    call_str(k, arena_fmt(&k->arena, "%llu", (unsigned long long)n));
+    call_str(k, digits(&k->arena, n, 10));
 }
 
 void call_i64(struct cache_call *k, int64_t n)
@@ -127,20 +145,12 @@ int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out, st
     return code;
 }
 
-struct str base36(struct arena *a, uint64_t n)
+/* --- peer ids and addresses --- */
+
+bool peer_id_allowed(const uint8_t *peer_id)
 {
-    enum { DIGITS_MAX = 13 }; /* of 2^64 - 1 */
-    char text[DIGITS_MAX];
-    size_t at = DIGITS_MAX;
-
-    do {
-        text[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36];
-        n /= 36;
-    } while (n);
-    return arena_str(a, str_n(text + at, DIGITS_MAX - at));
+    return !str_starts(str_n(peer_id, PEER_ID_LEN), STR("torrent:"));
 }
-
-/* --- addresses --- */
 
 size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
 {

@@ -84,7 +84,8 @@ int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUS
 
 /* Add: idempotent, also moves it out of the other set (I2) and keeps the slots (I4); ERR_NOT_FOUND
  * without a torrent. Set: refreshes a peer that is there, else ERR_NOT_FOUND. Remove: idempotent.
- * The torrent is named by its info hash, the user by the id in the peer. */
+ * Add names the torrent by its info hash, Set and Remove by its id; the user is the id in the peer.
+ */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
 int cache_add_leecher(struct cache *c, const struct torrent *t, const struct peer *p,

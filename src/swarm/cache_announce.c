@@ -173,8 +173,8 @@ int cache_announce(struct cache *c, const struct announce *a, struct announce_an
     struct cache_call k;
 
     announce_answer_reset(out);
-    if (a->passkey.len != PASSKEY_LEN) {
-        out->failure = SWARM_PASSKEY;
+    if (a->passkey.len != PASSKEY_LEN || !peer_id_allowed(a->peer_id)) {
+        out->failure = a->passkey.len != PASSKEY_LEN ? SWARM_PASSKEY : SWARM_MALFORMED;
         return 0;
     }
     size_t want = wanted(c, a, out);

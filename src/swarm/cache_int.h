@@ -45,13 +45,18 @@ int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
 struct str cache_key(const struct cache *c, struct arena *a, const char *kind, struct str rest);
 struct str base36(struct arena *a, uint64_t n);
 
+/* The key of a peer begins with its id: one like a torrent's key could be taken for one. */
+bool peer_id_allowed(const uint8_t *peer_id);
+
 /* What a peer's compact form is: 6 or 18 bytes. */
 size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN]);
 void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6);
 struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);
 
-/* Fields and values of a hash into a model; ERR_CORRUPT when one is missing or is no number. */
-int read_torrent(const struct reply *fields, struct torrent *out, struct err *err) MUST_CHECK;
+/* Values into a model: of a torrent as swarm_find.lua has them, of a user with names as HGETALL has.
+ * ERR_CORRUPT when one is missing or is no number. */
+int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
+                 struct err *err) MUST_CHECK;
 int read_user(const struct reply *fields, struct user *out, struct err *err) MUST_CHECK;
 
 /* An entry of addrs:<torrent id> (part_peer.lua). */

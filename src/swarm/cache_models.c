@@ -12,9 +12,9 @@ struct field {
     size_t bytes; /* FIELD_BYTES: exactly so many */
 };
 
+/* In the order of swarm_find.lua. */
 static const struct field torrent_fields[] = {
     {"id", FIELD_U64, offsetof(struct torrent, id), 0},
-    {"infohash", FIELD_BYTES, offsetof(struct torrent, info_hash), INFO_HASH_LEN},
     {"active", FIELD_BOOL, offsetof(struct torrent, active), 0},
     {"snatches", FIELD_U64, offsetof(struct torrent, snatches), 0},
     {"up_multiplier", FIELD_DOUBLE, offsetof(struct torrent, up_multiplier), 0},
@@ -68,39 +68,47 @@ static int read_field(const struct field *f, struct str value, void *model)
     return ERR_PARSE;
 }
 
-/* Fields that are not of the seed are passed over. `count` is below 32. */
-static int read_model(const struct reply *r, const struct field *fields, size_t count, void *model,
-                      struct err *err)
+static int damaged(const struct field *f, struct err *err)
 {
-    uint32_t seen = 0;
-    int code = reply_expect(r, REPLY_ARRAY, err);
+    return err_set(err, ERR_CORRUPT, "the field %s in the store is missing or damaged", f->name);
+}
 
+int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
+                 struct err *err)
+{
+    int code = reply_expect(values, REPLY_ARRAY, err);
+
+    *out = (struct torrent){0};
     if (code < 0)
         return code;
-    for (size_t i = 0; i + 1 < r->count; i += 2)
-        for (size_t f = 0; f < count; f++) {
-            if (!str_eq(r->items[i].str, str_z(fields[f].name)))
-                continue;
-            if (read_field(&fields[f], r->items[i + 1].str, model) < 0)
-                return err_set(err, ERR_CORRUPT, "the field %s in the store is damaged",
-                               fields[f].name);
-            seen |= 1U << f;
-        }
-    if (seen != (1U << count) - 1)
-        return err_set(err, ERR_CORRUPT, "a hash in the store lacks fields");
+    memcpy(out->info_hash, info_hash, INFO_HASH_LEN);
+    for (size_t i = 0; i < ARRAY_SIZE(torrent_fields); i++)
+        if (i >= values->count || reply_is_nil(&values->items[i]) ||
+            read_field(&torrent_fields[i], values->items[i].str, out) < 0)
+            return damaged(&torrent_fields[i], err);
     return 0;
 }
 
-int read_torrent(const struct reply *fields, struct torrent *out, struct err *err)
+static const struct reply *value_of(const struct reply *fields, const char *name)
 {
-    *out = (struct torrent){0};
-    return read_model(fields, torrent_fields, ARRAY_SIZE(torrent_fields), out, err);
+    for (size_t i = 0; i + 1 < fields->count; i += 2)
+        if (str_eq(fields->items[i].str, str_z(name)))
+            return &fields->items[i + 1];
+    return NULL;
 }
 
+/* Fields that are not of the seed are passed over. */
 int read_user(const struct reply *fields, struct user *out, struct err *err)
 {
+    int code = reply_expect(fields, REPLY_ARRAY, err);
+
     *out = (struct user){0};
-    return read_model(fields, user_fields, ARRAY_SIZE(user_fields), out, err);
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(user_fields); i++) {
+        const struct reply *value = value_of(fields, user_fields[i].name);
+        if (!value || read_field(&user_fields[i], value->str, out) < 0)
+            code = damaged(&user_fields[i], err);
+    }
+    return code;
 }
 
 int read_entry(struct str packed, struct entry *out, struct err *err)

@@ -98,7 +98,7 @@ int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *o
     if (code == 0 && reply->count != 2)
         code = err_set(err, ERR_TYPE, "the store answered no torrent");
     if (code == 0)
-        code = read_torrent(&reply->items[0], &out->torrent, err);
+        code = read_torrent(&reply->items[0], info_hash, &out->torrent, err);
     return code == 0 ? read_peers(a, &reply->items[1], out, err) : code;
 }
 
@@ -187,8 +187,14 @@ static int write_peer(struct cache *c, const struct torrent *t, const struct pee
 {
     struct cache_call k;
 
+    if (!peer_id_allowed(p->id))
+        return err_set(err, ERR_INVALID, "no peer id may begin with 'torrent:'");
     call_init(&k, c);
     peer_args(&k, t, p, what->seeder);
+    if (what->script == SCRIPT_swarm_set) {
+        call_u64(&k, t->id);
+        call_str(&k, base36(&k.arena, t->id));
+    }
     int code = call_integer(&k, what->script, answer, err);
     call_release(&k);
     return code;
@@ -254,7 +260,7 @@ static int remove_peer(struct cache *c, const struct torrent *t, const struct pe
     int64_t was;
 
     call_init(&k, c);
-    call_str(&k, str_n(t->info_hash, INFO_HASH_LEN));
+    call_str(&k, base36(&k.arena, t->id));
     call_str(&k, str_n(p->id, PEER_ID_LEN));
     call_str(&k, base36(&k.arena, p->user_id));
     call_str(&k, seeder ? STR("S") : STR("L"));

@@ -1,5 +1,5 @@
 -- Keys and numbers. ARGV[1] is the prefix of all keys.
-local P = ARGV[1]
+local P, call = ARGV[1], redis.call
 local function base36(text)
     local n, out = tonumber(text), ''
     repeat

@@ -2,18 +2,18 @@
 -- last action ('0': now). Answers its id, or nil when another torrent has it.
 -- include part_number
 local key = P .. 'torrent:' .. ARGV[3]
-local id, id36 = redis.call('HGET', key, 'id'), nil
+local id, id36 = call('HGET', key, 'id'), nil
 if id then
-    redis.call('HSET', key, 'up_multiplier', ARGV[7], 'down_multiplier', ARGV[8])
+    call('HSET', key, 'up_multiplier', ARGV[7], 'down_multiplier', ARGV[8])
 else
     id, id36 = number('torrent', ARGV[4])
     if not id then
         return false
     end
-    local at = ARGV[9] ~= '0' and ARGV[9] or redis.call('TIME')[1]
-    redis.call('HSET', key, 'id', id, 'infohash', ARGV[3], 'active', ARGV[5], 'snatches', ARGV[6], 'up_multiplier', ARGV[7],
+    local at = ARGV[9] ~= '0' and ARGV[9] or call('TIME')[1]
+    call('HSET', key, 'id', id, 'infohash', ARGV[3], 'active', ARGV[5], 'snatches', ARGV[6], 'up_multiplier', ARGV[7],
         'down_multiplier', ARGV[8], 'last_action', at)
-    redis.call('HSET', P .. 'torrent_ids', id36, ARGV[3])
+    call('HSET', P .. 'torrent_ids', id36, ARGV[3])
 end
-redis.call('PUBLISH', ARGV[2], 'torrent ' .. ARGV[3])
+call('PUBLISH', ARGV[2], 'torrent ' .. ARGV[3])
 return id

@@ -1,13 +1,14 @@
 -- Adds a seeder or leecher, or makes it one. ARGV as part_peer has them, then the user's id in base 36 and in base 10, and 'S' or 'L'.
 -- Answers 1 when it came out of the other set, 0 when not, -1 without a torrent.
 -- include part_peer
-local id = redis.call('HGET', P .. 'torrent:' .. ARGV[2], 'id')
+-- include part_seat
+local id = call('HGET', P .. 'torrent:' .. ARGV[2], 'id')
 if not id then
     return -1
 end
 local uid, tid, seeder = ARGV[11], base36(id), ARGV[13] == 'S'
 local member = ARGV[3] .. ':' .. uid .. ':' .. tid
-local old = redis.call('HGET', P .. 'addrs:' .. tid, member)
-local left = seat(member, tid, uid, seeder)
-write_peer(member, uid, tid, {ARGV[12], id}, redis.call('TIME')[1], seeder, old)
+local old = call('HGET', P .. 'addrs:' .. tid, member)
+local left = seat(member, tid, uid, seeder, old)
+write_peer(member, uid, tid, ARGV[12], id, seeder, old)
 return left

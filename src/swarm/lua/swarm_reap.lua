@@ -1,7 +1,7 @@
 -- Removes peers that have not announced for long. ARGV: prefix, timeout (s), at most. Answers how many went.
 -- include part_drop
-local cutoff = redis.call('TIME')[1] - ARGV[2]
-local members = redis.call('ZRANGEBYSCORE', P .. 'expiry', '-inf', string.format('%.0f', cutoff), 'LIMIT', 0, ARGV[3])
+local cutoff = call('TIME')[1] - ARGV[2]
+local members = call('ZRANGEBYSCORE', P .. 'expiry', '-inf', string.format('%.0f', cutoff), 'LIMIT', 0, ARGV[3])
 for _, member in ipairs(members) do
     drop(member)
 end

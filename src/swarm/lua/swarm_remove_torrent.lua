@@ -1,33 +1,33 @@
 -- Removes a torrent with its peers. ARGV: prefix, channel, info hash. Answers 1, or 0 when there was none.
 -- include part_drop
 local key = P .. 'torrent:' .. ARGV[3]
-local id = redis.call('HGET', key, 'id')
+local id = call('HGET', key, 'id')
 if not id then
     return 0
 end
 local tid, used = base36(id), {}
 for _, set in ipairs({'seeders:', 'leechers:'}) do
-    local members = redis.call('SMEMBERS', P .. set .. tid)
+    local members = call('SMEMBERS', P .. set .. tid)
     for i = 1, #members, 500 do
         local last = math.min(i + 499, #members)
-        redis.call('ZREM', P .. 'expiry', unpack(members, i, last))
+        call('ZREM', P .. 'expiry', unpack(members, i, last))
         for j = i, last do
             local uid = parts(members[j])
             if uid ~= '0' then
-                redis.call('SREM', P .. 'userpeers:' .. uid, members[j])
+                call('SREM', P .. 'userpeers:' .. uid, members[j])
                 if set == 'leechers:' then
                     used[uid] = (used[uid] or 0) + 1
                 end
             end
             members[j] = P .. members[j]
         end
-        redis.call('DEL', unpack(members, i, last))
+        call('DEL', unpack(members, i, last))
     end
 end
 for uid, n in pairs(used) do
     slots(uid, -n)
 end
-redis.call('DEL', key, P .. 'seeders:' .. tid, P .. 'leechers:' .. tid, P .. 'addrs:' .. tid, P .. 'v6:' .. tid, P .. 'paused:' .. tid)
-redis.call('HDEL', P .. 'torrent_ids', tid)
-redis.call('PUBLISH', ARGV[2], 'torrent ' .. ARGV[3])
+call('DEL', key, P .. 'seeders:' .. tid, P .. 'leechers:' .. tid, P .. 'addrs:' .. tid, P .. 'v6:' .. tid, P .. 'paused:' .. tid)
+call('HDEL', P .. 'torrent_ids', tid)
+call('PUBLISH', ARGV[2], 'torrent ' .. ARGV[3])
 return 1

@@ -1,15 +1,15 @@
 -- Removes a user with all of its peers. ARGV: prefix, channel, passkey. Answers 1, or 0 when there was none.
 -- include part_drop
 local key = P .. 'user:' .. ARGV[3]
-local id = redis.call('HGET', key, 'id')
+local id = call('HGET', key, 'id')
 if not id then
     return 0
 end
 local uid = base36(id)
-redis.call('DEL', key)
-redis.call('HDEL', P .. 'user_ids', uid)
-for _, member in ipairs(redis.call('SMEMBERS', P .. 'userpeers:' .. uid)) do
+call('DEL', key)
+call('HDEL', P .. 'user_ids', uid)
+for _, member in ipairs(call('SMEMBERS', P .. 'userpeers:' .. uid)) do
     drop(member)
 end
-redis.call('PUBLISH', ARGV[2], 'user')
+call('PUBLISH', ARGV[2], 'user')
 return 1

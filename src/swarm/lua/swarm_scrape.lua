@@ -2,12 +2,12 @@
 -- include part_keys
 local out = {}
 for i = 2, #ARGV do
-    local torrent = redis.call('HMGET', P .. 'torrent:' .. ARGV[i], 'id', 'snatches')
+    local torrent = call('HMGET', P .. 'torrent:' .. ARGV[i], 'id', 'snatches')
     local at = #out
     if torrent[1] then
         local tid = base36(torrent[1])
-        out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5] = 1, redis.call('SCARD', P .. 'seeders:' .. tid),
-            redis.call('SCARD', P .. 'leechers:' .. tid), tonumber(torrent[2]), redis.call('SCARD', P .. 'paused:' .. tid)
+        out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5] = 1, call('SCARD', P .. 'seeders:' .. tid),
+            call('SCARD', P .. 'leechers:' .. tid), tonumber(torrent[2]), call('SCARD', P .. 'paused:' .. tid)
     else
         out[at + 1], out[at + 2], out[at + 3], out[at + 4], out[at + 5] = 0, 0, 0, 0, 0
     end

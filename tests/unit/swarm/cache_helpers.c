@@ -146,6 +146,28 @@ void check_invariants(struct cache *c)
     CHECK_OK(cache_check(c, found, NULL, &err));
 }
 
+struct wanted {
+    const char *invariant;
+    bool found;
+};
+
+static void look(void *ctx, const char *invariant, struct str key)
+{
+    struct wanted *w = ctx;
+
+    if (strcmp(invariant, w->invariant) == 0)
+        w->found = true;
+}
+
+bool invariant_broken(struct cache *c, const char *invariant)
+{
+    struct wanted w = {.invariant = invariant};
+    struct err err = {0};
+
+    CHECK_OK(cache_check(c, look, &w, &err));
+    return w.found;
+}
+
 const char *store_says(struct store *s, const struct str *argv, size_t argc)
 {
     static _Thread_local char text[4096];

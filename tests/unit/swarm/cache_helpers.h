@@ -40,6 +40,8 @@ enum swarm_failure announce_now(struct cache *c, char u, char t, unsigned n, uin
 
 /* Ends the test with the first violation of I1 to I8. */
 void check_invariants(struct cache *c);
+/* Whether the check finds that this one ("I4") is. */
+bool invariant_broken(struct cache *c, const char *invariant);
 
 /* One command on the store and its printed reply, until the next call. */
 const char *store_says(struct store *s, const struct str *argv, size_t argc);
