@@ -1,0 +1,143 @@
+/* The UDP tracker: its sockets and threads. */
+#include "base/clock.h"
+#include "os/file.h"
+#include "swarm/udp_int.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_DEFAULT = 1024 };
+
+/* --- sockets --- */
+
+/* `shared`: with the other loops. */
+static int open_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
+{
+    int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
+    int receive = RECEIVE_BUFFER, send = SEND_BUFFER;
+    char text[SOCK_ADDR_TEXT];
+
+    sock_addr_text(addr, text);
+    if (s < 0)
+        return err_errno(err, errno, "making a socket for %s", text);
+    if (addr->sa.ss_family == AF_INET6)
+        setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (shared)
+        setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    /* FORCE passes the system's limit, where the process may. */
+    if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &receive, sizeof(receive)) < 0)
+        setsockopt(s, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive));
+    setsockopt(s, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
+    if (bind(s, (const struct sockaddr *)&addr->sa, addr->len) < 0) {
+        int code = err_errno(err, errno, "listening on %s (UDP)", text);
+        fd_close(&s);
+        return code;
+    }
+    *fd = s;
+    return 0;
+}
+
+static in_port_t *port_of(struct sock_addr *addr)
+{
+    return addr->sa.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&addr->sa)->sin6_port
+                                          : &((struct sockaddr_in *)&addr->sa)->sin_port;
+}
+
+/* A port that is shared would be shared with another process of the same user too, and each get
+ * half of the packets: so the first look is at whether the port is free. */
+static int open_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
+{
+    struct sock_addr addr = *listen;
+    int probe = -1, code = 0;
+
+    if (addr.sa.ss_family != AF_INET && addr.sa.ss_family != AF_INET6)
+        return err_set(err, ERR_INVALID, "a tracker over UDP needs an address of IPv4 or IPv6");
+    code = open_socket(&probe, &addr, false, err);
+    if (code == 0)
+        code = sock_local(probe, &addr, err);
+    fd_close(&probe);
+    for (size_t i = 0; i < u->loop_count && code == 0; i++)
+        code = open_socket(&u->loops[i].fd, &addr, true, err);
+    u->port = ntohs(*port_of(&addr));
+    return code;
+}
+
+/* --- threads --- */
+
+/* The processors that we may use, one after another for the loops; all -1 when there are fewer. */
+static void choose_processors(struct udp_server *u)
+{
+    cpu_set_t set;
+    size_t i = 0;
+
+    if (sched_getaffinity(0, sizeof(set), &set) < 0 || (size_t)CPU_COUNT(&set) < u->loop_count)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE && i < u->loop_count; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            u->loops[i++].cpu = cpu;
+}
+
+static size_t processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (size_t)CPU_COUNT(&set);
+}
+
+int udp_start(struct udp_server **out, const struct udp_options *o, struct err *err)
+{
+    size_t count = o->workers ? o->workers : processors();
+    struct udp_server *u = xcalloc(1, sizeof(*u) + count * sizeof(u->loops[0]));
+    int code;
+
+    u->tracker = o->tracker;
+    u->log = o->log;
+    memcpy(&u->key, o->key, sizeof(u->key));
+    u->bans = connid_bans_new();
+    u->loop_count = count;
+    for (size_t i = 0; i < count; i++)
+        u->loops[i] = (struct udp_loop){.server = u, .fd = -1, .cpu = -1};
+    choose_processors(u);
+    if (tracker_waits(o->tracker))
+        u->pool = pool_new("udp-wait", WAIT_THREADS, o->waiting ? o->waiting : WAITING_DEFAULT, 0);
+    code = open_sockets(u, &o->listen, err);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "udp-%u", (unsigned)i % 1000);
+        code = thread_start(&u->loops[i].thread, name, 0, udp_loop_run, &u->loops[i], err);
+    }
+    if (code < 0) {
+        udp_stop(u);
+        return code;
+    }
+    *out = u;
+    return 0;
+}
+
+void udp_stop(struct udp_server *u)
+{
+    if (!u)
+        return;
+    atomic_store(&u->stopping, true);
+    /* Whoever waits for a packet is woken, though the socket has no peer (and the call says so). */
+    for (size_t i = 0; i < u->loop_count; i++)
+        if (u->loops[i].fd >= 0)
+            shutdown(u->loops[i].fd, SHUT_RD);
+    for (size_t i = 0; i < u->loop_count; i++)
+        thread_join(&u->loops[i].thread);
+    if (u->pool)
+        pool_free(u->pool);
+    for (size_t i = 0; i < u->loop_count; i++)
+        fd_close(&u->loops[i].fd);
+    connid_bans_free(u->bans);
+    secure_zero(&u->key, sizeof(u->key));
+    free(u);
+}
+
+uint16_t udp_port(const struct udp_server *u)
+{
+    return u->port;
+}

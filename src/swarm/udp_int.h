@@ -1,0 +1,53 @@
+/* The UDP tracker, for swarm/udp*.c only. */
+#ifndef SWARM_UDP_INT_H
+#define SWARM_UDP_INT_H
+
+#include "os/thread.h"
+#include "swarm/connid.h"
+#include "swarm/udp.h"
+#include "swarm/udp_packet.h"
+
+enum {
+    BATCH = 64,
+    PACKET_MAX = 1536, /* what is longer is cut: no request needs it */
+    WAIT_THREADS = 16  /* private mode: requests that are at the store at once */
+};
+
+/* Who sent a packet. */
+struct udp_from {
+    uint8_t addr[16]; /* IPv4 mapped */
+    uint8_t host[16]; /* IPv6: its /64 */
+    bool v6;
+};
+
+struct udp_loop {
+    struct udp_server *server;
+    struct thread thread;
+    int fd, cpu; /* -1: any */
+};
+
+struct udp_server {
+    struct tracker *tracker;
+    const struct log *log;
+    struct hash_key key;
+    struct connid_bans *bans;
+    struct pool *pool; /* private mode */
+    uint16_t port;
+    size_t loop_count;
+    _Atomic(bool) stopping;
+    struct udp_loop loops[];
+};
+
+void udp_loop_run(void *loop);
+
+/* The answer to a request whose connection id is right: its length, 0 for none. *failed: it is an
+ * error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the request's. */
+size_t udp_serve(struct udp_server *u, struct udp_request *r, const struct udp_from *from,
+                 size_t len, uint8_t *out, bool *failed);
+
+/* Private mode: the same by another thread, which sends it. False: too many wait. */
+bool udp_hand_over(struct udp_loop *l, const void *packet, size_t len, const struct msghdr *to);
+
+void udp_from(struct udp_from *out, const struct sockaddr_storage *sa);
+
+#endif
