@@ -22,6 +22,8 @@ int cache_open(struct cache **out, const struct cache_options *o, struct err *er
         c->o.numwant = NUMWANT_STANDARD;
     if (!c->o.max_numwant)
         c->o.max_numwant = NUMWANT_MOST;
+    if (!c->o.feed_max)
+        c->o.feed_max = FEED_STANDARD_MAX;
     struct buf name = {0};
     buf_append_str(&name, o->prefix);
     buf_appendf(&name, "swarm:%d", store_number(o->store)); /* channels are of the whole server */

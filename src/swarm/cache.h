@@ -19,7 +19,8 @@ struct cache_options {
     struct store *store; /* swarmDB; borrowed */
     struct str prefix;   /* before every key; may be empty */
     bool feed;           /* each accepted private announce appends a record: feed.h */
-    uint64_t feed_max;   /* records that wait; past it announces are refused (SWARM_UNAVAILABLE) */
+    uint64_t feed_max;   /* records that wait; past it announces are refused (SWARM_UNAVAILABLE);
+                          * 0: a million */
     uint32_t peer_timeout_s;       /* cache_announce() gives out none that is older; 0: any */
     uint32_t numwant, max_numwant; /* default and bound of cache_announce(); 0: 50 and 200 */
 };

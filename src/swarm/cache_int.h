@@ -12,6 +12,7 @@ enum {
     IP_TEXT_MAX = 46,
     NUMWANT_STANDARD = 50,
     NUMWANT_MOST = 200,
+    FEED_STANDARD_MAX = 1000000,
 };
 
 struct cache {

@@ -73,7 +73,7 @@ local function feed()
     local up, down = 0, 0
     if old then
         local u, d = string.match(old, '^%d+:%d+:%d+:(%d+):(%d+)', 26)
-        up, down = math.max(0, ARGV[6] - u), math.max(0, ARGV[7] - d)
+        up, down = math.min(1e18, math.max(0, ARGV[6] - u)), math.min(1e18, math.max(0, ARGV[7] - d))
     end
     local flags = (created and 'c' or '') .. (snatched and 's' or '') .. (stopped and 'x' or '') .. (done and 'd' or '')
     call('RPUSH', P .. 'deltas', ARGV[3] .. string.format('%s %s %s %s- %s %.0f %.0f %.17g %.17g', user[1], torrent[1], now, flags, ARGV[8],

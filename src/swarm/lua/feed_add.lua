@@ -1,0 +1,10 @@
+-- A new consumer, behind the newest record. ARGV: prefix, name. Answers 1, or 0 when there is one.
+-- include part_feed
+local _, last = range()
+if call('HSETNX', consumers, ARGV[2], text(last)) == 0 then
+    return 0
+end
+if call('EXISTS', list) == 0 then
+    call('RPUSH', list, text(last))
+end
+return 1
