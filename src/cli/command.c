@@ -38,14 +38,20 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* The second words of a group's commands, ", " between them; nothing when there is no such group.
- */
-static void list_group(const struct command_table *table, struct str word, struct buf *out)
+/* The words that may follow in names of commands that begin with `group`, ", " between them;
+ * nothing when there is no such group. Commands of one group stand together in the table. */
+static void list_group(const struct command_table *table, struct str group, struct buf *out)
 {
+    struct str before = STR_EMPTY, word, name;
+
     for (size_t i = 0; i < table->count; i++) {
-        struct str group, second;
-        if (str_cut(str_z(table->rows[i].name), ' ', &group, &second) && str_eq(group, word))
-            buf_appendf(out, "%s" STR_FMT, out->len ? ", " : "", STR_ARG(second));
+        name = str_z(table->rows[i].name);
+        if (!str_starts(name, group) || name.len == group.len || name.p[group.len] != ' ')
+            continue;
+        str_cut(str_skip(name, group.len + 1), ' ', &word, &(struct str){0});
+        if (!str_eq(word, before))
+            buf_appendf(out, "%s" STR_FMT, out->len ? ", " : "", STR_ARG(word));
+        before = word;
     }
 }
 
@@ -88,10 +94,8 @@ static const struct command *find_in_argv(const struct command_table *table, int
 
     *words = 1;
     buf_append_z(&name, argv[1]);
-    if (is_group(table, buf_str(&name)) && argc > 2 && argv[2][0] != '-') {
-        buf_appendf(&name, " %s", argv[2]);
-        *words = 2;
-    }
+    while (*words + 1 < argc && argv[*words + 1][0] != '-' && is_group(table, buf_str(&name)))
+        buf_appendf(&name, " %s", argv[++*words]);
     if (buf_error(&name) == 0)
         found = command_find(table, buf_str(&name));
     if (!found)

@@ -38,7 +38,7 @@ struct invocation;
 typedef int command_fn(struct invocation *inv);
 
 struct command {
-    const char *name;      /* "serve"; of a group: "user add" */
+    const char *name;      /* "serve"; of a group: "user add", "swarm user add" */
     const char *arguments; /* "DIR", "[COMMAND]"; NULL: none */
     size_t min_args, max_args;
     const struct flag *flags; /* ends with FLAG_END; NULL: none */

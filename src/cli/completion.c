@@ -55,16 +55,35 @@ static void write_commands(FILE *out, const struct command_table *table)
     }
 }
 
-/* Second words of grouped commands. */
-static void write_groups(FILE *out, const struct command_table *table)
+/* How many bytes of the name its first `words` words are; 0: it has no more than those. */
+static size_t group_len(const char *name, int words)
 {
+    size_t len = 0;
+
+    for (; *name && words > 0; name++, len++)
+        if (*name == ' ' && --words == 0)
+            return len;
+    return 0;
+}
+
+/* The words behind the first `words` ones of grouped commands. */
+static void write_groups(FILE *out, const struct command_table *table, int words)
+{
+    const char *before = "";
+
     for (size_t i = 0; i < table->count; i++) {
-        struct str group, word;
-        if (str_cut(str_z(table->rows[i].name), ' ', &group, &word))
-            fprintf(out,
-                    "    [ \"$COMP_CWORD $command\" = \"2 " STR_FMT "\" ] && words+=\" " STR_FMT
-                    "\"\n",
-                    STR_ARG(group), STR_ARG(word));
+        const char *name = table->rows[i].name;
+        size_t len = group_len(name, words), to = group_len(name, words + 1);
+        struct str group = str_n(name, len),
+                   word = str_skip(str_n(name, to ? to : strlen(name)), len);
+        if (len == 0 ||
+            str_eq(str_head(str_z(before), len + word.len), str_n(name, len + word.len)))
+            continue;
+        fprintf(out,
+                "    [ \"$COMP_CWORD $command%s\" = \"%d " STR_FMT "\" ] && words+=\"" STR_FMT
+                "\"\n",
+                words > 1 ? " ${COMP_WORDS[2]-}" : "", words + 1, STR_ARG(group), STR_ARG(word));
+        before = name;
     }
 }
 
@@ -91,15 +110,16 @@ void help_completion(const struct command_table *table, FILE *out)
     write_value_case(out, &config_flags[0]);
     for (size_t i = 0; i < conf_key_count; i++)
         write_key_case(out, &conf_keys[i]);
-    fputs("    esac\n    case \"$command ${COMP_WORDS[2]-}\" in\n", out);
+    fputs("    esac\n    case \"$command ${COMP_WORDS[2]-} ${COMP_WORDS[3]-} \" in\n", out);
     for (size_t i = 0; i < table->count; i++) {
         const char *name = table->rows[i].name;
-        fprintf(out, strchr(name, ' ') ? "    \"%s\") words=\"" : "    \"%s \"*) words=\"", name);
+        fprintf(out, "    \"%s \"*) words=\"", name);
         write_flag_words(out, &table->rows[i]);
         fputs("\" ;;\n", out);
     }
     fputs("    esac\n", out);
-    write_groups(out, table);
+    write_groups(out, table, 1);
+    write_groups(out, table, 2);
     fputs("    [ \"$command\" = help ] && words+=\" ", out);
     write_commands(out, table);
     fputs("\"\n    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"

@@ -118,6 +118,10 @@ static void add_cell(struct output *table, const json_t *object, const char *nam
         buf_append_z(&text, json_is_true(value) ? "yes" : "no");
     } else if (json_is_integer(value)) {
         buf_append_i64(&text, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        struct json_out w;
+        json_out_init(&w, &text);
+        json_out_f64(&w, json_real_value(value));
     } else if (json_is_array(value)) {
         json_array_foreach(value, i, item) buf_appendf(
             &text, "%s%s", i ? "," : "", json_is_string(item) ? json_string_value(item) : "");

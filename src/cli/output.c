@@ -119,6 +119,16 @@ static bool is_json(struct str text)
     return ok;
 }
 
+/* Also below 0 and with a fraction; the cell is a number's own text then. */
+static bool is_number(struct str text)
+{
+    json_t *json = json_loadb(text.p ? text.p : "", text.len, JSON_DECODE_ANY, NULL);
+    bool ok = json_is_number(json);
+
+    json_decref(json);
+    return ok;
+}
+
 void output_print_json(const struct output *o, FILE *out)
 {
     struct buf text = {0};
@@ -134,6 +144,8 @@ void output_print_json(const struct output *o, FILE *out)
         json_out_key(&w, o->columns[column].name);
         if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
             json_out_u64(&w, number);
+        else if (o->columns[column].number && is_number(o->cells.items[i]))
+            json_out_raw(&w, o->cells.items[i]);
         else if (o->columns[column].json && is_json(o->cells.items[i]))
             json_out_raw(&w, o->cells.items[i]);
         else
