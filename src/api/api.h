@@ -24,6 +24,7 @@ struct queue;
 struct replications;
 struct worker;
 struct routes;
+struct service;
 struct store;
 struct taps;
 struct tls_context;
@@ -46,6 +47,7 @@ struct api_options {
     struct replications *replications; /* NULL: replication is off */
     struct taps *taps;                 /* of this process's changes; NULL: it makes none */
     struct worker *worker;             /* for its metrics; NULL: not a worker */
+    struct service *swarm;
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

@@ -74,6 +74,10 @@ route_fn api_get_buckets, api_get_bucket, api_get_policies, api_post_bucket_rout
 route_fn api_get_webhooks, api_post_webhook, api_delete_webhook;
 route_fn api_get_queues, api_put_pause_queue, api_put_resume_queue, api_get_tasks, api_get_task,
     api_delete_task, api_post_run_task, api_post_cancel_task;
+route_fn api_get_swarm_stats, api_get_swarm_users, api_post_swarm_user, api_delete_swarm_user,
+    api_get_swarm_clients, api_post_swarm_client, api_delete_swarm_client, api_get_swarm_torrents,
+    api_post_swarm_torrent, api_delete_swarm_torrent, api_post_swarm_check, api_get_swarm_feed,
+    api_post_swarm_feed, api_delete_swarm_feed, api_get_swarm_deltas, api_post_swarm_acknowledge;
 route_fn api_get_replications, api_post_replication, api_get_replication, api_delete_replication,
     api_put_pause_replication, api_put_resume_replication, api_post_resync;
 route_fn api_get_diffs, api_post_diff, api_get_diff, api_get_diff_entries, api_post_diff_fix,

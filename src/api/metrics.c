@@ -17,6 +17,10 @@ enum source_kind {
     FROM_QUEUE,
     FROM_REPLICATIONS,
     FROM_REPLICATION,
+    FROM_TRACKER,
+    FROM_SWARMS,
+    FROM_SWARM_STORE,
+    FROM_SHARE,
     FROM_PART
 };
 
@@ -61,6 +65,12 @@ struct metric {
 #define REPLICATIONS(member) FROM_REPLICATIONS, offsetof(struct metrics_replications, member)
 #define REPLICATION(member)  FROM_REPLICATION, offsetof(struct metrics_replication, member)
 
+#define TRACKER(member)     FROM_TRACKER, offsetof(struct tracker_stats, member)
+#define SWARMS(member)      FROM_SWARMS, offsetof(struct tracker_stats, member)
+#define SWARM_STORE(member) FROM_SWARM_STORE, offsetof(struct tracker_stats, member)
+#define SHARE(member)       FROM_SHARE, offsetof(struct tracker_stats, member)
+
+_Static_assert(SWARM_FAILURE_COUNT == 12, "each failure has a row");
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
 
@@ -149,6 +159,85 @@ static const struct metric metrics[] = {
      "Of these, copied ones."},
     {"weir_replication_lag", GAUGE, REPLICATION(lag), 0, NULL,
      "Changes that have not reached the destination yet."},
+    {"weir_tracker_requests_total", COUNTER,
+     TRACKER(counts.requests[TRACKER_HTTP][ACTION_ANNOUNCE]), 0,
+     "protocol=\"http\",action=\"announce\"",
+     "Requests to the tracker; errors are among the others too."},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_HTTP][ACTION_SCRAPE]),
+     0, "protocol=\"http\",action=\"scrape\"", NULL},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_HTTP][ACTION_ERROR]),
+     0, "protocol=\"http\",action=\"error\"", NULL},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_CONNECT]),
+     0, "protocol=\"udp\",action=\"connect\"", NULL},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_ANNOUNCE]),
+     0, "protocol=\"udp\",action=\"announce\"", NULL},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_SCRAPE]),
+     0, "protocol=\"udp\",action=\"scrape\"", NULL},
+    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_ERROR]), 0,
+     "protocol=\"udp\",action=\"error\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_MALFORMED]), 0,
+     "reason=\"malformed\"", "Announces and scrapes refused."},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PASSKEY]), 0,
+     "reason=\"passkey\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_USER]), 0,
+     "reason=\"user\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_CLIENT]), 0,
+     "reason=\"client\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_TORRENT]), 0,
+     "reason=\"torrent\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PRUNED]), 0,
+     "reason=\"pruned\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_SLOTS]), 0,
+     "reason=\"slots\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PORT]), 0,
+     "reason=\"port\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_FULL]), 0,
+     "reason=\"full\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_BANNED]), 0,
+     "reason=\"banned\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_UNAVAILABLE]), 0,
+     "reason=\"unavailable\"", NULL},
+    {"weir_tracker_bad_connection_ids_total", COUNTER, TRACKER(counts.bad_connection_ids), 0, NULL,
+     "UDP packets whose connection id is not ours."},
+    {"weir_tracker_banned_total", COUNTER, TRACKER(counts.banned), 0, NULL,
+     "UDP packets of addresses that are banned."},
+    {"weir_tracker_dropped_total", COUNTER, TRACKER(counts.dropped), 0, NULL,
+     "UDP packets that were not answered."},
+    {"weir_tracker_reaped_total", COUNTER, TRACKER(reaped), 0, NULL,
+     "Peers that this tracker took out of the store."},
+    {"weir_tracker_torrents", GAUGE, SWARMS(swarms.torrents), 0, NULL,
+     "Torrents in memory (public mode)."},
+    {"weir_tracker_torrents_added", GAUGE, SWARMS(swarms.added), 0, NULL, "Of these, added ones."},
+    {"weir_tracker_peers", GAUGE, SWARMS(swarms.seeders4), 0, "family=\"ipv4\",role=\"seeder\"",
+     "Peers in memory (public mode)."},
+    {"weir_tracker_peers", GAUGE, SWARMS(swarms.leechers4), 0, "family=\"ipv4\",role=\"leecher\"",
+     NULL},
+    {"weir_tracker_peers", GAUGE, SWARMS(swarms.seeders6), 0, "family=\"ipv6\",role=\"seeder\"",
+     NULL},
+    {"weir_tracker_peers", GAUGE, SWARMS(swarms.leechers6), 0, "family=\"ipv6\",role=\"leecher\"",
+     NULL},
+    {"weir_tracker_snatches_total", COUNTER, SWARMS(swarms.snatches), 0, NULL,
+     "Downloads that were completed."},
+    {"weir_tracker_evicted_total", COUNTER, SWARMS(swarms.evicted), 0, NULL,
+     "Torrents displaced by others."},
+    {"weir_tracker_memory_bytes", GAUGE, SWARMS(swarms.bytes), 0, NULL,
+     "Memory of torrents and peers."},
+    {"weir_tracker_store_torrents", GAUGE, SWARM_STORE(store.torrents), 0, NULL,
+     "Torrents in the store (private mode)."},
+    {"weir_tracker_store_users", GAUGE, SWARM_STORE(store.users), 0, NULL, "Users in the store."},
+    {"weir_tracker_store_peers", GAUGE, SWARM_STORE(store.peers), 0, NULL, "Peers in the store."},
+    {"weir_tracker_share_waiting", GAUGE, SHARE(share.waiting), 0, NULL,
+     "Changes of peers that wait for the store."},
+    {"weir_tracker_share_written_total", COUNTER, SHARE(share.written), 0, NULL,
+     "Changes written to the store."},
+    {"weir_tracker_share_told_total", COUNTER, SHARE(share.told), 0, NULL,
+     "Changes told to other trackers."},
+    {"weir_tracker_share_applied_total", COUNTER, SHARE(share.applied), 0, NULL,
+     "Changes that other trackers told of."},
+    {"weir_tracker_share_dropped_total", COUNTER, SHARE(share.dropped), 0, NULL,
+     "Changes that were not told, as too many waited."},
+    {"weir_tracker_share_behind", GAUGE, SHARE(share.behind), 0, NULL,
+     "1 while the store cannot be asked."},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
     LIFECYCLE_COUNTS(X)
@@ -234,6 +323,15 @@ static void add_labelled(struct sources *s, enum source_kind kind, const char *l
 
 enum { MAX_SERVERS = 8, MAX_QUEUES = 32 };
 
+static void add_tracker(struct sources *s, struct tracker *t, struct tracker_stats *stats)
+{
+    tracker_stats(t, stats);
+    add(s, FROM_TRACKER, stats);
+    add(s, tracker_settings(t)->mode == TRACKER_PUBLIC ? FROM_SWARMS : FROM_SWARM_STORE, stats);
+    if (stats->share.on)
+        add(s, FROM_SHARE, stats);
+}
+
 void metrics_write(const struct metrics_input *in, struct buf *out)
 {
     struct process_numbers process = {
@@ -248,6 +346,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct notify_stats notify;
     struct access_log_stats access_log;
     struct worker_stats worker;
+    struct tracker_stats tracker;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
     uint64_t ready[READY_MAX_PARTS];
@@ -274,6 +373,8 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
         worker_stats(in->worker, &worker);
         add(&sources, FROM_WORKER, &worker);
     }
+    if (in->tracker)
+        add_tracker(&sources, in->tracker, &tracker);
     for (size_t i = 0; i < size_min(in->queue_count, MAX_QUEUES); i++)
         add_labelled(&sources, FROM_QUEUE, "queue", in->queues[i].name, &in->queues[i]);
     if (in->replications)

@@ -11,6 +11,7 @@
 #include "s3/access_log.h"
 #include "s3/lifecycle_worker.h"
 #include "s3/notify.h"
+#include "swarm/tracker.h"
 
 struct metrics_server {
     const char *name;           /* the label: "api", "s3" */
@@ -40,6 +41,7 @@ struct metrics_input {
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */
     struct worker *worker;              /* likewise */
+    struct tracker *tracker;            /* likewise */
     const struct queue_stats *queues;   /* the first few are told of */
     size_t queue_count;
     const struct metrics_replications *replications; /* NULL: off */

@@ -1,5 +1,6 @@
 /* The routes of the API. */
 #include "api/replications.h"
+#include "swarm/service.h"
 
 static route_fn get_health, get_ready, get_metrics, get_routes, get_version, post_backup;
 
@@ -133,6 +134,40 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/diffs/{id}/restart", api_post_diff_restart, false,
      "Check again from the beginning, whatever it is doing."},
     {HTTP_DELETE, "/api/v1/diffs/{id}", api_delete_diff, false, "Forget it."},
+    {HTTP_GET, "/api/v1/swarm/stats", api_get_swarm_stats, false, "The tracker in numbers."},
+    {HTTP_GET, "/api/v1/swarm/users", api_get_swarm_users, false,
+     "Users of the tracker's private mode, ?limit=N (10000) of them; with ?passkeys=true their "
+     "passkeys too."},
+    {HTTP_POST, "/api/v1/swarm/users", api_post_swarm_user, false,
+     "Add the user {id, passkey, slots, up_multiplier, down_multiplier}, of which all may be left "
+     "out; the answer has the passkey. One of a passkey that is known gets slots and multipliers."},
+    {HTTP_DELETE, "/api/v1/swarm/users/{id}", api_delete_swarm_user, false,
+     "Remove the user, by its id or its passkey, and all of its peers."},
+    {HTTP_GET, "/api/v1/swarm/clients", api_get_swarm_clients, false,
+     "The approved clients: beginnings of peer ids."},
+    {HTTP_POST, "/api/v1/swarm/clients", api_post_swarm_client, false,
+     "Approve the clients whose peer id begins with {client}."},
+    {HTTP_DELETE, "/api/v1/swarm/clients/{client}", api_delete_swarm_client, false,
+     "Approve them no longer."},
+    {HTTP_GET, "/api/v1/swarm/torrents", api_get_swarm_torrents, false,
+     "Torrents that were added, ?limit=N (10000) of them."},
+    {HTTP_POST, "/api/v1/swarm/torrents", api_post_swarm_torrent, false,
+     "Add the torrent {torrent, id, up_multiplier, down_multiplier}: 40 or 64 hexadecimal digits "
+     "or a magnet link. One that is known gets the multipliers."},
+    {HTTP_DELETE, "/api/v1/swarm/torrents/{torrent}", api_delete_swarm_torrent, false,
+     "Remove the torrent and all of its peers."},
+    {HTTP_POST, "/api/v1/swarm/check", api_post_swarm_check, false,
+     "Look for what the tracker's invariants forbid in the store."},
+    {HTTP_GET, "/api/v1/swarm/feed", api_get_swarm_feed, false,
+     "Consumers of the feed of deltas, and how many records wait for each."},
+    {HTTP_POST, "/api/v1/swarm/feed", api_post_swarm_feed, false,
+     "Add the consumer {name}: it gets what comes from now on."},
+    {HTTP_DELETE, "/api/v1/swarm/feed/{name}", api_delete_swarm_feed, false,
+     "Remove a consumer; what waited for it alone goes."},
+    {HTTP_GET, "/api/v1/swarm/feed/{name}", api_get_swarm_deltas, false,
+     "The first ?max=N (1000) records that the consumer has not acknowledged."},
+    {HTTP_POST, "/api/v1/swarm/feed/{name}/acknowledge", api_post_swarm_acknowledge, false,
+     "Acknowledge all records up to {number}."},
 };
 
 const size_t api_route_count = ARRAY_SIZE(api_routes);
@@ -177,7 +212,11 @@ static int get_ready(struct http_request *req, const struct route_params *params
 static int get_metrics(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
-    struct metrics_server servers[] = {{"api", http_request_server(req)}, {"s3", api->o.s3}};
+    const struct service *swarm = api->o.swarm;
+    struct metrics_server servers[] = {
+        {"api", http_request_server(req)},
+        {"s3", api->o.s3},
+        {"tracker", swarm && swarm->http ? swarm_http_server(swarm->http) : NULL}};
     struct metrics_input in = {
         .db = api->o.db,
         .pool = api->o.pool,
@@ -189,6 +228,7 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .server_count = ARRAY_SIZE(servers),
         .lifecycle = api->o.lifecycle,
         .worker = api->o.worker,
+        .tracker = swarm ? swarm->tracker : NULL,
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,
     };

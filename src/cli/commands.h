@@ -23,6 +23,12 @@ command_fn command_switch_start, command_switch_plan, command_switch_list, comma
     command_switch_abort;
 command_fn command_diff_check, command_diff_list, command_diff_report, command_diff_fix,
     command_diff_recheck, command_diff_purge;
+command_fn command_swarm_user_add, command_swarm_user_list, command_swarm_user_remove,
+    command_swarm_client_add, command_swarm_client_list, command_swarm_client_remove,
+    command_swarm_torrent_add, command_swarm_torrent_list, command_swarm_torrent_remove,
+    command_swarm_stats, command_swarm_check;
+command_fn command_swarm_feed_add, command_swarm_feed_list, command_swarm_feed_remove,
+    command_swarm_feed_read, command_swarm_feed_acknowledge;
 command_fn command_help;
 command_fn command_version;
 
@@ -36,6 +42,9 @@ extern const struct flag switch_start_flags[], switch_plan_flags[], switch_list_
     switch_select_flags[];
 extern const struct flag diff_check_flags[], diff_watch_flags[], diff_fix_flags[],
     diff_report_flags[];
+
+extern const struct flag swarm_user_add_flags[], swarm_user_list_flags[], swarm_torrent_add_flags[],
+    swarm_feed_read_flags[];
 
 /* "no command '...'; did you mean ...?"; EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);

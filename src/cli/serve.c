@@ -79,6 +79,26 @@ static void print_s3(struct server *s)
            *s->conf->s3.tls.cert ? "https" : "http", address);
 }
 
+static void print_tracker(struct server *s)
+{
+    char address[SOCK_ADDR_TEXT];
+    struct sock_addr listen;
+
+    if (s->swarm.http) {
+        http_server_address(swarm_http_server(s->swarm.http), &listen);
+        sock_addr_text(&listen, address);
+        if (str_starts(str_z(address), STR("unix:")))
+            printf("  tracker %s\n", address);
+        else
+            printf("  tracker http://%s/announce\n", address);
+    }
+    if (s->swarm.udp && sock_addr_parse(&listen, str_z(s->start->tracker.udp), NULL) == 0) {
+        ((struct sockaddr_in *)&listen.sa)->sin_port = htons(udp_port(s->swarm.udp));
+        sock_addr_text(&listen, address);
+        printf("  tracker udp://%s\n", address);
+    }
+}
+
 static void greet(struct server *s, uint64_t began_ns)
 {
     char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 64];
@@ -88,6 +108,7 @@ static void greet(struct server *s, uint64_t began_ns)
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
            (uintmax_t)((clock_mono_ns() - began_ns) / 1000000));
     print_s3(s);
+    print_tracker(s);
     if (s->api) {
         api_address(s->api, &listen);
         sock_addr_text(&listen, address);

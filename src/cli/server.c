@@ -42,6 +42,7 @@ static int start_access_log(struct server *s, struct err *err);
 static void stop_access_log(struct server *s);
 static int start_pool(struct server *s, struct err *err);
 static void stop_pool(struct server *s);
+static void stop_swarm(struct server *s);
 static int start_s3(struct server *s, struct err *err);
 static void stop_s3(struct server *s);
 static int start_api(struct server *s, struct err *err);
@@ -65,6 +66,7 @@ static const struct part parts[] = {
     {start_access_log, stop_access_log},
     {server_start_worker, server_stop_worker},
     {start_pool, stop_pool},
+    {server_start_swarm, stop_swarm},
     {start_s3, stop_s3},
     {start_api, stop_api},
     {keep_credentials, NULL},
@@ -540,6 +542,14 @@ static void stop_pool(struct server *s)
     pool_free(s->pool);
 }
 
+/* --- the tracker: server_swarm.c --- */
+
+static void stop_swarm(struct server *s)
+{
+    if (!server_stop_swarm(s))
+        stop_by_force(s);
+}
+
 /* *out stays NULL for plain HTTP. */
 static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct err *err)
 {
@@ -644,6 +654,7 @@ static int start_api(struct server *s, struct err *err)
         .replications = s->replications,
         .taps = s->taps,
         .worker = s->worker,
+        .swarm = &s->swarm,
         .pool = s->pool,
         .ready = &s->ready,
         .admin = &s->admin,
@@ -696,6 +707,11 @@ int server_reload(struct server *s, struct conf *next, struct err *err)
         goto out;
     }
     conf_keep_fixed(next, s->conf, &kept);
+    code = server_reload_swarm(s, next, err);
+    if (code < 0) {
+        conf_unref(next);
+        goto out;
+    }
     log_sink_set(s->sink, (enum log_level)next->log.level, (enum log_format)next->log.format);
     if (api_context && s->api)
         api_tls(s->api, api_context);

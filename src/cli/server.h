@@ -24,6 +24,7 @@
 #include "s3/lifecycle_worker.h"
 #include "s3/notify.h"
 #include "store/store.h"
+#include "swarm/service.h"
 
 /* What --only may choose. The API is always there. */
 enum server_role {
@@ -68,6 +69,8 @@ struct server {
     struct access_log *access_log;
     struct pool *pool;
     struct ready ready;
+    struct service swarm;
+    char *swarm_path; /* of the snapshot */
     struct gateway *gateway;
     struct http_server *s3; /* NULL: s3.listen is off, or not a gateway */
     struct api *api;

@@ -22,4 +22,12 @@ void server_stop_taps(struct server *s);
 int server_start_worker(struct server *s, struct err *err) MUST_CHECK;
 void server_stop_worker(struct server *s);
 
+/* --- server_swarm.c --- */
+
+int server_start_swarm(struct server *s, struct err *err) MUST_CHECK;
+/* False when requests still run at the deadline. */
+bool server_stop_swarm(struct server *s) MUST_CHECK;
+/* Takes over what may change; the rest of `next` is not looked at. */
+int server_reload_swarm(struct server *s, const struct conf *next, struct err *err) MUST_CHECK;
+
 #endif

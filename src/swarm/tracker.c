@@ -90,7 +90,7 @@ static int open_public(struct tracker *t, const struct tracker_options *o, struc
         .max_peers = o->max_peers,
         .peer_timeout_s = o->peer_timeout_s,
         .numwant = o->numwant,
-        .max_numwant = o->max_numwant,
+        .max_numwant = INT32_MAX, /* bounded here, as it may change */
         .log = o->log,
     };
     int code = swarms_new(&t->swarms, &options, err);

@@ -52,9 +52,8 @@ enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const u
                                   size_t count, struct scrape_entry *out);
 /* Those in force; valid until the tracker is closed. */
 const struct tracker_options *tracker_settings(const struct tracker *t);
-/* What may change while running: intervals, numwant (not above what it was opened with),
- * max_numwant likewise, max_scrape, approved_clients, allow_low_ports; the rest of `o` is not
- * looked at. One thread at a time. */
+/* What may change while running: intervals, numwant, max_numwant, max_scrape,
+ * approved_clients, allow_low_ports; the rest of `o` is not looked at. One thread at a time. */
 void tracker_change(struct tracker *t, const struct tracker_options *o);
 
 /* Whether the lists were loaded at all; for /readyz. */

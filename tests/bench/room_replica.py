@@ -47,6 +47,7 @@ class Weir:
         self.data = lab.folder(name)
         if "--only" in options and options[options.index("--only") + 1] == "worker":
             self.server = lab.start(name, [lab.program("weir"), "serve", "--data", self.data, "--s3.listen", "127.0.0.1:0",
+                                           "--tracker.http", "off", "--tracker.udp", "off",
                                            "--api.listen", "127.0.0.1:0", *options])
             lab.wait(self.server, lambda: re.search(r"API +http://\S+", lab.output(self.server)), 60)
             self.end = None

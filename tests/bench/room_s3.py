@@ -26,6 +26,7 @@ INLINE_SIZES = [4, 16, 32, 64, 128]  # KiB
 def start_weir(lab, name="weir", data=None, *more):
     data = data or lab.folder(name)
     server = lab.start(name, [lab.program("weir"), "serve", "--data", data, "--s3.listen", "127.0.0.1:0",
+                              "--tracker.http", "off", "--tracker.udp", "off",
                               "--api.listen", "127.0.0.1:0", *more])
     found = lab.wait(server, lambda: re.search(r"S3 +http://127\.0\.0\.1:(\d+)\n(?:.*\n)*try: ", lab.output(server)), 60)
     with open(os.path.join(data, "credentials")) as f:

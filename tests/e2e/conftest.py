@@ -70,6 +70,9 @@ class Server:
         self.args = [str(binary), "serve", "--data", str(self.data)]
         if not any("s3.listen" in str(a) for a in args):
             self.args += ["--s3.listen", "127.0.0.1:0"]
+        for key in ("tracker.http", "tracker.udp"):
+            if not any(key in str(a) for a in args):
+                self.args += [f"--{key}", "127.0.0.1:0"]
         if listen:
             self.args += ["--api.listen", listen]
         if config is not None:

@@ -1,0 +1,175 @@
+/* Torrents of the tracker, and its numbers. */
+#include "api/swarm.h"
+#include "base/clock.h"
+#include "base/hex.h"
+#include "swarm/name.h"
+#include "swarm/stats.h"
+
+/* Of one torrent: from memory where it is answered from there. */
+static int count_peers(struct api *api, const uint8_t *hash, struct scrape_entry *out,
+                       struct err *err)
+{
+    struct service *s = api->o.swarm;
+    struct swarms *swarms = s->tracker ? tracker_swarms(s->tracker) : NULL;
+
+    *out = (struct scrape_entry){0};
+    if (!swarms)
+        return cache_scrape(s->cache, hash, 1, out, err);
+    swarms_scrape(swarms, hash, 1, out);
+    return 0;
+}
+
+static void write_torrent(struct json_out *w, const struct torrent *t,
+                          const struct scrape_entry *peers)
+{
+    char hash[2 * INFO_HASH_LEN + 1], at[CLOCK_ISO_LEN + 1];
+
+    hex_write(hash, t->info_hash, INFO_HASH_LEN);
+    hash[sizeof(hash) - 1] = 0;
+    clock_iso(t->last_action * 1000, at);
+    json_out_member_str(w, "info_hash", str_z(hash));
+    json_out_member_u64(w, "id", t->id);
+    json_out_member_bool(w, "active", t->active);
+    json_out_member_u64(w, "seeders", peers->complete);
+    json_out_member_u64(w, "leechers", peers->incomplete);
+    json_out_member_u64(w, "snatches",
+                        peers->downloaded > t->snatches ? peers->downloaded : t->snatches);
+    api_swarm_member_f64(w, "up_multiplier", t->up_multiplier);
+    api_swarm_member_f64(w, "down_multiplier", t->down_multiplier);
+    json_out_member_str(w, "last_action", str_z(at));
+}
+
+struct torrent_list {
+    struct api *api;
+    struct json_out *w;
+    size_t left;
+};
+
+static int list_torrent(void *ctx, const struct torrent *t, struct err *err)
+{
+    struct torrent_list *list = ctx;
+    struct scrape_entry peers;
+    int code;
+
+    if (list->left-- == 0)
+        return ERR_END;
+    code = count_peers(list->api, t->info_hash, &peers, err);
+    if (code < 0)
+        return code;
+    json_out_open(list->w, '{');
+    write_torrent(list->w, t, &peers);
+    json_out_close(list->w, '}');
+    return 0;
+}
+
+int api_get_swarm_torrents(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct torrent_list list = {.api = ctx};
+    struct cache *cache;
+    struct api_json j;
+    struct err err = {0};
+    int code;
+
+    (void)params;
+    if (!api_swarm(ctx, req, &cache, &code))
+        return code;
+    code = api_query_number(req, "limit", SWARM_LIST_DEFAULT, SWARM_LIST_MAX, &list.left, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    api_json_begin(&j);
+    list.w = &j.w;
+    json_out_key(&j.w, "torrents");
+    json_out_open(&j.w, '[');
+    code = cache_each_torrent(cache, list_torrent, &list, &err);
+    json_out_close(&j.w, ']');
+    if (code == 0 || code == ERR_END)
+        return api_json_send(req, 200, &j);
+    api_json_drop(&j);
+    return api_send_failure(req, code, &err);
+}
+
+static int read_torrent(const json_t *object, struct torrent *out, struct err *err)
+{
+    static const char *const strings[] = {"torrent", NULL};
+    int64_t id = json_get_i64(object, "id", 0);
+    int code = api_check_strings(object, strings, err);
+
+    *out = (struct torrent){.id = (uint64_t)id,
+                            .active = true,
+                            .up_multiplier = 1,
+                            .down_multiplier = 1,
+                            .last_action = clock_wall_ms() / 1000};
+    if (code == 0 && id < 0)
+        code = err_set(err, ERR_INVALID, "id is not below 0");
+    if (code == 0)
+        code = info_hash_parse(out->info_hash, json_get_str(object, "torrent", STR_EMPTY), err);
+    if (code == 0)
+        code = api_swarm_factor(object, "up_multiplier", &out->up_multiplier, err);
+    if (code == 0)
+        code = api_swarm_factor(object, "down_multiplier", &out->down_multiplier, err);
+    return code;
+}
+
+int api_post_swarm_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct scrape_entry peers = {0};
+    struct cache *cache;
+    struct torrent torrent;
+    struct api_json j;
+    struct err err = {0};
+    json_t *object = NULL;
+    int code;
+
+    (void)params;
+    if (!api_swarm(ctx, req, &cache, &code) || !api_read_json(req, &object, &code))
+        return code;
+    code = read_torrent(object, &torrent, &err);
+    json_decref(object);
+    if (code == 0)
+        code = cache_add_torrent(cache, &torrent, &err);
+    if (code == 0)
+        code = count_peers(ctx, torrent.info_hash, &peers, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    log_info(http_request_log(req), "swarm.torrent_added", log_u("id", torrent.id));
+    api_json_begin(&j);
+    write_torrent(&j.w, &torrent, &peers);
+    return api_json_send(req, 201, &j);
+}
+
+int api_delete_swarm_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    uint8_t hash[INFO_HASH_LEN];
+    struct cache *cache;
+    struct err err = {0};
+    int code;
+
+    if (!api_swarm(ctx, req, &cache, &code))
+        return code;
+    code = info_hash_parse(hash, route_param(params, "torrent"), &err);
+    if (code == 0)
+        code = cache_remove_torrent(cache, hash, &err);
+    if (code == ERR_NOT_FOUND)
+        return api_send_error(req, 404, "not_found", "there is no such torrent");
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    log_info(http_request_log(req), "swarm.torrent_removed");
+    return api_send_done(req);
+}
+
+int api_get_swarm_stats(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct cache *cache;
+    struct api_json j;
+    int code;
+
+    (void)params;
+    if (!api_swarm(api, req, &cache, &code))
+        return code;
+    if (!api->o.swarm->tracker)
+        return api_send_error(req, 501, "unsupported", "this weir does not track");
+    api_json_begin(&j);
+    stats_members(&j.w, api->o.swarm->tracker);
+    return api_json_send(req, 200, &j);
+}

@@ -1,0 +1,303 @@
+/* weir swarm: users, clients, torrents and the feed of a running tracker. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+
+const struct flag swarm_user_add_flags[] = {
+    {"id", FLAG_TEXT, "ID", NULL, "The number of the user; default: the next free one."},
+    {"passkey", FLAG_TEXT, "KEY", NULL, "32 letters and digits; default: a new one."},
+    {"slots", FLAG_TEXT, "N", NULL,
+     "Torrents that may be downloaded at once; default: any number."},
+    {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
+    {"down", FLAG_TEXT, "FACTOR", NULL, "What downloaded bytes count; default: 1."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+const struct flag swarm_user_list_flags[] = {
+    {"show-passkeys", FLAG_SWITCH, NULL, NULL, "Show the passkeys, which are secrets."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+const struct flag swarm_torrent_add_flags[] = {
+    {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
+    {"down", FLAG_TEXT, "FACTOR", NULL,
+     "What downloaded bytes count, 0 for freeleech; default: 1."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+const struct flag swarm_feed_read_flags[] = {
+    {"max", FLAG_TEXT, "N", NULL, "Records to show at most; default: 1000."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+/* --- what is sent --- */
+
+struct number_flag {
+    const char *flag, *name;
+};
+
+/* Flags whose values are numbers, as they stand. */
+static int fill_numbers(struct json_out *w, const struct invocation *inv,
+                        const struct number_flag *flags, struct err *err)
+{
+    for (; flags->flag; flags++) {
+        const char *text = invocation_flag(inv, flags->flag);
+        json_t *value;
+        if (!text)
+            continue;
+        value = json_loads(text, JSON_DECODE_ANY, NULL);
+        bool number = json_is_number(value);
+        json_decref(value);
+        if (!number)
+            return err_set(err, ERR_INVALID, "--%s takes a number, not '%s'", flags->flag, text);
+        json_out_key(w, flags->name);
+        json_out_raw(w, str_z(text));
+    }
+    return 0;
+}
+
+static int fill_user(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    static const struct number_flag numbers[] = {{"id", "id"},
+                                                 {"slots", "slots"},
+                                                 {"up", "up_multiplier"},
+                                                 {"down", "down_multiplier"},
+                                                 {NULL, NULL}};
+
+    manage_flag(w, inv, "passkey", "passkey");
+    return fill_numbers(w, inv, numbers, err);
+}
+
+static int fill_client(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    (void)err;
+    json_out_member_str(w, "client", str_z(inv->args.items[0]));
+    return 0;
+}
+
+static int fill_torrent(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    static const struct number_flag numbers[] = {
+        {"up", "up_multiplier"}, {"down", "down_multiplier"}, {NULL, NULL}};
+
+    json_out_member_str(w, "torrent", str_z(inv->args.items[0]));
+    return fill_numbers(w, inv, numbers, err);
+}
+
+static int fill_consumer(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    (void)err;
+    json_out_member_str(w, "name", str_z(inv->args.items[0]));
+    return 0;
+}
+
+static int fill_number(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    uint64_t number;
+
+    if (str_u64(str_z(inv->args.items[1]), &number) < 0)
+        return err_set(err, ERR_INVALID, "'%s' is not the number of a record", inv->args.items[1]);
+    json_out_member_u64(w, "number", number);
+    return 0;
+}
+
+static int judge_findings(const json_t *answer, struct err *err)
+{
+    int64_t count = json_get_i64(answer, "count", 0);
+
+    return count ? err_set(err, ERR_CORRUPT, "%jd findings", (intmax_t)count) : 0;
+}
+
+/* --- what is shown --- */
+
+#define NUMBER(name)                                                                               \
+    {                                                                                              \
+        name, .number = true                                                                       \
+    }
+
+static const struct output_column user_columns[] = {
+    NUMBER("id"),       NUMBER("slots"),         NUMBER("slots_used"),
+    NUMBER("snatches"), NUMBER("up_multiplier"), NUMBER("down_multiplier")};
+static const struct output_column secret_columns[] = {NUMBER("id"),
+                                                      {"passkey"},
+                                                      NUMBER("slots"),
+                                                      NUMBER("slots_used"),
+                                                      NUMBER("snatches"),
+                                                      NUMBER("up_multiplier"),
+                                                      NUMBER("down_multiplier")};
+static const struct output_column client_columns[] = {{"client"}};
+static const struct output_column torrent_columns[] = {{"info_hash"},
+                                                       NUMBER("id"),
+                                                       {"active"},
+                                                       NUMBER("seeders"),
+                                                       NUMBER("leechers"),
+                                                       NUMBER("snatches"),
+                                                       NUMBER("up_multiplier"),
+                                                       NUMBER("down_multiplier"),
+                                                       {"last_action"}};
+static const struct output_column finding_columns[] = {{"invariant"}, {"key"}};
+static const struct output_column consumer_columns[] = {
+    {"name"}, NUMBER("acknowledged"), NUMBER("waiting")};
+static const struct output_column name_columns[] = {{"name"}};
+static const struct output_column record_columns[] = {NUMBER("number"),
+                                                      NUMBER("user"),
+                                                      NUMBER("torrent"),
+                                                      NUMBER("at"),
+                                                      {"created"},
+                                                      {"snatched"},
+                                                      {"stopped"},
+                                                      {"seeder"},
+                                                      NUMBER("left"),
+                                                      {"peer_id"},
+                                                      NUMBER("raw_uploaded"),
+                                                      NUMBER("raw_downloaded"),
+                                                      NUMBER("uploaded"),
+                                                      NUMBER("downloaded")};
+static const struct output_column stat_columns[] = {{"name"}, NUMBER("value")};
+
+static int show_stats(struct remote *r, const struct invocation *inv, struct output *table,
+                      struct err *err)
+{
+    json_t *answer = NULL;
+    const char *name;
+    json_t *value;
+    int code = remote_send(r, &answer, "GET", "/api/v1/swarm/stats", NULL, err);
+
+    (void)inv;
+    if (code < 0)
+        return code;
+    json_object_foreach(answer, name, value)
+    {
+        if (!json_is_integer(value))
+            continue;
+        output_cell(table, str_z(name));
+        output_cellf(table, "%jd", (intmax_t)json_integer_value(value));
+    }
+    json_object_foreach(json_object_get(answer, "failures"), name, value)
+    {
+        output_cellf(table, "failure: %s", name);
+        output_cellf(table, "%jd", (intmax_t)json_integer_value(value));
+    }
+    json_decref(answer);
+    return 0;
+}
+
+/* --- the calls --- */
+
+static const struct manage_call add_user = {"POST", "/api/v1/swarm/users",
+                                            MANAGE_COLUMNS(secret_columns), .fill = fill_user};
+static const struct manage_call list_users = {"GET", "/api/v1/swarm/users",
+                                              MANAGE_COLUMNS(user_columns), .rows = "users"};
+static const struct manage_call list_secrets = {"GET", "/api/v1/swarm/users?passkeys=true",
+                                                MANAGE_COLUMNS(secret_columns), .rows = "users"};
+static const struct manage_call remove_user = {"DELETE", "/api/v1/swarm/users/{0}"};
+static const struct manage_call add_client = {"POST", "/api/v1/swarm/clients",
+                                              MANAGE_COLUMNS(client_columns), .fill = fill_client};
+static const struct manage_call list_clients = {"GET", "/api/v1/swarm/clients",
+                                                MANAGE_COLUMNS(client_columns), .rows = "clients"};
+static const struct manage_call remove_client = {"DELETE", "/api/v1/swarm/clients/{0}"};
+static const struct manage_call add_torrent = {
+    "POST", "/api/v1/swarm/torrents", MANAGE_COLUMNS(torrent_columns), .fill = fill_torrent};
+static const struct manage_call list_torrents = {
+    "GET", "/api/v1/swarm/torrents", MANAGE_COLUMNS(torrent_columns), .rows = "torrents"};
+static const struct manage_call remove_torrent = {"DELETE", "/api/v1/swarm/torrents/{0}"};
+static const struct manage_call stats = {MANAGE_COLUMNS(stat_columns), .run = show_stats};
+static const struct manage_call check = {"POST", "/api/v1/swarm/check",
+                                         MANAGE_COLUMNS(finding_columns), .rows = "findings",
+                                         .judge = judge_findings};
+static const struct manage_call add_consumer = {
+    "POST", "/api/v1/swarm/feed", MANAGE_COLUMNS(name_columns), .fill = fill_consumer};
+static const struct manage_call list_consumers = {
+    "GET", "/api/v1/swarm/feed", MANAGE_COLUMNS(consumer_columns), .rows = "consumers"};
+static const struct manage_call remove_consumer = {"DELETE", "/api/v1/swarm/feed/{0}"};
+static const struct manage_call read_feed = {"GET", "/api/v1/swarm/feed/{0}",
+                                             MANAGE_COLUMNS(record_columns), .rows = "records"};
+static const struct manage_call read_some = {"GET", "/api/v1/swarm/feed/{0}?max={max}",
+                                             MANAGE_COLUMNS(record_columns), .rows = "records"};
+static const struct manage_call acknowledge = {"POST", "/api/v1/swarm/feed/{0}/acknowledge",
+                                               .fill = fill_number};
+
+/* --- the commands --- */
+
+int command_swarm_user_add(struct invocation *inv)
+{
+    return manage(inv, &add_user);
+}
+
+int command_swarm_user_list(struct invocation *inv)
+{
+    return manage(inv, invocation_flag(inv, "show-passkeys") ? &list_secrets : &list_users);
+}
+
+int command_swarm_user_remove(struct invocation *inv)
+{
+    return manage(inv, &remove_user);
+}
+
+int command_swarm_client_add(struct invocation *inv)
+{
+    return manage(inv, &add_client);
+}
+
+int command_swarm_client_list(struct invocation *inv)
+{
+    return manage(inv, &list_clients);
+}
+
+int command_swarm_client_remove(struct invocation *inv)
+{
+    return manage(inv, &remove_client);
+}
+
+int command_swarm_torrent_add(struct invocation *inv)
+{
+    return manage(inv, &add_torrent);
+}
+
+int command_swarm_torrent_list(struct invocation *inv)
+{
+    return manage(inv, &list_torrents);
+}
+
+int command_swarm_torrent_remove(struct invocation *inv)
+{
+    return manage(inv, &remove_torrent);
+}
+
+int command_swarm_stats(struct invocation *inv)
+{
+    return manage(inv, &stats);
+}
+
+int command_swarm_check(struct invocation *inv)
+{
+    return manage(inv, &check);
+}
+
+int command_swarm_feed_add(struct invocation *inv)
+{
+    return manage(inv, &add_consumer);
+}
+
+int command_swarm_feed_list(struct invocation *inv)
+{
+    return manage(inv, &list_consumers);
+}
+
+int command_swarm_feed_remove(struct invocation *inv)
+{
+    return manage(inv, &remove_consumer);
+}
+
+int command_swarm_feed_read(struct invocation *inv)
+{
+    return manage(inv, invocation_flag(inv, "max") ? &read_some : &read_feed);
+}
+
+int command_swarm_feed_acknowledge(struct invocation *inv)
+{
+    return manage(inv, &acknowledge);
+}
