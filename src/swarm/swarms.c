@@ -22,8 +22,10 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
      * at its beginning as old: so that none is too old, those go that may be (M7). */
     s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
     s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
-    for (int i = 0; i < SHARDS; i++)
+    for (int i = 0; i < SHARDS; i++) {
         mutex_init(&s->shards[i].lock, "swarms");
+        s->shards[i].table = &s->tables[i];
+    }
     *out = s;
     return 0;
 }
@@ -146,7 +148,7 @@ static bool evict(struct swarms *s)
     for (int i = 0; i < SHARDS && seen < CANDIDATES; i++) {
         uint32_t hand = atomic_fetch_add_explicit(&s->evict_hand, 1, memory_order_relaxed);
         struct shard *sh = &s->shards[hand % SHARDS];
-        if (!atomic_load_explicit(&sh->count, memory_order_relaxed))
+        if (!atomic_load_explicit(&sh->table->count, memory_order_relaxed))
             continue;
         mutex_lock(&sh->lock);
         seen += look_for_victim(s, sh, &v);
@@ -520,7 +522,7 @@ void swarms_stats(struct swarms *s, struct swarms_stats *out)
     for (int i = 0; i < SHARDS; i++) {
         struct shard *sh = &s->shards[i];
         mutex_lock(&sh->lock);
-        out->torrents += atomic_load_explicit(&sh->count, memory_order_relaxed);
+        out->torrents += atomic_load_explicit(&sh->table->count, memory_order_relaxed);
         out->added += sh->added;
         out->seeders4 += sh->peers[V4][1];
         out->leechers4 += sh->peers[V4][0];

@@ -71,14 +71,19 @@ struct words_key {
 
 /* Open addressing, with a byte of the hash for each entry, so that nearly always one entry alone is
  * looked at. An entry that goes lets those behind it move up: there are no marks of removed ones.
- */
-struct shard {
-    struct mutex lock;        /* class "swarms": all of the shard; no other lock inside */
-    _Atomic(uint8_t *) marks; /* 0: free. Read without the lock to prefetch alone, so: */
+ *
+ * Written under the shard's lock; read without it to prefetch, and to pass by empty ones. All of
+ * them stand together, so that they stay in the processor's cache. */
+struct table {
+    _Atomic(uint8_t *) marks; /* 0: free */
     _Atomic(struct torrent_entry *) entries;
-    _Atomic(uint32_t) cap;
-    _Atomic(uint32_t) count; /* also read without it, to pass by empty ones */
-    uint32_t hand;           /* where the cleaner goes on */
+    _Atomic(uint32_t) cap, count;
+};
+
+struct shard {
+    struct mutex lock; /* class "swarms": all of the shard; no other lock inside */
+    struct table *table;
+    uint32_t hand; /* where the cleaner goes on */
     uint32_t evict_hand;
     uint64_t added, snatches, evicted, bytes;
     uint64_t peers[FAMILIES][2]; /* leechers, seeders */
@@ -92,6 +97,7 @@ struct swarms {
     _Atomic(uint32_t) now_s;                  /* the latest that was given */
     _Atomic(uint64_t) torrents, peers;        /* of all shards: for the bounds */
     _Atomic(uint32_t) clean_hand, evict_hand; /* shards */
+    struct table tables[SHARDS];
     struct shard shards[SHARDS];
 };
 

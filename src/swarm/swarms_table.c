@@ -36,37 +36,44 @@ struct shard *shard_of(struct swarms *s, const uint8_t *info_hash)
     return &s->shards[words_hash(&s->key, info_hash).b % SHARDS];
 }
 
-struct table {
+/* A table as it is now; under the lock. */
+struct view {
     uint8_t *marks;
     struct torrent_entry *entries;
-    uint32_t cap;
+    uint32_t cap, count;
 };
 
-static struct table table_of(struct shard *sh)
+static struct view view_of(const struct shard *sh)
 {
-    return (struct table){atomic_load_explicit(&sh->marks, memory_order_relaxed),
-                          atomic_load_explicit(&sh->entries, memory_order_relaxed),
-                          atomic_load_explicit(&sh->cap, memory_order_relaxed)};
+    struct table *t = sh->table;
+
+    return (struct view){atomic_load_explicit(&t->marks, memory_order_relaxed),
+                         atomic_load_explicit(&t->entries, memory_order_relaxed),
+                         atomic_load_explicit(&t->cap, memory_order_relaxed),
+                         atomic_load_explicit(&t->count, memory_order_relaxed)};
 }
 
 void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    const struct shard *sh = &s->shards[h.b % SHARDS];
-    uint32_t at = scale(h.a, atomic_load_explicit(&sh->cap, memory_order_relaxed));
+    const struct table *t = &s->tables[h.b % SHARDS];
+    uint32_t at = scale(h.a, atomic_load_explicit(&t->cap, memory_order_relaxed));
 
     /* The three may be of different tables when it grows just now: then the address is wrong, which
      * a prefetch takes. */
-    __builtin_prefetch(&sh->lock);
-    __builtin_prefetch((char *)atomic_load_explicit(&sh->marks, memory_order_relaxed) + at);
-    __builtin_prefetch((char *)atomic_load_explicit(&sh->entries, memory_order_relaxed) +
-                       sizeof(struct torrent_entry) * at);
+    __builtin_prefetch(&s->shards[h.b % SHARDS].lock, 1);
+    __builtin_prefetch(
+        (const void *)((uintptr_t)atomic_load_explicit(&t->marks, memory_order_relaxed) + at));
+    __builtin_prefetch(
+        (const void *)((uintptr_t)atomic_load_explicit(&t->entries, memory_order_relaxed) +
+                       sizeof(struct torrent_entry) * at),
+        1);
 }
 
 struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    struct table t = table_of(sh);
+    struct view t = view_of(sh);
     uint8_t mark = mark_of(h);
 
     if (!t.cap)
@@ -77,7 +84,7 @@ struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8
     return NULL;
 }
 
-static uint32_t free_slot(const struct table *t, uint32_t i)
+static uint32_t free_slot(const struct view *t, uint32_t i)
 {
     while (t->marks[i])
         i = i + 1 == t->cap ? 0 : i + 1;
@@ -87,7 +94,7 @@ static uint32_t free_slot(const struct table *t, uint32_t i)
 /* The shard's entries into a table of `cap`. */
 static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
 {
-    struct table old = table_of(sh), new = {xcalloc(cap, 1), NULL, cap};
+    struct view old = view_of(sh), new = {xcalloc(cap, 1), NULL, cap, 0};
     size_t bytes = sizeof(struct torrent_entry) * cap;
 
     new.entries = aligned_alloc(sizeof(struct torrent_entry), bytes);
@@ -100,9 +107,9 @@ static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
         new.marks[to] = old.marks[i];
         new.entries[to] = old.entries[i];
     }
-    atomic_store_explicit(&sh->marks, new.marks, memory_order_relaxed);
-    atomic_store_explicit(&sh->entries, new.entries, memory_order_relaxed);
-    atomic_store_explicit(&sh->cap, cap, memory_order_relaxed);
+    atomic_store_explicit(&sh->table->marks, new.marks, memory_order_relaxed);
+    atomic_store_explicit(&sh->table->entries, new.entries, memory_order_relaxed);
+    atomic_store_explicit(&sh->table->cap, cap, memory_order_relaxed);
     sh->bytes += bytes + cap;
     sh->bytes -= (sizeof(struct torrent_entry) + 1) * old.cap;
     sh->hand = sh->evict_hand = 0;
@@ -112,22 +119,20 @@ static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
 
 static void count_torrents(struct swarms *s, struct shard *sh, int by)
 {
-    uint32_t n = atomic_load_explicit(&sh->count, memory_order_relaxed);
-
-    atomic_store_explicit(&sh->count, n + (uint32_t)by, memory_order_relaxed);
+    atomic_store_explicit(&sh->table->count, view_of(sh).count + (uint32_t)by,
+                          memory_order_relaxed);
     atomic_fetch_add_explicit(&s->torrents, (uint64_t)by, memory_order_relaxed);
 }
 
 struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    uint32_t count = atomic_load_explicit(&sh->count, memory_order_relaxed);
-    struct table t = table_of(sh);
+    struct view t = view_of(sh);
     uint32_t at;
 
-    if (count + 1 > t.cap - t.cap / 8) {
+    if (t.count + 1 > t.cap - t.cap / 8) {
         resize(s, sh, t.cap ? t.cap + t.cap / 4 : CAP_MIN);
-        t = table_of(sh);
+        t = view_of(sh);
     }
     at = free_slot(&t, scale(h.a, t.cap));
     t.marks[at] = mark_of(h);
@@ -140,7 +145,7 @@ struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uin
 }
 
 /* Entries behind the gap move up when it lies between their home and them. */
-static void close_gap(struct swarms *s, const struct table *t, uint32_t gap)
+static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
 {
     for (uint32_t i = gap;;) {
         i = i + 1 == t->cap ? 0 : i + 1;
@@ -160,30 +165,29 @@ static void close_gap(struct swarms *s, const struct table *t, uint32_t gap)
 
 void table_remove(struct swarms *s, struct shard *sh, struct torrent_entry *e)
 {
-    struct table t = table_of(sh);
-    uint32_t count = atomic_load_explicit(&sh->count, memory_order_relaxed) - 1;
+    struct view t = view_of(sh);
 
     close_gap(s, &t, (uint32_t)(e - t.entries));
     count_torrents(s, sh, -1);
-    if (t.cap > 4 * CAP_MIN && count < t.cap / 4)
+    if (t.cap > 4 * CAP_MIN && t.count - 1 < t.cap / 4)
         resize(s, sh, t.cap / 2);
 }
 
 uint32_t table_slots(struct shard *sh)
 {
-    return atomic_load_explicit(&sh->cap, memory_order_relaxed);
+    return view_of(sh).cap;
 }
 
 struct torrent_entry *table_at(struct shard *sh, uint32_t slot)
 {
-    struct table t = table_of(sh);
+    struct view t = view_of(sh);
 
     return t.marks[slot] ? &t.entries[slot] : NULL;
 }
 
 void table_release(struct shard *sh)
 {
-    struct table t = table_of(sh);
+    struct view t = view_of(sh);
 
     free(t.marks);
     free(t.entries);

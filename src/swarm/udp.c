@@ -17,7 +17,7 @@ enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_
 static int open_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
 {
     int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
-    int receive = RECEIVE_BUFFER, send = SEND_BUFFER;
+    int receive = RECEIVE_BUFFER, send = SEND_BUFFER, whole = IP_PMTUDISC_DO;
     char text[SOCK_ADDR_TEXT];
 
     sock_addr_text(addr, text);
@@ -31,6 +31,9 @@ static int open_socket(int *fd, const struct sock_addr *addr, bool shared, struc
     if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &receive, sizeof(receive)) < 0)
         setsockopt(s, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive));
     setsockopt(s, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
+    /* Packets that are never fragmented need no number of their own, for which the kernel would
+     * search; what does not pass is sent shorter: udp_loop.c. */
+    setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
     if (bind(s, (const struct sockaddr *)&addr->sa, addr->len) < 0) {
         int code = err_errno(err, errno, "listening on %s (UDP)", text);
         fd_close(&s);

@@ -9,6 +9,7 @@
 
 enum {
     BATCH = 64,
+    REPLY_SHORT = 548, /* passes anywhere; whole entries of announces and scrapes over IPv4 */
     PACKET_MAX = 1536, /* what is longer is cut: no request needs it */
     WAIT_THREADS = 16  /* private mode: requests that are at the store at once */
 };

@@ -126,12 +126,21 @@ static int gather_replies(struct batch *b, int n)
     return count;
 }
 
+/* On a path with a small MTU: fewer peers, or fewer torrents of a scrape. */
+static bool shorten(struct iovec *reply)
+{
+    if (errno != EMSGSIZE || reply->iov_len <= REPLY_SHORT)
+        return false;
+    reply->iov_len = REPLY_SHORT;
+    return true;
+}
+
 /* One that cannot be sent (no route, a firewall) is passed over. */
 static void send_replies(struct batch *b, int count)
 {
     for (int sent = 0; sent < count;) {
         int n = sendmmsg(b->loop->fd, b->out + sent, (unsigned)(count - sent), 0);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || shorten(&b->out_at[sent])))
             continue;
         if (n <= 0)
             b->counts.dropped++;

@@ -2,6 +2,7 @@
 #include "swarm/query.h"
 #include "swarm/udp_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void udp_from(struct udp_from *out, const struct sockaddr_storage *sa)
@@ -92,6 +93,7 @@ struct waiting {
 static void serve_waiting(void *ctx)
 {
     struct waiting *w = ctx;
+    const struct sockaddr *to = (const struct sockaddr *)&w->to;
     uint8_t out[UDP_PAYLOAD4];
     struct udp_request r;
     struct udp_from from;
@@ -103,8 +105,8 @@ static void serve_waiting(void *ctx)
         len = udp_serve(w->server, &r, &from, w->len, out, &failed);
         if (failed)
             tracker_count(w->server->tracker, TRACKER_UDP, ACTION_ERROR, 1);
-        if (len)
-            sendto(w->fd, out, len, 0, (const struct sockaddr *)&w->to, w->to_len);
+        if (len && sendto(w->fd, out, len, 0, to, w->to_len) < 0 && errno == EMSGSIZE)
+            sendto(w->fd, out, size_min(len, REPLY_SHORT), 0, to, w->to_len);
     }
     free(w);
 }
