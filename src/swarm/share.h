@@ -17,6 +17,7 @@ struct share_options {
     void *ctx;
     uint32_t peer_timeout_s;
     size_t max_waiting; /* changes; past it the oldest are dropped, and counted */
+    bool listed;        /* only torrents that were added: none is made in the store */
     const struct log *log;
 };
 /* Begins to listen, then to take over the swarms that are in the store, torrent by torrent as they

@@ -5,6 +5,7 @@ local key = P .. 'torrent:' .. ARGV[3]
 local id, id36 = call('HGET', key, 'id'), nil
 if id then
     call('HSET', key, 'up_multiplier', ARGV[7], 'down_multiplier', ARGV[8])
+    call('HDEL', key, 'made')
 else
     id, id36 = number('torrent', ARGV[4])
     if not id then

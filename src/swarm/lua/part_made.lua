@@ -1,0 +1,13 @@
+-- Torrents that were made because somebody announced them.
+-- include part_keys
+-- One that was not added goes with its last peer.
+local function unmake(tid)
+    if call('SCARD', P .. 'seeders:' .. tid) + call('SCARD', P .. 'leechers:' .. tid) > 0 then
+        return
+    end
+    local hash = call('HGET', P .. 'torrent_ids', tid)
+    if hash and call('HEXISTS', P .. 'torrent:' .. hash, 'made') == 1 then
+        call('DEL', P .. 'torrent:' .. hash)
+        call('HDEL', P .. 'torrent_ids', tid)
+    end
+end

@@ -1,0 +1,48 @@
+-- Changes of public swarms. ARGV: prefix, channel, message, whether torrents are made ('1', ''); then for each change those of part_peer
+-- from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped), Y (stopped with nothing left).
+-- A snatch is counted when a leecher moves, so that a batch may be written again.
+-- include part_peer
+-- include part_seat
+-- include part_drop
+-- include part_number
+-- include part_made
+local function torrent_of(hash, make)
+    local id = call('HGET', P .. 'torrent:' .. hash, 'id')
+    if not id and make then
+        local id36
+        id, id36 = number('torrent', '0')
+        call('HSET', P .. 'torrent:' .. hash, 'id', id, 'infohash', hash, 'active', '1', 'snatches', '0', 'up_multiplier', '1',
+            'down_multiplier', '1', 'last_action', call('TIME')[1], 'made', '1')
+        call('HSET', P .. 'torrent_ids', id36, hash)
+    end
+    return id
+end
+local function change(hash, id, what)
+    local tid = base36(id)
+    local member, snatched = ARGV[at + 3] .. ':0:' .. tid, false
+    if what == 'X' or what == 'Y' then
+        local l, s = drop(member)
+        snatched = what == 'Y' and l == 1 and s == 0
+        unmake(tid)
+    else
+        local old = call('HGET', P .. 'addrs:' .. tid, member)
+        local seeder = what ~= 'L'
+        local left, new = seat(member, tid, '0', seeder, old)
+        snatched = seeder and (left == 1 and new == 1 or what == 'C' and not old)
+        local now = write_peer(member, '0', tid, '0', id, seeder, old)
+        call('HSET', P .. 'torrent:' .. hash, 'last_action', now)
+    end
+    if snatched and call('EXISTS', P .. 'torrent:' .. hash) == 1 then
+        call('HINCRBY', P .. 'torrent:' .. hash, 'snatches', 1)
+    end
+end
+for i = 5, #ARGV, 10 do
+    at = i - 2
+    local hash, what = ARGV[i], ARGV[i + 9]
+    local id = torrent_of(hash, ARGV[4] == '1' and what ~= 'X' and what ~= 'Y')
+    if id then
+        change(hash, id, what)
+    end
+end
+call('PUBLISH', ARGV[2], ARGV[3])
+return 1

@@ -1,0 +1,233 @@
+/* Public swarms shared through the store: what waits, and the thread that writes it.
+ *
+ * The thread writes what waits, a batch at a time, and between batches takes over swarms of the
+ * store. A batch that the store did not take waits again (H1): the thread tries on, and whoever
+ * announces sees nothing of it. Changes that come within GATHER_MS are told together. */
+#include "swarm/share.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "swarm/share_int.h"
+
+#include <stdlib.h>
+
+#define MS_NS ((uint64_t)1000 * 1000)
+
+enum {
+    GATHER_MS = 100,
+    RETRY_MS = 500, /* after the store could not be asked */
+    CLOSE_MS = 2000,
+    STACK_BYTES = 256 * 1024,
+};
+
+/* --- the thread --- */
+
+/* Waits until there is something to do; false: it is to end. */
+static bool wait_for_work(struct share *s, bool failed)
+{
+    mutex_lock(&s->lock);
+    uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * MS_NS;
+    bool busy = !failed && (s->taking || s->anew);
+    /* After a failure nothing but the end wakes it: a store that is down is not asked all the time. */
+    while (!s->stop && !busy && clock_mono_ns() < until &&
+           (failed || s->by_name.len < SHARE_BATCH))
+        cond_wait_until(&s->changed, &s->lock, until);
+    while (!s->stop && !failed && !s->anew && !s->taking && s->by_name.len == 0)
+        cond_wait(&s->changed, &s->lock);
+    bool go_on = !s->stop;
+    mutex_unlock(&s->lock);
+    return go_on;
+}
+
+static void set_behind(struct share *s, bool behind, const struct err *err)
+{
+    mutex_lock(&s->lock);
+    bool was = s->stats.behind;
+    s->stats.behind = behind;
+    mutex_unlock(&s->lock);
+    if (behind && !was)
+        log_warn(s->o.log, "swarm.share.behind", log_z("error", err->text));
+    else if (was && !behind)
+        log_info(s->o.log, "swarm.share.caught_up");
+}
+
+/* All that waits, until the deadline; true when it is written. */
+static bool write_waiting(struct share *s, uint64_t deadline_ns)
+{
+    struct share_item *items[SHARE_BATCH];
+    struct err err = {0};
+    size_t count;
+
+    while (clock_mono_ns() < deadline_ns && (count = share_gather(s, items)) > 0) {
+        int code = share_write(s, items, count, &err);
+        share_done(s, items, count, code == 0);
+        set_behind(s, code < 0, &err);
+        if (code < 0)
+            return false;
+    }
+    return true;
+}
+
+static void work(void *ctx)
+{
+    struct share *s = ctx;
+    bool failed = false;
+
+    while (wait_for_work(s, failed)) {
+        struct err err = {0};
+        int code = 0;
+        failed = !write_waiting(s, UINT64_MAX);
+        if (!failed && share_take(s, &code, &err)) {
+            failed = code < 0;
+            set_behind(s, failed, &err);
+        }
+    }
+}
+
+/* --- messages --- */
+
+static void heard(void *ctx, struct str channel, struct str message)
+{
+    struct share *s = ctx;
+
+    if (channel.p) {
+        share_apply(s, message);
+        return;
+    }
+    mutex_lock(&s->lock);
+    s->anew = true;
+    cond_signal(&s->changed);
+    mutex_unlock(&s->lock);
+}
+
+/* --- changes --- */
+
+static void drop_oldest(struct share *s)
+{
+    struct share_item *oldest = list_entry(list_shift(&s->waiting), struct share_item, node);
+
+    map_remove(&s->by_name, str_n(oldest->name, oldest->name_len));
+    free(oldest);
+    s->stats.dropped++;
+}
+
+/* A completion that waits is not forgotten by what comes behind it. */
+static enum swarm_change merged(enum swarm_change before, enum swarm_change now)
+{
+    if (before != SWARM_CHANGE_COMPLETED)
+        return now;
+    if (now == SWARM_CHANGE_SEEDER)
+        return SWARM_CHANGE_COMPLETED;
+    return now == SWARM_CHANGE_STOPPED ? SWARM_CHANGE_STOPPED_COMPLETED : now;
+}
+
+static void fill(struct share_item *item, const struct announce *a, enum swarm_change change,
+                 uint32_t now)
+{
+    memcpy(item->peer_id, a->peer_id, PEER_ID_LEN);
+    item->key_len = size_min(a->key.len, SHARE_KEY_MAX);
+    if (item->key_len)
+        memcpy(item->key, a->key.p, item->key_len);
+    item->addr = a->addr;
+    item->uploaded = a->uploaded;
+    item->downloaded = a->downloaded;
+    item->left = a->left;
+    item->change = merged(item->change, change);
+    item->paused = a->event == EVENT_PAUSED;
+    item->at_s = now;
+}
+
+static void add(struct share *s, struct share_item *item)
+{
+    if (s->by_name.len >= s->o.max_waiting)
+        drop_oldest(s);
+    list_push(&s->waiting, &item->node);
+    map_put(&s->by_name, str_n(item->name, item->name_len), item);
+    if (s->by_name.len == 1 || s->by_name.len == SHARE_BATCH)
+        cond_signal(&s->changed);
+}
+
+void share_change(struct share *s, const struct announce *a, enum swarm_change change)
+{
+    struct share_item name, *item;
+    uint32_t now = s->o.now(s->o.ctx);
+
+    if (change == SWARM_CHANGE_NONE || !peer_id_allowed(a->peer_id))
+        return;
+    memcpy(name.name, a->info_hash, INFO_HASH_LEN);
+    name.name_len = INFO_HASH_LEN + addr_compact(&a->addr, name.name + INFO_HASH_LEN);
+    mutex_lock(&s->lock);
+    share_ask(s, a->info_hash);
+    item = map_get(&s->by_name, str_n(name.name, name.name_len));
+    if (item) {
+        fill(item, a, change, now);
+    } else if ((item = calloc(1, sizeof(*item)))) {
+        memcpy(item->name, name.name, name.name_len);
+        item->name_len = name.name_len;
+        fill(item, a, change, now);
+        add(s, item);
+    } else {
+        s->stats.dropped++;
+    }
+    s->stats.waiting = s->by_name.len;
+    mutex_unlock(&s->lock);
+}
+
+/* --- opening and closing --- */
+
+int share_open(struct share **out, const struct share_options *o, struct err *err)
+{
+    struct share *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_code(err, ERR_NO_MEMORY);
+    s->o = *o;
+    s->anew = true;
+    s->o.max_waiting += !s->o.max_waiting;
+    random_bytes(s->instance, sizeof(s->instance));
+    mutex_init(&s->lock, "swarm.share");
+    cond_init(&s->changed);
+    list_init(&s->waiting);
+    map_init(&s->by_name);
+    buf_append_str(&s->channel, cache_channel(o->cache));
+    buf_append_z(&s->channel, ":peers");
+    int code = store_subscribe(&s->subscription, o->store, buf_str(&s->channel), heard, s, err);
+    if (code == 0)
+        code = thread_start(&s->thread, "swarm-share", STACK_BYTES, work, s, err);
+    if (code < 0) {
+        share_close(s);
+        return code;
+    }
+    *out = s;
+    return 0;
+}
+
+void share_close(struct share *s)
+{
+    uint64_t until = clock_mono_ns() + CLOSE_MS * MS_NS;
+
+    if (!s)
+        return;
+    mutex_lock(&s->lock);
+    s->stop = true;
+    cond_broadcast(&s->changed);
+    mutex_unlock(&s->lock);
+    thread_join(&s->thread);
+    write_waiting(s, until);
+    store_unsubscribe(s->subscription);
+    while (!list_empty(&s->waiting))
+        drop_oldest(s);
+    map_release(&s->by_name);
+    buf_release(&s->channel);
+    buf_release(&s->cursor);
+    cond_release(&s->changed);
+    mutex_release(&s->lock);
+    free(s);
+}
+
+void share_stats(struct share *s, struct share_stats *out)
+{
+    mutex_lock(&s->lock);
+    *out = s->stats;
+    mutex_unlock(&s->lock);
+}

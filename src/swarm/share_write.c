@@ -1,0 +1,191 @@
+/* Changes of public swarms on their way out and in.
+ *
+ * A message is: a version, the sender's instance, then for each change: what it is, with bits for
+ * IPv6 and paused; how many seconds ago; info hash; peer id; address in compact form; length of the
+ * client's key, the key. */
+#include "swarm/share_int.h"
+
+#include <stdlib.h>
+
+enum {
+    MESSAGE_VERSION = 1,
+    MESSAGE_V6 = 0x80,
+    MESSAGE_PAUSED = 0x40,
+    MESSAGE_CHANGE = 0x0f,
+    MESSAGE_HEAD = 1 + INSTANCE_LEN,
+    WRITE_HEAD = 4, /* arguments of share_write.lua before the changes, and of each */
+    WRITE_ARGS = 10,
+    CHANGES = SWARM_CHANGE_STOPPED_COMPLETED + 1,
+};
+
+static const char *const letters[CHANGES] = {
+    [SWARM_CHANGE_SEEDER] = "S",  [SWARM_CHANGE_LEECHER] = "L",
+    [SWARM_CHANGE_COMPLETED] = "C", [SWARM_CHANGE_STOPPED] = "X",
+    [SWARM_CHANGE_STOPPED_COMPLETED] = "Y",
+};
+
+/* --- those that wait --- */
+
+size_t share_gather(struct share *s, struct share_item *items[SHARE_BATCH])
+{
+    size_t n = 0;
+
+    mutex_lock(&s->lock);
+    while (n < SHARE_BATCH && !list_empty(&s->waiting)) {
+        items[n] = list_entry(list_shift(&s->waiting), struct share_item, node);
+        map_remove(&s->by_name, str_n(items[n]->name, items[n]->name_len));
+        n++;
+    }
+    s->stats.waiting = s->by_name.len;
+    mutex_unlock(&s->lock);
+    return n;
+}
+
+/* Back where it was, unless a newer change of the peer waits by now (H2). */
+static void give_back(struct share *s, struct share_item *item)
+{
+    struct str name = str_n(item->name, item->name_len);
+
+    if (map_get(&s->by_name, name) || s->by_name.len >= s->o.max_waiting) {
+        s->stats.dropped += !map_get(&s->by_name, name);
+        free(item);
+        return;
+    }
+    list_push_front(&s->waiting, &item->node);
+    map_put(&s->by_name, name, item);
+}
+
+void share_done(struct share *s, struct share_item **items, size_t count, bool written)
+{
+    mutex_lock(&s->lock);
+    for (size_t i = count; i-- > 0;)
+        if (written)
+            free(items[i]);
+        else
+            give_back(s, items[i]);
+    if (written) {
+        s->stats.written += count;
+        s->stats.told += count;
+    }
+    s->stats.waiting = s->by_name.len;
+    mutex_unlock(&s->lock);
+}
+
+/* --- out --- */
+
+static void append_change(struct buf *out, const struct share_item *item, uint32_t now)
+{
+    uint8_t compact[COMPACT6_LEN];
+    size_t len = addr_compact(&item->addr, compact);
+    uint32_t ago = now > item->at_s ? now - item->at_s : 0;
+
+    if (ago > UINT16_MAX)
+        ago = UINT16_MAX;
+    buf_append_char(out, (char)(item->change | (item->addr.v6 ? MESSAGE_V6 : 0) |
+                                (item->paused ? MESSAGE_PAUSED : 0)));
+    buf_append_char(out, (char)(ago >> 8));
+    buf_append_char(out, (char)ago);
+    buf_append(out, item->name, INFO_HASH_LEN);
+    buf_append(out, item->peer_id, PEER_ID_LEN);
+    buf_append(out, compact, len);
+    buf_append_char(out, (char)item->key_len);
+    buf_append(out, item->key, item->key_len);
+}
+
+static void item_args(struct arena *a, const struct share_item *item, struct str *out)
+{
+    uint8_t compact[COMPACT6_LEN];
+    size_t len = addr_compact(&item->addr, compact);
+
+    out[0] = str_n(item->name, INFO_HASH_LEN);
+    out[1] = str_n(item->peer_id, PEER_ID_LEN);
+    out[2] = addr_ip_text(a, &item->addr);
+    out[3] = arena_fmt(a, "%u", (unsigned)(item->addr.port[0] << 8 | item->addr.port[1]));
+    out[4] = arena_fmt(a, "%llu", (unsigned long long)item->uploaded);
+    out[5] = arena_fmt(a, "%llu", (unsigned long long)item->downloaded);
+    out[6] = arena_fmt(a, "%llu", (unsigned long long)item->left);
+    out[7] = arena_str(a, str_n(compact, len));
+    out[8] = item->paused ? STR("1") : STR_EMPTY;
+    out[9] = str_z(letters[item->change]);
+}
+
+int share_write(struct share *s, struct share_item *const *items, size_t count, struct err *err)
+{
+    struct arena a = ARENA_INIT(CACHE_CALL_MAX);
+    struct str args[WRITE_HEAD + SHARE_BATCH * WRITE_ARGS];
+    struct buf message = {0};
+    struct reply *r;
+    uint32_t now = s->o.now(s->o.ctx);
+
+    buf_append_char(&message, MESSAGE_VERSION);
+    buf_append(&message, s->instance, INSTANCE_LEN);
+    for (size_t i = 0; i < count; i++) {
+        append_change(&message, items[i], now);
+        item_args(&a, items[i], &args[WRITE_HEAD + i * WRITE_ARGS]);
+    }
+    args[0] = s->o.cache->o.prefix;
+    args[1] = buf_str(&s->channel);
+    args[2] = buf_str(&message);
+    args[3] = s->o.listed ? STR_EMPTY : STR("1");
+    int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    if (code == 0)
+        code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_write,
+                          &(struct store_args){args, WRITE_HEAD + count * WRITE_ARGS}, err);
+    buf_release(&message);
+    arena_release(&a);
+    return code;
+}
+
+/* --- in --- */
+
+static bool take(struct str *rest, size_t len, const uint8_t **out)
+{
+    if (rest->len < len)
+        return false;
+    *out = (const uint8_t *)rest->p;
+    *rest = str_skip(*rest, len);
+    return true;
+}
+
+/* One change of a message; false when it is malformed. */
+static bool apply_next(struct share *s, struct str *rest)
+{
+    const uint8_t *head, *hash, *peer_id, *addr, *key_len, *key;
+    struct announce a = {0};
+
+    if (!take(rest, 3, &head) || !take(rest, INFO_HASH_LEN, &hash) ||
+        !take(rest, PEER_ID_LEN, &peer_id))
+        return false;
+    bool v6 = head[0] & MESSAGE_V6;
+    unsigned change = head[0] & MESSAGE_CHANGE;
+    if (!take(rest, v6 ? COMPACT6_LEN : COMPACT4_LEN, &addr) || !take(rest, 1, &key_len) ||
+        !take(rest, *key_len, &key) || change >= CHANGES)
+        return false;
+    a.info_hash = hash;
+    a.peer_id = peer_id;
+    a.key = str_n(key, *key_len);
+    addr_from_compact(&a.addr, addr, v6);
+    a.left = change == SWARM_CHANGE_LEECHER || change == SWARM_CHANGE_STOPPED;
+    a.event = head[0] & MESSAGE_PAUSED ? EVENT_PAUSED : EVENT_NONE;
+    swarms_apply(s->o.swarms, &a, (enum swarm_change)change, s->o.now(s->o.ctx),
+                 (uint32_t)head[1] << 8 | head[2]);
+    return true;
+}
+
+void share_apply(struct share *s, struct str message)
+{
+    const uint8_t *head;
+    struct str rest = message;
+    uint64_t applied = 0;
+
+    if (!take(&rest, MESSAGE_HEAD, &head) || head[0] != MESSAGE_VERSION ||
+        memcmp(head + 1, s->instance, INSTANCE_LEN) == 0)
+        return;
+    while (rest.len && apply_next(s, &rest))
+        applied++;
+    mutex_lock(&s->lock);
+    s->stats.applied += applied;
+    mutex_unlock(&s->lock);
+    if (rest.len)
+        log_warn(s->o.log, "swarm.share.malformed", log_u("bytes", message.len));
+}

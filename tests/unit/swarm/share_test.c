@@ -1,0 +1,262 @@
+/* Public swarms shared by two trackers: on both engines, and on a Redis that goes away. */
+#include "swarm/share.h"
+
+#include "base/clock.h"
+#include "swarm/swarms.h"
+#include "unit/store/redis_test.h"
+#include "unit/swarm/cache_helpers.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATIENCE_S = 30, POLL_US = 2000 };
+
+struct tracker_of {
+    struct cache *cache;
+    struct swarms *swarms;
+    struct share *share;
+};
+
+static uint32_t seconds(void *ctx)
+{
+    return (uint32_t)(clock_mono_ms() / 1000);
+}
+
+static void tracker_start(struct tracker_of *t, struct store *store, size_t max_waiting)
+{
+    struct swarms_options so = {.open = true,
+                                .max_torrents = 10000,
+                                .max_peers = 100000,
+                                .peer_timeout_s = 3600,
+                                .numwant = 50,
+                                .max_numwant = 200};
+    struct err err = {0};
+
+    t->cache = cache_with((struct cache_options){.store = store});
+    CHECK_OK(swarms_new(&t->swarms, &so, &err));
+    struct share_options o = {.cache = t->cache,
+                              .store = store,
+                              .swarms = t->swarms,
+                              .now = seconds,
+                              .peer_timeout_s = 3600,
+                              .max_waiting = max_waiting};
+    CHECK_OK(share_open(&t->share, &o, &err));
+}
+
+static void tracker_end(struct tracker_of *t)
+{
+    share_close(t->share);
+    swarms_free(t->swarms);
+    cache_close(t->cache);
+}
+
+static void say(struct tracker_of *t, struct announce a)
+{
+    struct answer out;
+
+    answer_init(&out);
+    enum swarm_change change = swarms_announce(t->swarms, &a, seconds(NULL), &out.a);
+    CHECK_INT(out.a.failure, SWARM_NONE);
+    if (change != SWARM_CHANGE_NONE)
+        share_change(t->share, &a, change);
+}
+
+static void wait_scrape(struct tracker_of *t, char torrent, uint32_t complete, uint32_t incomplete)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct scrape_entry e;
+
+    do {
+        swarms_scrape(t->swarms, hash_of(torrent), 1, &e);
+        if (e.complete == complete && e.incomplete == incomplete)
+            return;
+        usleep(POLL_US);
+    } while (clock_mono_ns() < until);
+    test_fail(__FILE__, __LINE__, "%u seeders and %u leechers, not %u and %u", e.complete,
+              e.incomplete, complete, incomplete);
+}
+
+static void wait_written(struct tracker_of *t, uint64_t written)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct share_stats s;
+
+    do {
+        share_stats(t->share, &s);
+        if (s.written >= written)
+            return;
+        usleep(POLL_US);
+    } while (clock_mono_ns() < until);
+    test_fail(__FILE__, __LINE__, "%llu written", (unsigned long long)s.written);
+}
+
+static struct announce v6(struct announce a)
+{
+    a.addr = (struct peer_addr){.ip = {0x20, 1, [15] = 9}, .port = {1, 2}, .v6 = true};
+    return a;
+}
+
+TEST_FOUR(share, two_trackers_see_each_other)
+{
+    struct tracker_of one, two;
+
+    tracker_start(&one, swarm_store(f), 1000);
+    tracker_start(&two, swarm_store(f), 1000);
+    say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
+    say(&two, announce_of('u', 't', 2, 7, EVENT_STARTED));
+    say(&two, v6(announce_of('u', 't', 3, 7, EVENT_STARTED)));
+    wait_scrape(&one, 't', 1, 2);
+    wait_scrape(&two, 't', 1, 2);
+    say(&two, announce_of('u', 't', 2, 0, EVENT_COMPLETED));
+    wait_scrape(&one, 't', 2, 1);
+    say(&one, announce_of('u', 't', 1, 0, EVENT_STOPPED));
+    wait_scrape(&two, 't', 1, 1);
+
+    struct scrape_entry e;
+    swarms_scrape(one.swarms, hash_of('t'), 1, &e);
+    CHECK_INT(e.downloaded, 1);
+    struct err err = {0};
+    CHECK_OK(cache_scrape(one.cache, hash_of('t'), 1, &e, &err));
+    CHECK_INT(e.complete, 1);
+    CHECK_INT(e.incomplete, 1);
+    CHECK_INT(e.downloaded, 1);
+    check_invariants(one.cache);
+    tracker_end(&one);
+    tracker_end(&two);
+}
+
+TEST_FOUR(share, a_tracker_takes_over_what_is_in_the_store)
+{
+    struct tracker_of one, two;
+    struct answer out;
+
+    tracker_start(&one, swarm_store(f), 10000);
+    for (unsigned i = 0; i < 1200; i++) /* one swarm too large for a page, and small ones */
+        say(&one, announce_of('u', i < 900 ? 't' : (char)('A' + i % 26), i, i % 2, EVENT_STARTED));
+    say(&one, v6(announce_of('u', 'Z', 1, 7, EVENT_PAUSED)));
+    wait_written(&one, 1201);
+    tracker_end(&one);
+    tracker_start(&two, swarm_store(f), 1000);
+    wait_scrape(&two, 't', 450, 450);
+    wait_scrape(&two, 'A', 12, 0);
+    wait_scrape(&two, 'Z', 0, 13);
+    struct announce a = announce_of('u', 'Z', 5000, 0, EVENT_STARTED);
+    answer_init(&out);
+    swarms_announce(two.swarms, &a, seconds(NULL), &out.a);
+    CHECK_INT(out.a.peers4.count, 12);
+    CHECK_INT(out.a.peers6.count, 1);
+    check_invariants(two.cache);
+    tracker_end(&two);
+}
+
+TEST_FOUR(share, only_the_newest_change_of_a_peer_is_written)
+{
+    struct tracker_of one;
+    struct err err = {0};
+    struct scrape_entry e;
+
+    tracker_start(&one, swarm_store(f), 1000);
+    for (unsigned i = 0; i < 500; i++) {
+        struct announce a = announce_of('u', 't', 1, i % 2, EVENT_NONE);
+        share_change(one.share, &a, i % 2 ? SWARM_CHANGE_LEECHER : SWARM_CHANGE_SEEDER);
+    }
+    struct announce a = announce_of('u', 't', 1, 0, EVENT_COMPLETED);
+    share_change(one.share, &a, SWARM_CHANGE_COMPLETED);
+    share_change(one.share, &a, SWARM_CHANGE_SEEDER);
+    share_close(one.share);
+    one.share = NULL;
+    CHECK_OK(cache_scrape(one.cache, hash_of('t'), 1, &e, &err));
+    CHECK_INT(e.complete, 1);
+    CHECK_INT(e.incomplete, 0);
+    CHECK(e.downloaded >= 1); /* what moved, moved */
+    check_invariants(one.cache);
+    tracker_end(&one);
+}
+
+TEST_FOUR(share, torrents_that_nobody_added_go_with_their_last_peer)
+{
+    struct tracker_of one;
+    struct err err = {0};
+    size_t gone;
+
+    tracker_start(&one, swarm_store(f), 1000);
+    add_torrent(one.cache, 'a');
+    say(&one, announce_of('u', 'a', 1, 5, EVENT_STARTED));
+    say(&one, announce_of('u', 'b', 2, 5, EVENT_STARTED));
+    say(&one, announce_of('u', 'c', 3, 5, EVENT_STARTED));
+    wait_written(&one, 3);
+    CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("3"));
+    say(&one, announce_of('u', 'b', 2, 5, EVENT_STOPPED));
+    wait_written(&one, 4);
+    CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("2"));
+    CHECK_OK(cache_reap(one.cache, 0, 100, &gone, &err));
+    CHECK_INT(gone, 2);
+    CHECK_STR(str_z(says(swarm_store(f), STR("HVALS"), STR("torrent_ids"))),
+              STR("[\"aaaaaaaaaaaaaaaaaaaa\"]"));
+    check_invariants(one.cache);
+    tracker_end(&one);
+}
+
+TEST_FOUR(share, a_malformed_message_is_passed_over)
+{
+    struct tracker_of one;
+    static const char *bad[] = {"", "\1", "\2aaaaaaaaxxxxx", "\1aaaaaaaax", "\1aaaaaaaa\xff\xff\xff"};
+
+    tracker_start(&one, swarm_store(f), 1000);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        says(swarm_store(f), STR("PUBLISH"), STR("swarm:4:peers"), str_z(bad[i]));
+    say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
+    wait_scrape(&one, 't', 1, 0);
+    tracker_end(&one);
+}
+
+static void wait_behind(struct tracker_of *t, bool behind)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct share_stats s;
+
+    do {
+        share_stats(t->share, &s);
+        if (s.behind == behind)
+            return;
+        usleep(POLL_US);
+    } while (clock_mono_ns() < until);
+    test_fail(__FILE__, __LINE__, "it is not as it should be");
+}
+
+TEST_TIMEOUT(share, redis_down_degrades_and_recovers, 120)
+{
+    struct four f = {0};
+    struct tracker_of one, two;
+    struct share_stats s;
+
+    four_open_redis(&f);
+    struct store_redis_options other = {.url = str_z(f.server.unix_url), .number = DB_SWARM};
+    struct store *second = store_with(other);
+    tracker_start(&one, swarm_store(&f), 100);
+    tracker_start(&two, second, 100);
+    say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
+    wait_scrape(&two, 't', 1, 0);
+    redis_server_kill(&f.server);
+    for (unsigned i = 2; i <= 300; i++) /* answered from memory all the time */
+        say(&one, announce_of('u', 't', i, 0, EVENT_STARTED));
+    wait_behind(&one, true);
+    share_stats(one.share, &s);
+    CHECK(s.waiting <= 100 && s.dropped >= 100);
+    CHECK(redis_server_start(&f.server));
+    wait_behind(&one, false);
+    say(&two, announce_of('u', 't', 500, 9, EVENT_STARTED));
+    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct scrape_entry a, b;
+    do { /* two knows the newest 100 of one, and one knows of two */
+        usleep(POLL_US);
+        swarms_scrape(one.swarms, hash_of('t'), 1, &a);
+        swarms_scrape(two.swarms, hash_of('t'), 1, &b);
+        CHECK(clock_mono_ns() < until);
+    } while (a.incomplete != 1 || b.complete < 100);
+    check_invariants(one.cache);
+    tracker_end(&one);
+    tracker_end(&two);
+    store_close(second);
+    four_close(&f);
+}
