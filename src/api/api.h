@@ -28,6 +28,7 @@ struct service;
 struct store;
 struct taps;
 struct tls_context;
+struct torrents;
 struct users;
 
 /* All borrowed; they must outlive the api. */
@@ -48,6 +49,7 @@ struct api_options {
     struct taps *taps;                 /* of this process's changes; NULL: it makes none */
     struct worker *worker;             /* for its metrics; NULL: not a worker */
     struct service *swarm;
+    struct torrents *torrents;         /* of objects; NULL: there is no tracker */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

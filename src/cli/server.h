@@ -25,6 +25,7 @@
 #include "s3/notify.h"
 #include "store/store.h"
 #include "swarm/service.h"
+#include "swarm/torrents.h"
 
 /* What --only may choose. The API is always there. */
 enum server_role {
@@ -60,7 +61,9 @@ struct server {
     struct keyring *task_keys;
     struct cleaner cleaner;
     struct switcher switcher;
-    struct worker *worker; /* NULL: not a worker */
+    struct worker *worker;     /* NULL: not a worker */
+    struct torrents *torrents; /* of objects; NULL: there is no tracker */
+    struct keyring *torrent_keys;
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;

@@ -197,11 +197,16 @@ static size_t list_handlers(struct server *s, struct task_handler *out)
         {SWITCH_DOWN_TYPE, switch_down_handle, &s->switcher},
     };
 
-    _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS <= HANDLERS_MAX, "no room for all handlers");
+    size_t count = 0;
+
+    _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS < HANDLERS_MAX, "no room for all handlers");
+    if (s->torrents)
+        out[count++] = (struct task_handler){TORRENT_TASK_TYPE, torrents_handle, s->torrents};
     if (!s->replications)
-        return 0;
-    memcpy(out, own, sizeof(own));
-    return ARRAY_SIZE(own) + tasks_handlers(s->tasks, out + ARRAY_SIZE(own));
+        return count;
+    memcpy(out + count, own, sizeof(own));
+    count += ARRAY_SIZE(own);
+    return count + tasks_handlers(s->tasks, out + count);
 }
 
 static int start_worker(struct server *s, struct err *err)

@@ -63,6 +63,7 @@ struct conf {
         const char *region, *domain;
         bool signature_v2;
         const char *website_domain;
+        const char *url;             /* by which everybody reaches it */
         const char *storage_classes; /* names with commas between them */
         uint64_t max_buckets;        /* 0: any number */
         struct {
@@ -89,6 +90,8 @@ struct conf {
         uint64_t numwant, max_numwant, max_scrape, max_torrents, max_peers, feed_max, workers;
         const char *prefix;
         const char *trusted; /* networks with commas between them */
+        const char *url;     /* by which everybody reaches it */
+        uint64_t hash_at_once;
     } tracker;
     struct {
         int engine; /* enum conf_engine */

@@ -11,6 +11,7 @@ static const char *const formats[] = {"text", "json", NULL};
 static const char *const engines[] = {"embedded", "redis", NULL};
 static const char *const tracker_modes[] = {"public", "private", NULL};
 static const char *const tracker_shares[] = {"auto", "on", "off", NULL};
+static const char *const web_schemes[] = {"http", "https", NULL};
 static const char *const redis_schemes[] = {"redis", "rediss", "unix", NULL};
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
@@ -69,6 +70,14 @@ const struct conf_key conf_keys[] = {
      .flags = CONF_OPTIONAL,
      .doc = "Buckets are also reached as <bucket>.<domain>; empty: by path alone.",
      FIELD(s3.domain)},
+    {.name = "s3.url",
+     .type = CONF_URL,
+     .fallback = "",
+     .choices = web_schemes,
+     .flags = CONF_OPTIONAL,
+     .doc = "The URL by which everybody reaches the S3 endpoint, for web seeds in torrents; empty: "
+            "as the client that asks has.",
+     FIELD(s3.url)},
     {.name = "s3.signature_v2",
      .type = CONF_BOOL,
      .fallback = "false",
@@ -294,6 +303,22 @@ const struct conf_key conf_keys[] = {
      .doc = "Private mode: records that may wait for a consumer of the feed; past it announces are "
             "refused.",
      FIELD(tracker.feed_max)},
+    {.name = "tracker.url",
+     .type = CONF_URL,
+     .fallback = "",
+     .choices = web_schemes,
+     .flags = CONF_OPTIONAL,
+     .doc = "The URL by which everybody reaches tracker.http, for torrents; its host is named for "
+            "tracker.udp too. Empty: the addresses that it listens on.",
+     FIELD(tracker.url)},
+    {.name = "tracker.hash_at_once",
+     .type = CONF_SIZE,
+     .fallback = "256MiB",
+     .min = 1,
+     .max = 1024 * GIB,
+     .doc = "Objects up to this size get their torrent while the client waits; larger ones are "
+            "hashed in the background.",
+     FIELD(tracker.hash_at_once)},
 
     {.name = "store.engine",
      .type = CONF_ENUM,

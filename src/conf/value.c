@@ -89,6 +89,8 @@ static int parse_url(void *field, struct conf *c, const struct conf_key *key, st
 {
     ptrdiff_t at = str_find(text, STR("://"));
 
+    if (text.len == 0 && key->flags & CONF_OPTIONAL)
+        return parse_string(field, c, key, text);
     if (at < 0 || str_chr(text, ' ') >= 0 || text.len == (size_t)at + 3)
         return ERR_INVALID;
     for (const char *const *scheme = key->choices; *scheme; scheme++)

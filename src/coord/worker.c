@@ -36,6 +36,7 @@ const struct queue_weight queue_weights[] = {
     {"migrate_obj_copy1", 2},
     {"migrate_bucket_list_obj", 4},
     {"consistency_check", 2},
+    {"torrents", 2},
 };
 const size_t queue_weight_count = ARRAY_SIZE(queue_weights);
 _Static_assert(ARRAY_SIZE(queue_weights) <= WORKER_QUEUES_MAX, "worker.names is too small");

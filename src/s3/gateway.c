@@ -156,6 +156,12 @@ static bool is_merged(const struct call *c)
                              id == S3_OP_ListObjectVersions || id == S3_OP_ListMultipartUploads);
 }
 
+/* Torrents are made here, with this tracker in them, wherever the object is. */
+static bool makes_torrent(const struct call *c)
+{
+    return c->op && c->op->id == S3_OP_GetObjectTorrent && c->g->o.torrents;
+}
+
 /* *out: where the whole request is to be sent; NULL: it is done here. */
 static int find_remote(struct call *c, struct storage **out, struct err *err)
 {
@@ -174,7 +180,7 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
         code = call_remote(c, &c->side, c->bucket_name, out, err);
     else
         code = 0;
-    if (code == 0 && *out && !(*out)->ops->forward)
+    if (code == 0 && *out && (!(*out)->ops->forward || makes_torrent(c)))
         *out = NULL;
     if (code == 0 && *out && (id == S3_OP_CopyObject || id == S3_OP_UploadPartCopy))
         code = copies_within(c, *out, &within, err);

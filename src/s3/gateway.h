@@ -15,6 +15,7 @@ struct bucket_sides;
 struct change_capture;
 struct gateway;
 struct notify;
+struct object_torrents;
 
 struct gateway_options {
     struct routes *routes; /* borrowed, as all of these */
@@ -26,11 +27,13 @@ struct gateway_options {
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
     const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
     const struct bucket_sides *sides;     /* s3/sides.h; NULL: no bucket is ever on two storages */
-    bool allow_v2;                        /* signatures of version 2 */
-    struct str storage_classes;           /* names with commas between them; empty: S3's */
-    const char *key_file;                 /* of keyring.h, copied; NULL: nothing can be encrypted */
-    uint64_t max_buckets;                 /* of one user on local storages; 0: any number */
-    bool sse_c_over_http; /* customers' keys are taken without TLS from other machines too */
+    const struct object_torrents *torrents; /* s3/torrent.h; NULL: no torrents are made */
+    struct str url; /* by which everybody reaches this endpoint; empty: as each request has */
+    bool allow_v2;  /* signatures of version 2 */
+    struct str storage_classes; /* names with commas between them; empty: S3's */
+    const char *key_file;       /* of keyring.h, copied; NULL: nothing can be encrypted */
+    uint64_t max_buckets;       /* of one user on local storages; 0: any number */
+    bool sse_c_over_http;       /* customers' keys are taken without TLS from other machines too */
     const struct log *log;
 };
 

@@ -367,6 +367,21 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
     return allowed;
 }
 
+bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object)
+{
+    const struct user *user = c->user;
+    enum auth_kind kind = c->auth.kind;
+    bool acl_required = c->acl_required;
+
+    c->user = NULL;
+    c->auth.kind = AUTH_ANONYMOUS;
+    bool may = call_may(c, &c->target, action, c->key, object);
+    c->user = user;
+    c->auth.kind = kind;
+    c->acl_required = acl_required;
+    return may;
+}
+
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err)
 {

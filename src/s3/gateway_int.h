@@ -168,6 +168,8 @@ int call_remote(struct call *c, const struct side_choice *side, struct str bucke
 void call_close(struct call_target *t);
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
+/* The same of the object, asked by nobody in particular. */
+bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
 /* AccessDenied when not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;

@@ -1,5 +1,4 @@
-/* What is kept beside an object: tags, its list, retention, legal hold; GetObjectAttributes and
- * GetObjectTorrent. */
+/* What is kept beside an object: tags, its list, retention, legal hold; GetObjectAttributes. */
 #include "s3/gateway_int.h"
 
 #include "s3/lock.h"
@@ -307,14 +306,4 @@ int op_attributes(struct call *c, struct err *err)
     code = http_send(c->http, buf_str(&xml));
     buf_release(&xml);
     return code;
-}
-
-/* The swarm that would hand it out is not there: no object has a torrent, which is what S3 says of
- * one that is not. */
-int op_torrent(struct call *c, struct err *err)
-{
-    struct get_result got;
-    int code = call_object(c, &got, err);
-
-    return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
 }

@@ -1,0 +1,302 @@
+/* Torrents of objects: from an object version to its file, and the list of those that there are. */
+#include "swarm/torrents_int.h"
+
+#include "s3/envelope.h"
+#include "s3/error.h"
+
+#include <stdlib.h>
+
+#define AT_ONCE ((uint64_t)256 * MIB)
+
+static int write_for_gateway(void *ctx, struct arena *a, const struct torrent_ask *ask,
+                             struct torrent_answer *out, struct err *err)
+{
+    return torrents_write(ctx, a, ask, out, err);
+}
+
+int torrents_open(struct torrents **out, const struct torrents_options *o, struct err *err)
+{
+    struct torrents *t = xcalloc(1, sizeof(*t));
+    int code = 0;
+
+    t->o = *o;
+    t->o.at_once = o->at_once ? o->at_once : AT_ONCE;
+    t->prefix = str_dup(o->prefix);
+    t->tracker_url = str_dup(o->tracker_url);
+    t->o.prefix = str_z(t->prefix);
+    t->o.tracker_url = str_z(t->tracker_url);
+    t->interface = (struct object_torrents){write_for_gateway, t};
+    mutex_init(&t->lock, "torrents");
+    cond_init(&t->changed);
+    list_init(&t->flights);
+    if (o->collect_ms)
+        code = thread_start(&t->collector, "torrents", 0, torrents_collector, t, err);
+    if (code < 0) {
+        torrents_close(t);
+        return code;
+    }
+    *out = t;
+    return 0;
+}
+
+void torrents_close(struct torrents *t)
+{
+    if (!t)
+        return;
+    mutex_lock(&t->lock);
+    t->stop = true;
+    cond_broadcast(&t->changed);
+    mutex_unlock(&t->lock);
+    thread_join(&t->collector);
+    cond_release(&t->changed);
+    mutex_release(&t->lock);
+    free(t->prefix);
+    free(t->tracker_url);
+    free(t);
+}
+
+const struct object_torrents *torrents_of_objects(struct torrents *t)
+{
+    return &t->interface;
+}
+
+/* --- the file --- */
+
+/* What no torrent can be made of (docs/torrents.md, "Refused"). */
+static int check_object(const struct torrent_ask *ask, enum torrent_kind *kind, struct err *err)
+{
+    const struct object_info *info = ask->info;
+    struct envelope e;
+
+    *kind = TORRENT_V1;
+    if (ask->kind.len && !torrent_kind_parse(ask->kind, kind))
+        return err_set(err, S3_INVALID_ARGUMENT, "v is 1, 2 or hybrid");
+    if (info->size == 0)
+        return err_set(err, S3_INVALID_REQUEST, "There is no torrent of an empty object.");
+    if (info->size > PIECES_SIZE_MAX)
+        return err_set(err, S3_INVALID_REQUEST, "The object is too large for a torrent.");
+    if (info->meta.encryption.len && envelope_read(&e, info->meta.encryption, err) == 0 &&
+        e.kind == SSE_C)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "There is no torrent of an object that is encrypted with a customer's key.");
+    return 0;
+}
+
+/* One file under way. */
+struct making {
+    const struct torrent_ask *ask;
+    struct torrent_record record;
+    struct torrent_known known; /* etag, kind and hashes of it */
+};
+
+static int track(struct torrents *t, const struct torrent_hashes *h, bool known, struct err *err)
+{
+    int code = 0;
+
+    if (h->has_v1 && t->o.track)
+        code = t->o.track(t->o.track_ctx, h->v1, known, err);
+    if (code == 0 && h->has_v2 && t->o.track)
+        code = t->o.track(t->o.track_ctx, h->v2, known, err);
+    return code;
+}
+
+/* A torrent that is handed out is one that the tracker knows (O5). */
+static int make_known(struct torrents *t, struct str member, const struct making *m,
+                      struct err *err)
+{
+    struct arena a = {0};
+    int code = 0;
+
+    if (m->record.hashes[m->known.kind].len)
+        return 0;
+    code = track(t, &m->known.hashes, true, err);
+    if (code == 0)
+        code = record_known(t, &a, member, &m->known, err);
+    if (code == ERR_CONFLICT && track(t, &m->known.hashes, false, NULL) < 0)
+        log_warn(t->o.log, "torrents.left_on_the_tracker");
+    arena_release(&a);
+    return code;
+}
+
+static void fill_answer(struct arena *a, const struct torrent_file *f,
+                        const struct torrent_hashes *h, struct torrent_answer *out)
+{
+    struct buf magnet = BUF_INIT(64 * KIB);
+
+    torrent_magnet(&magnet, f, h);
+    out->magnet = arena_str(a, buf_str(&magnet));
+    out->name = arena_str(a, f->name);
+    out->v1 = h->has_v1 ? arena_hex(a, h->v1, SHA1_LEN) : STR_EMPTY;
+    out->v2 = h->has_v2 ? arena_hex(a, h->v2, SHA256_LEN) : STR_EMPTY;
+    buf_release(&magnet);
+}
+
+static int make_file(struct torrents *t, struct arena *a, struct making *m,
+                     struct torrent_answer *out, struct err *err)
+{
+    struct buf name = BUF_INIT(4 * KIB), info = BUF_INIT(TORRENT_ARENA_MAX);
+    struct torrent_file f = {.kind = m->known.kind,
+                             .is_private = t->o.is_private,
+                             .pieces = &m->record.pieces,
+                             .web_seed = m->ask->url};
+
+    torrent_name(&name, m->ask->info->key);
+    f.name = buf_str(&name);
+    f.announce_count = torrent_announces(t, a, m->ask->host, m->ask->passkey, f.announces);
+    torrent_info(&info, &f);
+    torrent_hash(&m->known.hashes, f.kind, buf_str(&info));
+    m->known.etag = m->record.etag;
+    out->file.max = TORRENT_ARENA_MAX;
+    torrent_write(&out->file, &f, buf_str(&info));
+    fill_answer(a, &f, &m->known.hashes, out);
+    int code = buf_error(&info) < 0 || buf_error(&out->file) < 0 || arena_error(a) < 0
+                   ? err_code(err, ERR_NO_MEMORY)
+                   : 0;
+    buf_release(&name);
+    buf_release(&info);
+    return code;
+}
+
+/* The record of this very version; ERR_NOT_FOUND: there is none, or it has no hashes yet. */
+static int read_record(struct torrents *t, struct arena *a, struct str member,
+                       const struct object_info *info, struct torrent_record *out, struct err *err)
+{
+    int code = record_read(t, a, member, true, out, err);
+
+    if (code == 0 && (!out->ready || !str_eq(out->etag, info->etag) || out->size != info->size))
+        code = err_code(err, ERR_NOT_FOUND);
+    return code;
+}
+
+static int find_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
+                        struct str member, struct torrent_record *out, struct err *err)
+{
+    int code = read_record(t, a, member, ask->info, out, err);
+
+    if (code != ERR_NOT_FOUND)
+        return code;
+    code = torrents_ensure(t, &(struct torrent_job){ask->bucket, member, ask->info}, err);
+    if (code == 0)
+        code = read_record(t, a, member, ask->info, out, err);
+    /* who hashed it has failed, or it was replaced at once */
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
+}
+
+int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
+                   struct torrent_answer *out, struct err *err)
+{
+    struct arena own = ARENA_INIT(TORRENT_ARENA_MAX);
+    struct making m = {.ask = ask};
+    int code = check_object(ask, &m.known.kind, err);
+
+    BUG_ON(!ask->bucket->storage);
+    struct torrent_id id = {ask->bucket->storage->name, ask->bucket->name, ask->info->key,
+                            ask->info->version};
+    struct str member = torrent_member(&own, &id);
+    if (code == 0)
+        code = find_or_make(t, &own, ask, member, &m.record, err);
+    if (code == 0)
+        code = make_file(t, a, &m, out, err);
+    if (code == 0)
+        code = make_known(t, member, &m, err);
+    arena_release(&own);
+    return code;
+}
+
+/* --- the list --- */
+
+static int fill_row(struct torrents *t, struct arena *a, struct str member,
+                    const struct torrent_record *r, struct torrent_row *out, struct err *err)
+{
+    struct torrent_id id;
+    int code = torrent_member_parse(&id, a, member, err);
+
+    if (code < 0)
+        return code;
+    *out = (struct torrent_row){.storage = id.storage,
+                                .bucket = id.bucket,
+                                .key = id.key,
+                                .version = id.version,
+                                .etag = r->etag,
+                                .size = r->size,
+                                .piece_length = r->ready ? r->pieces.length : 0,
+                                .ready = r->ready,
+                                .made_s = r->made_s,
+                                .position = arena_str(a, member)};
+    out->done = r->ready ? r->size : record_done(t, a, member);
+    memcpy(out->hashes, r->hashes, sizeof(out->hashes));
+    return 0;
+}
+
+int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
+                  struct torrent_row **out, size_t *count, struct err *err)
+{
+    struct reply *page;
+    struct torrent_record r;
+    int code = record_members(t, a, after, limit, &page, err);
+
+    if (code < 0)
+        return code;
+    *count = 0;
+    *out = arena_array(a, page->count + 1, sizeof(**out));
+    if (!*out)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < page->count && code == 0; i++) {
+        code = record_read(t, a, page->items[i].str, false, &r, err);
+        if (code == 0)
+            code = fill_row(t, a, page->items[i].str, &r, &(*out)[(*count)++], err);
+        else if (code == ERR_NOT_FOUND) /* removed meanwhile */
+            code = 0;
+    }
+    return code;
+}
+
+int torrents_find(struct torrents *t, struct arena *a, struct str info_hash,
+                  struct torrent_row *out, enum torrent_kind *kind, struct err *err)
+{
+    struct torrent_record r;
+    struct str member;
+    int code = 0;
+
+    if (info_hash.len != 2 * SHA1_LEN && info_hash.len != 2 * SHA256_LEN)
+        return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
+    code = record_by_hash(t, a, info_hash, &member, kind, err);
+    if (code == 0)
+        code = record_read(t, a, member, false, &r, err);
+    /* Of a record that was replaced since, the hash is not. */
+    if (code == 0 &&
+        str_find(r.hashes[*kind], arena_lower(a, str_head(info_hash, 2 * SHA1_LEN))) < 0)
+        code = err_set(err, ERR_NOT_FOUND, "no torrent has this info hash");
+    return code < 0 ? code : fill_row(t, a, member, &r, out, err);
+}
+
+int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
+                  const struct torrent_ask *ask, struct torrent_answer *out, struct err *err)
+{
+    struct arena own = ARENA_INIT(TORRENT_ARENA_MAX);
+    struct making m = {.ask = ask};
+    int code = 0;
+
+    if (ask->kind.len && !torrent_kind_parse(ask->kind, &m.known.kind))
+        code = err_set(err, ERR_INVALID, "v is 1, 2 or hybrid");
+    if (code == 0)
+        code = record_read(t, &own, row->position, true, &m.record, err);
+    if (code == 0 && !m.record.ready)
+        code = err_set(err, ERR_BUSY, "it is being hashed");
+    if (code == 0)
+        code = make_file(t, a, &m, out, err);
+    arena_release(&own);
+    return code;
+}
+
+int torrents_remove(struct torrents *t, struct arena *a, const struct torrent_row *row,
+                    struct err *err)
+{
+    struct torrent_record r;
+    int code = record_read(t, a, row->position, false, &r, err);
+
+    if (code < 0)
+        return code;
+    torrents_cancel(t, row->position, r.etag);
+    return record_remove(t, a, row->position, &r, err);
+}

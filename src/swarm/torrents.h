@@ -1,0 +1,81 @@
+/* Torrents of objects: hashes of each object version that somebody asked for, kept in swarmDB, and
+ * the files made of them. docs/torrents.md has the promise, the invariants (O1 to O8) and the keys.
+ * Any thread; calls may wait. */
+#ifndef SWARM_TORRENTS_H
+#define SWARM_TORRENTS_H
+
+#include "base/log.h"
+#include "coord/queue.h"
+#include "coord/worker.h"
+#include "os/sock.h"
+#include "s3/keyring.h"
+#include "s3/torrent.h"
+#include "swarm/torrent.h"
+
+#define TORRENT_TASK_TYPE "torrent:hash"
+#define TORRENT_QUEUE     "torrents"
+
+struct torrents;
+
+/* All borrowed but the addresses. */
+struct torrents_options {
+    struct store *store; /* swarmDB */
+    struct str prefix;   /* before each key; may be empty */
+    struct queue *queue;
+    struct keyring *keys; /* of sealed objects; NULL: those cannot be read */
+    struct storage *(*find)(void *ctx, struct str name);
+    void *find_ctx;
+    struct str tracker_url;     /* "http://tracker.example.org:6969"; empty: by the addresses */
+    struct sock_addr http, udp; /* where the tracker listens; len 0: it does not */
+    bool is_private;
+    uint64_t at_once;    /* objects up to this size are hashed while who asks waits; 0: 256 MiB */
+    uint64_t collect_ms; /* between two looks for what is out of date; 0: never by itself */
+    /* Tells the tracker that it is to know (or no longer to know) a torrent. NULL: nobody. */
+    int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
+    void *track_ctx;
+    const struct log *log;
+};
+int torrents_open(struct torrents **out, const struct torrents_options *o,
+                  struct err *err) MUST_CHECK;
+/* Nobody may be in a call. NULL is fine. */
+void torrents_close(struct torrents *t);
+
+/* For struct gateway_options. */
+const struct object_torrents *torrents_of_objects(struct torrents *t);
+
+/* As object_torrents.write. */
+int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
+                   struct torrent_answer *out, struct err *err) MUST_CHECK;
+
+/* An object version that has hashes, or gets them. Strings are in the arena. */
+struct torrent_row {
+    struct str storage, bucket, key, version, etag;
+    uint64_t size;
+    uint32_t piece_length; /* 0: not known yet */
+    bool ready;
+    uint64_t done;                    /* bytes that are hashed while it is not ready */
+    int64_t made_s;                   /* when its hashes were kept; 0 while it is not ready */
+    struct str hashes[TORRENT_KINDS]; /* hex, with a space between two; empty: was not asked for */
+    struct str position;              /* for the next page */
+};
+/* By storage, bucket, key and version, behind `after` (a row's position). */
+int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
+                  struct torrent_row **out, size_t *count, struct err *err) MUST_CHECK;
+/* By any of its info hashes: 40 or 64 hexadecimal digits. ERR_NOT_FOUND. */
+int torrents_find(struct torrents *t, struct arena *a, struct str info_hash,
+                  struct torrent_row *out, enum torrent_kind *kind, struct err *err) MUST_CHECK;
+/* The file and magnet link of what was found, with no object looked at. */
+int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
+                  const struct torrent_ask *ask, struct torrent_answer *out,
+                  struct err *err) MUST_CHECK;
+/* Forgets the hashes, and takes the torrents off the tracker. */
+int torrents_remove(struct torrents *t, struct arena *a, const struct torrent_row *row,
+                    struct err *err) MUST_CHECK;
+
+/* Removes what is of versions that are gone or were replaced (O6); *gone may be NULL. */
+int torrents_collect(struct torrents *t, size_t *gone, struct err *err) MUST_CHECK;
+
+/* The handler of TORRENT_TASK_TYPE; ctx is the torrents. */
+int torrents_handle(struct task_run *run, struct err *err);
+
+#endif

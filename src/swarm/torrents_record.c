@@ -1,0 +1,322 @@
+/* What is kept of torrents in swarmDB. A key of a peer there is 20 bytes of the peer's choice and
+ * then a ':' (docs/swarm.md); none of these keys has a ':' in that place, so that no peer can name
+ * one of them. */
+#include "swarm/torrents_int.h"
+
+#include "base/clock.h"
+#include "base/hex.h"
+
+#define RECORD_KEY  "w:torrent_of_an_object:"
+#define INDEX_KEY   "w:torrents_of_objects"
+#define BY_HASH_KEY "w:torrents_by_info_hash:"
+#define WORK_KEY    "w:torrent_being_hashed:"
+
+static const char *const hash_fields[TORRENT_KINDS] = {"hash_1", "hash_2", "hash_hybrid"};
+
+static struct str key_of(const struct torrents *t, struct arena *a, const char *name,
+                         struct str rest)
+{
+    return arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(t->o.prefix), name, STR_ARG(rest));
+}
+
+/* --- members of the index: "storage:bucket:key:version", parts escaped --- */
+
+struct str torrent_member(struct arena *a, const struct torrent_id *id)
+{
+    const struct str parts[] = {id->storage, id->bucket, id->key, id->version};
+    struct buf out = BUF_INIT(16 * KIB);
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (i > 0)
+            buf_append_char(&out, ':');
+        store_key_part(&out, parts[i]);
+    }
+    struct str member = arena_str(a, buf_str(&out));
+    buf_release(&out);
+    return member;
+}
+
+int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str member,
+                         struct err *err)
+{
+    struct str *parts[] = {&out->storage, &out->bucket, &out->key, &out->version};
+    struct buf text = BUF_INIT(16 * KIB);
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts) && code == 0; i++) {
+        struct str part;
+        bool more = str_cut(member, ':', &part, &member);
+        buf_reset(&text);
+        code = store_key_unescape(&text, part);
+        if (more != (i + 1 < ARRAY_SIZE(parts)))
+            code = ERR_PARSE;
+        *parts[i] = arena_str(a, buf_str(&text));
+    }
+    buf_release(&text);
+    return code < 0 ? err_set(err, ERR_CORRUPT, "a torrent's key cannot be read") : 0;
+}
+
+/* --- reading --- */
+
+static struct str field(const struct reply *r, size_t i)
+{
+    return r->items[i].type == REPLY_BULK ? r->items[i].str : STR_EMPTY;
+}
+
+/* What was kept fits together, or the record counts as none: it is hashed again. */
+static bool pieces_fit(struct pieces *p, uint64_t size, struct str length, struct str root)
+{
+    uint64_t n = 0;
+
+    if (str_u64(length, &n) < 0 || n < MERKLE_BLOCK || n > 16 * MIB || root.len != SHA256_LEN)
+        return false;
+    *p = (struct pieces){.size = size, .length = (uint32_t)n};
+    p->count = piece_count(size, p->length);
+    memcpy(p->root, root.p, SHA256_LEN);
+    return true;
+}
+
+static bool hashes_fit(struct pieces *p, struct str v1, struct str layer)
+{
+    p->v1 = v1;
+    p->layer = layer;
+    return v1.len == p->count * SHA1_LEN && layer.len == (p->count > 1 ? p->count * SHA256_LEN : 0);
+}
+
+int record_read(struct torrents *t, struct arena *a, struct str member, bool hashes,
+                struct torrent_record *out, struct err *err)
+{
+    enum { ETAG, SIZE, MADE, LENGTH, ROOT, HASHES, V1 = HASHES + TORRENT_KINDS, LAYER, ALL };
+    struct str argv[2 + ALL] = {STR("HMGET"), key_of(t, a, RECORD_KEY, member),
+                                STR("etag"),  STR("size"),
+                                STR("made"),  STR("length"),
+                                STR("root")};
+    size_t argc = 2 + HASHES;
+    struct reply *r;
+    uint64_t made = 0;
+
+    for (int i = 0; i < TORRENT_KINDS; i++)
+        argv[argc++] = str_z(hash_fields[i]);
+    if (hashes) {
+        argv[argc++] = STR("v1");
+        argv[argc++] = STR("layer");
+    }
+    int code = store_command(t->o.store, a, &r, argv, argc, err);
+    if (code == 0)
+        code = reply_expect(r, REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    *out = (struct torrent_record){.etag = field(r, ETAG)};
+    if (!out->etag.len || str_u64(field(r, SIZE), &out->size) < 0)
+        return err_code(err, ERR_NOT_FOUND);
+    for (int i = 0; i < TORRENT_KINDS; i++)
+        out->hashes[i] = field(r, (size_t)HASHES + (size_t)i);
+    out->ready = pieces_fit(&out->pieces, out->size, field(r, LENGTH), field(r, ROOT)) &&
+                 (!hashes || hashes_fit(&out->pieces, field(r, V1), field(r, LAYER)));
+    if (out->ready && str_u64(field(r, MADE), &made) == 0)
+        out->made_s = (int64_t)made;
+    return 0;
+}
+
+int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct str *member,
+                   enum torrent_kind *kind, struct err *err)
+{
+    struct str key = key_of(t, a, BY_HASH_KEY, arena_lower(a, str_head(hex, 2 * SHA1_LEN)));
+    struct str name;
+    struct reply *r;
+    int code = store_call(t->o.store, a, &r, err, STR("GET"), key);
+
+    if (code < 0)
+        return code;
+    if (r->type != REPLY_BULK || !str_cut(r->str, ':', &name, member) ||
+        !torrent_kind_parse(name, kind))
+        return err_set(err, ERR_NOT_FOUND, "no torrent has this info hash");
+    return 0;
+}
+
+int record_members(struct torrents *t, struct arena *a, struct str after, size_t limit,
+                   struct reply **out, struct err *err)
+{
+    struct str from = after.len ? arena_fmt(a, "(" STR_FMT, STR_ARG(after)) : STR("-");
+    struct str count = arena_fmt(a, "%zu", limit);
+    int code =
+        store_call(t->o.store, a, out, err, STR("ZRANGEBYLEX"), key_of(t, a, INDEX_KEY, STR_EMPTY),
+                   from, STR("+"), STR("LIMIT"), STR("0"), count);
+
+    return code < 0 ? code : reply_expect(*out, REPLY_ARRAY, err);
+}
+
+/* --- writing --- */
+
+/* Each reply of a step that must have worked. */
+static int run(struct torrents *t, struct arena *a, const struct store_args *steps, size_t count,
+               struct err *err)
+{
+    struct reply *r;
+    int code = store_atomic(t->o.store, a, &r, steps, count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (r->items[i].type == REPLY_ERROR)
+            code = err_set(err, ERR_INVALID, "store: " STR_FMT, STR_ARG(r->items[i].str));
+    return code;
+}
+
+#define STEP(...)                                                                                  \
+    {                                                                                              \
+        (const struct str[]){__VA_ARGS__},                                                         \
+            sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str)                         \
+    }
+
+/* Off the tracker first: when that fails the record still says what is to be taken off. */
+static int untrack(struct torrents *t, struct arena *a, const struct torrent_record *r,
+                   struct err *err)
+{
+    int code = 0;
+
+    for (int i = 0; i < TORRENT_KINDS && code == 0; i++) {
+        struct str rest = r->hashes[i], hex;
+        while (code == 0 && str_token(&rest, " ", &hex)) {
+            uint8_t hash[SHA1_LEN];
+            struct reply *reply;
+            if (!hex_parse(str_head(hex, 2 * SHA1_LEN), hash, sizeof(hash)))
+                continue;
+            if (t->o.track)
+                code = t->o.track(t->o.track_ctx, hash, false, err);
+            struct str key = key_of(t, a, BY_HASH_KEY, str_head(hex, 2 * SHA1_LEN));
+            if (code == 0)
+                code = store_call(t->o.store, a, &reply, err, STR("DEL"), key);
+        }
+    }
+    return code;
+}
+
+/* What was kept of another ETag goes. */
+static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
+                      struct err *err)
+{
+    struct torrent_record old;
+    int code = record_read(t, a, member, false, &old, err);
+
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, &old, err);
+}
+
+int record_begin(struct torrents *t, struct arena *a, struct str member,
+                 const struct object_info *info, struct err *err)
+{
+    struct str key = key_of(t, a, RECORD_KEY, member);
+    int code = drop_other(t, a, member, info->etag, err);
+    const struct store_args steps[] = {
+        STEP(STR("DEL"), key),
+        STEP(STR("HSET"), key, STR("etag"), info->etag, STR("size"),
+             arena_fmt(a, "%llu", (unsigned long long)info->size)),
+        STEP(STR("ZADD"), key_of(t, a, INDEX_KEY, STR_EMPTY), STR("0"), member),
+        STEP(STR("SET"), key_of(t, a, WORK_KEY, member), STR("0"), STR("EX"),
+             arena_fmt(a, "%d", TORRENT_WORK_S)),
+    };
+
+    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+}
+
+int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
+                const struct pieces *p, struct err *err)
+{
+    struct str key = key_of(t, a, RECORD_KEY, member);
+    int code = drop_other(t, a, member, etag, err);
+    const struct store_args steps[] = {
+        STEP(STR("DEL"), key),
+        STEP(STR("HSET"), key, STR("etag"), etag, STR("size"),
+             arena_fmt(a, "%llu", (unsigned long long)p->size), STR("length"),
+             arena_fmt(a, "%u", p->length), STR("root"), str_n(p->root, SHA256_LEN), STR("v1"),
+             p->v1, STR("layer"), p->layer, STR("made"),
+             arena_fmt(a, "%lld", (long long)(clock_wall_ms() / 1000))),
+        STEP(STR("ZADD"), key_of(t, a, INDEX_KEY, STR_EMPTY), STR("0"), member),
+        STEP(STR("DEL"), key_of(t, a, WORK_KEY, member)),
+    };
+
+    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+}
+
+/* Beside a record of another ETag it is nothing: that torrent is of bytes that are gone. */
+static const char known_source[] =
+    "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
+    "end\n"
+    "redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])\n"
+    "for i = 2, #KEYS do redis.call('SET', KEYS[i], ARGV[4]) end\n"
+    "return 1\n";
+
+static int keep_known(struct torrents *t, struct arena *a, const struct store_args *keys,
+                      const struct store_args *args, struct err *err)
+{
+    struct script script = {.name = "torrent/known", .source = STR(known_source)};
+    struct reply *r;
+
+    script_init(&script);
+    int code =
+        store_eval(t->o.store, a, &r,
+                   &(struct script_run){.script = &script, .keys = *keys, .args = *args}, err);
+    if (code == 0)
+        code = reply_expect(r, REPLY_INTEGER, err);
+    if (code == 0 && r->integer == 0)
+        code = err_set(err, ERR_CONFLICT, "it was replaced meanwhile");
+    return code;
+}
+
+int record_known(struct torrents *t, struct arena *a, struct str member,
+                 const struct torrent_known *known, struct err *err)
+{
+    const struct torrent_hashes *h = &known->hashes;
+    struct str v1 = h->has_v1 ? arena_hex(a, h->v1, SHA1_LEN) : STR_EMPTY;
+    struct str v2 = h->has_v2 ? arena_hex(a, h->v2, SHA256_LEN) : STR_EMPTY;
+    struct str keys[3] = {key_of(t, a, RECORD_KEY, member)};
+    struct str text = arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(v1),
+                                h->has_v1 && h->has_v2 ? " " : "", STR_ARG(v2));
+    struct str value =
+        arena_fmt(a, "%s:" STR_FMT, torrent_kind_names[known->kind], STR_ARG(member));
+    size_t count = 1;
+
+    if (h->has_v1)
+        keys[count++] = key_of(t, a, BY_HASH_KEY, v1);
+    if (h->has_v2)
+        keys[count++] = key_of(t, a, BY_HASH_KEY, str_head(v2, 2 * SHA1_LEN));
+    const struct store_args args = STEP(known->etag, str_z(hash_fields[known->kind]), text, value);
+    return keep_known(t, a, &(struct store_args){keys, count}, &args, err);
+}
+
+int record_remove(struct torrents *t, struct arena *a, struct str member,
+                  const struct torrent_record *r, struct err *err)
+{
+    int code = untrack(t, a, r, err);
+    const struct store_args steps[] = {
+        STEP(STR("DEL"), key_of(t, a, RECORD_KEY, member), key_of(t, a, WORK_KEY, member)),
+        STEP(STR("ZREM"), key_of(t, a, INDEX_KEY, STR_EMPTY), member),
+    };
+
+    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+}
+
+/* --- progress --- */
+
+int record_progress(struct torrents *t, struct str member, uint64_t done, struct err *err)
+{
+    struct arena a = {0};
+    struct reply *r;
+    int code = store_call(t->o.store, &a, &r, err, STR("SET"), key_of(t, &a, WORK_KEY, member),
+                          arena_fmt(&a, "%llu", (unsigned long long)done), STR("EX"),
+                          arena_fmt(&a, "%d", TORRENT_WORK_S));
+
+    arena_release(&a);
+    return code;
+}
+
+uint64_t record_done(struct torrents *t, struct arena *a, struct str member)
+{
+    struct reply *r;
+    uint64_t done = 0;
+
+    if (store_call(t->o.store, a, &r, NULL, STR("GET"), key_of(t, a, WORK_KEY, member)) < 0 ||
+        r->type != REPLY_BULK || str_u64(r->str, &done) < 0)
+        return 0;
+    return done;
+}

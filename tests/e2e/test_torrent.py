@@ -1,0 +1,249 @@
+"""Torrents of objects: `GET /bucket/key?torrent` beside libtorrent's own, and downloads by real clients from the
+web seed alone. The names of the tests are those of the list of scenarios."""
+import hashlib
+import json
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import libtorrent as lt
+import pytest
+from conftest import DEADLINE, free_port, wait_for
+
+PUBLIC = json.dumps({"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTorrent",
+                                                     "s3:GetObjectVersionTorrent"], "Resource": "arn:aws:s3:::pub/*"}]})
+
+
+def pattern(size):
+    return (bytes(range(251)) * (size // 251 + 1))[:size]
+
+
+class Fetched:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def error(self):
+        return self.body.decode().split("<Code>")[1].split("</Code>")[0]
+
+
+def fetch(url):
+    """GET as nobody in particular."""
+    try:
+        with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
+            return Fetched(answer.status, answer.headers, answer.read())
+    except urllib.error.HTTPError as e:
+        return Fetched(e.code, e.headers, e.read())
+
+
+def torrent_of(server, bucket, key, query=""):
+    return fetch(f"{server.s3_url}/{bucket}/{urllib.parse.quote(key)}?torrent{query}")
+
+
+@pytest.fixture
+def public(serve):
+    """A weir with the bucket "pub", which everybody may read."""
+    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.udp", f"127.0.0.1:{free_port()}").ready()
+    client = server.s3()
+    client.create_bucket(Bucket="pub")
+    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    return server, client
+
+
+def libtorrent_makes(folder, name, body, flags, meta):
+    """The file that libtorrent makes of these bytes, with the addresses of `meta`."""
+    (folder / name).write_bytes(body)
+    storage = lt.file_storage()
+    lt.add_files(storage, str(folder / name))
+    torrent = lt.create_torrent(storage, 0, flags)
+    for tier, url in enumerate([meta[b"announce"]] + [t[0] for t in meta.get(b"announce-list", [])][1:]):
+        torrent.add_tracker(url.decode(), tier)
+    torrent.add_url_seed(meta[b"url-list"].decode())
+    lt.set_piece_hashes(torrent, str(folder))
+    made = torrent.generate()
+    made.pop(b"creation date", None)
+    return made
+
+
+def test_s3_torrent_v1_equals_libtorrent_bytes(public, tmp_path):
+    server, client = public
+    body = pattern(3_000_000)
+    client.put_object(Bucket="pub", Key="some/folder/obj.bin", Body=body)
+    answer = torrent_of(server, "pub", "some/folder/obj.bin")
+    assert answer.status == 200, answer.body
+    assert answer.headers["Content-Type"] == "application/x-bittorrent"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="obj.bin.torrent"'
+    meta = lt.bdecode(answer.body)
+    made = libtorrent_makes(tmp_path, "obj.bin", body, lt.create_torrent.v1_only, meta)
+    assert answer.body == lt.bencode(made)
+    assert meta[b"url-list"].decode() == f"{server.s3_url}/pub/some/folder/obj.bin"
+    assert meta[b"announce"].startswith(b"http://127.0.0.1:") and meta[b"announce"].endswith(b"/announce")
+    assert meta[b"announce-list"][1][0].startswith(b"udp://127.0.0.1:")
+    assert torrent_of(server, "pub", "some/folder/obj.bin").body == answer.body
+    assert fetch(meta[b"url-list"].decode()).body == body
+
+
+@pytest.mark.parametrize("kind,flags", [("2", lt.create_torrent.v2_only), ("hybrid", 0)])
+def test_s3_torrent_v2_hybrid_roots(public, tmp_path, kind, flags):
+    server, client = public
+    for size in (1, 16384, 16385, 3_000_000):
+        body = pattern(size)
+        client.put_object(Bucket="pub", Key="obj.bin", Body=body)
+        answer = torrent_of(server, "pub", "obj.bin", f"&v={kind}")
+        assert answer.status == 200, answer.body
+        meta = lt.bdecode(answer.body)
+        made = libtorrent_makes(tmp_path, "obj.bin", body, flags, meta)
+        made.setdefault(b"piece layers", {})
+        assert lt.bencode(meta[b"info"]) == lt.bencode(made[b"info"]), size
+        assert answer.body == lt.bencode(made), size
+        info = lt.torrent_info(meta)
+        assert info.info_hashes().has_v2() and info.info_hashes().has_v1() == (kind == "hybrid")
+    assert torrent_of(server, "pub", "obj.bin", "&v=3").error == "InvalidArgument"
+
+
+def test_s3_torrent_multipart_unaligned(public, tmp_path):
+    server, client = public
+    parts = [pattern(5 * 1024 * 1024 + 7), pattern(5 * 1024 * 1024 + 12345), b"tail"]
+    upload = client.create_multipart_upload(Bucket="pub", Key="parts.bin")["UploadId"]
+    done = [{"PartNumber": i, "ETag": client.upload_part(Bucket="pub", Key="parts.bin", UploadId=upload, PartNumber=i,
+                                                         Body=part)["ETag"]} for i, part in enumerate(parts, 1)]
+    client.complete_multipart_upload(Bucket="pub", Key="parts.bin", UploadId=upload, MultipartUpload={"Parts": done})
+    for kind, flags in (("1", lt.create_torrent.v1_only), ("hybrid", 0)):
+        answer = torrent_of(server, "pub", "parts.bin", f"&v={kind}")
+        assert answer.status == 200, answer.body
+        meta = lt.bdecode(answer.body)
+        assert answer.body == lt.bencode(libtorrent_makes(tmp_path, "parts.bin", b"".join(parts), flags, meta))
+
+
+def info_hash(answer):
+    assert answer.status == 200, answer.body
+    return hashlib.sha1(lt.bencode(lt.bdecode(answer.body)[b"info"])).hexdigest()
+
+
+def test_s3_torrent_overwrite_new_infohash(public, weir):
+    server, client = public
+    client.put_object(Bucket="pub", Key="obj", Body=b"one")
+    first = info_hash(torrent_of(server, "pub", "obj"))
+    client.put_object(Bucket="pub", Key="obj", Body=b"two")
+    second = info_hash(torrent_of(server, "pub", "obj"))
+    assert first != second
+    keys = server.keys
+    assert server.get(f"/api/v1/torrents/{first}", keys=keys).status == 404
+    assert server.get(f"/api/v1/torrents/{second}", keys=keys).status == 200
+    # With versions both stay, and each names its own as the web seed.
+    client.put_bucket_versioning(Bucket="pub", VersioningConfiguration={"Status": "Enabled"})
+    ids = [client.put_object(Bucket="pub", Key="kept", Body=body)["VersionId"] for body in (b"old", b"new")]
+    for version, body in zip(ids, (b"old", b"new")):
+        answer = torrent_of(server, "pub", "kept", f"&versionId={version}")
+        seed = lt.bdecode(answer.body)[b"url-list"].decode()
+        assert seed.endswith(f"/pub/kept?versionId={version}")
+        assert fetch(seed).body == body
+    assert torrent_of(server, "pub", "kept").body == torrent_of(server, "pub", "kept", f"&versionId={ids[1]}").body
+
+
+def test_s3_torrent_denied_private_object(public):
+    server, client = public
+    client.create_bucket(Bucket="own")
+    client.put_object(Bucket="own", Key="obj", Body=b"private")
+    url = client.generate_presigned_url("get_object", Params={"Bucket": "own", "Key": "obj"})
+    assert fetch(url).status == 200
+    # Nobody gets one, not even the owner: it would be of no use to anybody else.
+    assert torrent_of(server, "own", "obj").error == "AccessDenied"
+    with pytest.raises(client.exceptions.ClientError) as refused:
+        client.get_object_torrent(Bucket="own", Key="obj")
+    assert refused.value.response["Error"]["Code"] == "AccessDenied"
+    # By its list everybody may read it, and with the list it ends.
+    client.put_object_acl(Bucket="own", Key="obj", ACL="public-read")
+    assert torrent_of(server, "own", "obj").status == 200
+    assert client.get_object_torrent(Bucket="own", Key="obj")["Body"].read() == torrent_of(server, "own", "obj").body
+    client.put_object_acl(Bucket="own", Key="obj", ACL="private")
+    assert torrent_of(server, "own", "obj").error == "AccessDenied"
+    assert torrent_of(server, "pub", "absent").status in (403, 404)
+
+
+def test_s3_torrent_of_encrypted_objects(public):
+    server, client = public
+    client.put_object(Bucket="pub", Key="sealed", Body=b"sealed by weir", ServerSideEncryption="AES256")
+    answer = torrent_of(server, "pub", "sealed")
+    assert lt.bdecode(answer.body)[b"info"][b"pieces"] == hashlib.sha1(b"sealed by weir").digest()
+    client.put_object(Bucket="pub", Key="own", Body=b"sealed by a customer", SSECustomerAlgorithm="AES256",
+                      SSECustomerKey=b"k" * 32)
+    assert torrent_of(server, "pub", "own").error == "InvalidRequest"
+
+
+def test_empty_and_16KiB_boundary_objects(public):
+    server, client = public
+    client.put_object(Bucket="pub", Key="empty", Body=b"")
+    assert torrent_of(server, "pub", "empty").error == "InvalidRequest"
+    for size in (1, 16383, 16384, 16385, 32768, 32769):
+        body = pattern(size)
+        client.put_object(Bucket="pub", Key="obj.bin", Body=body)
+        for kind in ("1", "2", "hybrid"):
+            info = lt.torrent_info(lt.bdecode(torrent_of(server, "pub", "obj.bin", f"&v={kind}").body))
+            assert info.files().file_size(0) == size and info.num_pieces() == -(-size // 16384)
+        meta = lt.bdecode(torrent_of(server, "pub", "obj.bin").body)
+        pieces = [hashlib.sha1(body[i:i + 16384]).digest() for i in range(0, size, 16384)]
+        assert meta[b"info"][b"pieces"] == b"".join(pieces)
+
+
+def test_s3_torrent_hashed_once_by_many_who_ask(public):
+    server, client = public
+    client.put_object(Bucket="pub", Key="big", Body=pattern(20_000_000))
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(torrent_of(server, "pub", "big"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {a.status for a in answers} == {200}
+    assert len({a.body for a in answers}) == 1
+
+
+def test_s3_torrent_names_and_addresses(serve):
+    server = serve("--tracker.http", f":{free_port()}", "--tracker.udp", "off", "--s3.url", "https://s3.example.org/",
+                   ).ready()
+    client = server.s3()
+    client.create_bucket(Bucket="pub")
+    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    for key, name, seed in (("a/b ä\"c.iso", "b ä\"c.iso", "a/b%20%C3%A4%22c.iso"), ("folder/", "folder", "folder%2F"),
+                            ("x?y&z", "x?y&z", "x%3Fy%26z"), ("..", "_..", "..")):
+        if key != "..":  # clients of HTTP take it away
+            client.put_object(Bucket="pub", Key=key, Body=b"bytes")
+            answer = torrent_of(server, "pub", key)
+            meta = lt.bdecode(answer.body)
+            assert meta[b"info"][b"name"].decode() == name
+            assert meta[b"url-list"].decode() == f"https://s3.example.org/pub/{seed}"
+            assert meta[b"announce"].startswith(b"http://127.0.0.1:")
+            assert b"announce-list" not in meta
+            assert "\"" not in answer.headers["Content-Disposition"].split("filename=")[1][1:].split("\"", 1)[0]
+
+
+def test_s3_torrent_without_a_tracker(serve):
+    server = serve("--tracker.http", "off", "--tracker.udp", "off").ready()
+    client = server.s3()
+    client.create_bucket(Bucket="pub")
+    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    client.put_object(Bucket="pub", Key="obj", Body=b"bytes")
+    assert torrent_of(server, "pub", "obj").error == "NoSuchKey"
+    assert server.get("/api/v1/torrents", keys=server.keys).status == 501
+
+
+def test_s3_torrent_of_a_large_object_is_made_in_the_background(serve):
+    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.hash_at_once", "1MiB").ready()
+    client = server.s3()
+    client.create_bucket(Bucket="pub")
+    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    body = pattern(30_000_000)
+    client.put_object(Bucket="pub", Key="large", Body=body)
+    answer = torrent_of(server, "pub", "large")
+    assert answer.status == 503 and answer.error == "SlowDown" and answer.headers["Retry-After"]
+    assert b"of 30000000 bytes" in answer.body
+
+    def made():
+        answer = torrent_of(server, "pub", "large")
+        assert answer.status in (200, 503), answer.body
+        return answer.status == 200 and answer
+    meta = lt.bdecode(wait_for(made, "the torrent").body)
+    assert meta[b"info"][b"pieces"][:20] == hashlib.sha1(body[:meta[b"info"][b"piece length"]]).digest()
