@@ -73,6 +73,18 @@ const struct route api_routes[] = {
      "Add or replace the webhook {name, url, secret}; the secret may be left out."},
     {HTTP_DELETE, "/api/v1/webhooks/{name}", api_delete_webhook, false,
      "Remove the webhook; what waits for it is given up."},
+    {HTTP_GET, "/api/v1/torrents", api_get_torrents, false,
+     "Objects that torrents were made of, by id, behind ?after=ID: state and info hashes."},
+    {HTTP_POST, "/api/v1/torrents", api_post_torrent, false,
+     "Make a torrent of the object {bucket, key, version, v, passkey}; all but bucket and key may "
+     "be "
+     "left out. 202: its pieces are being hashed in the background."},
+    {HTTP_GET, "/api/v1/torrents/{torrent}", api_get_torrent, false,
+     "One, by an info hash or its id, with its magnet link; ?v= 1, 2 or hybrid, ?passkey=."},
+    {HTTP_GET, "/api/v1/torrents/{torrent}/file", api_get_torrent_file, false,
+     "The torrent file of it; likewise."},
+    {HTTP_DELETE, "/api/v1/torrents/{torrent}", api_delete_torrent, false,
+     "Forget its hashes and take its torrents off the tracker; the object stays."},
     {HTTP_GET, "/api/v1/queues", api_get_queues, false,
      "The queues of background work: how many tasks are in which state, processed and failed."},
     {HTTP_PUT, "/api/v1/queues/{queue}/pause", api_put_pause_queue, false,

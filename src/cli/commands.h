@@ -29,6 +29,8 @@ command_fn command_swarm_user_add, command_swarm_user_list, command_swarm_user_r
     command_swarm_stats, command_swarm_check;
 command_fn command_swarm_feed_add, command_swarm_feed_list, command_swarm_feed_remove,
     command_swarm_feed_read, command_swarm_feed_acknowledge;
+command_fn command_torrent_create, command_torrent_show, command_torrent_list,
+    command_torrent_remove;
 command_fn command_help;
 command_fn command_version;
 
@@ -40,6 +42,7 @@ extern const struct flag replicate_add_flags[], replicate_list_flags[], replicat
     replicate_remove_flags[];
 extern const struct flag switch_start_flags[], switch_plan_flags[], switch_list_flags[],
     switch_select_flags[];
+extern const struct flag torrent_create_flags[], torrent_show_flags[];
 extern const struct flag diff_check_flags[], diff_watch_flags[], diff_fix_flags[],
     diff_report_flags[];
 

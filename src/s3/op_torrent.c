@@ -16,14 +16,15 @@ static bool is_host(struct str s)
     return s.len > 0;
 }
 
-/* "[::1]:9000" to "[::1]". */
-static struct str without_port(struct str host)
+struct str torrent_host(struct str header)
 {
-    size_t i = host.len;
+    size_t i = header.len;
 
-    while (i > 0 && host.p[i - 1] >= '0' && host.p[i - 1] <= '9')
+    while (i > 0 && header.p[i - 1] >= '0' && header.p[i - 1] <= '9')
         i--;
-    return i > 0 && i < host.len && host.p[i - 1] == ':' ? str_head(host, i - 1) : host;
+    if (i > 0 && i < header.len && header.p[i - 1] == ':')
+        header.len = i - 1;
+    return is_host(header) ? header : STR_EMPTY;
 }
 
 struct str torrent_object_url(struct arena *a, struct str base, const struct torrent_place *at)
@@ -160,12 +161,11 @@ int op_torrent(struct call *c, struct err *err)
         return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
     }
     int code = look(c, &b, &got, &version, err);
-    struct str host = without_port(call_header(c, "host"));
     struct torrent_ask ask = {.bucket = b,
                               .info = &got.info,
                               .kind = call_param(c, "v"),
                               .url = object_url(c, version),
-                              .host = is_host(host) ? host : STR_EMPTY};
+                              .host = torrent_host(call_header(c, "host"))};
     if (code == 0)
         code = torrents->write(torrents->ctx, c->a, &ask, &answer, err);
     if (code == 0)

@@ -29,6 +29,9 @@ struct torrent_place {
  * bucket: the base names it. */
 struct str torrent_object_url(struct arena *a, struct str base, const struct torrent_place *at);
 
+/* The name or address in a Host header, without its port; empty when it is none. */
+struct str torrent_host(struct str header);
+
 struct object_torrents {
     /* SlowDown, with words: it is being made, ask again. InvalidArgument: the kind. InvalidRequest:
      * no torrent can be made of it. ERR_CONFLICT: it was replaced meanwhile. May take as long as

@@ -251,22 +251,39 @@ int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t 
     return code;
 }
 
-int torrents_find(struct torrents *t, struct arena *a, struct str info_hash,
-                  struct torrent_row *out, enum torrent_kind *kind, struct err *err)
+static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, struct str *member,
+                        struct torrent_record *r, enum torrent_kind *kind, struct err *err)
 {
-    struct torrent_record r;
-    struct str member;
     int code = 0;
 
-    if (info_hash.len != 2 * SHA1_LEN && info_hash.len != 2 * SHA256_LEN)
+    if (hash.len != 2 * SHA1_LEN && hash.len != 2 * SHA256_LEN)
         return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
-    code = record_by_hash(t, a, info_hash, &member, kind, err);
+    code = record_by_hash(t, a, hash, member, kind, err);
     if (code == 0)
-        code = record_read(t, a, member, false, &r, err);
+        code = record_read(t, a, *member, false, r, err);
     /* Of a record that was replaced since, the hash is not. */
-    if (code == 0 &&
-        str_find(r.hashes[*kind], arena_lower(a, str_head(info_hash, 2 * SHA1_LEN))) < 0)
-        code = err_set(err, ERR_NOT_FOUND, "no torrent has this info hash");
+    if (code == 0 && str_find(r->hashes[*kind], arena_lower(a, hash)) < 0)
+        code = ERR_NOT_FOUND;
+    return code == ERR_NOT_FOUND ? err_set(err, code, "no torrent has this info hash") : code;
+}
+
+int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
+                  enum torrent_kind *kind, struct err *err)
+{
+    struct str member = name;
+    struct torrent_record r;
+    int code;
+
+    if (str_chr(name, ':') < 0) {
+        code = find_by_hash(t, a, name, &member, &r, kind, err);
+    } else {
+        code = record_read(t, a, member, false, &r, err);
+        *kind = TORRENT_V1;
+        while (code == 0 && *kind + 1 < TORRENT_KINDS && !r.hashes[*kind].len)
+            (*kind)++;
+        if (code == 0 && !r.hashes[*kind].len)
+            *kind = TORRENT_V1;
+    }
     return code < 0 ? code : fill_row(t, a, member, &r, out, err);
 }
 

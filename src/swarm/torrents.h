@@ -47,6 +47,12 @@ const struct object_torrents *torrents_of_objects(struct torrents *t);
 int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                    struct torrent_answer *out, struct err *err) MUST_CHECK;
 
+/* Which object version, and as one text: "storage:bucket:key:version", each escaped. */
+struct torrent_id {
+    struct str storage, bucket, key, version;
+};
+struct str torrent_member(struct arena *a, const struct torrent_id *id);
+
 /* An object version that has hashes, or gets them. Strings are in the arena. */
 struct torrent_row {
     struct str storage, bucket, key, version, etag;
@@ -56,14 +62,15 @@ struct torrent_row {
     uint64_t done;                    /* bytes that are hashed while it is not ready */
     int64_t made_s;                   /* when its hashes were kept; 0 while it is not ready */
     struct str hashes[TORRENT_KINDS]; /* hex, with a space between two; empty: was not asked for */
-    struct str position;              /* for the next page */
+    struct str position;              /* torrent_member() */
 };
 /* By storage, bucket, key and version, behind `after` (a row's position). */
 int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
                   struct torrent_row **out, size_t *count, struct err *err) MUST_CHECK;
-/* By any of its info hashes: 40 or 64 hexadecimal digits. ERR_NOT_FOUND. */
-int torrents_find(struct torrents *t, struct arena *a, struct str info_hash,
-                  struct torrent_row *out, enum torrent_kind *kind, struct err *err) MUST_CHECK;
+/* By any of its info hashes (40 or 64 hexadecimal digits), or by its position: then *kind is the
+ * first that was asked for. ERR_NOT_FOUND. */
+int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
+                  enum torrent_kind *kind, struct err *err) MUST_CHECK;
 /* The file and magnet link of what was found, with no object looked at. */
 int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
                   const struct torrent_ask *ask, struct torrent_answer *out,

@@ -24,11 +24,6 @@ struct torrents {
     bool stop;
 };
 
-/* Which object version. */
-struct torrent_id {
-    struct str storage, bucket, key, version;
-};
-
 /* What is kept of one. */
 struct torrent_record {
     struct str etag;
@@ -55,7 +50,6 @@ struct torrent_job {
 
 /* --- torrents_record.c: the store --- */
 
-struct str torrent_member(struct arena *a, const struct torrent_id *id);
 int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str member,
                          struct err *err) MUST_CHECK;
 

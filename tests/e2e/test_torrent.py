@@ -247,3 +247,45 @@ def test_s3_torrent_of_a_large_object_is_made_in_the_background(serve):
         return answer.status == 200 and answer
     meta = lt.bdecode(wait_for(made, "the torrent").body)
     assert meta[b"info"][b"pieces"][:20] == hashlib.sha1(body[:meta[b"info"][b"piece length"]]).digest()
+
+
+def test_weir_torrent_create_show_list_remove(public, weir, tmp_path):
+    server, client = public
+    body = pattern(100_000)
+    client.put_object(Bucket="pub", Key="a/obj.bin", Body=body)
+
+    def run(*args):
+        done = weir("torrent", *args, "--data", server.data, "--url", server.url, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.stdout else None
+    made = run("create", "pub", "a/obj.bin", "--out", tmp_path / "made.torrent")[0]
+    assert made["state"] == "ready" and made["name"] == "obj.bin" and made["size"] == 100_000
+    file = (tmp_path / "made.torrent").read_bytes()
+    assert file == torrent_of(server, "pub", "a/obj.bin").body
+    assert made["v1"] == str(lt.torrent_info(lt.bdecode(file)).info_hash())
+    hybrid = run("create", "pub", "a/obj.bin", "--v", "hybrid")[0]
+    assert hybrid["id"] == made["id"] and len(hybrid["v2"]) == 64 and hybrid["v1"] != made["v1"]
+    listed = run("list")
+    assert [row["id"] for row in listed] == [made["id"]] and listed[0]["percent"] == 100
+    assert set(listed[0]["info_hashes"].split(",")) == {made["v1"], hybrid["v1"], hybrid["v2"]}
+    magnet = lt.parse_magnet_uri(run("show", hybrid["v2"])[0]["magnet"])
+    assert str(magnet.info_hashes.v1) == hybrid["v1"] and str(magnet.info_hashes.v2) == hybrid["v2"]
+    assert magnet.url_seeds == [f"{server.s3_url}/pub/a/obj.bin"] and len(magnet.trackers) == 2
+    run("show", made["id"], "--v", "2", "--out", tmp_path / "two.torrent")
+    assert (tmp_path / "two.torrent").read_bytes() == torrent_of(server, "pub", "a/obj.bin", "&v=2").body
+    run("show", made["v1"], "--passkey", "0123456789abcdef0123456789abcdef", "--out", tmp_path / "key.torrent")
+    announce = lt.bdecode((tmp_path / "key.torrent").read_bytes())[b"announce"]
+    assert announce.endswith(b"/0123456789abcdef0123456789abcdef/announce")
+    run("remove", made["v1"])
+    assert run("list") == []
+    assert weir("torrent", "show", made["v1"], "--data", server.data, "--url", server.url).returncode == 1
+    assert weir("torrent", "create", "pub", "absent", "--data", server.data, "--url", server.url).returncode == 1
+
+
+def test_torrents_of_the_api_need_an_administrator(public):
+    server, _ = public
+    for method, path in (("GET", "/api/v1/torrents"), ("POST", "/api/v1/torrents"), ("GET", "/api/v1/torrents/a:b:c:d"),
+                         ("DELETE", "/api/v1/torrents/a:b:c:d"), ("GET", "/api/v1/torrents/a:b:c:d/file")):
+        assert server.request(method, path).status == 401
+    assert server.get("/api/v1/torrents/a:b:c:d", keys=server.keys).status == 404
+    assert server.get("/api/v1/torrents/xyz", keys=server.keys).status == 400

@@ -1,0 +1,179 @@
+/* weir torrent: torrents of objects of a running weir. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+#include "os/file.h"
+#include "http/wire.h"
+
+static const char *const kinds[] = {"1", "2", "hybrid", NULL};
+
+#define FILE_FLAGS                                                                                 \
+    {"v", FLAG_CHOICES, "VERSION", kinds, "The torrent's version: 1 (default), 2 or hybrid."},     \
+        {"passkey", FLAG_TEXT, "PASSKEY", NULL,                                                    \
+         "Put this user's passkey into the tracker's addresses."},                                 \
+    {                                                                                              \
+        "out", FLAG_FILE, "FILE", NULL, "Also write the torrent to this file."                     \
+    }
+
+const struct flag torrent_create_flags[] = {
+    {"version-id", FLAG_TEXT, "ID", NULL, "The object's version; default: the current one."},
+    FILE_FLAGS,
+    REMOTE_FLAGS,
+    {0},
+};
+const struct flag torrent_show_flags[] = {FILE_FLAGS, REMOTE_FLAGS, {0}};
+
+static const struct output_column list_columns[] = {{"id"},    {"size", .number = true},
+                                                    {"state"}, {"percent", .number = true},
+                                                    {"made"},  {"info_hashes"}};
+static const struct output_column show_columns[] = {{"id"},
+                                                    {"name"},
+                                                    {"size", .number = true},
+                                                    {"piece_length", .number = true},
+                                                    {"state"},
+                                                    {"percent", .number = true},
+                                                    {"v1"},
+                                                    {"v2"},
+                                                    {"web_seed"},
+                                                    {"magnet"}};
+
+static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    (void)err;
+    json_out_member_str(w, "bucket", str_z(inv->args.items[0]));
+    json_out_member_str(w, "key", str_z(inv->args.items[1]));
+    manage_flag(w, inv, "version-id", "version");
+    manage_flag(w, inv, "v", "v");
+    manage_flag(w, inv, "passkey", "passkey");
+    return 0;
+}
+
+/* "/api/v1/torrents/<id><rest>?v=...&passkey=..." */
+static const char *path_of(struct remote *r, const struct invocation *inv, const char *id,
+                           const char *rest)
+{
+    static const char *const flags[] = {"v", "passkey"};
+    struct buf path = BUF_INIT(64 * KIB);
+    char sign = '?';
+
+    buf_append_z(&path, manage_path(r, "/api/v1/torrents/", id, rest));
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        const char *value = invocation_flag(inv, flags[i]);
+        if (!value)
+            continue;
+        buf_appendf(&path, "%c%s=", sign, flags[i]);
+        url_encode(&path, str_z(value), false);
+        sign = '&';
+    }
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+/* --out. */
+static int write_file(struct remote *r, const struct invocation *inv, const json_t *row,
+                      struct err *err)
+{
+    struct str id = json_get_str(row, "id", STR_EMPTY);
+    const char *out = invocation_flag(inv, "out");
+    struct client_response response;
+
+    if (!out)
+        return 0;
+    if (!str_eq(json_get_str(row, "state", STR_EMPTY), STR("ready")))
+        return err_set(err, ERR_BUSY, "it is being hashed; %s was not written", out);
+    int code =
+        remote_call(r, &response, path_of(r, inv, arena_z(&r->arena, id), "/file"), NULL, err);
+    if (code == 0 && response.status / 100 != 2)
+        code = remote_error(&response, err);
+    return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
+}
+
+static int create(struct remote *r, const struct invocation *inv, struct output *table,
+                  struct err *err)
+{
+    struct buf body = BUF_INIT(64 * KIB);
+    struct json_out w;
+    json_t *row = NULL;
+    int code;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    code = fill(&w, inv, err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        code = remote_send(r, &row, "POST", "/api/v1/torrents", body.p, err);
+    if (code == 0) {
+        manage_row(table, row);
+        code = write_file(r, inv, row, err);
+    }
+    json_decref(row);
+    secure_zero(body.p, body.cap);
+    buf_release(&body);
+    return code;
+}
+
+static int show(struct remote *r, const struct invocation *inv, struct output *table,
+                struct err *err)
+{
+    json_t *row = NULL;
+    int code = remote_send(r, &row, "GET", path_of(r, inv, inv->args.items[0], ""), NULL, err);
+
+    if (code == 0) {
+        manage_row(table, row);
+        code = write_file(r, inv, row, err);
+    }
+    json_decref(row);
+    return code;
+}
+
+/* All pages. */
+static int list(struct remote *r, const struct invocation *inv, struct output *table,
+                struct err *err)
+{
+    enum { PAGE = 1000 };
+    const char *path = "/api/v1/torrents?limit=1000";
+    size_t count;
+    int code;
+
+    (void)inv;
+    do {
+        json_t *answer = NULL, *row;
+        size_t i;
+        code = remote_send(r, &answer, "GET", path, NULL, err);
+        const json_t *rows = json_object_get(answer, "torrents");
+        json_array_foreach(rows, i, row) manage_row(table, row);
+        count = json_array_size(rows);
+        if (count)
+            path = manage_path(
+                r, "/api/v1/torrents?limit=1000&after=",
+                arena_z(&r->arena, json_get_str(json_array_get(rows, count - 1), "id", STR_EMPTY)),
+                "");
+        json_decref(answer);
+    } while (code == 0 && count == PAGE);
+    return code;
+}
+
+static const struct manage_call create_call = {MANAGE_COLUMNS(show_columns), .run = create};
+static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run = show};
+static const struct manage_call list_call = {MANAGE_COLUMNS(list_columns), .run = list};
+static const struct manage_call remove_call = {"DELETE", "/api/v1/torrents/{0}"};
+
+int command_torrent_create(struct invocation *inv)
+{
+    return manage(inv, &create_call);
+}
+
+int command_torrent_show(struct invocation *inv)
+{
+    return manage(inv, &show_call);
+}
+
+int command_torrent_list(struct invocation *inv)
+{
+    return manage(inv, &list_call);
+}
+
+int command_torrent_remove(struct invocation *inv)
+{
+    return manage(inv, &remove_call);
+}
