@@ -55,6 +55,34 @@ void torrent_name(struct buf *out, struct str key)
     }
 }
 
+/* --- web seeds --- */
+
+/* The address up to its last '/', when what follows is the file's name; else empty. */
+static struct str folder_of(struct str url, struct str name)
+{
+    struct buf encoded = BUF_INIT(4 * KIB);
+    struct str path, query;
+
+    str_cut(url, '?', &path, &query);
+    url_encode(&encoded, name, false);
+    bool ends = str_ends(path, buf_str(&encoded)) && path.len > encoded.len &&
+                path.p[path.len - encoded.len - 1] == '/';
+    struct str folder = ends ? str_head(path, path.len - encoded.len) : STR_EMPTY;
+    buf_release(&encoded);
+    return folder;
+}
+
+void torrent_seed(struct torrent_file *f, struct str url)
+{
+    struct str folder = f->kind == TORRENT_V2 ? folder_of(url, f->name) : STR_EMPTY;
+
+    f->web_seed_count = 0;
+    if (url.len && (!folder.len || str_chr(url, '?') >= 0))
+        f->web_seeds[f->web_seed_count++] = url;
+    if (folder.len)
+        f->web_seeds[f->web_seed_count++] = folder;
+}
+
 /* --- the info dictionary --- */
 
 /* Of one file: {name: {"": {length, pieces root}}}. */
@@ -141,6 +169,20 @@ static void write_layers(struct bencode_out *w, const struct torrent_file *f)
     bencode_close(w);
 }
 
+/* A lone one is a plain string, as libtorrent writes it. */
+static void write_seeds(struct bencode_out *w, const struct torrent_file *f)
+{
+    if (f->web_seed_count == 0)
+        return;
+    bencode_key(w, STR("url-list"));
+    if (f->web_seed_count > 1)
+        bencode_open(w, 'l');
+    for (size_t i = 0; i < f->web_seed_count; i++)
+        bencode_str(w, f->web_seeds[i]);
+    if (f->web_seed_count > 1)
+        bencode_close(w);
+}
+
 void torrent_write(struct buf *out, const struct torrent_file *f, struct str info)
 {
     struct bencode_out w;
@@ -152,8 +194,7 @@ void torrent_write(struct buf *out, const struct torrent_file *f, struct str inf
     bencode_raw(&w, info);
     if (f->kind != TORRENT_V1)
         write_layers(&w, f);
-    if (f->web_seed.len)
-        bencode_member_str(&w, "url-list", f->web_seed);
+    write_seeds(&w, f);
     bencode_close(&w);
 }
 
@@ -179,6 +220,6 @@ void torrent_magnet(struct buf *out, const struct torrent_file *f, const struct 
     append_parameter(out, "dn", f->name);
     for (size_t i = 0; i < f->announce_count; i++)
         append_parameter(out, "tr", f->announces[i]);
-    if (f->web_seed.len)
-        append_parameter(out, "ws", f->web_seed);
+    for (size_t i = 0; i < f->web_seed_count; i++)
+        append_parameter(out, "ws", f->web_seeds[i]);
 }

@@ -13,7 +13,7 @@ extern const char *const torrent_kind_names[TORRENT_KINDS]; /* "1", "2", "hybrid
 /* False: it is none of the names. */
 bool torrent_kind_parse(struct str name, enum torrent_kind *out);
 
-enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2 };
+enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2, TORRENT_SEEDS_MAX = 2 };
 
 struct torrent_file {
     enum torrent_kind kind;
@@ -22,7 +22,8 @@ struct torrent_file {
     const struct pieces *pieces;
     struct str announces[TORRENT_ANNOUNCES_MAX]; /* in the order in which clients are to try them */
     size_t announce_count;
-    struct str web_seed; /* BEP 19; empty: none */
+    struct str web_seeds[TORRENT_SEEDS_MAX]; /* BEP 19 */
+    size_t web_seed_count;
 };
 
 struct torrent_hashes {
@@ -34,6 +35,12 @@ struct torrent_hashes {
 /* The last part of an object's key, as a file's name: UTF-8 without controls, '/' or '\\', not "."
  * or "..", at most TORRENT_NAME_MAX bytes, never empty. */
 void torrent_name(struct buf *out, struct str key);
+
+/* Names the address of the object as the web seed; kind and name are there. libtorrent (2.0) takes
+ * a torrent of version 2 for one of several files, and adds the file's name to the address: it gets
+ * one that ends in '/', to which BEP 19 has every client add the name, where that leads to the
+ * object. */
+void torrent_seed(struct torrent_file *f, struct str url);
 
 /* The info dictionary's bytes, and their hashes. */
 void torrent_info(struct buf *out, const struct torrent_file *f);

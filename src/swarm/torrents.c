@@ -135,13 +135,12 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
                      struct torrent_answer *out, struct err *err)
 {
     struct buf name = BUF_INIT(4 * KIB), info = BUF_INIT(TORRENT_ARENA_MAX);
-    struct torrent_file f = {.kind = m->known.kind,
-                             .is_private = t->o.is_private,
-                             .pieces = &m->record.pieces,
-                             .web_seed = m->ask->url};
+    struct torrent_file f = {
+        .kind = m->known.kind, .is_private = t->o.is_private, .pieces = &m->record.pieces};
 
     torrent_name(&name, m->ask->info->key);
     f.name = buf_str(&name);
+    torrent_seed(&f, m->ask->url);
     f.announce_count = torrent_announces(t, a, m->ask->host, m->ask->passkey, f.announces);
     torrent_info(&info, &f);
     torrent_hash(&m->known.hashes, f.kind, buf_str(&info));
@@ -251,40 +250,51 @@ int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t 
     return code;
 }
 
-static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, struct str *member,
-                        struct torrent_record *r, enum torrent_kind *kind, struct err *err)
+/* What a name leads to. */
+struct found {
+    struct str member;
+    struct torrent_record record;
+    enum torrent_kind kind;
+};
+
+static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, struct found *f,
+                        struct err *err)
 {
     int code = 0;
 
     if (hash.len != 2 * SHA1_LEN && hash.len != 2 * SHA256_LEN)
         return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
-    code = record_by_hash(t, a, hash, member, kind, err);
+    code = record_by_hash(t, a, hash, &f->member, &f->kind, err);
     if (code == 0)
-        code = record_read(t, a, *member, false, r, err);
+        code = record_read(t, a, f->member, false, &f->record, err);
     /* Of a record that was replaced since, the hash is not. */
-    if (code == 0 && str_find(r->hashes[*kind], arena_lower(a, hash)) < 0)
+    if (code == 0 && str_find(f->record.hashes[f->kind], arena_lower(a, hash)) < 0)
         code = ERR_NOT_FOUND;
     return code == ERR_NOT_FOUND ? err_set(err, code, "no torrent has this info hash") : code;
+}
+
+static int find_by_position(struct torrents *t, struct arena *a, struct str position,
+                            struct found *f, struct err *err)
+{
+    int code = record_read(t, a, position, false, &f->record, err);
+
+    f->member = position;
+    f->kind = TORRENT_V1;
+    for (int i = TORRENT_KINDS - 1; i >= 0 && code == 0; i--)
+        if (f->record.hashes[i].len)
+            f->kind = (enum torrent_kind)i;
+    return code;
 }
 
 int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
                   enum torrent_kind *kind, struct err *err)
 {
-    struct str member = name;
-    struct torrent_record r;
-    int code;
+    struct found f = {0};
+    int code = str_chr(name, ':') < 0 ? find_by_hash(t, a, name, &f, err)
+                                      : find_by_position(t, a, name, &f, err);
 
-    if (str_chr(name, ':') < 0) {
-        code = find_by_hash(t, a, name, &member, &r, kind, err);
-    } else {
-        code = record_read(t, a, member, false, &r, err);
-        *kind = TORRENT_V1;
-        while (code == 0 && *kind + 1 < TORRENT_KINDS && !r.hashes[*kind].len)
-            (*kind)++;
-        if (code == 0 && !r.hashes[*kind].len)
-            *kind = TORRENT_V1;
-    }
-    return code < 0 ? code : fill_row(t, a, member, &r, out, err);
+    *kind = f.kind;
+    return code < 0 ? code : fill_row(t, a, f.member, &f.record, out, err);
 }
 
 int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,

@@ -2,6 +2,9 @@
 web seed alone. The names of the tests are those of the list of scenarios."""
 import hashlib
 import json
+import os
+import signal
+import subprocess
 import threading
 import urllib.error
 import urllib.parse
@@ -289,3 +292,69 @@ def test_torrents_of_the_api_need_an_administrator(public):
         assert server.request(method, path).status == 401
     assert server.get("/api/v1/torrents/a:b:c:d", keys=server.keys).status == 404
     assert server.get("/api/v1/torrents/xyz", keys=server.keys).status == 400
+
+
+# --- downloads by clients from the web seed alone ---
+
+QUIET = {"enable_dht": False, "enable_lsd": False, "enable_upnp": False, "enable_natpmp": False,
+         "listen_interfaces": "127.0.0.1:0"}
+
+
+def run_client(args, done, log):
+    """Runs a program until done(); it is ended by its pid if it does not end by itself."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        wait_for(lambda: done() or process.poll(), args[0])
+        assert done(), log.read_text(errors="replace")[-2000:]
+    finally:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGTERM)
+        process.wait(timeout=DEADLINE)
+
+
+def by_libtorrent(torrent, folder, have):
+    session = lt.session(QUIET)
+    handle = session.add_torrent({"ti": lt.torrent_info(str(torrent)), "save_path": str(folder)})
+    wait_for(lambda: handle.status().is_seeding, "libtorrent")
+    session.remove_torrent(handle)
+    assert have()
+
+
+def by_aria2(torrent, folder, have):
+    run_client(["aria2c", "--no-conf", "--enable-dht=false", "--enable-dht6=false", "--bt-enable-lpd=false",
+                "--seed-time=0", "--listen-port", free_port(), "--dir", folder, "--file-allocation=none", torrent], have,
+               folder / "log")
+
+
+def by_transmission(torrent, folder, have):
+    # It has no flag for the address of its port; no peer is told of it.
+    run_client(["transmission-cli", "--config-dir", folder / "config", "--download-dir", folder, "--port", free_port(),
+                "--no-portmap", torrent], have, folder / "log")
+
+
+@pytest.mark.parametrize("client", [by_libtorrent, by_aria2, by_transmission], ids=["libtorrent", "aria2", "transmission"])
+def test_webseed_only_download(public, tmp_path, client):
+    server, s3 = public
+    body = pattern(3_000_000)
+    s3.put_object(Bucket="pub", Key="data/obj.bin", Body=body)
+    torrent = tmp_path / "obj.torrent"
+    torrent.write_bytes(torrent_of(server, "pub", "data/obj.bin").body)
+    folder = tmp_path / "got"
+    folder.mkdir()
+
+    def have():
+        path = folder / "obj.bin"
+        return path.exists() and path.read_bytes() == body
+    client(torrent, folder, have)
+
+
+def test_webseed_only_download_of_version_2_and_hybrid(public, tmp_path):
+    server, s3 = public
+    body = pattern(3_000_000)
+    s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
+    for kind in ("2", "hybrid"):
+        torrent, folder = tmp_path / f"{kind}.torrent", tmp_path / kind
+        folder.mkdir()
+        torrent.write_bytes(torrent_of(server, "pub", "obj.bin", f"&v={kind}").body)
+        by_libtorrent(torrent, folder, lambda: (folder / "obj.bin").read_bytes() == body)

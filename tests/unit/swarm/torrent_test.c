@@ -212,8 +212,8 @@ TEST(torrent, a_file_has_sorted_keys_and_the_exact_info)
                              .is_private = true,
                              .pieces = &p,
                              .announces = {STR("http://t/announce"), STR("udp://t/announce")},
-                             .announce_count = 2,
-                             .web_seed = STR("http://s/b/obj.bin?versionId=1")};
+                             .announce_count = 2};
+    torrent_seed(&f, STR("http://s/b/obj.bin?versionId=1"));
     torrent_info(&info, &f);
     torrent_write(&file, &f, buf_str(&info));
     CHECK_OK(bencode_read_all(&top, buf_str(&file), &err));
@@ -238,4 +238,31 @@ TEST(torrent, a_file_has_sorted_keys_and_the_exact_info)
     buf_release(&info);
     buf_release(&file);
     buf_release(&magnet);
+}
+
+static size_t seeds_of(enum torrent_kind kind, const char *name, const char *url, struct str out[2])
+{
+    struct torrent_file f = {.kind = kind, .name = str_z(name)};
+
+    torrent_seed(&f, str_z(url));
+    memcpy(out, f.web_seeds, sizeof(f.web_seeds));
+    return f.web_seed_count;
+}
+
+TEST(torrent, a_web_seed_of_version_2_also_works_for_who_adds_the_name)
+{
+    struct str seed[2];
+
+    CHECK_INT(seeds_of(TORRENT_V1, "o.bin", "http://s/b/o.bin", seed), 1);
+    CHECK_STR(seed[0], STR("http://s/b/o.bin"));
+    CHECK_INT(seeds_of(TORRENT_HYBRID, "o.bin", "http://s/b/o.bin?versionId=3", seed), 1);
+    CHECK_INT(seeds_of(TORRENT_V2, "o.bin", "http://s/b/o.bin", seed), 1);
+    CHECK_STR(seed[0], STR("http://s/b/"));
+    CHECK_INT(seeds_of(TORRENT_V2, "a b", "http://s/b/a%20b?versionId=3", seed), 2);
+    CHECK_STR(seed[0], STR("http://s/b/a%20b?versionId=3"));
+    CHECK_STR(seed[1], STR("http://s/b/"));
+    /* the name is not what the key ends with */
+    CHECK_INT(seeds_of(TORRENT_V2, "folder", "http://s/b/folder%2F", seed), 1);
+    CHECK_STR(seed[0], STR("http://s/b/folder%2F"));
+    CHECK_INT(seeds_of(TORRENT_V2, "o", "", seed), 0);
 }
