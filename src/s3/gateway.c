@@ -159,7 +159,8 @@ static bool is_merged(const struct call *c)
 /* Torrents are made here, with this tracker in them, wherever the object is. */
 static bool makes_torrent(const struct call *c)
 {
-    return c->op && c->op->id == S3_OP_GetObjectTorrent && c->g->o.torrents;
+    return c->g->o.torrents && c->op &&
+           (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
 /* *out: where the whole request is to be sent; NULL: it is done here. */

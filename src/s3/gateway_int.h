@@ -434,7 +434,7 @@ op_fn op_get_document, op_put_document, op_delete_document, op_policy_status, op
     op_put_bucket_acl;
 op_fn op_get_object, op_head_object, op_put_object, op_delete_object, op_copy_object;
 op_fn op_get_tagging, op_put_tagging, op_delete_tagging, op_get_acl, op_put_acl, op_get_retention,
-    op_put_retention, op_get_hold, op_put_hold, op_attributes, op_torrent;
+    op_put_retention, op_get_hold, op_put_hold, op_attributes, op_torrent, op_http_seed;
 op_fn op_create_upload, op_upload_part, op_upload_part_copy, op_complete_upload, op_abort_upload;
 op_fn op_post_object;
 

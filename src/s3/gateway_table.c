@@ -80,6 +80,7 @@ const struct operation operations[] = {
     {S3_OP_UploadPart,              HTTP_PUT,    LEVEL_OBJECT, "uploadId", NULL, op_upload_part, 0},
     {S3_OP_CopyObject,              HTTP_PUT,    LEVEL_OBJECT, NULL, "x-amz-copy-source", op_copy_object, 0, CHANGES_NEW_OBJECT},
     {S3_OP_PutObject,               HTTP_PUT,    LEVEL_OBJECT, NULL, NULL, op_put_object, 0, CHANGES_NEW_OBJECT},
+    {S3_OP_GetObject,               HTTP_GET,    LEVEL_OBJECT, "info_hash", NULL, op_http_seed, OP_ASKS},
     {S3_OP_GetObject,               HTTP_GET,    LEVEL_OBJECT, NULL, NULL, op_get_object, OP_FAST | OP_ASKS},
     {S3_OP_HeadObject,              HTTP_HEAD,   LEVEL_OBJECT, NULL, NULL, op_head_object, OP_FAST | OP_ASKS},
     {S3_OP_DeleteObject,            HTTP_DELETE, LEVEL_OBJECT, NULL, NULL, op_delete_object, 0, CHANGES_OBJECT},

@@ -163,6 +163,7 @@ int op_torrent(struct call *c, struct err *err)
     int code = look(c, &b, &got, &version, err);
     struct torrent_ask ask = {.bucket = b,
                               .info = &got.info,
+                              .http_seed = call_param(c, "httpseeds").p != NULL,
                               .kind = call_param(c, "v"),
                               .url = object_url(c, version),
                               .host = torrent_host(call_header(c, "host"))};
@@ -173,6 +174,132 @@ int op_torrent(struct call *c, struct err *err)
     else if (code == ERR_CONFLICT)
         code = s3_fail(err, S3_OPERATION_ABORTED);
     buf_release(&answer.file);
+    if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+/* --- seeds of BEP 17 --- */
+
+enum { SEED_RANGES_MAX = 16, SEED_GATHER_MAX = 1024 * 1024, SEED_WAIT_S = 10 };
+
+/* "0-16383,32768-49151": within the piece; both ends count. */
+static int read_ranges(struct call *c, const struct object_range *piece, struct object_range *out,
+                       size_t *count, struct err *err)
+{
+    struct str rest = call_param(c, "ranges"), one, first, last;
+    uint64_t a, b, len = piece->last - piece->first + 1;
+
+    *count = 0;
+    while (str_token(&rest, ",", &one)) {
+        if (*count == SEED_RANGES_MAX || !str_cut(one, '-', &first, &last) ||
+            str_u64(first, &a) < 0 || str_u64(last, &b) < 0 || a > b || b >= len)
+            return s3_fail(err, S3_INVALID_RANGE);
+        out[(*count)++] = (struct object_range){RANGE_FROM_TO, piece->first + a, piece->first + b};
+    }
+    if (*count == 0)
+        out[(*count)++] = *piece;
+    return 0;
+}
+
+/* A range of the version that was judged. */
+static int open_range(struct call *c, const struct torrent_ask *ask,
+                      const struct object_range *range, struct get_result *got, struct err *err)
+{
+    struct object_conditions is_it = {
+        .if_match = arena_fmt(c->a, "\"" STR_FMT "\"", STR_ARG(ask->info->etag))};
+    struct bucket *b = ask->bucket;
+    int code = b->ops->get(b, c->a, c->key, c->version, &is_it, range, got, err);
+
+    if (code < 0)
+        return code;
+    got->info.key = c->key;
+    return encrypt_unlock(c, got, err);
+}
+
+static int gather(struct call *c, const struct torrent_ask *ask, const struct object_range *ranges,
+                  size_t count, struct err *err)
+{
+    struct buf out = BUF_INIT(SEED_GATHER_MAX);
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        struct get_result got = {0};
+        code = open_range(c, ask, &ranges[i], &got, err);
+        if (code == 0)
+            code = reader_read_all(got.body, &out, err);
+        reader_close(got.body);
+    }
+    if (code == 0) {
+        respond_begin(c, 200);
+        c->begun = true;
+        code = http_send(c->http, buf_str(&out));
+    }
+    buf_release(&out);
+    return code == ERR_TOO_LARGE ? s3_fail(err, S3_INVALID_RANGE) : code;
+}
+
+static int send_ranges(struct call *c, const struct torrent_ask *ask,
+                       const struct object_range *ranges, size_t count, struct err *err)
+{
+    struct get_result got = {0};
+
+    if (count > 1)
+        return gather(c, ask, ranges, count, err);
+    int code = open_range(c, ask, &ranges[0], &got, err);
+    if (code == 0) {
+        respond_begin(c, 200);
+        respond_header(c, "Content-Type", STR("application/octet-stream"));
+        c->begun = true;
+        code = http_send_reader(c->http, got.body, got.len);
+    }
+    reader_close(got.body);
+    return code;
+}
+
+/* The body is the number of seconds to wait. */
+static int send_wait(struct call *c)
+{
+    struct str seconds = arena_fmt(c->a, "%d", SEED_WAIT_S);
+
+    respond_begin(c, 503);
+    respond_header(c, "Retry-After", seconds);
+    respond_header(c, "Content-Type", STR("text/plain"));
+    c->begun = true;
+    return http_send(c->http, seconds);
+}
+
+static int send_piece(struct call *c, const struct torrent_ask *ask, struct err *err)
+{
+    const struct object_torrents *torrents = c->g->o.torrents;
+    struct object_range piece, ranges[SEED_RANGES_MAX];
+    uint64_t number = 0;
+    size_t count = 0;
+    int code = str_u64(call_param(c, "piece"), &number);
+
+    if (code < 0)
+        return err_set(err, S3_INVALID_ARGUMENT, "piece is a number");
+    code = torrents->piece(torrents->ctx, ask, call_param(c, "info_hash"), number, &piece, err);
+    if (code == S3_SLOW_DOWN)
+        return send_wait(c);
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, S3_NO_SUCH_KEY, "The object is not in this torrent.");
+    if (code == 0)
+        code = read_ranges(c, &piece, ranges, &count, err);
+    return code < 0 ? code : send_ranges(c, ask, ranges, count, err);
+}
+
+int op_http_seed(struct call *c, struct err *err)
+{
+    struct get_result got = {0};
+    struct bucket *b = NULL;
+    struct str version = STR_EMPTY;
+
+    if (!c->g->o.torrents || !call_param(c, "piece").p)
+        return op_get_object(c, err);
+    int code = look(c, &b, &got, &version, err);
+    if (code == 0)
+        code = send_piece(c, &(struct torrent_ask){.bucket = b, .info = &got.info}, err);
     if (b)
         b->ops->unref(b);
     return code;

@@ -11,6 +11,7 @@ struct torrent_ask {
     struct str url;     /* where anybody gets that version; empty: no web seed is named */
     struct str host;    /* by which who asks has reached us, without a port; may be empty */
     struct str passkey; /* of a private tracker, for the addresses of it; may be empty */
+    bool http_seed;     /* the address is named as a seed of BEP 17 */
 };
 
 /* In the caller's arena, but the file. */
@@ -38,6 +39,10 @@ struct object_torrents {
      * some hundreds of megabytes take to be read. */
     int (*write)(void *ctx, struct arena *a, const struct torrent_ask *ask,
                  struct torrent_answer *out, struct err *err);
+    /* Which bytes of the version a piece is, for a seed of BEP 17. ERR_NOT_FOUND: the info hash
+     * (SHA-1, raw) is of no torrent of it, or there is no such piece; else as write. */
+    int (*piece)(void *ctx, const struct torrent_ask *ask, struct str info_hash, uint64_t piece,
+                 struct object_range *out, struct err *err);
     void *ctx;
 };
 

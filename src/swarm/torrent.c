@@ -190,6 +190,8 @@ void torrent_write(struct buf *out, const struct torrent_file *f, struct str inf
     bencode_out_init(&w, out);
     bencode_open(&w, 'd');
     write_announces(&w, f);
+    if (f->http_seed.len)
+        bencode_member_str(&w, "httpseeds", f->http_seed);
     bencode_key(&w, STR("info"));
     bencode_raw(&w, info);
     if (f->kind != TORRENT_V1)

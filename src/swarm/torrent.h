@@ -24,6 +24,7 @@ struct torrent_file {
     size_t announce_count;
     struct str web_seeds[TORRENT_SEEDS_MAX]; /* BEP 19 */
     size_t web_seed_count;
+    struct str http_seed; /* BEP 17; empty: none */
 };
 
 struct torrent_hashes {

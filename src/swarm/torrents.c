@@ -14,6 +14,12 @@ static int write_for_gateway(void *ctx, struct arena *a, const struct torrent_as
     return torrents_write(ctx, a, ask, out, err);
 }
 
+static int piece_for_gateway(void *ctx, const struct torrent_ask *ask, struct str info_hash,
+                             uint64_t piece, struct object_range *out, struct err *err)
+{
+    return torrents_piece(ctx, ask, info_hash, piece, out, err);
+}
+
 int torrents_open(struct torrents **out, const struct torrents_options *o, struct err *err)
 {
     struct torrents *t = xcalloc(1, sizeof(*t));
@@ -25,7 +31,7 @@ int torrents_open(struct torrents **out, const struct torrents_options *o, struc
     t->tracker_url = str_dup(o->tracker_url);
     t->o.prefix = str_z(t->prefix);
     t->o.tracker_url = str_z(t->tracker_url);
-    t->interface = (struct object_torrents){write_for_gateway, t};
+    t->interface = (struct object_torrents){write_for_gateway, piece_for_gateway, t};
     mutex_init(&t->lock, "torrents");
     cond_init(&t->changed);
     list_init(&t->flights);
@@ -140,7 +146,10 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
 
     torrent_name(&name, m->ask->info->key);
     f.name = buf_str(&name);
-    torrent_seed(&f, m->ask->url);
+    if (m->ask->http_seed) /* clients add their '?' without a look */
+        str_cut(m->ask->url, '?', &f.http_seed, &(struct str){0});
+    else
+        torrent_seed(&f, m->ask->url);
     f.announce_count = torrent_announces(t, a, m->ask->host, m->ask->passkey, f.announces);
     torrent_info(&info, &f);
     torrent_hash(&m->known.hashes, f.kind, buf_str(&info));
@@ -181,17 +190,21 @@ static int find_or_make(struct torrents *t, struct arena *a, const struct torren
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
 }
 
+static struct str member_of(struct arena *a, const struct torrent_ask *ask)
+{
+    BUG_ON(!ask->bucket->storage);
+    return torrent_member(a, &(struct torrent_id){ask->bucket->storage->name, ask->bucket->name,
+                                                  ask->info->key, ask->info->version});
+}
+
 int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                    struct torrent_answer *out, struct err *err)
 {
     struct arena own = ARENA_INIT(TORRENT_ARENA_MAX);
     struct making m = {.ask = ask};
     int code = check_object(ask, &m.known.kind, err);
+    struct str member = member_of(&own, ask);
 
-    BUG_ON(!ask->bucket->storage);
-    struct torrent_id id = {ask->bucket->storage->name, ask->bucket->name, ask->info->key,
-                            ask->info->version};
-    struct str member = torrent_member(&own, &id);
     if (code == 0)
         code = find_or_make(t, &own, ask, member, &m.record, err);
     if (code == 0)
@@ -199,6 +212,59 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
     if (code == 0)
         code = make_known(t, member, &m, err);
     arena_release(&own);
+    return code;
+}
+
+/* --- pieces, for seeds of BEP 17 --- */
+
+static bool has_hash(struct arena *a, const struct torrent_record *r, struct str info_hash)
+{
+    struct str hex = arena_hex(a, info_hash.p, info_hash.len);
+
+    for (int i = 0; i < TORRENT_KINDS && info_hash.len == SHA1_LEN; i++)
+        if (str_find(r->hashes[i], hex) >= 0)
+            return true;
+    return false;
+}
+
+static bool has_torrent(const struct torrent_record *r)
+{
+    for (int i = 0; i < TORRENT_KINDS; i++)
+        if (r->hashes[i].len)
+            return true;
+    return false;
+}
+
+/* Of a version whose hashes were forgotten they are made again, and its torrent of version 1. */
+static int read_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
+                        struct torrent_record *r, struct err *err)
+{
+    struct str member = member_of(a, ask);
+    struct torrent_answer answer = {0};
+    int code = record_read(t, a, member, false, r, err);
+
+    if (code == 0 && r->ready && str_eq(r->etag, ask->info->etag) && has_torrent(r))
+        return 0;
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = torrents_write(t, a, ask, &answer, err);
+    buf_release(&answer.file);
+    return code < 0 ? code : record_read(t, a, member, false, r, err);
+}
+
+int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
+                   uint64_t piece, struct object_range *out, struct err *err)
+{
+    struct arena a = {0};
+    struct torrent_record r;
+    int code = read_or_make(t, &a, ask, &r, err);
+
+    if (code == 0 && (!has_hash(&a, &r, info_hash) || piece >= r.pieces.count))
+        code = err_code(err, ERR_NOT_FOUND);
+    if (code == 0) {
+        uint64_t first = piece * r.pieces.length, end = first + r.pieces.length;
+        *out = (struct object_range){RANGE_FROM_TO, first, (end < r.size ? end : r.size) - 1};
+    }
+    arena_release(&a);
     return code;
 }
 

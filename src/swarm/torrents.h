@@ -47,6 +47,10 @@ const struct object_torrents *torrents_of_objects(struct torrents *t);
 int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                    struct torrent_answer *out, struct err *err) MUST_CHECK;
 
+/* As object_torrents.piece. */
+int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
+                   uint64_t piece, struct object_range *out, struct err *err) MUST_CHECK;
+
 /* Which object version, and as one text: "storage:bucket:key:version", each escaped. */
 struct torrent_id {
     struct str storage, bucket, key, version;

@@ -358,3 +358,37 @@ def test_webseed_only_download_of_version_2_and_hybrid(public, tmp_path):
         folder.mkdir()
         torrent.write_bytes(torrent_of(server, "pub", "obj.bin", f"&v={kind}").body)
         by_libtorrent(torrent, folder, lambda: (folder / "obj.bin").read_bytes() == body)
+
+
+def piece_of(server, key, info_hash, piece, more=""):
+    return fetch(f"{server.s3_url}/pub/{key}?info_hash={urllib.parse.quote(info_hash)}&piece={piece}{more}")
+
+
+def test_bep17_503_wait(serve, tmp_path):
+    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.hash_at_once", "1MiB").ready()
+    s3 = server.s3()
+    s3.create_bucket(Bucket="pub")
+    s3.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    body = pattern(3_000_000)
+    s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
+    answer = wait_for(lambda: (a := torrent_of(server, "pub", "obj.bin", "&httpseeds")).status == 200 and a, "a torrent")
+    meta = lt.bdecode(answer.body)
+    assert meta[b"httpseeds"].decode() == f"{server.s3_url}/pub/obj.bin" and b"url-list" not in meta
+    raw, length = hashlib.sha1(lt.bencode(meta[b"info"])).digest(), meta[b"info"][b"piece length"]
+    assert piece_of(server, "obj.bin", raw, 1).body == body[length:2 * length]
+    last = len(body) // length
+    assert piece_of(server, "obj.bin", raw, last).body == body[last * length:]
+    assert piece_of(server, "obj.bin", raw, 2, "&ranges=5-9").body == body[2 * length + 5:2 * length + 10]
+    assert piece_of(server, "obj.bin", raw, 0, "&ranges=0-1,100-101").body == body[:2] + body[100:102]
+    assert piece_of(server, "obj.bin", raw, 0, f"&ranges=0-{length}").status == 416
+    assert piece_of(server, "obj.bin", raw, last + 1).status == 404
+    assert piece_of(server, "obj.bin", b"x" * 20, 0).status == 404
+    # Forgotten hashes are made again, and who asks meanwhile is told how long to wait.
+    assert server.request("DELETE", f"/api/v1/torrents/{raw.hex()}", keys=server.keys).status == 204
+    wait = piece_of(server, "obj.bin", raw, 0)
+    assert wait.status == 503 and int(wait.body) > 0 and wait.headers["Retry-After"]
+    wait_for(lambda: piece_of(server, "obj.bin", raw, 0).status == 200, "the hashes")
+    assert piece_of(server, "obj.bin", raw, 0).body == body[:length]
+    torrent = tmp_path / "obj.torrent"
+    torrent.write_bytes(answer.body)
+    by_libtorrent(torrent, tmp_path, lambda: (tmp_path / "obj.bin").read_bytes() == body)
