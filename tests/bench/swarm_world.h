@@ -17,7 +17,7 @@
 
 /* IPv4 sources, each in a /24 of its own under 127.0.0.0/8, so that kernels spread them over
  * sockets and trackers over their tables. */
-enum { WORLD_SOURCES = 4096, WORLD_HASH = 20, WORLD_PORT_MIN = 1024, WORLD_PORTS = 64000 };
+enum { WORLD_SOURCES = 1024, WORLD_HASH = 20, WORLD_PORT_MIN = 1024, WORLD_PORTS = 64000 };
 /* One peer of so many is on IPv6 (::1) when the server has it. */
 enum { WORLD_V6_EVERY = 20 };
 
