@@ -16,10 +16,11 @@ import room_replica
 import room_s3
 import room_start
 import room_store
+import room_swarm
 from lab import Lab, Measure, Unmeasured
 
 ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3,
-         "replica": room_replica}
+         "replica": room_replica, "swarm": room_swarm}
 
 
 def table(rows):
