@@ -25,9 +25,9 @@ static double unit(uint64_t x)
 }
 
 /* The weight has a flat part and a falling one; a peer falls into one of them and then by it. */
-static uint32_t draw_torrent(uint32_t torrents, uint32_t peers, uint32_t peer)
+static uint32_t draw_torrent(uint32_t torrents, uint32_t peer)
 {
-    double n = torrents, flat = n * n / peers, falling = exp(6.5) * n / 500;
+    double n = torrents, flat = n / 2, falling = exp(6.5) * n / 500;
     uint64_t seed = (uint64_t)peer << 2;
     double at =
         unit(seed) * (flat + falling) < flat ? unit(seed + 1) * n : -log(unit(seed + 2)) * n / 500;
@@ -44,7 +44,7 @@ void world_init(struct world *w, uint32_t torrents, uint32_t peers, bool v6)
     if (!w->torrent_of || !w->size_of || !w->seeder)
         load_fail("memory");
     for (uint32_t i = 0; i < peers; i++) {
-        w->torrent_of[i] = i < torrents ? i : draw_torrent(torrents, peers, i);
+        w->torrent_of[i] = i < torrents ? i : draw_torrent(torrents, i);
         w->size_of[w->torrent_of[i]]++;
         w->seeder[i] = mix(~(uint64_t)i) % 4 != 0;
     }

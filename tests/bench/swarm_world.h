@@ -1,13 +1,13 @@
 /* The swarms that the tracker's load is made of: which peer is in which torrent, under which
  * address, and what a reply about them may say.
  *
- * Everything follows from the numbers of torrents and peers, so that one process can fill a tracker
- * and another one ask it, and a reply can be checked to the last address: a peer's address says
- * which peer it is.
+ * Everything follows from the number of torrents, so that one process can fill a tracker and
+ * another one ask it, and a reply can be checked to the last address: a peer's address says which
+ * peer it is.
  *
  * Peers 0 to torrents-1 are one in each torrent; the rest are drawn with the weight
- * torrents/peers + exp(6.5 - 500 i/torrents) of torrent i: three quarters of them in one torrent of
- * a hundred, the largest with some hundreds of peers, most torrents with one or two. */
+ * 1/2 + exp(6.5 - 500 i/torrents) of torrent i: three quarters of them in one torrent of a hundred,
+ * the largest with some hundreds of peers, most torrents with one or two. */
 #ifndef TESTS_BENCH_SWARM_WORLD_H
 #define TESTS_BENCH_SWARM_WORLD_H
 
