@@ -106,7 +106,7 @@ def start_tracker(lab):
     port = free_udp_port()
     endpoint = start_weir(lab, "weir", None, "--tracker.udp", f"127.0.0.1:{port}", "--tracker.http", "127.0.0.1:0",
                           "--tracker.open", "true", "--tracker.workers", str(WORKERS), "--tracker.max_torrents",
-                          str(2 * torrents), "--tracker.max_peers", str(4 * peers))
+                          str(2 * torrents), "--tracker.max_peers", str(3 * peers))
     lab.wait(endpoint.server, lambda: answers(port, b"any torrent is fine."))
     return Tracker(lab, endpoint.server, port)
 
@@ -128,10 +128,10 @@ def fill(tracker):
 
 
 def crowd(tracker, filled):
-    """As many peers again and again into the same torrents. What growing tables gave back is used up by then, so
+    """As many peers again into the same torrents. What growing tables gave back is used up by then, so
     that the slope is that of peers alone."""
     torrents, peers = size()
-    many = 3 * peers
+    many = 2 * peers
     rss = tracker.load("fill", f"peers={many}", f"from={peers}")["rss"]
     return (rss - filled["known"]) / (many - torrents)
 
