@@ -49,16 +49,20 @@ def free_udp_port():
 
 
 def answers(port, info_hash):
-    """Whether an announce of this torrent is answered as one that is tracked."""
+    """Whether an announce of this torrent is answered as one that is tracked; it is taken back."""
+    started, stopped = 2, 3
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(1)
         s.connect(("127.0.0.1", port))
         try:
             s.send(struct.pack(">QII", 0x41727101980, 0, 7))
             connection = s.recv(2048)[8:16]
-            s.send(connection + struct.pack(">II20s20sQQQIIIiH", 1, 7, info_hash, b"-WB0001-probe-------", 0, 1, 0, 3,
-                                            0, 0, 1, 6881))
-            return len(s.recv(2048)) >= 20
+            for event in (started, stopped):
+                s.send(connection + struct.pack(">II20s20sQQQIIIiH", 1, 7, info_hash, b"-WB0001-probe-------", 0, 1, 0,
+                                                event, 0, 0, 1, 6881))
+                if len(s.recv(2048)) < 20:
+                    return False
+            return True
         except OSError:
             return False
 

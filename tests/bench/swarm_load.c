@@ -30,6 +30,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 enum { BATCH = 64, REQUEST_MAX = 16 + WORLD_SCRAPE_MAX * WORLD_HASH, REPLY_MAX = 2048 };
 enum { WINDOW_MAX = 4096, BAD_SOURCES = 60000, SHOWN = 5, LOST_MAX = 100 };
@@ -37,6 +38,8 @@ enum { WINDOW_MAX = 4096, BAD_SOURCES = 60000, SHOWN = 5, LOST_MAX = 100 };
 #define BAD_TID      0xbad00000u /* and more: no slot waits for these */
 #define LOST_NS      3000000000u
 #define ID_NS        50000000000u /* BEP 15: a client may use an id for a minute */
+#define NAP_NS       50000
+#define WAIT_NS      10000000
 #define SOCKET_BYTES (8 << 20)
 
 /* Of requests of one family, sent together. */
@@ -358,7 +361,7 @@ static void take_bad(struct gen *g, const uint8_t *p, size_t len)
 {
     static const struct world_asked bad = {.kind = WORLD_ANNOUNCE};
 
-    if (len < 8 || len > 98 || p[3] != 3)
+    if (!g->o.bare && (len < 8 || len > 98 || p[3] != 3))
         complain(g, "an id that nobody gave was taken", &bad, len);
     else
         g->counts.refused++;
@@ -464,13 +467,20 @@ static bool begin(struct gen *g, next_fn *next, unsigned count, uint64_t now)
     return true;
 }
 
+/* Under a rate, until a reply is there or the next request is due. Else for a moment only: whoever
+ * sends to a socket that is waited on pays for waking who waits, and no tracker does that for its
+ * clients but on a loopback. */
 static void wait_for_reply(struct gen *g)
 {
     struct pollfd fds[2] = {{.fd = g->lanes[0].fd, .events = POLLIN},
                             {.fd = g->lanes[1].fd, .events = POLLIN}};
-    uint64_t ns = g->o.rate == 0 ? 10000000 : 1000000000 / g->o.rate + 1;
-    struct timespec limit = {0, (long)(ns < 10000000 ? ns : 10000000)};
 
+    if (g->o.rate == 0) {
+        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+        return;
+    }
+    uint64_t ns = 1000000000 / g->o.rate + 1;
+    struct timespec limit = {0, (long)(ns < WAIT_NS ? ns : WAIT_NS)};
     ppoll(fds, 2, &limit, NULL);
 }
 
