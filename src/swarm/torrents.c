@@ -23,7 +23,7 @@ static int piece_for_gateway(void *ctx, const struct torrent_ask *ask, struct st
 int torrents_open(struct torrents **out, const struct torrents_options *o, struct err *err)
 {
     struct torrents *t = xcalloc(1, sizeof(*t));
-    int code = 0;
+    int code;
 
     t->o = *o;
     t->o.at_once = o->at_once ? o->at_once : AT_ONCE;
@@ -35,7 +35,9 @@ int torrents_open(struct torrents **out, const struct torrents_options *o, struc
     mutex_init(&t->lock, "torrents");
     cond_init(&t->changed);
     list_init(&t->flights);
-    if (o->collect_ms)
+    code = cache_open(&t->cache, &(struct cache_options){.store = o->store, .prefix = t->o.prefix},
+                      err);
+    if (code == 0 && o->collect_ms)
         code = thread_start(&t->collector, "torrents", 0, torrents_collector, t, err);
     if (code < 0) {
         torrents_close(t);
@@ -56,6 +58,7 @@ void torrents_close(struct torrents *t)
     thread_join(&t->collector);
     cond_release(&t->changed);
     mutex_release(&t->lock);
+    cache_close(t->cache);
     free(t->prefix);
     free(t->tracker_url);
     free(t);
@@ -95,14 +98,26 @@ struct making {
     struct torrent_known known; /* etag, kind and hashes of it */
 };
 
+int torrents_track(struct torrents *t, const uint8_t *info_hash, bool known, struct err *err)
+{
+    struct torrent torrent = {.active = true, .up_multiplier = 1, .down_multiplier = 1};
+
+    if (t->o.track)
+        return t->o.track(t->o.track_ctx, info_hash, known, err);
+    if (known) {
+        memcpy(torrent.info_hash, info_hash, sizeof(torrent.info_hash));
+        return cache_add_torrent(t->cache, &torrent, err);
+    }
+    int code = cache_remove_torrent(t->cache, info_hash, err);
+    return code == ERR_NOT_FOUND ? 0 : code; /* others may have removed it */
+}
+
 static int track(struct torrents *t, const struct torrent_hashes *h, bool known, struct err *err)
 {
-    int code = 0;
+    int code = h->has_v1 ? torrents_track(t, h->v1, known, err) : 0;
 
-    if (h->has_v1 && t->o.track)
-        code = t->o.track(t->o.track_ctx, h->v1, known, err);
-    if (code == 0 && h->has_v2 && t->o.track)
-        code = t->o.track(t->o.track_ctx, h->v2, known, err);
+    if (code == 0 && h->has_v2)
+        code = torrents_track(t, h->v2, known, err);
     return code;
 }
 

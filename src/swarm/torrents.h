@@ -30,7 +30,7 @@ struct torrents_options {
     bool is_private;
     uint64_t at_once;    /* objects up to this size are hashed while who asks waits; 0: 256 MiB */
     uint64_t collect_ms; /* between two looks for what is out of date; 0: never by itself */
-    /* Tells the tracker that it is to know (or no longer to know) a torrent. NULL: nobody. */
+    /* Tells the tracker that it is to know (or no longer to know) a torrent. NULL: by the store. */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
     void *track_ctx;
     const struct log *log;

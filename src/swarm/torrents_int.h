@@ -3,6 +3,7 @@
 #define SWARM_TORRENTS_INT_H
 
 #include "os/thread.h"
+#include "swarm/cache.h"
 #include "swarm/torrents.h"
 
 enum {
@@ -15,6 +16,7 @@ enum {
 struct torrents {
     struct torrents_options o;
     char *prefix, *tracker_url; /* owned */
+    struct cache *cache;        /* by which the tracker is told */
     struct object_torrents interface;
     struct thread collector;
     struct mutex lock; /* class "torrents"; guards what follows */
@@ -47,6 +49,10 @@ struct torrent_job {
     const struct object_info *info;
     struct task_run *run; /* NULL: somebody waits */
 };
+
+/* Tells the tracker to know a torrent, or no longer. */
+int torrents_track(struct torrents *t, const uint8_t *info_hash, bool known,
+                   struct err *err) MUST_CHECK;
 
 /* --- torrents_record.c: the store --- */
 

@@ -180,8 +180,7 @@ static int untrack(struct torrents *t, struct arena *a, const struct torrent_rec
             struct reply *reply;
             if (!hex_parse(str_head(hex, 2 * SHA1_LEN), hash, sizeof(hash)))
                 continue;
-            if (t->o.track)
-                code = t->o.track(t->o.track_ctx, hash, false, err);
+            code = torrents_track(t, hash, false, err);
             struct str key = key_of(t, a, BY_HASH_KEY, str_head(hex, 2 * SHA1_LEN));
             if (code == 0)
                 code = store_call(t->o.store, a, &reply, err, STR("DEL"), key);
