@@ -509,6 +509,7 @@ KEYS_OF_REDIS = [
     (CONFIG, f"p:switch-hist:{PART}:{PART}", "list", TIME.removesuffix("Z") + r".*\|.* -> .*:.*"),
     (CONFIG, r"w:epoch", "string", NUMBER), (CONFIG, r"w:epochs", "zset", r"[ns]:.*"),
     (CONFIG, r"w:gateways", "hash", {r"\w+": f"{NUMBER}:{NUMBER}"}),
+    (CONFIG, r"w:settled", "hash", {r".+": NUMBER}),
     (CONFIG, r"users|storages", "set", r".+"), (CONFIG, r"users:(version|check)|storages:(main|version)", "string", r".+"),
     (CONFIG, r"user:.+|users:(id|email|access)|storage:.+|storage_keys:.+|webhooks", "hash", ANY),
 ]
