@@ -206,6 +206,55 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
+/* One that the destination has, if a change of it is known that did not get there. */
+static int bring_left(struct job *j, struct str name, struct err *err)
+{
+    struct job_things things = {.first = THING_OBJECT, .count = VERSION_THINGS_MAX};
+    struct lock *bucket = j->lock;
+
+    j->p.object = name;
+    j->lock = NULL;
+    int code = job_lock_object(j, err);
+    if (code == 0)
+        code = job_needed(j, &things, err);
+    if (code == 0 && things.numbers[0] > 0)
+        code = job_bring_object(j, &things, false, err);
+    lock_release(j->lock);
+    j->lock = bucket;
+    j->p.object = STR_EMPTY;
+    return code;
+}
+
+/* It was deleted, and is there again. Objects' tasks that ran in between found no bucket and did
+ * nothing, so that what they were about is left at the destination. */
+static int bring_all_left(struct job *j, struct err *err)
+{
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct list_result page = {.more = true};
+    struct arena a = ARENA_INIT(0);
+    struct buf after = {0};
+    int code = job_open(j, true, err);
+    struct bucket *to = j->destination.bucket;
+
+    while (code == 0 && page.more) {
+        arena_reset(&a);
+        o.after = buf_str(&after);
+        code = to->ops->list(to, &a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++) {
+            code = job_watch(j, 0, err);
+            if (code == 0)
+                code = bring_left(j, page.entries[i].info.key, err);
+        }
+        buf_reset(&after);
+        if (code == 0)
+            buf_append_str(&after, page.next);
+        page.more = page.more && page.count > 0;
+    }
+    arena_release(&a);
+    buf_release(&after);
+    return code;
+}
+
 static int delete_bucket(struct job *j, struct err *err)
 {
     struct job_things thing = {.first = THING_BUCKET, .count = 1};
@@ -213,13 +262,15 @@ static int delete_bucket(struct job *j, struct err *err)
 
     if (code == 0)
         code = job_needed(j, &thing, err);
-    if (code < 0 || !thing.needed[0])
+    if (code < 0)
         return code;
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
-    if (code == 0) /* it is there (again) */
-        return job_confirm(j, &thing, false, err);
-    if (code != ERR_NO_BUCKET)
-        return code;
+    if (code == 0) { /* also when bucket:create has run by now */
+        code = bring_all_left(j, err);
+        return code < 0 || !thing.needed[0] ? code : job_confirm(j, &thing, false, err);
+    }
+    if (code != ERR_NO_BUCKET || !thing.needed[0])
+        return code == ERR_NO_BUCKET ? 0 : code;
     code = remove_destination(j, thing.numbers[0] > 0, err);
     return code < 0 ? code : job_confirm(j, &thing, true, err);
 }

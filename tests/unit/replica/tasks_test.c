@@ -507,6 +507,42 @@ TEST_FOUR(tasks, a_deleted_bucket_is_deleted_there)
     rig_close(&rig);
 }
 
+/* Tasks of objects that find no bucket leave it to bucket:delete, which finds one again. */
+TEST_FOUR(tasks, what_a_deleted_bucket_left_goes_though_the_bucket_was_made_again)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    struct storage *one = rig.s.locals[0];
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    lab_put(rig.s.from, &rig.s.a, "again", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_put(rig.s.to, &rig.s.a, "theirs", STR("x")); /* nobody recorded anything of it */
+    lab_remove(rig.s.from, &rig.s.a, "k", STR_EMPTY);
+    lab_remove(rig.s.from, &rig.s.a, "again", STR_EMPTY);
+    CHECK_OK(one->ops->remove_bucket(one, STR("owner"), STR("box"), &err));
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    record(&rig, THING_OBJECT, "object:sync", "again");
+    await_events(&rig, 2);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("one"));
+
+    struct bucket *made = lab_bucket(one, "box");
+    lab_put(made, &rig.s.a, "again", STR("two"));
+    record(&rig, THING_BUCKET, "bucket:create", "");
+    await_events(&rig, 3);
+    record(&rig, THING_BUCKET, "bucket:delete", "");
+    await_events(&rig, 4);
+    lab_expect(rig.s.to, "k", STR_EMPTY, (struct str){0});
+    lab_expect(rig.s.to, "again", STR_EMPTY, STR("two"));
+    lab_expect(rig.s.to, "theirs", STR_EMPTY, STR("x"));
+    made->ops->unref(made);
+    rig_close(&rig);
+}
+
 TEST_FOUR(tasks, nothing_happens_for_a_replication_that_is_gone)
 {
     struct rig rig;
