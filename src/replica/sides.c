@@ -289,28 +289,72 @@ static int write_side(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* A local storage that had nothing to remove has recorded nothing. */
-static int removed(void *ctx, struct arena *a, const struct side_pair *p, struct str key,
-                   struct err *err)
+/* Where the objects are, as it is at one moment; *out in the arena. */
+static int look_many(struct sides *s, struct arena *a, const struct side_pair *p,
+                     const struct side_keys *k, enum side **out, struct err *err)
 {
-    struct sides *s = ctx;
-    struct side_ask ask = {.thing = SIDE_OBJECT, .key = key, .user = p->user};
-    bool hidden = true;
-    struct known k;
+    struct thing *things = arena_array(a, k->count, sizeof(*things));
+    struct vector *vectors = arena_array(a, k->count, sizeof(*vectors));
 
-    if (p->route->ops->forward) /* an intent is recorded whatever it did */
-        return 0;
-    int code = look(s, a, p, &ask, &k, err);
-    if (code == 0 && k.thing == SIDE_EITHER && !p->route_only) {
-        code = holds(a, p->other, p, &ask, &hidden, err);
-        hidden = !hidden;
-    } else if (code == 0) {
-        hidden = k.thing != SIDE_OTHER;
+    *out = arena_array(a, k->count, sizeof(**out));
+    if (!things || !vectors || !*out)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < k->count; i++)
+        things[i] = (struct thing){.kind = THING_OBJECT, .bucket = p->bucket, .object = k->keys[i]};
+    int code = version_read_many(s->o.app, a, things, k->count, vectors, err);
+    for (size_t i = 0; i < k->count && code == 0; i++)
+        (*out)[i] = side_in(p, &vectors[i]);
+    return code < 0 ? cannot_ask(code, err) : 0;
+}
+
+/* As write_side() for each, asked at once what is the same for all: most have nothing to wait for.
+ */
+static int removals(void *ctx, struct arena *a, const struct side_pair *p,
+                    const struct side_keys *k, bool alone, struct err *err)
+{
+    bool waits = !alone || p->route->ops->forward;
+    struct side_choice ignored;
+    enum side *at = NULL;
+    int code = waits ? 0 : is_versioned(a, p, k->user, &waits, err);
+
+    if (code == 0 && waits)
+        code = look_many(ctx, a, p, k, &at, err);
+    for (size_t i = 0; i < k->count && waits && code == 0; i++) {
+        struct side_ask ask = {.thing = SIDE_OBJECT, .key = k->keys[i], .user = k->user};
+        if (at[i] == SIDE_OTHER)
+            code = write_side(ctx, a, p, &ask, alone, &ignored, err);
     }
-    if (code < 0 || hidden)
+    return code;
+}
+
+/* A local storage that had nothing to remove has recorded nothing. */
+static int removed_one(struct sides *s, struct arena *a, const struct side_pair *p, struct str key,
+                       enum side at, struct err *err)
+{
+    struct side_ask ask = {.thing = SIDE_OBJECT, .key = key, .user = p->user};
+    bool seen = at == SIDE_OTHER;
+    int code = 0;
+
+    if (at == SIDE_EITHER && !p->route_only)
+        code = holds(a, p->other, p, &ask, &seen, err);
+    if (code < 0 || !seen)
         return code;
     code = taps_record_removal(s->o.taps, p->route, p->bucket, key, err);
     return code < 0 ? cannot_ask(code, err) : 0;
+}
+
+static int removed(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
+                   size_t count, struct err *err)
+{
+    const struct side_keys k = {keys, count, p->user};
+    enum side *at = NULL;
+
+    if (p->route->ops->forward) /* an intent is recorded whatever it did */
+        return 0;
+    int code = look_many(ctx, a, p, &k, &at, err);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = removed_one(ctx, a, p, keys[i], at[i], err);
+    return code;
 }
 
 /* --- uploads --- */
@@ -487,6 +531,7 @@ struct sides *sides_new(const struct sides_options *o)
                                    .read = read_side,
                                    .upload = upload_side,
                                    .write = write_side,
+                                   .removals = removals,
                                    .removed = removed,
                                    .begun = begun,
                                    .list = list,

@@ -279,7 +279,7 @@ int call_source_side(struct call *c, struct str bucket, struct str key, struct s
  * bound to a version or a condition; call_removed() is of such alone. */
 int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
                          struct err *err) MUST_CHECK;
-int call_removed(struct call *c, struct str key, struct err *err) MUST_CHECK;
+int call_removed(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
 /* An upload was begun, which is not answered yet. */
 int call_upload_begun(struct call *c, struct str id, struct err *err) MUST_CHECK;
 /* Listings, merged where there are two sides. */

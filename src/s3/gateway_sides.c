@@ -228,23 +228,20 @@ int call_before_removals(struct call *c, const struct str *keys, size_t count, b
                          struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
-    struct side_choice ignored;
-    int code = 0;
+    struct side_keys all = {keys, count, call_user_id(c)};
 
-    for (size_t i = 0; i < count && c->pair.route && code == 0; i++) {
-        struct side_ask ask = {.thing = SIDE_OBJECT, .key = keys[i], .user = call_user_id(c)};
-        code = sides->write(sides->ctx, c->a, &c->pair, &ask, alone, &ignored, err);
-    }
-    return code;
+    if (!c->pair.route || count == 0)
+        return 0;
+    return sides->removals(sides->ctx, c->a, &c->pair, &all, alone, err);
 }
 
-int call_removed(struct call *c, struct str key, struct err *err)
+int call_removed(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
 
-    if (!c->pair.route)
+    if (!c->pair.route || count == 0)
         return 0;
-    return sides->removed(sides->ctx, c->a, &c->pair, key, err);
+    return sides->removed(sides->ctx, c->a, &c->pair, keys, count, err);
 }
 
 int call_upload_begun(struct call *c, struct str id, struct err *err)

@@ -139,7 +139,7 @@ int op_delete_object(struct call *c, struct err *err)
     if (code == 0)
         call_told(c);
     if (code == 0 && !o.version.len && !o.conditions.if_match.len)
-        code = call_removed(c, c->key, err);
+        code = call_removed(c, &c->key, 1, err);
     if (code < 0)
         return code;
     respond_begin(c, 204);

@@ -39,6 +39,13 @@ struct side_choice {
     struct storage *facts; /* whose policy and lists count; another one only where both are local */
 };
 
+/* Keys of one request that are removed. */
+struct side_keys {
+    const struct str *keys;
+    size_t count;
+    struct str user; /* as in struct side_ask */
+};
+
 struct bucket_sides {
     /* Whether there is such a bucket at all: the only cost while there is none. */
     const _Atomic(bool) *any;
@@ -57,10 +64,13 @@ struct bucket_sides {
      * that takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
-    /* After a key was removed at the route's side, before that is answered: what the other side has
-     * of it stays hidden. */
-    int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, struct str key,
-                   struct err *err);
+    /* `write` for each of the keys, which are looked for at once. */
+    int (*removals)(void *ctx, struct arena *a, const struct side_pair *p,
+                    const struct side_keys *k, bool alone, struct err *err);
+    /* After keys were removed at the route's side, before that is answered: what the other side has
+     * of them stays hidden. */
+    int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
+                   size_t count, struct err *err);
     /* An upload was begun at the route's side; before that is answered. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);

@@ -4,6 +4,7 @@
 #include "replica/sides.h"
 #include "replica/tap.h"
 #include "s3/gateway_int.h"
+#include "store/store_int.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <sched.h>
@@ -423,6 +424,50 @@ MOVING_TEST(a_batch_that_is_bound_to_what_is_there_waits_for_it)
     gate_ask(&m->g, ALICE, "POST /box?delete", NULL,
              STR("<Delete><Object><Key>late</Key><ETag>\"x\"</ETag></Object></Delete>"), 503);
     expect(m, "late", "1");
+}
+
+static _Atomic(unsigned) vector_reads;
+static const struct store_engine *real_engine;
+
+static int count_reads(struct store *s, struct arena *a, struct reply **out,
+                       const struct script_run *run, struct err *err)
+{
+    vector_reads += str_eq(str_z(run->script->name), STR("version_read"));
+    return real_engine->eval(s, a, out, run, err);
+}
+
+MOVING_TEST(a_batch_asks_for_all_its_keys_at_once)
+{
+    enum { KEYS = 60 };
+    static struct store_engine engine;
+    struct buf body = {0};
+    char key[8];
+
+    buf_append_z(&body, "<Delete>");
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "k%02d", i);
+        if (i % 3 < 2)
+            plant(m, key, OLD, "1");
+        if (i % 3 == 1)
+            put(m, key, "2", 200);
+        buf_appendf(&body, "<Object><Key>%s</Key></Object>", key);
+    }
+    buf_append_z(&body, "</Delete>");
+    begin(m);
+    real_engine = m->stores[0]->engine;
+    engine = *real_engine;
+    engine.eval = count_reads;
+    m->stores[0]->engine = &engine;
+    gate_ask(&m->g, ALICE, "POST /box?delete", NULL, buf_str(&body), 200);
+    CHECK(!gate_has(&m->g, "<Error>"));
+    CHECK(gate_has(&m->g, "<Deleted><Key>k59</Key></Deleted>"));
+    CHECK(vector_reads >= 2 && vector_reads <= 3); /* of the bucket, and of all afterwards */
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "k%02d", i);
+        expect(m, key, NULL);
+    }
+    m->stores[0]->engine = real_engine;
+    buf_release(&body);
 }
 
 MOVING_TEST(listings_are_of_both_sides)
