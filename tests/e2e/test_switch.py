@@ -1,5 +1,6 @@
 """Switches of the main storage through the commands, with a real weir on the embedded store and two local storages."""
 import datetime
+import hashlib
 import json
 import random
 import signal
@@ -382,7 +383,30 @@ def switched(kind):
     return call
 
 
-@pytest.mark.parametrize("act", [switched("start"), switched("plan"), given_up], ids=["start", "plan", "abort"])
+def with_an_upload(lab, writers):
+    """Which is open during the downtime: parts come through either gateway, the end through the other one."""
+    tries = [Writer(lab, n, None) for n in (8, 9)]
+    upload = {"Key": "w9/big", "UploadId": lab.s3().create_multipart_upload(Bucket="photos", Key="w9/big")["UploadId"]}
+    lab.run("switch", "plan", "photos", "--continue")
+
+    def goes_on():
+        row = lab.run("switch", "show", "photos", "--json")
+        return lab.route("photos", "root") == "b" and row["state"] == "in_progress" and "unblocked" in row["history"][-1]
+    wait_for(goes_on, "it to go on without downtime", 120)
+    counts = [w.count for w in writers]
+    tries[0].again("upload_part", **upload, PartNumber=1, Body=b"part")
+    wait_for(lambda: all(w.count > n + 20 for w, n in zip(writers, counts)), "writers on the new side", 60)
+    tries[1].again("complete_multipart_upload", **upload, MultipartUpload={
+        "Parts": [{"PartNumber": 1, "ETag": hashlib.md5(b"part").hexdigest()}]})
+    for n in range(2):  # at once, wherever it is
+        assert lab.s3(n).get_object(Bucket="photos", Key="w9/big")["Body"].read() == b"part"
+    wait_for(lambda: lab.run("switch", "show", "photos", "--json")["state"] == "done", "the end", 120)
+    writers[0].model["w9/big"] = b"part"
+    return "b"
+
+
+@pytest.mark.parametrize("act", [switched("start"), switched("plan"), given_up, with_an_upload],
+                         ids=["start", "plan", "abort", "upload"])
 def test_a_switch_under_two_gateways_on_redis(many, act):
     s3, stop = many.s3(), threading.Event()
     s3.create_bucket(Bucket="photos")
