@@ -480,7 +480,7 @@ STATUS = {"created_at": TIME, "archived_at": TIME, "init_done_at": TIME, "last_e
 SWITCH = {"replicationID": f"{PART}:{PART}:{PART}:{PART}(:{PART})?", "createdAt": TIME, "startedAt": TIME, "doneAt": TIME,
           "abortedAt": TIME, "lastStatus": "not_started|in_progress|check_in_progress|done|error|skipped",
           "startAt": TIME, "cron": ".*", "onInitDone": "[01]", "skipBucketCheck": "[01]", "continueReplication": "[01]",
-          **dict.fromkeys(("replPriority", "multipartTTL", "maxDuration", "maxEventLag"), NUMBER)}
+          **dict.fromkeys(("replPriority", "multipartTTL", "uploadsTTL", "blocked", "maxDuration", "maxEventLag"), NUMBER)}
 TASK = {"msg": r"(?s).*", "state": "pending|active|scheduled|retry|archived|completed", "pending_since": NUMBER,
         "unique_key": ".*", "result": ".*", "token": ".*", "tally": ".*", "group": ".*"}
 ANY = {r".+": r"(?s).*"}
