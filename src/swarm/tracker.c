@@ -61,6 +61,7 @@ static int open_share(struct tracker *t, const struct tracker_options *o, struct
         .ctx = t,
         .peer_timeout_s = o->peer_timeout_s,
         .max_waiting = o->max_waiting ? o->max_waiting : FALLBACK_WAITING,
+        .listed = !o->open,
         .log = o->log,
     };
 
