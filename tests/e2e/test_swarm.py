@@ -297,8 +297,13 @@ def test_swarms_survive_a_restart(serve, tmp_path):
 
 
 def on_redis(serve, redis, *args):
+    """All of one test have one secrets.key (docs/security.md)."""
+    folder = redis.folder / f"weir{len(list(redis.folder.glob('weir*')))}"
+    folder.mkdir()
+    (folder / "secrets.key").write_bytes(b"k" * 32)
+    (folder / "secrets.key").chmod(0o600)
     return serve("--only", "tracker", "--store.engine", "redis", "--store.redis.url", f"redis://127.0.0.1:{redis.port}",
-                 "--store.redis.timeout", "1s", *args).ready()
+                 "--store.redis.timeout", "1s", *args, data=folder).ready()
 
 
 def test_two_trackers_see_each_other_2s(serve, redis):
