@@ -70,19 +70,6 @@ static int open_sockets(struct udp_server *u, const struct sock_addr *listen, st
 
 /* --- threads --- */
 
-/* The processors that we may use, one after another for the loops; all -1 when there are fewer. */
-static void choose_processors(struct udp_server *u)
-{
-    cpu_set_t set;
-    size_t i = 0;
-
-    if (sched_getaffinity(0, sizeof(set), &set) < 0 || (size_t)CPU_COUNT(&set) < u->loop_count)
-        return;
-    for (int cpu = 0; cpu < CPU_SETSIZE && i < u->loop_count; cpu++)
-        if (CPU_ISSET(cpu, &set))
-            u->loops[i++].cpu = cpu;
-}
-
 static size_t processors(void)
 {
     cpu_set_t set;
@@ -102,8 +89,7 @@ int udp_start(struct udp_server **out, const struct udp_options *o, struct err *
     u->bans = connid_bans_new();
     u->loop_count = count;
     for (size_t i = 0; i < count; i++)
-        u->loops[i] = (struct udp_loop){.server = u, .fd = -1, .cpu = -1};
-    choose_processors(u);
+        u->loops[i] = (struct udp_loop){.server = u, .fd = -1};
     if (tracker_waits(o->tracker))
         u->pool = pool_new("udp-wait", WAIT_THREADS, o->waiting ? o->waiting : WAITING_DEFAULT, 0);
     code = open_sockets(u, &o->listen, err);

@@ -1,4 +1,4 @@
-/* The tracker over UDP (BEP 15, 41): pinned loops on one port, each with a socket of its own
+/* The tracker over UDP (BEP 15, 41): loops on one port, each with a socket of its own
  * (SO_REUSEPORT) and batches of packets. docs/swarm.md, U1 to U6. */
 #ifndef SWARM_UDP_H
 #define SWARM_UDP_H

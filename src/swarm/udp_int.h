@@ -24,7 +24,7 @@ struct udp_from {
 struct udp_loop {
     struct udp_server *server;
     struct thread thread;
-    int fd, cpu; /* -1: any */
+    int fd;
 };
 
 struct udp_server {

@@ -2,13 +2,15 @@
  *
  * The work on a batch goes in phases over all of its packets, so that what the next phase reads is
  * on its way from memory meanwhile: read and check; bring the torrents, then update and write the
- * replies where they are sent from; send all at once. The clock is read once a batch. */
+ * replies where they are sent from; send all at once. The clock is read once a batch.
+ *
+ * Loops are not bound to a processor. Measured: bound, an announce costs 7 us, else 6, because the
+ * kernel wakes a loop that it may move beside whoever sends, not behind it. */
 #include "base/clock.h"
 #include "swarm/udp_int.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 
 struct counts {
@@ -203,14 +205,8 @@ void udp_loop_run(void *ctx)
 {
     struct udp_loop *l = ctx;
     struct batch *b = xcalloc(1, sizeof(*b));
-    cpu_set_t set;
     int n;
 
-    CPU_ZERO(&set);
-    if (l->cpu >= 0) {
-        CPU_SET((size_t)l->cpu, &set);
-        sched_setaffinity(0, sizeof(set), &set);
-    }
     b->loop = l;
     for (int i = 0; i < BATCH; i++) {
         b->in_at[i] = (struct iovec){b->packets[i], PACKET_MAX};
