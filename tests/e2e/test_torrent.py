@@ -45,14 +45,21 @@ def torrent_of(server, bucket, key, query=""):
     return fetch(f"{server.s3_url}/{bucket}/{urllib.parse.quote(key)}?torrent{query}")
 
 
-@pytest.fixture
-def public(serve):
-    """A weir with the bucket "pub", which everybody may read."""
-    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.udp", f"127.0.0.1:{free_port()}").ready()
+def with_bucket(server):
+    """The bucket "pub", which everybody may read."""
     client = server.s3()
     client.create_bucket(Bucket="pub")
     client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
     return server, client
+
+
+def track(*more):
+    return "--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.udp", f"127.0.0.1:{free_port()}", *more
+
+
+@pytest.fixture
+def public(serve):
+    return with_bucket(serve(*track()).ready())
 
 
 def libtorrent_makes(folder, name, body, flags, meta):
@@ -205,39 +212,31 @@ def test_s3_torrent_hashed_once_by_many_who_ask(public):
 
 
 def test_s3_torrent_names_and_addresses(serve):
-    server = serve("--tracker.http", f":{free_port()}", "--tracker.udp", "off", "--s3.url", "https://s3.example.org/",
-                   ).ready()
-    client = server.s3()
-    client.create_bucket(Bucket="pub")
-    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    server, client = with_bucket(serve("--tracker.http", f":{free_port()}", "--tracker.udp", "off", "--s3.url",
+                                       "https://s3.example.org/").ready())
     for key, name, seed in (("a/b ä\"c.iso", "b ä\"c.iso", "a/b%20%C3%A4%22c.iso"), ("folder/", "folder", "folder%2F"),
-                            ("x?y&z", "x?y&z", "x%3Fy%26z"), ("..", "_..", "..")):
-        if key != "..":  # clients of HTTP take it away
-            client.put_object(Bucket="pub", Key=key, Body=b"bytes")
-            answer = torrent_of(server, "pub", key)
-            meta = lt.bdecode(answer.body)
-            assert meta[b"info"][b"name"].decode() == name
-            assert meta[b"url-list"].decode() == f"https://s3.example.org/pub/{seed}"
-            assert meta[b"announce"].startswith(b"http://127.0.0.1:")
-            assert b"announce-list" not in meta
-            assert "\"" not in answer.headers["Content-Disposition"].split("filename=")[1][1:].split("\"", 1)[0]
+                            ("x?y&z", "x?y&z", "x%3Fy%26z")):
+        client.put_object(Bucket="pub", Key=key, Body=b"bytes")
+        answer = torrent_of(server, "pub", key)
+        meta = lt.bdecode(answer.body)
+        assert meta[b"info"][b"name"].decode() == name
+        assert meta[b"url-list"].decode() == f"https://s3.example.org/pub/{seed}"
+        assert meta[b"announce"].startswith(b"http://127.0.0.1:")
+        assert b"announce-list" not in meta
+    client.put_object(Bucket="pub", Key="a/b ä\"c", Body=b"bytes")
+    assert torrent_of(server, "pub", "a/b ä\"c").headers["Content-Disposition"] == \
+        "attachment; filename=\"b ___c.torrent\"; filename*=UTF-8''b%20%C3%A4%22c.torrent"
 
 
 def test_s3_torrent_without_a_tracker(serve):
-    server = serve("--tracker.http", "off", "--tracker.udp", "off").ready()
-    client = server.s3()
-    client.create_bucket(Bucket="pub")
-    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    server, client = with_bucket(serve("--tracker.http", "off", "--tracker.udp", "off").ready())
     client.put_object(Bucket="pub", Key="obj", Body=b"bytes")
     assert torrent_of(server, "pub", "obj").error == "NoSuchKey"
     assert server.get("/api/v1/torrents", keys=server.keys).status == 501
 
 
 def test_s3_torrent_of_a_large_object_is_made_in_the_background(serve):
-    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.hash_at_once", "1MiB").ready()
-    client = server.s3()
-    client.create_bucket(Bucket="pub")
-    client.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    server, client = with_bucket(serve(*track("--tracker.hash_at_once", "1MiB")).ready())
     body = pattern(30_000_000)
     client.put_object(Bucket="pub", Key="large", Body=body)
     answer = torrent_of(server, "pub", "large")
@@ -365,10 +364,7 @@ def piece_of(server, key, info_hash, piece, more=""):
 
 
 def test_bep17_503_wait(serve, tmp_path):
-    server = serve("--tracker.http", f"127.0.0.1:{free_port()}", "--tracker.hash_at_once", "1MiB").ready()
-    s3 = server.s3()
-    s3.create_bucket(Bucket="pub")
-    s3.put_bucket_policy(Bucket="pub", Policy=PUBLIC)
+    server, s3 = with_bucket(serve(*track("--tracker.hash_at_once", "1MiB")).ready())
     body = pattern(3_000_000)
     s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
     answer = wait_for(lambda: (a := torrent_of(server, "pub", "obj.bin", "&httpseeds")).status == 200 and a, "a torrent")
@@ -392,3 +388,32 @@ def test_bep17_503_wait(serve, tmp_path):
     torrent = tmp_path / "obj.torrent"
     torrent.write_bytes(answer.body)
     by_libtorrent(torrent, tmp_path, lambda: (tmp_path / "obj.bin").read_bytes() == body)
+
+
+def test_s3_torrent_of_an_object_on_a_remote_storage(serve, weir, tmp_path):
+    back, own = with_bucket(serve(*track()).ready())
+    own.create_bucket(Bucket="private")
+    front = serve(*track("--tracker.hash_at_once", "1MiB")).ready()
+    done = weir("storage", "add", "back", "--endpoint", back.s3_url, "--user", "root", "--access-key", back.keys[0],
+                "--secret-key", back.keys[1], "--main", "--data", front.data, "--url", front.url)
+    assert done.returncode == 0, done.stderr
+    s3 = front.s3()
+    body = pattern(3_000_000)
+    s3.put_object(Bucket="pub", Key="small", Body=body[:1000])
+    s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
+    s3.put_object(Bucket="private", Key="obj", Body=b"private")
+    small = lt.bdecode(torrent_of(front, "pub", "small").body)
+    assert small[b"info"][b"pieces"] == hashlib.sha1(body[:1000]).digest()
+    assert small[b"url-list"].decode() == f"{front.s3_url}/pub/small"
+    # A task reads the large one; both as anybody would, so that what is private stays so.
+    made = wait_for(lambda: (a := torrent_of(front, "pub", "obj.bin")).status == 200 and a, "a torrent").body
+    assert made == lt.bencode(libtorrent_makes(tmp_path, "obj.bin", body, lt.create_torrent.v1_only, lt.bdecode(made)))
+    assert torrent_of(front, "private", "obj").error == "AccessDenied"
+    with pytest.raises(s3.exceptions.ClientError, match="AccessDenied|Forbidden|403"):
+        s3.get_object_torrent(Bucket="private", Key="obj")
+    assert torrent_of(front, "pub", "absent").status in (403, 404)
+    # Its own tracker is not in it, and the web seed goes through the gateway.
+    torrent, folder = tmp_path / "obj.torrent", tmp_path / "got"
+    folder.mkdir()
+    torrent.write_bytes(made)
+    by_libtorrent(torrent, folder, lambda: (folder / "obj.bin").read_bytes() == body)
