@@ -402,7 +402,9 @@ def test_s3_torrent_of_an_object_on_a_remote_storage(serve, weir, tmp_path):
     s3.put_object(Bucket="pub", Key="small", Body=body[:1000])
     s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
     s3.put_object(Bucket="private", Key="obj", Body=b"private")
-    small = lt.bdecode(torrent_of(front, "pub", "small").body)
+    answer = torrent_of(front, "pub", "small")
+    assert answer.status == 200, answer.body
+    small = lt.bdecode(answer.body)
     assert small[b"info"][b"pieces"] == hashlib.sha1(body[:1000]).digest()
     assert small[b"url-list"].decode() == f"{front.s3_url}/pub/small"
     # A task reads the large one; both as anybody would, so that what is private stays so.
