@@ -68,6 +68,7 @@ static const struct part parts[] = {
     {server_start_worker, server_stop_worker},
     {start_pool, stop_pool},
     {server_start_swarm, stop_swarm},
+    {server_place_torrents, NULL},
     {start_s3, stop_s3},
     {start_api, stop_api},
     {keep_credentials, NULL},

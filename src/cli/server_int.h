@@ -29,9 +29,12 @@ int server_start_swarm(struct server *s, struct err *err) MUST_CHECK;
 bool server_stop_swarm(struct server *s) MUST_CHECK;
 /* Takes over what may change; the rest of `next` is not looked at. */
 int server_reload_swarm(struct server *s, const struct conf *next, struct err *err) MUST_CHECK;
+
 /* --- server_torrents.c --- */
 
 int server_start_torrents(struct server *s, struct err *err) MUST_CHECK;
+/* Once the tracker listens. */
+int server_place_torrents(struct server *s, struct err *err) MUST_CHECK;
 void server_stop_torrents(struct server *s);
 
 #endif

@@ -58,6 +58,32 @@ int server_start_torrents(struct server *s, struct err *err)
     return code < 0 ? err_wrap(err, code, "torrents") : 0;
 }
 
+/* A port of 0 is another by now. */
+static void set_port(struct sock_addr *addr, uint16_t port)
+{
+    if (addr->sa.ss_family == AF_INET)
+        ((struct sockaddr_in *)&addr->sa)->sin_port = htons(port);
+    else if (addr->sa.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&addr->sa)->sin6_port = htons(port);
+}
+
+int server_place_torrents(struct server *s, struct err *err)
+{
+    struct sock_addr http, udp = {0};
+    int code = 0;
+
+    if (!s->torrents)
+        return 0;
+    if (s->swarm.http)
+        http_server_address(swarm_http_server(s->swarm.http), &http);
+    if (s->swarm.udp) {
+        code = read_address(&udp, s->start->tracker.udp, err);
+        set_port(&udp, udp_port(s->swarm.udp));
+    }
+    torrents_listen(s->torrents, s->swarm.http ? &http : NULL, s->swarm.udp ? &udp : NULL);
+    return code;
+}
+
 void server_stop_torrents(struct server *s)
 {
     torrents_close(s->torrents);

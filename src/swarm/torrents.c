@@ -64,6 +64,14 @@ void torrents_close(struct torrents *t)
     free(t);
 }
 
+void torrents_listen(struct torrents *t, const struct sock_addr *http, const struct sock_addr *udp)
+{
+    if (http)
+        t->o.http = *http;
+    if (udp)
+        t->o.udp = *udp;
+}
+
 const struct object_torrents *torrents_of_objects(struct torrents *t)
 {
     return &t->interface;

@@ -40,6 +40,9 @@ int torrents_open(struct torrents **out, const struct torrents_options *o,
 /* Nobody may be in a call. NULL is fine. */
 void torrents_close(struct torrents *t);
 
+/* Where the tracker really listens, once it does; NULL: as the options say. Before anybody asks. */
+void torrents_listen(struct torrents *t, const struct sock_addr *http, const struct sock_addr *udp);
+
 /* For struct gateway_options. */
 const struct object_torrents *torrents_of_objects(struct torrents *t);
 

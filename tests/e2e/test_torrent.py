@@ -419,3 +419,36 @@ def test_s3_torrent_of_an_object_on_a_remote_storage(serve, weir, tmp_path):
     folder.mkdir()
     torrent.write_bytes(made)
     by_libtorrent(torrent, folder, lambda: (folder / "obj.bin").read_bytes() == body)
+
+
+def test_e2e_spreads_from_the_web_seed_to_clients(serve, tmp_path):
+    """The first client has the object alone to download from, the second the first client alone."""
+    server, s3 = with_bucket(serve().ready())
+    body = pattern(1_000_000)
+    s3.put_object(Bucket="pub", Key="obj.bin", Body=body)
+    torrent = tmp_path / "obj.torrent"
+    torrent.write_bytes(torrent_of(server, "pub", "obj.bin").body)
+    sessions = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        session = lt.session({**QUIET, "allow_multiple_connections_per_ip": True, "announce_to_all_tiers": True})
+        handle = session.add_torrent({"ti": lt.torrent_info(str(torrent)), "save_path": str(folder)})
+        wait_for(lambda: handle.status().is_seeding, f"the {name} client")
+        assert (folder / "obj.bin").read_bytes() == body
+        sessions.append((session, handle))
+        if name == "first":
+            s3.delete_bucket_policy(Bucket="pub")
+            assert fetch(f"{server.s3_url}/pub/obj.bin").status == 403
+            # The tracker has heard of it as a seeder before the second asks.
+            wait_for(lambda: any(t["complete"] for t in scrape(torrent)), "the tracker")
+    sessions[1][1].pause()
+    sessions[0][1].pause()
+
+
+def scrape(torrent):
+    """What the tracker's HTTP side says of the torrent."""
+    meta = lt.bdecode(torrent.read_bytes())
+    raw = urllib.parse.quote(hashlib.sha1(lt.bencode(meta[b"info"])).digest())
+    answer = fetch(meta[b"announce"].decode().replace("/announce", "/scrape") + f"?info_hash={raw}")
+    return [{k.decode(): v for k, v in f.items()} for f in lt.bdecode(answer.body).get(b"files", {}).values()]
