@@ -279,10 +279,12 @@ static bool next_connect(struct gen *g, struct world_asked *a)
 {
     uint64_t n = g->next++;
 
-    /* The peer of that number has that source; ::1's is the first on IPv6. */
+    /* Any peer of that source will do; ::1's is the first on IPv6. */
     a->kind = WORLD_CONNECT;
     a->peer = n < WORLD_SOURCES ? (uint32_t)n : WORLD_V6_EVERY - 1;
-    return n < WORLD_SOURCES + (g->o.v6 ? 1u : 0u) && a->peer < g->world.peers;
+    if (n < WORLD_SOURCES && world_is_v6(&g->world, a->peer))
+        a->peer += WORLD_SOURCES;
+    return n < WORLD_SOURCES + (g->o.v6 ? 1u : 0u);
 }
 
 static void announce(struct gen *g, struct world_asked *a, uint32_t peer, uint8_t event)
