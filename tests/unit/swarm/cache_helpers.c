@@ -24,7 +24,7 @@ struct cache *cache_on(struct four *f)
 
 struct str passkey_of(char c)
 {
-    static char keys[128][PASSKEY_LEN];
+    static _Thread_local char keys[128][PASSKEY_LEN];
 
     memset(keys[(int)c], c, PASSKEY_LEN);
     return str_n(keys[(int)c], PASSKEY_LEN);
@@ -32,7 +32,7 @@ struct str passkey_of(char c)
 
 const uint8_t *hash_of(char c)
 {
-    static uint8_t hashes[128][INFO_HASH_LEN];
+    static _Thread_local uint8_t hashes[128][INFO_HASH_LEN];
 
     memset(hashes[(int)c], c, INFO_HASH_LEN);
     return hashes[(int)c];
