@@ -2,7 +2,7 @@
 #include "swarm/cache_int.h"
 
 enum {
-    SLACK = 8,        /* looked at beside those wanted: the announcer, its user's others, old ones */
+    SLACK = 8, /* looked at beside those wanted: the announcer, its user's others, old ones */
     CANDIDATES = 512, /* of one family */
     ANSWER_HEAD = 5,  /* of swarm_announce.lua: counts, time, user */
     SCRAPE_FIELDS = 5,

@@ -54,8 +54,8 @@ size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN]);
 void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6);
 struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);
 
-/* Values into a model: of a torrent as swarm_find.lua has them, of a user with names as HGETALL has.
- * ERR_CORRUPT when one is missing or is no number. */
+/* Values into a model: of a torrent as swarm_find.lua has them, of a user with names as HGETALL
+ * has. ERR_CORRUPT when one is missing or is no number. */
 int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
                  struct err *err) MUST_CHECK;
 int read_user(const struct reply *fields, struct user *out, struct err *err) MUST_CHECK;

@@ -145,8 +145,8 @@ static int check_keys(struct cache *c, const struct reply *keys, size_t from,
 
     for (size_t i = from; i < keys->count && count <= CHECK_PAGE; i++)
         args[count++] = keys->items[i].str;
-    int code = swarm_eval(c->o.store, &a, &r, SCRIPT_swarm_check, &(struct store_args){args, count},
-                          err);
+    int code =
+        swarm_eval(c->o.store, &a, &r, SCRIPT_swarm_check, &(struct store_args){args, count}, err);
     if (code == 0)
         code = reply_expect(r, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i + 1 < r->count; i += 2)

@@ -11,7 +11,7 @@ static int parse_base36(struct str s, uint64_t *out)
         return ERR_PARSE;
     for (size_t i = 0; i < s.len; i++) {
         char c = s.p[i];
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0')
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                          : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10
                                                 : 36;
         if (digit == 36)

@@ -61,8 +61,9 @@ static int read_record(struct str record, struct delta *out, struct err *err)
            str_u64(field(&rest), &out->raw_downloaded) == 0;
     out->uploaded = read_real(field(&rest));
     out->downloaded = read_real(field(&rest));
-    return good ? 0 : err_set(err, ERR_CORRUPT, "record %llu of the feed is damaged",
-                              (unsigned long long)out->number);
+    return good ? 0
+                : err_set(err, ERR_CORRUPT, "record %llu of the feed is damaged",
+                          (unsigned long long)out->number);
 }
 
 static int read_records(struct arena *a, const struct reply *r, struct delta **out, size_t *count,

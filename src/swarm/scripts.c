@@ -35,8 +35,7 @@ int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_
                const struct store_args *args, struct err *err)
 {
     pthread_once(&once, init);
-    struct script_run run = {
-        .script = &scripts[which], .args = *args, .relaxed = relaxed[which]};
+    struct script_run run = {.script = &scripts[which], .args = *args, .relaxed = relaxed[which]};
     int code = store_eval(s, a, out, &run, err);
 
     if (code == 0 && (*out)->type == REPLY_ERROR)

@@ -28,9 +28,9 @@ static bool wait_for_work(struct share *s, bool failed)
     mutex_lock(&s->lock);
     uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * MS_NS;
     bool busy = !failed && (s->taking || s->anew);
-    /* After a failure nothing but the end wakes it: a store that is down is not asked all the time. */
-    while (!s->stop && !busy && clock_mono_ns() < until &&
-           (failed || s->by_name.len < SHARE_BATCH))
+    /* After a failure nothing but the end wakes it: a store that is down is not asked all the time.
+     */
+    while (!s->stop && !busy && clock_mono_ns() < until && (failed || s->by_name.len < SHARE_BATCH))
         cond_wait_until(&s->changed, &s->lock, until);
     while (!s->stop && !failed && !s->anew && !s->taking && s->by_name.len == 0)
         cond_wait(&s->changed, &s->lock);

@@ -1,5 +1,6 @@
-/* Taking over the swarms that are in the store: torrents that are announced first, then all in their
- * turn. Our own changes are written before a step, so that what is read is not older than they. */
+/* Taking over the swarms that are in the store: torrents that are announced first, then all in
+ * their turn. Our own changes are written before a step, so that what is read is not older than
+ * they. */
 #include "swarm/share_int.h"
 
 #include "base/hash.h"

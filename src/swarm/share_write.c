@@ -19,8 +19,10 @@ enum {
 };
 
 static const char *const letters[CHANGES] = {
-    [SWARM_CHANGE_SEEDER] = "S",  [SWARM_CHANGE_LEECHER] = "L",
-    [SWARM_CHANGE_COMPLETED] = "C", [SWARM_CHANGE_STOPPED] = "X",
+    [SWARM_CHANGE_SEEDER] = "S",
+    [SWARM_CHANGE_LEECHER] = "L",
+    [SWARM_CHANGE_COMPLETED] = "C",
+    [SWARM_CHANGE_STOPPED] = "X",
     [SWARM_CHANGE_STOPPED_COMPLETED] = "Y",
 };
 

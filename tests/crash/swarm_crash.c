@@ -27,11 +27,11 @@
 
 enum {
     WORKERS = 3,
-    USERS = 4,    /* user 0 and torrent 0 stay, the others come and go */
+    USERS = 4, /* user 0 and torrent 0 stay, the others come and go */
     TORRENTS = 4,
-    PEERS = 8,    /* of each worker */
-    STAYING = 2,  /* peers of each worker that never stop */
-    KILLS = 2,    /* in one run on Redis */
+    PEERS = 8,   /* of each worker */
+    STAYING = 2, /* peers of each worker that never stop */
+    KILLS = 2,   /* in one run on Redis */
     KILL_FROM_MS = 20,
     KILL_WITHIN_MS = 120,
     REAP_LONG_S = 100000,
@@ -308,9 +308,8 @@ static struct cache *open_cache(const struct place *p)
     struct err err = {0};
 
     if (p->server) {
-        struct store_redis_options o = {.url = str_z(p->server->unix_url),
-                                        .number = SWARM_DB,
-                                        .timeout_ms = 30000};
+        struct store_redis_options o = {
+            .url = str_z(p->server->unix_url), .number = SWARM_DB, .timeout_ms = 30000};
         must(store_open_redis(&store, &o, &err), &err);
     } else {
         struct db_options o = {
@@ -393,8 +392,7 @@ static pid_t start_threads(const struct place *p, struct shared *sh, uint64_t se
         return pid;
     struct cache *c = open_cache(p);
     for (unsigned i = 0; i < WORKERS; i++) {
-        workers[i] =
-            (struct worker){.cache = c, .sh = sh, .id = i, .random = {.random = seed + i}};
+        workers[i] = (struct worker){.cache = c, .sh = sh, .id = i, .random = {.random = seed + i}};
         must(thread_start(&workers[i].thread, "worker", 0, work, &workers[i], &err), &err);
     }
     for (;;)
@@ -414,8 +412,7 @@ static bool kill_worker(pid_t pid, struct shared *sh)
 
 static void wait_random(struct crash *random)
 {
-    unsigned ms =
-        KILL_FROM_MS + (unsigned)(next_random(random) % (KILL_WITHIN_MS - KILL_FROM_MS));
+    unsigned ms = KILL_FROM_MS + (unsigned)(next_random(random) % (KILL_WITHIN_MS - KILL_FROM_MS));
     usleep(ms * 1000); /* a moment of no meaning: what is tested holds at any */
 }
 

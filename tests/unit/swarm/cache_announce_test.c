@@ -1,5 +1,5 @@
-/* The private announce, on both engines: the table of transitions cell by cell, and what it refuses,
- * counts and gives out. */
+/* The private announce, on both engines: the table of transitions cell by cell, and what it
+ * refuses, counts and gives out. */
 #include "unit/swarm/cache_helpers.h"
 
 #include <stdio.h>
@@ -44,12 +44,12 @@ TEST_FOUR(cache_announce, every_cell_of_the_table_of_transitions)
         enum state after;
         uint64_t snatches;
     } cells[] = {
-        {ABSENT, 5, false, LEECHER, 0}, {ABSENT, 0, false, SEEDER, 0},
-        {ABSENT, 5, true, ABSENT, 0},   {ABSENT, 0, true, ABSENT, 0},
+        {ABSENT, 5, false, LEECHER, 0},  {ABSENT, 0, false, SEEDER, 0},
+        {ABSENT, 5, true, ABSENT, 0},    {ABSENT, 0, true, ABSENT, 0},
         {LEECHER, 5, false, LEECHER, 0}, {LEECHER, 0, false, SEEDER, 1},
         {LEECHER, 5, true, ABSENT, 0},   {LEECHER, 0, true, ABSENT, 1},
-        {SEEDER, 5, false, LEECHER, 0}, {SEEDER, 0, false, SEEDER, 0},
-        {SEEDER, 5, true, ABSENT, 0},   {SEEDER, 0, true, ABSENT, 0},
+        {SEEDER, 5, false, LEECHER, 0},  {SEEDER, 0, false, SEEDER, 0},
+        {SEEDER, 5, true, ABSENT, 0},    {SEEDER, 0, true, ABSENT, 0},
     };
     static const enum announce_event live[] = {EVENT_NONE, EVENT_STARTED, EVENT_COMPLETED,
                                                EVENT_PAUSED};
@@ -329,9 +329,8 @@ TEST_FOUR(cache_announce, seeders_get_leechers_and_leechers_seeders_first)
 
 static struct announce over_v6(struct announce a, unsigned n)
 {
-    a.addr = (struct peer_addr){.ip = {0x20, 1, 0x0d, 0xb8, [15] = (uint8_t)n},
-                                .port = {1, 2},
-                                .v6 = true};
+    a.addr = (struct peer_addr){
+        .ip = {0x20, 1, 0x0d, 0xb8, [15] = (uint8_t)n}, .port = {1, 2}, .v6 = true};
     return a;
 }
 

@@ -1,5 +1,5 @@
-/* What the suites of the cache share: a cache on either engine, and users, torrents and announces in
- * one line. */
+/* What the suites of the cache share: a cache on either engine, and users, torrents and announces
+ * in one line. */
 #ifndef TESTS_UNIT_SWARM_CACHE_HELPERS_H
 #define TESTS_UNIT_SWARM_CACHE_HELPERS_H
 

@@ -51,7 +51,8 @@ static void find_or_remove(void *ctx)
             continue;
         }
         struct torrent_peers got = torrent_now(r->cache, &a, 't');
-        CHECK(got.seeder_count >= 3 && got.seeder_count <= 5); /* those that stay are always there */
+        CHECK(got.seeder_count >= 3 &&
+              got.seeder_count <= 5); /* those that stay are always there */
         for (size_t k = 0; k < got.seeder_count; k++)
             CHECK(got.seeders[k].user_id == u.id && got.seeders[k].addr.ip[0] == 10);
     }
@@ -206,10 +207,10 @@ TEST_TIMEOUT(cache_race, redis_failover_invariants, 120)
     replica.dir = folder;
     replica.extra = follow;
     CHECK(redis_server_start(&replica));
-    struct store *one =
-        store_with((struct store_redis_options){.url = str_z(primary.unix_url), .number = DB_SWARM});
-    struct store *two =
-        store_with((struct store_redis_options){.url = str_z(replica.unix_url), .number = DB_SWARM});
+    struct store *one = store_with(
+        (struct store_redis_options){.url = str_z(primary.unix_url), .number = DB_SWARM});
+    struct store *two = store_with(
+        (struct store_redis_options){.url = str_z(replica.unix_url), .number = DB_SWARM});
     struct cache *c = cache_with((struct cache_options){.store = one});
     add_user(c, 'u', -1);
     add_torrent(c, 's');

@@ -115,11 +115,11 @@ TEST_FOUR(cache, keys_are_the_seed_s_byte_for_byte)
     CHECK_OK(cache_add_user(c, &u, &err));
     CHECK_OK(cache_add_torrent(c, &t, &err));
     struct str key = STR("torrent:\x01\xff:23456789012345678");
-    CHECK_STR(str_z(says(s, STR("HMGET"), key, STR("id"), STR("infohash"), STR("active"),
-                         STR("snatches"), STR("up_multiplier"), STR("down_multiplier"),
-                         STR("last_action"))),
-              STR("[\"1295\", \"\\x01\\xff:23456789012345678\", \"1\", \"0\", \"1\", \"1\", "
-                  "\"5\"]"));
+    CHECK_STR(
+        str_z(says(s, STR("HMGET"), key, STR("id"), STR("infohash"), STR("active"), STR("snatches"),
+                   STR("up_multiplier"), STR("down_multiplier"), STR("last_action"))),
+        STR("[\"1295\", \"\\x01\\xff:23456789012345678\", \"1\", \"0\", \"1\", \"1\", "
+            "\"5\"]"));
     CHECK_STR(str_z(says(s, STR("HLEN"), key)), STR("7"));
     struct peer p = peer_of(&u, 7, 9);
     CHECK_OK(cache_add_leecher(c, &t, &p, &err));
@@ -127,13 +127,13 @@ TEST_FOUR(cache, keys_are_the_seed_s_byte_for_byte)
               STR("[\"-TS0001-000000000007:10:zz\"]"));
     CHECK_STR(str_z(says(s, STR("HLEN"), STR("-TS0001-000000000007:10:zz"))), STR("9"));
     CHECK_STR(str_z(says(s, STR("HMGET"), STR("-TS0001-000000000007:10:zz"), STR("id"),
-                         STR("user_id"), STR("torrent_id"), STR("ip"), STR("port"),
-                         STR("uploaded"), STR("downloaded"), STR("left"))),
+                         STR("user_id"), STR("torrent_id"), STR("ip"), STR("port"), STR("uploaded"),
+                         STR("downloaded"), STR("left"))),
               STR("[\"-TS0001-000000000007\", \"36\", \"1295\", \"10.0.0.7\", \"6881\", \"0\", "
                   "\"0\", \"9\"]"));
-    CHECK_STR(str_z(says(s, STR("HEXISTS"), STR("-TS0001-000000000007:10:zz"),
-                         STR("last_announce"))),
-              STR("1"));
+    CHECK_STR(
+        str_z(says(s, STR("HEXISTS"), STR("-TS0001-000000000007:10:zz"), STR("last_announce"))),
+        STR("1"));
     CHECK_OK(cache_whitelist_client(c, STR("-TS0001-"), &err));
     CHECK_STR(str_z(says(s, STR("SMEMBERS"), STR("whitelist"))), STR("[\"-TS0001-\"]"));
     cache_close(c);
@@ -386,17 +386,24 @@ TEST_FOUR(cache, the_check_finds_what_the_invariants_forbid)
         const char *invariant;
         struct str breaks[4], mends[4];
     } cases[] = {
-        {"I1", {STR("SADD"), STR("seeders:1"), STR("-TS0001-000000000009:1:1")},
-               {STR("SREM"), STR("seeders:1"), STR("-TS0001-000000000009:1:1")}},
-        {"I2", {STR("SADD"), STR("seeders:1"), STR("-TS0001-000000000001:1:1")},
-               {STR("SREM"), STR("seeders:1"), STR("-TS0001-000000000001:1:1")}},
-        {"I3", {STR("HSET"), STR("-TS0001-000000000001:1:z"), STR("id"), STR("x")},
-               {STR("DEL"), STR("-TS0001-000000000001:1:z")}},
-        {"I4", {STR("HSET"), STR("user:uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu"), STR("slots_used"), STR("2")},
-               {STR("HSET"), STR("user:uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu"), STR("slots_used"), STR("1")}},
-        {"I6", {STR("HSET"), STR("torrent:nnnnnnnnnnnnnnnnnnnn"), STR("active"), STR("1")},
-               {STR("DEL"), STR("torrent:nnnnnnnnnnnnnnnnnnnn")}},
-        {"I7", {STR("ZADD"), STR("expiry"), STR("5"), STR("-TS0001-000000000001:1:1")}, {STR_EMPTY}},
+        {"I1",
+         {STR("SADD"), STR("seeders:1"), STR("-TS0001-000000000009:1:1")},
+         {STR("SREM"), STR("seeders:1"), STR("-TS0001-000000000009:1:1")}},
+        {"I2",
+         {STR("SADD"), STR("seeders:1"), STR("-TS0001-000000000001:1:1")},
+         {STR("SREM"), STR("seeders:1"), STR("-TS0001-000000000001:1:1")}},
+        {"I3",
+         {STR("HSET"), STR("-TS0001-000000000001:1:z"), STR("id"), STR("x")},
+         {STR("DEL"), STR("-TS0001-000000000001:1:z")}},
+        {"I4",
+         {STR("HSET"), STR("user:uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu"), STR("slots_used"), STR("2")},
+         {STR("HSET"), STR("user:uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu"), STR("slots_used"), STR("1")}},
+        {"I6",
+         {STR("HSET"), STR("torrent:nnnnnnnnnnnnnnnnnnnn"), STR("active"), STR("1")},
+         {STR("DEL"), STR("torrent:nnnnnnnnnnnnnnnnnnnn")}},
+        {"I7",
+         {STR("ZADD"), STR("expiry"), STR("5"), STR("-TS0001-000000000001:1:1")},
+         {STR_EMPTY}},
         {"I8", {STR("SREM"), STR("leechers:1"), STR("-TS0001-000000000001:1:1")}, {STR_EMPTY}},
     };
     add_user(c, 'u', -1);

@@ -43,8 +43,8 @@ TEST_FOUR(feed, each_accepted_announce_is_one_record)
     moved(c, 1, 100, 0, 50);
     moved(c, 1, 150, 30, 20);
     moved(c, 1, 150, 50, 0);
-    CHECK_INT(announce_now(c, 'u', 'x', 1, 0, EVENT_NONE), SWARM_TORRENT);   /* refused */
-    CHECK_INT(announce_now(c, 'u', 't', 9, 0, EVENT_STOPPED), SWARM_NONE);   /* nothing */
+    CHECK_INT(announce_now(c, 'u', 'x', 1, 0, EVENT_NONE), SWARM_TORRENT); /* refused */
+    CHECK_INT(announce_now(c, 'u', 't', 9, 0, EVENT_STOPPED), SWARM_NONE); /* nothing */
     CHECK_INT(announce_now(c, 'u', 't', 1, 0, EVENT_STOPPED), SWARM_NONE);
     struct delta *d = read_all(c, &a, "site", 4);
     for (size_t i = 0; i < 4; i++) {
@@ -83,7 +83,7 @@ TEST_FOUR(feed, freeleech_multipliers_negative_delta)
     moved(c, 1, 0, 0, 50);
     moved(c, 1, 100, 40, 10);
     moved(c, 1, 60, 10, 10); /* the client began anew: never below none */
-    t.down_multiplier = 0; /* freeleech */
+    t.down_multiplier = 0;   /* freeleech */
     CHECK_OK(cache_add_torrent(c, &t, &err));
     moved(c, 1, 70, 30, 10);
     moved(c, 1, UINT64_MAX, UINT64_MAX, 10);

@@ -200,7 +200,8 @@ TEST_FOUR(share, torrents_that_nobody_added_go_with_their_last_peer)
 TEST_FOUR(share, a_malformed_message_is_passed_over)
 {
     struct tracker_of one;
-    static const char *bad[] = {"", "\1", "\2aaaaaaaaxxxxx", "\1aaaaaaaax", "\1aaaaaaaa\xff\xff\xff"};
+    static const char *bad[] = {"", "\1", "\2aaaaaaaaxxxxx", "\1aaaaaaaax",
+                                "\1aaaaaaaa\xff\xff\xff"};
 
     tracker_start(&one, swarm_store(f), 1000);
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
