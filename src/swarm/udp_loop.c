@@ -168,11 +168,11 @@ static void work(struct batch *b, int n)
 
     b->wall_ms = clock_wall_ms();
     b->now_s = clock_mono_ms() / 1000;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         look_at(b, i);
-        if (swarms && b->turns[i].serve && b->turns[i].request.action == UDP_ANNOUNCE)
+    for (int i = 0; i < n && swarms; i++)
+        if (b->turns[i].serve && b->turns[i].request.action == UDP_ANNOUNCE)
             swarms_prefetch(swarms, b->turns[i].request.announce.info_hash);
-    }
     for (int i = 0; i < n; i++)
         if (b->turns[i].serve)
             serve(b, i);
