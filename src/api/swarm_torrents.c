@@ -5,17 +5,19 @@
 #include "swarm/name.h"
 #include "swarm/stats.h"
 
-/* Of one torrent: from memory where it is answered from there. */
-static int count_peers(struct api *api, const uint8_t *hash, struct scrape_entry *out,
-                       struct err *err)
+enum { COUNT_AT_ONCE = 64 };
+
+/* Of some torrents: from memory where it is answered from there. */
+static int count_peers(struct api *api, const uint8_t *hashes, size_t count,
+                       struct scrape_entry *out, struct err *err)
 {
     struct service *s = api->o.swarm;
     struct swarms *swarms = s->tracker ? tracker_swarms(s->tracker) : NULL;
 
-    *out = (struct scrape_entry){0};
+    memset(out, 0, count * sizeof(*out));
     if (!swarms)
-        return cache_scrape(s->cache, hash, 1, out, err);
-    swarms_scrape(swarms, hash, 1, out);
+        return cache_scrape(s->cache, hashes, count, out, err);
+    swarms_scrape(swarms, hashes, count, out);
     return 0;
 }
 
@@ -43,23 +45,36 @@ struct torrent_list {
     struct api *api;
     struct json_out *w;
     size_t left;
+    struct torrent held[COUNT_AT_ONCE]; /* those that are not written yet */
+    size_t count;
 };
+
+static int write_held(struct torrent_list *list, struct err *err)
+{
+    uint8_t hashes[COUNT_AT_ONCE * INFO_HASH_LEN];
+    struct scrape_entry peers[COUNT_AT_ONCE];
+    int code;
+
+    for (size_t i = 0; i < list->count; i++)
+        memcpy(hashes + i * INFO_HASH_LEN, list->held[i].info_hash, INFO_HASH_LEN);
+    code = list->count ? count_peers(list->api, hashes, list->count, peers, err) : 0;
+    for (size_t i = 0; code == 0 && i < list->count; i++) {
+        json_out_open(list->w, '{');
+        write_torrent(list->w, &list->held[i], &peers[i]);
+        json_out_close(list->w, '}');
+    }
+    list->count = 0;
+    return code;
+}
 
 static int list_torrent(void *ctx, const struct torrent *t, struct err *err)
 {
     struct torrent_list *list = ctx;
-    struct scrape_entry peers;
-    int code;
 
     if (list->left-- == 0)
         return ERR_END;
-    code = count_peers(list->api, t->info_hash, &peers, err);
-    if (code < 0)
-        return code;
-    json_out_open(list->w, '{');
-    write_torrent(list->w, t, &peers);
-    json_out_close(list->w, '}');
-    return 0;
+    list->held[list->count++] = *t;
+    return list->count == COUNT_AT_ONCE ? write_held(list, err) : 0;
 }
 
 int api_get_swarm_torrents(struct http_request *req, const struct route_params *params, void *ctx)
@@ -81,8 +96,10 @@ int api_get_swarm_torrents(struct http_request *req, const struct route_params *
     json_out_key(&j.w, "torrents");
     json_out_open(&j.w, '[');
     code = cache_each_torrent(cache, list_torrent, &list, &err);
-    json_out_close(&j.w, ']');
     if (code == 0 || code == ERR_END)
+        code = write_held(&list, &err);
+    json_out_close(&j.w, ']');
+    if (code == 0)
         return api_json_send(req, 200, &j);
     api_json_drop(&j);
     return api_send_failure(req, code, &err);
@@ -128,7 +145,7 @@ int api_post_swarm_torrent(struct http_request *req, const struct route_params *
     if (code == 0)
         code = cache_add_torrent(cache, &torrent, &err);
     if (code == 0)
-        code = count_peers(ctx, torrent.info_hash, &peers, &err);
+        code = count_peers(ctx, torrent.info_hash, 1, &peers, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "swarm.torrent_added", log_u("id", torrent.id));

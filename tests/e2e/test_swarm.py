@@ -273,6 +273,19 @@ def test_torrents_are_followed_without_a_restart(serve):
     call(server, "POST", "torrents", {"torrent": "nonsense"}, status=400)
 
 
+def test_a_long_list_of_torrents_is_told_whole(private):
+    hashes = [bytes([number]) * 20 for number in range(1, 131)]
+    for info_hash in hashes:
+        add_torrent(private, info_hash)
+    path = f"/{add_user(private)['passkey']}/announce"
+    for info_hash in (hashes[0], hashes[129]):
+        announce(private, info_hash, 6881, path=path)
+    listed = call(private, "GET", "torrents")["torrents"]
+    assert {row["info_hash"]: row["seeders"] for row in listed} == {
+        info_hash.hex(): int(info_hash in (hashes[0], hashes[129])) for info_hash in hashes}
+    assert len(call(private, "GET", "torrents?limit=70")["torrents"]) == 70
+
+
 def test_swarms_survive_a_restart(serve, tmp_path):
     args = ("--only", "tracker", "--tracker.open", "true", "--tracker.snapshot", "1s")
     server = serve(*args, data=tmp_path / "kept").ready()
