@@ -35,8 +35,8 @@
 enum { BATCH = 64, REQUEST_MAX = 16 + WORLD_SCRAPE_MAX * WORLD_HASH, REPLY_MAX = 2048 };
 enum { WINDOW_MAX = 4096, BAD_SOURCES = 60000, SHOWN = 5, LOST_MAX = 100 };
 #define MAGIC        0x41727101980u
-#define BAD_TID      0xbad00000u /* and more: no slot waits for these */
-#define LOST_NS      3000000000u
+#define BAD_TID      0xbad00000u  /* and more: no slot waits for these */
+#define LOST_NS      30000000000u /* a busy machine is late, and loses nothing on a loopback */
 #define ID_NS        50000000000u /* BEP 15: a client may use an id for a minute */
 #define NAP_NS       50000
 #define WAIT_NS      10000000

@@ -316,7 +316,7 @@ def on_redis(serve, redis, *args):
     (folder / "secrets.key").write_bytes(b"k" * 32)
     (folder / "secrets.key").chmod(0o600)
     return serve("--only", "tracker", "--store.engine", "redis", "--store.redis.url", f"redis://127.0.0.1:{redis.port}",
-                 "--store.redis.timeout", "1s", *args, data=folder).ready()
+                 *args, data=folder).ready()
 
 
 def test_two_trackers_see_each_other_2s(serve, redis):

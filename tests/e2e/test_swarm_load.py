@@ -3,10 +3,11 @@ that all of them come and are right, and that memory stays; how fast, `make benc
 as in the plan of tests."""
 import os
 import re
-import socket
 import subprocess
 
 import pytest
+
+from conftest import free_port
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release"))
@@ -14,12 +15,6 @@ LOAD = os.path.join(BUILD, "tests/bench/bench_swarm_load")
 FLOOR = os.path.join(BUILD, "tests/bench/bench_swarm_floor")
 WORLD = ("torrents=2000", "peers=10000")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-def free_udp_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def run(mode, port, *options):
@@ -41,7 +36,7 @@ def rss(server):
 
 @pytest.fixture
 def tracker(serve):
-    port = free_udp_port()
+    port = free_port()
     server = serve("--only", "tracker", "--tracker.open", "true", "--tracker.udp", f"127.0.0.1:{port}").ready()
     server.udp = port
     return server
