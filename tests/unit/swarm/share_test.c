@@ -156,6 +156,9 @@ TEST_FOUR(share, only_the_newest_change_of_a_peer_is_written)
     struct scrape_entry e;
 
     tracker_start(&one, swarm_store(f), 1000);
+    struct announce first = announce_of('u', 't', 1, 1, EVENT_STARTED);
+    share_change(one.share, &first, SWARM_CHANGE_LEECHER);
+    wait_written(&one, 1); /* so that it moves in the store, whatever is left out from here on */
     for (unsigned i = 0; i < 500; i++) {
         struct announce a = announce_of('u', 't', 1, i % 2, EVENT_NONE);
         share_change(one.share, &a, i % 2 ? SWARM_CHANGE_LEECHER : SWARM_CHANGE_SEEDER);
