@@ -141,7 +141,7 @@ TEST(command, completion_knows_groups)
     help_completion(&table, out);
     fclose(out);
     CHECK(strstr(text, "compgen -W \"paint user use\""));
-    CHECK(strstr(text, "    \"user add\") words=\"--help\" ;;\n"));
+    CHECK(strstr(text, "    \"user add \"*) words=\"--help\" ;;\n"));
     CHECK(
         strstr(text, "    \"paint \"*) words=\"--colour --dry --out --config $keys --help\" ;;\n"));
     CHECK(strstr(text, "[ \"$COMP_CWORD $command\" = \"2 user\" ] && words+=\" add\"\n"));
