@@ -129,6 +129,43 @@ int task_bucket_acl(struct task_run *run, struct err *err)
 
 /* --- deleted --- */
 
+/* The job is one object's under its lock, and then the bucket's again. */
+static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
+{
+    *bucket = j->lock;
+    j->p.object = name;
+    j->lock = NULL;
+    return job_lock_object(j, err);
+}
+
+static void object_leave(struct job *j, struct lock *bucket)
+{
+    lock_release(j->lock);
+    j->lock = bucket;
+    j->p.object = STR_EMPTY;
+}
+
+/* Once the source's bucket is there again, what the destination has may be a copy from it. A copy
+ * is made under the object's lock, so nothing comes between the look and the removal. */
+static int remove_left(struct job *j, struct arena *a, const struct object_info *info,
+                       struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct remove_options r = {.version = info->version};
+    struct remove_result removed;
+    struct lock *bucket;
+    int code = object_enter(j, info->key, &bucket, err);
+
+    if (code == 0)
+        code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
+    if (code == 0)
+        code = err_set(err, ERR_CONFLICT, "the bucket was made again");
+    else if (code == ERR_NO_BUCKET)
+        code = to->ops->remove(to, a, info->key, &r, &removed, err);
+    object_leave(j, bucket);
+    return code;
+}
+
 static int remove_page(struct job *j, bool *more, struct err *err)
 {
     struct bucket *to = j->destination.bucket;
@@ -140,12 +177,9 @@ static int remove_page(struct job *j, bool *more, struct err *err)
     if (code == ERR_UNSUPPORTED)
         code = to->ops->list(to, &a, &o, &page, err);
     for (size_t i = 0; code == 0 && i < page.count; i++) {
-        const struct object_info *info = &page.entries[i].info;
-        struct remove_options r = {.version = info->version};
-        struct remove_result removed;
         code = job_watch(j, 0, err);
         if (code == 0)
-            code = to->ops->remove(to, &a, info->key, &r, &removed, err);
+            code = remove_left(j, &a, &page.entries[i].info, err);
     }
     *more = code == 0 && page.count > 0;
     arena_release(&a);
@@ -210,18 +244,14 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
     struct job_things things = {.first = THING_OBJECT, .count = VERSION_THINGS_MAX};
-    struct lock *bucket = j->lock;
+    struct lock *bucket;
+    int code = object_enter(j, name, &bucket, err);
 
-    j->p.object = name;
-    j->lock = NULL;
-    int code = job_lock_object(j, err);
     if (code == 0)
         code = job_needed(j, &things, err);
     if (code == 0 && things.numbers[0] > 0)
         code = job_bring_object(j, &things, false, err);
-    lock_release(j->lock);
-    j->lock = bucket;
-    j->p.object = STR_EMPTY;
+    object_leave(j, bucket);
     return code;
 }
 

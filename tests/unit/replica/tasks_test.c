@@ -9,6 +9,7 @@
 #include "unit/store/four.h"
 #include "unit/store/redis_test.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 /* Two storages, "one" and "two", and all that a worker needs. */
@@ -540,6 +541,53 @@ TEST_FOUR(tasks, what_a_deleted_bucket_left_goes_though_the_bucket_was_made_agai
     lab_expect(rig.s.to, "again", STR_EMPTY, STR("two"));
     lab_expect(rig.s.to, "theirs", STR_EMPTY, STR("x"));
     made->ops->unref(made);
+    rig_close(&rig);
+}
+
+static bool is_there(struct rig *rig, const char *key)
+{
+    struct bucket *to = rig->s.to;
+    struct get_result got;
+    struct err err = {0};
+    int code = to->ops->head(to, &rig->s.a, str_z(key), STR_EMPTY, NULL, &got, &err);
+
+    CHECK(code == 0 || code == ERR_NOT_FOUND);
+    return code == 0;
+}
+
+/* The deletion waits for the lock of one object when the bucket is made again. */
+TEST_FOUR(tasks, a_copy_into_a_bucket_that_is_being_emptied_stays)
+{
+    struct rig rig;
+    struct err err = {0};
+    struct buf key = {0};
+    struct lock *lock;
+
+    rig_open(&rig, f);
+    struct storage *one = rig.s.locals[0];
+    lab_put(rig.s.from, &rig.s.a, "a", STR("one"));
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_remove(rig.s.from, &rig.s.a, "a", STR_EMPTY);
+    lab_remove(rig.s.from, &rig.s.a, "k", STR_EMPTY);
+    CHECK_OK(one->ops->remove_bucket(one, STR("owner"), STR("box"), &err));
+    lock_key_object(&key, STR("two"), STR("box"), STR("k"));
+    CHECK_OK(lock_take(&lock, rig.locks, buf_str(&key), &err));
+    record(&rig, THING_BUCKET, "bucket:delete", "");
+    while (is_there(&rig, "a"))
+        sched_yield();
+
+    struct bucket *made = lab_bucket(one, "box");
+    lab_put(made, &rig.s.a, "k", STR("two"));
+    lab_put(rig.s.to, &rig.s.a, "k", STR("two")); /* the copy that has the lock */
+    lock_release(lock);
+    await_events(&rig, 1);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("two"));
+    made->ops->unref(made);
+    buf_release(&key);
     rig_close(&rig);
 }
 
