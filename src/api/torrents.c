@@ -87,11 +87,11 @@ int api_get_torrents(struct http_request *req, const struct route_params *params
 {
     struct api *api = ctx;
     struct arena *a = http_request_arena(req);
-    struct torrent_row *rows;
+    struct torrent_row *rows = NULL;
     struct api_json j;
     struct err err = {0};
     struct str after;
-    size_t limit, count;
+    size_t limit = 0, count = 0;
     int code;
 
     (void)params;
@@ -192,9 +192,9 @@ static int look_at_object(struct api *api, struct arena *a, const json_t *object
         code = err_set(err, ERR_INVALID, "key must be given");
     if (code == 0)
         code = open_bucket(api, json_get_str(object, "bucket", STR_EMPTY), &c->ask.bucket, err);
-    if (code < 0)
-        return code;
     struct bucket *b = c->ask.bucket;
+    if (code < 0 || !b)
+        return code;
     struct str version = json_get_str(object, "version", STR_EMPTY);
     code = b->ops->head(b, a, key, version, &none, &c->got, err);
     c->got.info.key = key;
@@ -210,7 +210,7 @@ static int create(struct api *api, struct http_request *req, const json_t *objec
     struct arena *a = http_request_arena(req);
     int code = look_at_object(api, a, object, c, err);
 
-    if (code < 0)
+    if (code < 0 || !c->ask.bucket)
         return code;
     struct torrent_place at = {c->ask.bucket->name, c->got.info.key, c->got.info.version};
     fill_addresses(api, req, &c->ask, &at);

@@ -35,6 +35,7 @@ static struct str take_character(struct str *rest)
     struct str c = str_head(*rest, size_max(len, 1));
 
     *rest = str_skip(*rest, c.len);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a length above 0 has a pointer */
     return len == 0 || c.p[0] == '\\' || str_utf8_is_control(c) ? STR("_") : c;
 }
 

@@ -316,7 +316,7 @@ static int is_stale(struct torrents *t, struct arena *a, const struct torrent_id
     struct bucket *b = NULL;
     int code = open_bucket(t, id, &b, err);
 
-    if (code == 0) {
+    if (code == 0 && b) {
         struct str version = version_to_ask(b, id->version);
         code = b->ops->head(b, a, id->key, version, &none, &got, err);
     }
