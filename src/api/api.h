@@ -49,7 +49,7 @@ struct api_options {
     struct taps *taps;                 /* of this process's changes; NULL: it makes none */
     struct worker *worker;             /* for its metrics; NULL: not a worker */
     struct service *swarm;
-    struct torrents *torrents;         /* of objects; NULL: there is no tracker */
+    struct torrents *torrents; /* of objects; NULL: there is no tracker */
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

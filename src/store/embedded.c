@@ -32,11 +32,8 @@ static bool row_expired(struct str key, struct str value, int64_t now_ms)
 const struct db_cf_spec *store_cf_specs(void)
 {
     static const struct db_cf_spec specs[STORE_DATABASES] = {
-        {"store0", row_expired},
-        {"store1", row_expired},
-        {"store2", row_expired},
-        {"store3", row_expired},
-        {"store4", row_expired},
+        {"store0", row_expired}, {"store1", row_expired}, {"store2", row_expired},
+        {"store3", row_expired}, {"store4", row_expired},
     };
     return specs;
 }

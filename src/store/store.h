@@ -1,9 +1,9 @@
 /* The coordination store: Redis's types and commands, by an engine of our own or by Redis itself.
  * docs/store.md has the list of commands, the embedded engine's layout and its invariants.
  *
- * A struct store is one database (appDB, queueDB, lockDB, configDB, swarmDB). Commands are argument vectors,
- * answers are replies, with exactly Redis 7's semantics for the commands in store/commands.def. All
- * calls are blocking, any thread.
+ * A struct store is one database (appDB, queueDB, lockDB, configDB, swarmDB). Commands are argument
+ * vectors, answers are replies, with exactly Redis 7's semantics for the commands in
+ * store/commands.def. All calls are blocking, any thread.
  *
  * Two kinds of failure, never mixed:
  *   a negative code from the call: the store could not be asked (down, timed out, out of space).
