@@ -44,18 +44,13 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Nothing is known of the sender yet (U1): replies are no longer than what came. */
+/* Nothing is known of the sender yet (U1): replies are no longer than what came. Who is banned gets
+ * an id too: the wrong ones may be of somebody who forged the address to lock its owner out. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
-    struct udp_server *u = b->loop->server;
-
     b->counts.actions[ACTION_CONNECT]++;
-    if (connid_banned(u->bans, t->from.host, b->now_s)) {
-        b->counts.banned++;
-        return;
-    }
     t->reply = udp_write_connect(out, t->request.transaction,
-                                 connid_make(&u->key, t->from.addr, b->wall_ms));
+                                 connid_make(&b->loop->server->key, t->from.addr, b->wall_ms));
 }
 
 static void refuse_id(struct batch *b, struct turn *t, uint8_t *out)
@@ -73,7 +68,7 @@ static void refuse_id(struct batch *b, struct turn *t, uint8_t *out)
         udp_write_error(out, t->len, t->request.transaction, STR("connection id is not valid"));
 }
 
-/* Who is banned and has a right id is served: an address may have been forged to ban its owner. */
+/* Who is banned and has a right id is served: a ban only silences the errors. */
 static void look_at(struct batch *b, int i)
 {
     struct udp_server *u = b->loop->server;

@@ -434,7 +434,8 @@ TEST(udp, udp_short_and_garbage_fuzz)
     stop(&s);
 }
 
-/* Scenario 64: silence after many bad ids, but for who has a right one. */
+/* Scenario 64: silence after many bad ids, but for who has a right one, or asks for one: somebody
+ * may have forged the address. */
 TEST(udp, flood_bad_connid_ban_expires)
 {
     struct tracker_counts counts;
@@ -460,6 +461,9 @@ TEST(udp, flood_bad_connid_ban_expires)
     announce_over(fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
     CHECK(connect_id(other) != 0);
+    announce_packet(&k, connect_id(fd), 3, 'a');
+    announce_over(fd, &k, &r);
+    CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
     fd_close(&fd);
     fd_close(&other);
     udp_stop(s.udp);
