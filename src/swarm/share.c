@@ -1,7 +1,7 @@
 /* Public swarms shared through the store: what waits, and the thread that writes it.
  *
  * The thread writes what waits, a batch at a time, and between batches takes over swarms of the
- * store. A batch that the store did not take waits again (H1): the thread tries on, and whoever
+ * store. A batch that the store did not take is kept (H1): the thread tries on, and whoever
  * announces sees nothing of it. Changes that come within GATHER_MS are told together. */
 #include "swarm/share.h"
 
@@ -54,16 +54,14 @@ static void set_behind(struct share *s, bool behind, const struct err *err)
 /* All that waits, until the deadline; true when it is written. */
 static bool write_waiting(struct share *s, uint64_t deadline_ns)
 {
-    struct share_item *items[SHARE_BATCH];
     struct err err = {0};
-    size_t count;
 
-    while (clock_mono_ns() < deadline_ns && (count = share_gather(s, items)) > 0) {
-        int code = share_write(s, items, count, &err);
-        share_done(s, items, count, code == 0);
+    while (clock_mono_ns() < deadline_ns && share_gather(s)) {
+        int code = share_write(s, &err);
         set_behind(s, code < 0, &err);
         if (code < 0)
             return false;
+        share_done(s);
     }
     return true;
 }
@@ -111,14 +109,14 @@ static void drop_oldest(struct share *s)
     s->stats.dropped++;
 }
 
-/* A completion that waits is not forgotten by what comes behind it. */
-static enum swarm_change merged(enum swarm_change before, enum swarm_change now)
+/* That it completed is not forgotten for what comes behind it. */
+static void merge(struct share_item *item, enum swarm_change now)
 {
-    if (before != SWARM_CHANGE_COMPLETED)
-        return now;
-    if (now == SWARM_CHANGE_SEEDER)
-        return SWARM_CHANGE_COMPLETED;
-    return now == SWARM_CHANGE_STOPPED ? SWARM_CHANGE_STOPPED_COMPLETED : now;
+    bool completes = now == SWARM_CHANGE_COMPLETED || now == SWARM_CHANGE_STOPPED_COMPLETED;
+
+    item->leeched |= completes && !item->completed && item->change == SWARM_CHANGE_LEECHER;
+    item->completed |= now == SWARM_CHANGE_COMPLETED;
+    item->change = now;
 }
 
 static void fill(struct share_item *item, const struct announce *a, enum swarm_change change,
@@ -132,14 +130,14 @@ static void fill(struct share_item *item, const struct announce *a, enum swarm_c
     item->uploaded = a->uploaded;
     item->downloaded = a->downloaded;
     item->left = a->left;
-    item->change = merged(item->change, change);
+    merge(item, change);
     item->paused = a->event == EVENT_PAUSED;
     item->at_s = now;
 }
 
 static void add(struct share *s, struct share_item *item)
 {
-    if (s->by_name.len >= s->o.max_waiting)
+    if (s->by_name.len && s->by_name.len + s->batch_len >= s->o.max_waiting)
         drop_oldest(s);
     list_push(&s->waiting, &item->node);
     map_put(&s->by_name, str_n(item->name, item->name_len), item);
@@ -169,7 +167,7 @@ void share_change(struct share *s, const struct announce *a, enum swarm_change c
     } else {
         s->stats.dropped++;
     }
-    s->stats.waiting = s->by_name.len;
+    s->stats.waiting = s->by_name.len + s->batch_len;
     mutex_unlock(&s->lock);
 }
 
@@ -217,6 +215,8 @@ void share_close(struct share *s)
     store_unsubscribe(s->subscription);
     while (!list_empty(&s->waiting))
         drop_oldest(s);
+    for (size_t i = 0; i < s->batch_len; i++)
+        free(s->batch[i]);
     map_release(&s->by_name);
     buf_release(&s->channel);
     buf_release(&s->cursor);

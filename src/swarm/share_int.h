@@ -14,9 +14,10 @@ enum {
     SHARE_KEY_MAX = 64, /* bytes of a client's key that are told */
     ASKED_MAX = 1024,   /* torrents that wait to be taken over first */
     ASKED_SEEN = 4096,  /* of those that were asked for lately */
+    SHARE_STEPS = 3,    /* that a change is written as, at most */
 };
 
-/* A change that waits: the newest of its peer. */
+/* A change that waits: the newest of its peer, and whether it completed on the way there. */
 struct share_item {
     struct list node;
     uint8_t name[INFO_HASH_LEN + COMPACT6_LEN]; /* of the peer in the map: info hash and address */
@@ -27,6 +28,7 @@ struct share_item {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
+    bool leeched, completed; /* before this change, since the peer was written last */
     bool paused;
     uint32_t at_s; /* by options.now */
 };
@@ -43,6 +45,8 @@ struct share {
     /* under the lock */
     struct list waiting; /* share_item, the oldest first */
     struct map by_name;
+    struct share_item *batch[SHARE_BATCH]; /* gathered and not known to be written */
+    size_t batch_len;
     bool stop, anew; /* anew: all swarms are to be taken over (H4) */
     struct share_stats stats;
     uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* to be taken over first */
@@ -51,15 +55,17 @@ struct share {
     bool taking;               /* not all swarms are taken over yet */
 
     /* of the thread alone */
+    uint64_t batch_number;
     struct buf cursor; /* in the list of torrents, while taking over */
 };
 
-/* share_write.c: some that wait; they are the caller's until share_done(). */
-size_t share_gather(struct share *s, struct share_item *items[SHARE_BATCH]);
-int share_write(struct share *s, struct share_item *const *items, size_t count,
-                struct err *err) MUST_CHECK;
-/* Written, or back to the front of those that wait. */
-void share_done(struct share *s, struct share_item **items, size_t count, bool written);
+/* share_write.c: the batch, of some that wait unless there is one yet; false: nothing waits. A
+ * batch stays as it is until the store has said that it is written: only so can the store know one
+ * that it has by its number. */
+bool share_gather(struct share *s);
+int share_write(struct share *s, struct err *err) MUST_CHECK;
+/* The batch is written. */
+void share_done(struct share *s);
 /* What another told; our own is passed over. Malformed ones are too. */
 void share_apply(struct share *s, struct str message);
 

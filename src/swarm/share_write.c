@@ -13,7 +13,7 @@ enum {
     MESSAGE_PAUSED = 0x40,
     MESSAGE_CHANGE = 0x0f,
     MESSAGE_HEAD = 1 + INSTANCE_LEN,
-    WRITE_HEAD = 4, /* arguments of share_write.lua before the changes, and of each */
+    WRITE_HEAD = 6, /* arguments of share_write.lua before the changes, and of each */
     WRITE_ARGS = 10,
     CHANGES = SWARM_CHANGE_STOPPED_COMPLETED + 1,
 };
@@ -28,54 +28,53 @@ static const char *const letters[CHANGES] = {
 
 /* --- those that wait --- */
 
-size_t share_gather(struct share *s, struct share_item *items[SHARE_BATCH])
+bool share_gather(struct share *s)
+{
+    mutex_lock(&s->lock);
+    bool fresh = s->batch_len == 0;
+    s->batch_number += fresh;
+    while (fresh && s->batch_len < SHARE_BATCH && !list_empty(&s->waiting)) {
+        struct share_item *item = list_entry(list_shift(&s->waiting), struct share_item, node);
+        map_remove(&s->by_name, str_n(item->name, item->name_len));
+        s->batch[s->batch_len++] = item;
+    }
+    bool any = s->batch_len > 0;
+    mutex_unlock(&s->lock);
+    return any;
+}
+
+void share_done(struct share *s)
+{
+    mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->batch_len; i++)
+        free(s->batch[i]);
+    s->stats.written += s->batch_len;
+    s->stats.told += s->batch_len;
+    s->batch_len = 0;
+    s->stats.waiting = s->by_name.len;
+    mutex_unlock(&s->lock);
+}
+
+/* A snatch is counted where a leecher turns into a seeder: one who was both since it was written
+ * last is written as both. */
+static size_t steps_of(const struct share_item *item, enum swarm_change out[SHARE_STEPS])
 {
     size_t n = 0;
 
-    mutex_lock(&s->lock);
-    while (n < SHARE_BATCH && !list_empty(&s->waiting)) {
-        items[n] = list_entry(list_shift(&s->waiting), struct share_item, node);
-        map_remove(&s->by_name, str_n(items[n]->name, items[n]->name_len));
-        n++;
-    }
-    s->stats.waiting = s->by_name.len;
-    mutex_unlock(&s->lock);
+    if (item->leeched)
+        out[n++] = SWARM_CHANGE_LEECHER;
+    if (item->completed)
+        out[n++] = SWARM_CHANGE_COMPLETED;
+    if (!item->completed ||
+        (item->change != SWARM_CHANGE_COMPLETED && item->change != SWARM_CHANGE_SEEDER))
+        out[n++] = item->change;
     return n;
-}
-
-/* Back where it was, unless a newer change of the peer waits by now (H2). */
-static void give_back(struct share *s, struct share_item *item)
-{
-    struct str name = str_n(item->name, item->name_len);
-
-    if (map_get(&s->by_name, name) || s->by_name.len >= s->o.max_waiting) {
-        s->stats.dropped += !map_get(&s->by_name, name);
-        free(item);
-        return;
-    }
-    list_push_front(&s->waiting, &item->node);
-    map_put(&s->by_name, name, item);
-}
-
-void share_done(struct share *s, struct share_item **items, size_t count, bool written)
-{
-    mutex_lock(&s->lock);
-    for (size_t i = count; i-- > 0;)
-        if (written)
-            free(items[i]);
-        else
-            give_back(s, items[i]);
-    if (written) {
-        s->stats.written += count;
-        s->stats.told += count;
-    }
-    s->stats.waiting = s->by_name.len;
-    mutex_unlock(&s->lock);
 }
 
 /* --- out --- */
 
-static void append_change(struct buf *out, const struct share_item *item, uint32_t now)
+static void append_change(struct buf *out, const struct share_item *item, enum swarm_change change,
+                          uint32_t now)
 {
     uint8_t compact[COMPACT6_LEN];
     size_t len = addr_compact(&item->addr, compact);
@@ -83,7 +82,7 @@ static void append_change(struct buf *out, const struct share_item *item, uint32
 
     if (ago > UINT16_MAX)
         ago = UINT16_MAX;
-    buf_append_char(out, (char)(item->change | (item->addr.v6 ? MESSAGE_V6 : 0) |
+    buf_append_char(out, (char)(change | (item->addr.v6 ? MESSAGE_V6 : 0) |
                                 (item->paused ? MESSAGE_PAUSED : 0)));
     buf_append_char(out, (char)(ago >> 8));
     buf_append_char(out, (char)ago);
@@ -94,7 +93,8 @@ static void append_change(struct buf *out, const struct share_item *item, uint32
     buf_append(out, item->key, item->key_len);
 }
 
-static void item_args(struct arena *a, const struct share_item *item, struct str *out)
+static void item_args(struct arena *a, const struct share_item *item, enum swarm_change change,
+                      struct str *out)
 {
     uint8_t compact[COMPACT6_LEN];
     size_t len = addr_compact(&item->addr, compact);
@@ -108,31 +108,46 @@ static void item_args(struct arena *a, const struct share_item *item, struct str
     out[6] = arena_fmt(a, "%llu", (unsigned long long)item->left);
     out[7] = arena_str(a, str_n(compact, len));
     out[8] = item->paused ? STR("1") : STR_EMPTY;
-    out[9] = str_z(letters[item->change]);
+    out[9] = str_z(letters[change]);
 }
 
-int share_write(struct share *s, struct share_item *const *items, size_t count, struct err *err)
+/* Arguments and message of the batch; how many arguments. */
+static size_t batch_args(struct share *s, struct arena *a, struct buf *message, struct str *args)
 {
-    struct arena a = ARENA_INIT(CACHE_CALL_MAX);
-    struct str args[WRITE_HEAD + SHARE_BATCH * WRITE_ARGS];
-    struct buf message = {0};
-    struct reply *r;
     uint32_t now = s->o.now(s->o.ctx);
+    enum swarm_change steps[SHARE_STEPS];
+    size_t argc = WRITE_HEAD;
 
-    buf_append_char(&message, MESSAGE_VERSION);
-    buf_append(&message, s->instance, INSTANCE_LEN);
-    for (size_t i = 0; i < count; i++) {
-        append_change(&message, items[i], now);
-        item_args(&a, items[i], &args[WRITE_HEAD + i * WRITE_ARGS]);
+    buf_append_char(message, MESSAGE_VERSION);
+    buf_append(message, s->instance, INSTANCE_LEN);
+    for (size_t i = 0; i < s->batch_len; i++) {
+        size_t count = steps_of(s->batch[i], steps);
+        for (size_t k = 0; k < count; k++, argc += WRITE_ARGS) {
+            append_change(message, s->batch[i], steps[k], now);
+            item_args(a, s->batch[i], steps[k], &args[argc]);
+        }
     }
     args[0] = s->o.cache->o.prefix;
     args[1] = buf_str(&s->channel);
-    args[2] = buf_str(&message);
+    args[2] = buf_str(message);
     args[3] = s->o.listed ? STR_EMPTY : STR("1");
-    int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    args[4] = arena_hex(a, s->instance, INSTANCE_LEN);
+    args[5] = arena_fmt(a, "%llu", (unsigned long long)s->batch_number);
+    return argc;
+}
+
+int share_write(struct share *s, struct err *err)
+{
+    struct arena a = ARENA_INIT(CACHE_CALL_MAX);
+    struct str args[WRITE_HEAD + SHARE_BATCH * SHARE_STEPS * WRITE_ARGS];
+    struct buf message = {0};
+    size_t argc = batch_args(s, &a, &message, args);
+    struct reply *r;
+    int code = arena_error(&a) < 0 || buf_error(&message) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+
     if (code == 0)
-        code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_write,
-                          &(struct store_args){args, WRITE_HEAD + count * WRITE_ARGS}, err);
+        code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_write, &(struct store_args){args, argc},
+                          err);
     buf_release(&message);
     arena_release(&a);
     return code;

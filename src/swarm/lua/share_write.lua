@@ -1,6 +1,6 @@
--- Changes of public swarms. ARGV: prefix, channel, message, whether torrents are made ('1', ''); then for each change those of part_peer
--- from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped), Y (stopped with nothing left).
--- A snatch is counted when a leecher moves, so that a batch may be written again.
+-- Changes of public swarms. ARGV: prefix, channel, message, whether torrents are made ('1', ''), the tracker's instance, the batch's number;
+-- then for each change those of part_peer from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped),
+-- Y (stopped with nothing left). A batch that comes again, because the answer was lost, is known by its number.
 -- include part_peer
 -- include part_seat
 -- include part_drop
@@ -36,7 +36,12 @@ local function change(hash, id, what)
         call('HINCRBY', P .. 'torrent:' .. hash, 'snatches', 1)
     end
 end
-for i = 5, #ARGV, 10 do
+local batch = P .. 'share_batch:' .. ARGV[5]
+if call('GET', batch) == ARGV[6] then
+    return 0
+end
+call('SET', batch, ARGV[6], 'EX', 86400)
+for i = 7, #ARGV, 10 do
     at = i - 2
     local hash, what = ARGV[i], ARGV[i + 9]
     local id = torrent_of(hash, ARGV[4] == '1' and what ~= 'X' and what ~= 'Y')

@@ -2,6 +2,7 @@
 #include "swarm/share.h"
 
 #include "base/clock.h"
+#include "swarm/share_int.h"
 #include "swarm/swarms.h"
 #include "unit/store/redis_test.h"
 #include "unit/swarm/cache_helpers.h"
@@ -172,6 +173,90 @@ TEST_FOUR(share, only_the_newest_change_of_a_peer_is_written)
     CHECK_INT(e.complete, 1);
     CHECK_INT(e.incomplete, 0);
     CHECK(e.downloaded >= 1); /* what moved, moved */
+    check_invariants(one.cache);
+    tracker_end(&one);
+}
+
+static void change(struct tracker_of *t, char torrent, enum swarm_change what)
+{
+    bool seeds = what != SWARM_CHANGE_LEECHER && what != SWARM_CHANGE_STOPPED;
+    struct announce a = announce_of('u', torrent, 1, seeds ? 0 : 9, EVENT_NONE);
+
+    share_change(t->share, &a, what);
+}
+
+static void check_scrape(struct tracker_of *t, char torrent, struct scrape_entry expected)
+{
+    struct err err = {0};
+    struct scrape_entry e;
+
+    CHECK_OK(cache_scrape(t->cache, hash_of(torrent), 1, &e, &err));
+    CHECK_INT(e.complete, expected.complete);
+    CHECK_INT(e.incomplete, expected.incomplete);
+    CHECK_INT(e.downloaded, expected.downloaded);
+}
+
+/* However the changes fall into batches. */
+TEST_FOUR(share, a_completion_is_counted_once_whatever_comes_behind_it)
+{
+    struct tracker_of one;
+
+    tracker_start(&one, swarm_store(f), 1000);
+    for (char torrent = 'a'; torrent <= 'e'; torrent++)
+        add_torrent(one.cache, torrent);
+    change(&one, 'a', SWARM_CHANGE_SEEDER);
+    change(&one, 'b', SWARM_CHANGE_LEECHER);
+    wait_written(&one, 2);
+    change(&one, 'a', SWARM_CHANGE_LEECHER); /* one who was a seeder */
+    change(&one, 'a', SWARM_CHANGE_COMPLETED);
+    change(&one, 'a', SWARM_CHANGE_SEEDER);
+    change(&one, 'b', SWARM_CHANGE_COMPLETED);
+    change(&one, 'b', SWARM_CHANGE_LEECHER);
+    change(&one, 'c', SWARM_CHANGE_LEECHER);
+    change(&one, 'c', SWARM_CHANGE_COMPLETED);
+    change(&one, 'c', SWARM_CHANGE_STOPPED);
+    change(&one, 'd', SWARM_CHANGE_LEECHER);
+    change(&one, 'd', SWARM_CHANGE_STOPPED_COMPLETED);
+    change(&one, 'e', SWARM_CHANGE_LEECHER);
+    change(&one, 'e', SWARM_CHANGE_STOPPED);
+    share_close(one.share);
+    one.share = NULL;
+    check_scrape(&one, 'a', (struct scrape_entry){.complete = 1, .downloaded = 1});
+    check_scrape(&one, 'b', (struct scrape_entry){.incomplete = 1, .downloaded = 1});
+    check_scrape(&one, 'c', (struct scrape_entry){.downloaded = 1});
+    check_scrape(&one, 'd', (struct scrape_entry){.downloaded = 1});
+    check_scrape(&one, 'e', (struct scrape_entry){0});
+    check_invariants(one.cache);
+    tracker_end(&one);
+}
+
+/* Its answer was lost. The thread is not there: each step is taken here. */
+TEST_FOUR(share, a_batch_that_is_written_twice_counts_once)
+{
+    struct tracker_of one;
+    struct err err = {0};
+
+    tracker_start(&one, swarm_store(f), 1000);
+    mutex_lock(&one.share->lock);
+    one.share->stop = true;
+    cond_broadcast(&one.share->changed);
+    mutex_unlock(&one.share->lock);
+    thread_join(&one.share->thread);
+    change(&one, 't', SWARM_CHANGE_LEECHER);
+    change(&one, 't', SWARM_CHANGE_COMPLETED);
+    change(&one, 't', SWARM_CHANGE_LEECHER);
+    CHECK(share_gather(one.share));
+    CHECK_OK(share_write(one.share, &err));
+    change(&one, 't', SWARM_CHANGE_SEEDER); /* waits for the next batch */
+    CHECK(share_gather(one.share));
+    CHECK_OK(share_write(one.share, &err));
+    check_scrape(&one, 't', (struct scrape_entry){.incomplete = 1, .downloaded = 1});
+    share_done(one.share);
+    CHECK(share_gather(one.share));
+    CHECK_OK(share_write(one.share, &err));
+    share_done(one.share);
+    CHECK(!share_gather(one.share));
+    check_scrape(&one, 't', (struct scrape_entry){.complete = 1, .downloaded = 2});
     check_invariants(one.cache);
     tracker_end(&one);
 }
