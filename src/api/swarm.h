@@ -1,5 +1,5 @@
-/* What the handlers of the tracker's models share. Apart from api_int.h, since a user of the
- * tracker and one of weir are different things with the same name. */
+/* What the handlers of the tracker's models share. Apart from api_int.h, as nobody else needs the
+ * tracker's headers. */
 #ifndef API_SWARM_H
 #define API_SWARM_H
 

@@ -39,7 +39,7 @@ void api_swarm_member_f64(struct json_out *w, const char *name, double v)
 
 /* --- users --- */
 
-static void write_user(struct json_out *w, const struct user *u, bool passkey)
+static void write_user(struct json_out *w, const struct swarm_user *u, bool passkey)
 {
     json_out_member_u64(w, "id", u->id);
     if (passkey)
@@ -57,7 +57,7 @@ struct user_list {
     bool passkeys;
 };
 
-static int list_user(void *ctx, const struct user *u, struct err *err)
+static int list_user(void *ctx, const struct swarm_user *u, struct err *err)
 {
     struct user_list *list = ctx;
 
@@ -109,17 +109,17 @@ static bool is_passkey(struct str s)
     return s.len == PASSKEY_LEN;
 }
 
-static int read_user(const json_t *object, struct user *out, struct err *err)
+static int read_user(const json_t *object, struct swarm_user *out, struct err *err)
 {
     static const char *const strings[] = {"passkey", NULL};
     struct str passkey = json_get_str(object, "passkey", STR_EMPTY);
     int64_t id = json_get_i64(object, "id", 0);
     int code = api_check_strings(object, strings, err);
 
-    *out = (struct user){.id = (uint64_t)id,
-                         .up_multiplier = 1,
-                         .down_multiplier = 1,
-                         .slots = json_get_i64(object, "slots", -1)};
+    *out = (struct swarm_user){.id = (uint64_t)id,
+                               .up_multiplier = 1,
+                               .down_multiplier = 1,
+                               .slots = json_get_i64(object, "slots", -1)};
     if (code == 0 && passkey.len && !is_passkey(passkey))
         code = err_set(err, ERR_INVALID, "a passkey is %d letters and digits", PASSKEY_LEN);
     if (code == 0 && (id < 0 || out->slots < -1))
@@ -138,7 +138,7 @@ static int read_user(const json_t *object, struct user *out, struct err *err)
 int api_post_swarm_user(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct cache *cache;
-    struct user user;
+    struct swarm_user user;
     struct api_json j;
     struct err err = {0};
     json_t *object = NULL;

@@ -189,7 +189,7 @@ static int check_passkey(struct str passkey, struct err *err)
     return 0;
 }
 
-int cache_find_user(struct cache *c, struct user *out, struct str passkey, struct err *err)
+int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey, struct err *err)
 {
     struct cache_call k;
 
@@ -219,7 +219,7 @@ static int read_id(const struct reply *r, uint64_t *id, struct err *err)
     return code;
 }
 
-int cache_add_user(struct cache *c, struct user *u, struct err *err)
+int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err)
 {
     struct cache_call k;
     int code = check_passkey(str_z(u->passkey), err);
@@ -257,7 +257,7 @@ int cache_remove_user(struct cache *c, struct str passkey, struct err *err)
     return code == 0 && !was ? err_set(err, ERR_NOT_FOUND, "no such user") : code;
 }
 
-static int add_slots(struct cache *c, struct user *u, const char *by, struct err *err)
+static int add_slots(struct cache *c, struct swarm_user *u, const char *by, struct err *err)
 {
     struct cache_call k;
 
@@ -275,12 +275,12 @@ static int add_slots(struct cache *c, struct user *u, const char *by, struct err
     return code;
 }
 
-int cache_increment_slots(struct cache *c, struct user *u, struct err *err)
+int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err)
 {
     return add_slots(c, u, "1", err);
 }
 
-int cache_decrement_slots(struct cache *c, struct user *u, struct err *err)
+int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err)
 {
     return add_slots(c, u, "-1", err);
 }

@@ -47,7 +47,7 @@ struct peer {
     bool paused;           /* BEP 21; an additional field, there only when set */
 };
 
-struct user {
+struct swarm_user {
     uint64_t id;
     char passkey[PASSKEY_LEN + 1];
     double up_multiplier, down_multiplier;
@@ -66,7 +66,7 @@ struct torrent_peers {
 /* --- the seed's interface --- */
 
 /* ERR_NOT_FOUND: there is none. */
-int cache_find_user(struct cache *c, struct user *out, struct str passkey,
+int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
                     struct err *err) MUST_CHECK;
 /* By its id: for people, who do not name one by the passkey. */
 int cache_find_passkey(struct cache *c, char out[PASSKEY_LEN + 1], uint64_t id,
@@ -78,7 +78,7 @@ int cache_client_whitelisted(struct cache *c, bool *out, struct str client,
 
 /* One more on both; ERR_NOT_FOUND, and nothing is written, when either is missing. The numbers that
  * they have then go into the structs. */
-int cache_record_snatch(struct cache *c, struct user *u, struct torrent *t,
+int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t,
                         struct err *err) MUST_CHECK;
 int cache_mark_active(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
@@ -104,8 +104,8 @@ int cache_leecher_finished(struct cache *c, const struct torrent *t, const struc
                            bool *moved, struct err *err) MUST_CHECK;
 
 /* slots_used by one, never below 0; the new number goes into the struct. */
-int cache_increment_slots(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
-int cache_decrement_slots(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
+int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
+int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
 /* id 0: the next free one, put into the struct. One that is there gets the multipliers alone (and
  * its id is put into the struct). ERR_EXISTS: the id is another's. last_action 0: now. */
@@ -113,7 +113,7 @@ int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_
 /* With all of its peers; slots are given back. ERR_NOT_FOUND. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
 /* The same; one that is there gets multipliers and slots alone. ERR_INVALID: the passkey. */
-int cache_add_user(struct cache *c, struct user *u, struct err *err) MUST_CHECK;
+int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 /* With all of its peers. ERR_NOT_FOUND. */
 int cache_remove_user(struct cache *c, struct str passkey, struct err *err) MUST_CHECK;
 int cache_whitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
@@ -123,7 +123,7 @@ int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err
 
 /* Calls fn for each, in no order; fn's negative code ends it and is returned. */
 typedef int cache_torrent_fn(void *ctx, const struct torrent *t, struct err *err);
-typedef int cache_user_fn(void *ctx, const struct user *u, struct err *err);
+typedef int cache_user_fn(void *ctx, const struct swarm_user *u, struct err *err);
 typedef int cache_client_fn(void *ctx, struct str client, struct err *err);
 int cache_each_torrent(struct cache *c, cache_torrent_fn *fn, void *ctx,
                        struct err *err) MUST_CHECK;

@@ -58,7 +58,7 @@ struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);
  * has. ERR_CORRUPT when one is missing or is no number. */
 int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
                  struct err *err) MUST_CHECK;
-int read_user(const struct reply *fields, struct user *out, struct err *err) MUST_CHECK;
+int read_user(const struct reply *fields, struct swarm_user *out, struct err *err) MUST_CHECK;
 
 /* An entry of addrs:<torrent id> (part_peer.lua). */
 struct entry {

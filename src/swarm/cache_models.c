@@ -23,13 +23,13 @@ static const struct field torrent_fields[] = {
 };
 
 static const struct field user_fields[] = {
-    {"id", FIELD_U64, offsetof(struct user, id), 0},
-    {"passkey", FIELD_BYTES, offsetof(struct user, passkey), PASSKEY_LEN},
-    {"up_multiplier", FIELD_DOUBLE, offsetof(struct user, up_multiplier), 0},
-    {"down_multiplier", FIELD_DOUBLE, offsetof(struct user, down_multiplier), 0},
-    {"slots", FIELD_I64, offsetof(struct user, slots), 0},
-    {"slots_used", FIELD_I64, offsetof(struct user, slots_used), 0},
-    {"snatches", FIELD_U64, offsetof(struct user, snatches), 0},
+    {"id", FIELD_U64, offsetof(struct swarm_user, id), 0},
+    {"passkey", FIELD_BYTES, offsetof(struct swarm_user, passkey), PASSKEY_LEN},
+    {"up_multiplier", FIELD_DOUBLE, offsetof(struct swarm_user, up_multiplier), 0},
+    {"down_multiplier", FIELD_DOUBLE, offsetof(struct swarm_user, down_multiplier), 0},
+    {"slots", FIELD_I64, offsetof(struct swarm_user, slots), 0},
+    {"slots_used", FIELD_I64, offsetof(struct swarm_user, slots_used), 0},
+    {"snatches", FIELD_U64, offsetof(struct swarm_user, snatches), 0},
 };
 
 static int read_double(struct str s, double *out)
@@ -98,11 +98,11 @@ static const struct reply *value_of(const struct reply *fields, const char *name
 }
 
 /* Fields that are not of the seed are passed over. */
-int read_user(const struct reply *fields, struct user *out, struct err *err)
+int read_user(const struct reply *fields, struct swarm_user *out, struct err *err)
 {
     int code = reply_expect(fields, REPLY_ARRAY, err);
 
-    *out = (struct user){0};
+    *out = (struct swarm_user){0};
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(user_fields); i++) {
         const struct reply *value = value_of(fields, user_fields[i].name);
         if (!value || read_field(&user_fields[i], value->str, out) < 0)

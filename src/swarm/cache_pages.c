@@ -86,7 +86,7 @@ struct users {
 static int tell_user(void *ctx, struct str name, const struct reply *fields, struct err *err)
 {
     const struct users *o = ctx;
-    struct user u;
+    struct swarm_user u;
     int code = read_user(fields, &u, err);
 
     return code == 0 ? o->fn(o->ctx, &u, err) : code;

@@ -104,7 +104,7 @@ int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *o
 
 /* --- torrents --- */
 
-int cache_record_snatch(struct cache *c, struct user *u, struct torrent *t, struct err *err)
+int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t, struct err *err)
 {
     struct cache_call k;
 

@@ -259,7 +259,7 @@ void tracker_announce(struct tracker *t, const struct announce *a, struct announ
 static enum swarm_failure scrape_store(struct tracker *t, struct str passkey, const uint8_t *hashes,
                                        size_t count, struct scrape_entry *out)
 {
-    struct user user;
+    struct swarm_user user;
     struct err err = {0};
     int code;
 

@@ -20,7 +20,7 @@ struct bench {
     struct db *db;
     struct cache *cache;
     struct arena arena;
-    struct user user;
+    struct swarm_user user;
     struct torrent torrent;
     struct peer seeder, leecher, fresh;
     uint64_t serial; /* makes peers differ */
@@ -72,14 +72,14 @@ static int absent(int code)
 
 static int find_user(struct bench *b)
 {
-    struct user u;
+    struct swarm_user u;
     int code = cache_find_user(b->cache, &u, str_z(b->user.passkey), &b->err);
     return expect(code, code == 0 && u.id == b->user.id);
 }
 
 static int find_no_user(struct bench *b)
 {
-    struct user u;
+    struct swarm_user u;
     return absent(cache_find_user(b->cache, &u, STR("nobodynobodynobodynobodynobodyno"), &b->err));
 }
 

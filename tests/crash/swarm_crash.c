@@ -74,7 +74,7 @@ static void name_peer(uint8_t out[PEER_ID_LEN], unsigned worker, unsigned n)
 
 static void add(struct cache *c, unsigned user, unsigned torrent)
 {
-    struct user u = {.up_multiplier = 1, .down_multiplier = 1, .slots = user % 2 ? 3 : -1};
+    struct swarm_user u = {.up_multiplier = 1, .down_multiplier = 1, .slots = user % 2 ? 3 : -1};
     struct torrent t = {.active = true, .up_multiplier = 1, .down_multiplier = 1};
     struct err err = {0};
 
@@ -140,7 +140,7 @@ static void announce_any(struct worker *w)
 /* Not by announce: the seed's calls. */
 static void put_any(struct worker *w)
 {
-    struct user u;
+    struct swarm_user u;
     struct torrent t = {0};
     struct peer p = {.addr = {.ip = {10}, .port = {0, 7}}};
     char passkey[PASSKEY_LEN + 1];
@@ -277,7 +277,7 @@ static void check(struct cache *c, struct shared *sh)
     struct err err = {0};
     struct totals sum = {0};
     struct torrent_peers t;
-    struct user u;
+    struct swarm_user u;
     char passkey[PASSKEY_LEN + 1];
     uint8_t hash[INFO_HASH_LEN];
 
@@ -342,7 +342,7 @@ static void check_broken(const struct place *p, struct shared *sh)
 {
     struct cache *c = open_cache(p);
     struct worker w = {.cache = c, .sh = sh, .random = {.random = 1}};
-    struct user u = {0};
+    struct swarm_user u = {0};
     struct err err = {0};
 
     for (int i = 0; i < 20; i++)

@@ -20,7 +20,7 @@ static struct sums sums_now(struct cache *c)
 {
     struct arena a = {0};
     struct torrent_peers t = torrent_now(c, &a, 't');
-    struct user u = user_now(c, 'u');
+    struct swarm_user u = user_now(c, 'u');
     struct sums out = {t.seeder_count, t.leecher_count, u.slots_used, u.snatches};
 
     CHECK_INT(t.torrent.snatches, u.snatches);
@@ -129,7 +129,7 @@ TEST_FOUR(cache_announce, peer_in_both_sets_heals)
     struct err err = {0};
     struct str member = STR("-TS0001-000000000001:1:1");
 
-    struct user u = add_user(c, 'u', -1);
+    struct swarm_user u = add_user(c, 'u', -1);
     struct torrent t = add_torrent(c, 't');
     bring_to(c, 1, SEEDER);
     says(s, STR("SADD"), STR("leechers:1"), member);

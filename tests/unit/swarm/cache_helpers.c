@@ -48,9 +48,9 @@ const uint8_t *peer_id_of(unsigned n)
     return (const uint8_t *)id;
 }
 
-struct user add_user(struct cache *c, char name, int64_t slots)
+struct swarm_user add_user(struct cache *c, char name, int64_t slots)
 {
-    struct user u = {.up_multiplier = 1, .down_multiplier = 1, .slots = slots};
+    struct swarm_user u = {.up_multiplier = 1, .down_multiplier = 1, .slots = slots};
     struct err err = {0};
 
     memcpy(u.passkey, passkey_of(name).p, PASSKEY_LEN);
@@ -68,9 +68,9 @@ struct torrent add_torrent(struct cache *c, char name)
     return t;
 }
 
-struct user user_now(struct cache *c, char name)
+struct swarm_user user_now(struct cache *c, char name)
 {
-    struct user u;
+    struct swarm_user u;
     struct err err = {0};
 
     CHECK_OK(cache_find_user(c, &u, passkey_of(name), &err));
@@ -103,7 +103,7 @@ struct announce announce_of(char u, char t, unsigned n, uint64_t left, enum anno
                              .passkey = passkey_of(u)};
 }
 
-struct peer peer_of(const struct user *u, unsigned n, uint64_t left)
+struct peer peer_of(const struct swarm_user *u, unsigned n, uint64_t left)
 {
     struct peer p = {.user_id = u->id, .addr = addr_of(n), .left = left};
 

@@ -17,14 +17,14 @@ struct str passkey_of(char c);
 const uint8_t *hash_of(char c);
 const uint8_t *peer_id_of(unsigned n);
 
-struct user add_user(struct cache *c, char name, int64_t slots);
+struct swarm_user add_user(struct cache *c, char name, int64_t slots);
 struct torrent add_torrent(struct cache *c, char name);
-struct user user_now(struct cache *c, char name);
+struct swarm_user user_now(struct cache *c, char name);
 struct torrent_peers torrent_now(struct cache *c, struct arena *a, char name);
 
 /* Peer `n` of user `u` on torrent `t`, at 10.0.<n>:6881. */
 struct announce announce_of(char u, char t, unsigned n, uint64_t left, enum announce_event event);
-struct peer peer_of(const struct user *u, unsigned n, uint64_t left);
+struct peer peer_of(const struct swarm_user *u, unsigned n, uint64_t left);
 
 /* With room for 200 of each family. */
 struct answer {

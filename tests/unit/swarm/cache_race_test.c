@@ -39,7 +39,7 @@ static void find_or_remove(void *ctx)
     struct racer *r = ctx;
     struct err err = {0};
     struct arena a = {0};
-    struct user u = user_now(r->cache, 'u');
+    struct swarm_user u = user_now(r->cache, 'u');
     struct torrent t = torrent_now(r->cache, &a, 't').torrent;
     struct peer p = peer_of(&u, 100 + r->id, 0);
 
@@ -152,7 +152,7 @@ TEST(cache_race, redis_restart_noscript_reload)
     says(swarm_store(&f), STR("SCRIPT"), STR("FLUSH"));
     CHECK_INT(announce_now(c, 'u', 't', 1, 4, EVENT_NONE), SWARM_NONE);
     redis_server_kill(&f.server);
-    struct user u;
+    struct swarm_user u;
     CHECK(cache_find_user(c, &u, passkey_of('u'), &err) != ERR_NOT_FOUND); /* down is not absent */
     CHECK(redis_server_start(&f.server));
     uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;

@@ -7,11 +7,11 @@ TEST_FOUR(cache, a_user_is_found_as_it_was_added)
 {
     struct cache *c = cache_on(f);
     struct err err = {0};
-    struct user u = {.id = 77, .up_multiplier = 1.5, .down_multiplier = 0.1, .slots = 3};
+    struct swarm_user u = {.id = 77, .up_multiplier = 1.5, .down_multiplier = 0.1, .slots = 3};
 
     memcpy(u.passkey, passkey_of('u').p, PASSKEY_LEN);
     CHECK_OK(cache_add_user(c, &u, &err));
-    struct user got = user_now(c, 'u');
+    struct swarm_user got = user_now(c, 'u');
     CHECK_INT(got.id, 77);
     CHECK(got.up_multiplier == 1.5 && got.down_multiplier == 0.1);
     CHECK_INT(got.slots, 3);
@@ -32,14 +32,14 @@ TEST_FOUR(cache, adding_again_changes_what_may_change_and_ids_are_not_given_twic
 {
     struct cache *c = cache_on(f);
     struct err err = {0};
-    struct user u = add_user(c, 'u', 1), v = add_user(c, 'v', 1);
+    struct swarm_user u = add_user(c, 'u', 1), v = add_user(c, 'v', 1);
 
     CHECK_INT(u.id, 1);
     CHECK_INT(v.id, 2);
     struct torrent t = add_torrent(c, 't');
     CHECK_OK(cache_record_snatch(c, &u, &t, &err));
     CHECK_OK(cache_increment_slots(c, &u, &err));
-    struct user again = {.id = 9, .up_multiplier = 2, .down_multiplier = 3, .slots = 8};
+    struct swarm_user again = {.id = 9, .up_multiplier = 2, .down_multiplier = 3, .slots = 8};
     memcpy(again.passkey, u.passkey, PASSKEY_LEN);
     CHECK_OK(cache_add_user(c, &again, &err));
     CHECK_INT(again.id, 1);
@@ -48,7 +48,7 @@ TEST_FOUR(cache, adding_again_changes_what_may_change_and_ids_are_not_given_twic
     CHECK_INT(u.slots_used, 1);
     CHECK_INT(u.snatches, 1);
     CHECK(u.down_multiplier == 3);
-    struct user other = {.id = 2, .slots = 1};
+    struct swarm_user other = {.id = 2, .slots = 1};
     memcpy(other.passkey, passkey_of('w').p, PASSKEY_LEN);
     CHECK_ERR(cache_add_user(c, &other, &err), ERR_EXISTS);
     other.id = (uint64_t)1 << 60;
@@ -73,7 +73,7 @@ TEST_FOUR(cache, a_torrent_is_found_with_all_of_its_peers)
     struct cache *c = cache_on(f);
     struct err err = {0};
     struct arena a = {0};
-    struct user u = add_user(c, 'u', -1);
+    struct swarm_user u = add_user(c, 'u', -1);
     struct torrent t = add_torrent(c, 't');
 
     for (unsigned i = 0; i < 6; i++) {
@@ -106,7 +106,7 @@ TEST_FOUR(cache, keys_are_the_seed_s_byte_for_byte)
     struct cache *c = cache_on(f);
     struct store *s = swarm_store(f);
     struct err err = {0};
-    struct user u = {.id = 36, .slots = -1};
+    struct swarm_user u = {.id = 36, .slots = -1};
     struct torrent t = {.id = 1295, .active = true, .up_multiplier = 1, .down_multiplier = 1};
 
     memcpy(u.passkey, passkey_of('u').p, PASSKEY_LEN);
@@ -161,7 +161,7 @@ TEST_FOUR(cache, slots_are_counted_and_never_below_none)
 {
     struct cache *c = cache_on(f);
     struct err err = {0};
-    struct user u = add_user(c, 'u', 2);
+    struct swarm_user u = add_user(c, 'u', 2);
 
     CHECK_OK(cache_decrement_slots(c, &u, &err));
     CHECK_INT(u.slots_used, 0);
@@ -179,7 +179,7 @@ TEST_FOUR(cache, peers_are_set_moved_and_removed)
     struct cache *c = cache_on(f);
     struct err err = {0};
     struct arena a = {0};
-    struct user u = add_user(c, 'u', -1);
+    struct swarm_user u = add_user(c, 'u', -1);
     struct torrent t = add_torrent(c, 't'), none = t;
     struct peer p = peer_of(&u, 1, 50);
     bool moved;
@@ -230,7 +230,7 @@ TEST_FOUR(cache, removed_torrent_no_stub_hash)
 {
     struct cache *c = cache_on(f);
     struct err err = {0};
-    struct user u = add_user(c, 'u', -1);
+    struct swarm_user u = add_user(c, 'u', -1);
     struct torrent t = add_torrent(c, 't');
     struct peer p = peer_of(&u, 1, 50), q = peer_of(&u, 2, 0);
     bool moved;
@@ -293,7 +293,7 @@ static int count_torrent(void *ctx, const struct torrent *t, struct err *err)
     return 0;
 }
 
-static int stop_at_user(void *ctx, const struct user *u, struct err *err)
+static int stop_at_user(void *ctx, const struct swarm_user *u, struct err *err)
 {
     *(uint64_t *)ctx = u->id;
     return ERR_CANCELED;
@@ -355,7 +355,7 @@ TEST_FOUR(cache, prefix_isolation)
     struct err err = {0};
     struct arena a = {0};
     struct torrent_peers t;
-    struct user u;
+    struct swarm_user u;
 
     add_user(c, 'u', 1);
     add_torrent(c, 't');

@@ -72,7 +72,7 @@ TEST_FOUR(feed, freeleech_multipliers_negative_delta)
     struct cache *c = fed(f, 0);
     struct err err = {0};
     struct arena a = {0};
-    struct user u = {.up_multiplier = 2, .down_multiplier = 0.5, .slots = -1};
+    struct swarm_user u = {.up_multiplier = 2, .down_multiplier = 0.5, .slots = -1};
     struct torrent t = {.active = true, .up_multiplier = 1.5, .down_multiplier = 0.5};
 
     memcpy(u.passkey, passkey_of('u').p, PASSKEY_LEN);
