@@ -120,12 +120,12 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, bool known, str
     return code == ERR_NOT_FOUND ? 0 : code; /* others may have removed it */
 }
 
-static int track(struct torrents *t, const struct torrent_hashes *h, bool known, struct err *err)
+static int track(struct torrents *t, const struct torrent_hashes *h, struct err *err)
 {
-    int code = h->has_v1 ? torrents_track(t, h->v1, known, err) : 0;
+    int code = h->has_v1 ? torrents_track(t, h->v1, true, err) : 0;
 
     if (code == 0 && h->has_v2)
-        code = torrents_track(t, h->v2, known, err);
+        code = torrents_track(t, h->v2, true, err);
     return code;
 }
 
@@ -138,10 +138,12 @@ static int make_known(struct torrents *t, struct str member, const struct making
 
     if (m->record.hashes[m->known.kind].len)
         return 0;
-    code = track(t, &m->known.hashes, true, err);
+    code = record_claim(t, &a, member, &m->known, err);
+    if (code == 0)
+        code = track(t, &m->known.hashes, err);
     if (code == 0)
         code = record_known(t, &a, member, &m->known, err);
-    if (code == ERR_CONFLICT && track(t, &m->known.hashes, false, NULL) < 0)
+    if (code == ERR_CONFLICT && record_release(t, &a, member, &m->known, NULL) < 0)
         log_warn(t->o.log, "torrents.left_on_the_tracker");
     arena_release(&a);
     return code;
@@ -349,17 +351,23 @@ struct found {
 static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, struct found *f,
                         struct err *err)
 {
+    struct torrent_claim c = {0};
     int code = 0;
 
     if (hash.len != 2 * SHA1_LEN && hash.len != 2 * SHA256_LEN)
         return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
-    code = record_by_hash(t, a, hash, &f->member, &f->kind, err);
-    if (code == 0)
-        code = record_read(t, a, f->member, false, &f->record, err);
+    hash = arena_lower(a, hash);
     /* Of a record that was replaced since, the hash is not. */
-    if (code == 0 && str_find(f->record.hashes[f->kind], arena_lower(a, hash)) < 0)
-        code = ERR_NOT_FOUND;
-    return code == ERR_NOT_FOUND ? err_set(err, code, "no torrent has this info hash") : code;
+    while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {
+        f->member = c.member;
+        f->kind = c.kind;
+        code = record_read(t, a, f->member, false, &f->record, err);
+        if (code == 0 && str_find(f->record.hashes[f->kind], hash) >= 0)
+            return 0;
+        if (code < 0 && code != ERR_NOT_FOUND)
+            return code;
+    }
+    return code;
 }
 
 static int find_by_position(struct torrents *t, struct arena *a, struct str position,

@@ -42,6 +42,12 @@ struct torrent_known {
     struct torrent_hashes hashes;
 };
 
+/* A record that an info hash is of. */
+struct torrent_claim {
+    struct str text, member;
+    enum torrent_kind kind;
+};
+
 /* An object version to hash. */
 struct torrent_job {
     struct bucket *bucket;
@@ -67,14 +73,21 @@ int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err) MUST_CHECK;
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
                 const struct pieces *p, struct err *err) MUST_CHECK;
+/* An info hash may be of several records: each claims it before the tracker is told, and it leaves
+ * the tracker with the last. */
+int record_claim(struct torrents *t, struct arena *a, struct str member,
+                 const struct torrent_known *known, struct err *err) MUST_CHECK;
+int record_release(struct torrents *t, struct arena *a, struct str member,
+                   const struct torrent_known *known, struct err *err) MUST_CHECK;
 /* The torrent of that kind was told to the tracker (O5). ERR_CONFLICT: the record is of another
  * ETag. */
 int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_remove(struct torrents *t, struct arena *a, struct str member,
                   const struct torrent_record *r, struct err *err) MUST_CHECK;
-int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct str *member,
-                   enum torrent_kind *kind, struct err *err) MUST_CHECK;
+/* The one behind `c` (at first an empty one) that claims the hash. ERR_NOT_FOUND. */
+int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct torrent_claim *c,
+                   struct err *err) MUST_CHECK;
 int record_members(struct torrents *t, struct arena *a, struct str after, size_t limit,
                    struct reply **out, struct err *err) MUST_CHECK;
 int record_progress(struct torrents *t, struct str member, uint64_t done,

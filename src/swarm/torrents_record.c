@@ -118,19 +118,29 @@ int record_read(struct torrents *t, struct arena *a, struct str member, bool has
     return 0;
 }
 
-int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct str *member,
-                   enum torrent_kind *kind, struct err *err)
+static struct str by_hash_key(const struct torrents *t, struct arena *a, struct str hex)
 {
-    struct str key = key_of(t, a, BY_HASH_KEY, arena_lower(a, str_head(hex, 2 * SHA1_LEN)));
+    return key_of(t, a, BY_HASH_KEY, arena_lower(a, str_head(hex, 2 * SHA1_LEN)));
+}
+
+int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct torrent_claim *c,
+                   struct err *err)
+{
+    struct str from = c->text.len ? arena_fmt(a, "(" STR_FMT, STR_ARG(c->text)) : STR("-");
     struct str name;
     struct reply *r;
-    int code = store_call(t->o.store, a, &r, err, STR("GET"), key);
+    int code = store_call(t->o.store, a, &r, err, STR("ZRANGEBYLEX"), by_hash_key(t, a, hex), from,
+                          STR("+"), STR("LIMIT"), STR("0"), STR("1"));
 
+    if (code == 0)
+        code = reply_expect(r, REPLY_ARRAY, err);
     if (code < 0)
         return code;
-    if (r->type != REPLY_BULK || !str_cut(r->str, ':', &name, member) ||
-        !torrent_kind_parse(name, kind))
+    if (r->count == 0)
         return err_set(err, ERR_NOT_FOUND, "no torrent has this info hash");
+    c->text = r->items[0].str;
+    if (!str_cut(c->text, ':', &name, &c->member) || !torrent_kind_parse(name, &c->kind))
+        return err_set(err, ERR_CORRUPT, "what has this info hash cannot be read");
     return 0;
 }
 
@@ -167,27 +177,96 @@ static int run(struct torrents *t, struct arena *a, const struct store_args *ste
             sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str)                         \
     }
 
+/* --- whose an info hash is: the same bytes under the same name, twice, have the same --- */
+
+static struct str claim_text(struct arena *a, enum torrent_kind kind, struct str member)
+{
+    return arena_fmt(a, "%s:" STR_FMT, torrent_kind_names[kind], STR_ARG(member));
+}
+
+static int claim_hash(struct torrents *t, struct arena *a, struct str hex, struct str text,
+                      struct err *err)
+{
+    struct reply *r;
+
+    return store_call(t->o.store, a, &r, err, STR("ZADD"), by_hash_key(t, a, hex), STR("0"), text);
+}
+
+static int others_claim(struct torrents *t, struct arena *a, struct str hex, struct str text,
+                        struct err *err)
+{
+    struct torrent_claim c = {0};
+    int code;
+
+    do {
+        code = record_by_hash(t, a, hex, &c, err);
+    } while (code == 0 && str_eq(c.text, text));
+    return code == ERR_NOT_FOUND ? 0 : code < 0 ? code : 1;
+}
+
+/* Off the tracker, unless it is of another object too. Who claims it does so before telling the
+ * tracker: one that comes between is seen by the second look, and told of again. */
+static int release_hash(struct torrents *t, struct arena *a, struct str hex, struct str text,
+                        struct err *err)
+{
+    uint8_t hash[SHA1_LEN];
+    struct reply *r;
+    int code;
+
+    if (!hex_parse(str_head(hex, 2 * SHA1_LEN), hash, sizeof(hash)))
+        return 0;
+    code = others_claim(t, a, hex, text, err);
+    if (code == 0)
+        code = torrents_track(t, hash, false, err);
+    else if (code > 0)
+        code = 0;
+    if (code == 0)
+        code = store_call(t->o.store, a, &r, err, STR("ZREM"), by_hash_key(t, a, hex), text);
+    if (code == 0)
+        code = others_claim(t, a, hex, text, err);
+    return code <= 0 ? code : torrents_track(t, hash, true, err);
+}
+
+int record_claim(struct torrents *t, struct arena *a, struct str member,
+                 const struct torrent_known *known, struct err *err)
+{
+    const struct torrent_hashes *h = &known->hashes;
+    struct str text = claim_text(a, known->kind, member);
+    int code = h->has_v1 ? claim_hash(t, a, arena_hex(a, h->v1, SHA1_LEN), text, err) : 0;
+
+    if (code == 0 && h->has_v2)
+        code = claim_hash(t, a, arena_hex(a, h->v2, SHA1_LEN), text, err);
+    return code;
+}
+
+int record_release(struct torrents *t, struct arena *a, struct str member,
+                   const struct torrent_known *known, struct err *err)
+{
+    const struct torrent_hashes *h = &known->hashes;
+    struct str text = claim_text(a, known->kind, member);
+    int code = h->has_v1 ? release_hash(t, a, arena_hex(a, h->v1, SHA1_LEN), text, err) : 0;
+
+    if (code == 0 && h->has_v2)
+        code = release_hash(t, a, arena_hex(a, h->v2, SHA1_LEN), text, err);
+    return code;
+}
+
 /* Off the tracker first: when that fails the record still says what is to be taken off. */
-static int untrack(struct torrents *t, struct arena *a, const struct torrent_record *r,
-                   struct err *err)
+static int untrack(struct torrents *t, struct arena *a, struct str member,
+                   const struct torrent_record *r, struct err *err)
 {
     int code = 0;
 
     for (int i = 0; i < TORRENT_KINDS && code == 0; i++) {
         struct str rest = r->hashes[i], hex;
-        while (code == 0 && str_token(&rest, " ", &hex)) {
-            uint8_t hash[SHA1_LEN];
-            struct reply *reply;
-            if (!hex_parse(str_head(hex, 2 * SHA1_LEN), hash, sizeof(hash)))
-                continue;
-            code = torrents_track(t, hash, false, err);
-            struct str key = key_of(t, a, BY_HASH_KEY, str_head(hex, 2 * SHA1_LEN));
-            if (code == 0)
-                code = store_call(t->o.store, a, &reply, err, STR("DEL"), key);
-        }
+        struct str text = claim_text(a, (enum torrent_kind)i, member);
+        while (code == 0 && str_token(&rest, " ", &hex))
+            code = release_hash(t, a, hex, text, err);
     }
     return code;
 }
+
+/* --- records --- */
 
 /* What was kept of another ETag goes. */
 static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
@@ -198,7 +277,7 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
 
     if (code == ERR_NOT_FOUND)
         return 0;
-    return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, &old, err);
+    return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
 int record_begin(struct torrents *t, struct arena *a, struct str member,
@@ -242,25 +321,7 @@ static const char known_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
     "end\n"
     "redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])\n"
-    "for i = 2, #KEYS do redis.call('SET', KEYS[i], ARGV[4]) end\n"
     "return 1\n";
-
-static int keep_known(struct torrents *t, struct arena *a, const struct store_args *keys,
-                      const struct store_args *args, struct err *err)
-{
-    struct script script = {.name = "torrent/known", .source = STR(known_source)};
-    struct reply *r;
-
-    script_init(&script);
-    int code =
-        store_eval(t->o.store, a, &r,
-                   &(struct script_run){.script = &script, .keys = *keys, .args = *args}, err);
-    if (code == 0)
-        code = reply_expect(r, REPLY_INTEGER, err);
-    if (code == 0 && r->integer == 0)
-        code = err_set(err, ERR_CONFLICT, "it was replaced meanwhile");
-    return code;
-}
 
 int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err)
@@ -268,25 +329,27 @@ int record_known(struct torrents *t, struct arena *a, struct str member,
     const struct torrent_hashes *h = &known->hashes;
     struct str v1 = h->has_v1 ? arena_hex(a, h->v1, SHA1_LEN) : STR_EMPTY;
     struct str v2 = h->has_v2 ? arena_hex(a, h->v2, SHA256_LEN) : STR_EMPTY;
-    struct str keys[3] = {key_of(t, a, RECORD_KEY, member)};
+    struct str key = key_of(t, a, RECORD_KEY, member);
     struct str text = arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(v1),
                                 h->has_v1 && h->has_v2 ? " " : "", STR_ARG(v2));
-    struct str value =
-        arena_fmt(a, "%s:" STR_FMT, torrent_kind_names[known->kind], STR_ARG(member));
-    size_t count = 1;
+    const struct store_args args = STEP(known->etag, str_z(hash_fields[known->kind]), text);
+    struct script script = {.name = "torrent/known", .source = STR(known_source)};
+    struct script_run run = {.script = &script, .keys = {&key, 1}, .args = args};
+    struct reply *r;
 
-    if (h->has_v1)
-        keys[count++] = key_of(t, a, BY_HASH_KEY, v1);
-    if (h->has_v2)
-        keys[count++] = key_of(t, a, BY_HASH_KEY, str_head(v2, 2 * SHA1_LEN));
-    const struct store_args args = STEP(known->etag, str_z(hash_fields[known->kind]), text, value);
-    return keep_known(t, a, &(struct store_args){keys, count}, &args, err);
+    script_init(&script);
+    int code = store_eval(t->o.store, a, &r, &run, err);
+    if (code == 0)
+        code = reply_expect(r, REPLY_INTEGER, err);
+    if (code == 0 && r->integer == 0)
+        code = err_set(err, ERR_CONFLICT, "it was replaced meanwhile");
+    return code;
 }
 
 int record_remove(struct torrents *t, struct arena *a, struct str member,
                   const struct torrent_record *r, struct err *err)
 {
-    int code = untrack(t, a, r, err);
+    int code = untrack(t, a, member, r, err);
     const struct store_args steps[] = {
         STEP(STR("DEL"), key_of(t, a, RECORD_KEY, member), key_of(t, a, WORK_KEY, member)),
         STEP(STR("ZREM"), key_of(t, a, INDEX_KEY, STR_EMPTY), member),

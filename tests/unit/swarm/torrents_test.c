@@ -186,6 +186,36 @@ TEST(torrents, an_overwrite_gives_a_new_hash_and_the_old_one_leaves_the_tracker)
     lab_close(&l);
 }
 
+/* Same bytes, same name: one torrent. */
+TEST(torrents, a_torrent_of_two_objects_leaves_the_tracker_with_the_second)
+{
+    struct lab l;
+    struct err err = {0};
+    struct torrent_answer first, second, other;
+    struct torrent_row row;
+    enum torrent_kind kind;
+
+    lab_open(&l, 0);
+    put(&l, "a/key", STR("bytes"));
+    put(&l, "b/key", STR("bytes"));
+    CHECK_OK(ask(&l, "a/key", "hybrid", &first, &err));
+    CHECK_OK(ask(&l, "b/key", "hybrid", &second, &err));
+    CHECK_STR(first.v1, second.v1);
+    put(&l, "a/key", STR("others"));
+    CHECK_OK(ask(&l, "a/key", "1", &other, &err)); /* the record of the first is replaced */
+    CHECK_INT(l.forgotten, 0);
+    CHECK_OK(torrents_find(l.torrents, &l.arena, first.v2, &row, &kind, &err));
+    CHECK_STR(row.key, STR("b/key"));
+    CHECK_OK(torrents_remove(l.torrents, &l.arena, &row, &err));
+    CHECK_INT(l.forgotten, 2);
+    CHECK_ERR(torrents_find(l.torrents, &l.arena, first.v1, &row, &kind, &err), ERR_NOT_FOUND);
+    CHECK_OK(torrents_find(l.torrents, &l.arena, other.v1, &row, &kind, &err));
+    buf_release(&first.file);
+    buf_release(&second.file);
+    buf_release(&other.file);
+    lab_close(&l);
+}
+
 TEST(torrents, one_that_the_tracker_could_not_be_told_of_is_not_handed_out)
 {
     struct lab l;
