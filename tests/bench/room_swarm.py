@@ -21,6 +21,7 @@ BOUNDS = UDP_BOUNDS | CACHE_BOUNDS
 
 TORRENTS, PEERS = 1_000_000, 2_000_000
 WORKERS = 2
+DENSE = 100  # so many times fewer torrents, to measure the memory of peers
 
 # Debian's build knows only torrents of its list, whose path is looked for inside tracker.rootdir, and does not
 # run as root.
@@ -70,11 +71,12 @@ def answers(port, info_hash):
 class Tracker:
     def __init__(self, lab, server, port, *options):
         self.lab, self.server, self.port = lab, server, port
-        torrents, peers = size()
-        self.options = [f"torrents={torrents}", f"peers={peers}", *options]
+        self.torrents, self.peers = size()
+        self.options = options
 
     def load(self, mode, *options):
-        command = [self.lab.program("tests/bench/bench_swarm_load"), mode, str(self.port), *self.options, *options]
+        command = [self.lab.program("tests/bench/bench_swarm_load"), mode, str(self.port), f"torrents={self.torrents}",
+                   f"peers={self.peers}", *self.options, *options]
         figures = self.lab.served(self.server, lambda: self.lab.run(command))
         figures["cpu_us"] = figures["cpu"] / max(1, figures["ops"]) * 1e6
         return figures
@@ -82,11 +84,11 @@ class Tracker:
 
 # --- contenders ---
 
-def start_opentracker(lab):
+def start_opentracker(lab, name="plain"):
     program = shutil.which("opentracker")
     if not program:
         raise Unmeasured("opentracker is not installed (tools/setup bench)")
-    root, port = os.path.join(lab.sockets, "opentracker"), free_port()
+    root, port = os.path.join(lab.sockets, name), free_port()
     os.chmod(lab.sockets, 0o755)
     os.makedirs(root, 0o755, exist_ok=True)
     with open(os.path.join(root, "conf"), "w") as f:
@@ -95,7 +97,7 @@ def start_opentracker(lab):
     generator = lab.program("tests/bench/bench_swarm_load")
     if os.system(f"'{generator}' whitelist torrents={size()[0]} >'{whitelist}'") != 0:
         raise Unmeasured("the whitelist could not be written")
-    server = lab.start("opentracker", [program, "-f", os.path.join(root, "conf")])
+    server = lab.start("opentracker-" + name, [program, "-f", os.path.join(root, "conf")])
     lab.wait(server, lambda: answers(port, first_hash(whitelist)), 120)
     return Tracker(lab, server, port, "self=1")
 
@@ -105,12 +107,12 @@ def first_hash(whitelist):
         return bytes.fromhex(f.readline().strip())
 
 
-def start_tracker(lab):
+def start_tracker(lab, name="plain"):
     torrents, peers = size()
     port = free_udp_port()
-    endpoint = start_weir(lab, "weir", None, "--tracker.udp", f"127.0.0.1:{port}", "--tracker.http", "127.0.0.1:0",
+    endpoint = start_weir(lab, "tracker-" + name, None, "--tracker.udp", f"127.0.0.1:{port}", "--tracker.http", "127.0.0.1:0",
                           "--tracker.open", "true", "--tracker.workers", str(WORKERS), "--tracker.max_torrents",
-                          str(2 * torrents), "--tracker.max_peers", str(3 * peers))
+                          str(2 * torrents), "--tracker.max_peers", str(2 * peers))
     lab.wait(endpoint.server, lambda: answers(port, b"any torrent is fine."))
     return Tracker(lab, endpoint.server, port)
 
@@ -124,27 +126,26 @@ def start_floor(lab, peers):
 # --- memory ---
 
 def fill(tracker):
-    """What it holds when empty, with each torrent known by one peer, and with all peers."""
-    torrents, peers = size()
+    """Bytes held when empty, with each torrent known by one peer, and with all peers."""
     empty = tracker.server.rss()
-    known = tracker.load("fill", f"to={torrents}")["rss"]
-    return {"empty": empty, "known": known, "full": tracker.load("fill", f"from={torrents}")["rss"]}
+    known = tracker.load("fill", f"to={tracker.torrents}")["rss"]
+    full = tracker.load("fill", f"from={tracker.torrents}")["rss"]
+    return {"empty": empty, "known": known, "full": full}
 
 
-def crowd(tracker, filled):
-    """As many peers again into the same torrents. What growing tables gave back is used up by then, so
-    that the slope is that of peers alone."""
-    torrents, peers = size()
-    many = 2 * peers
-    rss = tracker.load("fill", f"peers={many}", f"from={peers}")["rss"]
-    return (rss - filled["known"]) / (many - torrents)
+def memory(lab, start):
+    """Few torrents with many peers each, in a server of its own: what grows is peers alone."""
+    tracker = start(lab, "dense")
+    tracker.torrents = max(1, tracker.torrents // DENSE)
+    filled = fill(tracker)
+    lab.stop(tracker.server)
+    return (filled["full"] - filled["known"]) / (tracker.peers - tracker.torrents)
 
 
-def memory_text(filled):
-    torrents, peers = size()
-    return (f"{filled['empty'] / 1e6:.0f} MB empty, {filled['full'] / 1e6:.0f} MB with {peers / 1e6:g} M peers: "
-            f"{(filled['known'] - filled['empty']) / torrents:.0f} bytes a torrent with a peer, "
-            f"{(filled['full'] - filled['empty']) / peers:.0f} a peer with its share of the torrents")
+def memory_text(tracker, filled):
+    return (f"{filled['empty'] / 1e6:.0f} MB empty, {filled['full'] / 1e6:.0f} MB with {tracker.peers / 1e6:g} M peers in "
+            f"{tracker.torrents / 1e6:g} M torrents: {(filled['known'] - filled['empty']) / tracker.torrents:.0f} bytes a "
+            f"torrent with a peer, {(filled['full'] - filled['empty']) / tracker.peers:.0f} a peer with its share of them")
 
 
 # --- speed ---
@@ -165,8 +166,12 @@ def compare(lab, name, trackers, *load):
 
 
 def measure_udp(lab):
+    slopes = {"weir": memory(lab, start_tracker), "opentracker": memory(lab, start_opentracker)}
     trackers = {"weir": start_tracker(lab), "opentracker": start_opentracker(lab)}
     filled = {name: fill(tracker) for name, tracker in trackers.items()}
+    texts = {name: memory_text(trackers[name], filled[name]) for name in filled}
+    yield Measure("swarm/memory_per_peer", [slopes["weir"]], texts["weir"],
+                  f"{slopes['opentracker']:.1f} bytes; {texts['opentracker']}", unit=" bytes")
     probe = trackers["weir"].load("announce", "ms=200")
     trackers["floor"] = start_floor(lab, round(probe["peers"] / probe["ops"]))
     rates = []
@@ -176,9 +181,6 @@ def measure_udp(lab):
     for _, measure in compare(lab, "swarm/mixed_cpu", trackers, "mixed"):
         yield measure
     yield half_load(lab, trackers, int(min(rates) / 2))
-    slopes = {name: crowd(trackers[name], filled[name]) for name in filled}
-    yield Measure("swarm/memory_per_peer", [slopes["weir"]], memory_text(filled["weir"]),
-                  f"{slopes['opentracker']:.1f} bytes; {memory_text(filled['opentracker'])}", unit=" bytes")
 
 
 def half_load(lab, trackers, rate):
