@@ -46,7 +46,7 @@ def _read(text, at):
 def address(server):
     """Of the tracker over HTTP: (host, port)."""
     found = re.search(r"^  tracker +http://([^/]+):(\d+)/announce$", server.out, re.M)
-    return found.group(1), int(found.group(2))
+    return found.group(1).strip("[]"), int(found.group(2))
 
 
 def ask(server, path, headers=None):
