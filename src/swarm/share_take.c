@@ -26,8 +26,7 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
     if (ago >= timeout)
         return;
     addr_from_compact(&a->addr, at, a->addr.v6);
-    swarms_apply(s->o.swarms, a, a->left ? SWARM_CHANGE_LEECHER : SWARM_CHANGE_SEEDER,
-                 s->o.now(s->o.ctx), (uint32_t)ago);
+    swarms_take(s->o.swarms, a, s->o.now(s->o.ctx), (uint32_t)ago);
 }
 
 /* Keys and entries of a torrent's peers. */

@@ -361,14 +361,17 @@ static void apply_refresh(struct visit *v, bool seeder, uint32_t ago)
     set_told(m, v->w.now - ago);
 }
 
+static void apply_snatch(struct visit *v, enum swarm_change change)
+{
+    if (change == SWARM_CHANGE_COMPLETED || change == SWARM_CHANGE_STOPPED_COMPLETED)
+        snatched(v);
+}
+
 static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
 {
     bool seeder = change == SWARM_CHANGE_SEEDER || change == SWARM_CHANGE_COMPLETED;
 
-    if (change == SWARM_CHANGE_COMPLETED || change == SWARM_CHANGE_STOPPED_COMPLETED)
-        snatched(v);
-    if (ours_is_newer(v, ago))
-        return;
+    apply_snatch(v, change);
     if (change == SWARM_CHANGE_STOPPED || change == SWARM_CHANGE_STOPPED_COMPLETED) {
         if (v->at >= 0)
             swarm_drop(&v->w, v->f, (uint32_t)v->at);
@@ -379,8 +382,9 @@ static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
     }
 }
 
-void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
-                  uint32_t now_s, uint32_t seconds_ago)
+/* `known_too`: in the unit of what memory has it counts as the newer one. */
+static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
+                     uint32_t seconds_ago, bool known_too)
 {
     struct shard *sh = shard_of(s, a->info_hash);
     struct visit v = {.a = a, .f = family_of(a)};
@@ -389,7 +393,6 @@ void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change 
                  change == SWARM_CHANGE_COMPLETED;
     struct torrent_entry *t;
 
-    swarms_set_now(s, now_s);
     if (change == SWARM_CHANGE_NONE || ago > s->limit)
         return;
     compact_of(&a->addr, v.addr);
@@ -401,10 +404,26 @@ void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change 
         t = table_insert(s, sh, a->info_hash);
     if (t && tracked(s, t)) {
         visit_begin(&v, s, sh, t);
-        apply(&v, change, ago);
+        if (!ours_is_newer(&v, known_too ? ago : ago + 1))
+            apply(&v, change, ago);
+        else
+            apply_snatch(&v, change);
         swarm_end(&v.w);
     }
     mutex_unlock(&sh->lock);
+}
+
+void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
+                  uint32_t now_s, uint32_t seconds_ago)
+{
+    swarms_set_now(s, now_s);
+    apply_at(s, a, change, seconds_ago, true);
+}
+
+void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uint32_t seconds_ago)
+{
+    swarms_set_now(s, now_s);
+    apply_at(s, a, a->left ? SWARM_CHANGE_LEECHER : SWARM_CHANGE_SEEDER, seconds_ago, false);
 }
 
 /* --- scrapes, lists, cleaning --- */

@@ -50,6 +50,10 @@ void swarms_remove(struct swarms *s, const uint8_t *info_hash);
 void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
                   uint32_t now_s, uint32_t seconds_ago);
 
+/* A peer as the store has it, read when others may have told of newer: only if memory knows less.
+ */
+void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uint32_t seconds_ago);
+
 /* Looks at the next few torrents; peers past the timeout go, torrents without peers that were not
  * added go. Called all the time, by any thread. */
 void swarms_clean(struct swarms *s, uint32_t now_s);

@@ -353,6 +353,25 @@ TEST(swarms, what_others_tell_counts_unless_ours_is_newer)
     swarms_free(s);
 }
 
+TEST(swarms, what_the_store_has_counts_only_where_memory_knows_less)
+{
+    struct swarms *s = open_swarms(2700);
+    struct asked q;
+
+    ask(&q, 1, 1, false);
+    swarms_apply(s, &q.a, SWARM_CHANGE_COMPLETED, 5000, 0);
+    q.a.left = 1;
+    swarms_take(s, &q.a, 5001, 1); /* read before it completed, in the same moment */
+    CHECK_INT(scrape_one(s, 1).complete, 1);
+    swarms_take(s, &q.a, 5400, 0);
+    CHECK_INT(scrape_one(s, 1).incomplete, 1);
+    ask(&q, 1, 2, false);
+    q.a.left = 0;
+    swarms_take(s, &q.a, 5400, 100);
+    CHECK_INT(scrape_one(s, 1).complete, 1);
+    swarms_free(s);
+}
+
 TEST(swarms, a_swarm_of_many_is_found_grows_and_shrinks)
 {
     enum { MANY = 70000 }; /* past what an index of two bytes holds */
