@@ -300,11 +300,31 @@ def tried(call, *args, **more):
 
 
 def switched(lab, bucket, state="done"):
+    last = []
+
     def is_so():
         shown = lab.run("switch", "show", bucket, "--user", "root", "--json")
+        last[:] = [shown]
         assert state == "error" or shown["state"] != "error", shown
         return shown["state"] == state and shown
-    return wait_for(is_so, f"the switch of {bucket} to be {state}", 120)
+    try:
+        return wait_for(is_so, f"the switch of {bucket} to be {state}", 120)
+    except AssertionError as e:
+        raise AssertionError(f"{e}: {last}\n{lab.tasks()}") from None
+
+
+class Patient:
+    """A client each of whose calls is tried again, so that an upload that has begun goes on."""
+
+    def __init__(self, s3):
+        self.s3 = s3
+
+    def __getattr__(self, name):
+        def call(**more):
+            answer = []
+            tried(lambda: answer.append(getattr(self.s3, name)(**more)))
+            return answer[0]
+        return call
 
 
 class Writers:
@@ -323,7 +343,7 @@ class Writers:
             while not self.stop.is_set():
                 s3, other = rng.sample(clients, 2)
                 key = f"w{number}-{rng.randrange(8)}"
-                tried(random_change, s3, self.bucket, model, rng, [key])
+                random_change(Patient(s3), self.bucket, model, rng, [key])
                 found = read_back(other, self.bucket, key)
                 if found != model.get(key):
                     self.problems.append((key, found, model.get(key)))
