@@ -17,7 +17,9 @@ struct share_options {
     void *ctx;
     uint32_t peer_timeout_s;
     size_t max_waiting; /* changes; past it the oldest are dropped, and counted */
-    bool listed;        /* only torrents that were added: none is made in the store */
+    /* In the store: past these no torrent is made and no peer added, and nobody waits for it. 0
+     * torrents: none but those that were added. */
+    uint64_t max_torrents, max_peers;
     const struct log *log;
 };
 /* Begins to listen, then to take over the swarms that are in the store, torrent by torrent as they

@@ -13,7 +13,7 @@ enum {
     MESSAGE_PAUSED = 0x40,
     MESSAGE_CHANGE = 0x0f,
     MESSAGE_HEAD = 1 + INSTANCE_LEN,
-    WRITE_HEAD = 6, /* arguments of share_write.lua before the changes, and of each */
+    WRITE_HEAD = 7, /* arguments of share_write.lua before the changes, and of each */
     WRITE_ARGS = 10,
     CHANGES = SWARM_CHANGE_STOPPED_COMPLETED + 1,
 };
@@ -130,9 +130,10 @@ static size_t batch_args(struct share *s, struct arena *a, struct buf *message, 
     args[0] = s->o.cache->o.prefix;
     args[1] = buf_str(&s->channel);
     args[2] = buf_str(message);
-    args[3] = s->o.listed ? STR_EMPTY : STR("1");
-    args[4] = arena_hex(a, s->instance, INSTANCE_LEN);
-    args[5] = arena_fmt(a, "%llu", (unsigned long long)s->batch_number);
+    args[3] = arena_fmt(a, "%llu", (unsigned long long)s->o.max_torrents);
+    args[4] = arena_fmt(a, "%llu", (unsigned long long)s->o.max_peers);
+    args[5] = arena_hex(a, s->instance, INSTANCE_LEN);
+    args[6] = arena_fmt(a, "%llu", (unsigned long long)s->batch_number);
     return argc;
 }
 

@@ -61,7 +61,8 @@ static int open_share(struct tracker *t, const struct tracker_options *o, struct
         .ctx = t,
         .peer_timeout_s = o->peer_timeout_s,
         .max_waiting = o->max_waiting ? o->max_waiting : FALLBACK_WAITING,
-        .listed = !o->open,
+        .max_torrents = o->open ? o->max_torrents : 0,
+        .max_peers = o->max_peers,
         .log = o->log,
     };
 
@@ -215,16 +216,30 @@ static void ask_memory(struct tracker *t, const struct announce *a, struct annou
         out->failure = SWARM_UNAVAILABLE;
 }
 
+/* One line when the store begins to fail and one when it is back: whoever announces must not be
+ * able to fill the log. */
+static void note_store(struct tracker *t, int code, const struct err *err)
+{
+    bool fails = code < 0;
+
+    if (atomic_load_explicit(&t->store_fails, memory_order_relaxed) == fails ||
+        atomic_exchange(&t->store_fails, fails) == fails)
+        return;
+    if (fails)
+        log_warn(t->log, "tracker.store_failed", log_z("code", err_name(code)),
+                 log_z("error", err->text));
+    else
+        log_info(t->log, "tracker.store_back");
+}
+
 static void ask_store(struct tracker *t, const struct announce *a, struct announce_answer *out)
 {
     struct err err = {0};
     int code = cache_announce(t->cache, a, out, &err);
 
-    if (code == 0)
-        return;
-    log_warn(t->log, "tracker.store_failed", log_z("code", err_name(code)),
-             log_z("error", err.text));
-    out->failure = SWARM_UNAVAILABLE;
+    note_store(t, code, &err);
+    if (code < 0)
+        out->failure = SWARM_UNAVAILABLE;
 }
 
 void tracker_announce(struct tracker *t, const struct announce *a, struct announce_answer *out)
@@ -271,11 +286,8 @@ static enum swarm_failure scrape_store(struct tracker *t, struct str passkey, co
     secure_zero(&user, sizeof(user));
     if (code == 0)
         code = cache_scrape(t->cache, hashes, count, out, &err);
-    if (code == 0)
-        return SWARM_NONE;
-    log_warn(t->log, "tracker.store_failed", log_z("code", err_name(code)),
-             log_z("error", err.text));
-    return SWARM_UNAVAILABLE;
+    note_store(t, code, &err);
+    return code < 0 ? SWARM_UNAVAILABLE : SWARM_NONE;
 }
 
 enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,

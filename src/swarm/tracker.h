@@ -45,7 +45,7 @@ struct swarms *tracker_swarms(struct tracker *t);
 uint32_t tracker_now(const struct tracker *t); /* for swarms_*(): seconds, a plain load */
 
 /* Fills the answer, with intervals (varied a little by hash and peer, so that clients spread). When
- * the store cannot be asked that is SWARM_UNAVAILABLE, logged here. */
+ * the store cannot be asked that is SWARM_UNAVAILABLE; the first is logged here. */
 void tracker_announce(struct tracker *t, const struct announce *a, struct announce_answer *out);
 /* Private mode: a passkey that is not known is refused. */
 enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,

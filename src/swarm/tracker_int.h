@@ -53,7 +53,8 @@ struct tracker {
     struct swarms *swarms; /* NULL: private */
     struct share *share;   /* NULL: not shared */
     struct lists lists;
-    _Atomic(bool) listed; /* the lists were loaded once */
+    _Atomic(bool) listed;      /* the lists were loaded once */
+    _Atomic(bool) store_fails; /* was told */
     struct thread clock, follower;
     _Atomic(uint32_t) now_s;
     _Atomic(uint64_t) reaped;

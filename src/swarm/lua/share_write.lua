@@ -1,14 +1,15 @@
--- Changes of public swarms. ARGV: prefix, channel, message, whether torrents are made ('1', ''), the tracker's instance, the batch's number;
--- then for each change those of part_peer from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped),
+-- Changes of public swarms. ARGV: prefix, channel, message, how many torrents there may be when one is made, how many peers when one is added,
+-- the tracker's instance, the batch's number; then for each change those of part_peer from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped),
 -- Y (stopped with nothing left). A batch that comes again, because the answer was lost, is known by its number.
 -- include part_peer
 -- include part_seat
 -- include part_drop
 -- include part_number
 -- include part_made
+local torrents_max, peers_max = tonumber(ARGV[4]), tonumber(ARGV[5])
 local function torrent_of(hash, make)
     local id = call('HGET', P .. 'torrent:' .. hash, 'id')
-    if not id and make then
+    if not id and make and call('HLEN', P .. 'torrent_ids') < torrents_max and call('ZCARD', P .. 'expiry') < peers_max then
         local id36
         id, id36 = number('torrent', '0')
         call('HSET', P .. 'torrent:' .. hash, 'id', id, 'infohash', hash, 'active', '1', 'snatches', '0', 'up_multiplier', '1',
@@ -26,6 +27,9 @@ local function change(hash, id, what)
         unmake(tid)
     else
         local old = call('HGET', P .. 'addrs:' .. tid, member)
+        if not old and call('ZCARD', P .. 'expiry') >= peers_max then
+            return
+        end
         local seeder = what ~= 'L'
         local left, new = seat(member, tid, '0', seeder, old)
         snatched = seeder and (left == 1 and new == 1 or what == 'C' and not old)
@@ -36,15 +40,15 @@ local function change(hash, id, what)
         call('HINCRBY', P .. 'torrent:' .. hash, 'snatches', 1)
     end
 end
-local batch = P .. 'share_batch:' .. ARGV[5]
-if call('GET', batch) == ARGV[6] then
+local batch = P .. 'share_batch:' .. ARGV[6]
+if call('GET', batch) == ARGV[7] then
     return 0
 end
-call('SET', batch, ARGV[6], 'EX', 86400)
-for i = 7, #ARGV, 10 do
+call('SET', batch, ARGV[7], 'EX', 86400)
+for i = 8, #ARGV, 10 do
     at = i - 2
     local hash, what = ARGV[i], ARGV[i + 9]
-    local id = torrent_of(hash, ARGV[4] == '1' and what ~= 'X' and what ~= 'Y')
+    local id = torrent_of(hash, what ~= 'X' and what ~= 'Y')
     if id then
         change(hash, id, what)
     end

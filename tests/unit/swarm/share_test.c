@@ -23,7 +23,8 @@ static uint32_t seconds(void *ctx)
     return (uint32_t)(clock_mono_ms() / 1000);
 }
 
-static void tracker_start(struct tracker_of *t, struct store *store, size_t max_waiting)
+static void tracker_bounded(struct tracker_of *t, struct store *store, size_t max_waiting,
+                            uint64_t max_torrents, uint64_t max_peers)
 {
     struct swarms_options so = {.open = true,
                                 .max_torrents = 10000,
@@ -40,8 +41,15 @@ static void tracker_start(struct tracker_of *t, struct store *store, size_t max_
                               .swarms = t->swarms,
                               .now = seconds,
                               .peer_timeout_s = 3600,
-                              .max_waiting = max_waiting};
+                              .max_waiting = max_waiting,
+                              .max_torrents = max_torrents,
+                              .max_peers = max_peers};
     CHECK_OK(share_open(&t->share, &o, &err));
+}
+
+static void tracker_start(struct tracker_of *t, struct store *store, size_t max_waiting)
+{
+    tracker_bounded(t, store, max_waiting, 10000, 100000);
 }
 
 static void tracker_end(struct tracker_of *t)
@@ -281,6 +289,28 @@ TEST_FOUR(share, torrents_that_nobody_added_go_with_their_last_peer)
     CHECK_INT(gone, 2);
     CHECK_STR(str_z(says(swarm_store(f), STR("HVALS"), STR("torrent_ids"))),
               STR("[\"aaaaaaaaaaaaaaaaaaaa\"]"));
+    check_invariants(one.cache);
+    tracker_end(&one);
+}
+
+/* Memory is bounded by displacing; the store by not taking more. */
+TEST_FOUR(share, a_flood_of_torrents_and_of_peers_stays_inside_the_bounds_of_the_store)
+{
+    struct tracker_of one;
+
+    tracker_bounded(&one, swarm_store(f), 1000, 5, 8);
+    add_torrent(one.cache, 'a');
+    for (unsigned i = 0; i < 20; i++)
+        say(&one, announce_of('u', (char)('b' + i), i, 5, EVENT_STARTED));
+    wait_written(&one, 20);
+    CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("5"));
+    for (unsigned i = 0; i < 20; i++)
+        say(&one, announce_of('u', 'a', i, 5, EVENT_STARTED));
+    wait_written(&one, 40);
+    CHECK_STR(str_z(says(swarm_store(f), STR("ZCARD"), STR("expiry"))), STR("8"));
+    say(&one, announce_of('u', 'b', 0, 0, EVENT_COMPLETED)); /* who is there goes on */
+    wait_written(&one, 41);
+    check_scrape(&one, 'b', (struct scrape_entry){.complete = 1, .downloaded = 1});
     check_invariants(one.cache);
     tracker_end(&one);
 }
