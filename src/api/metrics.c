@@ -70,7 +70,7 @@ struct metric {
 #define SWARM_STORE(member) FROM_SWARM_STORE, offsetof(struct tracker_stats, member)
 #define SHARE(member)       FROM_SHARE, offsetof(struct tracker_stats, member)
 
-_Static_assert(SWARM_FAILURE_COUNT == 12, "each failure has a row");
+_Static_assert(SWARM_FAILURE_COUNT == 11, "each failure has a row");
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
 
@@ -193,8 +193,6 @@ static const struct metric metrics[] = {
      "reason=\"port\"", NULL},
     {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_FULL]), 0,
      "reason=\"full\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_BANNED]), 0,
-     "reason=\"banned\"", NULL},
     {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_UNAVAILABLE]), 0,
      "reason=\"unavailable\"", NULL},
     {"weir_tracker_bad_connection_ids_total", COUNTER, TRACKER(counts.bad_connection_ids), 0, NULL,

@@ -34,7 +34,7 @@ int command_help(struct invocation *inv)
     c = command_find(inv->table, buf_str(&name));
     if (c)
         help_command(c, stdout);
-    else
+    else if (!help_group(inv->table, buf_str(&name), stdout))
         status = command_unknown(inv->table, buf_str(&name));
     buf_release(&name);
     return status;
@@ -64,17 +64,36 @@ void help_wrap(FILE *out, const char *text, int indent, int width)
     fputc('\n', out);
 }
 
+static bool in_group(const struct command *c, struct str group)
+{
+    struct str name = str_z(c->name);
+
+    return !group.len ||
+           (str_starts(name, group) && name.len > group.len && name.p[group.len] == ' ');
+}
+
+bool help_group(const struct command_table *table, struct str group, FILE *out)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < table->count; i++)
+        if (in_group(&table->rows[i], group))
+            width = size_max(width, strlen(table->rows[i].name));
+    if (!width)
+        return false;
+    for (size_t i = 0; i < table->count; i++)
+        if (in_group(&table->rows[i], group))
+            fprintf(out, "  %-*s  %s\n", (int)width, table->rows[i].name, table->rows[i].summary);
+    fputs("\n`weir help COMMAND` says more about one of them.\n", out);
+    return true;
+}
+
 void help_overview(const struct command_table *table, FILE *out)
 {
     fputs("weir stands in front of object storage: one S3 endpoint, many storages.\n\n"
           "usage: weir COMMAND [FLAGS] [ARGUMENTS]\n\n",
           out);
-    size_t width = 0;
-    for (size_t i = 0; i < table->count; i++)
-        width = size_max(width, strlen(table->rows[i].name));
-    for (size_t i = 0; i < table->count; i++)
-        fprintf(out, "  %-*s  %s\n", (int)width, table->rows[i].name, table->rows[i].summary);
-    fputs("\n`weir help COMMAND` says more about one of them.\n", out);
+    help_group(table, STR_EMPTY, out);
 }
 
 void help_usage(const struct command *c, FILE *out)

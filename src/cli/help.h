@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 void help_overview(const struct command_table *table, FILE *out);
+/* The commands whose names begin with `group`, such as "swarm user"; false: there are none. */
+bool help_group(const struct command_table *table, struct str group, FILE *out);
 void help_command(const struct command *c, FILE *out);
 
 typedef void help_writer_fn(const struct command_table *table, FILE *out);

@@ -49,7 +49,6 @@ struct announce {
     X(SLOTS, "you have run out of download slots", 30)                                             \
     X(PORT, "port is not allowed", -1)                                                             \
     X(FULL, "tracker is full", 30)                                                                 \
-    X(BANNED, "too many bad requests", 60)                                                         \
     X(UNAVAILABLE, "tracker is temporarily unavailable", 5)
 
 enum swarm_failure {

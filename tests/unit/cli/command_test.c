@@ -147,3 +147,18 @@ TEST(command, completion_knows_groups)
     CHECK(strstr(text, "[ \"$COMP_CWORD $command\" = \"2 user\" ] && words+=\" add\"\n"));
     free(text);
 }
+
+TEST(command, help_of_a_group_lists_its_commands_and_no_other)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    CHECK(help_group(&table, STR("user"), out));
+    CHECK(!help_group(&table, STR("use"), out)); /* a command, and the beginning of a word */
+    CHECK(!help_group(&table, STR("user add"), out));
+    fclose(out);
+    CHECK(strstr(text, "  user list  List\n"));
+    CHECK(!strstr(text, "  paint"));
+    free(text);
+}
