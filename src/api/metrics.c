@@ -218,6 +218,8 @@ static const struct metric metrics[] = {
      "Downloads that were completed."},
     {"weir_tracker_evicted_total", COUNTER, SWARMS(swarms.evicted), 0, NULL,
      "Torrents displaced by others."},
+    {"weir_tracker_crowded_total", COUNTER, SWARMS(swarms.crowded), 0, NULL,
+     "Announces past the bound of peers of an address, answered and not kept."},
     {"weir_tracker_memory_bytes", GAUGE, SWARMS(swarms.bytes), 0, NULL,
      "Memory of torrents and peers."},
     {"weir_tracker_store_torrents", GAUGE, SWARM_STORE(store.torrents), 0, NULL,

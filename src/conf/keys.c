@@ -260,6 +260,15 @@ const struct conf_key conf_keys[] = {
      .unit = "peers",
      .doc = "Public mode: peers in memory at most.",
      FIELD(tracker.max_peers)},
+    {.name = "tracker.max_per_address",
+     .type = CONF_INTEGER,
+     .fallback = "100",
+     .max = 1000000,
+     .unit = "peers",
+     .doc = "Public mode: peers of one address (IPv6: of its /64) in a torrent at most; 0: any "
+            "number. "
+            "Private networks are not bounded.",
+     FIELD(tracker.max_per_address)},
     {.name = "tracker.snapshot",
      .type = CONF_DURATION,
      .fallback = "1m",

@@ -21,6 +21,7 @@ static const struct {
     {"leechers_ipv6", "Leechers, IPv6", NUMBER(swarms.leechers6), PUBLIC},
     {"snatches", "Downloads completed", NUMBER(swarms.snatches), PUBLIC},
     {"evicted", "Torrents displaced by others", NUMBER(swarms.evicted), PUBLIC},
+    {"crowded", "Announces past the bound of an address", NUMBER(swarms.crowded), PUBLIC},
     {"memory_bytes", "Bytes of memory for them", NUMBER(swarms.bytes), PUBLIC},
     {"torrents", "Torrents", NUMBER(store.torrents), PRIVATE},
     {"users", "Users", NUMBER(store.users), PRIVATE},

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "swarm/swarms_int.h"
+#include "swarm/trust.h"
 
 #include <stdlib.h>
 
@@ -264,12 +265,26 @@ static enum swarm_change refresh(struct visit *v)
     return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
 
+/* Others of the address are there already, more than one household has. Those of private networks
+ * are the operator's. */
+static bool crowded(const struct visit *v)
+{
+    uint32_t max = v->w.s->options.max_per_address;
+
+    return max && v->at < 0 && v->w.of[v->f].count >= max && !peer_addr_is_local(&v->a->addr) &&
+           swarm_neighbours(&v->w, v->f, v->addr) >= max;
+}
+
 static enum swarm_change enter(struct visit *v)
 {
     if (v->a->event == EVENT_STOPPED)
         return leave(v);
     if (v->at >= 0)
         return refresh(v);
+    if (crowded(v)) {
+        v->w.shard->crowded++;
+        return SWARM_CHANGE_NONE;
+    }
     join(v, 0, v->a->left == 0);
     return v->a->left == 0 ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
@@ -377,7 +392,7 @@ static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
             swarm_drop(&v->w, v->f, (uint32_t)v->at);
     } else if (v->at >= 0) {
         apply_refresh(v, seeder, ago);
-    } else if (room_for(v->w.s, false)) {
+    } else if (room_for(v->w.s, false) && !crowded(v)) {
         join(v, ago, seeder);
     }
 }
@@ -550,6 +565,7 @@ void swarms_stats(struct swarms *s, struct swarms_stats *out)
         out->snatches += sh->snatches;
         out->evicted += sh->evicted;
         out->bytes += sh->bytes;
+        out->crowded += sh->crowded;
         mutex_unlock(&sh->lock);
     }
 }

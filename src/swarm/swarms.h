@@ -16,6 +16,7 @@ struct swarms;
 struct swarms_options {
     bool open;                        /* torrents that were not added are tracked too */
     uint64_t max_torrents, max_peers; /* past them: those with the fewest peers go first */
+    uint32_t max_per_address;         /* of one, or of a /64 of IPv6, in a torrent; 0: any number */
     uint32_t peer_timeout_s;
     uint32_t numwant, max_numwant; /* default and bound; the room in the answer bounds too */
     const struct log *log;
@@ -68,6 +69,7 @@ struct swarms_stats {
     uint64_t torrents, added; /* tracked; of those that were added */
     uint64_t seeders4, leechers4, seeders6, leechers6;
     uint64_t snatches, evicted, bytes;
+    uint64_t crowded; /* announces that were answered and not kept: max_per_address */
 };
 void swarms_stats(struct swarms *s, struct swarms_stats *out);
 

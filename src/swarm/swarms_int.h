@@ -22,6 +22,8 @@ enum {
     INDEX_FROM = 512,
     TIMEOUT_UNITS = 100,
     TWIN_PEERS_MAX = 8192, /* with more peers of IPv4 tags say little: no twins are looked for */
+    CROWD_LOOK = 4096,     /* peers that are looked at for those of one address */
+    CROWD_STRETCH = 64,    /* of a larger swarm, in so many one behind the other */
     LOOK_SLOTS = 256       /* of a table, in one call of swarms_clean() */
 };
 
@@ -85,7 +87,7 @@ struct shard {
     struct table *table;
     uint32_t hand; /* where the cleaner goes on */
     uint32_t evict_hand;
-    uint64_t added, snatches, evicted, bytes;
+    uint64_t added, snatches, evicted, bytes, crowded;
     uint64_t peers[FAMILIES][2]; /* leechers, seeders */
 };
 
@@ -144,6 +146,8 @@ void swarm_begin(struct swarm *w, struct swarms *s, struct shard *sh, struct tor
 void swarm_end(struct swarm *w);
 /* Where it is, or -1. `addr` in compact form. */
 int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr);
+/* How many there are of the address, or of its /64; of a large swarm an estimate. */
+uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr);
 void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_meta meta,
                bool seeder);
 void swarm_drop(struct swarm *w, enum family f, uint32_t at);

@@ -1,4 +1,5 @@
 /* The peers of one torrent: in place, or in a block for each family. */
+#include "base/ids.h"
 #include "os/pages.h"
 #include "swarm/swarms_int.h"
 
@@ -329,6 +330,32 @@ static void count_peers(struct swarm *w, enum family f, bool seeder, int by)
 {
     w->shard->peers[f][seeder] += (uint64_t)by;
     atomic_fetch_add_explicit(&w->s->peers, (uint64_t)by, memory_order_relaxed);
+}
+
+/* Of `count` peers from `from` on, beginning anew at the end. */
+static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t from, uint32_t count)
+{
+    size_t host = p->stride == COMPACT6_LEN ? 8 : 4;
+    uint32_t met = 0;
+
+    for (uint32_t i = 0; i < count; i++, from++) {
+        from = from == p->count ? 0 : from;
+        met += memcmp(p->addr + from * p->stride, addr, host) == 0;
+    }
+    return met;
+}
+
+/* Those of one address that came one behind the other stand together: so many short stretches. */
+uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr)
+{
+    const struct peers *p = &w->of[f];
+    uint64_t met = 0;
+
+    if (p->count <= CROWD_LOOK)
+        return same_host(p, addr, 0, p->count);
+    for (int i = 0; i < CROWD_LOOK / CROWD_STRETCH; i++)
+        met += same_host(p, addr, (uint32_t)random_below(p->count), CROWD_STRETCH);
+    return met * p->count / CROWD_LOOK;
 }
 
 void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_meta meta,

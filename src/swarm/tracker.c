@@ -90,6 +90,7 @@ static int open_public(struct tracker *t, const struct tracker_options *o, struc
         .open = o->open,
         .max_torrents = o->max_torrents,
         .max_peers = o->max_peers,
+        .max_per_address = o->max_per_address,
         .peer_timeout_s = o->peer_timeout_s,
         .numwant = o->numwant,
         .max_numwant = INT32_MAX, /* bounded here, as it may change */

@@ -428,6 +428,81 @@ TEST(swarms, memory_per_peer_is_bounded)
     swarms_free(s);
 }
 
+/* Peers that somebody makes up, by port; IPv6: by the last bytes of the address too. */
+static void crowd(struct swarms *s, uint32_t address, uint32_t count, bool v6)
+{
+    struct asked q;
+
+    for (uint32_t i = 0; i < count; i++) {
+        ask(&q, 1, address, v6);
+        q.a.addr.port[0] = (uint8_t)(0x20 + (i >> 8));
+        q.a.addr.port[1] = (uint8_t)i;
+        if (v6)
+            q.a.addr.ip[12] = (uint8_t)i;
+        say(s, &q, 1, EVENT_STARTED, 100);
+        CHECK_INT(q.answer.failure, SWARM_NONE);
+    }
+}
+
+TEST(swarms, an_address_fills_no_swarm)
+{
+    enum { NETWORK = 0x08080808, OTHER = 0x09080808, PRIVATE = 0x0100000a }; /* low byte first */
+    struct swarms_options o = {.open = true,
+                               .max_torrents = 10,
+                               .max_peers = 100000,
+                               .max_per_address = 10,
+                               .peer_timeout_s = 2700,
+                               .numwant = 50,
+                               .max_numwant = 200};
+    struct swarms_stats stats;
+    struct err err = {0};
+    struct swarms *s;
+    struct asked q;
+
+    CHECK_OK(swarms_new(&s, &o, &err));
+    crowd(s, NETWORK, 50, false);
+    CHECK_INT(scrape_one(s, 1).incomplete, 10);
+    crowd(s, NETWORK, 50, false); /* those that are there are refreshed */
+    CHECK_INT(scrape_one(s, 1).incomplete, 10);
+    crowd(s, OTHER, 5, false);
+    CHECK_INT(scrape_one(s, 1).incomplete, 15);
+    crowd(s, PRIVATE, 30, false);
+    CHECK_INT(scrape_one(s, 1).incomplete, 45);
+    crowd(s, 0x01001020, 50, true);
+    CHECK_INT(scrape_one(s, 1).incomplete, 55);
+    swarms_stats(s, &stats);
+    CHECK_INT(stats.crowded, 40 + 40 + 40);
+    ask(&q, 1, NETWORK, false); /* one more gets its peers */
+    CHECK(say(s, &q, 1, EVENT_STARTED, 100) == SWARM_CHANGE_NONE);
+    CHECK(q.answer.peers4.count > 40);
+    swarms_apply(s, &q.a, SWARM_CHANGE_LEECHER, 100, 0); /* as told by another tracker */
+    CHECK_INT(scrape_one(s, 1).incomplete, 55);
+    swarms_free(s);
+}
+
+/* In a swarm of which only a part is looked at. */
+TEST(swarms, an_address_fills_no_large_swarm)
+{
+    struct swarms_options o = {.open = true,
+                               .max_torrents = 10,
+                               .max_peers = 100000,
+                               .max_per_address = 10,
+                               .peer_timeout_s = 2700,
+                               .numwant = 50,
+                               .max_numwant = 200};
+    struct swarms_stats stats;
+    struct err err = {0};
+    struct swarms *s;
+
+    CHECK_OK(swarms_new(&s, &o, &err));
+    fill(s, 1, 0, 10000);
+    crowd(s, 0x08080808, 5000, false);
+    swarms_stats(s, &stats);
+    CHECK(stats.leechers4 < 11000); /* the estimate is coarse, never blind */
+    CHECK(stats.crowded > 4000);
+    swarms_free(s);
+}
+
 /* Scenario 63, in memory. */
 TEST(swarms, flood_random_infohash_bounded_memory)
 {
