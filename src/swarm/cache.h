@@ -84,8 +84,9 @@ int cache_mark_active(struct cache *c, struct torrent *t, struct err *err) MUST_
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 
 /* Add: idempotent, also moves it out of the other set (I2) and keeps the slots (I4); ERR_NOT_FOUND
- * without the torrent or the user. Set: refreshes a peer that is there, else ERR_NOT_FOUND. Remove: idempotent.
- * Add names the torrent by its info hash, Set and Remove by its id; the user is the id in the peer.
+ * without the torrent or the user. Set: refreshes a peer that is there, else ERR_NOT_FOUND. Remove:
+ * idempotent. Add names the torrent by its info hash, Set and Remove by its id; the user is the id
+ * in the peer.
  */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
