@@ -60,8 +60,8 @@ void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uin
 void swarms_clean(struct swarms *s, uint32_t now_s);
 
 /* To and from a file (durable: temporary file, sync, rename); a shard at a time, announces go on.
- * A file that is damaged is ERR_CORRUPT and nothing of it is taken. Ages are kept by the wall
- * clock. ERR_NOT_FOUND: no file. */
+ * One at a time writes a file. A file that is damaged is ERR_CORRUPT and nothing of it is taken.
+ * Ages are kept by the wall clock. ERR_NOT_FOUND: no file. */
 int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *err) MUST_CHECK;
 int swarms_load(struct swarms *s, const char *path, uint32_t now_s, struct err *err) MUST_CHECK;
 

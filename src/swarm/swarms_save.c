@@ -10,7 +10,6 @@
  * A file is read twice: all of it is looked at before anything is taken. */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/ids.h"
 #include "os/file.h"
 #include "swarm/swarms_int.h"
 
@@ -156,17 +155,16 @@ static int write_all(int fd, struct swarms *s, struct err *err)
 int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *err)
 {
     struct buf temporary = BUF_INIT(PATH_MAX);
-    char id[ID_HEX_LEN + 1];
     int fd, code;
 
     swarms_set_now(s, now_s);
-    id_hex(id);
-    buf_appendf(&temporary, "%s.%s.tmp", path, id);
+    /* Always the same: what a process that was killed left is written over. */
+    buf_appendf(&temporary, "%s.tmp", path);
     if (buf_error(&temporary) < 0) {
         buf_release(&temporary);
         return err_set(err, ERR_TOO_LARGE, "the path %.64s... is too long", path);
     }
-    fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd = open(temporary.p, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     code = fd < 0 ? err_errno(err, errno, "creating %s", temporary.p) : write_all(fd, s, err);
     if (fd >= 0) {
         fd_close(&fd);

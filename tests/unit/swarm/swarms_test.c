@@ -4,6 +4,7 @@
 #include "os/file.h"
 
 #include <stdio.h>
+#include <unistd.h>
 #include <stdlib.h>
 
 TEST(swarms, the_table_of_transitions_holds)
@@ -648,6 +649,25 @@ TEST(swarms, a_snapshot_of_nothing_is_one)
     CHECK_ERR(swarms_load(s, file_path(path), 1, &err), ERR_NOT_FOUND);
     CHECK_OK(swarms_save(s, path, 1, &err));
     CHECK_OK(swarms_load(s, path, 1, &err));
+    swarms_free(s);
+}
+
+/* A process was killed while it wrote. */
+TEST(swarms, what_a_save_left_behind_is_written_over)
+{
+    struct swarms *s = open_swarms(60);
+    struct err err = {0};
+    char path[256], temporary[300];
+    FILE *left;
+
+    snprintf(temporary, sizeof(temporary), "%s.tmp", file_path(path));
+    left = fopen(temporary, "w");
+    for (int i = 0; i < 10000; i++)
+        fputc('x', left);
+    fclose(left);
+    CHECK_OK(swarms_save(s, path, 1, &err));
+    CHECK_OK(swarms_load(s, path, 1, &err));
+    CHECK(access(temporary, F_OK) < 0);
     swarms_free(s);
 }
 
