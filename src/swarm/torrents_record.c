@@ -280,40 +280,53 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
     return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
+/* What is known of the same ETag stays: another process may have hashed it meanwhile, and handed
+ * out torrents of it. ARGV: the ETag, member of the index, seconds that the work is kept ('': it is
+ * done), fields. */
+static const char keep_source[] =
+    "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
+    "redis.call('HSET', KEYS[1], 'etag', ARGV[1], unpack(ARGV, 4))\n"
+    "redis.call('ZADD', KEYS[2], '0', ARGV[2])\n"
+    "if ARGV[3] == '' then redis.call('DEL', KEYS[3])\n"
+    "else redis.call('SET', KEYS[3], '0', 'EX', ARGV[3]) end\n"
+    "return 1\n";
+
+static int keep(struct torrents *t, struct arena *a, struct str member,
+                const struct store_args *args, struct err *err)
+{
+    const struct str keys[] = {key_of(t, a, RECORD_KEY, member), key_of(t, a, INDEX_KEY, STR_EMPTY),
+                               key_of(t, a, WORK_KEY, member)};
+    struct script script = {.name = "torrent/keep", .source = STR(keep_source)};
+    struct script_run run = {.script = &script, .keys = {keys, ARRAY_SIZE(keys)}, .args = *args};
+    struct reply *r;
+    int code = drop_other(t, a, member, args->argv[0], err);
+
+    script_init(&script);
+    if (code == 0)
+        code = store_eval(t->o.store, a, &r, &run, err);
+    return code < 0 ? code : reply_expect(r, REPLY_INTEGER, err);
+}
+
 int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err)
 {
-    struct str key = key_of(t, a, RECORD_KEY, member);
-    int code = drop_other(t, a, member, info->etag, err);
-    const struct store_args steps[] = {
-        STEP(STR("DEL"), key),
-        STEP(STR("HSET"), key, STR("etag"), info->etag, STR("size"),
-             arena_fmt(a, "%llu", (unsigned long long)info->size)),
-        STEP(STR("ZADD"), key_of(t, a, INDEX_KEY, STR_EMPTY), STR("0"), member),
-        STEP(STR("SET"), key_of(t, a, WORK_KEY, member), STR("0"), STR("EX"),
-             arena_fmt(a, "%d", TORRENT_WORK_S)),
-    };
+    const struct store_args args =
+        STEP(info->etag, member, arena_fmt(a, "%d", TORRENT_WORK_S), STR("size"),
+             arena_fmt(a, "%llu", (unsigned long long)info->size));
 
-    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+    return keep(t, a, member, &args, err);
 }
 
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
                 const struct pieces *p, struct err *err)
 {
-    struct str key = key_of(t, a, RECORD_KEY, member);
-    int code = drop_other(t, a, member, etag, err);
-    const struct store_args steps[] = {
-        STEP(STR("DEL"), key),
-        STEP(STR("HSET"), key, STR("etag"), etag, STR("size"),
-             arena_fmt(a, "%llu", (unsigned long long)p->size), STR("length"),
-             arena_fmt(a, "%u", p->length), STR("root"), str_n(p->root, SHA256_LEN), STR("v1"),
-             p->v1, STR("layer"), p->layer, STR("made"),
-             arena_fmt(a, "%lld", (long long)(clock_wall_ms() / 1000))),
-        STEP(STR("ZADD"), key_of(t, a, INDEX_KEY, STR_EMPTY), STR("0"), member),
-        STEP(STR("DEL"), key_of(t, a, WORK_KEY, member)),
-    };
+    const struct store_args args = STEP(
+        etag, member, STR_EMPTY, STR("size"), arena_fmt(a, "%llu", (unsigned long long)p->size),
+        STR("length"), arena_fmt(a, "%u", p->length), STR("root"), str_n(p->root, SHA256_LEN),
+        STR("v1"), p->v1, STR("layer"), p->layer, STR("made"),
+        arena_fmt(a, "%lld", (long long)(clock_wall_ms() / 1000)));
 
-    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+    return keep(t, a, member, &args, err);
 }
 
 /* Beside a record of another ETag it is nothing: that torrent is of bytes that are gone. */

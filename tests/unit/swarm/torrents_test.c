@@ -4,7 +4,7 @@
 #include "db/db.h"
 #include "os/thread.h"
 #include "s3/error.h"
-#include "swarm/torrents.h"
+#include "swarm/torrents_int.h"
 #include "unit/server_db.h"
 #include "unit/test.h"
 
@@ -213,6 +213,31 @@ TEST(torrents, a_torrent_of_two_objects_leaves_the_tracker_with_the_second)
     buf_release(&first.file);
     buf_release(&second.file);
     buf_release(&other.file);
+    lab_close(&l);
+}
+
+/* Another process hashed the same version, and ended later. */
+TEST(torrents, hashes_that_are_kept_again_take_away_no_torrent)
+{
+    struct lab l;
+    struct err err = {0};
+    struct torrent_answer answer;
+    struct torrent_row row, again;
+    struct torrent_record r;
+    enum torrent_kind kind;
+
+    lab_open(&l, 0);
+    put(&l, "key", STR("bytes"));
+    CHECK_OK(ask(&l, "key", "2", &answer, &err));
+    CHECK_OK(torrents_find(l.torrents, &l.arena, answer.v2, &row, &kind, &err));
+    CHECK_OK(record_read(l.torrents, &l.arena, row.position, true, &r, &err));
+    CHECK_OK(record_begin(l.torrents, &l.arena, row.position,
+                          &(struct object_info){.etag = r.etag, .size = r.size}, &err));
+    CHECK_OK(record_keep(l.torrents, &l.arena, row.position, r.etag, &r.pieces, &err));
+    CHECK_OK(torrents_find(l.torrents, &l.arena, answer.v2, &again, &kind, &err));
+    CHECK(kind == TORRENT_V2 && again.ready);
+    CHECK_INT(l.forgotten, 0);
+    buf_release(&answer.file);
     lab_close(&l);
 }
 
