@@ -258,7 +258,7 @@ const struct conf_key conf_keys[] = {
      .min = 1,
      .max = 4000000000,
      .unit = "peers",
-     .doc = "Public mode: peers in memory at most.",
+     .doc = "Peers at most: in memory of a public tracker, and in the store.",
      FIELD(tracker.max_peers)},
     {.name = "tracker.max_per_address",
      .type = CONF_INTEGER,

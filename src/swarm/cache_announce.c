@@ -12,7 +12,7 @@ enum {
 /* The answers of swarm_announce.lua. */
 static const enum swarm_failure refusals[] = {
     SWARM_NONE,   SWARM_USER,  SWARM_CLIENT,      SWARM_TORRENT,
-    SWARM_PRUNED, SWARM_SLOTS, SWARM_UNAVAILABLE,
+    SWARM_PRUNED, SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,
 };
 
 /* Those that may be given out, in the order in which they are preferred; into the answer of `k`. */
@@ -133,6 +133,7 @@ static void announce_args(struct cache_call *k, const struct announce *a, size_t
         call_u64(k, o->feed_max);
     else
         call_str(k, STR_EMPTY);
+    call_u64(k, o->max_peers);
 }
 
 static int read_count(const struct reply *r, uint32_t *out)

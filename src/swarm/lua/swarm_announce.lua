@@ -47,6 +47,10 @@ if not stopped and not done and tonumber(user[4]) >= 0 and tonumber(user[5]) >= 
     call('SISMEMBER', leechers, member) == 0 then
     return 5
 end
+-- 7: there are as many peers as there may be (ARGV[16]; '0': any number).
+if not old and not stopped and ARGV[16] ~= '0' and call('ZCARD', P .. 'expiry') >= tonumber(ARGV[16]) then
+    return 7
+end
 local now, created, snatched, known = nil, false, false, true
 if stopped then
     now = call('TIME')[1]

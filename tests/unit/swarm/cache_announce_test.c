@@ -92,6 +92,26 @@ TEST_FOUR(cache_announce, snatch_once_on_udp_retransmit)
     cache_close(c);
 }
 
+/* One who makes up peer ids. */
+TEST_FOUR(cache_announce, a_flood_of_peers_stays_inside_the_bound)
+{
+    struct cache *c = cache_with((struct cache_options){.store = swarm_store(f), .max_peers = 5});
+
+    add_user(c, 'u', -1);
+    add_torrent(c, 't');
+    for (unsigned i = 0; i < 20; i++)
+        CHECK_INT(announce_now(c, 'u', 't', i, i % 2, EVENT_STARTED),
+                  i < 5 ? SWARM_NONE : SWARM_FULL);
+    CHECK_STR(str_z(says(swarm_store(f), STR("ZCARD"), STR("expiry"))), STR("5"));
+    CHECK_INT(announce_now(c, 'u', 't', 1, 0, EVENT_COMPLETED),
+              SWARM_NONE); /* who is there stays */
+    CHECK_INT(announce_now(c, 'u', 't', 9, 0, EVENT_STOPPED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 't', 1, 0, EVENT_STOPPED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 't', 9, 0, EVENT_STARTED), SWARM_NONE);
+    check_invariants(c);
+    cache_close(c);
+}
+
 TEST_FOUR(cache_announce, stop_with_left0_counts_snatch)
 {
     struct cache *c = cache_on(f);
