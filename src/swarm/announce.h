@@ -36,6 +36,13 @@ struct announce {
     struct str passkey; /* empty: none was given */
 };
 
+/* Whether the client may have a magnet link alone: aria2 says then that nothing is left, as it does
+ * not know. It is counted as a seeder, but needs seeders to get the torrent from. */
+static inline bool announce_maybe_link(const struct announce *a)
+{
+    return a->event == EVENT_STARTED && (a->left | a->uploaded | a->downloaded) == 0;
+}
+
 /* Why an announce is refused. X(name, text for the client, minutes until it may ask again; 0: not
  * said, -1: never) */
 #define SWARM_FAILURES(X)                                                                          \

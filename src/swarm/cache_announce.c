@@ -25,7 +25,7 @@ struct choice {
     struct candidates four, six;
     struct str user; /* the announcer's id in base 36 */
     uint64_t now, timeout;
-    bool seeder;
+    bool seeder, link; /* announce_maybe_link() */
 };
 
 /* --- choosing --- */
@@ -126,7 +126,9 @@ static void announce_args(struct cache_call *k, const struct announce *a, size_t
     call_str(k, arena_str(&k->arena, str_n(compact, len)));
     call_str(k, a->event == EVENT_PAUSED ? STR("1") : STR_EMPTY);
     call_str(k, a->passkey);
-    call_str(k, a->event == EVENT_STOPPED ? STR("1") : STR_EMPTY);
+    call_str(k, a->event == EVENT_STOPPED  ? STR("1")
+                : announce_maybe_link(a) ? STR("2")
+                                         : STR_EMPTY);
     call_u64(k, want && out->peers4.max ? want + SLACK : 0);
     call_u64(k, want6 ? 2 * want6 + SLACK : 0);
     if (o->feed)
@@ -149,8 +151,14 @@ static int read_count(const struct reply *r, uint32_t *out)
     return code;
 }
 
+static void take_all(struct choice *ch, const struct reply *r, bool seeders)
+{
+    for (size_t i = ANSWER_HEAD; i + 1 < r->count; i += 2)
+        take(ch, &r->items[i], &r->items[i + 1], seeders);
+}
+
 /* Pairs of keys and entries behind the head: all but those with IPv6 are of one kind each, so that
- * two rounds put seeders first. */
+ * rounds put first what is preferred. */
 static int read_answer(const struct reply *r, struct choice *ch, struct announce_answer *out,
                        struct err *err)
 {
@@ -160,17 +168,17 @@ static int read_answer(const struct reply *r, struct choice *ch, struct announce
         return err_set(err, ERR_TYPE, "the store answered no announce");
     ch->user = r->items[4].str;
     if (!ch->seeder)
-        for (size_t i = ANSWER_HEAD; i + 1 < r->count; i += 2)
-            take(ch, &r->items[i], &r->items[i + 1], true);
-    for (size_t i = ANSWER_HEAD; i + 1 < r->count; i += 2)
-        take(ch, &r->items[i], &r->items[i + 1], false);
+        take_all(ch, r, true);
+    take_all(ch, r, false);
+    if (ch->link)
+        take_all(ch, r, true);
     return 0;
 }
 
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err)
 {
-    struct choice ch = {.timeout = c->o.peer_timeout_s, .seeder = a->left == 0};
+    struct choice ch = {.timeout = c->o.peer_timeout_s, .seeder = a->left == 0, .link = announce_maybe_link(a)};
     struct cache_call k;
 
     announce_answer_reset(out);

@@ -56,21 +56,23 @@ static void copy_run(const struct run *r, size_t want, struct compact *out)
 }
 
 /* A seeder has use for leechers alone. */
-static size_t fitting(const struct peers *p, bool seeder, int64_t at)
+static size_t fitting(const struct peers *p, const struct announce *a, int64_t at)
 {
     struct run s = run_of(p, true, at), l = run_of(p, false, at);
 
-    return others(&l) + (seeder ? 0 : others(&s));
+    return others(&l) + (a->left || announce_maybe_link(a) ? others(&s) : 0);
 }
 
-static void copy_family(const struct peers *p, bool seeder, int64_t at, size_t want,
+static void copy_family(const struct peers *p, const struct announce *a, int64_t at, size_t want,
                         struct compact *out)
 {
     struct run s = run_of(p, true, at), l = run_of(p, false, at);
 
-    if (!seeder)
+    if (a->left)
         copy_run(&s, want, out);
     copy_run(&l, want - out->count, out);
+    if (announce_maybe_link(a))
+        copy_run(&s, want - out->count, out);
 }
 
 static size_t wanted(const struct swarms_options *o, const struct announce *a)
@@ -83,10 +85,9 @@ static size_t wanted(const struct swarms_options *o, const struct announce *a)
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out)
 {
-    bool seeder = a->left == 0;
     size_t want = wanted(&w->s->options, a);
-    size_t n4 = size_min(fitting(&w->of[V4], seeder, at[V4]), out->peers4.max);
-    size_t n6 = size_min(fitting(&w->of[V6], seeder, at[V6]), out->peers6.max);
+    size_t n4 = size_min(fitting(&w->of[V4], a, at[V4]), out->peers4.max);
+    size_t n6 = size_min(fitting(&w->of[V6], a, at[V6]), out->peers6.max);
 
     out->peers4.count = out->peers6.count = 0;
     out->peers4.has_ids = out->peers6.has_ids = false;
@@ -94,7 +95,7 @@ void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t
     n6 = size_min(n6, size_max(want / 4, want - n4)); /* a quarter each, where there are */
     n4 = size_min(n4, want - n6);
     if (n4)
-        copy_family(&w->of[V4], seeder, at[V4], n4, &out->peers4);
+        copy_family(&w->of[V4], a, at[V4], n4, &out->peers4);
     if (n6)
-        copy_family(&w->of[V6], seeder, at[V6], n6, &out->peers6);
+        copy_family(&w->of[V6], a, at[V6], n6, &out->peers6);
 }

@@ -1,5 +1,5 @@
--- An announce of the private mode: docs/swarm.md, Transitions. ARGV as part_peer has them, then passkey, whether it is stopped ('1', ''), how
--- many peers to look at of each set, how many of those with an IPv6 address, records that may wait ('': no feed).
+-- An announce of the private mode: docs/swarm.md, Transitions. ARGV as part_peer has them, then passkey, whether it is stopped ('1'), or
+-- started and maybe by one who has a link alone ('2'), else '', how many peers to look at of each set, how many of those with an IPv6 address, records that may wait ('': no feed).
 -- Answers why it is refused: 1 user, 2 client, 3 torrent, 4 inactive, 5 slots, 6 the feed is full; nothing is written then. Else a list: seeders, leechers,
 -- snatches, now, the user's id in base 36; then keys of peers and their entries, in turns: of the first set, of the second, with IPv6.
 -- include part_peer
@@ -104,7 +104,10 @@ if not stopped and wanted > 0 then
         wanted = wanted - sample(seeders, wanted)
     end
     if wanted > 0 then
-        sample(leechers, wanted)
+        wanted = wanted - sample(leechers, wanted)
+    end
+    if wanted > 0 and ARGV[12] == '2' then
+        sample(seeders, wanted)
     end
 end
 if not stopped and wanted6 > 0 then

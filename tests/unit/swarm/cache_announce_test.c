@@ -347,6 +347,30 @@ TEST_FOUR(cache_announce, seeders_get_leechers_and_leechers_seeders_first)
     cache_close(c);
 }
 
+/* Scenario 50: one that does not know what is left may say 0. */
+TEST_FOUR(cache_announce, who_starts_as_a_seeder_gets_seeders_behind_the_leechers)
+{
+    struct cache *c = cache_on(f);
+    struct answer out;
+
+    add_user(c, 'u', -1);
+    add_user(c, 'v', -1);
+    add_torrent(c, 't');
+    for (unsigned i = 1; i <= 8; i++)
+        CHECK_INT(announce_now(c, 'v', 't', i, i <= 5 ? 0 : 5, EVENT_STARTED), SWARM_NONE);
+    struct announce a = announce_of('u', 't', 30, 0, EVENT_STARTED);
+    a.uploaded = a.downloaded = 0;
+    CHECK_INT(announce(c, a, &out), SWARM_NONE);
+    CHECK_INT(out.a.complete, 6);
+    CHECK_INT(out.a.peers4.count, 8);
+    for (unsigned i = 0; i < 8; i++)
+        CHECK((out.at4[i * COMPACT4_LEN + 3] > 5) == (i < 3));
+    a.event = EVENT_NONE;
+    CHECK_INT(announce(c, a, &out), SWARM_NONE);
+    CHECK_INT(out.a.peers4.count, 3);
+    cache_close(c);
+}
+
 static struct announce over_v6(struct announce a, unsigned n)
 {
     a.addr = (struct peer_addr){

@@ -84,8 +84,9 @@ static void check_answer(struct model *m, const struct asked *q, uint32_t t, uin
                     : q->a.numwant < 0          ? 50
                                                 : (uint32_t)q->a.numwant;
     uint32_t first = q->a.left ? seeders : 0, got_seeders = 0;
+    uint32_t last = announce_maybe_link(&q->a) ? seeders : 0;
 
-    CHECK_INT(got->count, size_min(want, first + leechers));
+    CHECK_INT(got->count, size_min(want, first + leechers + last));
     for (size_t i = 0; i < got->count; i++) {
         uint32_t c;
         memcpy(&c, got->at + i * stride, 4);
@@ -94,7 +95,7 @@ static void check_answer(struct model *m, const struct asked *q, uint32_t t, uin
         given[c] = true;
         got_seeders += m->peers[t][c][v6].seeder;
     }
-    CHECK_INT(got_seeders, size_min(want, first));
+    CHECK_INT(got_seeders, size_min(want, first) + size_min(last, want - size_min(want, leechers)));
 }
 
 static void model_announce(struct model *m, const struct asked *q, uint32_t t, uint32_t me)

@@ -115,6 +115,32 @@ TEST(swarms, a_seeder_gets_leechers_and_a_leecher_seeders_first)
     swarms_free(s);
 }
 
+/* Scenario 50: one that does not know what is left may say 0. */
+TEST(swarms, who_starts_as_a_seeder_gets_seeders_behind_the_leechers)
+{
+    struct swarms *s = open_swarms(2700);
+    struct asked q;
+
+    fill(s, 1, 10, 20);
+    ask(&q, 1, 40, false);
+    say(s, &q, 0, EVENT_STARTED, 101);
+    CHECK_INT(q.answer.peers4.count, 30);
+    for (size_t i = 0; i < 30; i++)
+        CHECK((client_at(&q.answer.peers4, i) > 10) == (i < 20));
+    q.a.numwant = 20;
+    say(s, &q, 0, EVENT_STARTED, 101);
+    for (size_t i = 0; i < 20; i++)
+        CHECK(client_at(&q.answer.peers4, i) > 10);
+    q.a.numwant = -1;
+    q.a.uploaded = 1;
+    say(s, &q, 0, EVENT_STARTED, 101);
+    CHECK_INT(q.answer.peers4.count, 20);
+    q.a.uploaded = 0;
+    say(s, &q, 0, EVENT_NONE, 101);
+    CHECK_INT(q.answer.peers4.count, 20);
+    swarms_free(s);
+}
+
 /* Scenario 25, what is not of a protocol. */
 TEST(swarms, numwant_matrix)
 {
