@@ -126,9 +126,9 @@ static void announce_args(struct cache_call *k, const struct announce *a, size_t
     call_str(k, arena_str(&k->arena, str_n(compact, len)));
     call_str(k, a->event == EVENT_PAUSED ? STR("1") : STR_EMPTY);
     call_str(k, a->passkey);
-    call_str(k, a->event == EVENT_STOPPED  ? STR("1")
-                : announce_maybe_link(a) ? STR("2")
-                                         : STR_EMPTY);
+    call_str(k, a->event == EVENT_STOPPED ? STR("1")
+                : announce_maybe_link(a)  ? STR("2")
+                                          : STR_EMPTY);
     call_u64(k, want && out->peers4.max ? want + SLACK : 0);
     call_u64(k, want6 ? 2 * want6 + SLACK : 0);
     if (o->feed)
@@ -178,7 +178,8 @@ static int read_answer(const struct reply *r, struct choice *ch, struct announce
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err)
 {
-    struct choice ch = {.timeout = c->o.peer_timeout_s, .seeder = a->left == 0, .link = announce_maybe_link(a)};
+    struct choice ch = {
+        .timeout = c->o.peer_timeout_s, .seeder = a->left == 0, .link = announce_maybe_link(a)};
     struct cache_call k;
 
     announce_answer_reset(out);

@@ -4,9 +4,11 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 
@@ -81,11 +83,11 @@ class Libtorrent:
 
 
 class Program:
-    """A client that is a process, ended by its pid. `leave`: the signal upon which it tells its trackers that it goes."""
+    """A client that is a process, ended by its pid."""
 
-    def __init__(self, args, folder, leave=signal.SIGTERM):
+    def __init__(self, args, folder):
         folder.mkdir(exist_ok=True)
-        self.folder, self.log, self.leave = folder, folder / "log", leave
+        self.folder, self.log = folder, folder / "log"
         with open(self.log, "wb") as out:
             self.process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
@@ -100,9 +102,10 @@ class Program:
             return found
         wait_for(is_there, f"{self.process.args[0]} in {self.folder.name}")
 
-    def stop(self, number=None):
+    def stop(self, number=signal.SIGINT):
+        """These programs tell their trackers that they go upon this signal, and no other."""
         if self.process.poll() is None:
-            os.kill(self.process.pid, number or self.leave)
+            os.kill(self.process.pid, number)
         return self.process.wait(timeout=DEADLINE)
 
     def kill(self):
@@ -114,7 +117,7 @@ def aria2(torrent, folder, *args):
     return Program(["aria2c", "--no-conf", "--enable-dht=true", "--enable-dht6=false", "--dht-listen-port", free_port(),
                     "--dht-file-path", folder / "dht.dat", "--bt-enable-lpd=false", "--enable-peer-exchange=false",
                     "--listen-port", free_port(), "--dir", folder, "--file-allocation=none", "--summary-interval=0",
-                    *args, torrent], folder, signal.SIGINT)
+                    *args, torrent], folder)
 
 
 def transmission(torrent, folder, *args):
@@ -189,8 +192,43 @@ def inside(name, work):
 # --- the tracker's side ---
 
 
+def own_udp():
+    """An address on loopback that no other test's tracker has: libtorrent keeps connection ids for a minute by address without
+    port, for all sessions of a process, and would show another tracker's."""
+    return "--tracker.udp", "127.{}.{}.{}:0".format(*(random.randrange(1, 255) for _ in range(3)))
+
+
 def urls(server):
     """{"http": announce URL, "udp": announce URL} of a server's tracker."""
     http = re.search(r"^  tracker (http://\S+)$", server.out, re.M)
     udp = re.search(r"^  tracker (udp://\S+)$", server.out, re.M)
     return {"http": http and http.group(1), "udp": udp and udp.group(1) + "/announce"}
+
+
+def redis_ask(redis, *command, database=4):
+    """What a Redis answers to one command, as bytes, numbers and lists."""
+    def packed(args):
+        args = [arg if isinstance(arg, bytes) else str(arg).encode() for arg in args]
+        return b"*%d\r\n" % len(args) + b"".join(b"$%d\r\n%s\r\n" % (len(arg), arg) for arg in args)
+
+    def read(stream):
+        line = stream.readline()
+        kind, rest = line[:1], line[1:-2]
+        assert kind in b"+:$*" and line.endswith(b"\r\n"), line
+        if kind == b"+":
+            return rest
+        number = int(rest)
+        if kind == b":" or number < 0:
+            return number if kind == b":" else None
+        if kind == b"*":
+            return [read(stream) for _ in range(number)]
+        return stream.read(number + 2)[:-2]
+    with socket.create_connection(("127.0.0.1", redis.port), DEADLINE) as s, s.makefile("rb") as stream:
+        s.sendall(packed(["SELECT", database]) + packed(command))
+        assert read(stream) == b"OK"
+        return read(stream)
+
+
+def redis_hash(redis, key):
+    flat = redis_ask(redis, "HGETALL", key)
+    return {name.decode(): value for name, value in zip(flat[::2], flat[1::2])}
