@@ -317,7 +317,7 @@ def by_libtorrent(torrent, folder, have):
     handle = session.add_torrent({"ti": lt.torrent_info(str(torrent)), "save_path": str(folder)})
     wait_for(lambda: handle.status().is_seeding, "libtorrent")
     session.remove_torrent(handle)
-    assert have()
+    wait_for(have, "the bytes in the file, which libtorrent writes behind")
 
 
 def by_aria2(torrent, folder, have):
@@ -435,7 +435,7 @@ def test_e2e_spreads_from_the_web_seed_to_clients(serve, tmp_path):
         session = lt.session({**QUIET, "allow_multiple_connections_per_ip": True, "announce_to_all_tiers": True})
         handle = session.add_torrent({"ti": lt.torrent_info(str(torrent)), "save_path": str(folder)})
         wait_for(lambda: handle.status().is_seeding, f"the {name} client")
-        assert (folder / "obj.bin").read_bytes() == body
+        wait_for(lambda: (folder / "obj.bin").read_bytes() == body, "the bytes in the file, which libtorrent writes behind")
         sessions.append((session, handle))
         if name == "first":
             s3.delete_bucket_policy(Bucket="pub")
