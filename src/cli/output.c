@@ -144,9 +144,8 @@ void output_print_json(const struct output *o, FILE *out)
         json_out_key(&w, o->columns[column].name);
         if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
             json_out_u64(&w, number);
-        else if (o->columns[column].number && is_number(o->cells.items[i]))
-            json_out_raw(&w, o->cells.items[i]);
-        else if (o->columns[column].json && is_json(o->cells.items[i]))
+        else if ((o->columns[column].number && is_number(o->cells.items[i])) ||
+                 (o->columns[column].json && is_json(o->cells.items[i])))
             json_out_raw(&w, o->cells.items[i]);
         else
             json_out_str(&w, o->cells.items[i]);

@@ -158,7 +158,7 @@ static void ask_finish(struct ask *q, struct remote_bucket *b, const struct uplo
 static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, struct put_result *out,
                      struct err *err)
 {
-    struct get_result got;
+    struct get_result got = {0};
     int code = remote_head(bucket, a, key, out->version, NULL, &got, err);
 
     if (code == 0)

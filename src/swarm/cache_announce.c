@@ -212,7 +212,7 @@ static int scrape_page(struct cache *c, const uint8_t *hashes, size_t count,
 {
     struct arena a = ARENA_INIT(CACHE_CALL_MAX);
     struct str *args = arena_array(&a, count + 1, sizeof(*args));
-    struct reply *r;
+    struct reply *r = NULL;
     int code = args ? 0 : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0) {

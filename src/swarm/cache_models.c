@@ -47,7 +47,7 @@ static int read_double(struct str s, double *out)
 
 static int read_field(const struct field *f, struct str value, void *model)
 {
-    char *at = (char *)model + f->offset;
+    void *at = (char *)model + f->offset;
 
     switch (f->kind) {
     case FIELD_U64:

@@ -81,7 +81,7 @@ struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8
         return NULL;
     for (uint32_t i = scale(h.a, t.cap); t.marks[i]; i = i + 1 == t.cap ? 0 : i + 1)
         if (t.marks[i] == mark && memcmp(t.entries[i].hash, info_hash, INFO_HASH_LEN) == 0)
-            return &t.entries[i];
+            return t.entries + i;
     return NULL;
 }
 
@@ -142,7 +142,7 @@ struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uin
     t.entries[at].touched = swarm_unit(s);
     t.entries[at].oldest = (uint8_t)t.entries[at].touched;
     count_torrents(s, sh, 1);
-    return &t.entries[at];
+    return t.entries + at;
 }
 
 /* Entries behind the gap move up when it lies between their home and them. */

@@ -298,7 +298,7 @@ static int keep(struct torrents *t, struct arena *a, struct str member,
                                key_of(t, a, WORK_KEY, member)};
     struct script script = {.name = "torrent/keep", .source = STR(keep_source)};
     struct script_run run = {.script = &script, .keys = {keys, ARRAY_SIZE(keys)}, .args = *args};
-    struct reply *r;
+    struct reply *r = NULL;
     int code = drop_other(t, a, member, args->argv[0], err);
 
     script_init(&script);

@@ -33,6 +33,7 @@ static size_t serve_announce(struct udp_server *u, struct udp_request *r,
 {
     struct announce *a = &r->announce;
     struct announce_answer answer;
+    const struct compact none = {0};
     struct compact room = {.at = out + UDP_ANNOUNCE_HEAD,
                            .max = from->v6 ? (UDP_PAYLOAD6 - UDP_ANNOUNCE_HEAD) / COMPACT6_LEN
                                            : (UDP_PAYLOAD4 - UDP_ANNOUNCE_HEAD) / COMPACT4_LEN};
@@ -43,8 +44,8 @@ static size_t serve_announce(struct udp_server *u, struct udp_request *r,
     else
         memcpy(a->addr.ip, from->addr + 12, 4);
     a->passkey = passkey_of(r);
-    answer.peers4 = from->v6 ? (struct compact){0} : room;
-    answer.peers6 = from->v6 ? room : (struct compact){0};
+    answer.peers4 = from->v6 ? none : room;
+    answer.peers6 = from->v6 ? room : none;
     announce_answer_reset(&answer);
     tracker_announce(u->tracker, a, &answer);
     *failure = answer.failure;

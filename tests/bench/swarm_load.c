@@ -183,7 +183,9 @@ static uint8_t *add_request(struct lane *l, uint32_t ip, struct iovec **iov)
     unsigned i = l->out.count++;
     if (ip != 0) {
         struct in_pktinfo info = {.ipi_spec_dst.s_addr = ip};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&l->out.msgs[i].msg_hdr)), &info, sizeof(info));
+        struct cmsghdr *control = CMSG_FIRSTHDR(&l->out.msgs[i].msg_hdr);
+        if (control) /* there is room for one in each message */
+            memcpy(CMSG_DATA(control), &info, sizeof(info));
     }
     *iov = &l->out.iov[i];
     return l->out.bytes[i];

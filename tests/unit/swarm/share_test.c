@@ -210,8 +210,8 @@ TEST_FOUR(share, a_completion_is_counted_once_whatever_comes_behind_it)
     struct tracker_of one;
 
     tracker_start(&one, swarm_store(f), 1000);
-    for (char torrent = 'a'; torrent <= 'e'; torrent++)
-        add_torrent(one.cache, torrent);
+    for (int torrent = 'a'; torrent <= 'e'; torrent++)
+        add_torrent(one.cache, (char)torrent);
     change(&one, 'a', SWARM_CHANGE_SEEDER);
     change(&one, 'b', SWARM_CHANGE_LEECHER);
     wait_written(&one, 2);
