@@ -70,7 +70,7 @@ struct metric {
 #define SWARM_STORE(member) FROM_SWARM_STORE, offsetof(struct tracker_stats, member)
 #define SHARE(member)       FROM_SHARE, offsetof(struct tracker_stats, member)
 
-_Static_assert(SWARM_FAILURE_COUNT == 11, "each failure has a row");
+_Static_assert(SWARM_FAILURE_COUNT == 12, "each failure has a row");
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
 
@@ -189,6 +189,8 @@ static const struct metric metrics[] = {
      "reason=\"pruned\"", NULL},
     {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_SLOTS]), 0,
      "reason=\"slots\"", NULL},
+    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PEERS]), 0,
+     "reason=\"peers\"", NULL},
     {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PORT]), 0,
      "reason=\"port\"", NULL},
     {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_FULL]), 0,

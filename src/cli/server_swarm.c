@@ -28,6 +28,7 @@ static struct tracker_options tracker_options_of(const struct conf *c)
         .max_scrape = (uint32_t)c->tracker.max_scrape,
         .max_torrents = c->tracker.max_torrents,
         .max_peers = c->tracker.max_peers,
+        .max_per_user = c->tracker.max_per_user,
         .max_per_address = (uint32_t)c->tracker.max_per_address,
         .approved_clients = c->tracker.approved_clients,
         .allow_low_ports = c->tracker.allow_low_ports,

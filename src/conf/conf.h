@@ -88,7 +88,7 @@ struct conf {
         bool open, approved_clients, allow_low_ports;
         uint64_t interval_ms, min_interval_ms, peer_timeout_ms, snapshot_ms;
         uint64_t numwant, max_numwant, max_scrape, max_torrents, max_peers, feed_max, workers;
-        uint64_t max_per_address;
+        uint64_t max_per_user, max_per_address;
         const char *prefix;
         const char *trusted; /* networks with commas between them */
         const char *url;     /* by which everybody reaches it */

@@ -54,6 +54,7 @@ static inline bool announce_maybe_link(const struct announce *a)
     X(TORRENT, "torrent does not exist", 60)                                                       \
     X(PRUNED, "torrent is not active", 60)                                                         \
     X(SLOTS, "you have run out of download slots", 30)                                             \
+    X(PEERS, "you have too many peers here", 30)                                                   \
     X(PORT, "port is not allowed", -1)                                                             \
     X(FULL, "tracker is full", 30)                                                                 \
     X(UNAVAILABLE, "tracker is temporarily unavailable", 5)

@@ -22,6 +22,7 @@ struct cache_options {
     uint64_t feed_max;   /* records that wait; past it announces are refused (SWARM_UNAVAILABLE);
                           * 0: a million */
     uint64_t max_peers; /* in the store; past it new ones are refused (SWARM_FULL); 0: any number */
+    uint64_t max_per_user; /* peers; past it a user's new ones are refused (SWARM_PEERS); 0: any */
     uint32_t peer_timeout_s;       /* cache_announce() gives out none that is older; 0: any */
     uint32_t numwant, max_numwant; /* default and bound of cache_announce(); 0: 50 and 200 */
 };

@@ -11,8 +11,8 @@ enum {
 
 /* The answers of swarm_announce.lua. */
 static const enum swarm_failure refusals[] = {
-    SWARM_NONE,   SWARM_USER,  SWARM_CLIENT,      SWARM_TORRENT,
-    SWARM_PRUNED, SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,
+    SWARM_NONE,  SWARM_USER,        SWARM_CLIENT, SWARM_TORRENT, SWARM_PRUNED,
+    SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,   SWARM_PEERS,
 };
 
 /* Those that may be given out, in the order in which they are preferred; into the answer of `k`. */
@@ -136,6 +136,7 @@ static void announce_args(struct cache_call *k, const struct announce *a, size_t
     else
         call_str(k, STR_EMPTY);
     call_u64(k, o->max_peers);
+    call_u64(k, o->max_per_user);
 }
 
 static int read_count(const struct reply *r, uint32_t *out)

@@ -14,6 +14,7 @@ static int open_cache(struct service *s, const struct service_options *o, struct
         .feed_max = o->feed_max,
         .peer_timeout_s = o->tracker.peer_timeout_s,
         .max_peers = o->tracker.max_peers,
+        .max_per_user = o->tracker.max_per_user,
         .max_numwant = INT32_MAX, /* the tracker knows, and may change it */
     };
     int code = cache_open(&s->cache, &options, err);

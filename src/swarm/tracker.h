@@ -19,6 +19,7 @@ struct tracker_options {
     uint32_t peer_timeout_s;
     uint32_t numwant, max_numwant, max_scrape;
     uint64_t max_torrents, max_peers;
+    uint64_t max_per_user;     /* private: peers of one user; 0: any number */
     uint32_t max_per_address;  /* public: peers of one address in a torrent; 0: any number */
     bool approved_clients;     /* public: the whitelist counts too */
     bool allow_low_ports;      /* peers below port 1024 */

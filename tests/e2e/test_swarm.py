@@ -190,6 +190,17 @@ def test_passkey_http(private):
     assert reason(scrape(private, HASH, path=f"/{'0' * 32}/scrape")) == "user does not exist"
 
 
+def test_one_passkey_fills_no_store(serve):
+    node = serve("--only", "tracker", "--tracker.mode", "private", "--tracker.max_per_user", "2").ready()
+    add_torrent(node)
+    paths = [f"/{add_user(node)['passkey']}/announce" for _ in range(2)]
+    for port in (6881, 6882):
+        assert b"failure reason" not in announce(node, HASH, port, path=paths[0])
+    assert reason(announce(node, HASH, 6883, path=paths[0])) == "you have too many peers here"
+    assert announce(node, HASH, 6882, left=3, path=paths[0])[b"incomplete"] == 1
+    assert announce(node, HASH, 6884, path=paths[1])[b"complete"] == 2
+
+
 def test_a_private_swarm_from_the_first_user_to_the_last(private, weir):
     def run(*args):
         done = weir("swarm", *args, "--data", private.data, "--url", private.url)

@@ -1,6 +1,7 @@
 -- An announce of the private mode: docs/swarm.md, Transitions. ARGV as part_peer has them, then passkey, whether it is stopped ('1'), or
--- started and maybe by one who has a link alone ('2'), else '', how many peers to look at of each set, how many of those with an IPv6 address, records that may wait ('': no feed).
--- Answers why it is refused: 1 user, 2 client, 3 torrent, 4 inactive, 5 slots, 6 the feed is full; nothing is written then. Else a list: seeders, leechers,
+-- started and maybe by one who has a link alone ('2'), else '', how many peers to look at of each set, how many of those with an IPv6 address, records that may wait ('': no feed),
+-- how many peers there may be in all, how many of one user ('0': any number).
+-- Answers why it is refused: 1 user, 2 client, 3 torrent, 4 inactive, 5 slots, 6 the feed is full, 7 too many peers, 8 too many of this user; nothing is written then. Else a list: seeders, leechers,
 -- snatches, now, the user's id in base 36; then keys of peers and their entries, in turns: of the first set, of the second, with IPv6.
 -- include part_peer
 -- include part_seat
@@ -47,9 +48,13 @@ if not stopped and not done and tonumber(user[4]) >= 0 and tonumber(user[5]) >= 
     call('SISMEMBER', leechers, member) == 0 then
     return 5
 end
--- 7: there are as many peers as there may be (ARGV[16]; '0': any number).
-if not old and not stopped and ARGV[16] ~= '0' and call('ZCARD', P .. 'expiry') >= tonumber(ARGV[16]) then
-    return 7
+if not old and not stopped then
+    if ARGV[17] ~= '0' and call('SCARD', P .. 'userpeers:' .. uid) >= tonumber(ARGV[17]) then
+        return 8
+    end
+    if ARGV[16] ~= '0' and call('ZCARD', P .. 'expiry') >= tonumber(ARGV[16]) then
+        return 7
+    end
 end
 local now, created, snatched, known = nil, false, false, true
 if stopped then

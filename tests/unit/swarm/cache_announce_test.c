@@ -112,6 +112,32 @@ TEST_FOUR(cache_announce, a_flood_of_peers_stays_inside_the_bound)
     cache_close(c);
 }
 
+/* The same where others have room: it is the flooder alone who is refused. */
+TEST_FOUR(cache_announce, a_user_has_no_more_peers_than_the_bound_and_keeps_those)
+{
+    struct cache *c =
+        cache_with((struct cache_options){.store = swarm_store(f), .max_per_user = 4});
+
+    add_user(c, 'u', -1);
+    add_user(c, 'v', -1);
+    add_torrent(c, 's');
+    add_torrent(c, 't');
+    for (unsigned i = 0; i < 10; i++)
+        CHECK_INT(announce_now(c, 'u', i % 2 ? 's' : 't', i, i % 3, EVENT_STARTED),
+                  i < 4 ? SWARM_NONE : SWARM_PEERS);
+    CHECK_STR(str_z(says(swarm_store(f), STR("ZCARD"), STR("expiry"))), STR("4"));
+    CHECK_INT(announce_now(c, 'v', 't', 5, 7, EVENT_STARTED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 't', 0, 0, EVENT_NONE), SWARM_NONE); /* renewed */
+    CHECK_INT(announce_now(c, 'u', 's', 1, 0, EVENT_COMPLETED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 's', 1, 9, EVENT_NONE), SWARM_NONE); /* lost its data */
+    CHECK_INT(announce_now(c, 'u', 't', 8, 0, EVENT_STOPPED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 't', 8, 0, EVENT_STARTED), SWARM_PEERS);
+    CHECK_INT(announce_now(c, 'u', 't', 2, 0, EVENT_STOPPED), SWARM_NONE);
+    CHECK_INT(announce_now(c, 'u', 't', 8, 0, EVENT_STARTED), SWARM_NONE);
+    check_invariants(c);
+    cache_close(c);
+}
+
 TEST_FOUR(cache_announce, stop_with_left0_counts_snatch)
 {
     struct cache *c = cache_on(f);
