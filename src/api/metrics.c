@@ -238,6 +238,8 @@ static const struct metric metrics[] = {
      "Changes that other trackers told of."},
     {"weir_tracker_share_dropped_total", COUNTER, SHARE(share.dropped), 0, NULL,
      "Changes that were not told, as too many waited."},
+    {"weir_tracker_share_refused_total", COUNTER, SHARE(share.refused), 0, NULL,
+     "Changes that the store refused for good."},
     {"weir_tracker_share_behind", GAUGE, SHARE(share.behind), 0, NULL,
      "1 while the store cannot be asked."},
 #define X(name, help)                                                                              \

@@ -64,11 +64,22 @@ static const char *const not_pooled[] = {
     "UNWATCH",      "WAIT",       "WATCH",
 };
 
+/* Redis 6 wraps what a command of a script was refused with: "ERR Error running script (call to
+ * f_...): @user_script:1: @user_script: 1: -OOM command not allowed". Words of replies of commands
+ * have no '-' there. */
+static struct str unwrapped(struct str text)
+{
+    static const struct str mark = STR(": -");
+    ptrdiff_t at = str_starts(text, STR("ERR Error running script")) ? str_find(text, mark) : -1;
+
+    return at < 0 ? text : str_skip(text, (size_t)at + mark.len);
+}
+
 int redis_refusal(struct str text)
 {
     struct str word, rest;
 
-    str_cut(text, ' ', &word, &rest);
+    str_cut(unwrapped(text), ' ', &word, &rest);
     for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
         if (str_eq(word, str_z(refusals[i].word)))
             return refusals[i].code;

@@ -32,7 +32,8 @@ void share_change(struct share *s, const struct announce *a, enum swarm_change c
 
 struct share_stats {
     uint64_t waiting, written, told, applied, dropped;
-    bool behind; /* the store could not be asked lately */
+    uint64_t refused; /* by the store, for good (H5) */
+    bool behind;      /* the store could not be asked lately */
 };
 void share_stats(struct share *s, struct share_stats *out);
 

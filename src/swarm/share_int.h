@@ -56,15 +56,18 @@ struct share {
 
     /* of the thread alone */
     uint64_t batch_number;
-    struct buf cursor; /* in the list of torrents, while taking over */
+    size_t batch_written, batch_told; /* changes of it, as share_write() found */
+    struct buf cursor;                /* in the list of torrents, while taking over */
 };
 
 /* share_write.c: the batch, of some that wait unless there is one yet; false: nothing waits. A
  * batch stays as it is until the store has said that it is written: only so can the store know one
  * that it has by its number. */
 bool share_gather(struct share *s);
+/* 0: there is nothing more to do for it, though the store may have refused some changes, or all,
+ * for good (H5); that was logged. Else it has to be tried again. */
 int share_write(struct share *s, struct err *err) MUST_CHECK;
-/* The batch is written. */
+/* The batch is dealt with. */
 void share_done(struct share *s);
 /* What another told; our own is passed over. Malformed ones are too. */
 void share_apply(struct share *s, struct str message);

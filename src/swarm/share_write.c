@@ -48,8 +48,9 @@ void share_done(struct share *s)
     mutex_lock(&s->lock);
     for (size_t i = 0; i < s->batch_len; i++)
         free(s->batch[i]);
-    s->stats.written += s->batch_len;
-    s->stats.told += s->batch_len;
+    s->stats.written += s->batch_written;
+    s->stats.refused += s->batch_len - s->batch_written;
+    s->stats.told += s->batch_told;
     s->batch_len = 0;
     s->stats.waiting = s->by_name.len;
     mutex_unlock(&s->lock);
@@ -137,6 +138,35 @@ static size_t batch_args(struct share *s, struct arena *a, struct buf *message, 
     return argc;
 }
 
+/* What the script answered: how many changes it passed over, and why the first of them. */
+static int read_outcome(struct share *s, const struct reply *r, struct err *err)
+{
+    int code = reply_expect(r, REPLY_ARRAY, err);
+
+    if (code == 0 &&
+        (r->count != 2 || r->items[0].type != REPLY_INTEGER || r->items[0].integer < 0))
+        code = err_set(err, ERR_TYPE, "the store answered no outcome of a batch");
+    if (code < 0)
+        return code;
+    size_t refused = size_min((size_t)r->items[0].integer, s->batch_len);
+    s->batch_written = s->batch_len - refused;
+    s->batch_told = s->batch_len;
+    if (refused)
+        log_warn(s->o.log, "swarm.share.refused", log_u("changes", refused),
+                 log_s("error", r->items[1].str));
+    return 0;
+}
+
+/* An error of the script itself comes again however often it is run: the batch goes. What may pass
+ * has other codes (docs/store-redis.md). */
+static int give_up(struct share *s, const struct err *err)
+{
+    s->batch_written = s->batch_told = 0;
+    log_warn(s->o.log, "swarm.share.refused", log_u("changes", s->batch_len),
+             log_z("error", err->text));
+    return 0;
+}
+
 int share_write(struct share *s, struct err *err)
 {
     struct arena a = ARENA_INIT(CACHE_CALL_MAX);
@@ -149,6 +179,10 @@ int share_write(struct share *s, struct err *err)
     if (code == 0)
         code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_write, &(struct store_args){args, argc},
                           err);
+    if (code == 0)
+        code = read_outcome(s, r, err);
+    else if (code == ERR_INVALID)
+        code = give_up(s, err);
     buf_release(&message);
     arena_release(&a);
     return code;

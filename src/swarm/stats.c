@@ -41,6 +41,7 @@ static const struct {
     {"share_told", "Changes told to other trackers", NUMBER(share.told), SHARED},
     {"share_applied", "Changes of other trackers", NUMBER(share.applied), SHARED},
     {"share_dropped", "Changes not told", NUMBER(share.dropped), SHARED},
+    {"share_refused", "Changes that the store refused", NUMBER(share.refused), SHARED},
     {"share_behind", "1 while the store cannot be asked", NUMBER(share.behind), SHARED},
 };
 

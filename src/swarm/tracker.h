@@ -89,7 +89,7 @@ struct tracker_stats {
         uint64_t torrents, users, peers;
     } store;
     struct {
-        uint64_t on, waiting, written, told, applied, dropped, behind;
+        uint64_t on, waiting, written, told, applied, dropped, refused, behind;
     } share;
     uint64_t reaped; /* peers that this tracker took out of the store */
     uint64_t uptime_s;

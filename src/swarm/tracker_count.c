@@ -113,6 +113,7 @@ static void count_share(struct tracker *t, struct tracker_stats *out)
     out->share.told = s.told;
     out->share.applied = s.applied;
     out->share.dropped = s.dropped;
+    out->share.refused = s.refused;
     out->share.behind = s.behind;
 }
 

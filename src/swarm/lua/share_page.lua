@@ -5,8 +5,8 @@ local page = call('HSCAN', P .. 'torrent_ids', ARGV[2], 'COUNT', ARGV[3])
 local out = {call('TIME')[1], page[1]}
 for i = 1, #page[2], 2 do
     local addrs = P .. 'addrs:' .. page[2][i]
-    local count = call('HLEN', addrs)
-    if count > 0 then
+    local count = redis.pcall('HLEN', addrs)
+    if type(count) == 'number' and count > 0 then -- G7
         out[#out + 1] = page[2][i + 1]
         out[#out + 1] = count < tonumber(ARGV[4]) and call('HGETALL', addrs) or {}
     end

@@ -1,6 +1,7 @@
 -- Changes of public swarms. ARGV: prefix, channel, message, how many torrents there may be when one is made, how many peers when one is added,
 -- the tracker's instance, the batch's number; then for each change those of part_peer from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped),
 -- Y (stopped with nothing left). A batch that comes again, because the answer was lost, is known by its number.
+-- Answers how many changes were refused (H5), and why the first of them was.
 -- include part_peer
 -- include part_seat
 -- include part_drop
@@ -42,16 +43,32 @@ local function change(hash, id, what)
 end
 local batch = P .. 'share_batch:' .. ARGV[6]
 if call('GET', batch) == ARGV[7] then
-    return 0
+    return {0, ''}
 end
+-- What says that the store takes no writes now says so here, before anything is done.
 call('SET', batch, ARGV[7], 'EX', 86400)
+local refused, why, last = 0, '', nil
+-- Those of one peer stand together, and count once. What was begun is undone as far as the keys let us.
+local function refuse(id, peer, reason)
+    if peer ~= last then
+        refused, last, why = refused + 1, peer, why ~= '' and why or tostring(reason)
+    end
+    if id then
+        pcall(drop, ARGV[at + 3] .. ':0:' .. base36(id))
+        pcall(unmake, base36(id))
+    end
+end
 for i = 8, #ARGV, 10 do
     at = i - 2
     local hash, what = ARGV[i], ARGV[i + 9]
-    local id = torrent_of(hash, what ~= 'X' and what ~= 'Y')
-    if id then
-        change(hash, id, what)
+    local known, id = pcall(torrent_of, hash, what ~= 'X' and what ~= 'Y')
+    local done, reason = known, id
+    if known and id then
+        done, reason = pcall(change, hash, id, what)
+    end
+    if not done then
+        refuse(known and id, hash .. ARGV[i + 1] .. ARGV[i + 7], reason)
     end
 end
 call('PUBLISH', ARGV[2], ARGV[3])
-return 1
+return {refused, why}

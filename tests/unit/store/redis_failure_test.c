@@ -168,6 +168,18 @@ TEST(redis_failure, a_peer_that_is_not_redis_is_found_out)
     check_peer(ANSWERS("-ERR max number of clients reached\r\n"), "GET k", ERR_UNAVAILABLE);
     check_peer(ANSWERS("-DENIED Redis is running in protected mode\r\n"), "GET k", ERR_DENIED);
     check_peer(ANSWERS("+OK\r\n", "-LOADING Redis is loading\r\n"), "GET k", ERR_UNAVAILABLE);
+    /* of a script: Redis 7, then 6 */
+    check_peer(ANSWERS("+OK\r\n", "-OOM command not allowed. script: f, on @user_script:1.\r\n"),
+               "GET k", ERR_NO_SPACE);
+    check_peer(ANSWERS("+OK\r\n", "-ERR Error running script (call to f_0): @user_script:1: "
+                                  "@user_script: 1: -OOM command not allowed\r\n"),
+               "GET k", ERR_NO_SPACE);
+    check_peer(ANSWERS("+OK\r\n", "-ERR Error running script (call to f_0): @user_script:1: "
+                                  "@user_script: 1: -READONLY You can't write\r\n"),
+               "GET k", ERR_UNAVAILABLE);
+    check_peer(ANSWERS("+OK\r\n", "-ERR Error running script (call to f_0): @user_script:1: "
+                                  "WRONGTYPE Operation\r\n"),
+               "GET k", 0);
 }
 
 TEST(redis_failure, a_server_that_accepts_and_says_nothing_is_unavailable)

@@ -315,20 +315,6 @@ TEST_FOUR(share, a_flood_of_torrents_and_of_peers_stays_inside_the_bounds_of_the
     tracker_end(&one);
 }
 
-TEST_FOUR(share, a_malformed_message_is_passed_over)
-{
-    struct tracker_of one;
-    static const char *bad[] = {"", "\1", "\2aaaaaaaaxxxxx", "\1aaaaaaaax",
-                                "\1aaaaaaaa\xff\xff\xff"};
-
-    tracker_start(&one, swarm_store(f), 1000);
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        says(swarm_store(f), STR("PUBLISH"), STR("swarm:4:peers"), str_z(bad[i]));
-    say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
-    wait_scrape(&one, 't', 1, 0);
-    tracker_end(&one);
-}
-
 static void wait_behind(struct tracker_of *t, bool behind)
 {
     uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
@@ -341,6 +327,124 @@ static void wait_behind(struct tracker_of *t, bool behind)
         usleep(POLL_US);
     } while (clock_mono_ns() < until);
     test_fail(__FILE__, __LINE__, "it is not as it should be");
+}
+
+static void wait_refused(struct tracker_of *t, uint64_t refused)
+{
+    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct share_stats s;
+
+    do {
+        share_stats(t->share, &s);
+        if (s.refused == refused && s.waiting == 0)
+            return;
+        usleep(POLL_US);
+    } while (clock_mono_ns() < until);
+    test_fail(__FILE__, __LINE__, "%llu refused, %llu wait", (unsigned long long)s.refused,
+              (unsigned long long)s.waiting);
+}
+
+/* H5. In one batch and in those behind it; others get to know of all of them. */
+TEST_FOUR(share, a_change_that_the_store_refuses_for_good_holds_up_no_other)
+{
+    struct store *store = swarm_store(f);
+    struct tracker_of one, two;
+
+    says(store, STR("SET"), STR("torrent:xxxxxxxxxxxxxxxxxxxx"), STR("somebody's"));
+    tracker_start(&one, store, 1000);
+    tracker_start(&two, store, 1000);
+    change(&one, 'x', SWARM_CHANGE_LEECHER);
+    change(&one, 'x', SWARM_CHANGE_COMPLETED); /* two steps of one peer count once */
+    change(&one, 'x', SWARM_CHANGE_LEECHER);
+    for (char torrent = 'a'; torrent <= 'd'; torrent++)
+        change(&one, torrent, SWARM_CHANGE_SEEDER);
+    wait_refused(&one, 1);
+    wait_written(&one, 4);
+    for (char torrent = 'a'; torrent <= 'd'; torrent++)
+        wait_scrape(&two, torrent, 1, 0);
+    wait_scrape(&two, 'x', 0, 1);
+    change(&one, 'x', SWARM_CHANGE_STOPPED);
+    change(&one, 'a', SWARM_CHANGE_STOPPED);
+    wait_scrape(&two, 'a', 0, 0);
+    wait_refused(&one, 2);
+    wait_behind(&one, false);
+    CHECK_STR(str_z(says(store, STR("GET"), STR("torrent:xxxxxxxxxxxxxxxxxxxx"))),
+              STR("\"somebody's\""));
+    says(store, STR("DEL"), STR("torrent:xxxxxxxxxxxxxxxxxxxx"));
+    check_invariants(one.cache);
+    change(&one, 'x', SWARM_CHANGE_SEEDER); /* with the next announce all is well */
+    wait_written(&one, 6);
+    check_scrape(&one, 'x', (struct scrape_entry){.complete = 1});
+    tracker_end(&one);
+    tracker_end(&two);
+}
+
+/* It was in the sets before its own key turned out to be no hash. */
+TEST_FOUR(share, a_change_that_is_refused_halfway_leaves_nothing_behind)
+{
+    struct store *store = swarm_store(f);
+    struct tracker_of one;
+
+    tracker_start(&one, store, 1000);
+    add_torrent(one.cache, 'a');
+    struct announce a = announce_of('u', 'a', 1, 0, EVENT_NONE);
+    struct buf key = {0};
+    buf_append(&key, a.peer_id, PEER_ID_LEN);
+    buf_append_z(&key, ":0:1");
+    says(store, STR("SET"), buf_str(&key), STR("somebody's"));
+    change(&one, 'a', SWARM_CHANGE_SEEDER);
+    wait_refused(&one, 1);
+    check_scrape(&one, 'a', (struct scrape_entry){0});
+    check_invariants(one.cache);
+    change(&one, 'a', SWARM_CHANGE_SEEDER);
+    wait_written(&one, 1);
+    check_scrape(&one, 'a', (struct scrape_entry){.complete = 1});
+    check_invariants(one.cache);
+    buf_release(&key);
+    tracker_end(&one);
+}
+
+/* G7: of those who read the store. */
+TEST_FOUR(share, a_torrent_that_cannot_be_read_is_passed_over_when_taking_over_and_reaping)
+{
+    struct store *store = swarm_store(f);
+    struct tracker_of one, two;
+    struct err err = {0};
+    size_t gone = 0;
+
+    tracker_start(&one, store, 1000);
+    for (char torrent = 'a'; torrent <= 'c'; torrent++) {
+        add_torrent(one.cache, torrent);
+        change(&one, torrent, SWARM_CHANGE_SEEDER);
+    }
+    wait_written(&one, 3);
+    tracker_end(&one);
+    says(store, STR("DEL"), STR("addrs:2"));
+    says(store, STR("SET"), STR("addrs:2"), STR("somebody's"));
+    tracker_start(&two, store, 1000);
+    change(&two, 'b', SWARM_CHANGE_LEECHER);
+    wait_scrape(&two, 'a', 1, 0);
+    wait_scrape(&two, 'c', 1, 0);
+    wait_refused(&two, 1);
+    wait_behind(&two, false);
+    CHECK_OK(cache_reap(two.cache, 0, 100, &gone, &err));
+    CHECK_INT(gone, 3);
+    CHECK_STR(str_z(says(store, STR("EXISTS"), STR("expiry"))), STR("0"));
+    tracker_end(&two);
+}
+
+TEST_FOUR(share, a_malformed_message_is_passed_over)
+{
+    struct tracker_of one;
+    static const char *bad[] = {"", "\1", "\2aaaaaaaaxxxxx", "\1aaaaaaaax",
+                                "\1aaaaaaaa\xff\xff\xff"};
+
+    tracker_start(&one, swarm_store(f), 1000);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        says(swarm_store(f), STR("PUBLISH"), STR("swarm:4:peers"), str_z(bad[i]));
+    say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
+    wait_scrape(&one, 't', 1, 0);
+    tracker_end(&one);
 }
 
 TEST_TIMEOUT(share, redis_down_degrades_and_recovers, 120)
@@ -377,5 +481,29 @@ TEST_TIMEOUT(share, redis_down_degrades_and_recovers, 120)
     tracker_end(&one);
     tracker_end(&two);
     store_close(second);
+    four_close(&f);
+}
+
+/* Refused, but not for good. */
+TEST_TIMEOUT(share, what_a_full_redis_refuses_is_written_when_it_has_room, 120)
+{
+    struct four f = {0};
+    struct tracker_of one;
+    struct share_stats s;
+
+    four_open_redis(&f);
+    tracker_start(&one, swarm_store(&f), 100);
+    change(&one, 'a', SWARM_CHANGE_SEEDER);
+    wait_written(&one, 1);
+    says(swarm_store(&f), STR("CONFIG"), STR("SET"), STR("maxmemory"), STR("1"));
+    change(&one, 'b', SWARM_CHANGE_SEEDER);
+    wait_behind(&one, true);
+    says(swarm_store(&f), STR("CONFIG"), STR("SET"), STR("maxmemory"), STR("0"));
+    wait_written(&one, 2);
+    share_stats(one.share, &s);
+    CHECK(!s.refused && !s.dropped);
+    check_scrape(&one, 'b', (struct scrape_entry){.complete = 1});
+    check_invariants(one.cache);
+    tracker_end(&one);
     four_close(&f);
 }
