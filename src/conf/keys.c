@@ -250,7 +250,9 @@ const struct conf_key conf_keys[] = {
      .min = 1,
      .max = 1000000000,
      .unit = "torrents",
-     .doc = "Public mode: torrents in memory at most.",
+     .doc =
+         "Public mode: torrents in memory at most. Those that were added stay past it, and leave "
+         "no room for others.",
      FIELD(tracker.max_torrents)},
     {.name = "tracker.max_peers",
      .type = CONF_INTEGER,

@@ -149,8 +149,9 @@ static bool evict(struct swarms *s)
     for (int i = 0; i < SHARDS && seen < CANDIDATES; i++) {
         uint32_t hand = atomic_fetch_add_explicit(&s->evict_hand, 1, memory_order_relaxed);
         struct shard *sh = &s->shards[hand % SHARDS];
-        if (!atomic_load_explicit(&sh->table->count, memory_order_relaxed))
-            continue;
+        if (atomic_load_explicit(&sh->table->count, memory_order_relaxed) <=
+            atomic_load_explicit(&sh->added, memory_order_relaxed))
+            continue; /* a long list of those that were added is not looked through */
         mutex_lock(&sh->lock);
         seen += look_for_victim(s, sh, &v);
         mutex_unlock(&sh->lock);
@@ -475,29 +476,23 @@ void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct
     }
 }
 
-int swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches, struct err *err)
+void swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches)
 {
     struct shard *sh = shard_of(s, info_hash);
     struct torrent_entry *t;
-    int code = 0;
 
     if (!room_for(s, true))
         evict(s);
     mutex_lock(&sh->lock);
     t = table_find(s, sh, info_hash);
-    if (!t && atomic_load_explicit(&s->torrents, memory_order_relaxed) >= s->options.max_torrents)
-        code = err_set(err, ERR_NO_SPACE, "more than %llu torrents",
-                       (unsigned long long)s->options.max_torrents);
-    else if (!t)
+    if (!t)
         t = table_insert(s, sh, info_hash);
-    if (t) {
-        sh->added += !(t->flags & TORRENT_ADDED);
-        t->flags |= TORRENT_ADDED;
-        if (t->snatches < snatches)
-            t->snatches = (uint32_t)size_min(snatches, UINT32_MAX);
-    }
+    if (!(t->flags & TORRENT_ADDED))
+        atomic_fetch_add_explicit(&sh->added, 1, memory_order_relaxed);
+    t->flags |= TORRENT_ADDED;
+    if (t->snatches < snatches)
+        t->snatches = (uint32_t)size_min(snatches, UINT32_MAX);
     mutex_unlock(&sh->lock);
-    return code;
 }
 
 void swarms_remove(struct swarms *s, const uint8_t *info_hash)
@@ -508,7 +503,8 @@ void swarms_remove(struct swarms *s, const uint8_t *info_hash)
     mutex_lock(&sh->lock);
     t = table_find(s, sh, info_hash);
     if (t) {
-        sh->added -= t->flags & TORRENT_ADDED ? 1 : 0;
+        if (t->flags & TORRENT_ADDED)
+            atomic_fetch_sub_explicit(&sh->added, 1, memory_order_relaxed);
         empty(s, sh, t);
         table_remove(s, sh, t);
     }
@@ -557,7 +553,7 @@ void swarms_stats(struct swarms *s, struct swarms_stats *out)
         struct shard *sh = &s->shards[i];
         mutex_lock(&sh->lock);
         out->torrents += atomic_load_explicit(&sh->table->count, memory_order_relaxed);
-        out->added += sh->added;
+        out->added += atomic_load_explicit(&sh->added, memory_order_relaxed);
         out->seeders4 += sh->peers[V4][1];
         out->leechers4 += sh->peers[V4][0];
         out->seeders6 += sh->peers[V6][1];

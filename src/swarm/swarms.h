@@ -42,9 +42,9 @@ void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct
 /* Brings what the next announce of this torrent looks at into the cache of the processor. */
 void swarms_prefetch(const struct swarms *s, const uint8_t *info_hash);
 
-/* Which torrents may be tracked, when not open. Removing drops its peers. */
-int swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches,
-               struct err *err) MUST_CHECK;
+/* Which torrents may be tracked, when not open. Any number: max_torrents bounds the others.
+ * Removing drops its peers. */
+void swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches);
 void swarms_remove(struct swarms *s, const uint8_t *info_hash);
 
 /* A change that another tracker told of. `seconds_ago`: when the peer announced there. */

@@ -87,7 +87,8 @@ struct shard {
     struct table *table;
     uint32_t hand; /* where the cleaner goes on */
     uint32_t evict_hand;
-    uint64_t added, snatches, evicted, bytes, crowded;
+    _Atomic(uint32_t) added; /* torrents that no other displaces */
+    uint64_t snatches, evicted, bytes, crowded;
     uint64_t peers[FAMILIES][2]; /* leechers, seeders */
 };
 

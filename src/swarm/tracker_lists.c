@@ -106,7 +106,8 @@ static int load_torrent(void *ctx, const struct torrent *torrent, struct err *er
 
     memcpy(item.hash, torrent->info_hash, INFO_HASH_LEN);
     vec_push(&loading->torrents, item);
-    return swarms_add(loading->t->swarms, torrent->info_hash, torrent->snatches, err);
+    swarms_add(loading->t->swarms, torrent->info_hash, torrent->snatches);
+    return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -121,6 +122,18 @@ static void drop_gone(struct tracker *t, const struct loading *loading)
         if (!loading->torrents.len ||
             !bsearch(k, loading->torrents.items, loading->torrents.len, sizeof(*k), compare))
             swarms_remove(t->swarms, k->hash);
+}
+
+/* They are tracked all the same; whoever comes with others is refused. */
+static void warn_if_full(const struct tracker *t, size_t listed)
+{
+    const struct tracker_options *o = tracker_settings(t);
+
+    if (o->open && listed >= o->max_torrents)
+        log_warn(t->log, "tracker.no_room_beside_the_list", log_u("listed", listed),
+                 log_u("tracker.max_torrents", o->max_torrents),
+                 log_z("why", "torrents that are not listed are refused; raise "
+                              "tracker.max_torrents"));
 }
 
 static int load_torrents(struct tracker *t, struct err *err)
@@ -140,6 +153,7 @@ static int load_torrents(struct tracker *t, struct err *err)
     l->known.items = loading.torrents.items;
     l->known.len = loading.torrents.len;
     l->known.cap = loading.torrents.cap;
+    warn_if_full(t, l->known.len);
     return 0;
 }
 
@@ -178,9 +192,8 @@ static int look(struct tracker *t, const struct hash_item *items, size_t count, 
             forget(t, &items[i]);
             continue;
         }
-        code = swarms_add(t->swarms, items[i].hash, entries[i].downloaded, err);
-        if (code == 0)
-            remember(&t->lists, &items[i]);
+        swarms_add(t->swarms, items[i].hash, entries[i].downloaded);
+        remember(&t->lists, &items[i]);
     }
     return code;
 }

@@ -162,7 +162,6 @@ static void play(uint32_t clients, uint32_t steps, uint32_t steps_a_second, uint
     static struct model m;
     struct swarms *s = open_swarms(TIMEOUT_S);
     uint8_t hash[INFO_HASH_LEN];
-    struct err err = {0};
 
     m = (struct model){.clients = clients, .now = 1000, .random = seed};
     for (uint32_t c = 0; c < clients; c++) {
@@ -172,7 +171,7 @@ static void play(uint32_t clients, uint32_t steps, uint32_t steps_a_second, uint
     }
     for (uint32_t t = 0; t < TORRENTS; t++) { /* added, so that snatches stay */
         number_into(hash, sizeof(hash), t);
-        CHECK_OK(swarms_add(s, hash, 0, &err));
+        swarms_add(s, hash, 0);
     }
     for (uint32_t i = 0; i < steps; i++) {
         m.now += below(&m, steps_a_second) == 0;

@@ -227,10 +227,10 @@ TEST(swarms, only_torrents_that_were_added_are_tracked_when_not_open)
     CHECK_INT(q.answer.failure, SWARM_TORRENT);
     CHECK(!scrape_one(s, 1).known);
     number_into(hash, sizeof(hash), 1);
-    CHECK_OK(swarms_add(s, hash, 12, &err));
+    swarms_add(s, hash, 12);
     CHECK_INT(say(s, &q, 1, EVENT_STARTED, 5), SWARM_CHANGE_LEECHER);
     CHECK_INT(q.answer.downloaded, 12);
-    CHECK_OK(swarms_add(s, hash, 3, &err)); /* again: snatches never go back */
+    swarms_add(s, hash, 3); /* again: snatches never go back */
     CHECK_INT(scrape_one(s, 1).downloaded, 12);
     swarms_remove(s, hash);
     say(s, &q, 1, EVENT_STARTED, 5);
@@ -547,7 +547,7 @@ TEST(swarms, flood_random_infohash_bounded_memory)
 
     CHECK_OK(swarms_new(&s, &o, &err));
     number_into(hash, sizeof(hash), 1);
-    CHECK_OK(swarms_add(s, hash, 0, &err));
+    swarms_add(s, hash, 0);
     for (uint64_t t = 2; t < 12; t++)
         fill(s, t, 3, 3);
     for (uint32_t i = 0; i < 20000; i++) {
@@ -582,14 +582,27 @@ TEST(swarms, torrents_that_were_added_are_not_displaced)
     CHECK_OK(swarms_new(&s, &o, &err));
     for (uint64_t t = 0; t < 4; t++) {
         number_into(hash, sizeof(hash), t);
-        CHECK_OK(swarms_add(s, hash, 0, &err));
+        swarms_add(s, hash, 0);
     }
-    number_into(hash, sizeof(hash), 4);
-    CHECK_ERR(swarms_add(s, hash, 0, &err), ERR_NO_SPACE);
     ask(&q, 9, 1, false);
     say(s, &q, 1, EVENT_STARTED, 1);
     CHECK_INT(q.answer.failure, SWARM_FULL);
-    ask(&q, 0, 1, false);
+    for (uint64_t t = 4; t < 7; t++) { /* the list is the operator's: past the bound too */
+        number_into(hash, sizeof(hash), t);
+        swarms_add(s, hash, 0);
+    }
+    for (uint64_t t = 0; t < 7; t++) {
+        ask(&q, t, 1, false);
+        say(s, &q, 1, EVENT_STARTED, 1);
+        CHECK_INT(q.answer.failure, SWARM_NONE);
+    }
+    ask(&q, 9, 1, false);
+    say(s, &q, 1, EVENT_STARTED, 1);
+    CHECK_INT(q.answer.failure, SWARM_FULL);
+    for (uint64_t t = 0; t < 4; t++) { /* room again */
+        number_into(hash, sizeof(hash), t);
+        swarms_remove(s, hash);
+    }
     say(s, &q, 1, EVENT_STARTED, 1);
     CHECK_INT(q.answer.failure, SWARM_NONE);
     swarms_free(s);

@@ -110,6 +110,28 @@ TEST_FOUR(swarm_tracker, settings_change_while_it_runs)
     cache_close(c);
 }
 
+TEST_FOUR(swarm_tracker, a_list_longer_than_the_bound_of_torrents_is_loaded_and_followed)
+{
+    struct cache *c = cache_on(f);
+    struct tracker_options o = options_of(f, c);
+    struct err err = {0};
+
+    o.max_torrents = 3;
+    for (char torrent = 'a'; torrent <= 'g'; torrent++)
+        add_torrent(c, torrent);
+    struct tracker *t = tracker_with(&o);
+    CHECK_OK(tracker_check(t, &err));
+    for (char torrent = 'a'; torrent <= 'g'; torrent++)
+        CHECK_INT(failure_of(t, torrent), SWARM_NONE);
+    CHECK_INT(failure_of(t, 'h'), SWARM_TORRENT);
+    add_torrent(c, 'h');
+    wait_failure(t, 'h', SWARM_NONE);
+    CHECK_OK(cache_remove_torrent(c, hash_of('a'), &err));
+    wait_failure(t, 'a', SWARM_TORRENT);
+    tracker_close(t);
+    cache_close(c);
+}
+
 TEST_FOUR(swarm_tracker, the_list_of_torrents_is_loaded_and_followed)
 {
     struct cache *c = cache_on(f);
