@@ -98,16 +98,21 @@ local function peer(key, tid)
         found('I1', key)
     end
 end
-for i = 2, #ARGV do
-    local key = string.sub(ARGV[i], #P + 1)
+local function check(at)
+    local key = string.sub(ARGV[at], #P + 1)
     local kind, rest = string.match(key, '^([%w]+):(.*)$')
     local uid, tid = parts(key)
-    if call('EXISTS', ARGV[i]) == 1 then
-        if uid and string.byte(key, 21) == 58 and call('TYPE', ARGV[i]).ok == 'hash' and (kind ~= 'torrent' or #rest ~= 20) and kind ~= 'user' then
+    if call('EXISTS', ARGV[at]) == 1 then
+        if uid and string.byte(key, 21) == 58 and call('TYPE', ARGV[at]).ok == 'hash' and (kind ~= 'torrent' or #rest ~= 20) and kind ~= 'user' then
             peer(key, tid)
         elseif checks[kind] then
             checks[kind](key, rest)
         end
+    end
+end
+for i = 2, #ARGV do
+    if not pcall(check, i) then -- it, or one that belongs to it, is of another type
+        found('I6', string.sub(ARGV[i], #P + 1))
     end
 end
 return out

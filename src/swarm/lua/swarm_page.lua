@@ -6,11 +6,11 @@ local out = {page[1]}
 for i = 2, #page[2], 2 do
     local name, fields = page[2][i], nil
     if ARGV[2] == 'torrent' then
-        fields = call('HMGET', P .. 'torrent:' .. name, 'id', 'active', 'snatches', 'up_multiplier', 'down_multiplier', 'last_action', 'made')
+        fields = redis.pcall('HMGET', P .. 'torrent:' .. name, 'id', 'active', 'snatches', 'up_multiplier', 'down_multiplier', 'last_action', 'made')
     else
-        fields = call('HGETALL', P .. 'user:' .. name)
+        fields = redis.pcall('HGETALL', P .. 'user:' .. name)
     end
-    if ARGV[2] == 'user' or not fields[7] then
+    if not fields.err and (ARGV[2] == 'user' or not fields[7]) then -- G7
         out[#out + 1], out[#out + 2] = name, fields
     end
 end

@@ -132,6 +132,24 @@ TEST_FOUR(swarm_tracker, a_list_longer_than_the_bound_of_torrents_is_loaded_and_
     cache_close(c);
 }
 
+/* G7 */
+TEST_FOUR(swarm_tracker, a_key_of_another_type_spoils_no_list_and_is_found_by_the_check)
+{
+    struct cache *c = cache_on(f);
+    struct tracker_options o = options_of(f, c);
+
+    for (char torrent = 'a'; torrent <= 'c'; torrent++)
+        add_torrent(c, torrent);
+    check_invariants(c);
+    says(swarm_store(f), STR("SET"), STR("torrent:bbbbbbbbbbbbbbbbbbbb"), STR("somebody's"));
+    struct tracker *t = tracker_with(&o);
+    CHECK_INT(failure_of(t, 'a'), SWARM_NONE);
+    CHECK_INT(failure_of(t, 'c'), SWARM_NONE);
+    CHECK(invariant_broken(c, "I6"));
+    tracker_close(t);
+    cache_close(c);
+}
+
 TEST_FOUR(swarm_tracker, the_list_of_torrents_is_loaded_and_followed)
 {
     struct cache *c = cache_on(f);
