@@ -165,7 +165,7 @@ int api_delete_swarm_torrent(struct http_request *req, const struct route_params
         return code;
     code = info_hash_parse(hash, route_param(params, "torrent"), &err);
     if (code == 0)
-        code = cache_remove_torrent(cache, hash, &err);
+        code = cache_withdraw_torrent(cache, hash, &err);
     if (code == ERR_NOT_FOUND)
         return api_send_error(req, 404, "not_found", "there is no such torrent");
     if (code < 0)

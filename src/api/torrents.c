@@ -201,6 +201,7 @@ static int look_at_object(struct api *api, struct arena *a, const json_t *object
     c->ask.info = &c->got.info;
     c->ask.kind = json_get_str(object, "v", STR_EMPTY);
     c->ask.passkey = json_get_str(object, "passkey", STR_EMPTY);
+    c->ask.brings_back = true;
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 

@@ -12,6 +12,7 @@ struct torrent_ask {
     struct str host;    /* by which who asks has reached us, without a port; may be empty */
     struct str passkey; /* of a private tracker, for the addresses of it; may be empty */
     bool http_seed;     /* the address is named as a seed of BEP 17 */
+    bool brings_back;   /* an operator asks: also one that was taken off the tracker */
 };
 
 /* In the caller's arena, but the file. */
@@ -35,8 +36,9 @@ struct str torrent_host(struct str header);
 
 struct object_torrents {
     /* SlowDown, with words: it is being made, ask again. InvalidArgument: the kind. InvalidRequest:
-     * no torrent can be made of it. ERR_CONFLICT: it was replaced meanwhile. May take as long as
-     * some hundreds of megabytes take to be read. */
+     * no torrent can be made of it. AccessDenied: an operator took it off the tracker.
+     * ERR_CONFLICT: it was replaced meanwhile. May take as long as some hundreds of megabytes take
+     * to be read. */
     int (*write)(void *ctx, struct arena *a, const struct torrent_ask *ask,
                  struct torrent_answer *out, struct err *err);
     /* Which bytes of the version a piece is, for a seed of BEP 17. ERR_NOT_FOUND: the info hash

@@ -287,7 +287,7 @@ int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err
 
 /* --- torrents: adding and removing --- */
 
-int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
+static int add_torrent(struct cache *c, struct torrent *t, bool offered, struct err *err)
 {
     struct cache_call k;
 
@@ -302,6 +302,7 @@ int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
     call_double(&k, t->up_multiplier);
     call_double(&k, t->down_multiplier);
     call_i64(&k, t->last_action);
+    call_str(&k, offered ? STR("1") : STR_EMPTY);
     int code = call_run(&k, SCRIPT_swarm_add_torrent, err);
     if (code == 0)
         code = read_id(k.reply, &t->id, err);
@@ -309,7 +310,38 @@ int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
     return code;
 }
 
-int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
+int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
+{
+    return add_torrent(c, t, false, err);
+}
+
+int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err)
+{
+    int code = add_torrent(c, t, true, err);
+
+    return code == 0 && t->id == 0 ? err_set(err, ERR_PRECONDITION, "it was withdrawn") : code;
+}
+
+int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash, struct err *err)
+{
+    struct arena a = ARENA_INIT(CACHE_CALL_MAX);
+    struct str hash = str_n(info_hash, INFO_HASH_LEN);
+    const struct str there[] = {STR("EXISTS"), cache_key(c, &a, "torrent:", hash)};
+    const struct str off[] = {STR("SISMEMBER"), cache_key(c, &a, WITHDRAWN_KEY, STR_EMPTY), hash};
+    const struct store_args both[] = {{there, ARRAY_SIZE(there)}, {off, ARRAY_SIZE(off)}};
+    struct reply *r = NULL;
+    int code = store_pipeline(c->o.store, &a, &r, both, ARRAY_SIZE(both), err);
+
+    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(both); i++)
+        code = reply_expect(&r->items[i], REPLY_INTEGER, err);
+    if (code == 0)
+        *out = r->items[0].integer && !r->items[1].integer;
+    arena_release(&a);
+    return code;
+}
+
+static int remove_torrent(struct cache *c, const uint8_t *info_hash, bool withdrawn,
+                          struct err *err)
 {
     struct cache_call k;
     int64_t was = 0;
@@ -317,9 +349,20 @@ int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *
     call_init(&k, c);
     call_str(&k, c->channel_name);
     call_str(&k, str_n(info_hash, INFO_HASH_LEN));
+    call_str(&k, withdrawn ? STR("1") : STR_EMPTY);
     int code = call_integer(&k, SCRIPT_swarm_remove_torrent, &was, err);
     call_release(&k);
     return code == 0 && !was ? err_set(err, ERR_NOT_FOUND, "no such torrent") : code;
+}
+
+int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
+{
+    return remove_torrent(c, info_hash, false, err);
+}
+
+int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
+{
+    return remove_torrent(c, info_hash, true, err);
 }
 
 /* --- clients --- */

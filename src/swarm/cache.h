@@ -113,8 +113,16 @@ int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err
 /* id 0: the next free one, put into the struct. One that is there gets the multipliers alone (and
  * its id is put into the struct). ERR_EXISTS: the id is another's. last_action 0: now. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
+/* The same for the torrent of an object (docs/torrents.md): one that is there keeps its
+ * multipliers. ERR_PRECONDITION: it was withdrawn, and not added since. */
+int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
+/* Whether it is there, and not withdrawn. */
+int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash,
+                         struct err *err) MUST_CHECK;
 /* With all of its peers; slots are given back. ERR_NOT_FOUND. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
+/* The same by an operator: the torrent of an object comes back by cache_add_torrent() alone. */
+int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
 /* The same; one that is there gets multipliers and slots alone. ERR_INVALID: the passkey. */
 int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 /* With all of its peers. ERR_NOT_FOUND. */

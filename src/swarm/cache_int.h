@@ -5,6 +5,8 @@
 #include "swarm/cache.h"
 #include "swarm/scripts.h"
 
+#define WITHDRAWN_KEY "w:torrents_withdrawn"
+
 enum {
     CACHE_ARGS_MAX = 24,
     CACHE_CALL_MAX = 1024 * 1024, /* bytes of one call's arguments and answer */

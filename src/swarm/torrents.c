@@ -106,26 +106,59 @@ struct making {
     struct torrent_known known; /* etag, kind and hashes of it */
 };
 
-int torrents_track(struct torrents *t, const uint8_t *info_hash, bool known, struct err *err)
+int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
+                   struct err *err)
 {
     struct torrent torrent = {.active = true, .up_multiplier = 1, .down_multiplier = 1};
 
     if (t->o.track)
-        return t->o.track(t->o.track_ctx, info_hash, known, err);
-    if (known) {
-        memcpy(torrent.info_hash, info_hash, sizeof(torrent.info_hash));
-        return cache_add_torrent(t->cache, &torrent, err);
-    }
+        return t->o.track(t->o.track_ctx, info_hash, what != TRACK_NOT, err);
+    memcpy(torrent.info_hash, info_hash, sizeof(torrent.info_hash));
+    if (what != TRACK_NOT)
+        return what == TRACK_OFFER ? cache_offer_torrent(t->cache, &torrent, err)
+                                   : cache_add_torrent(t->cache, &torrent, err);
     int code = cache_remove_torrent(t->cache, info_hash, err);
     return code == ERR_NOT_FOUND ? 0 : code; /* others may have removed it */
 }
 
-static int track(struct torrents *t, const struct torrent_hashes *h, struct err *err)
+static int track(struct torrents *t, const struct making *m, struct err *err)
 {
-    int code = h->has_v1 ? torrents_track(t, h->v1, true, err) : 0;
+    const struct torrent_hashes *h = &m->known.hashes;
+    enum torrent_track what = m->ask->brings_back ? TRACK_AGAIN : TRACK_OFFER;
+    int code = h->has_v1 ? torrents_track(t, h->v1, what, err) : 0;
 
     if (code == 0 && h->has_v2)
-        code = torrents_track(t, h->v2, true, err);
+        code = torrents_track(t, h->v2, what, err);
+    return code;
+}
+
+/* Whether the tracker was told of it, and knows it still. */
+static int is_tracked(struct torrents *t, const struct making *m, bool *out, struct err *err)
+{
+    const struct torrent_hashes *h = &m->known.hashes;
+    int code = 0;
+
+    *out = m->record.hashes[m->known.kind].len > 0;
+    if (*out && h->has_v1 && !t->o.track)
+        code = cache_torrent_listed(t->cache, out, h->v1, err);
+    if (code == 0 && *out && h->has_v2 && !t->o.track)
+        code = cache_torrent_listed(t->cache, out, h->v2, err);
+    return code;
+}
+
+static int tell(struct torrents *t, struct arena *a, struct str member, const struct making *m,
+                struct err *err)
+{
+    bool was_told = m->record.hashes[m->known.kind].len > 0;
+    int code = record_claim(t, a, member, &m->known, err);
+
+    if (code == 0)
+        code = track(t, m, err);
+    if (code == 0)
+        code = record_known(t, a, member, &m->known, err);
+    if ((code == ERR_CONFLICT || (code == ERR_PRECONDITION && !was_told)) &&
+        record_release(t, a, member, &m->known, NULL) < 0)
+        log_warn(t->o.log, "torrents.left_on_the_tracker");
     return code;
 }
 
@@ -134,18 +167,15 @@ static int make_known(struct torrents *t, struct str member, const struct making
                       struct err *err)
 {
     struct arena a = {0};
-    int code = 0;
+    bool tracked = false;
+    int code = is_tracked(t, m, &tracked, err);
 
-    if (m->record.hashes[m->known.kind].len)
-        return 0;
-    code = record_claim(t, &a, member, &m->known, err);
-    if (code == 0)
-        code = track(t, &m->known.hashes, err);
-    if (code == 0)
-        code = record_known(t, &a, member, &m->known, err);
-    if (code == ERR_CONFLICT && record_release(t, &a, member, &m->known, NULL) < 0)
-        log_warn(t->o.log, "torrents.left_on_the_tracker");
+    if (code == 0 && !tracked)
+        code = tell(t, &a, member, m, err);
     arena_release(&a);
+    if (code == ERR_PRECONDITION)
+        code = err_set(err, S3_ACCESS_DENIED,
+                       "The torrent of this object was taken off the tracker by its operator.");
     return code;
 }
 

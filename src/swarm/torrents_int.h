@@ -56,8 +56,11 @@ struct torrent_job {
     struct task_run *run; /* NULL: somebody waits */
 };
 
-/* Tells the tracker to know a torrent, or no longer. */
-int torrents_track(struct torrents *t, const uint8_t *info_hash, bool known,
+/* What the tracker is told of a torrent: to know it no longer, to know it, to know it though an
+ * operator had taken it off. */
+enum torrent_track { TRACK_NOT, TRACK_OFFER, TRACK_AGAIN };
+/* ERR_PRECONDITION: it is offered, and an operator has taken it off. */
+int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
                    struct err *err) MUST_CHECK;
 
 /* --- torrents_record.c: the store --- */

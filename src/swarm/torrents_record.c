@@ -217,14 +217,16 @@ static int release_hash(struct torrents *t, struct arena *a, struct str hex, str
         return 0;
     code = others_claim(t, a, hex, text, err);
     if (code == 0)
-        code = torrents_track(t, hash, false, err);
+        code = torrents_track(t, hash, TRACK_NOT, err);
     else if (code > 0)
         code = 0;
     if (code == 0)
         code = store_call(t->o.store, a, &r, err, STR("ZREM"), by_hash_key(t, a, hex), text);
     if (code == 0)
         code = others_claim(t, a, hex, text, err);
-    return code <= 0 ? code : torrents_track(t, hash, true, err);
+    if (code > 0)
+        code = torrents_track(t, hash, TRACK_OFFER, err);
+    return code == ERR_PRECONDITION ? 0 : code;
 }
 
 int record_claim(struct torrents *t, struct arena *a, struct str member,

@@ -13,6 +13,7 @@ import urllib.request
 import libtorrent as lt
 import pytest
 from conftest import DEADLINE, free_port, wait_for
+from swarm_lab import announce
 
 PUBLIC = json.dumps({"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTorrent",
@@ -282,6 +283,44 @@ def test_weir_torrent_create_show_list_remove(public, weir, tmp_path):
     assert run("list") == []
     assert weir("torrent", "show", made["v1"], "--data", server.data, "--url", server.url).returncode == 1
     assert weir("torrent", "create", "pub", "absent", "--data", server.data, "--url", server.url).returncode == 1
+
+
+def test_an_operator_takes_a_torrent_off_and_brings_it_back(public, weir):
+    server, client = public
+    client.put_object(Bucket="pub", Key="a/obj.bin", Body=pattern(50_000))
+    client.put_object(Bucket="pub", Key="b/obj.bin", Body=pattern(50_000))  # the same info hash
+
+    def run(*args):
+        done = weir(*args, "--data", server.data, "--url", server.url, "--json")
+        assert done.returncode == 0, done.stderr
+
+    def asked(key, tail=""):
+        answer = torrent_of(server, "pub", key, tail)
+        return "served" if answer.status == 200 else (answer.error, b"operator" in answer.body)
+
+    def tracked(info_hash):
+        """By the real tracker, which hears of changes a little later."""
+        return b"failure reason" not in announce(server, info_hash, 7777)
+    withdrawn = ("AccessDenied", True)
+    info_hash = bytes.fromhex(str(lt.torrent_info(lt.bdecode(torrent_of(server, "pub", "a/obj.bin").body)).info_hash()))
+    wait_for(lambda: tracked(info_hash), "the tracker to know it")
+    run("swarm", "torrent", "remove", info_hash.hex())
+    wait_for(lambda: not tracked(info_hash), "the tracker to forget it")
+    assert [asked("a/obj.bin"), asked("b/obj.bin"), asked("a/obj.bin", "&v=2")] == [withdrawn, withdrawn, "served"]
+    client.put_object(Bucket="pub", Key="a/obj.bin", Body=pattern(50_000))
+    assert asked("a/obj.bin") == withdrawn
+    run("torrent", "create", "pub", "a/obj.bin")
+    wait_for(lambda: tracked(info_hash), "the tracker to know it again")
+    assert [asked("a/obj.bin"), asked("b/obj.bin")] == ["served", "served"]
+    run("swarm", "torrent", "remove", info_hash.hex())
+    assert asked("b/obj.bin") == withdrawn
+    run("swarm", "torrent", "add", info_hash.hex())
+    assert asked("b/obj.bin") == "served"
+    run("torrent", "remove", info_hash.hex())  # forgotten, and made again
+    run("torrent", "remove", info_hash.hex())
+    wait_for(lambda: not tracked(info_hash), "the tracker to forget it")
+    assert asked("a/obj.bin") == "served"
+    wait_for(lambda: tracked(info_hash), "the tracker to know it again")
 
 
 def test_torrents_of_the_api_need_an_administrator(public):

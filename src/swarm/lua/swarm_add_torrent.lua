@@ -1,10 +1,17 @@
 -- Adds a torrent, or changes the multipliers of one that is there. ARGV: prefix, channel, info hash, id, active, snatches, multipliers,
--- last action ('0': now). Answers its id, or nil when another torrent has it.
+-- last action ('0': now), whether it is only offered ('1': of an object; one that is there keeps its multipliers). Answers its id, nil when
+-- another torrent has it, '0' when it is offered and an operator has withdrawn it.
 -- include part_number
-local key = P .. 'torrent:' .. ARGV[3]
+local key, withdrawn, offered = P .. 'torrent:' .. ARGV[3], P .. 'w:torrents_withdrawn', ARGV[10] == '1'
+if offered and call('SISMEMBER', withdrawn, ARGV[3]) == 1 then
+    return '0'
+end
+call('SREM', withdrawn, ARGV[3])
 local id, id36 = call('HGET', key, 'id'), nil
 if id then
-    call('HSET', key, 'up_multiplier', ARGV[7], 'down_multiplier', ARGV[8])
+    if not offered then
+        call('HSET', key, 'up_multiplier', ARGV[7], 'down_multiplier', ARGV[8])
+    end
     call('HDEL', key, 'made')
 else
     id, id36 = number('torrent', ARGV[4])

@@ -1,9 +1,16 @@
--- Removes a torrent with its peers. ARGV: prefix, channel, info hash. Answers 1, or 0 when there was none.
+-- Removes a torrent with its peers. ARGV: prefix, channel, info hash, whether an operator does ('1'): then one of an object is
+-- not offered again (docs/torrents.md). Answers 1, or 0 when there was none.
 -- include part_drop
 local key = P .. 'torrent:' .. ARGV[3]
 local id = call('HGET', key, 'id')
 if not id then
     return 0
+end
+local hex = string.gsub(ARGV[3], '.', function(c)
+    return string.format('%02x', string.byte(c))
+end)
+if ARGV[4] == '1' and call('EXISTS', P .. 'w:torrents_by_info_hash:' .. hex) == 1 then
+    call('SADD', P .. 'w:torrents_withdrawn', ARGV[3])
 end
 local tid, used = base36(id), {}
 for _, set in ipairs({'seeders:', 'leechers:'}) do

@@ -425,3 +425,47 @@ TEST_FOUR(cache, the_check_finds_what_the_invariants_forbid)
     }
     cache_close(c);
 }
+
+/* docs/torrents.md, "Taking one off". */
+TEST_FOUR(cache, the_torrent_of_an_object_that_was_withdrawn_is_not_offered_again)
+{
+    struct cache *c = cache_on(f);
+    struct torrent t = {.active = true, .up_multiplier = 1, .down_multiplier = 1};
+    struct torrent mine = {.active = true, .up_multiplier = 3, .down_multiplier = 4};
+    struct torrent_peers found;
+    struct arena a = {0};
+    struct err err = {0};
+    bool listed = true;
+
+    memcpy(t.info_hash, hash_of('a'), INFO_HASH_LEN);
+    memcpy(mine.info_hash, hash_of('a'), INFO_HASH_LEN);
+    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK(!listed);
+    CHECK_OK(cache_offer_torrent(c, &t, &err));
+    CHECK_OK(cache_add_torrent(c, &mine, &err));
+    CHECK_OK(cache_offer_torrent(c, &t, &err));
+    CHECK_OK(cache_find_torrent(c, &a, &found, t.info_hash, &err));
+    CHECK(found.torrent.up_multiplier == 3);
+    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK(listed);
+
+    CHECK_OK(cache_withdraw_torrent(c, t.info_hash, &err)); /* of no object: nothing is kept */
+    CHECK_STR(str_z(says(swarm_store(f), STR("EXISTS"), STR("w:torrents_withdrawn"))), STR("0"));
+    CHECK_OK(cache_offer_torrent(c, &t, &err));
+    says(swarm_store(f), STR("ZADD"),
+         STR("w:torrents_by_info_hash:6161616161616161616161616161616161616161"), STR("0"),
+         STR("1:local:box:key:null"));
+    CHECK_OK(cache_remove_torrent(c, t.info_hash, &err)); /* by no operator */
+    CHECK_OK(cache_offer_torrent(c, &t, &err));
+    CHECK_OK(cache_withdraw_torrent(c, t.info_hash, &err));
+    t.id = 0;
+    CHECK_ERR(cache_offer_torrent(c, &t, &err), ERR_PRECONDITION);
+    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK(!listed);
+    mine.id = 0;
+    CHECK_OK(cache_add_torrent(c, &mine, &err));
+    CHECK_OK(cache_offer_torrent(c, &t, &err));
+    check_invariants(c);
+    arena_release(&a);
+    cache_close(c);
+}

@@ -499,3 +499,32 @@ TEST(torrents, many_who_ask_at_once_get_the_same)
     buf_release(&body);
     lab_close(&l);
 }
+
+/* O5, by the store itself. */
+TEST(torrents, one_that_the_tracker_lost_is_told_again_unless_an_operator_took_it_off)
+{
+    struct lab l;
+    struct err err = {0};
+    struct torrent_answer out;
+    struct scrape_entry e;
+    uint8_t hash[SHA1_LEN];
+
+    lab_open(&l, 0);
+    l.torrents->o.track = NULL;
+    struct cache *tracker = l.torrents->cache;
+    put(&l, "a", STR("some bytes"));
+    CHECK_OK(ask(&l, "a", "1", &out, &err));
+    CHECK(hex_parse(out.v1, hash, sizeof(hash)));
+    buf_release(&out.file);
+    CHECK_OK(cache_remove_torrent(tracker, hash, &err));
+    CHECK_OK(ask(&l, "a", "1", &out, &err));
+    buf_release(&out.file);
+    CHECK_OK(cache_scrape(tracker, hash, 1, &e, &err));
+    CHECK(e.known);
+    CHECK_OK(cache_withdraw_torrent(tracker, hash, &err));
+    CHECK_ERR(ask(&l, "a", "1", &out, &err), S3_ACCESS_DENIED);
+    buf_release(&out.file);
+    CHECK_OK(cache_scrape(tracker, hash, 1, &e, &err));
+    CHECK(!e.known);
+    lab_close(&l);
+}
