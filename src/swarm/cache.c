@@ -409,21 +409,19 @@ int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err
     return change_client(c, "SREM", client, err);
 }
 
-int cache_shared_key(struct cache *c, uint8_t out[16], struct err *err)
+int cache_shared_key(struct cache *c, uint8_t key[16], struct err *err)
 {
     struct cache_call k;
-    uint8_t fresh[16];
 
-    random_bytes(fresh, sizeof(fresh));
     call_init(&k, c);
-    call_str(&k, str_n(fresh, sizeof(fresh)));
+    call_str(&k, str_n(key, 16));
     int code = call_run(&k, SCRIPT_swarm_key, err);
     if (code == 0)
         code = reply_expect(k.reply, REPLY_BULK, err);
-    if (code == 0 && k.reply->str.len != sizeof(fresh))
+    if (code == 0 && k.reply->str.len != 16)
         code = err_set(err, ERR_CORRUPT, "the key of connection ids is not of 16 bytes");
     if (code == 0)
-        memcpy(out, k.reply->str.p, sizeof(fresh));
+        memcpy(key, k.reply->str.p, 16);
     call_release(&k);
     return code;
 }

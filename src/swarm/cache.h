@@ -161,8 +161,10 @@ typedef void cache_finding_fn(void *ctx, const char *invariant, struct str key);
 int cache_check(struct cache *c, cache_finding_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 /* The channel on which changes of torrents, users and clients are told ("torrent <hash>", "user",
- * "client"), and the key that connection ids are made with: the same for all trackers. */
+ * "client"). */
 struct str cache_channel(const struct cache *c);
-int cache_shared_key(struct cache *c, uint8_t out[16], struct err *err) MUST_CHECK;
+/* The key that connection ids are made with, the same for all trackers: the store's, or when it has
+ * none the one that is given. */
+int cache_shared_key(struct cache *c, uint8_t key[16], struct err *err) MUST_CHECK;
 
 #endif

@@ -52,11 +52,10 @@ static void choose_key(struct service *s, const struct service_options *o, uint8
 {
     struct err err = {0};
 
-    if (cache_shared_key(s->cache, key, &err) == 0)
-        return;
-    log_warn(o->log, "tracker.own_key", log_z("error", err.text),
-             log_z("why", "connection ids are not taken by other trackers until the next start"));
     random_bytes(key, 16);
+    if (cache_shared_key(s->cache, key, &err) < 0)
+        log_warn(o->log, "tracker.own_key", log_z("error", err.text),
+                 log_z("why", "other trackers do not take its connection ids until it answers"));
 }
 
 static int open_udp(struct service *s, const struct service_options *o, struct err *err)
@@ -65,6 +64,7 @@ static int open_udp(struct service *s, const struct service_options *o, struct e
     int code;
 
     options.tracker = s->tracker;
+    options.cache = s->cache;
     options.waiting = options.waiting ? options.waiting : UDP_WAITING;
     options.log = o->log;
     choose_key(s, o, options.key);

@@ -85,14 +85,15 @@ int udp_start(struct udp_server **out, const struct udp_options *o, struct err *
 
     u->tracker = o->tracker;
     u->log = o->log;
-    memcpy(&u->key, o->key, sizeof(u->key));
     u->bans = connid_bans_new();
     u->loop_count = count;
     for (size_t i = 0; i < count; i++)
         u->loops[i] = (struct udp_loop){.server = u, .fd = -1};
     if (tracker_waits(o->tracker))
         u->pool = pool_new("udp-wait", WAIT_THREADS, o->waiting ? o->waiting : WAITING_DEFAULT, 0);
-    code = open_sockets(u, &o->listen, err);
+    code = udp_key_start(u, o, err);
+    if (code == 0)
+        code = open_sockets(u, &o->listen, err);
     for (size_t i = 0; i < count && code == 0; i++) {
         char name[16];
         snprintf(name, sizeof(name), "udp-%u", (unsigned)i % 1000);
@@ -111,6 +112,7 @@ void udp_stop(struct udp_server *u)
     if (!u)
         return;
     atomic_store(&u->stopping, true);
+    udp_key_stop(u);
     /* Whoever waits for a packet is woken, though the socket has no peer (and the call says so). */
     for (size_t i = 0; i < u->loop_count; i++)
         if (u->loops[i].fd >= 0)
@@ -122,7 +124,7 @@ void udp_stop(struct udp_server *u)
     for (size_t i = 0; i < u->loop_count; i++)
         fd_close(&u->loops[i].fd);
     connid_bans_free(u->bans);
-    secure_zero(&u->key, sizeof(u->key));
+    udp_key_release(u);
     free(u);
 }
 

@@ -6,13 +6,15 @@
 #include "os/sock.h"
 #include "swarm/tracker.h"
 
+struct cache;
 struct udp_server;
 
 struct udp_options {
     struct sock_addr listen; /* of IPv6 :: takes IPv4 too */
     size_t workers;          /* 0: one a processor */
     struct tracker *tracker; /* borrowed */
-    uint8_t key[16];         /* of connection ids; the same for trackers that share an address */
+    uint8_t key[16];         /* of connection ids: what it begins with */
+    struct cache *cache;     /* where trackers share the key; NULL: it stays. Borrowed */
     size_t waiting; /* private mode: requests that may wait for the store; past it: dropped */
     const struct log *log;
 };

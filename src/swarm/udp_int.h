@@ -27,19 +27,40 @@ struct udp_loop {
     int fd;
 };
 
+struct udp_keys; /* udp_key.c */
+
 struct udp_server {
     struct tracker *tracker;
     const struct log *log;
-    struct hash_key key;
     struct connid_bans *bans;
     struct pool *pool; /* private mode */
     uint16_t port;
     size_t loop_count;
     _Atomic(bool) stopping;
+
+    _Atomic(struct udp_keys *) keys; /* of connection ids */
+    struct cache *cache;             /* where they are shared; NULL: nowhere */
+    struct thread key_thread;
+    struct mutex key_lock; /* class "udp.key"; guards the next */
+    struct cond key_changed;
+    bool key_stop;
+
     struct udp_loop loops[];
 };
 
 void udp_loop_run(void *loop);
+
+/* --- udp_key.c --- */
+
+/* Begins with the key of the options; with a cache follows the store's. */
+int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err) MUST_CHECK;
+void udp_key_stop(struct udp_server *u);
+void udp_key_release(struct udp_server *u); /* no loop runs any more */
+/* connid_make() and connid_check() with the keys in force. Any thread. */
+uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms);
+bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id);
+
+/* --- udp_serve.c --- */
 
 /* The answer to a request whose connection id is right: its length, 0 for none. *failed: it is an
  * error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the request's. */

@@ -55,7 +55,7 @@ static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;
     t->reply = udp_write_connect(out, t->request.transaction,
-                                 connid_make(&b->loop->server->key, t->from.addr, b->wall_ms));
+                                 udp_make_id(b->loop->server, t->from.addr, b->wall_ms));
 }
 
 static void refuse_id(struct batch *b, struct turn *t, uint8_t *out)
@@ -91,7 +91,7 @@ static void look_at(struct batch *b, int i)
         connect_to(b, t, b->replies[i]);
         return;
     }
-    t->serve = connid_check(&u->key, t->from.addr, b->wall_ms, t->request.connection_id);
+    t->serve = udp_check_id(u, t->from.addr, b->wall_ms, t->request.connection_id);
     if (!t->serve)
         refuse_id(b, t, b->replies[i]);
 }

@@ -2,6 +2,8 @@
 import json
 import re
 import signal
+import socket
+import struct
 import threading
 
 import pytest
@@ -365,6 +367,42 @@ def test_redis_down_degrades_and_recovers(serve, redis):
         announce(public, HASH, 6881)
         return ("127.0.0.1", 6881) in peers(announce(other, HASH, 6900, left=1))
     wait_for(is_told, "changes to be told again")
+
+
+def over_udp(server, packet, source):
+    """The reply's action and what is behind the transaction."""
+    host, port = re.search(r"^  tracker udp://(.+):(\d+)$", server.out, re.M).groups()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(60)
+        client.bind((source, 0))
+        client.connect((host, int(port)))
+        client.send(packet)
+        reply = client.recv(2048)
+    return struct.unpack(">I", reply[:4])[0], reply[8:]
+
+
+def test_udp_ids_are_shared_also_by_trackers_that_started_before_redis(serve, redis):
+    redis.kill()
+    one, two = (on_redis(serve, redis, "--tracker.open", "true") for _ in range(2))
+
+    def connect(server, source):
+        action, rest = over_udp(server, struct.pack(">QII", 0x41727101980, 0, 7), source)
+        assert action == 0
+        return rest
+
+    def takes(server, connection, source):
+        packet = connection + struct.pack(">II20s20sQQQIIIiH", 1, 8, HASH, b"-TR3000-abcdefghijkl", 0, 0, 0, 0, 0, 0, -1, 6881)
+        return over_udp(server, packet, source)[0] == 1
+    early = connect(one, "127.0.0.1")
+    assert takes(one, early, "127.0.0.1") and not takes(two, early, "127.0.0.1")
+    redis.start()
+    sources = (f"127.7.{number >> 8}.{number & 255}" for number in range(1, 1 << 16))  # none sends enough to be banned
+
+    def agree():
+        source = next(sources)
+        return takes(two, connect(one, source), source)
+    wait_for(agree, "the trackers to agree")
+    assert takes(one, early, "127.0.0.1")
 
 
 # --- running it ---

@@ -351,6 +351,60 @@ TEST(udp, udp_connid_expiry_skew_other_ip)
     stop(&s);
 }
 
+/* Redis was not there when they started: each began with a key of its own. */
+TEST_TIMEOUT(udp, trackers_that_started_without_the_store_agree_on_a_key_when_it_is_there, 120)
+{
+    struct udp_options o = {.workers = 1, .key = "another key, own"};
+    uint64_t until = clock_mono_ms() + 40000, id, early;
+    struct service s, as_second;
+    struct four redis = {0};
+    struct err err = {0};
+    struct packet k;
+    struct datagram r;
+    int fd, second;
+
+    start(&s);
+    four_open_redis(&redis);
+    struct cache *cache = cache_on(&redis);
+    redis_server_kill(&redis.server);
+    udp_stop(s.udp);
+    o.tracker = s.tracker;
+    o.cache = cache;
+    CHECK_OK(sock_addr_parse(&o.listen, STR("127.0.0.1:0"), &err));
+    CHECK_OK(udp_start(&s.udp, &o, &err));
+    as_second = s;
+    memcpy(o.key, "yet another's key", 16);
+    CHECK_OK(udp_start(&as_second.udp, &o, &err));
+    fd = client(&s);
+    second = client(&as_second);
+    early = connect_id(fd);
+    uint64_t early_second = connect_id(second);
+    announce_packet(&k, early, 1, 'a');
+    announce_over(second, &k, &r);
+    CHECK_INT(word(&r, 0), UDP_ERROR);
+
+    CHECK(redis_server_start(&redis.server));
+    do { /* seldom enough that nobody is banned */
+        CHECK(clock_mono_ms() < until);
+        usleep(700 * 1000);
+        id = connect_id(fd);
+        announce_packet(&k, id, 1, 'a');
+        announce_over(second, &k, &r);
+    } while (word(&r, 0) != UDP_ANNOUNCE);
+    announce_packet(&k, early, 1, 'a'); /* what was given out is good for its time */
+    announce_over(fd, &k, &r);
+    CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
+    announce_packet(&k, early_second, 1, 'a');
+    announce_over(second, &k, &r);
+    CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
+    fd_close(&fd);
+    fd_close(&second);
+    udp_stop(as_second.udp);
+    stop(&s);
+    cache_close(cache);
+    four_close(&redis);
+}
+
 /* Scenario 27: an id of one server is taken by another with the same key. */
 TEST(udp, udp_connid_shared_between_instances)
 {

@@ -1,0 +1,118 @@
+/* The key of connection ids: the one of the store, so that trackers take each other's ids (U2).
+ *
+ * A tracker that starts while the store is down has a key of its own. A thread asks on, and gives
+ * the store this key if it has none, as after a restart that lost it: so a key changes only where
+ * trackers disagree. Ids that were made before a change are taken until they are too old. */
+#include "base/clock.h"
+#include "swarm/cache.h"
+#include "swarm/udp_int.h"
+
+#include <stdlib.h>
+
+enum { KEY_RETRY_MS = 500, KEY_AGAIN_MS = 10000, KEY_STACK_BYTES = 256 * 1024 };
+
+/* Loops take no lock: what was replaced lives until the server is stopped. */
+struct udp_keys {
+    struct hash_key now;
+    struct udp_keys *older; /* the one before; NULL: it is the first */
+};
+
+static void install(struct udp_server *u, const uint8_t key[16])
+{
+    struct udp_keys *next = xcalloc(1, sizeof(*next));
+
+    _Static_assert(sizeof(next->now) == 16, "a key of SipHash");
+    memcpy(&next->now, key, sizeof(next->now));
+    next->older = atomic_load_explicit(&u->keys, memory_order_relaxed);
+    atomic_store_explicit(&u->keys, next, memory_order_release);
+}
+
+static const struct udp_keys *keys_of(const struct udp_server *u)
+{
+    return atomic_load_explicit(&u->keys, memory_order_acquire);
+}
+
+uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms)
+{
+    return connid_make(&keys_of(u)->now, addr, wall_ms);
+}
+
+bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id)
+{
+    const struct udp_keys *k = keys_of(u);
+
+    return connid_check(&k->now, addr, wall_ms, id) ||
+           (k->older && connid_check(&k->older->now, addr, wall_ms, id));
+}
+
+/* --- following the store --- */
+
+/* False: the store could not be asked. */
+static bool ask(struct udp_server *u)
+{
+    struct hash_key now = keys_of(u)->now;
+    struct err err = {0};
+    uint8_t key[16];
+
+    memcpy(key, &now, sizeof(key));
+    int code = cache_shared_key(u->cache, key, &err);
+    if (code == 0 && memcmp(key, &now, sizeof(key)) != 0) {
+        install(u, key);
+        log_info(u->log, "tracker.key_taken");
+    }
+    secure_zero(key, sizeof(key));
+    secure_zero(&now, sizeof(now));
+    return code == 0;
+}
+
+static bool wait(struct udp_server *u, uint64_t ms)
+{
+    uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
+
+    mutex_lock(&u->key_lock);
+    while (!u->key_stop && cond_wait_until(&u->key_changed, &u->key_lock, until))
+        ;
+    bool go_on = !u->key_stop;
+    mutex_unlock(&u->key_lock);
+    return go_on;
+}
+
+static void follow(void *ctx)
+{
+    struct udp_server *u = ctx;
+    bool answered = false;
+
+    while (wait(u, answered ? KEY_AGAIN_MS : KEY_RETRY_MS))
+        answered = ask(u);
+}
+
+int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err)
+{
+    mutex_init(&u->key_lock, "udp.key");
+    cond_init(&u->key_changed);
+    install(u, o->key);
+    u->cache = o->cache;
+    return u->cache ? thread_start(&u->key_thread, "udp-key", KEY_STACK_BYTES, follow, u, err) : 0;
+}
+
+void udp_key_stop(struct udp_server *u)
+{
+    mutex_lock(&u->key_lock);
+    u->key_stop = true;
+    cond_broadcast(&u->key_changed);
+    mutex_unlock(&u->key_lock);
+    thread_join(&u->key_thread);
+}
+
+void udp_key_release(struct udp_server *u)
+{
+    struct udp_keys *older;
+
+    for (struct udp_keys *k = atomic_load(&u->keys); k; k = older) {
+        older = k->older;
+        secure_zero(k, sizeof(*k));
+        free(k);
+    }
+    cond_release(&u->key_changed);
+    mutex_release(&u->key_lock);
+}
