@@ -2,34 +2,23 @@
 #include "coord/scripts.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #define SCRIPT(name, flags) extern const char lua_##name[];
 #include "coord/scripts.def"
 #undef SCRIPT
 
 static struct script scripts[COORD_SCRIPTS];
-static bool relaxed[COORD_SCRIPTS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void)
 {
-    static const struct {
-        const char *name, *source;
-        unsigned flags;
-    } table[] = {
+    static const struct script_row rows[] = {
 #define SCRIPT(name, flags) {#name, lua_##name, flags},
 #include "coord/scripts.def"
 #undef SCRIPT
     };
 
-    for (size_t i = 0; i < COORD_SCRIPTS; i++) {
-        scripts[i] = (struct script){.name = table[i].name,
-                                     .source = str_z(table[i].source),
-                                     .readonly = table[i].flags & SCRIPT_READS};
-        relaxed[i] = table[i].flags & SCRIPT_RELAXED;
-        script_init(&scripts[i]);
-    }
+    scripts_init(scripts, rows, COORD_SCRIPTS);
 }
 
 const struct script *coord_script(enum coord_script which)
@@ -43,11 +32,5 @@ int coord_eval(struct store *s, struct arena *a, struct reply **out, enum coord_
 {
     struct script_run run = {.script = coord_script(which), .args = {args, count}};
 
-    run.relaxed = relaxed[which];
-    int code = store_eval(s, a, out, &run, err);
-
-    if (code == 0 && (*out)->type == REPLY_ERROR)
-        code = err_set(err, ERR_INVALID, "script %s: " STR_FMT, coord_script(which)->name,
-                       STR_ARG((*out)->str));
-    return code;
+    return script_eval(s, a, out, &run, err);
 }

@@ -11,8 +11,6 @@ enum coord_script {
     COORD_SCRIPTS
 };
 
-enum coord_script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2 };
-
 /* Any thread. */
 const struct script *coord_script(enum coord_script which);
 

@@ -251,7 +251,7 @@ static int embedded_eval(struct store *s, struct arena *arena, struct reply **ou
     memcpy(sc.sha1, script->sha1, sizeof(sc.sha1));
     step_init(&step, s, &c, 1, err);
     step.script = &sc;
-    if (run->relaxed)
+    if (run->relaxed || script->relaxed)
         step.durability = DB_VOLATILE;
     rc = script->readonly ? step_read(&step) : step_write(&step);
     rc = step_finish(&step, rc);

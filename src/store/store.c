@@ -51,11 +51,33 @@ void script_init(struct script *script)
     script->sha1[2 * len] = '\0';
 }
 
+void scripts_init(struct script *out, const struct script_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        out[i] = (struct script){.name = rows[i].name,
+                                 .source = str_z(rows[i].source),
+                                 .readonly = rows[i].flags & SCRIPT_READS,
+                                 .relaxed = rows[i].flags & SCRIPT_RELAXED};
+        script_init(&out[i]);
+    }
+}
+
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err)
 {
     BUG_ON(!run->script->sha1[0]); /* script_init() was not called */
     return s->engine->eval(s, arena, out, run, err);
+}
+
+int script_eval(struct store *s, struct arena *arena, struct reply **out,
+                const struct script_run *run, struct err *err)
+{
+    int code = store_eval(s, arena, out, run, err);
+
+    if (code == 0 && (*out)->type == REPLY_ERROR)
+        code = err_set(err, ERR_INVALID, "script %s: " STR_FMT, run->script->name,
+                       STR_ARG((*out)->str));
+    return code;
 }
 
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,

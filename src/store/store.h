@@ -97,10 +97,18 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
 struct script {
     const char *name; /* "queue/enqueue" */
     struct str source;
-    bool readonly;
-    char sha1[41]; /* filled by script_init() once at start */
+    bool readonly, relaxed; /* relaxed: each run of it is */
+    char sha1[41];          /* filled by script_init() once at start */
 };
 void script_init(struct script *script);
+
+/* The same of a room's table, as its scripts.def has it. */
+enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2 };
+struct script_row {
+    const char *name, *source;
+    unsigned flags;
+};
+void scripts_init(struct script *out, const struct script_row *rows, size_t count);
 
 /* What a run of a script is given, as EVAL has it. */
 struct script_run {
@@ -111,6 +119,9 @@ struct script_run {
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err) MUST_CHECK;
+/* The same; an error reply is ERR_INVALID with its text. */
+int script_eval(struct store *s, struct arena *arena, struct reply **out,
+                const struct script_run *run, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
 

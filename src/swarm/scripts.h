@@ -11,8 +11,6 @@ enum swarm_script {
     SWARM_SCRIPTS
 };
 
-enum swarm_script_flags { SWARM_READS = 1, SWARM_RELAXED = 2 };
-
 /* Runs one. An error reply is ERR_INVALID with its text. Any thread. */
 int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_script which,
                const struct store_args *args, struct err *err) MUST_CHECK;
