@@ -690,7 +690,8 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Track a torrent no longer",
-     .help = "Removes it and all of its peers.",
+     .help = "Removes it and all of its peers. The torrent of an object is then not handed out "
+             "until \"weir torrent create\" or \"weir swarm torrent add\" brings it back.",
      .examples = "weir swarm torrent remove 0123456789abcdef0123456789abcdef01234567",
      .run = command_swarm_torrent_remove},
     {.name = "swarm stats",
