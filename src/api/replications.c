@@ -112,10 +112,8 @@ static void write_status(struct json_out *w, const struct replication_status *s,
     json_out_member_i64(w, "objects_failed", s->failed);
     json_out_member_i64(w, "bytes", s->bytes_listed);
     json_out_member_i64(w, "bytes_done", s->bytes_done);
-    json_out_key(w, "objects_per_s");
-    json_out_f64(w, pace.objects);
-    json_out_key(w, "bytes_per_s");
-    json_out_f64(w, pace.bytes);
+    json_out_member_f64(w, "objects_per_s", pace.objects);
+    json_out_member_f64(w, "bytes_per_s", pace.bytes);
     json_out_key(w, "left_s");
     if (pace.left_s >= 0)
         json_out_i64(w, pace.left_s);

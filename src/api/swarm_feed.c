@@ -4,86 +4,60 @@
 
 enum { READ_DEFAULT = 1000, READ_MAX = 10000, NAME_MAX_LEN = 64, FINDINGS_MAX = 1000 };
 
+static swarm_fn list_consumers, add_consumer, remove_consumer, read_deltas, acknowledge, check;
+
+#define CONSUMER "there is no such consumer"
+
+SWARM_ROUTE(api_get_swarm_feed, list_consumers, 200, .list = "consumers")
+SWARM_ROUTE(api_post_swarm_feed, add_consumer, 201, .takes_body = true)
+SWARM_ROUTE(api_delete_swarm_feed, remove_consumer, 204, .missing = CONSUMER)
+SWARM_ROUTE(api_get_swarm_deltas, read_deltas, 200, .list = "records", .missing = CONSUMER)
+SWARM_ROUTE(api_post_swarm_acknowledge, acknowledge, 204, .takes_body = true, .missing = CONSUMER)
+SWARM_ROUTE(api_post_swarm_check, check, 200)
+
 /* --- consumers --- */
 
-int api_get_swarm_feed(struct http_request *req, const struct route_params *params, void *ctx)
+static int list_consumers(struct swarm_call *c, struct err *err)
 {
     struct feed_consumer *list;
-    struct cache *cache;
-    struct api_json j;
-    struct err err = {0};
-    size_t count;
-    int code;
+    size_t count = 0;
+    int code = feed_consumers(c->cache, http_request_arena(c->req), &list, &count, err);
 
-    (void)params;
-    if (!api_swarm(ctx, req, &cache, &code))
-        return code;
-    code = feed_consumers(cache, http_request_arena(req), &list, &count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "consumers");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        json_out_member_str(&j.w, "name", list[i].name);
-        json_out_member_u64(&j.w, "acknowledged", list[i].acknowledged);
-        json_out_member_u64(&j.w, "waiting", list[i].waiting);
-        json_out_close(&j.w, '}');
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        json_out_open(c->w, '{');
+        json_out_member_str(c->w, "name", list[i].name);
+        json_out_member_u64(c->w, "acknowledged", list[i].acknowledged);
+        json_out_member_u64(c->w, "waiting", list[i].waiting);
+        json_out_close(c->w, '}');
     }
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    return code;
 }
 
-int api_post_swarm_feed(struct http_request *req, const struct route_params *params, void *ctx)
+static int add_consumer(struct swarm_call *c, struct err *err)
 {
-    struct cache *cache;
-    struct str name;
-    struct api_json j;
-    struct err err = {0};
-    json_t *object = NULL;
+    struct str name = json_get_str(c->body, "name", STR_EMPTY);
     int code;
 
-    (void)params;
-    if (!api_swarm(ctx, req, &cache, &code) || !api_read_json(req, &object, &code))
-        return code;
-    name = arena_str(http_request_arena(req), json_get_str(object, "name", STR_EMPTY));
-    json_decref(object);
     if (name.len == 0 || name.len > NAME_MAX_LEN || !str_is_utf8(name))
-        return api_send_error(req, 400, "invalid", "name is 1 to 64 characters");
-    code = feed_add_consumer(cache, name, &err);
+        return err_set(err, ERR_INVALID, "name is 1 to 64 characters");
+    code = feed_add_consumer(c->cache, name, err);
     if (code == ERR_EXISTS)
-        return api_send_error(req, 409, "exists", "there is a consumer of this name");
+        return err_set(err, code, "there is a consumer of this name");
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "swarm.consumer_added", log_s("consumer", name));
-    api_json_begin(&j);
-    json_out_member_str(&j.w, "name", name);
-    return api_json_send(req, 201, &j);
-}
-
-static int send_done(struct http_request *req, int code, const struct err *err)
-{
-    if (code == ERR_NOT_FOUND)
-        return api_send_error(req, 404, "not_found", "there is no such consumer");
-    if (code == ERR_RANGE)
-        return api_send_error(req, 400, "invalid", "there is no record of this number yet");
-    return code < 0 ? api_send_failure(req, code, err) : api_send_done(req);
-}
-
-int api_delete_swarm_feed(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct str name = route_param(params, "name");
-    struct cache *cache;
-    struct err err = {0};
-    int code;
-
-    if (!api_swarm(ctx, req, &cache, &code))
         return code;
-    code = feed_remove_consumer(cache, name, &err);
+    log_info(http_request_log(c->req), "swarm.consumer_added", log_s("consumer", name));
+    json_out_member_str(c->w, "name", name);
+    return 0;
+}
+
+static int remove_consumer(struct swarm_call *c, struct err *err)
+{
+    struct str name = route_param(c->params, "name");
+    int code = feed_remove_consumer(c->cache, name, err);
+
     if (code == 0)
-        log_info(http_request_log(req), "swarm.consumer_removed", log_s("consumer", name));
-    return send_done(req, code, &err);
+        log_info(http_request_log(c->req), "swarm.consumer_removed", log_s("consumer", name));
+    return code;
 }
 
 /* --- records --- */
@@ -103,54 +77,36 @@ static void write_delta(struct json_out *w, struct arena *a, const struct delta 
     json_out_member_u64(w, "left", d->left);
     json_out_member_u64(w, "raw_uploaded", d->raw_uploaded);
     json_out_member_u64(w, "raw_downloaded", d->raw_downloaded);
-    api_swarm_member_f64(w, "uploaded", d->uploaded);
-    api_swarm_member_f64(w, "downloaded", d->downloaded);
+    json_out_member_f64(w, "uploaded", d->uploaded);
+    json_out_member_f64(w, "downloaded", d->downloaded);
     json_out_close(w, '}');
 }
 
-int api_get_swarm_deltas(struct http_request *req, const struct route_params *params, void *ctx)
+static int read_deltas(struct swarm_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
+    struct arena *a = http_request_arena(c->req);
     struct delta *list;
-    struct cache *cache;
-    struct api_json j;
-    struct err err = {0};
     size_t max, count = 0;
-    int code;
+    int code = api_query_number(c->req, "max", READ_DEFAULT, READ_MAX, &max, err);
 
-    if (!api_swarm(ctx, req, &cache, &code))
-        return code;
-    code = api_query_number(req, "max", READ_DEFAULT, READ_MAX, &max, &err);
     if (code == 0)
-        code = feed_read(cache, a, route_param(params, "name"), max, &list, &count, &err);
-    if (code < 0)
-        return send_done(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "records");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_delta(&j.w, a, &list[i]);
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+        code = feed_read(c->cache, a, route_param(c->params, "name"), max, &list, &count, err);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        write_delta(c->w, a, &list[i]);
+    return code;
 }
 
-int api_post_swarm_acknowledge(struct http_request *req, const struct route_params *params,
-                               void *ctx)
+static int acknowledge(struct swarm_call *c, struct err *err)
 {
-    struct cache *cache;
-    struct err err = {0};
-    json_t *object = NULL;
-    int64_t number;
+    int64_t number = json_get_i64(c->body, "number", -1);
     int code;
 
-    if (!api_swarm(ctx, req, &cache, &code) || !api_read_json(req, &object, &code))
-        return code;
-    number = json_get_i64(object, "number", -1);
-    json_decref(object);
     if (number < 0)
-        return api_send_error(req, 400, "invalid", "number is the last record to acknowledge");
-    code = feed_acknowledge(cache, route_param(params, "name"), (uint64_t)number, &err);
-    return send_done(req, code, &err);
+        return err_set(err, ERR_INVALID, "number is the last record to acknowledge");
+    code = feed_acknowledge(c->cache, route_param(c->params, "name"), (uint64_t)number, err);
+    if (code == ERR_RANGE)
+        code = err_set(err, ERR_INVALID, "there is no record of this number yet");
+    return code;
 }
 
 /* --- the invariants --- */
@@ -193,26 +149,15 @@ static void tell(void *ctx, const char *invariant, struct str key)
     json_out_close(f->w, '}');
 }
 
-int api_post_swarm_check(struct http_request *req, const struct route_params *params, void *ctx)
+static int check(struct swarm_call *c, struct err *err)
 {
-    struct findings findings = {0};
-    struct cache *cache;
-    struct api_json j;
-    struct err err = {0};
+    struct findings findings = {.w = c->w};
     int code;
 
-    (void)params;
-    if (!api_swarm(ctx, req, &cache, &code))
-        return code;
-    api_json_begin(&j);
-    findings.w = &j.w;
-    json_out_key(&j.w, "findings");
-    json_out_open(&j.w, '[');
-    code = cache_check(cache, tell, &findings, &err);
-    json_out_close(&j.w, ']');
-    json_out_member_u64(&j.w, "count", findings.count);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+    json_out_key(c->w, "findings");
+    json_out_open(c->w, '[');
+    code = cache_check(c->cache, tell, &findings, err);
+    json_out_close(c->w, ']');
+    json_out_member_u64(c->w, "count", findings.count);
+    return code;
 }

@@ -7,6 +7,13 @@
 
 enum { COUNT_AT_ONCE = 64 };
 
+static swarm_fn get_torrents, add_torrent, remove_torrent, get_stats;
+
+SWARM_ROUTE(api_get_swarm_torrents, get_torrents, 200, .list = "torrents")
+SWARM_ROUTE(api_post_swarm_torrent, add_torrent, 201, .takes_body = true)
+SWARM_ROUTE(api_delete_swarm_torrent, remove_torrent, 204, .missing = "there is no such torrent")
+SWARM_ROUTE(api_get_swarm_stats, get_stats, 200)
+
 /* Of some torrents: from memory where it is answered from there. */
 static int count_peers(struct api *api, const uint8_t *hashes, size_t count,
                        struct scrape_entry *out, struct err *err)
@@ -36,8 +43,8 @@ static void write_torrent(struct json_out *w, const struct torrent *t,
     json_out_member_u64(w, "leechers", peers->incomplete);
     json_out_member_u64(w, "snatches",
                         peers->downloaded > t->snatches ? peers->downloaded : t->snatches);
-    api_swarm_member_f64(w, "up_multiplier", t->up_multiplier);
-    api_swarm_member_f64(w, "down_multiplier", t->down_multiplier);
+    json_out_member_f64(w, "up_multiplier", t->up_multiplier);
+    json_out_member_f64(w, "down_multiplier", t->down_multiplier);
     json_out_member_str(w, "last_action", str_z(at));
 }
 
@@ -77,32 +84,17 @@ static int list_torrent(void *ctx, const struct torrent *t, struct err *err)
     return list->count == COUNT_AT_ONCE ? write_held(list, err) : 0;
 }
 
-int api_get_swarm_torrents(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_torrents(struct swarm_call *c, struct err *err)
 {
-    struct torrent_list list = {.api = ctx};
-    struct cache *cache;
-    struct api_json j;
-    struct err err = {0};
-    int code;
+    struct torrent_list list = {.api = c->api, .w = c->w};
+    int code =
+        api_query_number(c->req, "limit", SWARM_LIST_DEFAULT, SWARM_LIST_MAX, &list.left, err);
 
-    (void)params;
-    if (!api_swarm(ctx, req, &cache, &code))
-        return code;
-    code = api_query_number(req, "limit", SWARM_LIST_DEFAULT, SWARM_LIST_MAX, &list.left, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    list.w = &j.w;
-    json_out_key(&j.w, "torrents");
-    json_out_open(&j.w, '[');
-    code = cache_each_torrent(cache, list_torrent, &list, &err);
-    if (code == 0 || code == ERR_END)
-        code = write_held(&list, &err);
-    json_out_close(&j.w, ']');
     if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+        code = cache_each_torrent(c->cache, list_torrent, &list, err);
+    if (code == 0 || code == ERR_END)
+        code = write_held(&list, err);
+    return code;
 }
 
 static int read_torrent(const json_t *object, struct torrent *out, struct err *err)
@@ -127,66 +119,41 @@ static int read_torrent(const json_t *object, struct torrent *out, struct err *e
     return code;
 }
 
-int api_post_swarm_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+static int add_torrent(struct swarm_call *c, struct err *err)
 {
     struct scrape_entry peers = {0};
-    struct cache *cache;
     struct torrent torrent;
-    struct api_json j;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    int code = read_torrent(c->body, &torrent, err);
 
-    (void)params;
-    if (!api_swarm(ctx, req, &cache, &code) || !api_read_json(req, &object, &code))
-        return code;
-    code = read_torrent(object, &torrent, &err);
-    json_decref(object);
     if (code == 0)
-        code = cache_add_torrent(cache, &torrent, &err);
+        code = cache_add_torrent(c->cache, &torrent, err);
     if (code == 0)
-        code = count_peers(ctx, torrent.info_hash, 1, &peers, &err);
+        code = count_peers(c->api, torrent.info_hash, 1, &peers, err);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "swarm.torrent_added", log_u("id", torrent.id));
-    api_json_begin(&j);
-    write_torrent(&j.w, &torrent, &peers);
-    return api_json_send(req, 201, &j);
+        return code;
+    log_info(http_request_log(c->req), "swarm.torrent_added", log_u("id", torrent.id));
+    write_torrent(c->w, &torrent, &peers);
+    return 0;
 }
 
-int api_delete_swarm_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+static int remove_torrent(struct swarm_call *c, struct err *err)
 {
     uint8_t hash[INFO_HASH_LEN];
-    struct cache *cache;
-    struct err err = {0};
-    int code;
+    int code = info_hash_parse(hash, route_param(c->params, "torrent"), err);
 
-    if (!api_swarm(ctx, req, &cache, &code))
-        return code;
-    code = info_hash_parse(hash, route_param(params, "torrent"), &err);
     if (code == 0)
-        code = cache_withdraw_torrent(cache, hash, &err);
-    if (code == ERR_NOT_FOUND)
-        return api_send_error(req, 404, "not_found", "there is no such torrent");
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "swarm.torrent_removed");
-    return api_send_done(req);
+        code = cache_withdraw_torrent(c->cache, hash, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "swarm.torrent_removed");
+    return code;
 }
 
-int api_get_swarm_stats(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_stats(struct swarm_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct cache *cache;
-    struct api_json j;
-    int code;
+    struct tracker *tracker = c->api->o.swarm->tracker;
 
-    (void)params;
-    if (!api_swarm(api, req, &cache, &code))
-        return code;
-    if (!api->o.swarm->tracker)
-        return api_send_error(req, 501, "unsupported", "this weir does not track");
-    api_json_begin(&j);
-    stats_members(&j.w, api->o.swarm->tracker);
-    return api_json_send(req, 200, &j);
+    if (!tracker)
+        return err_set(err, ERR_UNSUPPORTED, "this weir does not track");
+    stats_members(c->w, tracker);
+    return 0;
 }

@@ -240,6 +240,12 @@ void json_out_member_i64(struct json_out *w, const char *key, int64_t v)
     json_out_i64(w, v);
 }
 
+void json_out_member_f64(struct json_out *w, const char *key, double v)
+{
+    json_out_key(w, key);
+    json_out_f64(w, v);
+}
+
 void json_out_member_bool(struct json_out *w, const char *key, bool v)
 {
     json_out_key(w, key);

@@ -57,6 +57,7 @@ void json_out_raw(struct json_out *w, struct str json); /* a value, as it is wri
 void json_out_member_str(struct json_out *w, const char *key, struct str s);
 void json_out_member_u64(struct json_out *w, const char *key, uint64_t v);
 void json_out_member_i64(struct json_out *w, const char *key, int64_t v);
+void json_out_member_f64(struct json_out *w, const char *key, double v);
 void json_out_member_bool(struct json_out *w, const char *key, bool v);
 
 #endif
