@@ -29,6 +29,10 @@ struct process_numbers {
     uint64_t uptime_ms, started_ms, auth_failures, one;
 };
 
+struct part_numbers {
+    uint64_t ready;
+};
+
 struct source {
     enum source_kind kind;
     const char *label; /* NULL: none */
@@ -42,227 +46,221 @@ struct sources {
 
 enum metric_type { COUNTER, GAUGE };
 
+struct series {
+    const char *labels; /* fixed ones; NULL: none */
+    size_t offset;      /* of a uint64_t in the source's numbers */
+};
+
 struct metric {
     const char *name;
     enum metric_type type;
-    enum source_kind kind;
-    size_t offset;      /* of a uint64_t in the source's numbers */
-    unsigned divisor;   /* 1000: milliseconds to seconds; 0: as it is */
-    const char *labels; /* fixed ones of this row; NULL: none */
     const char *help;
+    enum source_kind kind;
+    size_t count;
+    const struct series *series;
+    unsigned divisor; /* 1000: milliseconds to seconds; 0: as it is */
 };
 
-#define PROCESS(member)    FROM_PROCESS, offsetof(struct process_numbers, member)
-#define DB(member)         FROM_DB, offsetof(struct db_stats, member)
-#define POOL(member)       FROM_POOL, offsetof(struct pool_stats, member)
-#define SERVER(member)     FROM_SERVER, offsetof(struct http_server_stats, member)
-#define LIFECYCLE(member)  FROM_LIFECYCLE, offsetof(struct lifecycle_stats, member)
-#define NOTIFY(member)     FROM_NOTIFY, offsetof(struct notify_stats, member)
-#define ACCESS_LOG(member) FROM_ACCESS_LOG, offsetof(struct access_log_stats, member)
-#define WORKER(member)     FROM_WORKER, offsetof(struct worker_stats, member)
-#define QUEUE(member)      FROM_QUEUE, offsetof(struct queue_stats, member)
+#define SEVERAL(from, table) .kind = from, .count = ARRAY_SIZE(table), .series = table
+#define ONE(from, type, member)                                                                    \
+    .kind = from, .count = 1, .series = (&(const struct series){NULL, offsetof(type, member)})
 
-#define REPLICATIONS(member) FROM_REPLICATIONS, offsetof(struct metrics_replications, member)
-#define REPLICATION(member)  FROM_REPLICATION, offsetof(struct metrics_replication, member)
+#define PROCESS(member)      ONE(FROM_PROCESS, struct process_numbers, member)
+#define PART(member)         ONE(FROM_PART, struct part_numbers, member)
+#define DB(member)           ONE(FROM_DB, struct db_stats, member)
+#define POOL(member)         ONE(FROM_POOL, struct pool_stats, member)
+#define SERVER(member)       ONE(FROM_SERVER, struct http_server_stats, member)
+#define LIFECYCLE(member)    ONE(FROM_LIFECYCLE, struct lifecycle_stats, member)
+#define NOTIFY(member)       ONE(FROM_NOTIFY, struct notify_stats, member)
+#define ACCESS_LOG(member)   ONE(FROM_ACCESS_LOG, struct access_log_stats, member)
+#define WORKER(member)       ONE(FROM_WORKER, struct worker_stats, member)
+#define QUEUE(member)        ONE(FROM_QUEUE, struct queue_stats, member)
+#define REPLICATIONS(member) ONE(FROM_REPLICATIONS, struct metrics_replications, member)
+#define REPLICATION(member)  ONE(FROM_REPLICATION, struct metrics_replication, member)
+#define TRACKER(member)      ONE(FROM_TRACKER, struct tracker_stats, member)
+#define SWARMS(member)       ONE(FROM_SWARMS, struct tracker_stats, member)
+#define SWARM_STORE(member)  ONE(FROM_SWARM_STORE, struct tracker_stats, member)
+#define SHARE(member)        ONE(FROM_SHARE, struct tracker_stats, member)
 
-#define TRACKER(member)     FROM_TRACKER, offsetof(struct tracker_stats, member)
-#define SWARMS(member)      FROM_SWARMS, offsetof(struct tracker_stats, member)
-#define SWARM_STORE(member) FROM_SWARM_STORE, offsetof(struct tracker_stats, member)
-#define SHARE(member)       FROM_SHARE, offsetof(struct tracker_stats, member)
-
-_Static_assert(SWARM_FAILURE_COUNT == 12, "each failure has a row");
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
 
-/* Rows of one name stand together: HELP and TYPE are written once. */
+/* --- what metrics of several samples tell apart --- */
+
+static const struct series build[] = {
+    {"version=\"" WEIR_VERSION "\"", offsetof(struct process_numbers, one)},
+};
+
+#define CLASS(n) "class=\"" #n "xx\"", offsetof(struct http_server_stats, status[n])
+static const struct series responses[] = {
+    {CLASS(1)}, {CLASS(2)}, {CLASS(3)}, {CLASS(4)}, {CLASS(5)}};
+
+#define TASKS(name, state) "state=\"" name "\"", offsetof(struct queue_stats, size[TASK_##state])
+static const struct series tasks[] = {
+    {TASKS("pending", PENDING)}, {TASKS("active", ACTIVE)},     {TASKS("scheduled", SCHEDULED)},
+    {TASKS("retry", RETRY)},     {TASKS("archived", ARCHIVED)}, {TASKS("completed", COMPLETED)},
+};
+
+#define REQUESTS(labels, protocol, action)                                                         \
+    labels, offsetof(struct tracker_stats, counts.requests[TRACKER_##protocol][ACTION_##action])
+static const struct series requests[] = {
+    {REQUESTS("protocol=\"http\",action=\"announce\"", HTTP, ANNOUNCE)},
+    {REQUESTS("protocol=\"http\",action=\"scrape\"", HTTP, SCRAPE)},
+    {REQUESTS("protocol=\"http\",action=\"error\"", HTTP, ERROR)},
+    {REQUESTS("protocol=\"udp\",action=\"connect\"", UDP, CONNECT)},
+    {REQUESTS("protocol=\"udp\",action=\"announce\"", UDP, ANNOUNCE)},
+    {REQUESTS("protocol=\"udp\",action=\"scrape\"", UDP, SCRAPE)},
+    {REQUESTS("protocol=\"udp\",action=\"error\"", UDP, ERROR)},
+};
+
+#define FAILURES(name, failure)                                                                    \
+    "reason=\"" name "\"", offsetof(struct tracker_stats, counts.failures[SWARM_##failure])
+static const struct series failures[] = {
+    {FAILURES("malformed", MALFORMED)}, {FAILURES("passkey", PASSKEY)},
+    {FAILURES("user", USER)},           {FAILURES("client", CLIENT)},
+    {FAILURES("torrent", TORRENT)},     {FAILURES("pruned", PRUNED)},
+    {FAILURES("slots", SLOTS)},         {FAILURES("peers", PEERS)},
+    {FAILURES("port", PORT)},           {FAILURES("full", FULL)},
+    {FAILURES("unavailable", UNAVAILABLE)},
+};
+_Static_assert(ARRAY_SIZE(failures) == SWARM_FAILURE_COUNT - 1, "each failure has a row");
+
+#define PEERS(labels, member) labels, offsetof(struct tracker_stats, swarms.member)
+static const struct series peers[] = {
+    {PEERS("family=\"ipv4\",role=\"seeder\"", seeders4)},
+    {PEERS("family=\"ipv4\",role=\"leecher\"", leechers4)},
+    {PEERS("family=\"ipv6\",role=\"seeder\"", seeders6)},
+    {PEERS("family=\"ipv6\",role=\"leecher\"", leechers6)},
+};
+
+/* --- the table --- */
+
 static const struct metric metrics[] = {
-    {"weir_build_info", GAUGE, PROCESS(one), 0, "version=\"" WEIR_VERSION "\"",
-     "Which weir this is."},
-    {"weir_uptime_seconds", GAUGE, PROCESS(uptime_ms), 1000, NULL, "Since the start."},
-    {"process_start_time_seconds", GAUGE, PROCESS(started_ms), 1000, NULL,
-     "When it was started, since 1970."},
-    {"process_cpu_seconds_total", COUNTER, PROCESS(use.cpu_ms), 1000, NULL,
-     "User and system time."},
-    {"process_resident_memory_bytes", GAUGE, PROCESS(use.rss_bytes), 0, NULL, "Resident memory."},
-    {"process_open_fds", GAUGE, PROCESS(use.files), 0, NULL, "Descriptors open."},
-    {"process_threads", GAUGE, PROCESS(use.threads), 0, NULL, "Threads."},
-    {"weir_ready", GAUGE, FROM_PART, 0, 0, NULL, "1 when the part answered its last check."},
-    {"weir_api_auth_failures_total", COUNTER, PROCESS(auth_failures), 0, NULL,
-     "API calls with wrong keys."},
-    {"weir_http_connections", GAUGE, SERVER(connections), 0, NULL, "Connections open."},
-    {"weir_http_accepted_total", COUNTER, SERVER(accepted), 0, NULL, "Connections accepted."},
-    {"weir_http_refused_total", COUNTER, SERVER(refused), 0, NULL, "Connections over a cap."},
-    {"weir_http_requests_total", COUNTER, SERVER(requests), 0, NULL, "Requests answered."},
-    {"weir_http_bad_requests_total", COUNTER, SERVER(bad_requests), 0, NULL,
-     "Requests refused by the parser or a limit."},
-    {"weir_http_timeouts_total", COUNTER, SERVER(timeouts), 0, NULL,
-     "Connections dropped for being slow."},
-    {"weir_http_responses_total", COUNTER, SERVER(status[1]), 0, "class=\"1xx\"",
-     "Responses by class of status."},
-    {"weir_http_responses_total", COUNTER, SERVER(status[2]), 0, "class=\"2xx\"", NULL},
-    {"weir_http_responses_total", COUNTER, SERVER(status[3]), 0, "class=\"3xx\"", NULL},
-    {"weir_http_responses_total", COUNTER, SERVER(status[4]), 0, "class=\"4xx\"", NULL},
-    {"weir_http_responses_total", COUNTER, SERVER(status[5]), 0, "class=\"5xx\"", NULL},
-    {"weir_http_received_bytes_total", COUNTER, SERVER(bytes_in), 0, NULL, "Bytes received."},
-    {"weir_http_sent_bytes_total", COUNTER, SERVER(bytes_out), 0, NULL, "Bytes sent."},
-    {"weir_pool_threads", GAUGE, POOL(threads), 0, NULL, "Threads for requests that wait."},
-    {"weir_pool_busy", GAUGE, POOL(busy), 0, NULL, "Of these, how many work."},
-    {"weir_pool_waiting", GAUGE, POOL(waiting), 0, NULL, "Requests waiting for one."},
-    {"weir_db_changes_total", COUNTER, DB(changes), 0, NULL, "Changes committed."},
-    {"weir_db_groups_total", COUNTER, DB(groups), 0, NULL, "Groups of changes written at once."},
-    {"weir_db_syncs_total", COUNTER, DB(syncs), 0, NULL, "Times the log was synced to disk."},
-    {"weir_db_failed_total", COUNTER, DB(failed), 0, NULL, "Changes undone by their own error."},
-    {"weir_db_memory_bytes", GAUGE, DB(memory_bytes), 0, NULL,
-     "Cache, write buffers and table readers."},
-    {"weir_db_disk_bytes", GAUGE, DB(disk_bytes), 0, NULL, "Size of the files."},
-    {"weir_notify_pending", GAUGE, NOTIFY(pending), 0, NULL, "Events that wait for their webhook."},
-    {"weir_notify_oldest_seconds", GAUGE, NOTIFY(oldest_ms), 1000, NULL, "Age of the oldest."},
-    {"weir_notify_delivered_total", COUNTER, NOTIFY(delivered), 0, NULL, "Events delivered."},
-    {"weir_notify_failed_total", COUNTER, NOTIFY(failed), 0, NULL,
-     "Calls of webhooks that were not taken."},
-    {"weir_notify_dropped_total", COUNTER, NOTIFY(dropped), 0, NULL, "Events given up."},
-    {"weir_access_log_records_total", COUNTER, ACCESS_LOG(records), 0, NULL,
-     "Requests recorded in buckets' logs."},
-    {"weir_access_log_delivered_total", COUNTER, ACCESS_LOG(delivered), 0, NULL,
-     "Records delivered to their target."},
-    {"weir_access_log_objects_total", COUNTER, ACCESS_LOG(objects), 0, NULL, "Log objects made."},
-    {"weir_access_log_failed_total", COUNTER, ACCESS_LOG(failed), 0, NULL, "Deliveries put off."},
-    {"weir_access_log_dropped_total", COUNTER, ACCESS_LOG(dropped), 0, NULL, "Records given up."},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_PENDING]), 0, "state=\"pending\"",
-     "Tasks of background work, by queue and state."},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_ACTIVE]), 0, "state=\"active\"", NULL},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_SCHEDULED]), 0, "state=\"scheduled\"", NULL},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_RETRY]), 0, "state=\"retry\"", NULL},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_ARCHIVED]), 0, "state=\"archived\"", NULL},
-    {"weir_queue_tasks", GAUGE, QUEUE(size[TASK_COMPLETED]), 0, "state=\"completed\"", NULL},
-    {"weir_queue_processed_total", COUNTER, QUEUE(processed), 0, NULL,
-     "Runs of tasks that came to an end, failed or not."},
-    {"weir_queue_failed_total", COUNTER, QUEUE(failed), 0, NULL, "Runs of tasks that failed."},
-    {"weir_queue_latency_seconds", GAUGE, QUEUE(latency_ms), 1000, NULL,
-     "Age of the oldest task that waits for a worker."},
-    {"weir_worker_threads", GAUGE, WORKER(threads), 0, NULL, "Threads that run tasks."},
-    {"weir_worker_busy", GAUGE, WORKER(busy), 0, NULL, "Of these, how many run one."},
-    {"weir_worker_done_total", COUNTER, WORKER(done), 0, NULL, "Tasks done by this weir."},
-    {"weir_worker_failed_total", COUNTER, WORKER(failed), 0, NULL, "Tries that failed here."},
-    {"weir_worker_put_back_total", COUNTER, WORKER(put_back), 0, NULL,
-     "Tasks put back here without using a try."},
-    {"weir_replications", GAUGE, REPLICATIONS(count), 0, NULL, "Replications of buckets."},
-    {"weir_replications_paused", GAUGE, REPLICATIONS(paused), 0, NULL, "Of these, paused ones."},
-    {"weir_replication_objects", GAUGE, REPLICATION(objects), 0, NULL,
-     "Objects of the first copy, for administrators alone, as the following ones."},
-    {"weir_replication_objects_done", GAUGE, REPLICATION(objects_done), 0, NULL,
-     "Of these, copied ones."},
-    {"weir_replication_objects_failed", GAUGE, REPLICATION(objects_failed), 0, NULL,
-     "Of these, given up ones."},
-    {"weir_replication_bytes", GAUGE, REPLICATION(bytes), 0, NULL, "Bytes of the first copy."},
-    {"weir_replication_bytes_done", GAUGE, REPLICATION(bytes_done), 0, NULL,
-     "Of these, copied ones."},
-    {"weir_replication_lag", GAUGE, REPLICATION(lag), 0, NULL,
-     "Changes that have not reached the destination yet."},
+    {"weir_build_info", GAUGE, "Which weir this is.", SEVERAL(FROM_PROCESS, build)},
+    {"weir_uptime_seconds", GAUGE, "Since the start.", PROCESS(uptime_ms), .divisor = 1000},
+    {"process_start_time_seconds", GAUGE, "When it was started, since 1970.", PROCESS(started_ms),
+     .divisor = 1000},
+    {"process_cpu_seconds_total", COUNTER, "User and system time.", PROCESS(use.cpu_ms),
+     .divisor = 1000},
+    {"process_resident_memory_bytes", GAUGE, "Resident memory.", PROCESS(use.rss_bytes)},
+    {"process_open_fds", GAUGE, "Descriptors open.", PROCESS(use.files)},
+    {"process_threads", GAUGE, "Threads.", PROCESS(use.threads)},
+    {"weir_ready", GAUGE, "1 when the part answered its last check.", PART(ready)},
+    {"weir_api_auth_failures_total", COUNTER, "API calls with wrong keys.", PROCESS(auth_failures)},
+    {"weir_http_connections", GAUGE, "Connections open.", SERVER(connections)},
+    {"weir_http_accepted_total", COUNTER, "Connections accepted.", SERVER(accepted)},
+    {"weir_http_refused_total", COUNTER, "Connections over a cap.", SERVER(refused)},
+    {"weir_http_requests_total", COUNTER, "Requests answered.", SERVER(requests)},
+    {"weir_http_bad_requests_total", COUNTER, "Requests refused by the parser or a limit.",
+     SERVER(bad_requests)},
+    {"weir_http_timeouts_total", COUNTER, "Connections dropped for being slow.", SERVER(timeouts)},
+    {"weir_http_responses_total", COUNTER, "Responses by class of status.",
+     SEVERAL(FROM_SERVER, responses)},
+    {"weir_http_received_bytes_total", COUNTER, "Bytes received.", SERVER(bytes_in)},
+    {"weir_http_sent_bytes_total", COUNTER, "Bytes sent.", SERVER(bytes_out)},
+    {"weir_pool_threads", GAUGE, "Threads for requests that wait.", POOL(threads)},
+    {"weir_pool_busy", GAUGE, "Of these, how many work.", POOL(busy)},
+    {"weir_pool_waiting", GAUGE, "Requests waiting for one.", POOL(waiting)},
+    {"weir_db_changes_total", COUNTER, "Changes committed.", DB(changes)},
+    {"weir_db_groups_total", COUNTER, "Groups of changes written at once.", DB(groups)},
+    {"weir_db_syncs_total", COUNTER, "Times the log was synced to disk.", DB(syncs)},
+    {"weir_db_failed_total", COUNTER, "Changes undone by their own error.", DB(failed)},
+    {"weir_db_memory_bytes", GAUGE, "Cache, write buffers and table readers.", DB(memory_bytes)},
+    {"weir_db_disk_bytes", GAUGE, "Size of the files.", DB(disk_bytes)},
+    {"weir_notify_pending", GAUGE, "Events that wait for their webhook.", NOTIFY(pending)},
+    {"weir_notify_oldest_seconds", GAUGE, "Age of the oldest.", NOTIFY(oldest_ms), .divisor = 1000},
+    {"weir_notify_delivered_total", COUNTER, "Events delivered.", NOTIFY(delivered)},
+    {"weir_notify_failed_total", COUNTER, "Calls of webhooks that were not taken.", NOTIFY(failed)},
+    {"weir_notify_dropped_total", COUNTER, "Events given up.", NOTIFY(dropped)},
+    {"weir_access_log_records_total", COUNTER, "Requests recorded in buckets' logs.",
+     ACCESS_LOG(records)},
+    {"weir_access_log_delivered_total", COUNTER, "Records delivered to their target.",
+     ACCESS_LOG(delivered)},
+    {"weir_access_log_objects_total", COUNTER, "Log objects made.", ACCESS_LOG(objects)},
+    {"weir_access_log_failed_total", COUNTER, "Deliveries put off.", ACCESS_LOG(failed)},
+    {"weir_access_log_dropped_total", COUNTER, "Records given up.", ACCESS_LOG(dropped)},
+    {"weir_queue_tasks", GAUGE, "Tasks of background work, by queue and state.",
+     SEVERAL(FROM_QUEUE, tasks)},
+    {"weir_queue_processed_total", COUNTER, "Runs of tasks that came to an end, failed or not.",
+     QUEUE(processed)},
+    {"weir_queue_failed_total", COUNTER, "Runs of tasks that failed.", QUEUE(failed)},
+    {"weir_queue_latency_seconds", GAUGE, "Age of the oldest task that waits for a worker.",
+     QUEUE(latency_ms), .divisor = 1000},
+    {"weir_worker_threads", GAUGE, "Threads that run tasks.", WORKER(threads)},
+    {"weir_worker_busy", GAUGE, "Of these, how many run one.", WORKER(busy)},
+    {"weir_worker_done_total", COUNTER, "Tasks done by this weir.", WORKER(done)},
+    {"weir_worker_failed_total", COUNTER, "Tries that failed here.", WORKER(failed)},
+    {"weir_worker_put_back_total", COUNTER, "Tasks put back here without using a try.",
+     WORKER(put_back)},
+    {"weir_replications", GAUGE, "Replications of buckets.", REPLICATIONS(count)},
+    {"weir_replications_paused", GAUGE, "Of these, paused ones.", REPLICATIONS(paused)},
+    {"weir_replication_objects", GAUGE,
+     "Objects of the first copy, for administrators alone, as the following ones.",
+     REPLICATION(objects)},
+    {"weir_replication_objects_done", GAUGE, "Of these, copied ones.", REPLICATION(objects_done)},
+    {"weir_replication_objects_failed", GAUGE, "Of these, given up ones.",
+     REPLICATION(objects_failed)},
+    {"weir_replication_bytes", GAUGE, "Bytes of the first copy.", REPLICATION(bytes)},
+    {"weir_replication_bytes_done", GAUGE, "Of these, copied ones.", REPLICATION(bytes_done)},
+    {"weir_replication_lag", GAUGE, "Changes that have not reached the destination yet.",
+     REPLICATION(lag)},
     {"weir_tracker_requests_total", COUNTER,
-     TRACKER(counts.requests[TRACKER_HTTP][ACTION_ANNOUNCE]), 0,
-     "protocol=\"http\",action=\"announce\"",
-     "Requests to the tracker; errors are among the others too."},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_HTTP][ACTION_SCRAPE]),
-     0, "protocol=\"http\",action=\"scrape\"", NULL},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_HTTP][ACTION_ERROR]),
-     0, "protocol=\"http\",action=\"error\"", NULL},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_CONNECT]),
-     0, "protocol=\"udp\",action=\"connect\"", NULL},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_ANNOUNCE]),
-     0, "protocol=\"udp\",action=\"announce\"", NULL},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_SCRAPE]),
-     0, "protocol=\"udp\",action=\"scrape\"", NULL},
-    {"weir_tracker_requests_total", COUNTER, TRACKER(counts.requests[TRACKER_UDP][ACTION_ERROR]), 0,
-     "protocol=\"udp\",action=\"error\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_MALFORMED]), 0,
-     "reason=\"malformed\"", "Announces and scrapes refused."},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PASSKEY]), 0,
-     "reason=\"passkey\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_USER]), 0,
-     "reason=\"user\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_CLIENT]), 0,
-     "reason=\"client\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_TORRENT]), 0,
-     "reason=\"torrent\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PRUNED]), 0,
-     "reason=\"pruned\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_SLOTS]), 0,
-     "reason=\"slots\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PEERS]), 0,
-     "reason=\"peers\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_PORT]), 0,
-     "reason=\"port\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_FULL]), 0,
-     "reason=\"full\"", NULL},
-    {"weir_tracker_failures_total", COUNTER, TRACKER(counts.failures[SWARM_UNAVAILABLE]), 0,
-     "reason=\"unavailable\"", NULL},
-    {"weir_tracker_bad_connection_ids_total", COUNTER, TRACKER(counts.bad_connection_ids), 0, NULL,
-     "UDP packets whose connection id is not ours."},
-    {"weir_tracker_banned_total", COUNTER, TRACKER(counts.banned), 0, NULL,
-     "UDP packets of addresses that are banned."},
-    {"weir_tracker_dropped_total", COUNTER, TRACKER(counts.dropped), 0, NULL,
-     "UDP packets that were not answered."},
-    {"weir_tracker_reaped_total", COUNTER, TRACKER(reaped), 0, NULL,
-     "Peers that this tracker took out of the store."},
-    {"weir_tracker_torrents", GAUGE, SWARMS(swarms.torrents), 0, NULL,
-     "Torrents in memory (public mode)."},
-    {"weir_tracker_torrents_added", GAUGE, SWARMS(swarms.added), 0, NULL, "Of these, added ones."},
-    {"weir_tracker_peers", GAUGE, SWARMS(swarms.seeders4), 0, "family=\"ipv4\",role=\"seeder\"",
-     "Peers in memory (public mode)."},
-    {"weir_tracker_peers", GAUGE, SWARMS(swarms.leechers4), 0, "family=\"ipv4\",role=\"leecher\"",
-     NULL},
-    {"weir_tracker_peers", GAUGE, SWARMS(swarms.seeders6), 0, "family=\"ipv6\",role=\"seeder\"",
-     NULL},
-    {"weir_tracker_peers", GAUGE, SWARMS(swarms.leechers6), 0, "family=\"ipv6\",role=\"leecher\"",
-     NULL},
-    {"weir_tracker_snatches_total", COUNTER, SWARMS(swarms.snatches), 0, NULL,
-     "Downloads that were completed."},
-    {"weir_tracker_evicted_total", COUNTER, SWARMS(swarms.evicted), 0, NULL,
-     "Torrents displaced by others."},
-    {"weir_tracker_crowded_total", COUNTER, SWARMS(swarms.crowded), 0, NULL,
-     "Announces past the bound of peers of an address, answered and not kept."},
-    {"weir_tracker_memory_bytes", GAUGE, SWARMS(swarms.bytes), 0, NULL,
-     "Memory of torrents and peers."},
-    {"weir_tracker_store_torrents", GAUGE, SWARM_STORE(store.torrents), 0, NULL,
-     "Torrents in the store (private mode)."},
-    {"weir_tracker_store_users", GAUGE, SWARM_STORE(store.users), 0, NULL, "Users in the store."},
-    {"weir_tracker_store_peers", GAUGE, SWARM_STORE(store.peers), 0, NULL, "Peers in the store."},
-    {"weir_tracker_share_waiting", GAUGE, SHARE(share.waiting), 0, NULL,
-     "Changes of peers that wait for the store."},
-    {"weir_tracker_share_written_total", COUNTER, SHARE(share.written), 0, NULL,
-     "Changes written to the store."},
-    {"weir_tracker_share_told_total", COUNTER, SHARE(share.told), 0, NULL,
-     "Changes told to other trackers."},
-    {"weir_tracker_share_applied_total", COUNTER, SHARE(share.applied), 0, NULL,
-     "Changes that other trackers told of."},
-    {"weir_tracker_share_dropped_total", COUNTER, SHARE(share.dropped), 0, NULL,
-     "Changes that were not told, as too many waited."},
-    {"weir_tracker_share_refused_total", COUNTER, SHARE(share.refused), 0, NULL,
-     "Changes that the store refused for good."},
-    {"weir_tracker_share_behind", GAUGE, SHARE(share.behind), 0, NULL,
-     "1 while the store cannot be asked."},
-#define X(name, help)                                                                              \
-    {"weir_lifecycle_" #name "_total", COUNTER, LIFECYCLE(counts.name), 0, NULL, help},
+     "Requests to the tracker; errors are among the others too.", SEVERAL(FROM_TRACKER, requests)},
+    {"weir_tracker_failures_total", COUNTER, "Announces and scrapes refused.",
+     SEVERAL(FROM_TRACKER, failures)},
+    {"weir_tracker_bad_connection_ids_total", COUNTER,
+     "UDP packets whose connection id is not ours.", TRACKER(counts.bad_connection_ids)},
+    {"weir_tracker_banned_total", COUNTER, "UDP packets of addresses that are banned.",
+     TRACKER(counts.banned)},
+    {"weir_tracker_dropped_total", COUNTER, "UDP packets that were not answered.",
+     TRACKER(counts.dropped)},
+    {"weir_tracker_reaped_total", COUNTER, "Peers that this tracker took out of the store.",
+     TRACKER(reaped)},
+    {"weir_tracker_torrents", GAUGE, "Torrents in memory (public mode).", SWARMS(swarms.torrents)},
+    {"weir_tracker_torrents_added", GAUGE, "Of these, added ones.", SWARMS(swarms.added)},
+    {"weir_tracker_peers", GAUGE, "Peers in memory (public mode).", SEVERAL(FROM_SWARMS, peers)},
+    {"weir_tracker_snatches_total", COUNTER, "Downloads that were completed.",
+     SWARMS(swarms.snatches)},
+    {"weir_tracker_evicted_total", COUNTER, "Torrents displaced by others.",
+     SWARMS(swarms.evicted)},
+    {"weir_tracker_crowded_total", COUNTER,
+     "Announces past the bound of peers of an address, answered and not kept.",
+     SWARMS(swarms.crowded)},
+    {"weir_tracker_memory_bytes", GAUGE, "Memory of torrents and peers.", SWARMS(swarms.bytes)},
+    {"weir_tracker_store_torrents", GAUGE, "Torrents in the store (private mode).",
+     SWARM_STORE(store.torrents)},
+    {"weir_tracker_store_users", GAUGE, "Users in the store.", SWARM_STORE(store.users)},
+    {"weir_tracker_store_peers", GAUGE, "Peers in the store.", SWARM_STORE(store.peers)},
+    {"weir_tracker_share_waiting", GAUGE, "Changes of peers that wait for the store.",
+     SHARE(share.waiting)},
+    {"weir_tracker_share_written_total", COUNTER, "Changes written to the store.",
+     SHARE(share.written)},
+    {"weir_tracker_share_told_total", COUNTER, "Changes told to other trackers.",
+     SHARE(share.told)},
+    {"weir_tracker_share_applied_total", COUNTER, "Changes that other trackers told of.",
+     SHARE(share.applied)},
+    {"weir_tracker_share_dropped_total", COUNTER, "Changes that were not told, as too many waited.",
+     SHARE(share.dropped)},
+    {"weir_tracker_share_refused_total", COUNTER, "Changes that the store refused for good.",
+     SHARE(share.refused)},
+    {"weir_tracker_share_behind", GAUGE, "1 while the store cannot be asked.", SHARE(share.behind)},
+#define X(name, help) {"weir_lifecycle_" #name "_total", COUNTER, help, LIFECYCLE(counts.name)},
     LIFECYCLE_COUNTS(X)
 #undef X
-        {"weir_lifecycle_sweeps_total", COUNTER, LIFECYCLE(sweeps), 0, NULL,
-         "Sweeps over all buckets that came to their end."},
-    {"weir_lifecycle_buckets_total", COUNTER, LIFECYCLE(buckets), 0, NULL,
-     "Buckets swept to their end."},
-    {"weir_lifecycle_failures_total", COUNTER, LIFECYCLE(failures), 0, NULL,
-     "Buckets given up until the next interval."},
-    {"weir_lifecycle_running", GAUGE, LIFECYCLE(running), 0, NULL, "1 while a sweep is under way."},
-    {"weir_lifecycle_last_sweep_seconds", GAUGE, LIFECYCLE(last_ms), 1000, NULL,
-     "When the last sweep ended, since 1970."},
-    {"weir_lifecycle_last_sweep_duration_seconds", GAUGE, LIFECYCLE(last_took_ms), 1000, NULL,
-     "How long it took, its waits included."},
+        {"weir_lifecycle_sweeps_total", COUNTER, "Sweeps over all buckets that came to their end.",
+         LIFECYCLE(sweeps)},
+    {"weir_lifecycle_buckets_total", COUNTER, "Buckets swept to their end.", LIFECYCLE(buckets)},
+    {"weir_lifecycle_failures_total", COUNTER, "Buckets given up until the next interval.",
+     LIFECYCLE(failures)},
+    {"weir_lifecycle_running", GAUGE, "1 while a sweep is under way.", LIFECYCLE(running)},
+    {"weir_lifecycle_last_sweep_seconds", GAUGE, "When the last sweep ended, since 1970.",
+     LIFECYCLE(last_ms), .divisor = 1000},
+    {"weir_lifecycle_last_sweep_duration_seconds", GAUGE, "How long it took, its waits included.",
+     LIFECYCLE(last_took_ms), .divisor = 1000},
 };
 
 static void write_head(struct buf *out, const struct metric *m)
 {
-    if (m > metrics && strcmp(m[-1].name, m->name) == 0)
-        return;
     buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name,
                 m->type == COUNTER ? "counter" : "gauge");
 }
@@ -283,19 +281,21 @@ static void write_label(struct buf *out, const struct source *s)
     buf_append_char(out, '"');
 }
 
-static void write_sample(struct buf *out, const struct metric *m, const struct source *s)
+static void write_sample(struct buf *out, const struct metric *m, const struct series *series,
+                         const struct source *s)
 {
+    const char *labels = series->labels;
     uint64_t value;
 
-    memcpy(&value, (const char *)s->numbers + m->offset, sizeof(value));
+    memcpy(&value, (const char *)s->numbers + series->offset, sizeof(value));
     buf_append_z(out, m->name);
-    if (s->label || m->labels)
+    if (s->label || labels)
         buf_append_char(out, '{');
     if (s->label)
         write_label(out, s);
-    if (m->labels)
-        buf_appendf(out, "%s%s", s->label ? "," : "", m->labels);
-    if (s->label || m->labels)
+    if (labels)
+        buf_appendf(out, "%s%s", s->label ? "," : "", labels);
+    if (s->label || labels)
         buf_append_char(out, '}');
     if (m->divisor)
         buf_appendf(out, " %ju.%03ju\n", (uintmax_t)(value / m->divisor),
@@ -304,14 +304,13 @@ static void write_sample(struct buf *out, const struct metric *m, const struct s
         buf_appendf(out, " %ju\n", (uintmax_t)value);
 }
 
-static void write_all(struct buf *out, const struct sources *sources)
+static void write_metric(struct buf *out, const struct metric *m, const struct sources *sources)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
-        write_head(out, &metrics[i]);
+    write_head(out, m);
+    for (size_t i = 0; i < m->count; i++)
         vec_each (&sources->rows, const struct source *, s)
-            if (s->kind == metrics[i].kind)
-                write_sample(out, &metrics[i], s);
-    }
+            if (s->kind == m->kind)
+                write_sample(out, m, &m->series[i], s);
 }
 
 static void add(struct sources *s, enum source_kind kind, const void *numbers)
@@ -353,7 +352,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct tracker_stats tracker;
     struct http_server_stats servers[MAX_SERVERS];
     struct ready_state states[READY_MAX_PARTS];
-    uint64_t ready[READY_MAX_PARTS];
+    struct part_numbers ready[READY_MAX_PARTS];
     struct sources sources = {0};
 
     BUG_ON(in->server_count > MAX_SERVERS);
@@ -393,9 +392,10 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
         add_labelled(&sources, FROM_SERVER, "server", str_z(in->servers[i].name), &servers[i]);
     }
     for (size_t i = 0; i < in->ready->count; i++) {
-        ready[i] = states[i].code == 0;
+        ready[i].ready = states[i].code == 0;
         add_labelled(&sources, FROM_PART, "part", str_z(in->ready->parts[i].name), &ready[i]);
     }
-    write_all(out, &sources);
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
+        write_metric(out, &metrics[i], &sources);
     vec_release(&sources.rows);
 }
