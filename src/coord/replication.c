@@ -6,7 +6,7 @@
 
 enum { PART_MAX = 255 }; /* bytes */
 
-static store_message_fn changed;
+static reload_heard_fn heard;
 static reload_fn load;
 
 int replications_open(struct replications **out, const struct replications_options *o,
@@ -17,17 +17,17 @@ int replications_open(struct replications **out, const struct replications_optio
     r->o = *o;
     mutex_init(&r->lock, "replications");
     cond_init(&r->loaded);
-    reload_init(&r->reload, &(struct reload_options){.load = load,
-                                                     .ctx = r,
-                                                     .log = o->log,
-                                                     .failed = "replications.not_loaded",
-                                                     .done = "replications.loaded"});
-    int code = store_subscribe(&r->subscription, o->config, REPLICATIONS_CHANNEL, changed, r, err);
-    if (code == 0) {
-        code = reload_now(&r->reload, err);
-        if (code < 0 && err_kind(code) == ERR_KIND_FAILURE)
-            code = 0; /* a store that cannot be asked yet is asked again */
-    }
+    int code = reload_open(&r->reload,
+                           &(struct reload_options){.store = o->config,
+                                                    .channel = REPLICATIONS_CHANNEL,
+                                                    .load = load,
+                                                    .heard = heard,
+                                                    .ctx = r,
+                                                    .log = o->log,
+                                                    .failed = "replications.not_loaded",
+                                                    .done = "replications.loaded",
+                                                    .fatal = RELOAD_EXPECTED},
+                           err);
     if (code < 0)
         replications_close(r);
     else
@@ -39,8 +39,7 @@ void replications_close(struct replications *r)
 {
     if (!r)
         return;
-    store_unsubscribe(r->subscription);
-    reload_release(&r->reload);
+    reload_close(&r->reload);
     replication_view_unref(r->view);
     cond_release(&r->loaded);
     mutex_release(&r->lock);
@@ -52,14 +51,14 @@ int replications_refresh(struct replications *r, struct err *err)
     return reload_now(&r->reload, err);
 }
 
-static void changed(void *ctx, struct str channel, struct str message)
+static bool heard(void *ctx, struct str channel, struct str message)
 {
     struct replications *r = ctx;
 
     (void)message;
     if (!channel.p)
         atomic_store(&r->doubt, true); /* another server may answer now */
-    reload_or_log(&r->reload);
+    return true;
 }
 
 static int load(void *ctx, struct err *err)

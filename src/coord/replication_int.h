@@ -10,7 +10,6 @@
 
 struct replications {
     struct replications_options o;
-    struct store_subscription *subscription;
     struct reload reload;
 
     struct mutex lock;

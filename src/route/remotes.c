@@ -46,25 +46,23 @@ static int load(void *ctx, struct err *err)
     return code;
 }
 
-static void changed(void *ctx, struct str channel, struct str message)
-{
-    struct remotes *r = ctx;
-
-    (void)channel, (void)message;
-    reload_or_log(&r->reload);
-}
-
 /* --- opening and closing --- */
 
 /* A store that cannot be asked yet is asked again; a storage that cannot be opened is tried again,
  * and must not keep weir from starting. */
 static int first_load(struct remotes *r, struct err *err)
 {
-    int code;
-
     routes_know_storages(r->routes, false);
-    code = reload_now(&r->reload, err);
-    return code == ERR_CORRUPT ? code : 0;
+    return reload_open(&r->reload,
+                       &(struct reload_options){.store = r->store,
+                                                .channel = REMOTES_CHANNEL,
+                                                .load = load,
+                                                .ctx = r,
+                                                .log = r->log,
+                                                .failed = "storages.not_loaded",
+                                                .done = "storages.loaded",
+                                                .fatal = RELOAD_CORRUPT},
+                       err);
 }
 
 int remotes_open(struct remotes **out, struct routes *routes, struct store *config,
@@ -83,13 +81,6 @@ int remotes_open(struct remotes **out, struct routes *routes, struct store *conf
     script_init(&r->add);
     mutex_init(&r->lock, "remotes");
     cond_init(&r->idle);
-    reload_init(&r->reload, &(struct reload_options){.load = load,
-                                                     .ctx = r,
-                                                     .log = log,
-                                                     .failed = "storages.not_loaded",
-                                                     .done = "storages.loaded"});
-    if (code == 0)
-        code = store_subscribe(&r->subscription, config, REMOTES_CHANNEL, changed, r, err);
     if (code == 0)
         code = first_load(r, err);
     if (code < 0)
@@ -103,8 +94,7 @@ void remotes_close(struct remotes *r)
 {
     if (!r)
         return;
-    store_unsubscribe(r->subscription);
-    reload_release(&r->reload);
+    reload_close(&r->reload);
     while (r->opened.len)
         opened_free(vec_pop(&r->opened));
     vec_release(&r->opened);

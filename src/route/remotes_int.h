@@ -29,7 +29,6 @@ struct remotes {
     const struct log *log;
     struct seal_key key;
     struct script add;
-    struct store_subscription *subscription;
     struct reload reload;
     struct str local_main; /* what is main when nobody says: the first storage; in routes */
 

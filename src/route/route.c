@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-static store_message_fn changed;
 static reload_fn load;
 
 int routes_open(struct routes **out, struct store *config, const struct log *log, struct err *err)
@@ -17,17 +16,16 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
     mutex_init(&r->lock, "routes");
     cond_init(&r->loaded);
     hash_key_random(&r->absent_key);
-    reload_init(&r->reload, &(struct reload_options){.load = load,
-                                                     .ctx = r,
-                                                     .log = log,
-                                                     .failed = "routes.not_loaded",
-                                                     .done = "routes.loaded"});
-    code = store_subscribe(&r->subscription, config, ROUTES_CHANNEL, changed, r, err);
-    if (code == 0) {
-        code = reload_now(&r->reload, err);
-        if (code < 0 && err_kind(code) == ERR_KIND_FAILURE)
-            code = 0; /* a store that cannot be asked yet is asked again */
-    }
+    code = reload_open(&r->reload,
+                       &(struct reload_options){.store = config,
+                                                .channel = ROUTES_CHANNEL,
+                                                .load = load,
+                                                .ctx = r,
+                                                .log = log,
+                                                .failed = "routes.not_loaded",
+                                                .done = "routes.loaded",
+                                                .fatal = RELOAD_EXPECTED},
+                       err);
     if (code < 0)
         routes_close(r);
     else
@@ -39,8 +37,7 @@ void routes_close(struct routes *r)
 {
     if (!r)
         return;
-    store_unsubscribe(r->subscription);
-    reload_release(&r->reload);
+    reload_close(&r->reload);
     while (r->storages.len) {
         struct storage *s = vec_pop(&r->storages);
         s->ops->close(s);
@@ -78,14 +75,6 @@ void routes_abort(struct routes *r)
     vec_each (&all, struct storage **, s)
         abort_storage(*s);
     vec_release(&all);
-}
-
-static void changed(void *ctx, struct str channel, struct str message)
-{
-    struct routes *r = ctx;
-
-    (void)channel, (void)message;
-    reload_or_log(&r->reload);
 }
 
 static int load(void *ctx, struct err *err)

@@ -30,7 +30,6 @@ enum { ROUTES_ABSENT = 1024 };
 
 struct routes {
     struct store *store; /* borrowed */
-    struct store_subscription *subscription;
     struct reload reload;
 
     struct mutex lock;

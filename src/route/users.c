@@ -5,20 +5,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static store_message_fn changed;
+static reload_heard_fn is_news;
 static reload_fn load;
 
-/* A store that cannot be asked yet is no failure. */
-static int first_load(struct users *u, bool key_is_new, struct err *err)
+static int first_load(struct users *u, const struct log *log, bool key_is_new, struct err *err)
 {
-    int code = reload_now(&u->reload, err);
+    int code = reload_open(&u->reload,
+                           &(struct reload_options){.store = u->store,
+                                                    .channel = USERS_CHANNEL,
+                                                    .load = load,
+                                                    .heard = is_news,
+                                                    .ctx = u,
+                                                    .log = log,
+                                                    .failed = "users.not_loaded",
+                                                    .done = "users.loaded",
+                                                    .fatal = RELOAD_EXPECTED | RELOAD_CORRUPT},
+                           err);
 
     if (code == ERR_CORRUPT && key_is_new) {
         unlink(u->key_file);
         return err_set(err, code, "%s is missing, and the users' secrets are sealed with it",
                        u->key_file);
     }
-    return code == ERR_CORRUPT || (code < 0 && err_kind(code) == ERR_KIND_EXPECTED) ? code : 0;
+    return code;
 }
 
 int users_open(struct users **out, struct store *config, const char *key_file,
@@ -33,19 +42,12 @@ int users_open(struct users **out, struct store *config, const char *key_file,
     mutex_init(&u->lock, "users");
     cond_init(&u->loaded);
     u->fixed = users_view_new();
-    reload_init(&u->reload, &(struct reload_options){.load = load,
-                                                     .ctx = u,
-                                                     .log = log,
-                                                     .failed = "users.not_loaded",
-                                                     .done = "users.loaded"});
     for (size_t i = 0; i < USERS_SCRIPTS; i++) {
         u->scripts[i] = (struct script){.name = "users", .source = str_z(users_script_sources[i])};
         script_init(&u->scripts[i]);
     }
     if (code == 0)
-        code = store_subscribe(&u->subscription, config, USERS_CHANNEL, changed, u, err);
-    if (code == 0)
-        code = first_load(u, made, err);
+        code = first_load(u, log, made, err);
     if (code < 0)
         users_close(u);
     else
@@ -57,8 +59,7 @@ void users_close(struct users *u)
 {
     if (!u)
         return;
-    store_unsubscribe(u->subscription);
-    reload_release(&u->reload);
+    reload_close(&u->reload);
     users_view_free(u->view);
     if (u->root)
         member_free_secrets(u->root);
@@ -82,12 +83,9 @@ static bool is_loaded(struct users *u, struct str version)
     return same;
 }
 
-static void changed(void *ctx, struct str channel, struct str message)
+static bool is_news(void *ctx, struct str channel, struct str message)
 {
-    struct users *u = ctx;
-
-    if (!channel.p || !is_loaded(u, message))
-        reload_or_log(&u->reload);
+    return !channel.p || !is_loaded(ctx, message);
 }
 
 static int load(void *ctx, struct err *err)

@@ -34,7 +34,6 @@ struct users {
     struct seal_key key;
     char *key_file;
     struct script scripts[USERS_SCRIPTS];
-    struct store_subscription *subscription;
     struct reload reload;
 
     struct mutex lock;

@@ -9,8 +9,6 @@
 
 enum { DAY_MS = 24 * 60 * 60 * 1000, CALL_MS = 10 * 1000, RETRY_MS = 500, MILLION = 1000000 };
 
-static store_message_fn changed;
-
 static struct notify *notify_new(const struct notify_options *o)
 {
     struct notify *n = xcalloc(1, sizeof(*n));
@@ -25,11 +23,6 @@ static struct notify *notify_new(const struct notify_options *o)
         &(struct client_options){.timeout_ms = o->call_timeout_ms ? o->call_timeout_ms : CALL_MS,
                                  .max_attempts = 1,
                                  .direct = o->direct});
-    reload_init(&n->reload, &(struct reload_options){.load = webhooks_load,
-                                                     .ctx = n,
-                                                     .log = o->log,
-                                                     .failed = "notify.not_loaded",
-                                                     .done = "notify.loaded"});
     mutex_init(&n->lock, "notify");
     cond_init(&n->loaded);
     return n;
@@ -42,12 +35,16 @@ int notify_open(struct notify **out, const struct notify_options *o, struct err 
     int code = seal_key_open(&n->key, o->key_file, &made, err);
 
     if (code == 0)
-        code = store_subscribe(&n->subscription, o->config, WEBHOOKS_CHANNEL, changed, n, err);
-    if (code == 0) {
-        code = reload_now(&n->reload, err);
-        if (code < 0 && err_kind(code) == ERR_KIND_FAILURE && code != ERR_CORRUPT)
-            code = 0; /* a store that cannot be asked yet is asked again */
-    }
+        code = reload_open(&n->reload,
+                           &(struct reload_options){.store = o->config,
+                                                    .channel = WEBHOOKS_CHANNEL,
+                                                    .load = webhooks_load,
+                                                    .ctx = n,
+                                                    .log = o->log,
+                                                    .failed = "notify.not_loaded",
+                                                    .done = "notify.loaded",
+                                                    .fatal = RELOAD_EXPECTED | RELOAD_CORRUPT},
+                           err);
     if (code < 0)
         notify_close(n);
     else
@@ -59,8 +56,7 @@ void notify_close(struct notify *n)
 {
     if (!n)
         return;
-    store_unsubscribe(n->subscription);
-    reload_release(&n->reload);
+    reload_close(&n->reload);
     vec_each (&n->webhooks, struct webhook **, w)
         atomic_store(&(*w)->stop, true);
     while (n->webhooks.len) {
@@ -74,14 +70,6 @@ void notify_close(struct notify *n)
     cond_release(&n->loaded);
     mutex_release(&n->lock);
     free(n);
-}
-
-static void changed(void *ctx, struct str channel, struct str message)
-{
-    struct notify *n = ctx;
-
-    (void)channel, (void)message;
-    reload_or_log(&n->reload);
 }
 
 struct webhook *notify_find(struct notify *n, struct str name)

@@ -40,7 +40,6 @@ struct notify {
     struct client *client;
     struct seal_key key;
     struct reload reload;
-    struct store_subscription *subscription;
     uint64_t test_sequence; /* touched only inside changes */
     _Atomic(uint64_t) dropped;
 

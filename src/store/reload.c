@@ -1,4 +1,4 @@
-/* Loading, and loading again after a failure. */
+/* Loading: first, at each message, and again after a failure. */
 #include "store/reload.h"
 #include "base/ids.h"
 
@@ -6,15 +6,32 @@
 #define MAX_DELAY_NS   ((uint64_t)5 * 1000 * 1000 * 1000)
 
 static thread_fn try_again;
+static store_message_fn hear;
 
-void reload_init(struct reload *r, const struct reload_options *o)
+static bool is_fatal(const struct reload *r, int code)
 {
-    *r = (struct reload){.o = *o};
-    mutex_init(&r->lock, "reload");
+    return (code == ERR_CORRUPT && r->o.fatal & RELOAD_CORRUPT) ||
+           (err_kind(code) == ERR_KIND_EXPECTED && r->o.fatal & RELOAD_EXPECTED);
 }
 
-void reload_release(struct reload *r)
+int reload_open(struct reload *r, const struct reload_options *o, struct err *err)
 {
+    int code;
+
+    *r = (struct reload){.o = *o};
+    mutex_init(&r->lock, "reload");
+    code = store_subscribe(&r->subscription, o->store, o->channel, hear, r, err);
+    if (code < 0)
+        return code;
+    code = reload_now(r, err);
+    return code < 0 && is_fatal(r, code) ? code : 0;
+}
+
+void reload_close(struct reload *r)
+{
+    if (!r->o.load)
+        return;
+    store_unsubscribe(r->subscription);
     timers_free(r->timers);
     mutex_release(&r->lock);
 }
@@ -59,6 +76,14 @@ void reload_or_log(struct reload *r)
 
     if (reload_now(r, &err) < 0)
         log_warn(r->o.log, r->o.failed, log_z("error", err.text));
+}
+
+static void hear(void *ctx, struct str channel, struct str message)
+{
+    struct reload *r = ctx;
+
+    if (!r->o.heard || r->o.heard(r->o.ctx, channel, message))
+        reload_or_log(r);
 }
 
 /* Those who failed first have told of it. */

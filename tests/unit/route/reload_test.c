@@ -3,6 +3,7 @@
 #include "object/bucket.h"
 #include "route/route.h"
 #include "route/users.h"
+#include "unit/server_db.h"
 #include "unit/store/redis_test.h"
 #include "unit/test.h"
 
@@ -13,8 +14,12 @@
 /* --- the helper --- */
 
 struct source {
+    struct db *db;
+    struct store *store;
+    int code;           /* of those that fail */
     _Atomic(int) fails; /* loads that are still to fail */
     _Atomic(int) loads;
+    _Atomic(int) heard;
 };
 
 static int load(void *ctx, struct err *err)
@@ -22,40 +27,131 @@ static int load(void *ctx, struct err *err)
     struct source *s = ctx;
 
     atomic_fetch_add(&s->loads, 1);
-    return atomic_fetch_sub(&s->fails, 1) > 0 ? err_set(err, ERR_UNAVAILABLE, "not now") : 0;
+    return atomic_fetch_sub(&s->fails, 1) > 0 ? err_set(err, s->code, "not now") : 0;
+}
+
+static bool heard(void *ctx, struct str channel, struct str message)
+{
+    struct source *s = ctx;
+
+    CHECK_STR(channel, STR("news"));
+    atomic_fetch_add(&s->heard, 1);
+    return str_eq(message, STR("load"));
+}
+
+static void source_start(struct source *s, int code, int fails)
+{
+    struct err err = {0};
+
+    *s = (struct source){.code = code, .fails = fails};
+    CHECK_OK(server_db_open(&s->db, test_dir(), &err));
+    CHECK_OK(store_open_embedded(&s->store, s->db, 3, STORE_VOLATILE, NULL, &err));
+}
+
+static void source_stop(struct source *s)
+{
+    store_close(s->store);
+    db_close(s->db);
+}
+
+static int open_reload(struct reload *r, struct source *s, unsigned fatal, struct err *err)
+{
+    return reload_open(r,
+                       &(struct reload_options){.store = s->store,
+                                                .channel = STR("news"),
+                                                .load = load,
+                                                .heard = heard,
+                                                .ctx = s,
+                                                .failed = "f",
+                                                .done = "d",
+                                                .fatal = fatal},
+                       err);
 }
 
 TEST(reload, one_that_fails_is_tried_until_it_succeeds_and_then_no_more)
 {
-    struct source source = {.fails = 3};
+    struct source source;
     struct reload r;
     struct err err = {0};
 
-    reload_init(&r, &(struct reload_options){.load = load, .ctx = &source, .failed = "f"});
-    CHECK_ERR(reload_now(&r, &err), ERR_UNAVAILABLE);
+    source_start(&source, ERR_UNAVAILABLE, 3);
+    CHECK_OK(open_reload(&r, &source, RELOAD_EXPECTED | RELOAD_CORRUPT, &err));
     while (atomic_load(&source.loads) < 4)
         sched_yield();
     CHECK_OK(reload_now(&r, &err));
     CHECK_INT(atomic_load(&source.loads), 5);
-    reload_release(&r);
+    reload_close(&r);
     CHECK_INT(atomic_load(&source.loads), 5);
+    source_stop(&source);
 }
 
-TEST(reload, a_release_ends_the_trying)
+TEST(reload, a_close_ends_the_trying)
 {
-    struct source source = {.fails = 1 << 30};
+    struct source source;
     struct reload r;
+    struct err err = {0};
     int loads;
 
-    reload_init(&r, &(struct reload_options){.load = load, .ctx = &source, .failed = "f"});
-    reload_or_log(&r);
+    source_start(&source, ERR_UNAVAILABLE, 1 << 30);
+    CHECK_OK(open_reload(&r, &source, 0, &err));
     while (atomic_load(&source.loads) < 2)
         sched_yield();
-    reload_release(&r);
+    reload_close(&r);
     loads = atomic_load(&source.loads);
     for (int i = 0; i < 1000; i++)
         sched_yield();
     CHECK_INT(atomic_load(&source.loads), loads);
+    source_stop(&source);
+}
+
+TEST(reload, a_first_load_fails_the_opening_with_the_codes_that_are_named)
+{
+    static const struct {
+        int code;
+        unsigned fatal;
+        bool fails;
+    } rows[] = {
+        {ERR_UNAVAILABLE, RELOAD_EXPECTED | RELOAD_CORRUPT, false},
+        {ERR_NOT_FOUND, RELOAD_EXPECTED, true},
+        {ERR_NOT_FOUND, RELOAD_CORRUPT, false},
+        {ERR_CORRUPT, RELOAD_EXPECTED, false},
+        {ERR_CORRUPT, RELOAD_CORRUPT, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct source source;
+        struct reload r;
+        struct err err = {0};
+        source_start(&source, rows[i].code, 1);
+        CHECK_INT(open_reload(&r, &source, rows[i].fatal, &err), rows[i].fails ? rows[i].code : 0);
+        reload_close(&r);
+        source_stop(&source);
+    }
+}
+
+TEST(reload, a_message_asks_for_a_load_unless_it_is_no_news)
+{
+    struct source source;
+    struct reload r;
+    struct err err = {0};
+
+    source_start(&source, 0, 0);
+    CHECK_OK(open_reload(&r, &source, 0, &err));
+    check_reply(source.store, "PUBLISH news nothing", "1");
+    check_reply(source.store, "PUBLISH news load", "1");
+    while (atomic_load(&source.loads) < 2)
+        sched_yield();
+    reload_close(&r);
+    CHECK_INT(atomic_load(&source.heard), 2);
+    CHECK_INT(atomic_load(&source.loads), 2);
+    source_stop(&source);
+}
+
+TEST(reload, one_that_was_never_opened_may_be_closed)
+{
+    struct reload r = {0};
+
+    reload_close(&r);
 }
 
 /* --- a Redis that still loads its data when the subscription is made again --- */
