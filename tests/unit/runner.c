@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { DEFAULT_SECONDS = 180, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
+enum { PAUSE_US = 2000, PATIENCE_MS = 50 * 1000 };
 
 struct job {
     pid_t pid;
@@ -45,6 +46,16 @@ void test_fail(const char *file, int line, const char *fmt, ...)
     va_end(ap);
     fflush(NULL);
     _exit(1);
+}
+
+bool test_waits(uint64_t *since)
+{
+    uint64_t now = clock_mono_ms();
+
+    if (*since == 0)
+        *since = now;
+    usleep(PAUSE_US);
+    return now - *since < PATIENCE_MS;
 }
 
 const char *test_dir(void)

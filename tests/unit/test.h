@@ -28,6 +28,9 @@ struct test {
 void test_register(struct test *t);
 NORETURN void test_fail(const char *file, int line, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
+/* A short pause; false when 50 seconds have passed since the first, which found *since 0. */
+bool test_waits(uint64_t *since);
+
 /* A folder of this test's own, removed afterwards. */
 const char *test_dir(void);
 
@@ -50,6 +53,15 @@ const char *test_need(const char *variable);
     do {                                                                                           \
         if (!(cond))                                                                               \
             test_fail(__FILE__, __LINE__, "%s", #cond);                                            \
+    } while (0)
+
+/* Waits for what another thread or process brings about. */
+#define CHECK_SOON(cond)                                                                           \
+    do {                                                                                           \
+        uint64_t since_ = 0;                                                                       \
+        while (!(cond))                                                                            \
+            if (!test_waits(&since_))                                                              \
+                test_fail(__FILE__, __LINE__, "still not: %s", #cond);                             \
     } while (0)
 
 #define CHECK_INT(got, want)                                                                       \

@@ -17,6 +17,21 @@ struct cache *cache_with(struct cache_options o)
     return c;
 }
 
+struct tracker_options tracker_options_on(struct four *f, struct cache *c)
+{
+    return (struct tracker_options){.interval_s = 1800,
+                                    .min_interval_s = 900,
+                                    .peer_timeout_s = 2700,
+                                    .numwant = 50,
+                                    .max_numwant = 200,
+                                    .max_scrape = 74,
+                                    .max_torrents = 1000,
+                                    .max_peers = 1000,
+                                    .snapshot_ms = 60000,
+                                    .cache = c,
+                                    .store = swarm_store(f)};
+}
+
 struct cache *cache_on(struct four *f)
 {
     return cache_with((struct cache_options){.store = swarm_store(f)});

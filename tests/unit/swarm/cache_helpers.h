@@ -4,6 +4,7 @@
 #define TESTS_UNIT_SWARM_CACHE_HELPERS_H
 
 #include "swarm/cache.h"
+#include "swarm/tracker.h"
 #include "unit/store/four.h"
 
 enum { DB_SWARM = 4 };
@@ -11,6 +12,8 @@ enum { DB_SWARM = 4 };
 struct store *swarm_store(struct four *f);
 struct cache *cache_on(struct four *f);
 struct cache *cache_with(struct cache_options o);
+/* A tracker of 1,000 torrents and 1,000 peers; mode and lists are for the test to say. */
+struct tracker_options tracker_options_on(struct four *f, struct cache *c);
 
 /* A passkey and an info hash made of one character, a peer id that begins with -TS0001-. */
 struct str passkey_of(char c);

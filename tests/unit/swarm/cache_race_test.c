@@ -1,5 +1,4 @@
 /* Trackers at the same time, and a Redis that is restarted or fails over. */
-#include "base/clock.h"
 #include "os/file.h"
 #include "os/thread.h"
 #include "unit/store/redis_test.h"
@@ -8,9 +7,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 100, PATIENCE_S = 30, POLL_US = 2000 };
+enum { THREADS = 4, ROUNDS = 100 };
 
 struct racer {
     struct cache *cache;
@@ -155,25 +153,13 @@ TEST(cache_race, redis_restart_noscript_reload)
     struct swarm_user u;
     CHECK(cache_find_user(c, &u, passkey_of('u'), &err) != ERR_NOT_FOUND); /* down is not absent */
     CHECK(redis_server_start(&f.server));
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
-    while (store_ping(swarm_store(&f), &err) < 0 && clock_mono_ns() < until)
-        usleep(POLL_US);
+    CHECK_SOON(store_ping(swarm_store(&f), &err) == 0);
     CHECK_INT(announce_now(c, 'u', 't', 2, 5, EVENT_STARTED), SWARM_SLOTS); /* it knows of 1 */
     CHECK_INT(announce_now(c, 'u', 't', 1, 0, EVENT_COMPLETED), SWARM_NONE);
     CHECK_INT(user_now(c, 'u').snatches, 1);
     check_invariants(c);
     cache_close(c);
     four_close(&f);
-}
-
-static void wait_info(struct store *s, const char *text)
-{
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
-
-    while (!strstr(says(s, STR("INFO"), STR("replication")), text)) {
-        CHECK(clock_mono_ns() < until);
-        usleep(POLL_US);
-    }
 }
 
 static void announce_many(void *ctx)
@@ -215,14 +201,13 @@ TEST_TIMEOUT(cache_race, redis_failover_invariants, 120)
     add_user(c, 'u', -1);
     add_torrent(c, 's');
     add_torrent(c, 't');
-    wait_info(two, "master_link_status:up");
+    CHECK_SOON(strstr(says(two, STR("INFO"), STR("replication")), "master_link_status:up"));
     for (unsigned i = 0; i < THREADS; i++) {
         racers[i].cache = c;
         racers[i].id = i;
         CHECK_OK(thread_start(&racers[i].thread, "racer", 0, announce_many, &racers[i], &err));
     }
-    while (racers[0].accepted < ROUNDS)
-        usleep(POLL_US);
+    CHECK_SOON(racers[0].accepted >= ROUNDS);
     redis_server_kill(&primary);
     for (unsigned i = 0; i < THREADS; i++)
         thread_join(&racers[i].thread);

@@ -8,9 +8,6 @@
 #include "unit/swarm/cache_helpers.h"
 
 #include <stdio.h>
-#include <unistd.h>
-
-enum { PATIENCE_S = 50, POLL_US = 2000 };
 
 struct tracker_of {
     struct cache *cache;
@@ -70,33 +67,27 @@ static void say(struct tracker_of *t, struct announce a)
         share_change(t->share, &a, change);
 }
 
-static void wait_scrape(struct tracker_of *t, char torrent, uint32_t complete, uint32_t incomplete)
+static struct scrape_entry scraped(struct tracker_of *t, char torrent)
 {
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
     struct scrape_entry e;
 
-    do {
-        swarms_scrape(t->swarms, hash_of(torrent), 1, &e);
-        if (e.complete == complete && e.incomplete == incomplete)
-            return;
-        usleep(POLL_US);
-    } while (clock_mono_ns() < until);
-    test_fail(__FILE__, __LINE__, "%u seeders and %u leechers, not %u and %u", e.complete,
-              e.incomplete, complete, incomplete);
+    swarms_scrape(t->swarms, hash_of(torrent), 1, &e);
+    return e;
 }
 
-static void wait_written(struct tracker_of *t, uint64_t written)
+static bool counts_are(struct tracker_of *t, char torrent, uint32_t complete, uint32_t incomplete)
 {
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
+    struct scrape_entry e = scraped(t, torrent);
+
+    return e.complete == complete && e.incomplete == incomplete;
+}
+
+static struct share_stats stats_of(struct tracker_of *t)
+{
     struct share_stats s;
 
-    do {
-        share_stats(t->share, &s);
-        if (s.written >= written)
-            return;
-        usleep(POLL_US);
-    } while (clock_mono_ns() < until);
-    test_fail(__FILE__, __LINE__, "%llu written", (unsigned long long)s.written);
+    share_stats(t->share, &s);
+    return s;
 }
 
 static struct announce v6(struct announce a)
@@ -114,12 +105,12 @@ TEST_FOUR(share, two_trackers_see_each_other)
     say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
     say(&two, announce_of('u', 't', 2, 7, EVENT_STARTED));
     say(&two, v6(announce_of('u', 't', 3, 7, EVENT_STARTED)));
-    wait_scrape(&one, 't', 1, 2);
-    wait_scrape(&two, 't', 1, 2);
+    CHECK_SOON(counts_are(&one, 't', 1, 2));
+    CHECK_SOON(counts_are(&two, 't', 1, 2));
     say(&two, announce_of('u', 't', 2, 0, EVENT_COMPLETED));
-    wait_scrape(&one, 't', 2, 1);
+    CHECK_SOON(counts_are(&one, 't', 2, 1));
     say(&one, announce_of('u', 't', 1, 0, EVENT_STOPPED));
-    wait_scrape(&two, 't', 1, 1);
+    CHECK_SOON(counts_are(&two, 't', 1, 1));
 
     struct scrape_entry e;
     swarms_scrape(one.swarms, hash_of('t'), 1, &e);
@@ -143,12 +134,12 @@ TEST_FOUR(share, a_tracker_takes_over_what_is_in_the_store)
     for (unsigned i = 0; i < 700; i++) /* one swarm too large for a page, and small ones */
         say(&one, announce_of('u', i < 600 ? 't' : (char)('A' + i % 26), i, i % 2, EVENT_STARTED));
     say(&one, v6(announce_of('u', 'Z', 1, 7, EVENT_PAUSED)));
-    wait_written(&one, 701);
+    CHECK_SOON(stats_of(&one).written >= 701);
     tracker_end(&one);
     tracker_start(&two, swarm_store(f), 1000);
-    wait_scrape(&two, 't', 300, 300);
-    wait_scrape(&two, 'A', 3, 0);
-    wait_scrape(&two, 'Z', 0, 4);
+    CHECK_SOON(counts_are(&two, 't', 300, 300));
+    CHECK_SOON(counts_are(&two, 'A', 3, 0));
+    CHECK_SOON(counts_are(&two, 'Z', 0, 4));
     struct announce a = announce_of('u', 'Z', 5000, 0, EVENT_STARTED);
     answer_init(&out);
     swarms_announce(two.swarms, &a, seconds(NULL), &out.a);
@@ -167,7 +158,8 @@ TEST_FOUR(share, only_the_newest_change_of_a_peer_is_written)
     tracker_start(&one, swarm_store(f), 1000);
     struct announce first = announce_of('u', 't', 1, 1, EVENT_STARTED);
     share_change(one.share, &first, SWARM_CHANGE_LEECHER);
-    wait_written(&one, 1); /* so that it moves in the store, whatever is left out from here on */
+    CHECK_SOON(stats_of(&one).written >=
+               1); /* so that it moves in the store, whatever is left out from here on */
     for (unsigned i = 0; i < 500; i++) {
         struct announce a = announce_of('u', 't', 1, i % 2, EVENT_NONE);
         share_change(one.share, &a, i % 2 ? SWARM_CHANGE_LEECHER : SWARM_CHANGE_SEEDER);
@@ -214,7 +206,7 @@ TEST_FOUR(share, a_completion_is_counted_once_whatever_comes_behind_it)
         add_torrent(one.cache, (char)torrent);
     change(&one, 'a', SWARM_CHANGE_SEEDER);
     change(&one, 'b', SWARM_CHANGE_LEECHER);
-    wait_written(&one, 2);
+    CHECK_SOON(stats_of(&one).written >= 2);
     change(&one, 'a', SWARM_CHANGE_LEECHER); /* one who was a seeder */
     change(&one, 'a', SWARM_CHANGE_COMPLETED);
     change(&one, 'a', SWARM_CHANGE_SEEDER);
@@ -280,10 +272,10 @@ TEST_FOUR(share, torrents_that_nobody_added_go_with_their_last_peer)
     say(&one, announce_of('u', 'a', 1, 5, EVENT_STARTED));
     say(&one, announce_of('u', 'b', 2, 5, EVENT_STARTED));
     say(&one, announce_of('u', 'c', 3, 5, EVENT_STARTED));
-    wait_written(&one, 3);
+    CHECK_SOON(stats_of(&one).written >= 3);
     CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("3"));
     say(&one, announce_of('u', 'b', 2, 5, EVENT_STOPPED));
-    wait_written(&one, 4);
+    CHECK_SOON(stats_of(&one).written >= 4);
     CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("2"));
     CHECK_OK(cache_reap(one.cache, 0, 100, &gone, &err));
     CHECK_INT(gone, 2);
@@ -302,46 +294,25 @@ TEST_FOUR(share, a_flood_of_torrents_and_of_peers_stays_inside_the_bounds_of_the
     add_torrent(one.cache, 'a');
     for (unsigned i = 0; i < 20; i++)
         say(&one, announce_of('u', (char)('b' + i), i, 5, EVENT_STARTED));
-    wait_written(&one, 20);
+    CHECK_SOON(stats_of(&one).written >= 20);
     CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), STR("torrent_ids"))), STR("5"));
     for (unsigned i = 0; i < 20; i++)
         say(&one, announce_of('u', 'a', i, 5, EVENT_STARTED));
-    wait_written(&one, 40);
+    CHECK_SOON(stats_of(&one).written >= 40);
     CHECK_STR(str_z(says(swarm_store(f), STR("ZCARD"), STR("expiry"))), STR("8"));
     say(&one, announce_of('u', 'b', 0, 0, EVENT_COMPLETED)); /* who is there goes on */
-    wait_written(&one, 41);
+    CHECK_SOON(stats_of(&one).written >= 41);
     check_scrape(&one, 'b', (struct scrape_entry){.complete = 1, .downloaded = 1});
     check_invariants(one.cache);
     tracker_end(&one);
 }
 
-static void wait_behind(struct tracker_of *t, bool behind)
+/* So many in all, and none waits to be written. */
+static bool refused(struct tracker_of *t, uint64_t count)
 {
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
-    struct share_stats s;
+    struct share_stats s = stats_of(t);
 
-    do {
-        share_stats(t->share, &s);
-        if (s.behind == behind)
-            return;
-        usleep(POLL_US);
-    } while (clock_mono_ns() < until);
-    test_fail(__FILE__, __LINE__, "it is not as it should be");
-}
-
-static void wait_refused(struct tracker_of *t, uint64_t refused)
-{
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
-    struct share_stats s;
-
-    do {
-        share_stats(t->share, &s);
-        if (s.refused == refused && s.waiting == 0)
-            return;
-        usleep(POLL_US);
-    } while (clock_mono_ns() < until);
-    test_fail(__FILE__, __LINE__, "%llu refused, %llu wait", (unsigned long long)s.refused,
-              (unsigned long long)s.waiting);
+    return s.refused == count && s.waiting == 0;
 }
 
 /* H5. In one batch and in those behind it; others get to know of all of them. */
@@ -358,22 +329,22 @@ TEST_FOUR(share, a_change_that_the_store_refuses_for_good_holds_up_no_other)
     change(&one, 'x', SWARM_CHANGE_LEECHER);
     for (char torrent = 'a'; torrent <= 'd'; torrent++)
         change(&one, torrent, SWARM_CHANGE_SEEDER);
-    wait_refused(&one, 1);
-    wait_written(&one, 4);
+    CHECK_SOON(refused(&one, 1));
+    CHECK_SOON(stats_of(&one).written >= 4);
     for (char torrent = 'a'; torrent <= 'd'; torrent++)
-        wait_scrape(&two, torrent, 1, 0);
-    wait_scrape(&two, 'x', 0, 1);
+        CHECK_SOON(counts_are(&two, torrent, 1, 0));
+    CHECK_SOON(counts_are(&two, 'x', 0, 1));
     change(&one, 'x', SWARM_CHANGE_STOPPED);
     change(&one, 'a', SWARM_CHANGE_STOPPED);
-    wait_scrape(&two, 'a', 0, 0);
-    wait_refused(&one, 2);
-    wait_behind(&one, false);
+    CHECK_SOON(counts_are(&two, 'a', 0, 0));
+    CHECK_SOON(refused(&one, 2));
+    CHECK_SOON(!stats_of(&one).behind);
     CHECK_STR(str_z(says(store, STR("GET"), STR("torrent:xxxxxxxxxxxxxxxxxxxx"))),
               STR("\"somebody's\""));
     says(store, STR("DEL"), STR("torrent:xxxxxxxxxxxxxxxxxxxx"));
     check_invariants(one.cache);
     change(&one, 'x', SWARM_CHANGE_SEEDER); /* with the next announce all is well */
-    wait_written(&one, 6);
+    CHECK_SOON(stats_of(&one).written >= 6);
     check_scrape(&one, 'x', (struct scrape_entry){.complete = 1});
     tracker_end(&one);
     tracker_end(&two);
@@ -393,11 +364,11 @@ TEST_FOUR(share, a_change_that_is_refused_halfway_leaves_nothing_behind)
     buf_append_z(&key, ":0:1");
     says(store, STR("SET"), buf_str(&key), STR("somebody's"));
     change(&one, 'a', SWARM_CHANGE_SEEDER);
-    wait_refused(&one, 1);
+    CHECK_SOON(refused(&one, 1));
     check_scrape(&one, 'a', (struct scrape_entry){0});
     check_invariants(one.cache);
     change(&one, 'a', SWARM_CHANGE_SEEDER);
-    wait_written(&one, 1);
+    CHECK_SOON(stats_of(&one).written >= 1);
     check_scrape(&one, 'a', (struct scrape_entry){.complete = 1});
     check_invariants(one.cache);
     buf_release(&key);
@@ -417,16 +388,16 @@ TEST_FOUR(share, a_torrent_that_cannot_be_read_is_passed_over_when_taking_over_a
         add_torrent(one.cache, torrent);
         change(&one, torrent, SWARM_CHANGE_SEEDER);
     }
-    wait_written(&one, 3);
+    CHECK_SOON(stats_of(&one).written >= 3);
     tracker_end(&one);
     says(store, STR("DEL"), STR("addrs:2"));
     says(store, STR("SET"), STR("addrs:2"), STR("somebody's"));
     tracker_start(&two, store, 1000);
     change(&two, 'b', SWARM_CHANGE_LEECHER);
-    wait_scrape(&two, 'a', 1, 0);
-    wait_scrape(&two, 'c', 1, 0);
-    wait_refused(&two, 1);
-    wait_behind(&two, false);
+    CHECK_SOON(counts_are(&two, 'a', 1, 0));
+    CHECK_SOON(counts_are(&two, 'c', 1, 0));
+    CHECK_SOON(refused(&two, 1));
+    CHECK_SOON(!stats_of(&two).behind);
     CHECK_OK(cache_reap(two.cache, 0, 100, &gone, &err));
     CHECK_INT(gone, 3);
     CHECK_STR(str_z(says(store, STR("EXISTS"), STR("expiry"))), STR("0"));
@@ -443,7 +414,7 @@ TEST_FOUR(share, a_malformed_message_is_passed_over)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         says(swarm_store(f), STR("PUBLISH"), STR("swarm:4:peers"), str_z(bad[i]));
     say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
-    wait_scrape(&one, 't', 1, 0);
+    CHECK_SOON(counts_are(&one, 't', 1, 0));
     tracker_end(&one);
 }
 
@@ -459,24 +430,18 @@ TEST_TIMEOUT(share, redis_down_degrades_and_recovers, 120)
     tracker_start(&one, swarm_store(&f), 100);
     tracker_start(&two, second, 100);
     say(&one, announce_of('u', 't', 1, 0, EVENT_STARTED));
-    wait_scrape(&two, 't', 1, 0);
+    CHECK_SOON(counts_are(&two, 't', 1, 0));
     redis_server_kill(&f.server);
     for (unsigned i = 2; i <= 300; i++) /* answered from memory all the time */
         say(&one, announce_of('u', 't', i, 0, EVENT_STARTED));
-    wait_behind(&one, true);
+    CHECK_SOON(stats_of(&one).behind);
     share_stats(one.share, &s);
     CHECK(s.waiting <= 100 && s.dropped >= 100);
     CHECK(redis_server_start(&f.server));
-    wait_behind(&one, false);
+    CHECK_SOON(!stats_of(&one).behind);
     say(&two, announce_of('u', 't', 500, 9, EVENT_STARTED));
-    uint64_t until = clock_mono_ns() + PATIENCE_S * (uint64_t)1000000000;
-    struct scrape_entry a, b;
-    do { /* two knows the newest 100 of one, and one knows of two */
-        usleep(POLL_US);
-        swarms_scrape(one.swarms, hash_of('t'), 1, &a);
-        swarms_scrape(two.swarms, hash_of('t'), 1, &b);
-        CHECK(clock_mono_ns() < until);
-    } while (a.incomplete != 1 || b.complete < 100);
+    /* two knows the newest 100 of one, and one knows of two */
+    CHECK_SOON(scraped(&one, 't').incomplete == 1 && scraped(&two, 't').complete >= 100);
     check_invariants(one.cache);
     tracker_end(&one);
     tracker_end(&two);

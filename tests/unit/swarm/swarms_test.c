@@ -474,19 +474,11 @@ static void crowd(struct swarms *s, uint32_t address, uint32_t count, bool v6)
 TEST(swarms, an_address_fills_no_swarm)
 {
     enum { NETWORK = 0x08080808, OTHER = 0x09080808, PRIVATE = 0x0100000a }; /* low byte first */
-    struct swarms_options o = {.open = true,
-                               .max_torrents = 10,
-                               .max_peers = 100000,
-                               .max_per_address = 10,
-                               .peer_timeout_s = 2700,
-                               .numwant = 50,
-                               .max_numwant = 200};
     struct swarms_stats stats;
-    struct err err = {0};
-    struct swarms *s;
+    struct swarms *s = bounded_swarms((struct swarms_options){
+        .max_torrents = 10, .max_peers = 100000, .max_per_address = 10, .peer_timeout_s = 2700});
     struct asked q;
 
-    CHECK_OK(swarms_new(&s, &o, &err));
     crowd(s, NETWORK, 50, false);
     CHECK_INT(scrape_one(s, 1).incomplete, 10);
     crowd(s, NETWORK, 50, false); /* those that are there are refreshed */
@@ -510,18 +502,10 @@ TEST(swarms, an_address_fills_no_swarm)
 /* In a swarm of which only a part is looked at. */
 TEST(swarms, an_address_fills_no_large_swarm)
 {
-    struct swarms_options o = {.open = true,
-                               .max_torrents = 10,
-                               .max_peers = 100000,
-                               .max_per_address = 10,
-                               .peer_timeout_s = 2700,
-                               .numwant = 50,
-                               .max_numwant = 200};
     struct swarms_stats stats;
-    struct err err = {0};
-    struct swarms *s;
+    struct swarms *s = bounded_swarms((struct swarms_options){
+        .max_torrents = 10, .max_peers = 100000, .max_per_address = 10, .peer_timeout_s = 2700});
 
-    CHECK_OK(swarms_new(&s, &o, &err));
     fill(s, 1, 0, 10000);
     crowd(s, 0x08080808, 5000, false);
     swarms_stats(s, &stats);
@@ -533,19 +517,13 @@ TEST(swarms, an_address_fills_no_large_swarm)
 /* Scenario 63, in memory. */
 TEST(swarms, flood_random_infohash_bounded_memory)
 {
-    struct swarms_options o = {.open = true,
-                               .max_torrents = 2000,
-                               .max_peers = 5000,
-                               .peer_timeout_s = 2700,
-                               .numwant = 50,
-                               .max_numwant = 200};
     struct swarms_stats stats;
     struct err err = {0};
-    struct swarms *s;
+    struct swarms *s = bounded_swarms(
+        (struct swarms_options){.max_torrents = 2000, .max_peers = 5000, .peer_timeout_s = 2700});
     uint8_t hash[INFO_HASH_LEN];
     struct asked q;
 
-    CHECK_OK(swarms_new(&s, &o, &err));
     number_into(hash, sizeof(hash), 1);
     swarms_add(s, hash, 0);
     for (uint64_t t = 2; t < 12; t++)

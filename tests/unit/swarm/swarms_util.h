@@ -41,19 +41,23 @@ static inline void ask(struct asked *q, uint64_t torrent, uint32_t client, bool 
     q->answer.peers6 = (struct compact){.at = q->room6, .max = v6 ? ROOM : 0};
 }
 
-static inline struct swarms *open_swarms(uint32_t timeout_s)
+/* Open ones, with these bounds. */
+static inline struct swarms *bounded_swarms(struct swarms_options o)
 {
-    struct swarms_options o = {.open = true,
-                               .max_torrents = 1000000,
-                               .max_peers = 1000000,
-                               .peer_timeout_s = timeout_s,
-                               .numwant = 50,
-                               .max_numwant = 200};
     struct swarms *s;
     struct err err = {0};
 
+    o.open = true;
+    o.numwant = 50;
+    o.max_numwant = 200;
     CHECK_OK(swarms_new(&s, &o, &err));
     return s;
+}
+
+static inline struct swarms *open_swarms(uint32_t timeout_s)
+{
+    return bounded_swarms((struct swarms_options){
+        .max_torrents = 1000000, .max_peers = 1000000, .peer_timeout_s = timeout_s});
 }
 
 /* Left and event as given; the answer is in *q. */

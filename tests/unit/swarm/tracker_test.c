@@ -1,25 +1,7 @@
 /* The tracker in both modes, on both engines of the store. */
 #include "swarm/tracker.h"
-#include "base/clock.h"
 #include "os/file.h"
 #include "unit/swarm/cache_helpers.h"
-
-#include <time.h>
-
-static struct tracker_options options_of(struct four *f, struct cache *c)
-{
-    return (struct tracker_options){.interval_s = 1800,
-                                    .min_interval_s = 900,
-                                    .peer_timeout_s = 2700,
-                                    .numwant = 50,
-                                    .max_numwant = 200,
-                                    .max_scrape = 74,
-                                    .max_torrents = 1000,
-                                    .max_peers = 1000,
-                                    .snapshot_ms = 60000,
-                                    .cache = c,
-                                    .store = swarm_store(f)};
-}
 
 static struct tracker *tracker_with(const struct tracker_options *o)
 {
@@ -49,19 +31,13 @@ static enum swarm_failure failure_of(struct tracker *t, char torrent)
 /* Until the announce is answered so; the lists are followed by a thread. */
 static void wait_failure(struct tracker *t, char torrent, enum swarm_failure want)
 {
-    uint64_t end = clock_mono_ms() + 30000;
-
-    while (failure_of(t, torrent) != want) {
-        struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-        CHECK(clock_mono_ms() < end);
-        nanosleep(&pause, NULL);
-    }
+    CHECK_SOON(failure_of(t, torrent) == want);
 }
 
 TEST_FOUR(swarm_tracker, intervals_vary_a_little_and_are_always_the_same_for_the_same)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     uint32_t first, least = UINT32_MAX, most = 0;
 
     o.open = true;
@@ -83,7 +59,7 @@ TEST_FOUR(swarm_tracker, intervals_vary_a_little_and_are_always_the_same_for_the
 TEST_FOUR(swarm_tracker, settings_change_while_it_runs)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct answer out;
 
     o.open = true;
@@ -153,7 +129,7 @@ TEST_FOUR(swarm_tracker, a_key_of_another_type_spoils_no_list_and_is_found_by_th
 TEST_FOUR(swarm_tracker, the_list_of_torrents_is_loaded_and_followed)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct err err = {0};
 
     add_torrent(c, 'a');
@@ -173,7 +149,7 @@ TEST_FOUR(swarm_tracker, the_list_of_torrents_is_loaded_and_followed)
 TEST_FOUR(swarm_tracker, whitelist_prefix_and_reload)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct err err = {0};
 
     o.open = o.approved_clients = true;
@@ -192,7 +168,7 @@ TEST_FOUR(swarm_tracker, whitelist_prefix_and_reload)
 TEST_FOUR(swarm_tracker, the_private_mode_asks_the_store)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct scrape_entry entry;
 
     o.mode = TRACKER_PRIVATE;
@@ -226,7 +202,7 @@ TEST_FOUR(swarm_tracker, the_private_mode_asks_the_store)
 TEST_FOUR(swarm_tracker, swarms_survive_a_restart_and_a_damaged_file_is_left_out)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct buf path = BUF_INIT(4096);
     struct scrape_entry entry;
     struct err err = {0};
@@ -253,7 +229,7 @@ TEST_FOUR(swarm_tracker, swarms_survive_a_restart_and_a_damaged_file_is_left_out
 TEST_FOUR(swarm_tracker, requests_are_counted_by_protocol_and_action)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct tracker_counts counts;
 
     struct tracker *t = tracker_with(&o);

@@ -19,29 +19,24 @@ struct service {
     struct udp_server *udp;
     struct hash_key key;
     bool v6;
+    int fd; /* a client's socket, and the id that it was given; -1: none */
+    uint64_t id;
 };
 
 static int start_on(struct service *s, const char *listen, enum tracker_mode mode)
 {
-    struct tracker_options t = {.mode = mode,
-                                .open = true,
-                                .interval_s = 1800,
-                                .min_interval_s = 1800,
-                                .peer_timeout_s = 2700,
-                                .numwant = 50,
-                                .max_numwant = 200,
-                                .max_scrape = 70,
-                                .max_torrents = 10000,
-                                .max_peers = 100000};
+    struct tracker_options t;
     struct udp_options u = {.workers = 2, .key = "sixteen byte key", .waiting = 64};
     struct err err = {0};
     int code;
 
-    *s = (struct service){.v6 = *listen == '['};
+    *s = (struct service){.v6 = *listen == '[', .fd = -1};
     four_open_embedded(&s->four);
     s->cache = cache_on(&s->four);
-    t.cache = s->cache;
-    t.store = swarm_store(&s->four);
+    t = tracker_options_on(&s->four, s->cache);
+    t.mode = mode;
+    t.open = true;
+    t.min_interval_s = t.interval_s;
     CHECK_OK(tracker_open(&s->tracker, &t, &err));
     CHECK_OK(sock_addr_parse(&u.listen, str_z(listen), &err));
     u.tracker = s->tracker;
@@ -52,6 +47,7 @@ static int start_on(struct service *s, const char *listen, enum tracker_mode mod
 
 static void stop(struct service *s)
 {
+    fd_close(&s->fd);
     udp_stop(s->udp);
     tracker_close(s->tracker);
     cache_close(s->cache);
@@ -158,6 +154,13 @@ static uint64_t connect_id(int fd)
     return be64toh(id);
 }
 
+/* A client from here that is connected. */
+static void meet(struct service *s)
+{
+    s->fd = client(s);
+    s->id = connect_id(s->fd);
+}
+
 struct packet {
     uint8_t p[UDP_ANNOUNCE_LEN + 600];
     size_t len;
@@ -207,39 +210,35 @@ TEST(udp, a_client_connects_announces_and_scrapes)
     uint8_t scrape[16 + 2 * INFO_HASH_LEN];
     struct packet k;
     struct datagram r;
-    uint64_t id;
-    int fd;
 
     start(&s);
-    fd = client(&s);
-    id = connect_id(fd);
-    announce_packet(&k, id, 1, 'a');
-    announce_over(fd, &k, &r);
+    meet(&s);
+    announce_packet(&k, s.id, 1, 'a');
+    announce_over(s.fd, &k, &r);
     CHECK_INT(r.len, 20);
     CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
     CHECK_INT(word(&r, 8), 1800);
     CHECK_INT(word(&r, 12), 1);
     CHECK_INT(word(&r, 16), 0);
-    announce_packet(&k, id, 2, 'a');
+    announce_packet(&k, s.id, 2, 'a');
     put64(k.p + 64, 0);
-    announce_over(fd, &k, &r);
+    announce_over(s.fd, &k, &r);
     CHECK_INT(r.len, 26);
     CHECK_INT(word(&r, 12), 1);
     CHECK_INT(word(&r, 16), 1);
     CHECK(memcmp(r.p + 20, "\x7f\x00\x00\x01\x1a\x01", 6) == 0);
-    put64(scrape, id);
+    put64(scrape, s.id);
     put32(scrape + 8, UDP_SCRAPE);
     put32(scrape + 12, 9);
     memset(scrape + 16, 'z', INFO_HASH_LEN); /* unknown: zeros */
     memset(scrape + 36, 'a', INFO_HASH_LEN);
-    send_packet(fd, scrape, sizeof(scrape));
-    receive(fd, &r);
+    send_packet(s.fd, scrape, sizeof(scrape));
+    receive(s.fd, &r);
     CHECK_INT(r.len, 8 + 2 * 12);
     CHECK_INT(word(&r, 8) + word(&r, 12) + word(&r, 16), 0);
     CHECK_INT(word(&r, 20), 1);
     CHECK_INT(word(&r, 24), 0);
     CHECK_INT(word(&r, 28), 1);
-    fd_close(&fd);
     stop(&s);
 }
 
@@ -282,21 +281,17 @@ TEST(udp, numwant_matrix)
     struct service s;
     struct packet k;
     struct datagram r;
-    uint64_t id;
-    int fd;
 
     start(&s);
-    fd = client(&s);
-    id = connect_id(fd);
-    fill(fd, id, 'a', 300);
+    meet(&s);
+    fill(s.fd, s.id, 'a', 300);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        announce_packet(&k, id, 1, 'a');
+        announce_packet(&k, s.id, 1, 'a');
         put32(k.p + 92, rows[i].numwant);
-        announce_over(fd, &k, &r);
+        announce_over(s.fd, &k, &r);
         CHECK_INT(r.len, 20 + 6 * rows[i].got);
         CHECK(r.len <= UDP_PAYLOAD4);
     }
-    fd_close(&fd);
     stop(&s);
 }
 
@@ -459,32 +454,28 @@ TEST(udp, udp_short_and_garbage_fuzz)
     struct service s;
     struct packet k;
     struct datagram r;
-    uint64_t id;
-    int fd;
 
     start(&s);
-    fd = client(&s);
-    id = connect_id(fd);
+    meet(&s);
     for (uint32_t i = 0; i < 400; i++) {
-        announce_packet(&k, id, i, 'a');
+        announce_packet(&k, s.id, i, 'a');
         for (size_t j = 0; j < k.len; j++) {
             random = random * 6364136223846793005 + 1442695040888963407;
             if (random >> 61 == 0)
                 k.p[j] = (uint8_t)(random >> 33);
         }
-        put64(k.p, id);
+        put64(k.p, s.id);
         put32(k.p + 8, i % 2 ? 4 + i : UDP_ANNOUNCE); /* old and unknown actions; cut announces */
-        send_packet(fd, k.p, i % 2 ? k.len : i % UDP_ANNOUNCE_LEN);
+        send_packet(s.fd, k.p, i % 2 ? k.len : i % UDP_ANNOUNCE_LEN);
     }
-    CHECK(connect_id(fd) != 0); /* the first reply: none of them had one */
-    announce_packet(&k, id, 5, 'a');
+    CHECK(connect_id(s.fd) != 0); /* the first reply: none of them had one */
+    announce_packet(&k, s.id, 5, 'a');
     put32(k.p + 80, 17);
-    announce_over(fd, &k, &r);
+    announce_over(s.fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ERROR);
     CHECK(r.len <= k.len);
     tracker_counts(s.tracker, &counts);
     CHECK(counts.dropped >= 400);
-    fd_close(&fd);
     stop(&s);
 }
 
@@ -534,24 +525,20 @@ TEST(udp, udp_v6_18_byte_stride_and_mtu)
     struct service s;
     struct packet k;
     struct datagram r;
-    uint64_t id;
-    int fd;
 
     if (!start6(&s, "[::1]:0"))
         return;
-    fd = client(&s);
-    id = connect_id(fd);
-    fill(fd, id, 'a', 100);
-    announce_packet(&k, id, 1, 'a');
+    meet(&s);
+    fill(s.fd, s.id, 'a', 100);
+    announce_packet(&k, s.id, 1, 'a');
     put32(k.p + 92, 200);
-    announce_over(fd, &k, &r);
+    announce_over(s.fd, &k, &r);
     CHECK_INT(r.len, 20 + 67 * 18);
     CHECK(r.len <= UDP_PAYLOAD6);
     for (size_t i = 0; i < 67; i++) {
         CHECK(memcmp(r.p + 20 + i * 18, in6addr_loopback.s6_addr, 16) == 0);
         CHECK_INT(r.p[20 + i * 18 + 16] & 0xfe, 0x20);
     }
-    fd_close(&fd);
     stop(&s);
 }
 
@@ -603,30 +590,26 @@ TEST(udp, passkey_http_and_udp)
     struct service s;
     struct packet k;
     struct datagram r;
-    uint64_t id;
-    int fd;
 
     CHECK_INT(start_on(&s, "127.0.0.1:0", TRACKER_PRIVATE), 0);
     add_user(s.cache, 'u', -1);
     add_torrent(s.cache, 't');
-    fd = client(&s);
-    id = connect_id(fd);
-    announce_packet(&k, id, 1, 't');
-    announce_over(fd, &k, &r);
+    meet(&s);
+    announce_packet(&k, s.id, 1, 't');
+    announce_over(s.fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ERROR);
     CHECK_STR(str_n(r.p + 8, r.len - 8), STR("passkey is invalid"));
     add_url(&k, "/uuuuuuuuuuuuuuuu");
     k.p[k.len++] = 1; /* NOP */
     add_url(&k, "uuuuuuuuuuuuuuuu/announce");
-    announce_over(fd, &k, &r);
+    announce_over(s.fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
     CHECK_INT(word(&r, 12), 1);
-    announce_packet(&k, id, 2, 't');
+    announce_packet(&k, s.id, 2, 't');
     add_url(&k, "/announce?passkey=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
-    announce_over(fd, &k, &r);
+    announce_over(s.fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ERROR);
     CHECK_STR(str_n(r.p + 8, r.len - 8), STR("user does not exist"));
-    fd_close(&fd);
     stop(&s);
 }
 
