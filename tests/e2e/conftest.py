@@ -154,6 +154,15 @@ class Server:
     def get(self, path, **more):
         return self.request("GET", path, **more)
 
+    def metric(self, name):
+        return float(re.search(rf"^{name} (\S+)$", self.get("/metrics").body, re.M).group(1))
+
+    def box(self):
+        """A client, and the bucket box for it."""
+        s3 = self.s3()
+        s3.create_bucket(Bucket="box")
+        return s3
+
     def post(self, path, body, **more):
         return self.request("POST", path, body=body, **more)
 
@@ -206,6 +215,22 @@ def weir(tmp_path):
         check_sanitizers(done.stderr)
         return done
     return run
+
+
+def runner(server, weir):
+    """run("user", "list") against the server; --json is read."""
+    def run(*args, status=0):
+        done = weir(*args, "--data", server.data, "--url", server.url)
+        assert done.returncode == status, done.stderr
+        if "--json" in args and status == 0:
+            return json.loads(done.stdout)
+        return done.stdout + done.stderr
+    return run
+
+
+def body(s3, key, **more):
+    """Of an object in the bucket box."""
+    return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
 
 
 class Redis:

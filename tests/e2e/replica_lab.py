@@ -54,6 +54,25 @@ def content(s3, bucket):
     return {name: s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names_in(s3, bucket)}
 
 
+# Changes that a model (name to bytes) follows.
+
+
+def put(s3, bucket, model, key, body, **more):
+    s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
+    model[key] = body
+
+
+def remove(s3, bucket, model, key):
+    s3.delete_object(Bucket=bucket, Key=key)
+    model.pop(key, None)
+
+
+def fill(s3, bucket, model, count, size=200):
+    """Some folders deep."""
+    for n in range(count):
+        put(s3, bucket, model, f"dir{n % 5}/sub{n % 3}/k{n}" if n % 2 else f"k{n}", os.urandom(size + n))
+
+
 class Weir(Server):
     """A weir that can be killed and started again on the same data."""
 
@@ -222,6 +241,14 @@ class Lab:
 
     def add(self, bucket, *more, to="b"):
         self.run("replicate", "add", bucket, self.names[to], *(() if "--user" in more else ("--user", "root")), *more)
+
+    def copied(self, bucket, count):
+        """A replication of the bucket with so many objects, in sync: a client and the model."""
+        s3, model = self.s3(), {}
+        fill(s3, bucket, model, count)
+        self.add(bucket)
+        self.in_sync(bucket)
+        return s3, model
 
     def recorded(self):
         """What was answered is recorded a moment later; one whose outcome is not known stays for minutes."""

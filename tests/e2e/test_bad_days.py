@@ -15,8 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from conftest import DEADLINE, Redis, wait_for
-from replica_lab import Lab, content, quoted
-from test_scenarios import fill, put, remove
+from replica_lab import Lab, content, fill, put, quoted, remove
 from test_tasks import Queue
 
 GIB = 1024 * 1024 * 1024
@@ -201,10 +200,7 @@ def test_a_storage_that_is_slow(lab, peer, bucket):
 
 
 def test_a_destination_bucket_deleted_under_us(lab, bucket):
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 10)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 10)
     with lab.side("b", bucket) as there:
         for key in content(there, bucket):
             there.delete_object(Bucket=bucket, Key=key)
@@ -218,10 +214,7 @@ def test_a_destination_bucket_deleted_under_us(lab, bucket):
 
 def test_a_source_bucket_deleted_under_us(lab, bucket):
     """Past weir: nothing is deleted at the destination, and the task says why."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 6)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 6)
     with lab.side("a", bucket) as there:
         for key in content(there, bucket):
             there.delete_object(Bucket=bucket, Key=key)
@@ -290,10 +283,7 @@ def refused(call):
 
 def test_redis_is_down_for_a_while(lab, bucket):
     """Writes to what is replicated are refused before they happen; reads go on; afterwards all is as answered."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 5)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 5)
     lab.redis.kill()
     try:
         for n in range(2):
@@ -309,10 +299,7 @@ def test_redis_is_down_for_a_while(lab, bucket):
 
 def test_redis_is_flushed(lab, bucket):
     """FLUSHDB of appDB and queueDB with changes that wait: a resync brings what is there."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 20)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 20)
     lab.run("replicate", "pause", bucket, "--user", "root")
     for key in ("k0", "k2", "new"):
         put(lab.s3(1), bucket, model, key, b"while paused")

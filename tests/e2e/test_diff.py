@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from conftest import DEADLINE, wait_for
+from conftest import DEADLINE, runner, wait_for
 from test_tasks import Queue
-from test_users import runner
 
 PLACES = {"left": "local", "right": "disk2", "third": "disk3"}
 

@@ -20,14 +20,9 @@ def keys(s3):
     return [o["Key"] for o in s3.list_objects_v2(Bucket="box").get("Contents", [])]
 
 
-def metric(server, name):
-    return float(re.search(rf"^{name} (\S+)$", server.get("/metrics").body, re.M).group(1))
-
-
 def test_objects_versions_markers_and_uploads_go(serve, weir):
     server = serve(*DAY).ready()
-    s3 = server.s3()
-    s3.create_bucket(Bucket="box")
+    s3 = server.box()
     s3.put_bucket_versioning(Bucket="box", VersioningConfiguration={"Status": "Enabled"})
     for key in ("tmp/a", "tmp/a", "tmp/b", "keep"):
         s3.put_object(Bucket="box", Key=key, Body=b"x")
@@ -41,7 +36,7 @@ def test_objects_versions_markers_and_uploads_go(serve, weir):
                 and "Uploads" not in s3.list_multipart_uploads(Bucket="box"))
     wait_for(rest, "all but one object to go")
     for name, count in (("expired", 2), ("removed", 3), ("markers", 2), ("uploads", 1)):  # counted a moment later
-        wait_for(lambda: metric(server, f"weir_lifecycle_{name}_total") == count, f"{count} {name}")
+        wait_for(lambda: server.metric(f"weir_lifecycle_{name}_total") == count, f"{count} {name}")
 
     def shown():
         row = json.loads(weir("bucket", "show", "box", "--json", "--url", server.url, "--data", server.data).stdout)[0]
@@ -51,8 +46,7 @@ def test_objects_versions_markers_and_uploads_go(serve, weir):
 
 
 def test_classes_change_in_turn_and_bytes_stay(serve):
-    s3 = serve(*DAY).ready().s3()
-    s3.create_bucket(Bucket="box")
+    s3 = serve(*DAY).ready().box()
     s3.put_object(Bucket="box", Key="k", Body=b"bytes", Metadata={"a": "b"})
     before = s3.head_object(Bucket="box", Key="k")
     set_rules(s3, {"Transitions": [{"Days": 1, "StorageClass": "COLD"}, {"Days": 2, "StorageClass": "ICE"}]})
@@ -70,8 +64,7 @@ def test_classes_change_in_turn_and_bytes_stay(serve):
 
 
 def test_the_header_tells_when_and_by_which_rule(serve):
-    s3 = serve().ready().s3()
-    s3.create_bucket(Bucket="box")
+    s3 = serve().ready().box()
     set_rules(s3, {"Prefix": "t/", "Expiration": {"Days": 3}})
     pattern = r'expiry-date="\w+, \d\d \w+ \d+ 00:00:00 GMT", rule-id="0"'
     assert re.fullmatch(pattern, s3.put_object(Bucket="box", Key="t/k", Body=b"x")["Expiration"])
@@ -81,8 +74,7 @@ def test_the_header_tells_when_and_by_which_rule(serve):
 
 
 def test_classes_are_those_of_the_configuration(serve):
-    s3 = serve(*DAY).ready().s3()
-    s3.create_bucket(Bucket="box")
+    s3 = serve(*DAY).ready().box()
     s3.put_object(Bucket="box", Key="ice", Body=b"x", StorageClass="ICE")
     assert s3.head_object(Bucket="box", Key="ice")["StorageClass"] == "ICE"
     upload = s3.create_multipart_upload(Bucket="box", Key="parts", StorageClass="COLD")["UploadId"]
@@ -102,14 +94,13 @@ def test_a_gateway_alone_sweeps_nothing_and_a_worker_goes_on(serve, tmp_path):
     """--only gateway has no worker; the same folder under --only worker has one."""
     data = tmp_path / "shared"
     first = serve(*DAY, "--only", "gateway", data=data).ready()
-    s3 = first.s3()
-    s3.create_bucket(Bucket="box")
+    s3 = first.box()
     s3.put_object(Bucket="box", Key="k", Body=b"x")
     set_rules(s3, {"Expiration": {"Date": "2020-01-01T00:00:00Z"}})
     assert not re.search(r"^weir_lifecycle_sweeps_total ", first.get("/metrics").body, re.M)
     assert first.stop() == 0
     second = serve(*DAY, "--only", "worker", data=data).ready()
-    wait_for(lambda: metric(second, "weir_lifecycle_expired_total") == 1, "the object to go")
+    wait_for(lambda: second.metric("weir_lifecycle_expired_total") == 1, "the object to go")
     assert second.stop() == 0
     third = serve(*DAY, "--only", "gateway", data=data).ready()
     assert keys(third.s3()) == []

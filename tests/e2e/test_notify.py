@@ -4,8 +4,9 @@ import urllib.parse
 
 import pytest
 
-from conftest import free_port, wait_for
-from test_replicate import content, far, holds, in_sync, pair
+from conftest import free_port, runner, wait_for
+from replica_lab import content
+from test_replicate import far, holds, in_sync, pair
 
 
 @pytest.fixture
@@ -19,7 +20,6 @@ def front(serve, weir, tmp_path):
 def back(serve, weir, front):
     """Another weir, which is the front's storage far, with the bucket photos; the front's user root goes there."""
     server = serve().ready()
-    from test_users import runner
     server.run = runner(server, weir)
     far(front, server)
     front.run("bucket", "route", "photos", "far", "--user", "root")
@@ -84,7 +84,6 @@ def test_what_was_not_taken_is_told_again_and_other_rules_stay(serve, weir, fron
     assert front.stop() == 0
     direct.put_object(Bucket="photos", Key="missed", Body=b"123")
     again = serve(data=front.data, listen=f"127.0.0.1:{port}").ready()
-    from test_users import runner
     again.run = runner(again, weir)
     arrives(again, "photos", {"missed": b"123"})
     again.run("replicate", "remove", "photos")

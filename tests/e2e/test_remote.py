@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BUILD, clean_env, free_port, wait_for
+from conftest import BUILD, body, clean_env, free_port, wait_for
 
 boto3 = pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
@@ -39,13 +39,7 @@ def front(serve, back, weir):
 
 @pytest.fixture
 def s3(front):
-    s3 = front.s3()
-    s3.create_bucket(Bucket="box")
-    return s3
-
-
-def body(s3, key, **more):
-    return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
+    return front.box()
 
 
 def test_objects_go_through_and_are_the_storage_s(s3, back):

@@ -1,6 +1,5 @@
 """Replications through the commands: what is refused, how far they are, and that both sides end equal."""
 import errno
-import json
 import os
 import pty
 import subprocess
@@ -9,8 +8,8 @@ import time
 import pytest
 import requests
 
-from conftest import WEIR, clean_env, wait_for
-from test_users import runner
+from conftest import WEIR, clean_env, runner, wait_for
+from replica_lab import content
 
 
 @pytest.fixture
@@ -47,12 +46,6 @@ def holds(server, bucket, storage):
 
 def in_sync(server, *args):
     wait_for(lambda: row_of(server, *args)["state"] == "in sync", "in sync")
-
-
-def content(s3, bucket):
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-    names = [o["Key"] for page in pages for o in page.get("Contents", [])]
-    return {name: s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names}
 
 
 def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):

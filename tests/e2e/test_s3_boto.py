@@ -9,19 +9,14 @@ import pytest
 pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from botocore.exceptions import ClientError  # noqa: E402
+from conftest import body  # noqa: E402
 
 KEY = "a key ü+%&=.txt"
 
 
 @pytest.fixture
 def s3(server):
-    client = server.s3()
-    client.create_bucket(Bucket="box")
-    return client
-
-
-def body(s3, key, **more):
-    return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
+    return server.box()
 
 
 def test_an_object_comes_back_and_is_listed(s3):

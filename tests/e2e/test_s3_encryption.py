@@ -9,6 +9,7 @@ pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from boto3.s3.transfer import TransferConfig  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
+from conftest import body  # noqa: E402
 
 MIB = 1024 * 1024
 ONE, TWO = b"1" * 32, b"2" * 32
@@ -29,13 +30,7 @@ def s3(server):
     keys = server.data / "encryption.keys"
     with open(os.open(keys, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         file.write(f"payroll 1 {os.urandom(32).hex()}\n")
-    client = server.s3()
-    client.create_bucket(Bucket="box")
-    return client
-
-
-def body(s3, key, **more):
-    return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
+    return server.box()
 
 
 def on_disk(server, needle):

@@ -75,10 +75,6 @@ def subscribe(s3, events=("s3:ObjectCreated:*", "s3:ObjectRemoved:*"), **more):
     s3.put_bucket_notification_configuration(Bucket="box", NotificationConfiguration={"TopicConfigurations": [rule]})
 
 
-def metric(server, name):
-    return float(re.search(rf"^{name} (\S+)$", server.get("/metrics").body, re.M).group(1))
-
-
 ENV = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1"}
 
 
@@ -123,8 +119,8 @@ def test_each_way_to_change_an_object_is_told(site, receiver, weir):
 
     listed = weir("webhook", "list", "--json", "--url", server.url, "--data", server.data)
     assert "s3cret" not in listed.stdout and '"hook"' in listed.stdout
-    wait_for(lambda: metric(server, "weir_notify_pending") == 0, "an empty outbox")
-    assert metric(server, "weir_notify_delivered_total") >= len(want)
+    wait_for(lambda: server.metric("weir_notify_pending") == 0, "an empty outbox")
+    assert server.metric("weir_notify_delivered_total") >= len(want)
     assert weir("webhook", "remove", "hook", "--url", server.url, "--data", server.data).returncode == 0
     with pytest.raises(ClientError, match="InvalidArgument"):
         subscribe(s3)
@@ -136,12 +132,12 @@ def test_a_webhook_that_fails_or_is_slow_gets_everything_in_order(site, receiver
     receiver.status = 500
     for i in range(30):
         s3.put_object(Bucket="box", Key=f"{i:03}", Body=b"x")
-    wait_for(lambda: metric(server, "weir_notify_failed_total") > 0, "a failure")
-    assert metric(server, "weir_notify_pending") >= 30
+    wait_for(lambda: server.metric("weir_notify_failed_total") > 0, "a failure")
+    assert server.metric("weir_notify_pending") >= 30
     receiver.delay, receiver.status = 0.01, 200
     wait_for(lambda: len(receiver.records()) >= 30, "the events")
     assert [key for _, key in receiver.names()] == [f"{i:03}" for i in range(30)]
-    assert metric(server, "weir_notify_dropped_total") == 0
+    assert server.metric("weir_notify_dropped_total") == 0
 
 
 def test_no_acknowledged_put_is_untold_after_kills(serve, site, receiver):
@@ -178,7 +174,7 @@ def test_no_acknowledged_put_is_untold_after_kills(serve, site, receiver):
         server = serve(folder=server.folder, data=server.data, env=ENV).ready()
     receiver.status = 200
     wait_for(lambda: acknowledged <= {key for _, key in receiver.names()}, "every event")
-    wait_for(lambda: metric(server, "weir_notify_pending") == 0, "an empty outbox")
+    wait_for(lambda: server.metric("weir_notify_pending") == 0, "an empty outbox")
     there = set()
     for page in client(server).get_paginator("list_objects_v2").paginate(Bucket="box"):
         there |= {o["Key"] for o in page.get("Contents", [])}

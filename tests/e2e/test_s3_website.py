@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError  # noqa: E402
 @pytest.fixture
 def site(serve):
     server = serve("--s3.website_domain", "web.test").ready()
-    s3 = server.s3()
-    s3.create_bucket(Bucket="box")
+    s3 = server.box()
     statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::box/*"}
     s3.put_bucket_policy(Bucket="box", Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 

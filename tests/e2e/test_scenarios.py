@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from conftest import wait_for
-from replica_lab import KINDS, Lab, S3RVER
+from replica_lab import KINDS, Lab, S3RVER, fill, put, remove
 from test_tasks import Queue
 
 ODD = ["colon: b", "per%cent%3A", "plus+and&", "späce ü/☃", "trailing/", " ", "..", "q?#", "a:t", "a:a", "tab\tline"]
@@ -39,16 +39,6 @@ def bucket(lab, request):
     name += "-" + lab.kind  # a server of others keeps what another set-up left
     lab.s3().create_bucket(Bucket=name)
     return name
-
-
-def put(s3, bucket, model, key, body, **more):
-    s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
-    model[key] = body
-
-
-def remove(s3, bucket, model, key):
-    s3.delete_object(Bucket=bucket, Key=key)
-    model.pop(key, None)
 
 
 def upload(s3, bucket, model, key, sizes):
@@ -75,12 +65,6 @@ def random_change(s3, bucket, model, rng, keys):
         upload(s3, bucket, model, key, [rng.randrange(1, 5000)])
     else:
         put(s3, bucket, model, key, rng.randbytes(rng.randrange(3000)))
-
-
-def fill(s3, bucket, model, count, size=200):
-    """Some folders deep."""
-    for n in range(count):
-        put(s3, bucket, model, f"dir{n % 5}/sub{n % 3}/k{n}" if n % 2 else f"k{n}", os.urandom(size + n))
 
 
 def test_routing(lab):
@@ -250,10 +234,7 @@ def can(call):
 
 def test_restart_bucket_replication(lab, bucket):
     """Removed, changed meanwhile, made anew: all is there, and the counts begin anew."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 20)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 20)
     lab.run("replicate", "remove", bucket, "--user", "root")
     for key in sorted(model)[:10]:
         put(lab.s3(1), bucket, model, key, os.urandom(50))
@@ -376,10 +357,7 @@ def read_back(s3, bucket, key):
 
 def test_zerodowntimeswitch(lab, bucket):
     """Random changes through both gateways before, during and after; the old side follows afterwards."""
-    model = {}
-    fill(lab.s3(), bucket, model, 20)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    _, model = lab.copied(bucket, 20)
     writers = Writers(lab, bucket)
     try:
         time.sleep(1)
@@ -395,10 +373,7 @@ def test_zerodowntimeswitch(lab, bucket):
 
 def test_switch_given_up(lab, bucket):
     """While an upload holds it open: what was written to the new side comes back."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 10)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 10)
     open_upload = s3.create_multipart_upload(Bucket=bucket, Key="never")["UploadId"]
     lab.run("switch", "start", bucket, "--user", "root")
     for n in range(6):
@@ -414,10 +389,7 @@ def test_switch_given_up(lab, bucket):
 
 def test_switch_multipart(lab, bucket):
     """An upload begun before is finished after it began, by the other gateway; one begun meanwhile is the new side's."""
-    s3, other, model = lab.s3(0), lab.s3(1), {}
-    fill(s3, bucket, model, 5)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    other, (s3, model) = lab.s3(1), lab.copied(bucket, 5)
     parts = [os.urandom(5 * 1024 * 1024), os.urandom(99)]
     before = s3.create_multipart_upload(Bucket=bucket, Key="before")["UploadId"]
     tags = [s3.upload_part(Bucket=bucket, Key="before", UploadId=before, PartNumber=1, Body=parts[0])["ETag"]]
@@ -438,10 +410,7 @@ def test_switch_multipart(lab, bucket):
 
 def test_scheduled_switch(lab, bucket):
     """With downtime, at its time, while clients write; the contents are compared before it is done."""
-    model = {}
-    fill(lab.s3(), bucket, model, 15)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    _, model = lab.copied(bucket, 15)
     at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
     lab.run("switch", "plan", bucket, "--user", "root", "--start-at", at.isoformat())
     writers = Writers(lab, bucket, 2)
@@ -469,10 +438,7 @@ def test_scheduled_switch_continue_replication(lab, bucket):
 
 def test_diff(lab, bucket):
     """What was damaged past weir is found by name, fixed, and then nothing is found."""
-    s3, model = lab.s3(), {}
-    fill(s3, bucket, model, 12)
-    lab.add(bucket)
-    lab.in_sync(bucket)
+    s3, model = lab.copied(bucket, 12)
     places = [f"{lab.names[name]}:{bucket}" for name in ("a", "b")]
     lab.run("diff", "check", *places, "--user", "root", "--watch")
     with lab.side("b", bucket) as there:

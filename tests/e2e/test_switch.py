@@ -9,10 +9,9 @@ import threading
 import botocore.exceptions
 import pytest
 
-from conftest import wait_for
-from replica_lab import Lab
-from test_replicate import content, in_sync, pair, row_of
-from test_users import runner
+from conftest import runner, wait_for
+from replica_lab import Lab, content
+from test_replicate import in_sync, pair, row_of
 
 
 @pytest.fixture

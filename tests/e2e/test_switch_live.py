@@ -8,9 +8,9 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from conftest import wait_for
-from replica_lab import Lab
-from test_users import runner
+from conftest import runner, wait_for
+from replica_lab import Lab, content
+from test_replicate import pair
 
 WRITERS = 4
 BEFORE = 120  # objects that are there when the replication is made
@@ -19,9 +19,7 @@ BEFORE = 120  # objects that are there when the replication is made
 @pytest.fixture
 def disks(serve, weir, tmp_path):
     """A server with the local storages local and disk2."""
-    server = serve().ready()
-    server.run = runner(server, weir)
-    server.run("storage", "add", "disk2", tmp_path / "disk2")
+    server = pair(serve().ready(), weir, tmp_path)
     server.second = "disk2"
     return server
 
@@ -257,12 +255,6 @@ def run_writers(server, seed, drama):
     return {w.prefix + key: body for w in writers for key, body in w.model.items()}
 
 
-def content(s3, bucket="photos"):
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-    names = [o["Key"] for page in pages for o in page.get("Contents", [])]
-    return {name: s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names}
-
-
 def route_of(server):
     """Which storage a new object is on, by what the storages themselves count; the others may follow."""
     def count():
@@ -293,7 +285,7 @@ def check_zero_downtime(server, seed):
         let_go()
         wait_for(lambda: state_of(server, "photos") == "done", "the switch to be done", 180)
     model.update(run_writers(server, seed, drama))
-    assert content(server.s3()) == model
+    assert content(server.s3(), "photos") == model
 
 
 def check_abort(server, seed):
@@ -310,7 +302,7 @@ def check_abort(server, seed):
         wait_for(lambda: state_of(server, "photos") == "gone", "all to be back", 180)
         let_go()
     model.update(run_writers(server, seed, drama))
-    assert content(server.s3()) == model
+    assert content(server.s3(), "photos") == model
     assert server.run("switch", "list", "--json") == []
 
 
@@ -326,7 +318,7 @@ def test_a_switch_that_is_given_up_loses_nothing(disks):
 
 def test_zero_downtime_switch_to_a_remote_storage(far):
     check_zero_downtime(far, 7)
-    assert content(far.back.s3()) == content(far.s3())
+    assert content(far.back.s3(), "photos") == content(far.s3(), "photos")
 
 
 def test_a_switch_to_a_remote_storage_that_is_given_up_loses_nothing(far):
@@ -335,7 +327,7 @@ def test_a_switch_to_a_remote_storage_that_is_given_up_loses_nothing(far):
 
 def test_zero_downtime_switch_of_two_gateways(twins):
     check_zero_downtime(twins, 9)
-    assert twins.content("b", "photos") == content(twins.s3())
+    assert twins.content("b", "photos") == content(twins.s3(), "photos")
 
 
 def test_a_switch_of_two_gateways_that_is_given_up_loses_nothing(twins):

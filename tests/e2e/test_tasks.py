@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from conftest import DEADLINE, free_port, wait_for
-from test_users import runner
+from conftest import DEADLINE, free_port, runner, wait_for
 
 
 class Queue:

@@ -13,15 +13,12 @@ import urllib.request
 import libtorrent as lt
 import pytest
 from conftest import DEADLINE, free_port, wait_for
+from swarm_clients import pattern
 from swarm_lab import announce
 
 PUBLIC = json.dumps({"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:GetObjectVersion", "s3:GetObjectTorrent",
                                                      "s3:GetObjectVersionTorrent"], "Resource": "arn:aws:s3:::pub/*"}]})
-
-
-def pattern(size):
-    return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
 class Fetched:

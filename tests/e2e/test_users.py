@@ -1,26 +1,16 @@
 """Users, storages and buckets through the commands and the API."""
-import json
 import re
 import shutil
 import stat
 
 import pytest
 
+from conftest import runner
+
 
 @pytest.fixture
 def run(server, weir):
-    """run("user", "list") against the server; --json is read."""
     return runner(server, weir)
-
-
-def runner(server, weir):
-    def call(*args, status=0):
-        done = weir(*args, "--data", server.data, "--url", server.url)
-        assert done.returncode == status, done.stderr
-        if "--json" in args and status == 0:
-            return json.loads(done.stdout)
-        return done.stdout + done.stderr
-    return call
 
 
 def test_a_user_is_added_listed_and_removed(run, server):
