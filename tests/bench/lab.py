@@ -121,13 +121,13 @@ class Lab:
         with open(os.path.join(self.dir, server.name + ".log")) as log:
             return log.read()
 
-    def wait(self, server, ready, seconds=20):
+    def wait(self, server, ready, seconds=20, pause=0.005):
         """Until ready() is true; a server that ends first is a failure with its output."""
         deadline = time.monotonic() + seconds
         while not (found := ready()):
             if server.process.poll() is not None or time.monotonic() > deadline:
                 raise Unmeasured(f"{server.name} did not start: {self.output(server)[-400:].strip()}")
-            time.sleep(0.005)
+            time.sleep(pause)
         return found
 
     def stop(self, server):

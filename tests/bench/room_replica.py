@@ -244,7 +244,11 @@ def tap_pair(lab, kind, engine):
     for bucket in ("plain", "taken"):
         weir.end.need("PUT", f"/{bucket}")
     weir.run("replicate", "add", "taken", "other", "--from", "far" if kind == "remote" else "local", "--user", "root")
-    time.sleep(1)  # every process knows of it
+
+    def is_taken():
+        weir.end.need("PUT", "/taken/first", b"x")
+        return weir.run("replicate", "show", "taken")["lag"] > 0
+    lab.wait(weir.server, is_taken)
     return weir
 
 

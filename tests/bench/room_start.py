@@ -17,13 +17,12 @@ def serve(lab, data):
     command = [lab.program("weir"), "serve", "--data", data]
     began = time.monotonic()
     server = lab.start("weir", command, env)
-    while True:
+
+    def accepts():
         with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", ports["API_LISTEN"])) == 0:
-                return server, (time.monotonic() - began) * 1000
-        if server.process.poll() is not None or time.monotonic() - began > 20:
-            raise Unmeasured(f"weir serve did not start: {lab.output(server)[-300:].strip()}")
-        time.sleep(0.001)
+            return s.connect_ex(("127.0.0.1", ports["API_LISTEN"])) == 0
+    lab.wait(server, accepts, pause=0.001)
+    return server, (time.monotonic() - began) * 1000
 
 
 def once(lab, data, fresh):

@@ -36,7 +36,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 
 WRITERS, KEYS = 6, 5
-LOAD_SECONDS = 0.4
+LOAD_CHANGES = 120  # answered ones before a kill, at most
 VERSIONS_KEPT = 20  # of a key; then the check removes them all
 PART_MIN = 5 * 1024 * 1024
 SWEEP_SECONDS = 180
@@ -288,13 +288,17 @@ class Lab:
         on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
         client.ask("PUT", "/kept", [("versioning", "")], body=on)
 
+    def answered(self):
+        return sum(writer.done for writer in self.writers)
+
     def load_and_kill(self):
         threads = [threading.Thread(target=w.work, args=(self.address, self.server.keys)) for w in self.writers]
         for writer in self.writers:
             writer.problem = None
         for thread in threads:
             thread.start()
-        time.sleep(self.random.random() * LOAD_SECONDS)
+        goal = self.answered() + self.random.randrange(LOAD_CHANGES)
+        self.conftest.wait_for(lambda: self.answered() >= goal or not any(t.is_alive() for t in threads), "the load")
         ended = self.server.process.poll()
         self.kill()
         for thread in threads:
@@ -308,7 +312,7 @@ class Lab:
     def restart(self):
         if self.random.random() < .125:
             self.start()
-            time.sleep(self.random.random() * 0.1)
+            time.sleep(self.random.random() * 0.1)  # the moment is the point
             self.kill()
         self.start()
         self.server.ready()
@@ -370,7 +374,7 @@ def damage_is_found(lab):
     blobs = lab.folder / "data/objects/blobs"
     missed = []
     lab.prepare()
-    while sum(w.done for w in lab.writers) < 100:
+    while lab.answered() < 100:
         lab.run()
     lab.client().ask("PUT", key.path, body=body)
     key.value = digest(body)
@@ -426,7 +430,7 @@ def main():
                 break
     finally:
         lab.end()
-    print(f"seed {o.seed}, {sum(w.done for w in lab.writers)} changes answered")
+    print(f"seed {o.seed}, {lab.answered()} changes answered")
     if not failed:
         lab.remove()
     print(f"{passed} passed, {failed} failed")
