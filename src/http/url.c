@@ -66,6 +66,19 @@ bool url_query_next(struct str *rest, struct str *name, struct str *value)
     return true;
 }
 
+int url_query_take(struct str *rest, struct arena *a, const char *name, struct str *out)
+{
+    struct str found, value;
+    struct buf text = BUF_INIT(0);
+
+    if (!url_query_next(rest, &found, &value) || !str_eq(found, str_z(name)))
+        return ERR_CORRUPT;
+    int code = url_decode(&text, value, false);
+    *out = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return code < 0 ? ERR_CORRUPT : arena_error(a);
+}
+
 /* ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) */
 static bool is_scheme(struct str s)
 {

@@ -7,6 +7,7 @@
 #ifndef HTTP_WIRE_H
 #define HTTP_WIRE_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -94,6 +95,9 @@ int url_decode(struct buf *out, struct str in, bool plus_is_space) MUST_CHECK;
 void url_encode(struct buf *out, struct str in, bool keep_slash);
 /* The next name[=value] of a query, still encoded; false at the end. */
 bool url_query_next(struct str *rest, struct str *name, struct str *value);
+/* Of a record that is kept as a query: the value of the next one, which has this name, decoded, in
+ * the arena. ERR_CORRUPT when it has not. */
+int url_query_take(struct str *rest, struct arena *a, const char *name, struct str *out) MUST_CHECK;
 
 struct url {
     struct str scheme, user, password, host, path,

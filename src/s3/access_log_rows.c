@@ -114,27 +114,14 @@ int log_row_parse(struct str value, struct log_row *out)
     return 0;
 }
 
-static int take_text(struct arena *a, struct str *rest, const char *name, struct str *out)
-{
-    struct str found, value;
-    struct buf text = BUF_INIT(0);
-
-    if (!url_query_next(rest, &found, &value) || !str_eq(found, str_z(name)))
-        return ERR_CORRUPT;
-    int code = url_decode(&text, value, false);
-    *out = arena_str(a, buf_str(&text));
-    buf_release(&text);
-    return code < 0 ? ERR_CORRUPT : arena_error(a);
-}
-
 int log_row_source(struct arena *a, struct str same, struct str *owner, int64_t *day,
                    struct str *config)
 {
-    int code = take_text(a, &same, "o", owner);
+    int code = url_query_take(&same, a, "o", owner);
 
     if (code == 0 && !take_number(&same, "d", day))
         code = ERR_CORRUPT;
-    return code < 0 ? code : take_text(a, &same, "c", config);
+    return code < 0 ? code : url_query_take(&same, a, "c", config);
 }
 
 static uint64_t sequence_of(struct str key)

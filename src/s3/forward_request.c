@@ -168,17 +168,6 @@ static void copy_headers(struct call *c, const struct forward_body *b, struct fo
         add(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
 }
 
-static bool is_conditional(const struct http_head *head)
-{
-    for (size_t i = 0; i < head->header_count; i++) {
-        struct str name = head->headers[i].name;
-        if (str_ieq(name, STR("if-match")) || str_ieq(name, STR("if-none-match")) ||
-            str_ieq(str_head(name, 15), STR("x-amz-if-match-")))
-            return true;
-    }
-    return false;
-}
-
 /* F7 */
 static bool is_idempotent(struct call *c)
 {
@@ -188,10 +177,10 @@ static bool is_idempotent(struct call *c)
     case HTTP_OPTIONS:
         return true;
     case HTTP_PUT:
-        return !is_conditional(c->head);
+        return !call_is_conditional(c);
     case HTTP_DELETE: /* of an object, twice would make two markers */
         return (call_param(c, "versionId").len || (c->op && c->op->query)) &&
-               !is_conditional(c->head);
+               !call_is_conditional(c);
     default:
         return false;
     }

@@ -247,6 +247,8 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
 /* What a removal may also be bound to: a time (HTTP or ISO 8601) and a size; empty: not. */
 int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
                             struct err *err) MUST_CHECK;
+/* Is a change bound to what is there? */
+bool call_is_conditional(const struct call *c);
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
 

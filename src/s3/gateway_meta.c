@@ -220,6 +220,17 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
     return 0;
 }
 
+bool call_is_conditional(const struct call *c)
+{
+    for (size_t i = 0; i < c->head->header_count; i++) {
+        struct str name = c->head->headers[i].name;
+        if (str_ieq(name, STR("if-match")) || str_ieq(name, STR("if-none-match")) ||
+            str_ieq(str_head(name, 15), STR("x-amz-if-match-")))
+            return true;
+    }
+    return false;
+}
+
 int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
                             struct err *err)
 {

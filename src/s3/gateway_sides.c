@@ -70,17 +70,6 @@ static struct side_ask ask_of(const struct call *c)
     return ask;
 }
 
-static bool is_conditional(const struct http_head *head)
-{
-    for (size_t i = 0; i < head->header_count; i++) {
-        struct str name = head->headers[i].name;
-        if (str_ieq(name, STR("if-match")) || str_ieq(name, STR("if-none-match")) ||
-            str_ieq(str_head(name, 15), STR("x-amz-if-match-")))
-            return true;
-    }
-    return false;
-}
-
 /* Does it neither look at what is there, nor leave any of it? */
 static bool is_alone(const struct call *c)
 {
@@ -88,7 +77,7 @@ static bool is_alone(const struct call *c)
 
     for (size_t i = 0; c->op && i < ARRAY_SIZE(whole); i++)
         is |= whole[i] == c->op->id;
-    return is && !is_conditional(c->head) && !c->version.len;
+    return is && !call_is_conditional(c) && !c->version.len;
 }
 
 static bool changes(const struct call *c)

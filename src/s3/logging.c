@@ -132,36 +132,23 @@ void logging_encode(struct buf *out, const struct logging *config)
     buf_release(&grants);
 }
 
-static int next_value(struct str *rest, struct arena *a, const char *name, struct str *out)
-{
-    struct str found, value;
-    struct buf text = BUF_INIT(0);
-
-    if (!url_query_next(rest, &found, &value) || !str_eq(found, str_z(name)))
-        return ERR_CORRUPT;
-    int code = url_decode(&text, value, false);
-    *out = arena_str(a, buf_str(&text));
-    buf_release(&text);
-    return code < 0 ? ERR_CORRUPT : arena_error(a);
-}
-
 int logging_decode(struct logging *out, struct arena *a, struct str kept, struct err *err)
 {
     struct logging config = {0};
     struct str time, format = STR_EMPTY, grants = STR_EMPTY;
     const char *letter;
-    int code = next_value(&kept, a, "m", &time);
+    int code = url_query_take(&kept, a, "m", &time);
 
     if (code == 0 && str_i64(time, &config.modified_ms) < 0)
         code = ERR_CORRUPT;
     if (code == 0)
-        code = next_value(&kept, a, "b", &config.bucket);
+        code = url_query_take(&kept, a, "b", &config.bucket);
     if (code == 0)
-        code = next_value(&kept, a, "p", &config.prefix);
+        code = url_query_take(&kept, a, "p", &config.prefix);
     if (code == 0)
-        code = next_value(&kept, a, "f", &format);
+        code = url_query_take(&kept, a, "f", &format);
     if (code == 0)
-        code = next_value(&kept, a, "g", &grants);
+        code = url_query_take(&kept, a, "g", &grants);
     letter = format.len == 1 ? strchr(letters, format.p[0]) : NULL;
     if (code == ERR_NO_MEMORY)
         return err_code(err, code);

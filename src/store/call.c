@@ -139,7 +139,7 @@ struct str double_print(struct arena *a, double v)
     return arena_fmt(a, "%.17g", v);
 }
 
-struct str long_double_print(struct arena *a, long double v)
+static struct str long_double_print(struct arena *a, long double v)
 {
     char text[LONG_DOUBLE_MAX_CHARS];
     size_t len;
@@ -155,6 +155,17 @@ struct str long_double_print(struct arena *a, long double v)
     if (len == 2 && text[0] == '-' && text[1] == '0')
         return STR("0");
     return arena_str(a, str_n(text, len));
+}
+
+bool float_sum(struct call *c, long double value, long double by, struct str *out)
+{
+    value += by;
+    if (isnan(value) || isinf(value)) {
+        answer_error(c, "ERR increment would produce NaN or Infinity");
+        return false;
+    }
+    *out = long_double_print(c->arena, value);
+    return true;
 }
 
 bool arg_is(const struct call *c, size_t i, const char *word)

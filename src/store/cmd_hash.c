@@ -242,12 +242,8 @@ void cmd_hincrbyfloat(struct call *c)
         answer_error(c, "ERR hash value is not a float");
         return;
     }
-    value += by;
-    if (isnan(value) || isinf(value)) {
-        answer_error(c, "ERR increment would produce NaN or Infinity");
+    if (!float_sum(c, value, by, &text))
         return;
-    }
-    text = long_double_print(c->arena, value);
     put_number(c, &o, text, !exists);
     *c->reply = as_bulk(text);
 }

@@ -390,12 +390,8 @@ void cmd_incrbyfloat(struct call *c)
         answer_error(c, "ERR value is not a valid float");
         return;
     }
-    value += by;
-    if (isnan(value) || isinf(value)) {
-        answer_error(c, "ERR increment would produce NaN or Infinity");
+    if (!float_sum(c, value, by, &text))
         return;
-    }
-    text = long_double_print(c->arena, value);
     object_set_string(c, &o, text, o.m.expire_ms);
     *c->reply = as_bulk(text);
 }

@@ -188,8 +188,9 @@ void answer_items(struct call *c, const struct items *items);
 bool number_parse(struct str s, int64_t *out); /* Redis's string2ll: no blanks, +, leading zeros */
 bool double_parse(struct str s, double *out);
 bool long_double_parse(struct str s, long double *out);
-struct str double_print(struct arena *a, double v);           /* RESP2 */
-struct str long_double_print(struct arena *a, long double v); /* INCRBYFLOAT */
+struct str double_print(struct arena *a, double v); /* RESP2 */
+/* What INCRBYFLOAT and HINCRBYFLOAT keep and answer. */
+bool float_sum(struct call *c, long double value, long double by, struct str *out);
 
 bool arg_is(const struct call *c, size_t i, const char *word); /* case folded */
 bool arg_int(struct call *c, size_t i, int64_t *out);
