@@ -61,6 +61,41 @@ int api_send_denied(struct http_request *req, int code) MUST_CHECK;
 /* Is the caller an administrator? For what is open but says more to one. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
+/* --- handlers as rows --- */
+
+/* A request under way. */
+struct api_call {
+    struct api *api;
+    struct http_request *req;
+    const struct route_params *params;
+    struct cache *cache; /* the tracker's models, when the handler needs them */
+    json_t *body;        /* NULL when the handler takes none */
+    struct json_out *w;  /* the answer's open object; or its array, when the handler lists */
+};
+
+typedef int api_fn(struct api_call *c, struct err *err);
+
+struct api_handler {
+    api_fn *run;
+    int status;          /* when it succeeds; 204 has no body */
+    bool waits;          /* runs where it may; with a body it does anyway */
+    bool takes_body;     /* a JSON object */
+    bool needs_tracker;  /* 501 without one */
+    const char *list;    /* the array that is the answer's first member; NULL: none */
+    const char *missing; /* what ERR_NOT_FOUND says; NULL: as the error has it */
+};
+
+/* Runs the handler and answers. */
+int api_run(struct api_call *c, const struct api_handler *h) MUST_CHECK;
+
+/* A row: the route_fn of that name runs `fn` and answers `code`; what follows are other members. */
+#define API_ROUTE(name, fn, code, ...)                                                             \
+    int name(struct http_request *req, const struct route_params *params, void *ctx)               \
+    {                                                                                              \
+        return api_run(&(struct api_call){.api = ctx, .req = req, .params = params},               \
+                       &(struct api_handler){.run = fn, .status = code, __VA_ARGS__});             \
+    }
+
 /* --- the handlers of users.c, storages.c, buckets.c, webhooks.c, queues.c, replication*.c,
  * switches.c ---
  */

@@ -10,6 +10,18 @@ enum {
     ARENA_MAX = 128 * 1024 * 1024, /* a page of the largest payloads */
 };
 
+static api_fn get_queues, pause_queue, resume_queue, get_tasks, get_task, delete_task, run_task,
+    cancel_task;
+
+API_ROUTE(api_get_queues, get_queues, 200, .waits = true, .list = "queues")
+API_ROUTE(api_put_pause_queue, pause_queue, 204, .waits = true)
+API_ROUTE(api_put_resume_queue, resume_queue, 204, .waits = true)
+API_ROUTE(api_get_tasks, get_tasks, 200, .waits = true, .list = "tasks")
+API_ROUTE(api_get_task, get_task, 200, .waits = true)
+API_ROUTE(api_delete_task, delete_task, 204, .waits = true)
+API_ROUTE(api_post_run_task, run_task, 204, .takes_body = true)
+API_ROUTE(api_post_cancel_task, cancel_task, 204, .takes_body = true)
+
 /* --- queues --- */
 
 static void write_queue(struct json_out *w, const struct queue_stats *q)
@@ -27,27 +39,15 @@ static void write_queue(struct json_out *w, const struct queue_stats *q)
     json_out_close(w, '}');
 }
 
-int api_get_queues(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_queues(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
     struct queue_stats *list;
-    struct api_json j;
-    struct err err = {0};
     size_t count;
+    int code = queue_list(c->api->o.queue, http_request_arena(c->req), &list, &count, err);
 
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = queue_list(api->o.queue, http_request_arena(req), &list, &count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "queues");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_queue(&j.w, &list[i]);
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        write_queue(c->w, &list[i]);
+    return code;
 }
 
 /* One that workers take from has no rows before its first task. ERR_NOT_FOUND. */
@@ -72,31 +72,28 @@ static int find_queue(struct api *api, struct arena *a, struct str name, struct 
     return err_set(err, ERR_NOT_FOUND, "there is no queue " STR_FMT, STR_ARG(name));
 }
 
-static int pause_queue(struct http_request *req, struct api *api, struct str name, bool paused)
+static int set_paused(struct api_call *c, bool paused, struct err *err)
 {
+    struct str name = route_param(c->params, "queue");
     struct queue_stats q;
-    struct err err = {0};
+    int code = find_queue(c->api, http_request_arena(c->req), name, &q, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = find_queue(api, http_request_arena(req), name, &q, &err);
     if (code == 0)
-        code = queue_pause(api->o.queue, name, paused, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), paused ? "queue.paused" : "queue.resumed",
-             log_s("queue", name));
-    return api_send_done(req);
+        code = queue_pause(c->api->o.queue, name, paused, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), paused ? "queue.paused" : "queue.resumed",
+                 log_s("queue", name));
+    return code;
 }
 
-int api_put_pause_queue(struct http_request *req, const struct route_params *params, void *ctx)
+static int pause_queue(struct api_call *c, struct err *err)
 {
-    return pause_queue(req, ctx, route_param(params, "queue"), true);
+    return set_paused(c, true, err);
 }
 
-int api_put_resume_queue(struct http_request *req, const struct route_params *params, void *ctx)
+static int resume_queue(struct api_call *c, struct err *err)
 {
-    return pause_queue(req, ctx, route_param(params, "queue"), false);
+    return set_paused(c, false, err);
 }
 
 /* --- tasks --- */
@@ -199,108 +196,66 @@ static int write_tasks(struct api *api, struct arena *a, struct tasks_wanted wan
     return code;
 }
 
-int api_get_tasks(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_tasks(struct api_call *c, struct err *err)
 {
-    struct tasks_wanted want = {.queue = route_param(params, "queue")};
+    struct tasks_wanted want = {.queue = route_param(c->params, "queue")};
     struct arena a = ARENA_INIT(ARENA_MAX);
-    struct api_json j;
-    struct err err = {0};
+    int code = read_wanted(c->req, &want, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = read_wanted(req, &want, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "tasks");
-    json_out_open(&j.w, '[');
     if (code == 0)
-        code = write_tasks(ctx, &a, want, &j.w, &err);
-    json_out_close(&j.w, ']');
+        code = write_tasks(c->api, &a, want, c->w, err);
     if (code == 0)
-        code = buf_error(&j.body);
+        code = buf_error(c->w->out);
     arena_release(&a);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+    return code;
 }
 
-int api_get_task(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_task(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
     struct task_info info;
-    struct api_json j;
-    struct err err = {0};
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = queue_task(api->o.queue, http_request_arena(req), route_param(params, "queue"),
-                          route_param(params, "id"), &info, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    write_task(&j.w, &info);
-    return api_json_send(req, 200, &j);
-}
-
-static int finish(struct http_request *req, const struct route_params *params, const char *event,
-                  int code, const struct err *err)
-{
-    if (code < 0)
-        return api_send_failure(req, code, err);
-    log_info(http_request_log(req), event, log_s("queue", route_param(params, "queue")),
-             log_s("id", route_param(params, "id")));
-    return api_send_done(req);
-}
-
-int api_delete_task(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct err err = {0};
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
     int code =
-        queue_delete(api->o.queue, route_param(params, "queue"), route_param(params, "id"), &err);
-    return finish(req, params, "task.deleted", code, &err);
+        queue_task(c->api->o.queue, http_request_arena(c->req), route_param(c->params, "queue"),
+                   route_param(c->params, "id"), &info, err);
+
+    if (code == 0)
+        write_task(c->w, &info);
+    return code;
 }
 
-int api_post_run_task(struct http_request *req, const struct route_params *params, void *ctx)
+/* Returns the code, and logs what was done. */
+static int done(struct api_call *c, const char *event, int code)
 {
-    struct api *api = ctx;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
-
-    if (!api_read_json(req, &object, &code))
-        return code;
-    json_decref(object);
-    code =
-        queue_run_now(api->o.queue, route_param(params, "queue"), route_param(params, "id"), &err);
-    return finish(req, params, "task.run", code, &err);
+    if (code == 0)
+        log_info(http_request_log(c->req), event, log_s("queue", route_param(c->params, "queue")),
+                 log_s("id", route_param(c->params, "id")));
+    return code;
 }
 
-static int cancel(struct api *api, struct arena *a, struct str queue, struct str id,
-                  struct err *err)
+static int delete_task(struct api_call *c, struct err *err)
 {
+    return done(c, "task.deleted",
+                queue_delete(c->api->o.queue, route_param(c->params, "queue"),
+                             route_param(c->params, "id"), err));
+}
+
+static int run_task(struct api_call *c, struct err *err)
+{
+    return done(c, "task.run",
+                queue_run_now(c->api->o.queue, route_param(c->params, "queue"),
+                              route_param(c->params, "id"), err));
+}
+
+static int cancel_task(struct api_call *c, struct err *err)
+{
+    struct str id = route_param(c->params, "id");
     struct task_info info;
-    int code = queue_task(api->o.queue, a, queue, id, &info, err);
+    int code = queue_task(c->api->o.queue, http_request_arena(c->req),
+                          route_param(c->params, "queue"), id, &info, err);
 
     if (code == 0 && info.state != TASK_ACTIVE)
         code = err_set(err, ERR_CONFLICT, "task " STR_FMT " is not running but %s: delete it",
                        STR_ARG(id), task_state_names[info.state]);
-    return code < 0 ? code : queue_cancel(api->o.queue, id, err);
-}
-
-int api_post_cancel_task(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
-
-    if (!api_read_json(req, &object, &code))
-        return code;
-    json_decref(object);
-    code = cancel(ctx, http_request_arena(req), route_param(params, "queue"),
-                  route_param(params, "id"), &err);
-    return finish(req, params, "task.cancelled", code, &err);
+    if (code == 0)
+        code = queue_cancel(c->api->o.queue, id, err);
+    return done(c, "task.cancelled", code);
 }

@@ -4,7 +4,7 @@
 
 enum { READ_DEFAULT = 1000, READ_MAX = 10000, NAME_MAX_LEN = 64, FINDINGS_MAX = 1000 };
 
-static swarm_fn list_consumers, add_consumer, remove_consumer, read_deltas, acknowledge, check;
+static api_fn list_consumers, add_consumer, remove_consumer, read_deltas, acknowledge, check;
 
 #define CONSUMER "there is no such consumer"
 
@@ -17,7 +17,7 @@ SWARM_ROUTE(api_post_swarm_check, check, 200)
 
 /* --- consumers --- */
 
-static int list_consumers(struct swarm_call *c, struct err *err)
+static int list_consumers(struct api_call *c, struct err *err)
 {
     struct feed_consumer *list;
     size_t count = 0;
@@ -33,7 +33,7 @@ static int list_consumers(struct swarm_call *c, struct err *err)
     return code;
 }
 
-static int add_consumer(struct swarm_call *c, struct err *err)
+static int add_consumer(struct api_call *c, struct err *err)
 {
     struct str name = json_get_str(c->body, "name", STR_EMPTY);
     int code;
@@ -50,7 +50,7 @@ static int add_consumer(struct swarm_call *c, struct err *err)
     return 0;
 }
 
-static int remove_consumer(struct swarm_call *c, struct err *err)
+static int remove_consumer(struct api_call *c, struct err *err)
 {
     struct str name = route_param(c->params, "name");
     int code = feed_remove_consumer(c->cache, name, err);
@@ -82,7 +82,7 @@ static void write_delta(struct json_out *w, struct arena *a, const struct delta 
     json_out_close(w, '}');
 }
 
-static int read_deltas(struct swarm_call *c, struct err *err)
+static int read_deltas(struct api_call *c, struct err *err)
 {
     struct arena *a = http_request_arena(c->req);
     struct delta *list;
@@ -96,7 +96,7 @@ static int read_deltas(struct swarm_call *c, struct err *err)
     return code;
 }
 
-static int acknowledge(struct swarm_call *c, struct err *err)
+static int acknowledge(struct api_call *c, struct err *err)
 {
     int64_t number = json_get_i64(c->body, "number", -1);
     int code;
@@ -149,7 +149,7 @@ static void tell(void *ctx, const char *invariant, struct str key)
     json_out_close(f->w, '}');
 }
 
-static int check(struct swarm_call *c, struct err *err)
+static int check(struct api_call *c, struct err *err)
 {
     struct findings findings = {.w = c->w};
     int code;

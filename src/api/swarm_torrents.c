@@ -7,7 +7,7 @@
 
 enum { COUNT_AT_ONCE = 64 };
 
-static swarm_fn get_torrents, add_torrent, remove_torrent, get_stats;
+static api_fn get_torrents, add_torrent, remove_torrent, get_stats;
 
 SWARM_ROUTE(api_get_swarm_torrents, get_torrents, 200, .list = "torrents")
 SWARM_ROUTE(api_post_swarm_torrent, add_torrent, 201, .takes_body = true)
@@ -84,7 +84,7 @@ static int list_torrent(void *ctx, const struct torrent *t, struct err *err)
     return list->count == COUNT_AT_ONCE ? write_held(list, err) : 0;
 }
 
-static int get_torrents(struct swarm_call *c, struct err *err)
+static int get_torrents(struct api_call *c, struct err *err)
 {
     struct torrent_list list = {.api = c->api, .w = c->w};
     int code =
@@ -119,7 +119,7 @@ static int read_torrent(const json_t *object, struct torrent *out, struct err *e
     return code;
 }
 
-static int add_torrent(struct swarm_call *c, struct err *err)
+static int add_torrent(struct api_call *c, struct err *err)
 {
     struct scrape_entry peers = {0};
     struct torrent torrent;
@@ -136,7 +136,7 @@ static int add_torrent(struct swarm_call *c, struct err *err)
     return 0;
 }
 
-static int remove_torrent(struct swarm_call *c, struct err *err)
+static int remove_torrent(struct api_call *c, struct err *err)
 {
     uint8_t hash[INFO_HASH_LEN];
     int code = info_hash_parse(hash, route_param(c->params, "torrent"), err);
@@ -148,7 +148,7 @@ static int remove_torrent(struct swarm_call *c, struct err *err)
     return code;
 }
 
-static int get_stats(struct swarm_call *c, struct err *err)
+static int get_stats(struct api_call *c, struct err *err)
 {
     struct tracker *tracker = c->api->o.swarm->tracker;
 

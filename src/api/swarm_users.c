@@ -3,7 +3,9 @@
 #include "api/swarm.h"
 #include "base/ids.h"
 
-static swarm_fn get_users, add_user, remove_user, get_clients, add_client, remove_client;
+#include <math.h>
+
+static api_fn get_users, add_user, remove_user, get_clients, add_client, remove_client;
 
 SWARM_ROUTE(api_get_swarm_users, get_users, 200, .list = "users")
 SWARM_ROUTE(api_post_swarm_user, add_user, 201, .takes_body = true)
@@ -11,6 +13,19 @@ SWARM_ROUTE(api_delete_swarm_user, remove_user, 204, .missing = "there is no suc
 SWARM_ROUTE(api_get_swarm_clients, get_clients, 200, .list = "clients")
 SWARM_ROUTE(api_post_swarm_client, add_client, 201, .takes_body = true)
 SWARM_ROUTE(api_delete_swarm_client, remove_client, 204)
+
+int api_swarm_factor(const json_t *object, const char *name, double *out, struct err *err)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (!value)
+        return 0;
+    if (!json_is_number(value) || !isfinite(json_number_value(value)) ||
+        json_number_value(value) < 0)
+        return err_set(err, ERR_INVALID, "%s is a number that is not below 0", name);
+    *out = json_number_value(value);
+    return 0;
+}
 
 /* --- users --- */
 
@@ -45,7 +60,7 @@ static int list_user(void *ctx, const struct swarm_user *u, struct err *err)
     return 0;
 }
 
-static int get_users(struct swarm_call *c, struct err *err)
+static int get_users(struct api_call *c, struct err *err)
 {
     struct user_list list = {.w = c->w};
     struct str passkeys;
@@ -96,7 +111,7 @@ static int read_user(const json_t *object, struct swarm_user *out, struct err *e
     return code;
 }
 
-static int add_user(struct swarm_call *c, struct err *err)
+static int add_user(struct api_call *c, struct err *err)
 {
     struct swarm_user user;
     int code = read_user(c->body, &user, err);
@@ -112,7 +127,7 @@ static int add_user(struct swarm_call *c, struct err *err)
 }
 
 /* By id; or by passkey, for who knows nothing else of it. */
-static int remove_user(struct swarm_call *c, struct err *err)
+static int remove_user(struct api_call *c, struct err *err)
 {
     struct str name = route_param(c->params, "id");
     char passkey[PASSKEY_LEN + 1] = "";
@@ -145,12 +160,12 @@ static int list_client(void *ctx, struct str client, struct err *err)
     return 0;
 }
 
-static int get_clients(struct swarm_call *c, struct err *err)
+static int get_clients(struct api_call *c, struct err *err)
 {
     return cache_each_client(c->cache, list_client, c->w, err);
 }
 
-static int add_client(struct swarm_call *c, struct err *err)
+static int add_client(struct api_call *c, struct err *err)
 {
     struct str client = json_get_str(c->body, "client", STR_EMPTY);
     int code;
@@ -165,7 +180,7 @@ static int add_client(struct swarm_call *c, struct err *err)
     return 0;
 }
 
-static int remove_client(struct swarm_call *c, struct err *err)
+static int remove_client(struct api_call *c, struct err *err)
 {
     struct str client = route_param(c->params, "client");
     bool there = false;

@@ -2,6 +2,15 @@
 #include "api/api_int.h"
 #include "route/users.h"
 
+static api_fn get_users, get_user, add_user, remove_user, add_key, remove_key;
+
+API_ROUTE(api_get_users, get_users, 200, .list = "users")
+API_ROUTE(api_get_user, get_user, 200)
+API_ROUTE(api_post_user, add_user, 201, .takes_body = true)
+API_ROUTE(api_delete_user, remove_user, 204, .waits = true)
+API_ROUTE(api_post_key, add_key, 201, .takes_body = true)
+API_ROUTE(api_delete_key, remove_key, 204, .waits = true)
+
 static void write_user(struct json_out *w, const struct user *u)
 {
     json_out_member_str(w, "name", u->name);
@@ -16,59 +25,40 @@ static void write_user(struct json_out *w, const struct user *u)
     json_out_close(w, ']');
 }
 
-/* One object: the user, and a key with its secret, when they are given. */
-static int send_user(struct http_request *req, int status, const struct user *u,
-                     const struct user_key *key)
+/* With its secret. */
+static void write_key(struct json_out *w, const struct user_key *key)
 {
-    struct api_json j;
-
-    api_json_begin(&j);
-    if (u)
-        write_user(&j.w, u);
-    if (key) {
-        json_out_member_str(&j.w, "access_key", key->access);
-        json_out_member_str(&j.w, "secret_key", key->secret);
-    }
-    return api_json_send(req, status, &j);
+    json_out_member_str(w, "access_key", key->access);
+    json_out_member_str(w, "secret_key", key->secret);
 }
 
-int api_get_users(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_users(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct api_json j;
     struct user *list;
-    struct err err = {0};
     size_t count;
-    int code = users_list(api->o.users, http_request_arena(req), &list, &count, &err);
+    int code = users_list(c->api->o.users, http_request_arena(c->req), &list, &count, err);
 
-    (void)params;
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "users");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        write_user(&j.w, &list[i]);
-        json_out_close(&j.w, '}');
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        json_out_open(c->w, '{');
+        write_user(c->w, &list[i]);
+        json_out_close(c->w, '}');
     }
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    return code;
 }
 
-int api_get_user(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_user(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
     struct user user;
-    struct err err = {0};
-    int code = users_by_name(api->o.users, http_request_arena(req), route_param(params, "name"),
-                             &user, &err);
+    int code = users_by_name(c->api->o.users, http_request_arena(c->req),
+                             route_param(c->params, "name"), &user, err);
 
-    return code < 0 ? api_send_failure(req, code, &err) : send_user(req, 200, &user, NULL);
+    if (code == 0)
+        write_user(c->w, &user);
+    return code;
 }
 
-static int add_user(struct api *api, struct arena *a, const json_t *object, struct user *out,
-                    struct err *err)
+static int read_and_add(struct api *api, struct arena *a, const json_t *object, struct user *out,
+                        struct err *err)
 {
     static const char *const strings[] = {"name",       "id", "display_name", "email", "access_key",
                                           "secret_key", NULL};
@@ -88,22 +78,18 @@ static int add_user(struct api *api, struct arena *a, const json_t *object, stru
     return code < 0 ? code : users_add(api->o.users, a, &wanted, out, err);
 }
 
-int api_post_user(struct http_request *req, const struct route_params *params, void *ctx)
+static int add_user(struct api_call *c, struct err *err)
 {
     struct user made;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    int code = read_and_add(c->api, http_request_arena(c->req), c->body, &made, err);
 
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = add_user(ctx, http_request_arena(req), object, &made, &err);
-    json_decref(object);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "user.added", log_s("user", made.name), log_s("id", made.id));
-    return send_user(req, 201, &made, &made.keys[0]);
+        return code;
+    log_info(http_request_log(c->req), "user.added", log_s("user", made.name),
+             log_s("id", made.id));
+    write_user(c->w, &made);
+    write_key(c->w, &made.keys[0]);
+    return 0;
 }
 
 static int forget_keys(struct api *api, struct str id, struct err *err)
@@ -118,67 +104,49 @@ static int forget_keys(struct api *api, struct str id, struct err *err)
                     : 0;
 }
 
-int api_delete_user(struct http_request *req, const struct route_params *params, void *ctx)
+static int remove_user(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
+    struct users *users = c->api->o.users;
+    struct str name = route_param(c->params, "name");
     struct user user;
-    struct err err = {0};
-    bool known;
-    int code;
+    bool known = users_by_name(users, http_request_arena(c->req), name, &user, NULL) == 0;
+    int code = users_remove(users, name, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    known = users_by_name(api->o.users, http_request_arena(req), route_param(params, "name"), &user,
-                          NULL) == 0;
-    code = users_remove(api->o.users, route_param(params, "name"), &err);
     /* Behind it: a user that may not be removed keeps them. */
     if (code == 0 && known)
-        code = forget_keys(api, user.id, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "user.removed", log_s("user", route_param(params, "name")));
-    return api_send_done(req);
+        code = forget_keys(c->api, user.id, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "user.removed", log_s("user", name));
+    return code;
 }
 
-int api_post_key(struct http_request *req, const struct route_params *params, void *ctx)
+static int add_key(struct api_call *c, struct err *err)
 {
     static const char *const strings[] = {"access_key", "secret_key", NULL};
-    struct api *api = ctx;
-    struct user_key wanted, made;
-    struct str name = route_param(params, "name");
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    struct user_key wanted = {json_get_str(c->body, "access_key", STR_EMPTY),
+                              json_get_str(c->body, "secret_key", STR_EMPTY)};
+    struct str name = route_param(c->params, "name");
+    struct user_key made;
+    int code = api_check_strings(c->body, strings, err);
 
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = api_check_strings(object, strings, &err);
-    if (code == 0) {
-        wanted = (struct user_key){json_get_str(object, "access_key", STR_EMPTY),
-                                   json_get_str(object, "secret_key", STR_EMPTY)};
-        code = users_add_key(api->o.users, http_request_arena(req), name, &wanted, &made, &err);
-    }
-    json_decref(object);
+    if (code == 0)
+        code =
+            users_add_key(c->api->o.users, http_request_arena(c->req), name, &wanted, &made, err);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "user.key_added", log_s("user", name),
+        return code;
+    log_info(http_request_log(c->req), "user.key_added", log_s("user", name),
              log_s("access_key", made.access));
-    return send_user(req, 201, NULL, &made);
+    write_key(c->w, &made);
+    return 0;
 }
 
-int api_delete_key(struct http_request *req, const struct route_params *params, void *ctx)
+static int remove_key(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct str name = route_param(params, "name"), access = route_param(params, "access");
-    struct err err = {0};
-    int code;
+    struct str name = route_param(c->params, "name"), access = route_param(c->params, "access");
+    int code = users_remove_key(c->api->o.users, name, access, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = users_remove_key(api->o.users, name, access, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "user.key_removed", log_s("user", name),
-             log_s("access_key", access));
-    return api_send_done(req);
+    if (code == 0)
+        log_info(http_request_log(c->req), "user.key_removed", log_s("user", name),
+                 log_s("access_key", access));
+    return code;
 }

@@ -2,6 +2,12 @@
 #include "api/api_int.h"
 #include "s3/notify.h"
 
+static api_fn get_webhooks, add_webhook, remove_webhook;
+
+API_ROUTE(api_get_webhooks, get_webhooks, 200, .list = "webhooks")
+API_ROUTE(api_post_webhook, add_webhook, 201, .takes_body = true)
+API_ROUTE(api_delete_webhook, remove_webhook, 204, .waits = true)
+
 static void write_webhook(struct json_out *w, const struct webhook_info *info)
 {
     json_out_open(w, '{');
@@ -15,75 +21,41 @@ static void write_webhook(struct json_out *w, const struct webhook_info *info)
     json_out_close(w, '}');
 }
 
-int api_get_webhooks(struct http_request *req, const struct route_params *params, void *ctx)
+static int get_webhooks(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
     struct webhook_info *list;
-    struct api_json j;
-    struct err err = {0};
     size_t count;
-    int code = notify_webhooks(api->o.notify, http_request_arena(req), &list, &count, &err);
+    int code = notify_webhooks(c->api->o.notify, http_request_arena(c->req), &list, &count, err);
 
-    (void)params;
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "webhooks");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_webhook(&j.w, &list[i]);
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
-}
-
-static int add(struct api *api, const json_t *object, struct err *err)
-{
-    static const char *const strings[] = {"name", "url", "secret", NULL};
-    int code = api_check_strings(object, strings, err);
-
-    return code < 0 ? code
-                    : notify_add_webhook(api->o.notify, json_get_str(object, "name", STR_EMPTY),
-                                         json_get_str(object, "url", STR_EMPTY),
-                                         json_get_str(object, "secret", STR_EMPTY), err);
-}
-
-int api_post_webhook(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
-
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = add(ctx, object, &err);
-    if (code == 0) {
-        struct str name = json_get_str(object, "name", STR_EMPTY);
-        struct api_json j;
-        log_info(http_request_log(req), "webhook.added", log_s("webhook", name));
-        api_json_begin(&j);
-        json_out_member_str(&j.w, "name", name);
-        json_out_member_str(&j.w, "url", json_get_str(object, "url", STR_EMPTY));
-        code = api_json_send(req, 201, &j);
-    } else {
-        code = api_send_failure(req, code, &err);
-    }
-    json_decref(object);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        write_webhook(c->w, &list[i]);
     return code;
 }
 
-int api_delete_webhook(struct http_request *req, const struct route_params *params, void *ctx)
+static int add_webhook(struct api_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct str name = route_param(params, "name");
-    struct err err = {0};
-    int code;
+    static const char *const strings[] = {"name", "url", "secret", NULL};
+    struct str name = json_get_str(c->body, "name", STR_EMPTY);
+    struct str url = json_get_str(c->body, "url", STR_EMPTY);
+    int code = api_check_strings(c->body, strings, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = notify_remove_webhook(api->o.notify, name, &err);
+    if (code == 0)
+        code = notify_add_webhook(c->api->o.notify, name, url,
+                                  json_get_str(c->body, "secret", STR_EMPTY), err);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "webhook.removed", log_s("webhook", name));
-    return api_send_done(req);
+        return code;
+    log_info(http_request_log(c->req), "webhook.added", log_s("webhook", name));
+    json_out_member_str(c->w, "name", name);
+    json_out_member_str(c->w, "url", url);
+    return 0;
+}
+
+static int remove_webhook(struct api_call *c, struct err *err)
+{
+    struct str name = route_param(c->params, "name");
+    int code = notify_remove_webhook(c->api->o.notify, name, err);
+
+    if (code == 0)
+        log_info(http_request_log(c->req), "webhook.removed", log_s("webhook", name));
+    return code;
 }

@@ -1,9 +1,8 @@
-/* From a request to a handler of the tracker's models, and back. */
-#include "api/swarm.h"
+/* From a request to a handler that is a row, and back. */
+#include "api/api_int.h"
+#include "swarm/service.h"
 
-#include <math.h>
-
-static int answer(struct swarm_call *c, const struct swarm_handler *h)
+static int answer(struct api_call *c, const struct api_handler *h)
 {
     struct api_json j;
     struct err err = {0};
@@ -18,7 +17,7 @@ static int answer(struct swarm_call *c, const struct swarm_handler *h)
     code = h->run(c, &err);
     if (h->list)
         json_out_close(c->w, ']');
-    if (code == 0 && h->status != 204)
+    if (code >= 0 && h->status != 204)
         return api_json_send(c->req, h->status, &j);
     api_json_drop(&j);
     if (code == ERR_NOT_FOUND && h->missing)
@@ -26,31 +25,19 @@ static int answer(struct swarm_call *c, const struct swarm_handler *h)
     return code < 0 ? api_send_failure(c->req, code, &err) : api_send_done(c->req);
 }
 
-int api_swarm_run(struct swarm_call *c, const struct swarm_handler *h)
+int api_run(struct api_call *c, const struct api_handler *h)
 {
     int code;
 
-    if (!http_may_block(c->req))
+    if (h->waits && !http_may_block(c->req))
         return ERR_AGAIN;
-    if (!c->api->o.swarm)
+    if (h->needs_tracker && !c->api->o.swarm)
         return api_send_error(c->req, 501, "unsupported", "this weir has no tracker");
-    c->cache = c->api->o.swarm->cache;
+    if (h->needs_tracker)
+        c->cache = c->api->o.swarm->cache;
     if (h->takes_body && !api_read_json(c->req, &c->body, &code))
         return code;
     code = answer(c, h);
     json_decref(c->body);
     return code;
-}
-
-int api_swarm_factor(const json_t *object, const char *name, double *out, struct err *err)
-{
-    const json_t *value = json_object_get(object, name);
-
-    if (!value)
-        return 0;
-    if (!json_is_number(value) || !isfinite(json_number_value(value)) ||
-        json_number_value(value) < 0)
-        return err_set(err, ERR_INVALID, "%s is a number that is not below 0", name);
-    *out = json_number_value(value);
-    return 0;
 }
