@@ -422,7 +422,10 @@ static const struct command commands[] = {
          "gone over and both buckets have been compared. If they differ, or it takes too long "
          "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
          "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
-         "has failed or was skipped is changed by planning again.",
+         "has failed or was skipped is changed by planning again. Uploads (1000: or more) is how "
+         "many multipart uploads are open on the old storage: their clients are waited for, or "
+         "begin anew (--multipart-ttl). A plan with a time to come shows it before anything is "
+         "blocked, and so does weir switch show.",
      .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
                  "--max-duration 30m --max-event-lag 1000 --continue",
      .run = command_switch_plan},
@@ -445,7 +448,8 @@ static const struct command commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Show a switch and its history",
-     .help = "Shows everything about the switch of a bucket, and what happened to it so far.",
+     .help = "Shows everything about the switch of a bucket, how many uploads are open on the old "
+             "storage, and what happened to it so far.",
      .examples = "weir switch show photos\nweir switch show photos --watch",
      .run = command_switch_show},
     {.name = "switch abort",

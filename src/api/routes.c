@@ -128,8 +128,10 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/switches", api_post_switch, false,
      "Switch the bucket of {replication} to its destination, {multipart_ttl_ms, continue}; with "
      "{downtime: true} also {start_at, cron, on_init_done, max_duration_ms, max_event_lag, "
-     "skip_check}. One that is not in progress gets these options."},
-    {HTTP_GET, "/api/v1/switches/{id}", api_get_switch, false, "One, with its history."},
+     "skip_check}. One that is not in progress gets these options. Answers as the next call."},
+    {HTTP_GET, "/api/v1/switches/{id}", api_get_switch, false,
+     "One, with its history, and how many uploads are open on the storage that is left (uploads; "
+     "1000: or more; null: it cannot be asked)."},
     {HTTP_DELETE, "/api/v1/switches/{id}", api_delete_switch, false,
      "Give it up: without downtime it goes back, and loses nothing. One that has not begun or has "
      "ended is forgotten."},

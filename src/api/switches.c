@@ -79,6 +79,21 @@ static int64_t lag_of(struct api *api, struct arena *a, const struct bucket_swit
     return lag;
 }
 
+/* Open on the storage that is left: what clients would have to begin anew, or is waited for. Of one
+ * that is done nobody waits any more. null: the storage cannot be asked. */
+static void write_uploads(struct json_out *w, struct api *api, const struct bucket_switch *s)
+{
+    struct storage *from = routes_storage(api->o.routes, s->id.from);
+    size_t open = 0;
+
+    json_out_key(w, "uploads");
+    if (s->status != SWITCH_DONE &&
+        (!from || switch_uploads(from, s->id.user, s->id.bucket, &open, NULL) < 0))
+        json_out_null(w);
+    else
+        json_out_u64(w, open);
+}
+
 static int write_switch(struct json_out *w, struct api *api, struct arena *a,
                         const struct bucket_switch *s, bool whole, struct err *err)
 {
@@ -100,6 +115,7 @@ static int write_switch(struct json_out *w, struct api *api, struct arena *a,
     json_out_member_str(w, "last", count ? lines[count - 1] : STR_EMPTY);
     if (!whole)
         return 0;
+    write_uploads(w, api, s);
     json_out_key(w, "history");
     json_out_open(w, '[');
     for (size_t i = 0; i < count; i++)

@@ -72,6 +72,22 @@ static const struct output_column list_columns[] = {
     {"last"},
 };
 
+/* Of one that was just made: with what clients have open. */
+static const struct output_column made_columns[] = {
+    {"user"},
+    {"bucket"},
+    {"from"},
+    {"to"},
+    {"downtime"},
+    {"state"},
+    {"lag", .number = true},
+    {"uploads", .number = true},
+    {"start_at"},
+    {"cron"},
+    {"started"},
+    {"last"},
+};
+
 static const struct output_column show_columns[] = {
     {"user"},
     {"bucket"},
@@ -80,6 +96,7 @@ static const struct output_column show_columns[] = {
     {"downtime"},
     {"state"},
     {"lag", .number = true},
+    {"uploads", .number = true},
     {"created"},
     {"started"},
     {"done"},
@@ -173,6 +190,23 @@ static int select_switch(struct remote *r, const struct invocation *inv, const c
 
 /* --- watching --- */
 
+/* The row of people: what is not known says so. */
+static void name_unknown(json_t *row)
+{
+    if (json_is_null(json_object_get(row, "uploads")))
+        json_object_set_new(row, "uploads", json_string("unknown"));
+}
+
+static void append_uploads(struct buf *line, const json_t *row)
+{
+    const json_t *open = json_object_get(row, "uploads");
+
+    if (json_is_integer(open))
+        buf_appendf(line, "uploads %lld  ", (long long)json_integer_value(open));
+    else
+        buf_append_z(line, "uploads unknown  ");
+}
+
 /* Whether it goes on by itself. */
 static bool is_busy(const json_t *row)
 {
@@ -192,13 +226,14 @@ static void show_line(const json_t *row, bool json, struct buf *last)
         buf_append_z(&line, text ? text : "");
         free(text);
     } else {
-        buf_appendf(&line, STR_FMT "  " STR_FMT " -> " STR_FMT "  " STR_FMT "  lag %lld  " STR_FMT,
+        buf_appendf(&line, STR_FMT "  " STR_FMT " -> " STR_FMT "  " STR_FMT "  lag %lld  ",
                     STR_ARG(json_get_str(row, "bucket", STR_EMPTY)),
                     STR_ARG(json_get_str(row, "from", STR_EMPTY)),
                     STR_ARG(json_get_str(row, "to", STR_EMPTY)),
                     STR_ARG(json_get_str(row, "state", STR_EMPTY)),
-                    (long long)json_get_i64(row, "lag", 0),
-                    STR_ARG(json_get_str(row, "last", STR_EMPTY)));
+                    (long long)json_get_i64(row, "lag", 0));
+        append_uploads(&line, row);
+        buf_append_str(&line, json_get_str(row, "last", STR_EMPTY));
     }
     if (!str_eq(buf_str(&line), buf_str(last))) {
         printf("%s\n", line.p);
@@ -311,8 +346,10 @@ static int make(struct remote *r, const struct invocation *inv, struct output *t
     buf_release(&body);
     if (code == 0 && invocation_flag(inv, "watch"))
         code = watch(r, inv, arena_z(&r->arena, json_get_str(made, "id", STR_EMPTY)), err);
-    else if (code == 0)
+    else if (code == 0) {
+        name_unknown(made);
         manage_row(table, made);
+    }
     json_decref(made);
     return code;
 }
@@ -345,7 +382,7 @@ static int run_list(struct remote *r, const struct invocation *inv, struct outpu
 }
 
 /* People get the history on its own lines; JSON has it as a member. */
-static void print_show(const json_t *answer, bool json)
+static void print_show(json_t *answer, bool json)
 {
     const json_t *line;
     struct output table;
@@ -357,6 +394,7 @@ static void print_show(const json_t *answer, bool json)
         return;
     }
     output_init(&table, show_columns, ARRAY_SIZE(show_columns));
+    name_unknown(answer);
     manage_row(&table, answer);
     output_print(&table, stdout);
     output_release(&table);
@@ -408,7 +446,7 @@ static int call(struct invocation *inv, const struct manage_call *shown,
 
 int command_switch_start(struct invocation *inv)
 {
-    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_start};
+    static const struct manage_call shown = {MANAGE_COLUMNS(made_columns), .run = run_start};
     static const struct manage_call watched = {.run = run_start};
 
     return call(inv, &shown, &watched);
@@ -416,7 +454,7 @@ int command_switch_start(struct invocation *inv)
 
 int command_switch_plan(struct invocation *inv)
 {
-    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_plan};
+    static const struct manage_call shown = {MANAGE_COLUMNS(made_columns), .run = run_plan};
     static const struct manage_call watched = {.run = run_plan};
 
     return call(inv, &shown, &watched);

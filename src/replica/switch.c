@@ -9,6 +9,7 @@
 enum {
     POLL_S = 2,
     POLL_MAX_S = 30, /* of one whose time is far off */
+    UPLOADS_ARENA_MAX = 16 * 1024 * 1024,
     NS_PER_MS = 1000 * 1000,
 };
 
@@ -99,22 +100,31 @@ int switch_finish(struct switch_run *x, struct err *err)
 
 /* --- without downtime --- */
 
-int switch_uploads(struct switch_run *x, size_t *out, struct err *err)
+int switch_uploads(struct storage *s, struct str user, struct str bucket, size_t *out,
+                   struct err *err)
 {
-    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+    struct arena a = ARENA_INIT(UPLOADS_ARENA_MAX);
     struct upload_list list = {0};
     struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, user, bucket, err);
 
-    if (!from)
-        return wait_for(err, "the old storage is not here");
-    int code = from->ops->open_bucket(&b, from, x->s.id.user, x->s.id.bucket, err);
     if (code == 0)
-        code = b->ops->list_uploads(b, x->run->arena,
-                                    &(struct list_options){.limit = UPLOADS_COUNTED}, &list, err);
+        code = b->ops->list_uploads(b, &a, &(struct list_options){.limit = SWITCH_UPLOADS_MAX},
+                                    &list, err);
     if (b)
         b->ops->unref(b);
-    *out = list.count;
+    arena_release(&a);
+    if (code == 0 || code == ERR_NO_BUCKET)
+        *out = code == 0 ? list.count : 0;
     return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+int switch_uploads_left(struct switch_run *x, size_t *out, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+
+    return from ? switch_uploads(from, x->s.id.user, x->s.id.bucket, out, err)
+                : wait_for(err, "the old storage is not here");
 }
 
 /* S7 */
@@ -125,7 +135,7 @@ static int check_uploads(struct switch_run *x, struct err *err)
 
     if (x->now_ms - since >= x->s.o.multipart_ttl_ns / NS_PER_MS)
         return 0;
-    int code = switch_uploads(x, &open, err);
+    int code = switch_uploads_left(x, &open, err);
     return code == 0 && open ? wait_for(err, "an upload is open on the old storage") : code;
 }
 

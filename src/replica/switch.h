@@ -36,6 +36,12 @@ struct switcher {
 /* ctx is a struct switcher. */
 task_fn switch_live_handle, switch_down_handle;
 
+enum { SWITCH_UPLOADS_MAX = 1000 };
+/* How many uploads are open in the bucket on that storage, up to SWITCH_UPLOADS_MAX; none when
+ * there is no bucket. */
+int switch_uploads(struct storage *s, struct str user, struct str bucket, size_t *out,
+                   struct err *err) MUST_CHECK;
+
 /* The task of a switch, for switch_plan(). In the arena. */
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live);
 

@@ -4,8 +4,6 @@
 
 #include "replica/switch.h"
 
-enum { UPLOADS_COUNTED = 1000 };
-
 /* One run. */
 struct switch_run {
     const struct switcher *o;
@@ -21,8 +19,8 @@ struct switch_run {
 
 /* S2, S8: all that went to the storage that is left is known and has gone over, but for events. */
 int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
-/* How many uploads are open on the storage that is left, up to UPLOADS_COUNTED. */
-int switch_uploads(struct switch_run *x, size_t *out, struct err *err) MUST_CHECK;
+/* How many uploads are open on the storage that is left, as switch_uploads(). */
+int switch_uploads_left(struct switch_run *x, size_t *out, struct err *err) MUST_CHECK;
 /* The last step. */
 int switch_finish(struct switch_run *x, struct err *err) MUST_CHECK;
 /* A transition as a step: one that is not legal any more is looked at again. */

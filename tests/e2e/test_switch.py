@@ -120,6 +120,20 @@ def test_a_scheduled_switch_begins_at_its_time(two):
     assert started >= at - datetime.timedelta(seconds=1)
 
 
+def test_a_plan_tells_how_many_uploads_are_open_on_the_old_storage(two):
+    run, s3 = two.run, two.s3()
+    later = ["switch", "plan", "photos", "--start-at", "2099-01-01T00:00:00Z"]
+    assert run(*later, "--json")[0]["uploads"] == 0
+    ids = [s3.create_multipart_upload(Bucket="photos", Key=key)["UploadId"] for key in ("one", "one", "two")]
+    assert run(*later, "--json")[0]["uploads"] == 3
+    head, row = run(*later).splitlines()
+    assert row[:head.index("uploads") + len("uploads")].split()[-1] == "3"
+    assert show(two)["uploads"] == 3
+    assert [line.split()[1] for line in run("switch", "show", "photos").splitlines() if line.startswith("uploads")] == ["3"]
+    s3.abort_multipart_upload(Bucket="photos", Key="two", UploadId=ids[2])
+    assert show(two)["uploads"] == 2
+
+
 def test_a_plan_is_changed_until_it_begins(two):
     run = two.run
     run("switch", "plan", "photos", "--start-at", "2099-01-01T00:00:00Z", "--max-duration", "30m")
