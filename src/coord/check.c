@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { TASK_ARGS = 3 }; /* of a task in a script: queue, id, message */
+
 struct str check_key(struct arena *a, const char *kind, struct str id)
 {
     struct buf key = {0};
@@ -72,8 +74,10 @@ static struct str new_round(struct arena *a)
     return arena_str(a, str_n(id, CHECK_ID_LEN));
 }
 
-/* With the round in its id, so that one that still runs for an older round is not in the way. */
-static struct task task_of(struct arena *a, const char *type, struct str id, struct str round)
+/* With round and piece in its id, so that one that still runs for an older one is not in the way.
+ */
+static struct task task_of(struct arena *a, const char *type, struct str id, struct str round,
+                           int64_t piece)
 {
     struct buf text = {0};
     struct json_out w;
@@ -82,10 +86,12 @@ static struct task task_of(struct arena *a, const char *type, struct str id, str
     json_out_open(&w, '{');
     json_out_member_str(&w, "ID", id);
     json_out_member_str(&w, "Round", round);
+    json_out_member_i64(&w, "Piece", piece);
     json_out_close(&w, '}');
     struct task t = {.type = str_z(type),
                      .payload = arena_str(a, buf_str(&text)),
-                     .id = arena_fmt(a, "cc:" STR_FMT ":" STR_FMT, STR_ARG(id), STR_ARG(round)),
+                     .id = arena_fmt(a, "cc:" STR_FMT ":" STR_FMT ":%jd", STR_ARG(id),
+                                     STR_ARG(round), (intmax_t)piece),
                      .queue = CHECK_QUEUE,
                      .retry_max = CHECK_TRIES};
     buf_release(&text);
@@ -137,12 +143,26 @@ static void push_head(const struct checks *cs, struct arena *a, struct arguments
 
 static int push_task(struct arena *a, struct arguments *args, const struct task *t, struct err *err)
 {
-    struct str parts[3];
+    struct str parts[TASK_ARGS];
     int code = queue_task_args(a, t, 0, parts, err);
 
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(parts); i++)
         vec_push(&args->v, parts[i]);
     return code;
+}
+
+/* The piece that the walk is at, and the task of the next one, or nothing. */
+static int push_piece(struct arena *a, struct arguments *args, const struct check *c,
+                      const char *next, struct err *err)
+{
+    vec_push(&args->v, queue_number(a, c->piece));
+    if (next) {
+        struct task task = task_of(a, next, c->id, c->round, c->piece + 1);
+        return push_task(a, args, &task, err);
+    }
+    for (size_t i = 0; i < TASK_ARGS; i++)
+        vec_push(&args->v, STR_EMPTY);
+    return 0;
 }
 
 /* --- beginning --- */
@@ -176,8 +196,8 @@ static void push_new(struct arena *a, struct arguments *args, const struct check
 /* The check that follows a fix, for whatever ends that (check_begin.lua). */
 static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
 {
-    struct str round = new_round(a), parts[3];
-    struct task task = task_of(a, CHECK_TYPE, id, round);
+    struct str round = new_round(a), parts[TASK_ARGS];
+    struct task task = task_of(a, CHECK_TYPE, id, round, 0);
     struct buf text = {0};
     int code = queue_task_args(a, &task, 0, parts, err);
 
@@ -202,7 +222,7 @@ static int begin(const struct checks *cs, struct str id, const struct beginning 
     struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
     struct arguments args = {0};
     struct str round = new_round(&a);
-    struct task task = task_of(&a, b->type, id, round);
+    struct task task = task_of(&a, b->type, id, round, 0);
 
     push_head(cs, &a, &args, id);
     vec_push(&args.v, str_z(b->mode));
@@ -251,9 +271,12 @@ int check_page(const struct checks *cs, const struct check_page *p, struct err *
     vec_push(&args.v, queue_number(&a, (int64_t)p->bytes));
     vec_push(&args.v, queue_number(&a, CHECK_KEPT));
     vec_push(&args.v, p->check->versioned ? STR("1") : STR("0"));
+    int code = push_piece(&a, &args, p->check, p->hand_over ? CHECK_TYPE : NULL, err);
     for (size_t i = 0; i < p->count; i++)
         vec_push(&args.v, p->entries[i]);
-    int code = run(cs->app, &a, SCRIPT_check_page, &args, err);
+    if (code == 0)
+        code = run(queue_store(cs->queue), &a, SCRIPT_check_page, &args, err);
+    vec_release(&args.v);
     arena_release(&a);
     return code;
 }
@@ -267,7 +290,7 @@ int check_fix_page(const struct checks *cs, const struct check_fix_page *p, stru
     vec_push(&args.v, p->check->round);
     vec_push(&args.v, p->after);
     vec_push(&args.v, p->last);
-    int code = 0;
+    int code = push_piece(&a, &args, p->check, p->hand_over ? CHECK_FIX_TYPE : NULL, err);
     for (size_t i = 0; code == 0 && i < p->count; i++) {
         vec_push(&args.v, p->items[i].member);
         code = push_task(&a, &args, &p->items[i].task, err);
@@ -305,6 +328,7 @@ int check_note(const struct checks *cs, const struct check *c, struct str error,
     vec_push(&args.v, c->round);
     vec_push(&args.v, error);
     vec_push(&args.v, ends ? STR("1") : STR("0"));
+    vec_push(&args.v, queue_number(&a, c->piece));
     int code = run(cs->app, &a, SCRIPT_check_note, &args, err);
     arena_release(&a);
     return code;

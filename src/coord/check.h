@@ -1,4 +1,4 @@
-/* Checks: comparisons of buckets and what they found, in appDB (docs/diff.md: D1 to D8, keys).
+/* Checks: comparisons of buckets and what they found, in appDB (docs/diff.md: D1 to D9, keys).
  *
  * A check is of a user's buckets at two or more locations, which are always in the order of their
  * names; the same locations have the same id. What it does next is a task in the queue
@@ -50,6 +50,7 @@ struct check {
     bool versioned; /* as it was done: by versions */
     enum check_state state;
     struct str round, error;
+    int64_t piece; /* of the walk, which its task is for (D9) */
     int64_t created_ms, started_ms, done_ms;
     int64_t keys, differences, kept, bytes; /* looked at, found, in the report; read */
     int64_t source;                         /* of the last fix; -1: none */
@@ -80,8 +81,8 @@ int check_entries(const struct checks *cs, struct arena *a, struct str id, size_
 /* Takes it away; what is at work for it ends by itself. ERR_NOT_FOUND. */
 int check_remove(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
 
-/* --- working: ERR_NOT_FOUND when the round is over, ERR_CONFLICT when the cursor is elsewhere ---
- */
+/* --- working: ERR_NOT_FOUND when the round, or of a walk the piece, is over, ERR_CONFLICT when the
+ * cursor is elsewhere --- */
 
 /* Where to go on; empty: at the beginning. */
 int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct str *out,
@@ -94,6 +95,7 @@ struct check_page {
     uint64_t keys, differences, bytes;
     const struct str *entries; /* JSON of the differences that may be kept */
     size_t count;
+    bool hand_over; /* a task of its own goes on from `last`; the caller's ends (D9) */
 };
 /* One that begins at the beginning forgets what was found before. */
 int check_page(const struct checks *cs, const struct check_page *p, struct err *err) MUST_CHECK;
@@ -107,6 +109,7 @@ struct check_fix_page {
     struct str after, last;
     const struct check_fix_item *items;
     size_t count;
+    bool hand_over;
 };
 int check_fix_page(const struct checks *cs, const struct check_fix_page *p,
                    struct err *err) MUST_CHECK;

@@ -25,6 +25,7 @@ static const struct field {
     FIELD("state", FIELD_STATE, state),
     FIELD("round", FIELD_TEXT, round),
     FIELD("error", FIELD_TEXT, error),
+    FIELD("piece", FIELD_NUMBER, piece),
     FIELD("ignore_sizes", FIELD_BOOL, ignore_sizes),
     FIELD("ignore_etags", FIELD_BOOL, ignore_etags),
     FIELD("contents", FIELD_BOOL, contents),

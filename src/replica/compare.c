@@ -239,7 +239,10 @@ static int next_key(struct merge *m, bool *any, struct err *err)
     if (code < 0)
         return code;
     m->out->keys++;
-    return ++m->since == COMPARE_STEP ? tell_reached(m, buf_str(&m->key), err) : 0;
+    m->since++;
+    return m->since == COMPARE_STEP || (m->o->due && m->o->due(m->o->ctx))
+               ? tell_reached(m, buf_str(&m->key), err)
+               : 0;
 }
 
 static void sides_init(struct merge *m)

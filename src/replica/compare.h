@@ -58,14 +58,16 @@ struct compare_options {
     struct str after;     /* begin behind this key; empty: at the first */
     struct keyring *keys; /* of sealed objects; NULL: those cannot be read */
     int (*tell)(void *ctx, const struct difference *d, struct err *err);
-    /* After each COMPARE_STEP keys, and at the end (an empty `after`): everything to `after` has
+    /* After each COMPARE_STEP keys, or when due() says so, and at the end (an empty `after`): everything to `after` has
      * been told, and a later call may begin there. `keys` of them since the last time. May be NULL.
      */
     int (*reached)(void *ctx, struct str after, uint64_t keys, struct err *err);
+    /* After each key: whether reached() is to be told now. May be NULL. */
+    bool (*due)(void *ctx);
     /* Before each request to a side (no bytes), and after every few MiB read from it. May be NULL.
      */
     int (*watch)(void *ctx, size_t side, uint64_t bytes, struct err *err);
-    void *ctx; /* of the three; an error of one ends the comparison with it */
+    void *ctx; /* of the four; an error of one ends the comparison with it */
 };
 
 struct compare_result {

@@ -41,6 +41,7 @@ struct tasks_options {
     void *ctx;
     int64_t pause_retry_s;    /* until a task of a paused replication is looked at again; 0: 30 s */
     uint64_t outstanding_max; /* copies that are not done before a listing waits; 0: 10,000 */
+    uint64_t check_steps;     /* of a check's walk that one task does (D9); 0: 100 */
     struct copy_options copy; /* sizes alone; 0: the defaults */
 };
 

@@ -2,6 +2,7 @@
  * differs, a fix queues a task for each key and each location that is not as the source is. */
 #include "replica/tasks_int.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/vec.h"
 #include "replica/compare.h"
@@ -12,6 +13,9 @@ enum {
     SWITCH_WAIT_S = 10,
     REQUESTS = 4, /* of one key that is fixed, to each side */
     ENTRY_MAX = 16 * 1024,
+    STEP_MS = 5 * 1000,   /* between two steps, and one key */
+    PIECE_MS = 60 * 1000, /* of a walk, that one task does: D9 */
+    PIECE_STEPS = 100,
 };
 
 /* One run over all keys. */
@@ -24,6 +28,8 @@ struct walk {
     struct compare_options o;
     struct buf after; /* the cursor */
     uint64_t bytes;
+    uint64_t steps; /* that this task has done */
+    uint64_t began_ms, step_ms; /* clock_mono_ms */
     /* since the last step; in `a` */
     struct arena a;
     uint64_t differences;
@@ -35,6 +41,7 @@ struct walk {
 
 struct check_payload {
     struct str id, round, key;
+    int64_t piece;
     int64_t to; /* location */
     bool contents;
 };
@@ -50,6 +57,7 @@ static int read_payload(struct check_payload *out, struct task_run *run, struct 
         .id = arena_str(run->arena, json_get_str(root, "ID", STR_EMPTY)),
         .round = arena_str(run->arena, json_get_str(root, "Round", STR_EMPTY)),
         .key = arena_str(run->arena, json_get_str(root, "Name", STR_EMPTY)),
+        .piece = json_get_i64(root, "Piece", 0),
         .to = json_get_i64(root, "To", -1),
         .contents = json_get_bool(root, "Contents", false),
     };
@@ -73,6 +81,25 @@ static int read_check(struct check *out, const struct checks *cs, struct task_ru
 static struct checks checks_of(const struct tasks *t)
 {
     return (struct checks){.app = t->o.app, .queue = t->o.queue};
+}
+
+/* --- pieces: D9 --- */
+
+static bool is_due(void *ctx)
+{
+    const struct walk *x = ctx;
+
+    return clock_mono_ms() - x->step_ms >= STEP_MS;
+}
+
+/* Whether the step at hand is the last one of this task. */
+static bool piece_ends(struct walk *x, struct str last)
+{
+    uint64_t most = x->j.t->o.check_steps ? x->j.t->o.check_steps : PIECE_STEPS;
+
+    x->steps++;
+    x->step_ms = clock_mono_ms();
+    return last.len && (x->steps >= most || x->step_ms - x->began_ms >= PIECE_MS);
 }
 
 /* --- what differs --- */
@@ -142,7 +169,8 @@ static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
                            .differences = x->differences,
                            .bytes = x->bytes,
                            .entries = x->entries.items,
-                           .count = x->entries.len};
+                           .count = x->entries.len,
+                           .hand_over = piece_ends(x, last)};
     int code = check_page(&x->checks, &p, err);
 
     x->check.kept += (int64_t)x->entries.len;
@@ -150,7 +178,7 @@ static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
     buf_reset(&x->after);
     buf_append_str(&x->after, last);
     arena_reset(&x->a);
-    return code;
+    return code == 0 && p.hand_over ? ERR_END : code;
 }
 
 /* --- what is to be fixed --- */
@@ -248,7 +276,8 @@ static int fix_page(void *ctx, struct str last, uint64_t keys, struct err *err)
                                .after = buf_str(&x->after),
                                .last = last,
                                .items = x->items.items,
-                               .count = x->items.len};
+                               .count = x->items.len,
+                               .hand_over = piece_ends(x, last)};
     int code = check_fix_page(&x->checks, &p, err);
 
     (void)keys;
@@ -256,6 +285,8 @@ static int fix_page(void *ctx, struct str last, uint64_t keys, struct err *err)
     buf_reset(&x->after);
     buf_append_str(&x->after, last);
     arena_reset(&x->a);
+    if (code == 0 && p.hand_over)
+        return ERR_END;
     return code < 0 || !last.len ? code : check_open(x, err);
 }
 
@@ -298,6 +329,7 @@ static int walk_all(struct walk *x, struct err *err)
 {
     struct compare_result out;
     struct str after = STR_EMPTY;
+    x->began_ms = x->step_ms = clock_mono_ms();
     int code = open_places(x, err);
 
     if (code == 0)
@@ -316,6 +348,7 @@ static int walk_all(struct walk *x, struct err *err)
     x->o.after = after;
     x->o.keys = x->j.t->o.keys;
     x->o.watch = watch;
+    x->o.due = is_due;
     x->o.ctx = x;
     return compare_buckets(&out, &x->o, err);
 }
@@ -341,7 +374,7 @@ static int walk_failed(struct walk *x, int code, struct err *err)
     struct task_run *run = x->j.run;
     bool ends = code == ERR_NO_BUCKET || code == ERR_UNSUPPORTED;
 
-    if (code == ERR_NOT_FOUND || code == ERR_END) /* the round is over */
+    if (code == ERR_NOT_FOUND || code == ERR_END) /* the round is over, or the piece */
         return 0;
     if (code == ERR_AGAIN || code == ERR_CANCELED || code == ERR_CONFLICT || code == ERR_BUSY) {
         if (!run->put_back_s)
@@ -363,8 +396,8 @@ static int run_walk(struct task_run *run, enum check_state state,
     if (code < 0)
         return code;
     code = read_check(&x.check, &x.checks, run, &p, state, err);
-    if (code < 0)
-        return code == ERR_END ? 0 : code;
+    if (code < 0 || x.check.piece != p.piece)
+        return code < 0 && code != ERR_END ? code : 0;
     code = walk_all(&x, err);
     if (code < 0)
         code = walk_failed(&x, code, err);

@@ -28,12 +28,12 @@ if mode == 'fix' then
     redis.call('DEL', cursor, open)
     redis.call('HSET', hash, 'state', 'fixing', 'round', round, 'source', ARGV[9], 'fix_queued', '0', 'fix_done', '0', 'fix_failed', '0',
         'fix_listed', '0', 'next', ARGV[10])
-    redis.call('HDEL', hash, 'error', 'fixed_at')
+    redis.call('HDEL', hash, 'error', 'fixed_at', 'piece')
 else
     check_begin(id, round)
 end
 check_touch(id)
 redis.call('SELECT', queue)
-enqueue(ARGV[6], ARGV[7], ARGV[8], '0', '', '0', check_walk_tally(app, queue, round, id))
+enqueue(ARGV[6], ARGV[7], ARGV[8], '0', '', '0', check_walk_tally(app, queue, round, id, '0'))
 flush()
 return 1

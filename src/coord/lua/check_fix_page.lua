@@ -1,18 +1,18 @@
 -- What is to be fixed of some keys. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all);
--- then for each: its name, queue, id, message.
--- Answers 1, 0 when the round is over, -2 when the cursor is elsewhere.
+-- piece of the walk; queue, id, message of the task that goes on ('': this one does); then for each: its name, queue, id, message.
+-- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
 redis.call('SELECT', app)
 local hash, _, _, _, open = check_keys(id)
-if not check_held(id, 'fixing', ARGV[4]) then
+if not check_walks(id, 'fixing', ARGV[4], ARGV[7]) then
     return 0
 end
 if not check_move(id, ARGV[5], ARGV[6]) then
     return -2
 end
 local added = 0
-for i = 7, #ARGV, 4 do
+for i = 11, #ARGV, 4 do
     added = added + redis.call('SADD', open, ARGV[i])
 end
 redis.call('HINCRBY', hash, 'fix_queued', added)
@@ -22,10 +22,13 @@ if ARGV[6] == '' then
 end
 check_touch(id)
 redis.call('SELECT', queue)
-for i = 7, #ARGV, 4 do
+for i = 11, #ARGV, 4 do
     enqueue(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], '0', '', '0', check_object_tally(app, queue, ARGV[4], id, ARGV[i]))
 end
 flush()
 redis.call('SELECT', app)
+if ARGV[6] ~= '' and ARGV[8] ~= '' then
+    check_hand_over(app, queue, ARGV[4], id, ARGV[7], {ARGV[8], ARGV[9], ARGV[10]})
+end
 check_fix_ended(id, app, queue)
 return 1

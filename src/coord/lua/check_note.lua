@@ -1,7 +1,7 @@
--- What went wrong with a check. ARGV: id, state, round, error, whether it ends.
--- Answers 1, or 0 when the round is over.
+-- What went wrong with a check. ARGV: id, state, round, error, whether it ends, piece of the walk.
+-- Answers 1, or 0 when the round or the piece is over.
 -- include part_check
-if not check_held(ARGV[1], ARGV[2], ARGV[3]) then
+if not check_walks(ARGV[1], ARGV[2], ARGV[3], ARGV[6]) then
     return 0
 end
 redis.call('HSET', check_keys(ARGV[1]), 'error', ARGV[4])

@@ -14,9 +14,18 @@ local function check_move(id, after, last)
         return false
     end
     if last ~= '' then
-        redis.call('SETEX', cursor, 28800, last)
+        redis.call('SETEX', cursor, check_life, last)
     else
         redis.call('DEL', cursor)
     end
     return true
+end
+-- D9: the walk goes on in a task of its own, from the cursor. Whoever is at the piece before does nothing any more. `next`: queue, id, message.
+local function check_hand_over(app, queue, round, id, piece, next)
+    piece = string.format('%d', piece + 1)
+    redis.call('HSET', check_keys(id), 'piece', piece)
+    redis.call('SELECT', queue)
+    enqueue(next[1], next[2], next[3], '0', '', '0', check_walk_tally(app, queue, round, id, piece))
+    flush()
+    redis.call('SELECT', app)
 end

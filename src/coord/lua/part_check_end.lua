@@ -1,5 +1,6 @@
 -- How checks (docs/diff.md, D8) hear of the end of their tasks. In the database of vectors, where these end too.
--- check_held(): whether the round is the present one, in that state. check_begin(): fields of one that begins to compare.
+-- check_held(): whether the round is the present one, in that state; check_walks(): and the piece of the walk (D9).
+-- check_begin(): fields of one that begins to compare.
 -- include part_time
 local function check_keys(id)
     return 'w:ccv:c:' .. id, 'w:ccv:stor:' .. id, 'w:ccv:l:' .. id, 'w:ccv:d:' .. id, 'w:ccv:f:' .. id
@@ -8,16 +9,19 @@ local function check_held(id, state, round)
     local row = redis.call('HMGET', check_keys(id), 'state', 'round')
     return row[1] == state and row[2] == round
 end
+local function check_walks(id, state, round, piece)
+    return check_held(id, state, round) and (redis.call('HGET', check_keys(id), 'piece') or '0') == piece
+end
 local function check_begin(id, round)
     local hash, _, cursor, list, open = check_keys(id)
     redis.call('HSET', hash, 'state', 'checking', 'round', round, 'started_at', rfc3339(), 'keys', '0', 'differences', '0', 'bytes', '0',
         'kept', '0')
-    redis.call('HDEL', hash, 'error', 'done_at', 'next')
+    redis.call('HDEL', hash, 'error', 'done_at', 'next', 'piece')
     redis.call('DEL', cursor, list, open)
 end
 -- What a walk counts for, and one that is to be fixed (part_tally).
-local function check_walk_tally(app, queue, round, id)
-    return app .. ' ' .. queue .. ' w 0 ' .. round .. ' ' .. id
+local function check_walk_tally(app, queue, round, id, piece)
+    return app .. ' ' .. queue .. ' w 0 ' .. round .. ' ' .. id .. ' ' .. piece
 end
 local function check_object_tally(app, queue, round, id, member)
     return app .. ' ' .. queue .. ' o 0 ' .. round .. ' ' .. id .. ' ' .. member
@@ -35,15 +39,17 @@ local function check_fix_ended(id, app, queue)
     check_begin(id, round)
     redis.call('SELECT', queue)
     redis.call('HSET', 'asynq:{' .. line .. '}:t:' .. task, 'msg', message, 'state', 'pending', 'pending_since',
-        time[1] .. string.format('%06d000', time[2]), 'tally', check_walk_tally(app, queue, round, id))
+        time[1] .. string.format('%06d000', time[2]), 'tally', check_walk_tally(app, queue, round, id, '0'))
     redis.call('SADD', 'asynq:queues', line)
     redis.call('LPUSH', 'asynq:{' .. line .. '}:pending', task)
     redis.call('PUBLISH', 'weir:queue', '')
     redis.call('SELECT', app)
 end
-local function check_walk_lost(app, queue, round, id, why)
+local function check_walk_lost(app, queue, round, rest, why)
+    local id, piece = string.match(rest, '^(%S+) ?(%d*)$')
     local hash = check_keys(id)
-    if check_held(id, 'checking', round) or check_held(id, 'fixing', round) then
+    piece = piece == '' and '0' or piece
+    if check_walks(id, 'checking', round, piece) or check_walks(id, 'fixing', round, piece) then
         redis.call('HSETNX', hash, 'error', why)
         redis.call('HSET', hash, 'state', 'failed')
     end

@@ -43,6 +43,23 @@ static void rig_work(struct rig *rig)
     CHECK_OK(worker_start(&rig->w, &o, &err));
 }
 
+/* `steps` are a piece of a walk; 0: as always. */
+static void rig_tasks(struct rig *rig, uint64_t steps)
+{
+    struct store **d = rig->f->stores;
+    struct tasks_options t = {.replications = rig->r,
+                              .app = d[DB_APP],
+                              .lock = d[DB_LOCK],
+                              .queue = rig->checks.queue,
+                              .locks = rig->locks,
+                              .find = find,
+                              .ctx = rig,
+                              .check_steps = steps};
+
+    tasks_free(rig->tasks);
+    rig->tasks = tasks_new(&t);
+}
+
 static void rig_open(struct rig *rig, struct four *f, enum side_kind to)
 {
     struct store **d = f->stores;
@@ -58,14 +75,7 @@ static void rig_open(struct rig *rig, struct four *f, enum side_kind to)
     CHECK_OK(replications_open(&rig->r, &r, &err));
     CHECK_OK(locks_open(&rig->locks, &l, &err));
     rig->checks = (struct checks){d[DB_APP], queue_new(d[DB_QUEUE])};
-    struct tasks_options t = {.replications = rig->r,
-                              .app = d[DB_APP],
-                              .lock = d[DB_LOCK],
-                              .queue = rig->checks.queue,
-                              .locks = rig->locks,
-                              .find = find,
-                              .ctx = rig};
-    rig->tasks = tasks_new(&t);
+    rig_tasks(rig, 0);
     rig->check = (struct check){.user = STR("owner"),
                                 .locations = {{STR("two"), STR("box")}, {STR("one"), STR("box")}},
                                 .count = 2};
@@ -246,7 +256,7 @@ TEST_FOUR(check, a_check_goes_over_many_pages)
     rig_close(&rig);
 }
 
-/* --- one page after the other, by hand --- */
+/* --- pieces: D9 --- */
 
 static struct check_page page_of(const struct check *c, const char *after, const char *last)
 {
@@ -260,6 +270,104 @@ static struct check_page page_of(const struct check *c, const char *after, const
                                .entries = entries,
                                .count = 2};
 }
+
+TEST_FOUR(check, a_walk_goes_from_task_to_task)
+{
+    enum { KEYS = 2100 };
+    struct rig rig;
+    char key[32];
+
+    rig_open(&rig, f, SIDE_LOCAL);
+    rig_tasks(&rig, 1);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "k%05d", i);
+        lab_put(rig.s.from, &rig.s.a, key, STR("x"));
+        if (i % 1000 != 7)
+            lab_put(rig.s.to, &rig.s.a, key, STR("x"));
+    }
+    rig_work(&rig);
+    start(&rig);
+    struct check c = await_ready(&rig);
+    CHECK_INT(c.state, CHECK_READY);
+    CHECK_INT(c.keys, KEYS);
+    CHECK_INT(c.differences, 3);
+    CHECK_INT(look(&rig).piece, 2);
+    check_has(entry(&rig, 2), "k02007");
+    c = fix(&rig, 0);
+    CHECK_INT(c.fix_done, 3);
+    CHECK_INT(c.differences, 0);
+    CHECK_INT(c.keys, KEYS);
+    CHECK_INT(look(&rig).piece, 2);
+    rig_close(&rig);
+}
+
+static struct task take_walk(struct rig *rig)
+{
+    struct str queue = CHECK_QUEUE;
+    struct task t = {0};
+    struct err err = {0};
+
+    CHECK_OK(queue_take(rig->checks.queue, &rig->s.a, &queue, 1, &t, &err));
+    return t;
+}
+
+/* The worker of a piece dies before it has ended its task: the next piece is nobody else's. */
+TEST_FOUR(check, a_piece_that_is_over_changes_nothing_and_is_not_missed)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f, SIDE_LOCAL);
+    start(&rig);
+    struct task walk = take_walk(&rig);
+    struct check c = look(&rig), old = c;
+    struct check_page first = page_of(&c, "", "m"), again = page_of(&old, "m", "x");
+    first.hand_over = true;
+    CHECK_OK(check_page(&rig.checks, &first, &err));
+    CHECK_ERR(check_page(&rig.checks, &again, &err), ERR_NOT_FOUND);
+    CHECK_ERR(check_note(&rig.checks, &old, STR("late"), true, &err), ERR_NOT_FOUND);
+    struct task next = take_walk(&rig);
+    CHECK(!str_eq(next.id, walk.id));
+    CHECK_INT(next.retried, 0);
+    CHECK_OK(queue_archive(rig.checks.queue, &walk, STR("its worker died"), &err));
+    CHECK_INT(look(&rig).state, CHECK_CHECKING);
+    CHECK_INT(look(&rig).piece, 1);
+    CHECK_INT(look(&rig).keys, 10);
+    CHECK_OK(queue_archive(rig.checks.queue, &next, STR("its worker died"), &err));
+    CHECK_INT(look(&rig).state, CHECK_FAILED); /* D8 */
+    CHECK_OK(check_restart(&rig.checks, rig.check.id, &err));
+    CHECK_INT(look(&rig).piece, 0);
+    rig_close(&rig);
+}
+
+/* A worker is killed in a piece: what was done before is not done again. */
+TEST_FOUR(check, a_worker_that_dies_costs_its_piece_alone)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f, SIDE_LOCAL);
+    put_some(&rig);
+    start(&rig);
+    struct task walk = take_walk(&rig);
+    struct check c = look(&rig);
+    struct check_page first = page_of(&c, "", "c");
+    first.hand_over = true;
+    CHECK_OK(check_page(&rig.checks, &first, &err));
+    CHECK_OK(queue_done(rig.checks.queue, &walk, &err));
+    struct str cursor = arena_fmt(&rig.s.a, "w:ccv:l:" STR_FMT, STR_ARG(rig.check.id));
+    struct reply *ttl;
+    CHECK_OK(store_call(f->stores[DB_APP], &rig.s.a, &ttl, &err, STR("TTL"), cursor));
+    CHECK(ttl->integer > 29 * 86400); /* whenever the next worker comes */
+    rig_work(&rig);
+    c = await_ready(&rig);
+    CHECK_INT(c.keys, 10 + 1);
+    CHECK_INT(c.differences, 5 + 1);
+    check_has(entry(&rig, 2), "\"object\":\"d\"");
+    rig_close(&rig);
+}
+
+/* --- one page after the other, by hand --- */
 
 TEST_FOUR(check, a_page_counts_once_and_for_its_round)
 {

@@ -274,6 +274,39 @@ TEST_TIMEOUT(compare, large_buckets_go_by_pages_and_can_be_gone_on_with, 600)
     sides_close(&s);
 }
 
+static bool always(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+TEST(compare, a_step_is_due_when_its_caller_says_so)
+{
+    struct sides s;
+    struct told t = {.stop_after = 2};
+    struct compare_result out;
+    struct err err = {0};
+
+    sides_open(&s, SIDE_LOCAL, SIDE_LOCAL);
+    for (const char *key = "abcd"; *key; key++)
+        lab_put(s.from, &s.a, key, STR("x"));
+    struct bucket *buckets[] = {s.from, s.to};
+    struct compare_options o = {.buckets = buckets,
+                                .count = 2,
+                                .tell = tell,
+                                .reached = reached,
+                                .due = always,
+                                .ctx = &t};
+    CHECK_ERR(compare_buckets(&out, &o, &err), ERR_CANCELED);
+    CHECK_STR(t.last, STR("bcd"));
+    o.after = t.last;
+    CHECK_OK(compare_buckets(&out, &o, &err));
+    CHECK_INT(t.keys, 4);
+    CHECK_STR(buf_str(&t.text), STR("abcd:missing10 bcd:missing10 cd:missing10 d:missing10"));
+    told_release(&t);
+    sides_close(&s);
+}
+
 TEST(compare, versions_of_one_key_go_over_pages)
 {
     struct sides s;
