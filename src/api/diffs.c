@@ -65,6 +65,23 @@ static void write_fix(struct json_out *w, struct arena *a, const struct check *c
     write_time(w, "fixed", c->fixed_ms);
 }
 
+/* From the beginning on. null: how much there is is not known, or it is not being compared. */
+static void write_pace(struct json_out *w, const struct check *c)
+{
+    int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
+    double seconds = (double)(until_ms - c->started_ms) / 1000;
+    double rate = c->started_ms && seconds > 0 ? (double)c->keys / seconds : 0;
+
+    json_out_member_i64(w, "total", c->total);
+    json_out_key(w, "keys_per_s");
+    json_out_f64(w, rate);
+    json_out_key(w, "left_s");
+    if (c->state == CHECK_CHECKING && rate > 0 && c->total >= c->keys && c->total)
+        json_out_i64(w, (int64_t)((double)(c->total - c->keys) / rate + 0.5));
+    else
+        json_out_null(w);
+}
+
 static void write_check(struct json_out *w, struct api *api, struct arena *a, const struct check *c)
 {
     struct user user = {0};
@@ -85,6 +102,7 @@ static void write_check(struct json_out *w, struct api *api, struct arena *a, co
     write_time(w, "started", c->started_ms);
     write_time(w, "done", c->done_ms);
     json_out_member_i64(w, "keys", c->keys);
+    write_pace(w, c);
     json_out_member_i64(w, "differences", c->differences);
     json_out_member_i64(w, "kept", c->kept);
     json_out_member_i64(w, "bytes", c->bytes);

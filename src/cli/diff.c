@@ -57,6 +57,44 @@ static const struct output_column entry_columns[] = {
 
 /* --- watching --- */
 
+/* Of one that is being compared: of how many, where that is known, and how fast. */
+static void print_keys(const json_t *check, const char *state)
+{
+    int64_t total = json_get_i64(check, "total", 0), left = json_get_i64(check, "left_s", -1);
+    bool goes_on = strcmp(state, "checking") == 0;
+    struct buf text = {0};
+
+    buf_appendf(&text, "%s: %jd", state, (intmax_t)json_get_i64(check, "keys", 0));
+    if (goes_on && total)
+        buf_appendf(&text, " of %jd", (intmax_t)total);
+    buf_append_z(&text, " keys");
+    if (goes_on)
+        buf_appendf(&text, " (%.0f/s)", json_number_value(json_object_get(check, "keys_per_s")));
+    buf_appendf(&text, ", %jd differences", (intmax_t)json_get_i64(check, "differences", 0));
+    if (goes_on && left > 0) {
+        buf_append_z(&text, ", ready ");
+        manage_span(&text, left);
+    }
+    printf("%s\n", text.p);
+    buf_release(&text);
+}
+
+/* Whether anything has happened; the pace of one that stands still changes too. */
+static bool is_news(json_t *shown, json_t *check)
+{
+    static const char *const pace[] = {"keys_per_s", "left_s"};
+    json_t *before = shown ? json_copy(shown) : NULL, *now = json_copy(check);
+
+    for (size_t i = 0; i < ARRAY_SIZE(pace); i++) {
+        json_object_del(before, pace[i]);
+        json_object_del(now, pace[i]);
+    }
+    bool news = !before || !json_equal(before, now);
+    json_decref(before);
+    json_decref(now);
+    return news;
+}
+
 static void print_progress(const json_t *check, bool json, bool again)
 {
     const char *state = json_string_value(json_object_get(check, "state"));
@@ -70,9 +108,8 @@ static void print_progress(const json_t *check, bool json, bool again)
                (intmax_t)json_get_i64(check, "fix_queued", 0),
                (intmax_t)json_get_i64(check, "fix_failed", 0));
     } else {
-        printf("%s%s: %jd keys, %jd differences\n", again ? "\033[1A\033[2K" : "",
-               state ? state : "", (intmax_t)json_get_i64(check, "keys", 0),
-               (intmax_t)json_get_i64(check, "differences", 0));
+        fputs(again ? "\033[1A\033[2K" : "", stdout);
+        print_keys(check, state ? state : "");
     }
     fflush(stdout);
 }
@@ -110,7 +147,7 @@ static int watch(struct remote *r, const struct invocation *inv, json_t *check, 
     int code = 0;
 
     for (;;) {
-        if (!shown || !json_equal(shown, check))
+        if (is_news(shown, check))
             print_progress(check, json, terminal && shown);
         json_decref(shown);
         shown = check;

@@ -271,6 +271,7 @@ int check_page(const struct checks *cs, const struct check_page *p, struct err *
     vec_push(&args.v, queue_number(&a, (int64_t)p->bytes));
     vec_push(&args.v, queue_number(&a, CHECK_KEPT));
     vec_push(&args.v, p->check->versioned ? STR("1") : STR("0"));
+    vec_push(&args.v, queue_number(&a, p->check->total));
     int code = push_piece(&a, &args, p->check, p->hand_over ? CHECK_TYPE : NULL, err);
     for (size_t i = 0; i < p->count; i++)
         vec_push(&args.v, p->entries[i]);

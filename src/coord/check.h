@@ -53,6 +53,7 @@ struct check {
     int64_t piece; /* of the walk, which its task is for (D9) */
     int64_t created_ms, started_ms, done_ms;
     int64_t keys, differences, kept, bytes; /* looked at, found, in the report; read */
+    int64_t total;                          /* keys that there are, about; 0: not known */
     int64_t source;                         /* of the last fix; -1: none */
     int64_t fix_queued, fix_done, fix_failed;
     int64_t fixed_ms; /* when the last fix had ended */

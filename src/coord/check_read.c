@@ -36,6 +36,7 @@ static const struct field {
     FIELD("done_at", FIELD_TIME, done_ms),
     FIELD("fixed_at", FIELD_TIME, fixed_ms),
     FIELD("keys", FIELD_NUMBER, keys),
+    FIELD("total", FIELD_NUMBER, total),
     FIELD("differences", FIELD_NUMBER, differences),
     FIELD("kept", FIELD_NUMBER, kept),
     FIELD("bytes", FIELD_NUMBER, bytes),

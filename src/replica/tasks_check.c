@@ -325,6 +325,20 @@ static int open_places(struct walk *x, struct err *err)
     return code;
 }
 
+/* As far as the sides know what they hold: the largest. */
+static int64_t keys_of(const struct walk *x)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < x->check.count; i++) {
+        struct bucket_usage usage = {0};
+        struct bucket *b = x->buckets[i];
+        if (b->ops->usage && b->ops->usage(b, &usage, NULL) == 0 && usage.objects > most)
+            most = usage.objects;
+    }
+    return (int64_t)most;
+}
+
 static int walk_all(struct walk *x, struct err *err)
 {
     struct compare_result out;
@@ -336,8 +350,10 @@ static int walk_all(struct walk *x, struct err *err)
         code = check_cursor(&x->checks, x->j.run->arena, x->check.id, &after, err);
     if (code < 0)
         return code;
-    if (!after.len)
+    if (!after.len) {
         x->check.kept = 0;
+        x->check.total = keys_of(x);
+    }
     buf_append_str(&x->after, after);
     x->o.buckets = x->buckets;
     x->o.count = x->check.count;

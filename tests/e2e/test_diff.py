@@ -110,6 +110,7 @@ def test_Consistency_2Storages_Success(lab):
     fill(lab)
     report = lab.check()
     assert report["consistent"] and report["keys"] == 6 and report["entries"] == [] and report["state"] == "ready"
+    assert report["total"] == 6 and report["keys_per_s"] > 0 and report["left_s"] is None
 
 
 @pytest.mark.parametrize("scenario, keys", [("NoObject", ["a"]), ("NoDir", ["dir/", "dir/b", "dir/sub/c: ü%"]),

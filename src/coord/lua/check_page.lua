@@ -1,12 +1,12 @@
 -- Keys that were compared. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all); keys,
--- differences, bytes; how many differences are kept; whether by versions; piece of the walk; queue, id, message of the task that goes on
+-- differences, bytes; how many differences are kept; whether by versions; how many keys there may be; piece of the walk; queue, id, message of the task that goes on
 -- ('': this one does); differences to keep.
 -- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
 -- include part_check
 redis.call('SELECT', ARGV[1])
 local id, after, last = ARGV[3], ARGV[5], ARGV[6]
 local hash, _, _, list = check_keys(id)
-if not check_walks(id, 'checking', ARGV[4], ARGV[12]) then
+if not check_walks(id, 'checking', ARGV[4], ARGV[13]) then
     return 0
 end
 if not check_move(id, after, last) then
@@ -14,14 +14,14 @@ if not check_move(id, after, last) then
 end
 if after == '' then
     redis.call('DEL', list)
-    redis.call('HSET', hash, 'keys', '0', 'differences', '0', 'bytes', '0', 'versioned', ARGV[11])
+    redis.call('HSET', hash, 'keys', '0', 'differences', '0', 'bytes', '0', 'versioned', ARGV[11], 'total', ARGV[12])
 end
 redis.call('HINCRBY', hash, 'keys', ARGV[7])
 redis.call('HINCRBY', hash, 'differences', ARGV[8])
 redis.call('HINCRBY', hash, 'bytes', ARGV[9])
 local room = ARGV[10] - redis.call('LLEN', list)
-local final = math.min(#ARGV, 15 + room)
-for i = 16, final, 500 do
+local final = math.min(#ARGV, 16 + room)
+for i = 17, final, 500 do
     redis.call('RPUSH', list, unpack(ARGV, i, math.min(i + 499, final)))
 end
 redis.call('HSET', hash, 'kept', redis.call('LLEN', list))
@@ -30,7 +30,7 @@ if last == '' then
     redis.call('HSET', hash, 'state', 'ready', 'done_at', rfc3339())
 end
 check_touch(id)
-if last ~= '' and ARGV[13] ~= '' then
-    check_hand_over(ARGV[1], ARGV[2], ARGV[4], id, ARGV[12], {ARGV[13], ARGV[14], ARGV[15]})
+if last ~= '' and ARGV[14] ~= '' then
+    check_hand_over(ARGV[1], ARGV[2], ARGV[4], id, ARGV[13], {ARGV[14], ARGV[15], ARGV[16]})
 end
 return 1

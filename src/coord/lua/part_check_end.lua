@@ -16,7 +16,7 @@ local function check_begin(id, round)
     local hash, _, cursor, list, open = check_keys(id)
     redis.call('HSET', hash, 'state', 'checking', 'round', round, 'started_at', rfc3339(), 'keys', '0', 'differences', '0', 'bytes', '0',
         'kept', '0')
-    redis.call('HDEL', hash, 'error', 'done_at', 'next', 'piece')
+    redis.call('HDEL', hash, 'error', 'done_at', 'next', 'piece', 'total')
     redis.call('DEL', cursor, list, open)
 end
 -- What a walk counts for, and one that is to be fixed (part_tally).
