@@ -164,6 +164,19 @@ static const struct command commands[] = {
          "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
      .examples = "weir storage main ceph",
      .run = command_storage_main},
+    {.name = "storage claim",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Take the name of a local storage over from a folder that is gone",
+     .help = "Weirs that share a Redis may have local storages of one name, as each has one that "
+             "is called local. Replications and checks mean the folder that was named first. When "
+             "that folder is gone for good this weir's takes its place; weir replicate resync then "
+             "compares what it holds. A folder that moved to another machine needs none of this.",
+     .examples = "weir storage claim local",
+     .run = command_storage_claim},
     {.name = "storage notify",
      .arguments = "NAME",
      .min_args = 1,

@@ -102,7 +102,7 @@ int api_run(struct api_call *c, const struct api_handler *h) MUST_CHECK;
 
 route_fn api_get_users, api_post_user, api_get_user, api_delete_user, api_post_key, api_delete_key;
 route_fn api_get_storages, api_post_storage, api_post_test, api_post_scrub;
-route_fn api_delete_storage, api_post_main, api_post_limits, api_get_credentials,
+route_fn api_delete_storage, api_post_main, api_post_limits, api_post_claim, api_get_credentials,
     api_post_credential, api_delete_credential;
 route_fn api_get_buckets, api_get_bucket, api_get_policies, api_post_bucket_route,
     api_post_user_route;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "coord/check.h"
 #include "object/bucket.h"
+#include "replica/tap.h"
 #include "route/route.h"
 
 enum { ENTRIES_DEFAULT = 100, ENTRIES_MAX = 1000 };
@@ -211,6 +212,8 @@ static int check_location(struct api *api, struct arena *a, struct str user,
         return err_set(err, ERR_CONFLICT,
                        "bucket " STR_FMT " on storage " STR_FMT " belongs to another user",
                        STR_ARG(l->bucket), STR_ARG(l->storage));
+    if (code == 0)
+        code = taps_claim(api->o.taps, s, false, err);
     return code < 0 ? err_wrap(err, code, "storage " STR_FMT, STR_ARG(l->storage)) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include "object/bucket.h"
 #include "replica/first.h"
 #include "replica/notice_setup.h"
+#include "replica/tap.h"
 #include "replica/tasks.h"
 #include "route/route.h"
 #include "s3/bucket_name.h"
@@ -360,6 +361,10 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
         code = check_credentials(x, x->from, err);
     if (code == 0)
         code = check_credentials(x, x->to, err);
+    if (code == 0)
+        code = taps_claim(x->api->o.taps, x->from, false, err);
+    if (code == 0)
+        code = taps_claim(x->api->o.taps, x->to, false, err);
     if (code < 0)
         return code;
     if (x->n.id.bucket.len)

@@ -44,6 +44,9 @@ const struct route api_routes[] = {
     {HTTP_POST, "/api/v1/storages/{name}/limits", api_post_limits, false,
      "What replication may ask of it, all workers together: {requests_per_minute, "
      "bytes_per_second}; 0: any number, left out: as it was."},
+    {HTTP_POST, "/api/v1/storages/{name}/claim", api_post_claim, false,
+     "The name is this weir's folder's from now on, in all replications of the store: of a local "
+     "storage, whose folder another one took the place of."},
     {HTTP_GET, "/api/v1/storages/{name}/notify", api_get_notify, false,
      "Where the storage is to send notifications, and the token that it is to show."},
     {HTTP_GET, "/api/v1/storages/{name}/credentials", api_get_credentials, false,

@@ -1,6 +1,7 @@
 /* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
-#include "api/api_int.h"
+#include "api/replications.h"
 #include "object/local.h"
+#include "replica/tap.h"
 #include "route/route.h"
 
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
@@ -170,6 +171,27 @@ int api_post_storage(struct http_request *req, const struct route_params *params
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "storage.added", log_s("storage", name));
     return send_storage(req, api, 201, name);
+}
+
+int api_post_claim(struct http_request *req, const struct route_params *params, void *ctx)
+{
+    struct api *api = ctx;
+    struct str name = route_param(params, "name");
+    struct storage *s = routes_storage(api->o.routes, name);
+    struct err err = {0};
+
+    if (!http_may_block(req))
+        return ERR_AGAIN;
+    int code = api_replications_on(api, &err);
+    if (code == 0 && (!s || s->ops->forward))
+        code = err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT,
+                       STR_ARG(name));
+    if (code == 0)
+        code = taps_claim(api->o.taps, s, true, &err);
+    if (code < 0)
+        return api_send_failure(req, code, &err);
+    log_warn(http_request_log(req), "storage.claimed", log_s("storage", name));
+    return api_send_done(req);
 }
 
 int api_post_limits(struct http_request *req, const struct route_params *params, void *ctx)

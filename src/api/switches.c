@@ -4,6 +4,7 @@
 #include "coord/switch.h"
 #include "replica/cron.h"
 #include "replica/switch.h"
+#include "replica/tap.h"
 
 enum {
     NS_PER_MS = 1000 * 1000,
@@ -88,7 +89,8 @@ static void write_uploads(struct json_out *w, struct api *api, const struct buck
 
     json_out_key(w, "uploads");
     if (s->status != SWITCH_DONE &&
-        (!from || switch_uploads(from, s->id.user, s->id.bucket, &open, NULL) < 0))
+        (!from || !taps_owns(api->o.taps, from) ||
+         switch_uploads(from, s->id.user, s->id.bucket, &open, NULL) < 0))
         json_out_null(w);
     else
         json_out_u64(w, open);

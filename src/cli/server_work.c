@@ -111,8 +111,9 @@ static void end_waits(void *ctx)
 static struct storage *find_storage(void *ctx, struct str name)
 {
     struct server *s = ctx;
+    struct storage *storage = routes_storage(s->routes, name);
 
-    return routes_storage(s->routes, name);
+    return storage && taps_owns(s->taps, storage) ? storage : NULL;
 }
 
 static void limits_of(void *ctx, struct str name, struct storage_limits *out)

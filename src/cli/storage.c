@@ -202,6 +202,7 @@ static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMN
 static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
 static const struct manage_call make_main = {"POST", "/api/v1/storages/{0}/main"};
 static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = run_key};
+static const struct manage_call claim = {"POST", "/api/v1/storages/{0}/claim"};
 static const struct manage_call show_notify = {"GET", "/api/v1/storages/{0}/notify",
                                                MANAGE_COLUMNS(notify_columns)};
 static const struct manage_call test = {"POST", "/api/v1/storages/{0}/test",
@@ -238,6 +239,11 @@ int command_storage_main(struct invocation *inv)
 int command_storage_key(struct invocation *inv)
 {
     return manage(inv, &key);
+}
+
+int command_storage_claim(struct invocation *inv)
+{
+    return manage(inv, &claim);
 }
 
 int command_storage_notify(struct invocation *inv)

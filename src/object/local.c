@@ -75,6 +75,16 @@ struct local *local_of(struct storage *s)
     return container_of(s, struct local, storage);
 }
 
+void local_identity(struct storage *s, struct buf *out)
+{
+    buf_append_hex(out, local_of(s)->identity, IDENTITY_LEN);
+}
+
+const char *local_folder(struct storage *s)
+{
+    return local_of(s)->folder;
+}
+
 /* --- the folder and its rows --- */
 
 static void format_text(struct buf *out, const struct local *l)

@@ -46,6 +46,8 @@ static bool may(void *ctx, struct str bucket)
 static int storage_named(struct sides *s, struct str name, struct storage **out, struct err *err)
 {
     *out = routes_storage(s->o.routes, name);
+    if (*out && !taps_owns(s->o.taps, *out))
+        *out = NULL;
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
 }
 

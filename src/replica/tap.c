@@ -279,7 +279,8 @@ static void keep_settled(struct taps *t)
     for (size_t i = 0; i < all; i++) {
         struct tap *tap = t->taps[i];
         mutex_lock(&tap->lock);
-        if (atomic_load(&tap->caught_up) && tap->recorded >= tap->settling)
+        if (!tap_name_lost(tap) && atomic_load(&tap->caught_up) &&
+            tap->recorded >= tap->settling)
             names[count++] = tap->storage->name;
         mutex_unlock(&tap->lock);
     }
@@ -301,6 +302,7 @@ static void keep_once(struct taps *t)
         log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
     keep_epoch(t);
     keep_contact(t);
+    names_keep(t);
     keep_settled(t);
     if (clock_mono_ns() - t->postponed_ns < every)
         return;
@@ -405,7 +407,7 @@ bool taps_ready(struct taps *t, struct storage *s)
 {
     struct tap *tap = taps_find(t, s);
 
-    return !tap || atomic_load(&tap->ready);
+    return !tap || (atomic_load(&tap->ready) && !tap_name_lost(tap));
 }
 
 int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,

@@ -82,6 +82,15 @@ int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
 int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
+/* Names of folders (N1 to N5). Whether what names this storage means it: it is remote, or the store
+ * is this process's alone, or its folder has the name; of one that nobody has claimed, whether it
+ * has a bucket. Asks the store unless the name is known to be its own; false when it cannot. `t`
+ * may be NULL: nothing is replicated. */
+bool taps_owns(struct taps *t, struct storage *s);
+/* Before a replication, or a check, names the storage. ERR_CONFLICT: another folder has the name;
+ * `force`: that one loses it. */
+int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) MUST_CHECK;
+
 /* Of switches without downtime, also announced ones: whether there is any, and whether the bucket
  * of that name may be in one. True until the policies were read once. */
 const _Atomic(bool) *taps_switching(const struct taps *t);

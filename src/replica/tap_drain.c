@@ -108,12 +108,18 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
                        struct err *err)
 {
     struct changes_out out;
-    int code = changes_out_init(&out, a, err);
+    int code = tap_name_check(tap, err);
 
+    if (code == ERR_CONFLICT) /* N3: what is replicated is another folder */
+        return 0;
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = changes_out_init(&out, a, err);
     if (code == 0)
         code = gather_rows(tap, &out, rows, count, err);
+    if (code == 0 && out.count)
+        code = tap_name_take(tap, err);
     if (code < 0 || out.count == 0)
-        return code;
+        return code == ERR_CONFLICT && tap_name_lost(tap) ? 0 : code;
     return taps_record(tap->taps,
                        &(struct record){.changes = out.items,
                                         .count = out.count,

@@ -26,6 +26,9 @@ struct filter {
     _Atomic(uint64_t) words[FILTER_BITS / 64];
 };
 
+/* Whose the name of a local storage is, as it was last heard. */
+enum name_state { NAME_UNKNOWN, NAME_FREE, NAME_OURS, NAME_OTHERS };
+
 /* One local storage. */
 struct tap {
     struct taps *taps;
@@ -37,6 +40,7 @@ struct tap {
     _Atomic(uint64_t) told;  /* the highest number that was committed */
     _Atomic(bool) asleep;    /* the thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
+    _Atomic(int) name;       /* enum name_state */
     _Atomic(bool) caught_up; /* rows of before the start have been recorded */
     uint64_t goal;           /* of the keeper alone, as what follows: see keep_epoch() */
     uint64_t settling;       /* all that was told of by `settling_ms`: see keep_settled() */
@@ -96,7 +100,7 @@ struct taps {
     bool ended;               /* of `pending`: what was under way has ended */
     bool moving;              /* a bucket is being switched, or was in the view before */
     int64_t settling_ms;      /* the store's; 0: none yet */
-    uint64_t postponed_ns, pinged_ns, answered_ns, settled_ns;
+    uint64_t postponed_ns, pinged_ns, answered_ns, settled_ns, named_ns;
 };
 
 /* --- tap.c --- */
@@ -171,6 +175,16 @@ int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 /* Whether intents of the bucket may have been lost, and it was not copied anew since. */
 int marks_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
                   struct err *err) MUST_CHECK;
+
+/* --- tap_names.c --- */
+
+/* Whether the name is this folder's. ERR_NOT_FOUND: nobody's. ERR_CONFLICT: another's. */
+int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
+/* The same, but takes one that is nobody's. */
+int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
+bool tap_name_lost(const struct tap *tap); /* it was another's when it was last looked at */
+/* For the keeper. */
+void names_keep(struct taps *t);
 
 /* --- tap_look.c --- */
 

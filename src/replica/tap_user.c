@@ -40,8 +40,9 @@ static int replicate_all(struct taps *t, struct task_run *run, const struct repl
     struct str after = STR_EMPTY;
     struct bucket_info *list;
     size_t count = OBJECT_LIST_MAX;
-    int code = s ? 0
-                 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT " here",
+    int code = s && taps_owns(t, s)
+                   ? 0
+                   : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT " here",
                            STR_ARG(id->from));
 
     while (code == 0 && count == OBJECT_LIST_MAX) {

@@ -189,7 +189,10 @@ static int read_status(struct job *j, struct err *err)
 int job_find(struct job *j, struct str name, struct storage **out, struct err *err)
 {
     *out = j->t->o.find(j->t->o.ctx, name);
-    return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
+    if (*out)
+        return 0;
+    j->run->put_back_s = ELSEWHERE_S;
+    return err_set(err, ERR_AGAIN, "the storage " STR_FMT " is not here", STR_ARG(name));
 }
 
 int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,

@@ -180,8 +180,10 @@ int task_upload_abort(struct task_run *run, struct err *err)
     if (code < 0)
         return code;
     struct storage *s = t->o.find(t->o.ctx, l.storage);
-    if (!s)
-        return err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(l.storage));
+    if (!s) {
+        run->put_back_s = ELSEWHERE_S;
+        return err_set(err, ERR_AGAIN, "the storage " STR_FMT " is not here", STR_ARG(l.storage));
+    }
     code = abort_locked(run, &l, s, err);
     return code == ERR_INVALID ? ERR_PEER : code;
 }

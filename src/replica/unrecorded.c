@@ -99,6 +99,9 @@ static int ask_storage(struct unrecorded *u, struct str name, bool *clear, struc
     struct storage *storage = routes_storage(u->o.routes, name);
     int code = 0;
 
+    if (storage && !taps_owns(u->o.taps, storage)) /* that of another process is meant */
+        storage = NULL;
+
     vec_each (&u->storages, struct unrecorded_storage **, s)
         if (str_eq((*s)->name, name)) {
             *clear = (*s)->clear;
