@@ -131,7 +131,7 @@ static int resync(struct api *api, struct arena *a, const struct replication *p,
     int code = arena_error(a);
 
     return code < 0 ? err_code(err, code)
-                    : replication_resync(api->o.replications, &p->id, &t, err);
+                    : replication_resync(api->o.replications, &p->id, &t, false, err);
 }
 
 int api_post_resync(struct http_request *req, const struct route_params *params, void *ctx)

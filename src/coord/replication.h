@@ -123,9 +123,10 @@ int replication_archive(struct replications *r, const struct replication_id *id,
 /* Begins the initial copy anew: its counters are 0, `first` is queued as at the beginning, and
  * everything is listed again, on both sides; what is still at work of the last time counts for
  * nothing. ERR_NOT_FOUND; ERR_CONFLICT: it is archived, or its bucket has a switch, so that the
- * destination may be ahead. */
+ * destination may be ahead. `planned`: one that is not in progress is no hindrance, as nothing has
+ * happened yet; it waits for the copy, or ends. */
 int replication_resync(struct replications *r, const struct replication_id *id,
-                       const struct task *first, struct err *err) MUST_CHECK;
+                       const struct task *first, bool planned, struct err *err) MUST_CHECK;
 /* P3: whether every process that writes knows of it as it is now. Not by the view: that may be
  * older. */
 int replication_is_known(struct replications *r, const struct replication_id *id, bool *out,

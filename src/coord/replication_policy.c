@@ -180,7 +180,7 @@ int replication_archive(struct replications *r, const struct replication_id *id,
 }
 
 int replication_resync(struct replications *r, const struct replication_id *id,
-                       const struct task *first, struct err *err)
+                       const struct task *first, bool planned, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct str task[3];
@@ -197,7 +197,8 @@ int replication_resync(struct replications *r, const struct replication_id *id,
                                    task[1],
                                    task[2],
                                    p.user,
-                                   p.bucket};
+                                   p.bucket,
+                                   planned ? STR("1") : STR("0")};
         code = run(r, &a, SCRIPT_replication_resync, &(struct store_args){args, ARRAY_SIZE(args)},
                    err);
         replications_wake(r, &a);

@@ -139,6 +139,13 @@ static int check_uploads(struct switch_run *x, struct err *err)
     return code == 0 && open ? wait_for(err, "an upload is open on the old storage") : code;
 }
 
+/* The copy was begun anew since the plan, as the machine had gone down between the plan and its
+ * epoch (R6). It was done when it was planned, so it is waited for. */
+static bool is_copied_anew(const struct switch_run *x)
+{
+    return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
+}
+
 /* Once everybody knows of it a write is answered after its record. One of before, by a gateway that
  * was killed between its answer and the record, is known by its intent alone, which comes due:
  * until then a read by vectors would miss it (S4). Such a gateway was heard of GATEWAY_LIFE_S ago
@@ -156,6 +163,8 @@ static int begin_live(struct switch_run *x, struct err *err)
         code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, due_s, &open, err);
     if (code < 0)
         return code;
+    if (is_copied_anew(x))
+        return wait_for(err, "the machine was down, and the bucket is copied anew");
     return open ? wait_for(err, "the outcome of a write is not known yet") : begin(x, err);
 }
 
@@ -206,14 +215,37 @@ static int skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
+/* R6: no intent of the bucket can be lost any more when it is blocked, and none was, or its copy has
+ * been begun anew. */
+static int check_marks(struct switch_run *x, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+    bool suspect = false;
+
+    if (!from || !from->ops->forward)
+        return 0;
+    int code = reached(x, err);
+    if (code == 0)
+        code = taps_suspect(x->o->queue, x->s.id.from, x->s.id.bucket, &suspect, err);
+    return code == 0 && suspect
+               ? wait_for(err, "the machine was down, and the bucket is to be copied anew")
+               : code;
+}
+
 /* It is time. */
 static int begin_down(struct switch_run *x, struct err *err)
 {
     int64_t lag = x->status.events - x->status.events_done, most = x->s.o.max_event_lag;
     bool ready = replication_init_done(&x->status);
+    bool at_once = !x->s.o.cron.len && !x->s.o.start_at_ms;
+    int code = check_marks(x, err);
 
+    if (code < 0)
+        return code;
     if (!ready && x->s.o.on_init_done)
         return wait_for(err, "the initial copy is not done");
+    if (at_once && is_copied_anew(x))
+        return wait_for(err, "the machine was down, and the bucket is copied anew");
     if (!ready)
         return skip(x, STR("the initial copy is not done"), err);
     if (most && lag > most)

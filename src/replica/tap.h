@@ -62,6 +62,11 @@ int taps_user_run(struct task_run *run, struct err *err);
 int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
                       bool *out, struct err *err) MUST_CHECK;
 
+/* Whether the machine went down and may have lost intents of the bucket, and its copy was not begun
+ * anew since (R6). */
+int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
+                 struct err *err) MUST_CHECK;
+
 /* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
  * refused (R5). */
 bool taps_ready(struct taps *t, struct storage *s);

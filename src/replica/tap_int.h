@@ -172,9 +172,6 @@ int marks_ensure(struct taps *t, struct str storage, struct str bucket, struct e
 void marks_keep(struct taps *t);
 /* Those of buckets that have a switch, whose intents are durable. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
-/* Whether intents of the bucket may have been lost, and it was not copied anew since. */
-int marks_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
-                  struct err *err) MUST_CHECK;
 
 /* --- tap_names.c --- */
 

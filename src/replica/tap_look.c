@@ -94,7 +94,7 @@ int taps_intents_open(struct queue *q, struct str storage, struct str bucket, in
                       bool *out, struct err *err)
 {
     struct looked_for f = {storage, bucket, due_s, false};
-    int code = marks_suspect(q, storage, bucket, &f.found, err);
+    int code = taps_suspect(q, storage, bucket, &f.found, err);
 
     if (code == 0 && !f.found)
         code = intents_each(q, is_other, &f, err);

@@ -168,7 +168,8 @@ int marks_clear_switched(struct taps *t, struct err *err)
 
 /* --- after the machine was down --- */
 
-/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in the way. */
+/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in the way, which is in progress:
+ * there is none such, as it begins when the mark is gone. */
 static int copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
                      struct err *err)
 {
@@ -181,7 +182,7 @@ static int copy_anew(struct taps *t, struct mark *m, const struct replication_vi
         struct task first = first_task_resync(&a, &list[i]->id);
         code = arena_error(&a) < 0
                    ? err_code(err, ERR_NO_MEMORY)
-                   : replication_resync(t->o.replications, &list[i]->id, &first, err);
+                   : replication_resync(t->o.replications, &list[i]->id, &first, true, err);
         if (code == ERR_NOT_FOUND)
             code = 0;
         if (code == 0)
@@ -290,8 +291,8 @@ void marks_release(struct taps *t)
     map_release(&t->marks);
 }
 
-int marks_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
-                  struct err *err)
+int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
+                 struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct buf field = {0};

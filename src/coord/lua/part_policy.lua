@@ -31,6 +31,11 @@ local function policy_block(command, storage, bucket)
         redis.call('PUBLISH', 'weir:routes', 'changed')
     end
 end
+-- One that has not begun, or has ended in vain: everything is as before it.
+local function switch_waits(user, bucket)
+    local status = redis.call('HGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus')
+    return status == 'not_started' or status == 'error' or status == 'skipped'
+end
 -- A switch that is not done; older ones have IsDone.
 local function switch_open(user, bucket)
     local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'IsDone')

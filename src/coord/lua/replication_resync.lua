@@ -1,5 +1,6 @@
 -- Begins the initial copy anew; changes that are still queued belong to it, and count no more.
--- ARGV: database of the queue, of policies; key of the status; queue, id, message of the first task; user, bucket.
+-- ARGV: database of the queue, of policies; key of the status; queue, id, message of the first task; user, bucket; '1': a switch
+-- that is not in progress is no hindrance.
 -- Answers {'ok'}, {'none'}, {'archived'} or {'switch'}: its destination may be ahead of its source.
 -- include part_enqueue
 -- include part_policy
@@ -10,7 +11,7 @@ end
 if redis.call('HGET', status, 'archived') == '1' then
     return {'archived'}
 end
-if switch_open(ARGV[7], ARGV[8]) then
+if switch_open(ARGV[7], ARGV[8]) and not (ARGV[9] == '1' and switch_waits(ARGV[7], ARGV[8])) then
     return {'switch'}
 end
 local round = rfc3339()

@@ -331,7 +331,7 @@ TEST_FOUR(replication_page, a_resync_counts_and_lists_anew)
     CHECK_INT(page(&l, &root, "", "b", items, 2), 0);
     CHECK(repl_take(&l, COPY, &slow));
     repl_record(&l, "main", "photos", "a");
-    CHECK_OK(replication_resync(l.r, &id, &resync, &err));
+    CHECK_OK(replication_resync(l.r, &id, &resync, false, &err));
     struct replication_status s = repl_status(&l, R);
     CHECK(s.resynced_ms > 0 && s.listings == 1 && s.listed == 0 && !replication_init_done(&s));
     CHECK_INT(s.events, 0);
@@ -342,12 +342,12 @@ TEST_FOUR(replication_page, a_resync_counts_and_lists_anew)
     CHECK_INT(repl_status(&l, R).events, 1);
     CHECK_INT(repl_status(&l, R).events_done, 1);
     repl_record(&l, "main", "photos", "a");
-    CHECK_OK(replication_resync(l.r, &id, &resync, &err));
+    CHECK_OK(replication_resync(l.r, &id, &resync, false, &err));
     repl_record(&l, "main", "photos", "a");
     CHECK_INT(repl_status(&l, R).events, 1);
     CHECK_INT(repl_drain(&l, "events1"), 2);
     CHECK_INT(repl_status(&l, R).events_done, 1);
-    CHECK_OK(replication_resync(l.r, &id, &resync, &err));
+    CHECK_OK(replication_resync(l.r, &id, &resync, false, &err));
     CHECK(repl_take(&l, "events1", &first));
     struct listed of_root = listing(&l, "");
     CHECK_OK(replication_list(l.r, &id, &first, &of_root.task, &err));
@@ -363,9 +363,9 @@ TEST_FOUR(replication_page, a_resync_counts_and_lists_anew)
     CHECK_INT(s.listed, 2);
     CHECK_INT(s.bytes_done, 15);
     id.to = STR("cold");
-    CHECK_ERR(replication_resync(l.r, &id, &resync, &err), ERR_NOT_FOUND);
+    CHECK_ERR(replication_resync(l.r, &id, &resync, false, &err), ERR_NOT_FOUND);
     id = repl_id(&l, R);
     CHECK_OK(replication_archive(l.r, &id, &err));
-    CHECK_ERR(replication_resync(l.r, &id, &resync, &err), ERR_CONFLICT);
+    CHECK_ERR(replication_resync(l.r, &id, &resync, false, &err), ERR_CONFLICT);
     repl_close(&l);
 }

@@ -183,7 +183,7 @@ TEST_FOUR(clean, a_resync_counts_from_nothing_and_begins_with_the_bucket)
     check_reply(config, "HSET p:repl_st:u:photos:a:b obj_listed 9 obj_done 4 events 7 listings 0",
                 "0");
     check_reply(app, "HSET photos:k a 3 b 3", "2");
-    CHECK_OK(replication_resync(l.replications, &photos, &t, &err));
+    CHECK_OK(replication_resync(l.replications, &photos, &t, false, &err));
     CHECK_OK(replication_read(l.replications, &a, &photos, &status, &err));
     CHECK_INT(status.listed + status.done, 0);
     CHECK_INT(status.listings, 1);
@@ -195,7 +195,7 @@ TEST_FOUR(clean, a_resync_counts_from_nothing_and_begins_with_the_bucket)
     CHECK_INT(replication_resync(
                   l.replications,
                   &(struct replication_id){STR("u"), STR("none"), STR("a"), STR("b"), STR_EMPTY},
-                  &t, &err),
+                  &t, false, &err),
               ERR_NOT_FOUND);
     arena_release(&a);
     lab_close(&l);

@@ -251,6 +251,56 @@ TEST(switch_task, what_is_paused_waits)
     rig_close(&rig);
 }
 
+/* --- after the machine was down: R6 --- */
+
+static void copy_anew(struct rig *rig)
+{
+    struct task first = {.type = STR("t"), .id = STR("i"), .queue = STR("q")};
+    struct err err = {0};
+
+    CHECK_ERR(replication_resync(rig->r, &rig->id, &first, false, &err), ERR_CONFLICT);
+    CHECK_OK(replication_resync(rig->r, &rig->id, &first, true, &err));
+}
+
+#define COPIED                                                                                     \
+    "HSET p:repl_st:owner:box:one:two listings 0 listing_started 1 init_done_at "                  \
+    "2026-01-01T00:00:00Z"
+
+TEST(switch_task, a_copy_that_was_begun_anew_since_the_plan_is_waited_for)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    for (int live = 0; live < 2; live++) {
+        plan(&rig, live ? LIVE : (struct switch_options){.skip_check = true});
+        copy_anew(&rig);
+        check_waits(&rig, live, "the bucket is copied anew");
+        check_state(&rig, SWITCH_NOT_STARTED, "planned");
+        check_route(&rig, "nil");
+        if (live == 0) {
+            struct err err = {0};
+            CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
+            play(&rig, COPIED);
+        }
+    }
+    play(&rig, COPIED);
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "the route leads to two");
+    rig_close(&rig);
+}
+
+TEST(switch_task, at_its_own_time_a_copy_that_was_begun_anew_is_not_waited_for)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, (struct switch_options){.start_at_ms = 1});
+    copy_anew(&rig);
+    check_ended(&rig, false);
+    check_state(&rig, SWITCH_SKIPPED, "initial copy");
+    rig_close(&rig);
+}
+
 /* --- while it goes on --- */
 
 /* S2 */

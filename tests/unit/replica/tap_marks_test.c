@@ -118,7 +118,7 @@ TEST(marks, a_suspect_bucket_stays_so_until_it_is_copied_anew)
     set_mark(&l, "far:box", "zero");
     CHECK_OK(store_call(l.stores[3], &l.a, &reply, &err, STR("HSET"), STR("p:switch:alice:box"),
                         STR("replicationID"), STR("alice:box:far:other"), STR("lastStatus"),
-                        STR("not_started"), STR("multipartTTL"), STR("3600000000000"),
+                        STR("in_progress"), STR("multipartTTL"), STR("3600000000000"),
                         STR("replPriority"), STR("0")));
     CHECK_OK(replication_pause(l.replications, &id, false, &err)); /* the view has the switch */
     for (int i = 0; i < 2; i++) {
@@ -136,6 +136,31 @@ TEST(marks, a_suspect_bucket_stays_so_until_it_is_copied_anew)
     tap_lab_taps_open(&l);
     while (!str_eq(mark_of(&l, "far:box"), STR("none")))
         sched_yield();
+    CHECK(status_of(&l).resynced_ms > 0);
+    tap_lab_close(&l);
+}
+
+/* The machine went down between the plan of a switch and its epoch: nothing of it has happened. */
+TEST(marks, a_switch_that_has_not_begun_does_not_keep_its_bucket_from_being_copied_anew)
+{
+    struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};
+    struct reply *reply;
+    struct tap_lab l;
+    bool suspect = true;
+    struct err err = {0};
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "far", "box");
+    tap_lab_taps_close(&l);
+    set_mark(&l, "far:box", "zero");
+    CHECK_OK(store_call(l.stores[3], &l.a, &reply, &err, STR("HSET"), STR("p:switch:alice:box"),
+                        STR("replicationID"), STR("alice:box:far:other"), STR("lastStatus"),
+                        STR("not_started"), STR("multipartTTL"), STR("3600000000000"),
+                        STR("replPriority"), STR("0")));
+    CHECK_OK(replication_pause(l.replications, &id, false, &err)); /* the view has the switch */
+    tap_lab_taps_open(&l);
+    while (suspect || !str_eq(mark_of(&l, "far:box"), STR("none")))
+        CHECK_OK(taps_suspect(l.queue, STR("far"), STR("box"), &suspect, &err));
     CHECK(status_of(&l).resynced_ms > 0);
     tap_lab_close(&l);
 }

@@ -366,7 +366,7 @@ static void resync(struct rig *rig)
     struct task first = tasks_first(&rig->s.a, &rig->id, 0);
     struct err err = {0};
 
-    CHECK_OK(replication_resync(rig->r, &rig->id, &first, &err));
+    CHECK_OK(replication_resync(rig->r, &rig->id, &first, false, &err));
     rig_work(rig);
     await_copied(rig);
     struct replication_status s = rig_status(rig);
