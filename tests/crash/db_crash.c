@@ -165,6 +165,7 @@ static bool hear(struct crash *c, int pipe)
     if (read(pipe, &ack, sizeof(ack)) != (ssize_t)sizeof(ack) || ack.writer >= WRITERS)
         return false;
     s->progress[ack.writer].made = ack.sequence + 1;
+    c->changes++;
     if (!volatile_change(ack.sequence))
         s->progress[ack.writer].durable = ack.sequence + 1;
     return true;
@@ -257,29 +258,11 @@ static void reset(struct crash *c)
     power_reset();
 }
 
-static uint64_t changes(const struct crash *c)
-{
-    const struct state *s = container_of(c, struct state, crash);
-    uint64_t count = 0;
-
-    for (int i = 0; i < WRITERS; i++)
-        count += s->progress[i].made - 1;
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     struct state *s = shared_memory(sizeof(*s));
-    struct crash_test test = {.name = "db_crash",
-                              .state = &s->crash,
-                              .kill_within_ms = 200,
-                              .reset = reset,
-                              .before = before,
-                              .work = work,
-                              .hear = hear,
-                              .after = after,
-                              .check = check,
-                              .changes = changes};
+    struct crash_test test =
+        CRASH_TEST("db_crash", s, .before = before, .after = after, .kill_within_ms = 200);
 
     power_init();
     return crash_main(argc, argv, &test);

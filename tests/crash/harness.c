@@ -12,7 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIE_RUNS = 200 }; /* on a busy machine few of them get to write anything */
+enum {
+    LIE_RUNS = 200, /* on a busy machine few of them get to write anything */
+    KILL_FROM_MS = 30,
+    KILL_WITHIN_MS = 280,
+};
 
 void *shared_memory(size_t bytes)
 {
@@ -38,9 +42,9 @@ uint64_t next_random(struct crash *c)
 /* Listens, kills, listens to what was on its way. False when the child ended by itself. */
 static bool drive(const struct crash_test *t, pid_t pid, int pipe)
 {
-    uint64_t deadline = clock_mono_ms() + t->kill_from_ms +
-                        next_random(t->state) % (t->kill_within_ms - t->kill_from_ms),
-             now;
+    unsigned from = t->kill_within_ms ? t->kill_from_ms : KILL_FROM_MS,
+             within = t->kill_within_ms ? t->kill_within_ms : KILL_WITHIN_MS;
+    uint64_t deadline = clock_mono_ms() + from + next_random(t->state) % (within - from), now;
     struct pollfd p = {.fd = pipe, .events = POLLIN};
     int status;
 
@@ -70,7 +74,8 @@ static bool run(const struct crash_test *t, bool power)
     int fds[2];
     bool good;
 
-    t->before(t->state);
+    if (t->before)
+        t->before(t->state);
     if (pipe(fds) != 0)
         return false;
     fflush(NULL);
@@ -85,7 +90,8 @@ static bool run(const struct crash_test *t, bool power)
     close(fds[0]);
     if (!good)
         printf("the child ended by itself\n");
-    t->after(t->state, power);
+    if (t->after)
+        t->after(t->state, power);
     return check(t) && good;
 }
 
@@ -149,7 +155,7 @@ int crash_main(int argc, char **argv, const struct crash_test *t)
         break;
     }
     printf("seed %llu, %llu changes\n", (unsigned long long)seed,
-           (unsigned long long)t->changes(t->state));
+           (unsigned long long)t->state->changes);
     if (failed == 0)
         end(t);
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);

@@ -17,27 +17,34 @@
 struct crash {
     char folder[64];
     uint64_t random;
-    bool lie; /* of this round the syncs are not what they say */
+    bool lie;         /* of this round the syncs are not what they say */
+    uint64_t changes; /* made so far; hear() counts */
 };
 
 struct crash_test {
     const char *name;                      /* the program's */
     struct crash *state;                   /* in shared memory */
-    unsigned kill_from_ms, kill_within_ms; /* after the start */
+    unsigned kill_from_ms, kill_within_ms; /* after the start; both 0: 30 and 280 */
     /* For a new folder. */
     void (*reset)(struct crash *c);
-    /* In the parent, before a child is started. */
+    /* In the parent, before a child is started. May be NULL. */
     void (*before)(struct crash *c);
     /* Writes until it is killed; `pipe` is to tell on. */
     void (*work)(const struct crash *c, int pipe);
     /* Reads one thing that the child told; false when there is no more. */
     bool (*hear)(struct crash *c, int pipe);
-    /* The child is dead; `power`: what it did not sync is lost. */
+    /* The child is dead; `power`: what it did not sync is lost. May be NULL. */
     void (*after)(struct crash *c, bool power);
     /* In a process of its own; prints what is wrong unless c->lie. */
     bool (*check)(struct crash *c);
-    uint64_t (*changes)(const struct crash *c); /* made so far */
 };
+
+/* Of a program whose functions have these names; what it has besides, as in the struct. */
+#define CRASH_TEST(program, shared, ...)                                                           \
+    {                                                                                              \
+        .name = (program), .state = &(shared)->crash, .reset = reset, .work = work, .hear = hear,  \
+        .check = check, __VA_ARGS__                                                                \
+    }
 
 int crash_main(int argc, char **argv, const struct crash_test *t);
 

@@ -171,6 +171,7 @@ static bool hear(struct crash *c, int pipe)
     if (read(pipe, &e, sizeof(e)) != (ssize_t)sizeof(e) || e.writer >= WRITERS)
         return false;
     s->done[e.writer] = e.number;
+    c->changes++;
     return true;
 }
 
@@ -269,30 +270,11 @@ static void reset(struct crash *c)
     power_reset();
 }
 
-static uint64_t changes(const struct crash *c)
-{
-    const struct state *s = container_of(c, struct state, crash);
-    uint64_t count = 0;
-
-    for (int i = 0; i < WRITERS; i++)
-        count += s->done[i];
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     struct state *s = shared_memory(sizeof(*s));
-    struct crash_test test = {.name = "intent_crash",
-                              .state = &s->crash,
-                              .kill_from_ms = 50,
-                              .kill_within_ms = 300,
-                              .reset = reset,
-                              .before = before,
-                              .work = work,
-                              .hear = hear,
-                              .after = after,
-                              .check = check,
-                              .changes = changes};
+    struct crash_test test = CRASH_TEST("intent_crash", s, .before = before, .after = after,
+                                        .kill_from_ms = 50, .kill_within_ms = 300);
 
     power_init();
     return crash_main(argc, argv, &test);

@@ -408,6 +408,7 @@ static bool hear(struct crash *c, int pipe)
         return false;
     struct progress *p = &s->progress[e.writer];
     p->begun = e.number;
+    c->changes += !e.done;
     p->pending = e.done ? 0 : e.number;
     if (e.done)
         apply(p, e.writer, e.number);
@@ -566,30 +567,10 @@ static void reset(struct crash *c)
     memset(s->progress, 0, sizeof(s->progress));
 }
 
-static uint64_t changes(const struct crash *c)
-{
-    const struct state *s = container_of(c, struct state, crash);
-    uint64_t count = 0;
-
-    for (int i = 0; i < WRITERS; i++)
-        count += s->progress[i].begun;
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     struct state *s = shared_memory(sizeof(*s));
-    struct crash_test test = {.name = "local_crash",
-                              .state = &s->crash,
-                              .kill_from_ms = 30,
-                              .kill_within_ms = 280,
-                              .reset = reset,
-                              .before = before,
-                              .work = work,
-                              .hear = hear,
-                              .after = after,
-                              .check = check,
-                              .changes = changes};
+    struct crash_test test = CRASH_TEST("local_crash", s, .before = before, .after = after);
 
     lying = shared_memory(sizeof(*lying));
     files = shared_memory(MAX_FILES * sizeof(*files));

@@ -239,6 +239,7 @@ static bool hear(struct crash *c, int pipe)
         return false;
     struct progress *p = &s->progress[e.writer];
     p->begun = e.number;
+    c->changes += !e.done;
     if (e.done)
         p->done = e.number;
     return true;
@@ -368,16 +369,6 @@ static bool check(struct crash *c)
     return good;
 }
 
-static void before(struct crash *c)
-{
-    (void)c;
-}
-
-static void after(struct crash *c, bool power)
-{
-    (void)c, (void)power;
-}
-
 static void reset(struct crash *c)
 {
     struct state *s = container_of(c, struct state, crash);
@@ -386,30 +377,10 @@ static void reset(struct crash *c)
     s->row = 0;
 }
 
-static uint64_t changes(const struct crash *c)
-{
-    const struct state *s = container_of(c, struct state, crash);
-    uint64_t count = 0;
-
-    for (int i = 0; i < WRITERS; i++)
-        count += s->progress[i].begun;
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     struct state *s = shared_memory(sizeof(*s));
-    struct crash_test test = {.name = "tap_crash",
-                              .state = &s->crash,
-                              .kill_from_ms = 30,
-                              .kill_within_ms = 280,
-                              .reset = reset,
-                              .before = before,
-                              .work = work,
-                              .hear = hear,
-                              .after = after,
-                              .check = check,
-                              .changes = changes};
+    struct crash_test test = CRASH_TEST("tap_crash", s);
 
     return crash_main(argc, argv, &test);
 }
