@@ -171,10 +171,7 @@ static const struct command commands[] = {
      .flags = remote_flags,
      .configured = true,
      .summary = "Take the name of a local storage over from a folder that is gone",
-     .help = "Weirs that share a Redis may have local storages of one name, as each has one that "
-             "is called local. Replications and checks mean the folder that was named first. When "
-             "that folder is gone for good this weir's takes its place; weir replicate resync then "
-             "compares what it holds. A folder that moved to another machine needs none of this.",
+     .help = "For weirs that share a Redis. weir replicate resync then compares what it holds.",
      .examples = "weir storage claim local",
      .run = command_storage_claim},
     {.name = "storage notify",
@@ -435,10 +432,7 @@ static const struct command commands[] = {
          "gone over and both buckets have been compared. If they differ, or it takes too long "
          "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
          "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
-         "has failed or was skipped is changed by planning again. Uploads (1000: or more) is how "
-         "many multipart uploads are open on the old storage: their clients are waited for, or "
-         "begin anew (--multipart-ttl). A plan with a time to come shows it before anything is "
-         "blocked, and so does weir switch show.",
+         "has failed or was skipped is changed by planning again. Uploads: open on the old side.",
      .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
                  "--max-duration 30m --max-event-lag 1000 --continue",
      .run = command_switch_plan},
@@ -461,8 +455,7 @@ static const struct command commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Show a switch and its history",
-     .help = "Shows everything about the switch of a bucket, how many uploads are open on the old "
-             "storage, and what happened to it so far.",
+     .help = "Shows the switch of a bucket, open uploads on the old storage, and its history.",
      .examples = "weir switch show photos\nweir switch show photos --watch",
      .run = command_switch_show},
     {.name = "switch abort",

@@ -184,8 +184,8 @@ int api_post_claim(struct http_request *req, const struct route_params *params, 
         return ERR_AGAIN;
     int code = api_replications_on(api, &err);
     if (code == 0 && (!s || s->ops->forward))
-        code = err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT,
-                       STR_ARG(name));
+        code =
+            err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
     if (code == 0)
         code = taps_claim(api->o.taps, s, true, &err);
     if (code < 0)

@@ -10,8 +10,8 @@ command_fn command_backup;
 command_fn command_status;
 command_fn command_user_add, command_user_list, command_user_remove, command_user_key;
 command_fn command_storage_add, command_storage_set, command_storage_list, command_storage_remove,
-    command_storage_key, command_storage_main, command_storage_notify, command_storage_claim, command_storage_test,
-    command_storage_scrub;
+    command_storage_key, command_storage_main, command_storage_notify, command_storage_claim,
+    command_storage_test, command_storage_scrub;
 command_fn command_bucket_list, command_bucket_show, command_bucket_route;
 command_fn command_webhook_add, command_webhook_list, command_webhook_remove;
 command_fn command_task_list, command_task_show, command_task_run, command_task_cancel,

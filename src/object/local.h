@@ -36,7 +36,8 @@ struct local_options {
  * bucket and body must be gone. */
 int local_open(struct storage **out, const struct local_options *o, struct err *err) MUST_CHECK;
 
-/* The folder's id, in hex: given when it was made, and its own wherever it is moved to. Appended. */
+/* The folder's id, in hex: given when it was made, and its own wherever it is moved to. Appended.
+ */
 void local_identity(struct storage *s, struct buf *out);
 const char *local_folder(struct storage *s); /* lives as long as the storage */
 

@@ -58,8 +58,9 @@ struct compare_options {
     struct str after;     /* begin behind this key; empty: at the first */
     struct keyring *keys; /* of sealed objects; NULL: those cannot be read */
     int (*tell)(void *ctx, const struct difference *d, struct err *err);
-    /* After each COMPARE_STEP keys, or when due() says so, and at the end (an empty `after`): everything to `after` has
-     * been told, and a later call may begin there. `keys` of them since the last time. May be NULL.
+    /* After each COMPARE_STEP keys, or when due() says so, and at the end (an empty `after`):
+     * everything to `after` has been told, and a later call may begin there. `keys` of them since
+     * the last time. May be NULL.
      */
     int (*reached)(void *ctx, struct str after, uint64_t keys, struct err *err);
     /* After each key: whether reached() is to be told now. May be NULL. */

@@ -215,8 +215,8 @@ static int skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
-/* R6: no intent of the bucket can be lost any more when it is blocked, and none was, or its copy has
- * been begun anew. */
+/* R6: no intent of the bucket can be lost any more when it is blocked, and none was, or its copy
+ * has been begun anew. */
 static int check_marks(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);

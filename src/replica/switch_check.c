@@ -126,7 +126,8 @@ static int leave(struct switch_run *x, struct err *err)
         return code < 0 ? code : switch_finish(x, err);
     struct str text = arena_fmt(
         x->run->arena, "the route leads to " STR_FMT "; uploads open on " STR_FMT ": %zu%s",
-        STR_ARG(x->s.id.to), STR_ARG(x->s.id.from), open, open < SWITCH_UPLOADS_MAX ? "" : " or more");
+        STR_ARG(x->s.id.to), STR_ARG(x->s.id.from), open,
+        open < SWITCH_UPLOADS_MAX ? "" : " or more");
     if (arena_error(x->run->arena) < 0)
         return err_code(err, ERR_NO_MEMORY);
     return switch_moved(switch_follow(x->o->replications, &x->s, &task, text, err));

@@ -279,8 +279,7 @@ static void keep_settled(struct taps *t)
     for (size_t i = 0; i < all; i++) {
         struct tap *tap = t->taps[i];
         mutex_lock(&tap->lock);
-        if (!tap_name_lost(tap) && atomic_load(&tap->caught_up) &&
-            tap->recorded >= tap->settling)
+        if (!tap_name_lost(tap) && atomic_load(&tap->caught_up) && tap->recorded >= tap->settling)
             names[count++] = tap->storage->name;
         mutex_unlock(&tap->lock);
     }

@@ -291,8 +291,7 @@ void marks_release(struct taps *t)
     map_release(&t->marks);
 }
 
-int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
-                 struct err *err)
+int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct buf field = {0};

@@ -57,8 +57,8 @@ static int ask(const struct named *n, enum asking how, struct err *err)
 
     describe(n->storage, &folder, &where);
     struct claim c = {n->storage->name, buf_str(&folder), buf_str(&where)};
-    int code = how == ASK_LOOK ? claim_check(r, &c, &why)
-                               : claim_take(r, &c, how == ASK_FORCE, &why);
+    int code =
+        how == ASK_LOOK ? claim_check(r, &c, &why) : claim_take(r, &c, how == ASK_FORCE, &why);
     if (n->tap)
         set_state(n->tap, code, &why);
     buf_release(&folder);

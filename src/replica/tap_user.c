@@ -43,7 +43,7 @@ static int replicate_all(struct taps *t, struct task_run *run, const struct repl
     int code = s && taps_owns(t, s)
                    ? 0
                    : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT " here",
-                           STR_ARG(id->from));
+                             STR_ARG(id->from));
 
     while (code == 0 && count == OBJECT_LIST_MAX) {
         code = s->ops->list_buckets(s, &a, id->user, after, OBJECT_LIST_MAX, &list, &count, err);

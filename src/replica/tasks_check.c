@@ -28,7 +28,7 @@ struct walk {
     struct compare_options o;
     struct buf after; /* the cursor */
     uint64_t bytes;
-    uint64_t steps; /* that this task has done */
+    uint64_t steps;             /* that this task has done */
     uint64_t began_ms, step_ms; /* clock_mono_ms */
     /* since the last step; in `a` */
     struct arena a;

@@ -11,10 +11,10 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30, /* until a task of a paused replication is looked at again */
+    PAUSED_S = 30,   /* until a task of a paused replication is looked at again */
     ELSEWHERE_S = 2, /* of one whose storage is another worker's, who may take it then */
-    BUSY_S = 2,    /* of one whose lock another has, or that changes all the time */
-    LISTING_S = 5, /* of a listing whose copies lag */
+    BUSY_S = 2,      /* of one whose lock another has, or that changes all the time */
+    LISTING_S = 5,   /* of a listing whose copies lag */
 };
 
 /* A bucket that was opened. */

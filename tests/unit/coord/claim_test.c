@@ -16,8 +16,7 @@ static struct replications *open_replications(struct four *f)
     return r;
 }
 
-#define CLAIM(name, folder, where)                                                                 \
-    ((struct claim){STR(name), STR(folder), STR(where)})
+#define CLAIM(name, folder, where) ((struct claim){STR(name), STR(folder), STR(where)})
 
 static void check_says(const struct err *err, const char *what)
 {

@@ -291,12 +291,8 @@ TEST(compare, a_step_is_due_when_its_caller_says_so)
     for (const char *key = "abcd"; *key; key++)
         lab_put(s.from, &s.a, key, STR("x"));
     struct bucket *buckets[] = {s.from, s.to};
-    struct compare_options o = {.buckets = buckets,
-                                .count = 2,
-                                .tell = tell,
-                                .reached = reached,
-                                .due = always,
-                                .ctx = &t};
+    struct compare_options o = {
+        .buckets = buckets, .count = 2, .tell = tell, .reached = reached, .due = always, .ctx = &t};
     CHECK_ERR(compare_buckets(&out, &o, &err), ERR_CANCELED);
     CHECK_STR(t.last, STR("bcd"));
     o.after = t.last;
