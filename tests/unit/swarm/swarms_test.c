@@ -518,7 +518,6 @@ TEST(swarms, an_address_fills_no_large_swarm)
 TEST(swarms, flood_random_infohash_bounded_memory)
 {
     struct swarms_stats stats;
-    struct err err = {0};
     struct swarms *s = bounded_swarms(
         (struct swarms_options){.max_torrents = 2000, .max_peers = 5000, .peer_timeout_s = 2700});
     uint8_t hash[INFO_HASH_LEN];

@@ -89,7 +89,7 @@ TEST_FOUR(swarm_tracker, settings_change_while_it_runs)
 TEST_FOUR(swarm_tracker, a_list_longer_than_the_bound_of_torrents_is_loaded_and_followed)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
     struct err err = {0};
 
     o.max_torrents = 3;
@@ -112,7 +112,7 @@ TEST_FOUR(swarm_tracker, a_list_longer_than_the_bound_of_torrents_is_loaded_and_
 TEST_FOUR(swarm_tracker, a_key_of_another_type_spoils_no_list_and_is_found_by_the_check)
 {
     struct cache *c = cache_on(f);
-    struct tracker_options o = options_of(f, c);
+    struct tracker_options o = tracker_options_on(f, c);
 
     for (char torrent = 'a'; torrent <= 'c'; torrent++)
         add_torrent(c, torrent);
