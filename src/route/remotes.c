@@ -1,6 +1,7 @@
 /* Remote storages: opened, listed, changed. */
 #include "route/remotes.h"
 #include "route/remotes_int.h"
+#include "route/route_int.h"
 
 #include "http/wire.h"
 #include "sign/hmac.h"
@@ -525,12 +526,15 @@ int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool
 int remotes_set_main(struct remotes *r, struct str name, struct err *err)
 {
     struct str set[] = {STR("SET"), REMOTES_MAIN, name};
+    struct str change[] = {STR("main"), REMOTES_MAIN, name};
     int code;
 
     remotes_begin(r);
     code = check_main(r, err);
     if (code == 0 && !routes_storage(r->routes, name))
         code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+    if (code == 0)
+        code = routes_change(r->store, (struct store_args){change, ARRAY_SIZE(change)}, err);
     if (code == 0)
         code = remotes_change(r, &(struct store_args){set, ARRAY_SIZE(set)}, 1, err);
     remotes_end(r);

@@ -81,7 +81,8 @@ int route_bucket(struct routes *r, struct str user, struct str bucket, struct bu
 
 /* Policies; durable, and seen by the calls above, when they return. An empty bucket: the user's
  * policy. An empty storage removes it. ERR_NOT_FOUND: no such storage. ERR_CONFLICT: the storage is
- * a remote one, and the user has a bucket of that name on a local one, which would be hidden. */
+ * a remote one, and the user has a bucket of that name on a local one, which would be hidden; or a
+ * replication or a switch counts on the policy that is there (docs/replication.md, P6). */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,

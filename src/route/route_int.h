@@ -68,6 +68,10 @@ int routes_load(struct routes *r, struct err *err) MUST_CHECK;
 void routes_view_put(struct routes *r, struct routes_view *view);
 void routes_view_free(struct routes_view *view); /* NULL is fine */
 
+/* Runs route_change.lua, on the store of policies. ERR_CONFLICT: a replication or a switch counts on
+ * what is there (docs/replication.md, P6). */
+int routes_change(struct store *config, struct store_args args, struct err *err) MUST_CHECK;
+
 /* `prefix`, `first` and, unless it is empty, ':' and `second`; both escaped. */
 void routes_key(struct buf *out, const char *prefix, struct str first, struct str second);
 

@@ -1,4 +1,4 @@
-/* The policies in the store: reading all of them, and changing one. */
+/* The policies in the store: reading and listing all of them. */
 #include "route/route_int.h"
 
 #include <stdlib.h>
@@ -207,86 +207,6 @@ int routes_load(struct routes *r, struct err *err)
     cond_broadcast(&r->loaded);
     mutex_unlock(&r->lock);
     routes_view_put(r, old);
-    return code;
-}
-
-/* --- changing --- */
-
-/* The change and the message that tells of it, as one step; then what it made is loaded. */
-static int change(struct routes *r, struct store_args command, struct err *err)
-{
-    const struct str publish[] = {STR("PUBLISH"), ROUTES_CHANNEL, STR("changed")};
-    struct store_args commands[] = {command, {publish, ARRAY_SIZE(publish)}};
-    struct arena arena = {0};
-    struct reply *reply;
-    int code = store_atomic(r->store, &arena, &reply, commands, ARRAY_SIZE(commands), err);
-
-    if (code == 0 && reply->items[0].type == REPLY_ERROR)
-        code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[0].str));
-    if (code == 0)
-        code = routes_load(r, err);
-    arena_release(&arena);
-    return code;
-}
-
-static int need_storage(struct routes *r, struct str name, struct err *err)
-{
-    return routes_storage(r, name)
-               ? 0
-               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
-}
-
-/* Rule 1 would hide a bucket of the user's that is here behind the remote storage. */
-static int check_target(struct routes *r, struct str user, struct str bucket, struct str storage,
-                        struct err *err)
-{
-    struct storage *target = routes_storage(r, storage), *at = NULL;
-
-    if (!target)
-        return need_storage(r, storage, err);
-    if (bucket.len && target->ops->forward)
-        at = routes_local_of(r, bucket, user);
-    if (at)
-        return err_set(err, ERR_CONFLICT,
-                       "the bucket is on storage " STR_FMT "; a policy moves nothing",
-                       STR_ARG(at->name));
-    return 0;
-}
-
-int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
-              struct err *err)
-{
-    struct buf key = {0};
-    int code = 0;
-
-    if (user.len == 0)
-        return err_set(err, ERR_INVALID, "a routing policy needs a user");
-    if (storage.len)
-        code = check_target(r, user, bucket, storage, err);
-    if (code < 0)
-        return code;
-    routes_key(&key, POLICY.p, user, bucket);
-    struct str set[] = {STR("SET"), buf_str(&key), storage}, remove[] = {STR("DEL"), buf_str(&key)};
-    code =
-        change(r, storage.len ? (struct store_args){set, 3} : (struct store_args){remove, 2}, err);
-    buf_release(&key);
-    return code;
-}
-
-int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
-                struct err *err)
-{
-    struct buf key = {0};
-    int code = need_storage(r, storage, err);
-
-    if (code == 0 && bucket.len == 0)
-        code = err_set(err, ERR_INVALID, "which bucket is to be blocked?");
-    if (code < 0)
-        return code;
-    routes_key(&key, BLOCK.p, storage, STR_EMPTY);
-    struct str argv[] = {blocked ? STR("SADD") : STR("SREM"), buf_str(&key), bucket};
-    code = change(r, (struct store_args){argv, ARRAY_SIZE(argv)}, err);
-    buf_release(&key);
     return code;
 }
 

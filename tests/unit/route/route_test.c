@@ -266,3 +266,53 @@ TEST(route, a_storage_that_was_added_is_there_after_a_restart)
     check_opens(&l, "alice", "b1", "alice");
     lab_stop(&l);
 }
+
+/* docs/replication.md, P6 */
+TEST(route, what_a_replication_counts_on_is_not_changed)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    check_reply(l.store, "ZADD p:repl:alice:b1 1 local:other", "1");
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("b1"), STR("other"), &err), ERR_CONFLICT);
+    CHECK(strstr(err.text, "bucket b1 is replicated from storage local"));
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR_EMPTY, STR("other"), &err), ERR_CONFLICT);
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("b1"), STR("local"), &err));
+    CHECK_OK(route_set(l.routes, STR("alice"), STR_EMPTY, STR("other"), &err));
+    check_route(&l, "alice", "b1", "local");
+    check_route(&l, "alice", "b2", "other");
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("b1"), STR_EMPTY, &err), ERR_CONFLICT);
+    CHECK_OK(route_set(l.routes, STR("bob"), STR("b1"), STR("other"), &err));
+    check_reply(l.store, "DEL p:repl:alice:b1", "1");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("b1"), STR("other"), &err));
+    check_reply(l.store, "ZADD p:repl:carol 1 local:other", "1"); /* all that she has */
+    CHECK_ERR(route_set(l.routes, STR("carol"), STR_EMPTY, STR("other"), &err), ERR_CONFLICT);
+    CHECK_OK(route_set(l.routes, STR("carol"), STR_EMPTY, STR("local"), &err));
+    lab_stop(&l);
+}
+
+TEST(route, what_a_switch_changes_is_not_changed_beside_it)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_start(&l);
+    CHECK_OK(add_local(&l, "other", l.other, &err));
+    check_reply(l.store, "ZADD p:repl:alice:b1 1 local:other", "1");
+    check_reply(l.store,
+                "HSET p:switch:alice:b1 replicationID alice:b1:local:other lastStatus in_progress",
+                "2");
+    CHECK_OK(route_block(l.routes, STR("other"), STR("b1"), true, &err));
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("b1"), STR("local"), &err), ERR_CONFLICT);
+    CHECK_ERR(route_block(l.routes, STR("other"), STR("b1"), false, &err), ERR_CONFLICT);
+    CHECK_OK(route_block(l.routes, STR("other"), STR("b2"), false, &err));
+    check_reply(l.store, "HSET p:switch:alice:b1 lastStatus done", "0");
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("b1"), STR("local"), &err));
+    CHECK_OK(route_block(l.routes, STR("other"), STR("b1"), false, &err));
+    check_reply(l.store, "ZADD p:repl:bob:b9 1 local:other:b%3A1", "1");
+    CHECK_ERR(route_block(l.routes, STR("other"), STR("b:1"), false, &err), ERR_CONFLICT);
+    CHECK(strstr(err.text, "is the destination of a replication"));
+    lab_stop(&l);
+}

@@ -1,0 +1,92 @@
+-- Changes a route or the main storage, or takes a block away, unless a replication or a switch counts on it (docs/replication.md, P6).
+-- ARGV: 'route', user, bucket ('': all of the user's), these escaped, storage ('': no policy), storage without any policy;
+-- or 'main', key, storage; or 'unblock', storage, bucket, these escaped, bucket.
+-- Answers {'ok'}, or why not, then bucket ('': all of the user's) and storage: 'source', 'switch', 'destination'.
+local function raw(part)
+    return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
+end
+-- The first that fn(user, bucket, key) finds among the keys <prefix><user>[:<bucket>].
+local function find(prefix, fn)
+    local cursor = '0'
+    repeat
+        local page = redis.call('SCAN', cursor, 'MATCH', prefix .. '*', 'COUNT', 1000)
+        for _, key in ipairs(page[2]) do
+            local user, bucket = string.match(string.sub(key, #prefix + 1), '^([^:]*):?(.*)$')
+            local found = fn(user, bucket, key)
+            if found then
+                return found
+            end
+        end
+        cursor = page[1]
+    until cursor == '0'
+end
+local function switch_of(user, bucket)
+    local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'replicationID')
+    return row[1] and row[1] ~= 'done' and row[2]
+end
+-- Whether the route of these may lead to this storage.
+local function held(user, bucket, storage)
+    local members = redis.call('ZRANGE', 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or ''), 0, 0)
+    local from = members[1] and raw(string.match(members[1], '^[^:]*'))
+    if bucket ~= '' and switch_of(user, bucket) then
+        return {'switch', raw(bucket), ''}
+    end
+    return from and from ~= storage and {'source', raw(bucket), from}
+end
+local function has_policy(user, bucket)
+    return bucket ~= '' and redis.call('EXISTS', 'p:route:' .. user .. ':' .. bucket) == 1
+end
+local change = {}
+function change.route(user, bucket, storage, otherwise)
+    local key = 'p:route:' .. user .. (bucket ~= '' and ':' .. bucket or '')
+    local target = storage ~= '' and storage or bucket ~= '' and redis.call('GET', 'p:route:' .. user) or otherwise
+    local found
+    if bucket ~= '' then
+        found = held(user, bucket, target)
+    else
+        found = find('p:repl:', function(owner, name)
+            return owner == user and not has_policy(owner, name) and held(owner, name, target)
+        end)
+    end
+    if found then
+        return found
+    end
+    if storage ~= '' then
+        redis.call('SET', key, storage)
+    else
+        redis.call('DEL', key)
+    end
+end
+function change.main(key, storage)
+    local found = find('p:repl:', function(user, bucket)
+        return redis.call('EXISTS', 'p:route:' .. user) == 0 and not has_policy(user, bucket) and held(user, bucket, storage)
+    end)
+    if found then
+        return found
+    end
+    redis.call('SET', key, storage)
+end
+function change.unblock(storage, bucket, name)
+    local found = find('p:switch:', function(user, of)
+        local id = of == bucket and switch_of(user, of)
+        local from, to = string.match(id or '', '^[^:]*:[^:]*:([^:]*):([^:]*)')
+        return (from == storage or to == storage) and {'switch', name, ''}
+    end) or find('p:repl:', function(_, _, key)
+        for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+            local to, other = string.match(member, '^[^:]*:([^:]*):(.*)$')
+            if to == storage and other == bucket then
+                return {'destination', name, raw(storage)}
+            end
+        end
+    end)
+    if found then
+        return found
+    end
+    redis.call('SREM', 'p:route_block:' .. storage, name)
+end
+local found = change[ARGV[1]](ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if found then
+    return found
+end
+redis.call('PUBLISH', 'weir:routes', 'changed')
+return {'ok'}

@@ -1,0 +1,162 @@
+/* Changing the policies: one script that looks at what counts on them, then what it made is
+ * loaded. */
+#include "route/route_int.h"
+
+#include <pthread.h>
+
+extern const char lua_route_change[];
+
+static struct script script;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init(void)
+{
+    static const struct script_row row = {"route_change", lua_route_change, 0};
+
+    scripts_init(&script, &row, 1);
+}
+
+/* --- why not --- */
+
+static int refuse(const struct reply *reply, struct err *err)
+{
+    struct str why = reply->items[0].str, bucket = reply->items[1].str;
+    struct str storage = reply->items[2].str;
+
+    if (str_eq(why, STR("switch")))
+        return err_set(err, ERR_CONFLICT,
+                       "bucket " STR_FMT " has a switch under way, which changes its route; end it "
+                       "or give it up first",
+                       STR_ARG(bucket));
+    if (str_eq(why, STR("destination")))
+        return err_set(err, ERR_CONFLICT,
+                       "bucket " STR_FMT " on storage " STR_FMT " is the destination of a "
+                       "replication; remove that first",
+                       STR_ARG(bucket), STR_ARG(storage));
+    return err_set(err, ERR_CONFLICT,
+                   "%s" STR_FMT " is replicated from storage " STR_FMT ", and what is written "
+                   "elsewhere would not be; switch, or remove the replication first",
+                   bucket.len ? "bucket " : "what the user has", STR_ARG(bucket), STR_ARG(storage));
+}
+
+static int read_answer(const struct reply *reply, struct err *err)
+{
+    int code = reply_expect(reply, REPLY_ARRAY, err);
+
+    if (code < 0)
+        return code;
+    if (reply->count == 1)
+        return 0;
+    return reply->count == 3 ? refuse(reply, err)
+                             : err_set(err, ERR_TYPE, "the store answered no change of a route");
+}
+
+/* --- changing --- */
+
+int routes_change(struct store *config, struct store_args args, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+
+    pthread_once(&once, init);
+    struct script_run run = {.script = &script, .args = args};
+    int code = script_eval(config, &arena, &reply, &run, err);
+    if (code == 0)
+        code = read_answer(reply, err);
+    arena_release(&arena);
+    return code;
+}
+
+static struct str escaped(struct buf *out, struct str part)
+{
+    store_key_part(out, part);
+    return buf_str(out);
+}
+
+static int need_storage(struct routes *r, struct str name, struct err *err)
+{
+    return routes_storage(r, name)
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+}
+
+/* Rule 1 would hide a bucket of the user's that is here behind the remote storage. */
+static int check_target(struct routes *r, struct str storage, struct storage *at, struct err *err)
+{
+    struct storage *target = routes_storage(r, storage);
+
+    if (!target)
+        return need_storage(r, storage, err);
+    if (at && target->ops->forward)
+        return err_set(err, ERR_CONFLICT,
+                       "the bucket is on storage " STR_FMT "; a policy moves nothing",
+                       STR_ARG(at->name));
+    return 0;
+}
+
+int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
+              struct err *err)
+{
+    struct storage *at, *otherwise = routes_main(r);
+    struct buf user_part = {0}, bucket_part = {0};
+    int code = 0;
+
+    if (user.len == 0)
+        return err_set(err, ERR_INVALID, "a routing policy needs a user");
+    at = bucket.len ? routes_local_of(r, bucket, user) : NULL;
+    if (storage.len)
+        code = check_target(r, storage, at, err);
+    if (code < 0)
+        return code;
+    otherwise = at ? at : otherwise;
+    const struct str args[] = {STR("route"), escaped(&user_part, user),
+                               escaped(&bucket_part, bucket), storage,
+                               otherwise ? otherwise->name : STR_EMPTY};
+    code = routes_change(r->store, (struct store_args){args, ARRAY_SIZE(args)}, err);
+    buf_release(&user_part);
+    buf_release(&bucket_part);
+    return code < 0 ? code : routes_load(r, err);
+}
+
+/* A block takes nothing from a replication: its tasks do not go by routes. */
+static int block(struct routes *r, struct str storage, struct str bucket, struct err *err)
+{
+    const struct str publish[] = {STR("PUBLISH"), ROUTES_CHANNEL, STR("changed")};
+    struct buf key = {0};
+    struct arena arena = {0};
+    struct reply *reply;
+
+    routes_key(&key, "p:route_block:", storage, STR_EMPTY);
+    const struct str add[] = {STR("SADD"), buf_str(&key), bucket};
+    const struct store_args commands[] = {{add, ARRAY_SIZE(add)}, {publish, ARRAY_SIZE(publish)}};
+    int code = store_atomic(r->store, &arena, &reply, commands, ARRAY_SIZE(commands), err);
+    if (code == 0 && reply->items[0].type == REPLY_ERROR)
+        code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[0].str));
+    buf_release(&key);
+    arena_release(&arena);
+    return code;
+}
+
+static int unblock(struct routes *r, struct str storage, struct str bucket, struct err *err)
+{
+    struct buf storage_part = {0}, bucket_part = {0};
+    const struct str args[] = {STR("unblock"), escaped(&storage_part, storage),
+                               escaped(&bucket_part, bucket), bucket};
+    int code = routes_change(r->store, (struct store_args){args, ARRAY_SIZE(args)}, err);
+
+    buf_release(&storage_part);
+    buf_release(&bucket_part);
+    return code;
+}
+
+int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
+                struct err *err)
+{
+    int code = need_storage(r, storage, err);
+
+    if (code == 0 && bucket.len == 0)
+        code = err_set(err, ERR_INVALID, "which bucket is to be blocked?");
+    if (code == 0)
+        code = blocked ? block(r, storage, bucket, err) : unblock(r, storage, bucket, err);
+    return code < 0 ? code : routes_load(r, err);
+}
