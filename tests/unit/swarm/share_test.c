@@ -327,12 +327,12 @@ TEST_FOUR(share, a_change_that_the_store_refuses_for_good_holds_up_no_other)
     change(&one, 'x', SWARM_CHANGE_LEECHER);
     change(&one, 'x', SWARM_CHANGE_COMPLETED); /* two steps of one peer count once */
     change(&one, 'x', SWARM_CHANGE_LEECHER);
-    for (char torrent = 'a'; torrent <= 'd'; torrent++)
-        change(&one, torrent, SWARM_CHANGE_SEEDER);
+    for (int torrent = 'a'; torrent <= 'd'; torrent++)
+        change(&one, (char)torrent, SWARM_CHANGE_SEEDER);
     CHECK_SOON(refused(&one, 1));
     CHECK_SOON(stats_of(&one).written >= 4);
-    for (char torrent = 'a'; torrent <= 'd'; torrent++)
-        CHECK_SOON(counts_are(&two, torrent, 1, 0));
+    for (int torrent = 'a'; torrent <= 'd'; torrent++)
+        CHECK_SOON(counts_are(&two, (char)torrent, 1, 0));
     CHECK_SOON(counts_are(&two, 'x', 0, 1));
     change(&one, 'x', SWARM_CHANGE_STOPPED);
     change(&one, 'a', SWARM_CHANGE_STOPPED);
@@ -384,9 +384,9 @@ TEST_FOUR(share, a_torrent_that_cannot_be_read_is_passed_over_when_taking_over_a
     size_t gone = 0;
 
     tracker_start(&one, store, 1000);
-    for (char torrent = 'a'; torrent <= 'c'; torrent++) {
-        add_torrent(one.cache, torrent);
-        change(&one, torrent, SWARM_CHANGE_SEEDER);
+    for (int torrent = 'a'; torrent <= 'c'; torrent++) {
+        add_torrent(one.cache, (char)torrent);
+        change(&one, (char)torrent, SWARM_CHANGE_SEEDER);
     }
     CHECK_SOON(stats_of(&one).written >= 3);
     tracker_end(&one);

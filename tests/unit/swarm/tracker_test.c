@@ -93,12 +93,12 @@ TEST_FOUR(swarm_tracker, a_list_longer_than_the_bound_of_torrents_is_loaded_and_
     struct err err = {0};
 
     o.max_torrents = 3;
-    for (char torrent = 'a'; torrent <= 'g'; torrent++)
-        add_torrent(c, torrent);
+    for (int torrent = 'a'; torrent <= 'g'; torrent++)
+        add_torrent(c, (char)torrent);
     struct tracker *t = tracker_with(&o);
     CHECK_OK(tracker_check(t, &err));
-    for (char torrent = 'a'; torrent <= 'g'; torrent++)
-        CHECK_INT(failure_of(t, torrent), SWARM_NONE);
+    for (int torrent = 'a'; torrent <= 'g'; torrent++)
+        CHECK_INT(failure_of(t, (char)torrent), SWARM_NONE);
     CHECK_INT(failure_of(t, 'h'), SWARM_TORRENT);
     add_torrent(c, 'h');
     wait_failure(t, 'h', SWARM_NONE);
@@ -114,8 +114,8 @@ TEST_FOUR(swarm_tracker, a_key_of_another_type_spoils_no_list_and_is_found_by_th
     struct cache *c = cache_on(f);
     struct tracker_options o = tracker_options_on(f, c);
 
-    for (char torrent = 'a'; torrent <= 'c'; torrent++)
-        add_torrent(c, torrent);
+    for (int torrent = 'a'; torrent <= 'c'; torrent++)
+        add_torrent(c, (char)torrent);
     check_invariants(c);
     says(swarm_store(f), STR("SET"), STR("torrent:bbbbbbbbbbbbbbbbbbbb"), STR("somebody's"));
     struct tracker *t = tracker_with(&o);
