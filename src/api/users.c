@@ -126,7 +126,7 @@ static int add_key(struct api_call *c, struct err *err)
     struct user_key wanted = {json_get_str(c->body, "access_key", STR_EMPTY),
                               json_get_str(c->body, "secret_key", STR_EMPTY)};
     struct str name = route_param(c->params, "name");
-    struct user_key made;
+    struct user_key made = {0};
     int code = api_check_strings(c->body, strings, err);
 
     if (code == 0)
