@@ -133,11 +133,15 @@ static const struct command commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = storage_remove_flags,
      .configured = true,
-     .summary = "Forget a remote storage",
-     .help = "What it holds stays there. Neither the main storage nor a local one can be removed.",
-     .examples = "weir storage remove ceph",
+     .summary = "Forget a storage",
+     .help = "What it holds stays where it is, and nothing of it is found any more. Neither the main "
+             "storage nor the one in the data folder can be removed. A local one that has buckets, "
+             "or that policies or replications use, goes only with --force; its folder is let go of "
+             "when weir stops.",
+     .examples = "weir storage remove ceph\n"
+                 "weir storage remove disk2 --force",
      .run = command_storage_remove},
     {.name = "storage key",
      .arguments = "NAME [USER]",

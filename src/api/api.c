@@ -163,6 +163,8 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_DENIED, 403, "not_allowed"},
         {ERR_UNSUPPORTED, 501, "unsupported"},
         {ERR_UNAVAILABLE, 503, "unavailable"},
+        {ERR_OFFLINE, 503, "unavailable"},
+        {ERR_IN_USE, 409, "in_use"},
     };
     const char *text = err && *err->text ? err->text : err_text(code);
 

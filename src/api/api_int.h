@@ -130,6 +130,12 @@ int api_add_remote(struct api *api, const json_t *object, struct arena *a,
                    struct err *err) MUST_CHECK;
 /* Members of `s` that only a remote storage has, into the object under way. */
 void api_write_remote(struct json_out *w, const struct remote_entry *e);
+
+/* --- storages.c --- */
+
+/* With ?force=true also one that is in use. */
+int api_remove_local(struct http_request *req, struct api *api, struct str name,
+                     struct err *err) MUST_CHECK;
 /* The open object's members about a bucket. */
 void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage);
 /* ERR_NOT_FOUND: there is no remote storage so named. */

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "os/thread.h"
 
-enum { READY_MAX_PARTS = 16, READY_FRESH_MS = 1000 };
+enum { READY_MAX_PARTS = 80, READY_FRESH_MS = 1000 };
 
 /* Called on a thread that may block; any failure means not ready, its text says why. */
 typedef int ready_check_fn(void *ctx, struct err *err);

@@ -143,7 +143,9 @@ int api_delete_storage(struct http_request *req, const struct route_params *para
 
     if (!http_may_block(req))
         return ERR_AGAIN;
-    int code = remotes_remove(api->o.remotes, name, &err);
+    const struct storage *s = routes_storage(api->o.routes, name);
+    int code = s && !s->ops->forward ? api_remove_local(req, api, name, &err)
+                                     : remotes_remove(api->o.remotes, name, &err);
     return finish(req, code, &err, "storage.removed", name);
 }
 

@@ -38,7 +38,7 @@ const struct route api_routes[] = {
      "idle_timeout, main, user, access_key, secret_key}, of which all behind folder and url may be "
      "left out; both take requests_per_minute and bytes_per_second."},
     {HTTP_DELETE, "/api/v1/storages/{name}", api_delete_storage, false,
-     "Forget a remote storage; what it holds stays there."},
+     "Forget a storage; what it holds stays there. A local one that is in use: with ?force=true."},
     {HTTP_POST, "/api/v1/storages/{name}/main", api_post_main, false,
      "Make it the main storage, where buckets without a policy are."},
     {HTTP_POST, "/api/v1/storages/{name}/limits", api_post_limits, false,

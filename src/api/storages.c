@@ -12,6 +12,7 @@ static void write_storage(struct json_out *w, const struct storage *s, bool is_m
 {
     json_out_member_str(w, "name", s->name);
     json_out_member_str(w, "kind", str_z(s->ops->kind));
+    json_out_member_str(w, "state", local_is_missing(s) ? STR("missing") : STR_EMPTY);
     json_out_member_bool(w, "main", is_main);
     json_out_member_u64(w, "requests_per_minute", atomic_load(&s->requests_per_minute));
     json_out_member_u64(w, "bytes_per_second", atomic_load(&s->bytes_per_second));
@@ -219,6 +220,66 @@ int api_post_limits(struct http_request *req, const struct route_params *params,
              log_u("requests_per_minute", limits.requests_per_minute),
              log_u("bytes_per_second", limits.bytes_per_second));
     return send_storage(req, api, 200, name);
+}
+
+/* --- removing --- */
+
+static int check_policies(struct api *api, struct arena *a, struct str name, struct err *err)
+{
+    struct route_policy *list;
+    size_t count;
+    int code = route_list(api->o.routes, a, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (!list[i].blocked && str_eq(list[i].storage, name))
+            code = err_set(err, ERR_IN_USE, "a routing policy leads there, of the %s " STR_FMT,
+                           list[i].bucket.len ? "bucket" : "user",
+                           STR_ARG(list[i].bucket.len ? list[i].bucket : list[i].user));
+    return code;
+}
+
+static int check_replications(struct api *api, struct str name, struct err *err)
+{
+    struct replication_view *view = NULL;
+    const struct replication *const *all;
+    int code = api->o.replications ? replications_view(api->o.replications, &view, err) : 0;
+    size_t count = view ? replication_view_all(view, &all) : 0;
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (str_eq(all[i]->id.from, name) || str_eq(all[i]->id.to, name))
+            code = err_set(err, ERR_IN_USE, "a replication of the %s " STR_FMT " uses it",
+                           all[i]->id.bucket.len ? "bucket" : "user",
+                           STR_ARG(all[i]->id.bucket.len ? all[i]->id.bucket : all[i]->id.user));
+    replication_view_unref(view);
+    return code;
+}
+
+static int check_unused(struct api *api, struct arena *a, struct str name, struct err *err)
+{
+    struct storage *s = routes_storage(api->o.routes, name);
+    struct bucket_info *list;
+    size_t count = 0;
+    int code = s ? s->ops->list_buckets(s, a, STR_EMPTY, STR_EMPTY, 1, &list, &count, err) : 0;
+
+    if (code == 0 && count > 0)
+        code = err_set(err, ERR_IN_USE, "it has buckets, " STR_FMT " among them",
+                       STR_ARG(list[0].name));
+    if (code == 0)
+        code = check_policies(api, a, name, err);
+    return code < 0 ? code : check_replications(api, name, err);
+}
+
+int api_remove_local(struct http_request *req, struct api *api, struct str name, struct err *err)
+{
+    struct str force = STR_EMPTY;
+    int code = api_query(req, "force", &force, err);
+
+    if (code == 0 && !str_eq(force, STR("true"))) {
+        code = check_unused(api, http_request_arena(req), name, err);
+        if (code == ERR_IN_USE)
+            code = err_wrap(err, code, "not without force");
+    }
+    return code < 0 ? code : routes_remove_local(api->o.routes, api->o.db, name, err);
 }
 
 static struct storage *find(struct api *api, const struct route_params *params, struct err *err)

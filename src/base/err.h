@@ -43,6 +43,7 @@
     X(TIMEOUT, FAILURE, "timed out")                                                               \
     X(CLOSED, FAILURE, "closed by the peer")                                                       \
     X(UNAVAILABLE, FAILURE, "cannot be reached")                                                   \
+    X(OFFLINE, FAILURE, "the storage is not there at the moment")                                  \
     X(PEER, FAILURE, "the peer answered with an error")                                            \
     X(SHUTDOWN, FAILURE, "shutting down")
 

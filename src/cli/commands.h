@@ -35,7 +35,8 @@ command_fn command_help;
 command_fn command_version;
 
 extern const struct flag serve_flags[];
-extern const struct flag storage_add_flags[], storage_set_flags[], storage_key_flags[];
+extern const struct flag storage_add_flags[], storage_set_flags[], storage_key_flags[],
+    storage_remove_flags[];
 extern const struct flag user_add_flags[], user_key_flags[], bucket_route_flags[];
 extern const struct flag webhook_add_flags[], task_list_flags[];
 extern const struct flag replicate_add_flags[], replicate_list_flags[], replicate_select_flags[],

@@ -8,6 +8,7 @@
 #include "replica/sides.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <unistd.h>
 
 enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000 };
@@ -341,6 +342,30 @@ static int check_storage(void *ctx, struct err *err)
     return storage->ops->check(storage, err);
 }
 
+/* One that was removed meanwhile is nobody's business any more. */
+static int check_added(void *ctx, struct err *err)
+{
+    const struct added_storage *a = ctx;
+
+    return routes_storage(a->routes, a->storage->name) == a->storage
+               ? check_storage(a->storage, err)
+               : 0;
+}
+
+static void watch_storages(struct server *s)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(s->routes, all, ARRAY_SIZE(all));
+
+    ready_add(&s->ready, (struct ready_part){"storage.local", check_storage, all[0]});
+    for (size_t i = 1; i < count; i++) {
+        struct added_storage *a = &s->added[i];
+        *a = (struct added_storage){.routes = s->routes, .storage = all[i]};
+        snprintf(a->part, sizeof(a->part), "storage." STR_FMT, STR_ARG(all[i]->name));
+        ready_add(&s->ready, (struct ready_part){a->part, check_added, a});
+    }
+}
+
 static int start_routes(struct server *s, struct err *err)
 {
     struct buf folder = BUF_INIT(8192);
@@ -355,8 +380,7 @@ static int start_routes(struct server *s, struct err *err)
         routes_close(s->routes);
         s->routes = NULL;
     } else {
-        ready_add(&s->ready,
-                  (struct ready_part){"storage.local", check_storage, routes_main(s->routes)});
+        watch_storages(s);
     }
     buf_release(&folder);
     return code;

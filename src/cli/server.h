@@ -36,6 +36,13 @@ enum server_role {
     ROLE_ALL = 15
 };
 
+/* A local storage that was added earlier, as a part of /readyz. */
+struct added_storage {
+    struct routes *routes;
+    struct storage *storage;
+    char part[80]; /* "storage.disk2" */
+};
+
 struct server {
     struct conf *start;   /* what it was started with; never replaced */
     struct conf *conf;    /* the newest; replaced by a reload */
@@ -72,6 +79,7 @@ struct server {
     struct access_log *access_log;
     struct pool *pool;
     struct ready ready;
+    struct added_storage added[ROUTES_STORAGES_MAX];
     struct service swarm;
     char *swarm_path; /* of the snapshot */
     struct gateway *gateway;

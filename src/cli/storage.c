@@ -37,6 +37,13 @@ const struct flag storage_add_flags[] = {
 
 const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
 
+const struct flag storage_remove_flags[] = {
+    {"force", FLAG_SWITCH, NULL, NULL,
+     "Of a local one: also when it has buckets, or policies or replications use it."},
+    REMOTE_FLAGS,
+    {0},
+};
+
 const struct flag storage_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
@@ -47,6 +54,7 @@ const struct flag storage_key_flags[] = {
 
 static const struct output_column storage_columns[] = {{"name"},
                                                        {"kind"},
+                                                       {"state"},
                                                        {"main"},
                                                        {"url"},
                                                        {"region"},
@@ -200,6 +208,7 @@ static const struct manage_call set = {"POST", "/api/v1/storages/{0}/limits",
 static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
                                         .rows = "storages"};
 static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
+static const struct manage_call remove_forced = {"DELETE", "/api/v1/storages/{0}?force=true"};
 static const struct manage_call make_main = {"POST", "/api/v1/storages/{0}/main"};
 static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = run_key};
 static const struct manage_call claim = {"POST", "/api/v1/storages/{0}/claim"};
@@ -228,7 +237,7 @@ int command_storage_list(struct invocation *inv)
 
 int command_storage_remove(struct invocation *inv)
 {
-    return manage(inv, &remove_storage);
+    return manage(inv, invocation_flag(inv, "force") ? &remove_forced : &remove_storage);
 }
 
 int command_storage_main(struct invocation *inv)

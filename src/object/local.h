@@ -28,7 +28,10 @@ struct local_options {
     size_t inline_max;      /* bodies up to this are rows; 0: 16 KiB */
     uint64_t reserve_bytes; /* with less free in the folder puts are refused; 0: 256 MiB */
     uint64_t part_min;      /* of all parts but the last; 0: 5 MiB */
-    const struct log *log;  /* NULL: silent */
+    /* One whose folder is not there, or is another's, or cannot be used, is open all the same: its
+     * buckets are ERR_OFFLINE until the folder is back, which is looked for every few seconds. */
+    bool may_be_missing;
+    const struct log *log; /* NULL: silent */
 };
 
 /* ERR_CORRUPT: the folder is not the one that the database's rows are about. ERR_IN_USE: a storage
@@ -40,6 +43,11 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
  */
 void local_identity(struct storage *s, struct buf *out);
 const char *local_folder(struct storage *s); /* lives as long as the storage */
+
+/* Its folder was not found yet; of another kind of storage: false. */
+bool local_is_missing(const struct storage *s);
+/* Looks for it no more. */
+void local_give_up(struct storage *s);
 
 /* Returns when all that was garbage at the call is gone, but for what readers still hold. */
 void local_collect(struct storage *s);

@@ -128,6 +128,8 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
+    if (code == 0) /* what is absent is absent with or without the disk: the rows say so */
+        code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
     struct local_bucket *b = xcalloc(1, sizeof(*b) + name.len + 1);
@@ -200,6 +202,8 @@ static int create(struct create *c, struct err *err)
 {
     int code = info_check(c->info, err);
 
+    if (code == 0)
+        code = local_present(c->l, err);
     if (code < 0)
         return code;
     generation_begin(c->l, c->info->name);

@@ -1,4 +1,5 @@
 /* The collector: removes files that lost their last reference, and what a crash left behind. */
+#include "base/clock.h"
 #include "object/local_int.h"
 #include "os/file.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH = 256 };
+enum { BATCH = 256, LOOK_AGAIN_MS = 2000 /* for a folder that is not there */ };
 
 struct batch {
     uint64_t ids[BATCH];
@@ -385,6 +386,30 @@ static void collect_round(struct local *l, bool *swept)
                  log_z("error", err.text));
 }
 
+/* Until it is there, or not wanted any more; with the lock. */
+static void find_folder(struct local *l)
+{
+    struct collector *c = &l->collector;
+    struct err err;
+    bool missing;
+
+    while (!c->stop && !c->given_up && local_present(l, NULL) < 0) {
+        uint64_t next = clock_mono_ns() + LOOK_AGAIN_MS * UINT64_C(1000000);
+        while (!c->stop && !c->given_up && cond_wait_until(&c->wake, &c->lock, next))
+            ;
+        if (c->stop || c->given_up)
+            return;
+        mutex_unlock(&c->lock);
+        err = (struct err){0};
+        if (folder_enter(l, &missing, &err) == 0)
+            log_info(l->log, "local.found", log_z("storage", l->name));
+        else if (!missing)
+            log_warn(l->log, "local.not_entered", log_z("storage", l->name),
+                     log_z("error", err.text));
+        mutex_lock(&c->lock);
+    }
+}
+
 static void collector_main(void *ctx)
 {
     struct local *l = ctx;
@@ -392,7 +417,8 @@ static void collector_main(void *ctx)
     bool swept = false;
 
     mutex_lock(&c->lock);
-    while (!c->stop) {
+    find_folder(l);
+    while (!c->stop && local_present(l, NULL) == 0) {
         if (c->asked == c->done || c->holds) {
             cond_wait(&c->wake, &c->lock);
             continue;
@@ -482,5 +508,15 @@ void local_unhold(struct storage *s)
     mutex_lock(&c->lock);
     c->holds--;
     cond_signal(&c->wake);
+    mutex_unlock(&c->lock);
+}
+
+void local_give_up(struct storage *s)
+{
+    struct collector *c = &local_of(s)->collector;
+
+    mutex_lock(&c->lock);
+    c->given_up = true;
+    cond_broadcast(&c->wake);
     mutex_unlock(&c->lock);
 }

@@ -50,6 +50,7 @@ struct collector {
     unsigned holds;       /* backups that copy the files: no round begins */
     bool running;
     bool stop;
+    bool given_up; /* a folder that is not there is not looked for */
     VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
     struct thread thread;
 };
@@ -60,7 +61,8 @@ struct local {
     struct db_cf *rows, *bytes, *outbox, *changes;
     _Atomic(const struct change_tap *) tap; /* NULL: none */
     char *name, *folder;
-    int lock_fd; /* held while the storage is open */
+    int lock_fd;           /* held while the storage is open */
+    _Atomic(bool) present; /* its folder was entered; never goes back */
     const struct log *log;
     uint32_t id, epoch;
     size_t inline_max;
@@ -91,6 +93,17 @@ struct local_bucket {
 struct local *local_of(struct storage *s);
 struct local_bucket *local_bucket_of(struct bucket *b);
 extern const struct bucket_ops local_bucket_ops;
+
+/* ERR_OFFLINE while its folder is not there. */
+int local_present(const struct local *l, struct err *err) MUST_CHECK;
+
+/* --- local_folder.c --- */
+
+/* Takes the folder into service and begins an epoch. *missing: it failed for what the disk is like,
+ * and may go another time. */
+int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
+/* The folder must be the one that the rows are about: a disk that is not mounted looks empty. */
+int folder_check(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_rows.c: keys of rows, ids --- */
 

@@ -393,8 +393,10 @@ static int scrub_files(struct scrubbing *s, struct err *err)
 int local_scrub(struct storage *storage, const struct local_scrub *o, struct err *err)
 {
     struct scrubbing s = {.l = local_of(storage), .o = o, .began_ns = clock_mono_ns()};
-    int code;
+    int code = local_present(s.l, err);
 
+    if (code < 0)
+        return code;
     s.block = xmalloc(BLOB_BLOCK);
     s.names = ARENA_INIT(GIB);
     code = each_row(&s, TAG_BUCKET, STR_EMPTY, add_bucket, err);

@@ -320,16 +320,17 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     struct storage *s = NULL;
     struct bucket *other = NULL;
     struct str name = (*b)->name;
-    int code = (*b)->ops->info(*b, &arena, &info, err);
+    int code = (*b)->ops->info(*b, &arena, &info, err), there = ERR_NO_BUCKET;
 
     if (code == 0 && !str_eq(info.owner, user) &&
-        routes_storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at &&
-        !s->ops->forward && s->ops->open_bucket(&other, s, info.owner, name, NULL) == 0) {
+        routes_storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at && !s->ops->forward)
+        there = s->ops->open_bucket(&other, s, info.owner, name, err);
+    if (there == 0) {
         (*b)->ops->unref(*b);
         *b = other;
     }
     arena_release(&arena);
-    return code;
+    return code == 0 && there == ERR_OFFLINE ? there : code;
 }
 
 /* On a local storage. `at`: where to look first, and where it is. */

@@ -14,6 +14,7 @@
 struct routes;
 struct store;
 struct local_options;
+struct db;
 
 enum { ROUTES_STORAGES_MAX = 64 };
 
@@ -31,7 +32,7 @@ struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; 
 struct storage *routes_main(struct routes *r);                     /* NULL when there is none */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 
-/* Takes a remote one out; it is closed at the close. When it was the main one the first is. */
+/* Takes one out; it is closed at the close. When it was the main one the first is. */
 void routes_retire_storage(struct routes *r, struct str name);
 /* False: finding is ERR_UNAVAILABLE, as there may be storages that could not be read yet. */
 void routes_know_storages(struct routes *r, bool known);
@@ -39,13 +40,19 @@ bool routes_any_remote(struct routes *r);
 bool routes_main_is_remote(struct routes *r);
 
 /* Opens `main` (its id is chosen here) and the local storages that were added to this database
- * before; name, folder and id of those come from its family "server". */
+ * before; name, folder and id of those come from its family "server". One of those whose folder is
+ * not there is missing (object/local.h), and no error. */
 int routes_open_local(struct routes *r, const struct local_options *main,
                       struct err *err) MUST_CHECK;
 /* Adds one more, for ever; its id is chosen here. ERR_EXISTS: the name. ERR_INVALID: the name, or
  * the folder is not an absolute path or not empty. */
 int routes_add_local(struct routes *r, const struct local_options *wanted,
                      struct err *err) MUST_CHECK;
+
+/* Forgets one that was added; it is closed at the close. Its folder and its rows stay. ERR_IN_USE:
+ * it is the main one. ERR_INVALID: it was not added. */
+int routes_remove_local(struct routes *r, struct db *db, struct str name,
+                        struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
  * blocked by a switch, for a while (docs/replication.md, S1). ERR_NOT_FOUND: a policy names a

@@ -42,6 +42,7 @@ static int open_row(struct routes *r, const struct local_options *from, struct s
     o.name = name;
     o.folder = folder;
     o.id = (uint32_t)id;
+    o.may_be_missing = true; /* one dead disk must not keep the others from being used */
     if (code == 0)
         code = open_one(r, &o, err);
     free(name);
@@ -165,4 +166,35 @@ int routes_add_local(struct routes *r, const struct local_options *wanted, struc
     if (code == 0)
         code = open_one(r, &o, err);
     return code == 0 ? keep_row(&o, err) : code;
+}
+
+/* --- removing --- */
+
+/* The row first: what follows a crash is either state. */
+int routes_remove_local(struct routes *r, struct db *db, struct str name, struct err *err)
+{
+    struct storage *s = routes_storage(r, name);
+    struct buf key = {0}, row = {0};
+    struct db_cf *cf = db_cf(db, "server");
+    int code;
+
+    buf_append_str(&key, ROW);
+    buf_append_str(&key, name);
+    code = db_get(db_latest(db), cf, buf_str(&key), &row, err);
+    if (!s)
+        code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+    else if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_INVALID, "the storage " STR_FMT " is the data folder's own",
+                       STR_ARG(name));
+    else if (code == 0 && s == routes_main(r))
+        code = err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+    if (code == 0)
+        code = db_delete(db, cf, buf_str(&key), DB_DURABLE, err);
+    if (code == 0) {
+        routes_retire_storage(r, name);
+        local_give_up(s);
+    }
+    buf_release(&key);
+    buf_release(&row);
+    return code;
 }

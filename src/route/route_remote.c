@@ -68,7 +68,8 @@ struct storage *routes_local_of(struct routes *r, struct str bucket, struct str 
             continue;
         int code = all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL);
         absent &= code == ERR_NO_BUCKET;
-        if (code == 0 && is_of(b, owner))
+        /* Of one whose disk is not there it is not asked whose it is: it must not go elsewhere. */
+        if (code == ERR_OFFLINE || (code == 0 && is_of(b, owner)))
             found = all[i];
         if (code == 0)
             b->ops->unref(b);
