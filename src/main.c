@@ -136,10 +136,11 @@ static const struct command commands[] = {
      .flags = storage_remove_flags,
      .configured = true,
      .summary = "Forget a storage",
-     .help = "What it holds stays where it is, and nothing of it is found any more. Neither the main "
-             "storage nor the one in the data folder can be removed. A local one that has buckets, "
-             "or that policies or replications use, goes only with --force; its folder is let go of "
-             "when weir stops.",
+     .help =
+         "What it holds stays where it is, and nothing of it is found any more. Neither the main "
+         "storage nor the one in the data folder can be removed. A local one that has buckets, "
+         "or that policies or replications use, goes only with --force; its folder is let go of "
+         "when weir stops.",
      .examples = "weir storage remove ceph\n"
                  "weir storage remove disk2 --force",
      .run = command_storage_remove},

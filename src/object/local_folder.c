@@ -1,4 +1,5 @@
-/* The folder of a local storage: whose it is, its lock, the epoch that begins when it is entered. */
+/* The folder of a local storage: whose it is, its lock, the epoch that begins when it is entered.
+ */
 #include "base/ids.h"
 #include "object/local_int.h"
 #include "os/file.h"

@@ -50,7 +50,7 @@ struct collector {
     unsigned holds;       /* backups that copy the files: no round begins */
     bool running;
     bool stop;
-    bool given_up; /* a folder that is not there is not looked for */
+    bool given_up;          /* a folder that is not there is not looked for */
     VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
     struct thread thread;
 };
