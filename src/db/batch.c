@@ -62,6 +62,8 @@ int tx_run(struct db_tx *tx, db_change_fn *fn, void *ctx, struct err *err)
     if (code == 0 && tx->too_large)
         code = err_set(err, ERR_TOO_LARGE, "one change may not write more than %d MiB",
                        (int)(CHANGE_MAX_BYTES / MIB));
+    if (code == 0 && tx->wrote && !tx->urgent)
+        code = space_admit(tx->db, err);
     if (code != 0 && tx->wrote)
         undo(tx);
     return code;
@@ -177,7 +179,7 @@ static int write_rows(struct db *db, struct batch *b, enum db_durability d, stru
 
     if (b->count == 0)
         return 0;
-    int code = space_check(db, b->bytes, err);
+    int code = space_check(db, b->bytes, d, err);
     if (code != 0)
         return code;
     rows_write_begin(db->rows, b->hashes.items, b->hashes.len);

@@ -146,6 +146,8 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
     if (code == 0)
         code = dir_make(db->path, 0700, err);
     if (code == 0)
+        code = space_to_open(db, err);
+    if (code == 0)
         code = format_check(db->path, err);
     if (code == 0) {
         collect_cfs(db, o);
@@ -161,7 +163,8 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
 }
 
 /* What is only in the log would be replayed and written out by the next start, which should be
- * quick. A failure changes nothing: the log still has it. */
+ * quick. A failure changes nothing: the log still has it. On a full disk it is not tried, as
+ * RocksDB may end the process over it. */
 static void flush_before_close(struct db *db)
 {
     rocksdb_flushoptions_t *wait = rocksdb_flushoptions_create();
@@ -183,7 +186,7 @@ void db_close(struct db *db)
     if (!db)
         return;
     group_release(db);
-    if (db->rocks)
+    if (db->rocks && space_to_flush(db, keep_unwritten(db)))
         flush_before_close(db);
     for (size_t i = 0; i < db->cf_count; i++)
         if (db->cfs[i].handle)

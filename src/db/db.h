@@ -43,7 +43,8 @@ struct db_options {
     size_t cf_count;
     size_t cache_bytes;    /* block cache, as much again for rows, a 16th for skips; 0: 64 MiB */
     size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
-    size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB */
+    size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB. Half as
+                              much again is kept as ballast, for urgent ones */
     const struct log *log; /* NULL: silent */
 };
 
@@ -101,7 +102,9 @@ void db_prefix_end(struct str prefix, struct buf *out);
 enum db_durability {
     DB_DURABLE,  /* returns when it is on disk */
     DB_VOLATILE, /* returns when it is visible; a crash of the machine may lose it. For locks,
-                    leases */
+                    leases; as urgent as the next */
+    DB_URGENT,   /* durable, and allowed while a rest of the reserve is free: for what makes room,
+                    and what a start or a stop cannot do without */
 };
 
 /* Return 0 to commit, or an error to undo this change alone (the caller of db_apply gets it). */

@@ -35,6 +35,7 @@ struct waiter {
     void *ctx;
     struct err *err;
     int result;
+    bool urgent; /* may use the reserve */
     bool ran;
     bool answered; /* by its own thread, without `wake` */
     sem_t wake;
@@ -70,11 +71,12 @@ struct batch {
     size_t member_count, succeeded;
 };
 
-/* A look at the free space, good for a while. */
+/* A look at the free space, good for a while. By the runner and the writer. */
 struct space {
-    uint64_t reserve; /* bytes: with less free, writes are refused */
-    uint64_t checked_ns;
-    size_t written; /* bytes since then */
+    uint64_t reserve;           /* bytes: with less free, writes are refused that are not urgent */
+    _Atomic(uint64_t) roomy_ns; /* when more was free; 0: it was not */
+    _Atomic(uint64_t) written;  /* bytes since then */
+    _Atomic(bool) ballast;      /* taken on, or tried */
 };
 
 struct group {
@@ -114,6 +116,7 @@ struct db {
     struct rows *rows; /* of the latest state */
     struct db_cf *cfs; /* those asked for, then the others that were found */
     size_t cf_count, cf_asked;
+    bool scarce;                 /* room on the disk, when it was opened */
     rocksdb_readoptions_t *read; /* no snapshot; never changed after open, so shared */
     struct db_view latest;
     struct group group;
@@ -127,6 +130,7 @@ struct db_tx {
     struct batch *into, *below; /* `below` is NULL when nothing is pending there */
     size_t bytes;               /* written by this change */
     size_t iterators;           /* open */
+    bool urgent;                /* may use the reserve */
     bool wrote;
     bool saw_into, saw_below; /* read what may be a row of it */
     bool crossed_below;       /* wrote what `below` has read or written */
@@ -187,7 +191,20 @@ void wake_await(struct waiter *self);
 
 /* --- keep.c --- */
 
-/* By the writer. ERR_NO_SPACE when less than the reserve is free. */
-int space_check(struct db *db, size_t bytes, struct err *err) MUST_CHECK;
+/* Bytes of rows that are in memory and in the log alone. */
+uint64_t keep_unwritten(struct db *db);
+
+/* --- space.c --- */
+
+/* By the runner, for a change that is not urgent. ERR_NO_SPACE when less than the reserve is free.
+ */
+int space_admit(struct db *db, struct err *err) MUST_CHECK;
+/* By the writer. ERR_NO_SPACE when `bytes` would leave too little for RocksDB itself, for durable
+ * ones without the ballast. */
+int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err) MUST_CHECK;
+/* Before RocksDB is opened. ERR_NO_SPACE. */
+int space_to_open(struct db *db, struct err *err) MUST_CHECK;
+/* Whether so much can be written out before it is closed. */
+bool space_to_flush(struct db *db, uint64_t bytes);
 
 #endif

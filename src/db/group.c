@@ -57,6 +57,7 @@ static void fail(struct waiter *w, int result, const struct err *err)
 
 static enum due run_change(struct db_tx *tx, struct waiter *w)
 {
+    tx->urgent = w->urgent;
     w->result = tx_run(tx, w->fn, w->ctx, w->err);
     w->ran = true;
     if (w->result != 0)
@@ -394,7 +395,7 @@ static int hand_in(struct group *g, struct waiter *w, enum db_durability d, bool
 int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx, struct err *err)
 {
     struct group *g = &db->group;
-    struct waiter self = {.fn = fn, .ctx = ctx, .err = err};
+    struct waiter self = {.fn = fn, .ctx = ctx, .err = err, .urgent = d != DB_DURABLE};
     bool runs = false, writes = false;
     struct list settled;
 

@@ -104,6 +104,20 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
+/* RocksDB takes room for its log ahead, as much as a write buffer and more; on a disk that is
+ * nearly full that would be the last. There is no other way to say so in C. */
+static void take_no_room_ahead(rocksdb_options_t **o)
+{
+    rocksdb_options_t *other = rocksdb_options_create();
+    char *message = NULL;
+
+    rocksdb_get_options_from_string(*o, "allow_fallocate=false", other, &message);
+    rocksdb_options_destroy(message ? other : *o);
+    if (!message)
+        *o = other;
+    rocksdb_free(message);
+}
+
 void options_build(struct db *db, const struct db_options *o)
 {
     size_t memtable_bytes = o->memtable_bytes ? o->memtable_bytes : default_memtable_bytes;
@@ -116,6 +130,8 @@ void options_build(struct db *db, const struct db_options *o)
     database_options(db->options, memtable_bytes);
     family_options(db->options, memtable_bytes);
     table_options(db->options, db->cache);
+    if (db->scarce)
+        take_no_room_ahead(&db->options);
     for (size_t i = 0; i < db->cf_count; i++) {
         struct db_cf *cf = &db->cfs[i];
         cf->options = rocksdb_options_create_copy(db->options);

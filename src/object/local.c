@@ -138,7 +138,7 @@ static void local_close(struct storage *s)
     collector_stop(l);
     BUG_ON(!list_empty(&l->pins.readers));
     if (atomic_load(&l->present) && !atomic_load(&l->leaked) &&
-        db_delete(l->db, l->rows, row_id(&row, l, TAG_OPEN_EPOCH, l->epoch), DB_DURABLE, &err) < 0)
+        db_delete(l->db, l->rows, row_id(&row, l, TAG_OPEN_EPOCH, l->epoch), DB_URGENT, &err) < 0)
         log_warn(l->log, "local.close_failed", log_z("storage", l->name), log_z("error", err.text));
     local_free(l);
 }

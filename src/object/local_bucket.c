@@ -286,7 +286,7 @@ static int remove_run(struct change *c, struct err *err)
 /* Takes the reference. */
 static int remove_opened(struct bucket *bucket, struct err *err)
 {
-    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run};
+    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run, .frees = true};
     int code = change_bucket(&c, err);
 
     local_bucket_unref(bucket);

@@ -231,7 +231,7 @@ int folder_enter(struct local *l, bool *missing, struct err *err)
     if (code == 0 && format && format < ROWS_FORMAT)
         code = count_first(l, err);
     if (code == 0)
-        code = db_apply(l->db, DB_DURABLE, epoch_run, l, err);
+        code = db_apply(l->db, DB_URGENT, epoch_run, l, err);
     if (code == 0)
         atomic_store_explicit(&l->present, true, memory_order_release);
     else

@@ -189,6 +189,7 @@ struct change {
     struct local_bucket *b;
     struct str key;
     enum meta_set set; /* of what is kept beside the bytes */
+    bool frees;        /* it is to make room: allowed on a full disk (P7) */
     int (*fn)(struct change *c, struct err *err);
     /* While fn runs: */
     struct db_tx *tx;

@@ -129,7 +129,8 @@ int local_remove(struct bucket *bucket, struct arena *a, struct str key,
                  const struct remove_options *o, struct remove_result *out, struct err *err)
 {
     struct local_bucket *b = local_bucket_of(bucket);
-    struct remove_change p = {.change = {.b = b, .key = key, .fn = remove_run}, .o = o};
+    struct remove_change p = {.change = {.b = b, .key = key, .fn = remove_run, .frees = true},
+                              .o = o};
     int code = key_check(key, err);
 
     if (code == 0)

@@ -424,7 +424,8 @@ static int abort_run(struct change *c, struct err *err)
 int local_upload_abort(struct bucket *bucket, const struct upload_info *upload, struct err *err)
 {
     struct abort_change p = {
-        .change = {.b = local_bucket_of(bucket), .key = upload->key, .fn = abort_run}};
+        .change = {
+            .b = local_bucket_of(bucket), .key = upload->key, .fn = abort_run, .frees = true}};
     int code = key_check(upload->key, err);
 
     if (code == 0)

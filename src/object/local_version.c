@@ -117,7 +117,7 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
 int change_apply(struct change *c, struct err *err)
 {
     struct local *l = c->b->local;
-    int code = db_apply(l->db, DB_DURABLE, change_run, c, err);
+    int code = db_apply(l->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
 
     if (code == 0 && c->garbage)
         collector_ask(l);

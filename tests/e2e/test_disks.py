@@ -1,10 +1,13 @@
 """Disks that are gone, full or damaged."""
 import json
+import os
+import pathlib
+import subprocess
 
 import botocore.exceptions
 import pytest
 
-from conftest import wait_for
+from conftest import WEIR, wait_for
 
 
 def refused(call, **arguments):
@@ -138,3 +141,119 @@ def test_the_own_storage_of_the_data_folder_is_needed(disks, serve):
     again = serve(data=disks.server.data)
     assert again.wait() == 2
     assert "is the disk mounted?" in again.err and again.err.count("\n") == 1
+
+
+# --- a full disk ---
+
+MIB = 1 << 20
+
+
+class SmallDisk:
+    """A file system of 400 MiB of its own, in a mount namespace that lives as long as this, and a weir with its data there."""
+    KEYS = ("AKIDSMALLDISK", "of-the-small-disk")
+
+    def __init__(self, serve, folder):
+        self.serve, mount = serve, folder / "small"
+        mount.mkdir()
+        script = f"mount --make-rprivate / && mount -t tmpfs -o size=400m none {mount} && echo mounted && exec cat"
+        self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if self.holder.stdout.readline() != "mounted\n":
+            pytest.skip("needs root to mount a small file system")
+        self.binary = folder / "weir-on-a-small-disk"
+        self.binary.write_text(f'#!/bin/sh\nexec nsenter -t {self.holder.pid} -m {WEIR} "$@"\n')
+        self.binary.chmod(0o755)
+        self.data = mount / "data"
+        self.path = pathlib.Path(f"/proc/{self.holder.pid}/root{mount}")
+        self.filler = self.path / "filler"
+
+    def start(self):
+        access, secret = self.KEYS
+        self.server = self.serve(data=self.data, binary=self.binary,
+                                 env={"WEIR_ACCESS_KEY": access, "WEIR_SECRET_KEY": secret})
+        return self.server
+
+    @property
+    def s3(self):
+        return self.server.s3(keys=self.KEYS)
+
+    def free(self):
+        fs = os.statvfs(self.path)
+        return fs.f_bavail * fs.f_frsize
+
+    def fill(self, leave):
+        """Somebody else takes what is free."""
+        with open(self.filler, "ab", buffering=0) as f:
+            try:
+                while self.free() > leave:
+                    f.write(bytes(min(MIB, max(4096, self.free() - leave))))
+            except OSError:
+                assert self.free() == 0
+
+    def end(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+
+
+@pytest.fixture
+def small(serve, tmp_path):
+    disk = SmallDisk(serve, tmp_path)
+    yield disk
+    disk.end()
+
+
+BODY = b"b" * MIB
+
+
+@pytest.fixture
+def small_with_objects(small):
+    small.start().ready()
+    small.s3.create_bucket(Bucket="full")
+    for i in range(8):
+        small.s3.put_object(Bucket="full", Key=f"k{i}", Body=BODY)
+    return small
+
+
+def test_removals_go_on_when_the_disk_is_full(small_with_objects):
+    small = small_with_objects
+    s3 = small.s3
+    upload = s3.create_multipart_upload(Bucket="full", Key="u")["UploadId"]
+    s3.upload_part(Bucket="full", Key="u", UploadId=upload, PartNumber=1, Body=BODY)
+    for i, leave in enumerate((40 * MIB, 0)):
+        small.fill(leave)
+        assert refused(s3.put_object, Bucket="full", Key="new", Body=b"x")[0] == 507
+        assert s3.get_object(Bucket="full", Key="k7")["Body"].read() == BODY
+        s3.delete_object(Bucket="full", Key=f"k{2 * i}")
+        assert not s3.delete_objects(Bucket="full", Delete={"Objects": [{"Key": f"k{2 * i + 1}"}]}).get("Errors")
+    s3.abort_multipart_upload(Bucket="full", Key="u", UploadId=upload)
+    assert [o["Key"] for o in s3.list_objects_v2(Bucket="full")["Contents"]] == ["k4", "k5", "k6", "k7"]
+    small.filler.unlink()
+    s3.put_object(Bucket="full", Key="new", Body=BODY)
+    assert small.server.stop() == 0
+
+
+def test_a_full_disk_is_started_on_and_stopped_on(small_with_objects):
+    small = small_with_objects
+    small.fill(0)
+    assert small.server.stop() == 0, small.server.err
+    small.fill(8 * MIB)
+    small.start().ready()
+    s3 = small.s3
+    assert s3.get_object(Bucket="full", Key="k7")["Body"].read() == BODY
+    s3.delete_object(Bucket="full", Key="k0")
+    assert refused(s3.put_object, Bucket="full", Key="new", Body=b"x")[0] == 507
+    assert small.server.stop() == 0, small.server.err
+
+
+def test_a_start_without_any_room_says_so(small_with_objects):
+    small = small_with_objects
+    small.server.process.kill()
+    small.server.wait()
+    (small.path / "data/db/ballast").unlink()
+    small.fill(0)
+    refused_start = small.start()
+    assert refused_start.wait() == 2, refused_start.err
+    assert "the disk is full" in refused_start.err and refused_start.err.count("\n") == 1
+    small.filler.unlink()
+    small.start().ready()
+    assert small.s3.get_object(Bucket="full", Key="k7")["Body"].read() == BODY

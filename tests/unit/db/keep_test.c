@@ -324,3 +324,92 @@ TEST(db_keep, a_disk_that_fills_up_under_rocksdb_itself_loses_nothing_and_recove
 {
     survive_a_full_disk(1);
 }
+
+/* Takes what is free on the disk but for `leave` bytes. */
+static void fill_disk(const char *file, uint64_t leave)
+{
+    static char zeros[64 * 1024];
+    uint64_t available, total;
+    struct err err = {0};
+    int fd = open(file, O_CREAT | O_WRONLY | O_APPEND, 0600);
+
+    CHECK(fd >= 0);
+    for (;;) {
+        CHECK_OK(file_free_space(dbtest_path("m"), &available, &total, &err));
+        uint64_t len = available > leave ? available - leave : 0;
+        if (len == 0 || write(fd, zeros, len < sizeof(zeros) ? len : sizeof(zeros)) <= 0)
+            break;
+    }
+    close(fd);
+}
+
+static int put_as(struct db *db, enum db_durability d, const char *value)
+{
+    struct err err = {0};
+
+    return db_put(db, db_cf(db, "a"), STR("k"), str_z(value), d, &err);
+}
+
+TEST(db_keep, urgent_changes_go_on_where_others_are_refused)
+{
+    struct db_cf_spec cf = {"a", NULL};
+    char path[256], filler[256], ballast[300];
+    struct db_options o = {.path = path, .cfs = &cf, .cf_count = 1, .reserve_bytes = 32 * MIB};
+    struct db *db = NULL;
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s/m/db", test_dir());
+    snprintf(filler, sizeof(filler), "%s/m/filler", test_dir());
+    snprintf(ballast, sizeof(ballast), "%s/ballast", path);
+    mount_small(dbtest_path("m"), "size=128m");
+    CHECK_OK(db_open(&db, &o, &err));
+    CHECK_INT(put_as(db, DB_DURABLE, "1"), 0);
+    CHECK(file_exists(ballast));
+
+    fill_disk(filler, 20 * MIB);
+    while (put_as(db, DB_DURABLE, "2") == 0) /* a look is good for 100 ms */
+        usleep(1000);
+    CHECK_INT(put_as(db, DB_DURABLE, "3"), ERR_NO_SPACE);
+    CHECK_INT(put_as(db, DB_URGENT, "4"), 0);
+    EXPECT_ROW(db, "a", "k", "4");
+    CHECK(file_exists(ballast));
+
+    fill_disk(filler, 0);
+    CHECK_INT(put_as(db, DB_VOLATILE, "5"), ERR_NO_SPACE);
+    CHECK(file_exists(ballast));
+    CHECK_INT(put_as(db, DB_URGENT, "6"), 0);
+    EXPECT_ROW(db, "a", "k", "6");
+    CHECK(!file_exists(ballast));
+    CHECK_INT(put_as(db, DB_DURABLE, "7"), ERR_NO_SPACE);
+
+    CHECK(unlink(filler) == 0);
+    CHECK_INT(put_as(db, DB_DURABLE, "8"), 0);
+    CHECK(file_exists(ballast));
+    db_close(db);
+}
+
+/* RocksDB would end the process. */
+TEST(db_keep, a_disk_without_any_room_is_an_error_and_no_crash)
+{
+    struct db_cf_spec cf = {"a", NULL};
+    char path[256], filler[256];
+    struct db_options o = {.path = path, .cfs = &cf, .cf_count = 1, .reserve_bytes = 1};
+    struct db *db = NULL;
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s/m/db", test_dir());
+    snprintf(filler, sizeof(filler), "%s/m/filler", test_dir());
+    mount_small(dbtest_path("m"), "size=64m");
+    CHECK_OK(db_open(&db, &o, &err));
+    CHECK_INT(put_as(db, DB_DURABLE, "kept"), 0);
+    fill_disk(filler, 0);
+    db_close(db);
+    db = NULL;
+    fill_disk(filler, 0); /* room that the log had taken ahead */
+    CHECK_ERR(db_open(&db, &o, &err), ERR_NO_SPACE);
+    CHECK(strstr(err.text, "the disk is full"));
+    CHECK(unlink(filler) == 0);
+    CHECK_OK(db_open(&db, &o, &err));
+    EXPECT_ROW(db, "a", "k", "kept");
+    db_close(db);
+}

@@ -1,0 +1,179 @@
+/* Room on the disk: reserves, and a ballast that is thrown off when there is none (docs/db.md,
+ * "Full disk"). */
+#include "db/db_int.h"
+
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    CHECK_BYTES = 1024 * 1024,
+    CHECK_NS = 100 * 1000 * 1000,
+    FLOOR_SHARE = 16,  /* of the reserve: what urgent changes leave */
+    BALLAST_SHARE = 2, /* of the reserve, beside it */
+};
+
+static const uint64_t open_bytes = 4 * MIB; /* what RocksDB writes anew when it is opened */
+
+static void ballast_path(struct buf *out, const struct db *db)
+{
+    buf_appendf(out, "%s/ballast", db->path);
+}
+
+static uint64_t ballast_bytes(const struct space *s)
+{
+    return s->reserve / BALLAST_SHARE;
+}
+
+/* Blocks of a file that nobody reads. False: this file system has no such thing, or no room. */
+static bool fill_ballast(const char *path, uint64_t bytes)
+{
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    bool done = fd >= 0 && fallocate(fd, 0, 0, (off_t)bytes) == 0;
+
+    fd_close(&fd);
+    if (!done)
+        (void)unlink(path);
+    return done;
+}
+
+/* With room for twice as much: one that is hardly taken on must not be thrown off again. */
+static void take_ballast(struct db *db, uint64_t available)
+{
+    struct space *s = &db->group.space;
+    struct buf path = BUF_INIT(0);
+
+    if (ballast_bytes(s) < MIB || available < s->reserve + 2 * ballast_bytes(s) ||
+        atomic_exchange(&s->ballast, true))
+        return;
+    ballast_path(&path, db);
+    (void)fill_ballast(path.p, ballast_bytes(s)); /* without it: the reserve alone */
+    buf_release(&path);
+}
+
+/* False: there is none. */
+static bool drop_ballast(struct db *db)
+{
+    struct buf path = BUF_INIT(0);
+
+    ballast_path(&path, db);
+    bool dropped = unlink(path.p) == 0;
+    atomic_store(&db->group.space.ballast, false);
+    if (dropped)
+        log_warn(db->log, "db.ballast_dropped", log_z("path", path.p));
+    buf_release(&path);
+    return dropped;
+}
+
+static int look(struct db *db, uint64_t *available, struct err *err)
+{
+    uint64_t total;
+
+    return file_free_space(db->path, available, &total, err);
+}
+
+/* Room for `need` bytes, if need be without the ballast. */
+static int make_room(struct db *db, uint64_t need, uint64_t *available, struct err *err)
+{
+    int code = look(db, available, err);
+
+    if (code == 0 && *available < need && drop_ballast(db))
+        code = look(db, available, err);
+    return code;
+}
+
+static int refuse(const struct db *db, uint64_t available, uint64_t limit, struct err *err)
+{
+    return err_set(err, ERR_NO_SPACE,
+                   "%s: the disk is full: %llu MiB free, %llu MiB are kept in reserve", db->path,
+                   (unsigned long long)(available / MIB), (unsigned long long)(limit / MIB));
+}
+
+int space_admit(struct db *db, struct err *err)
+{
+    struct space *s = &db->group.space;
+    uint64_t now = clock_mono_ns(), available;
+
+    if (now - atomic_load(&s->roomy_ns) < CHECK_NS && atomic_load(&s->written) < CHECK_BYTES)
+        return 0;
+    int code = look(db, &available, err);
+    if (code < 0)
+        return code;
+    if (available < s->reserve) {
+        atomic_store(&s->roomy_ns, 0);
+        return refuse(db, available, s->reserve, err);
+    }
+    take_ballast(db, available);
+    atomic_store(&s->written, 0);
+    atomic_store(&s->roomy_ns, now);
+    return 0;
+}
+
+/* Refusing while some is left keeps RocksDB from ever meeting a full disk in the middle of a log
+ * record, and leaves it room to compact, which is what frees space again. */
+int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err)
+{
+    struct space *s = &db->group.space;
+    uint64_t floor = s->reserve / FLOOR_SHARE, available;
+
+    atomic_fetch_add(&s->written, bytes);
+    if (atomic_load(&s->written) < CHECK_BYTES &&
+        clock_mono_ns() - atomic_load(&s->roomy_ns) < CHECK_NS)
+        return 0;
+    int code = d == DB_VOLATILE ? look(db, &available, err)
+                                : make_room(db, floor + bytes, &available, err);
+    if (code == 0 && available < floor + bytes)
+        code = refuse(db, available, floor, err);
+    return code;
+}
+
+/* Of the log, which is replayed and written out at an open. */
+static uint64_t log_bytes(const struct db *db)
+{
+    struct buf path = BUF_INIT(0);
+    DIR *dir = opendir(db->path);
+    struct dirent *entry;
+    struct stat st;
+    uint64_t sum = 0;
+
+    while (dir && (entry = readdir(dir))) {
+        if (!str_ends(str_z(entry->d_name), STR(".log")))
+            continue;
+        buf_reset(&path);
+        buf_appendf(&path, "%s/%s", db->path, entry->d_name);
+        if (stat(path.p, &st) == 0)
+            sum += (uint64_t)st.st_size;
+    }
+    if (dir)
+        closedir(dir);
+    buf_release(&path);
+    return sum;
+}
+
+/* RocksDB ends the process when it meets a full disk in there. */
+int space_to_open(struct db *db, struct err *err)
+{
+    uint64_t need = log_bytes(db) + open_bytes, available;
+    int code = make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
+
+    db->scarce = code == 0 && available < db->group.space.reserve;
+    if (code == 0 && available < need)
+        code = err_set(err, ERR_NO_SPACE,
+                       "%s: the disk is full: opening it takes %llu MiB, and %llu MiB are free",
+                       db->path, (unsigned long long)(need / MIB),
+                       (unsigned long long)(available / MIB));
+    return code;
+}
+
+bool space_to_flush(struct db *db, uint64_t bytes)
+{
+    uint64_t available;
+
+    return make_room(db, bytes + open_bytes, &available, NULL) == 0 &&
+           available >= bytes + open_bytes;
+}
