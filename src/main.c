@@ -24,7 +24,8 @@ static const struct command commands[] = {
      .configured = true,
      .summary = "Run weir",
      .help = "Runs weir with everything in one data folder, which is made on the first start "
-             "together with the first administrator's keys (shown once, kept in the file "
+             "together with the first administrator's keys (shown once, on a terminal, and kept in "
+             "the file "
              "credentials; access_key and secret_key set them).\n\n"
              "SIGTERM and SIGINT let running requests finish, a second one does not wait. SIGHUP "
              "loads the configuration again.",

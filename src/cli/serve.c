@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 static const char *const role_names[] = {"gateway", "worker", "tracker", "archive", NULL};
 
@@ -45,11 +46,14 @@ static unsigned parse_roles(const char *list)
     return roles ? roles : ROLE_ALL;
 }
 
-/* `url` is what curl needs to reach the API, or NULL. */
+/* `url` is what curl needs to reach the API, or NULL. The secret is for a person alone: what is no
+ * terminal is a file, or the journal (docs/security.md, U1). */
 static void print_keys(const struct server *s, const char *url)
 {
-    if (!s->new_credentials) {
+    if (!s->new_credentials || !isatty(STDOUT_FILENO)) {
         printf("  keys    in %s/credentials\n", s->conf->data);
+        if (s->new_credentials)
+            printf("          made for you; show them by: cat %s/credentials\n", s->conf->data);
         if (url)
             printf("try: curl %s/readyz\n", url);
         return;

@@ -53,7 +53,9 @@ static int keep_credentials(struct server *s, struct err *err);
 /* Credentials are made early (the API needs them) and kept last: a start that fails, on a port in
  * use say, must not leave keys that nobody was ever shown. */
 static const struct part parts[] = {
+    {server_try_ports_first, NULL},
     {start_folder, stop_folder},
+    {server_try_ports, NULL},
     {start_credentials, stop_credentials},
     {start_db, stop_db},
     {start_stores, stop_stores},
@@ -108,8 +110,7 @@ void server_stop(struct server *s)
     conf_unref(s->start);
 }
 
-/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
-static int name_key(const struct server *s, const char *name, int code, struct err *err)
+int server_name_key(const struct server *s, const char *name, int code, struct err *err)
 {
     struct buf source = BUF_INIT(1024);
 
@@ -237,7 +238,7 @@ static int open_redis(struct server *s, int i, struct err *err)
     else
         options.url = str_z(c->store.redis.database[i]), key = keys[i];
     int code = store_open_redis(&s->stores[i], &options, err);
-    return code < 0 ? name_key(s, key, code, err) : 0;
+    return code < 0 ? server_name_key(s, key, code, err) : 0;
 }
 
 static int open_embedded(struct server *s, int i, struct err *err)
@@ -649,7 +650,7 @@ static int start_s3(struct server *s, struct err *err)
     tls_context_unref(tls);
     if (code < 0)
         gateway_free(s->gateway);
-    return code < 0 ? err_wrap(err, code, "s3.listen") : 0;
+    return code < 0 ? server_name_key(s, "s3.listen", code, err) : 0;
 }
 
 static void stop_s3(struct server *s)
@@ -696,11 +697,11 @@ static int start_api(struct server *s, struct err *err)
         return 0;
     code = open_tls(&tls, &s->conf->api.tls, err);
     if (code < 0)
-        return name_key(s, "api.tls.cert", code, err);
+        return server_name_key(s, "api.tls.cert", code, err);
     options.tls = tls;
     code = api_start(&s->api, &options, err);
     tls_context_unref(tls);
-    return code < 0 ? name_key(s, "api.listen", code, err) : 0;
+    return code < 0 ? server_name_key(s, "api.listen", code, err) : 0;
 }
 
 static void stop_api(struct server *s)

@@ -49,6 +49,8 @@ struct server {
     unsigned roles;       /* enum server_role */
     uint64_t deadline_ns; /* for stopping; clock_mono_ns() */
 
+    bool ports_tried;
+
     struct log_sink *sink;
     struct log log;
     int lock_fd; /* held on <data>/lock */

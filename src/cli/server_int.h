@@ -13,6 +13,17 @@ enum {
     SWARM_DB = JOINED_DATABASES
 }; /* of server.stores */
 
+/* --- server.c --- */
+
+/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
+int server_name_key(const struct server *s, const char *name, int code, struct err *err);
+
+/* --- server_ports.c: parts of the table in server.c --- */
+
+/* Whether all can be listened on; the first unless there is a data folder already. */
+int server_try_ports_first(struct server *s, struct err *err) MUST_CHECK;
+int server_try_ports(struct server *s, struct err *err) MUST_CHECK;
+
 /* --- server_work.c: parts of the table in server.c --- */
 
 int server_start_queue(struct server *s, struct err *err) MUST_CHECK;

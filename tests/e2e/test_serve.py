@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -11,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import wait_for
+from conftest import WEIR, clean_env, wait_for
 
 
 def mode(path):
@@ -22,15 +23,33 @@ def log_events(server):
     return [line for line in server.err.splitlines() if line]
 
 
-def test_the_first_start_makes_the_folder_and_shows_the_keys(server):
+def test_the_first_start_makes_the_folder_and_names_the_file_of_the_keys(server):
     access, secret = server.keys
     assert len(access) == 20 and len(secret) == 40
-    assert f"  access  {access}\n" in server.out and f"  secret  {secret}\n" in server.out
-    assert f"try: curl -u {access}:{secret} {server.url}/api/v1\n" in server.out
+    assert f"show them by: cat {server.data}/credentials\n" in server.out
+    assert secret not in server.out, "a journal is no place for a secret"
     assert mode(server.data) == 0o700
     assert mode(server.data / "credentials") == 0o600
     assert secret not in server.err
     assert server.get("/api/v1/version", keys=server.keys).status == 200
+
+
+def test_the_first_start_on_a_terminal_shows_the_keys(tmp_path):
+    ours, its = pty.openpty()
+    process = subprocess.Popen([str(WEIR), "serve", "--data", "data", "--s3.listen", "off", "--api.listen", "127.0.0.1:0",
+                                "--tracker.http", "off", "--tracker.udp", "off"], cwd=tmp_path, env=clean_env(),
+                               stdin=subprocess.DEVNULL, stdout=its, stderr=subprocess.DEVNULL)
+    os.close(its)
+    shown = ""
+    while "\ntry: " not in shown or not shown.endswith("\n"):
+        shown += os.read(ours, 65536).decode().replace("\r\n", "\n")
+    process.terminate()
+    assert process.wait() == 0
+    os.close(ours)
+    lines = (tmp_path / "data/credentials").read_text().splitlines()
+    access, secret = (line.split("=", 1)[1] for line in lines)
+    assert f"  access  {access}\n" in shown and f"  secret  {secret}\n" in shown
+    assert f"try: curl -u {access}:{secret} http://127.0.0.1:" in shown
 
 
 def test_the_second_start_keeps_the_keys_and_does_not_show_them(serve):
@@ -71,7 +90,29 @@ def test_a_port_in_use_is_one_line_and_leaves_no_keys(serve):
     assert len(lines) == 1
     assert lines[0].startswith("weir: api.listen (flag --api.listen): ") and f"127.0.0.1:{port}" in lines[0] and "in use" in lines[0]
     assert server.out == ""
-    assert not (server.data / "credentials").exists()
+    assert not server.data.exists()
+
+
+@pytest.mark.parametrize("key", ["s3.listen", "api.listen", "tracker.http", "tracker.udp"])
+@pytest.mark.parametrize("has_data", [False, True])
+def test_a_port_in_use_names_file_line_and_key(serve, tmp_path, key, has_data):
+    room, name = key.split(".")
+    (tmp_path / "own").mkdir()
+    if has_data:
+        (tmp_path / "own/data").mkdir(mode=0o700)
+    with socket.socket(type=socket.SOCK_DGRAM if name == "udp" else socket.SOCK_STREAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        if name != "udp":
+            taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = tmp_path / "own/weir.yaml"
+        config.write_text(f"# ports\n{room}:\n  {name}: {address}\n")
+        others = [f"--{k}=127.0.0.1:0" for k in ("s3.listen", "api.listen", "tracker.http", "tracker.udp") if k != key]
+        done = subprocess.run([str(WEIR), "serve", "--data", "data", "--config", str(config), *others], text=True,
+                              cwd=tmp_path / "own", env=clean_env(), capture_output=True)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"weir: {key} ({config}:3): ") and address in done.stderr and "in use" in done.stderr
+    assert os.listdir(tmp_path / "own/data") == ["lock"] if has_data else not (tmp_path / "own/data").exists()
 
 
 def test_a_data_folder_in_use_names_the_process(serve, server):
@@ -268,7 +309,7 @@ def test_the_api_on_a_unix_socket(serve, weir, tmp_path):
     assert server.url == listen
     command = re.search(r"^try: (curl .+)$", server.out, re.M)[1]
     answer = subprocess.run(command.split() + ["-s"], capture_output=True, text=True)
-    assert "/healthz" in answer.stdout, answer
+    assert json.loads(answer.stdout)["ready"] is True, answer
     where = ("--api.listen", listen, "--data", server.data)
     assert weir("status", *where).returncode == 0
     assert weir("backup", *where, tmp_path / "copy").returncode == 0
