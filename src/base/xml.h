@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { XML_MAX_BYTES = 4 * 1024 * 1024, XML_MAX_DEPTH = 32, XML_MAX_NODES = 100000 };
+enum { XML_MAX_BYTES = 8 * 1024 * 1024, XML_MAX_DEPTH = 32, XML_MAX_NODES = 100000 };
 
 struct xml_attr {
     struct str name, value;

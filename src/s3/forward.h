@@ -10,7 +10,7 @@
 
 enum {
     FORWARD_SMALL = 64 * 1024,       /* a body up to here is read before anything is sent */
-    FORWARD_WHOLE = 4 * 1024 * 1024, /* the same of one that must be looked into */
+    FORWARD_WHOLE = CALL_LIST_MAX, /* the same of one that must be looked into */
     FORWARD_CHUNK = 64 * 1024,       /* of a body framed with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
@@ -22,7 +22,8 @@ struct forward_body {
     struct payload payload;
     bool open;
     bool whole; /* set before it is opened: all of it is read before anything is sent, into: */
-    struct str text;
+    struct str text; /* in: */
+    struct buf bytes;
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */

@@ -122,27 +122,24 @@ static void know_checksum(struct call *c, struct forward_body *b)
 
 static int take_small(struct call *c, struct forward_body *b, struct err *err)
 {
-    struct buf bytes = BUF_INIT(b->whole ? FORWARD_WHOLE : FORWARD_SMALL);
-    struct str text = STR_EMPTY;
-    int code = reader_read_all(&b->payload.reader, &bytes, err);
+    int code;
 
+    buf_init(&b->bytes, b->whole ? FORWARD_WHOLE : FORWARD_SMALL);
+    code = reader_read_all(&b->payload.reader, &b->bytes, err);
     if (code == 0)
         code = payload_verify(&b->payload, err);
-    if (code == 0 && bytes.len)
-        text = arena_str(c->a, buf_str(&bytes));
-    buf_release(&bytes);
     if (code == ERR_TOO_LARGE && b->whole)
         return s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED);
     if (code < 0)
         return code;
-    b->text = text;
+    b->text = buf_str(&b->bytes);
     const struct digest_value *hash = payload_digest(&b->payload, DIGEST_SHA256);
     b->sha256 = hash ? arena_hex(c->a, hash->bytes, hash->len) : STR_EMPTY;
     if (b->payload.in_trailer)
         know_checksum(c, b);
-    str_reader_init(&b->small, text);
-    b->reader = text.len ? &b->small.reader : NULL;
-    b->len = text.len;
+    str_reader_init(&b->small, b->text);
+    b->reader = b->text.len ? &b->small.reader : NULL;
+    b->len = b->text.len;
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -214,4 +211,5 @@ void forward_body_close(struct forward_body *b)
         payload_release(&b->payload);
     b->open = false;
     buf_release(&b->chunk);
+    buf_release(&b->bytes);
 }

@@ -335,6 +335,7 @@ int call_finish(struct call *c, int code, const struct err *err)
     call_close(&c->target);
     call_close(&c->other);
     auth_release(&c->auth);
+    buf_release(&c->document);
     secure_zero(&c->encryption, sizeof(c->encryption));
     return code;
 }

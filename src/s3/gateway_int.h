@@ -18,6 +18,7 @@
 enum {
     CALL_QUERY_MAX = 64,            /* parameters of a query */
     CALL_XML_MAX = 1024 * 1024,     /* bytes of a body that is a document */
+    CALL_LIST_MAX = XML_MAX_BYTES,  /* of one that is a list of parts or keys (OP_LIST) */
     CALL_USER_META_MAX = 2 * 1024,  /* bytes of x-amz-meta-* names (without prefix) and values */
     CALL_OUT_MAX = 8 * 1024 * 1024, /* bytes of a document in an answer */
     CALL_DELETE_MAX = 1000,         /* keys of one DeleteObjects */
@@ -55,6 +56,7 @@ enum operation_flags {
     OP_XML = 2,       /* the body is a document: call->body, read once access is granted (G1) */
     OP_NO_BUCKET = 4, /* fn looks for the bucket itself */
     OP_ASKS = 8,      /* fn asks for access itself */
+    OP_LIST = 16,     /* with OP_XML: 10,000 parts with checksums, or 1000 keys, all escaped */
 };
 
 struct call_param {
@@ -111,7 +113,8 @@ struct call {
     struct storage *remote;    /* that the request was sent on to, while it waits for the answer: */
     struct exchange *exchange; /* NULL: the answer must be asked for again */
     bool waits;                /* the handler is called again (http_await) */
-    struct str body;           /* of OP_XML */
+    struct str body;           /* of OP_XML; in: */
+    struct buf document;
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
     struct capture capture;     /* of a change that was announced */

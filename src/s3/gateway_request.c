@@ -251,20 +251,18 @@ int call_read_body(struct call *c, struct err *err)
                                 .header_count = c->head->header_count,
                                 .content_length = http_request_length(c->http),
                                 .checksum_is_other = c->op->id == S3_OP_CompleteMultipartUpload};
-    struct buf text = BUF_INIT(CALL_XML_MAX);
+    struct buf *text = &c->document; /* not in the arena, which has to hold its tree */
     int code =
         p ? payload_init(p, http_request_body(c->http), &o, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code < 0)
         return code;
-    code = reader_read_all(&p->reader, &text, err);
+    buf_init(text, c->op->flags & OP_LIST ? CALL_LIST_MAX : CALL_XML_MAX);
+    code = reader_read_all(&p->reader, text, err);
     if (code == 0)
         code = payload_verify(p, err);
     payload_release(p);
     if (code == 0)
-        c->body = arena_str(c->a, buf_str(&text));
-    if (code == 0 && text.len && !c->body.len)
-        code = err_code(err, ERR_NO_MEMORY);
-    buf_release(&text);
+        c->body = buf_str(text);
     return code == ERR_TOO_LARGE ? s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED) : code;
 }

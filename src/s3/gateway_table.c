@@ -57,7 +57,7 @@ const struct operation operations[] = {
     {S3_OP_HeadBucket,              HTTP_HEAD,   LEVEL_BUCKET, NULL, NULL, op_head_bucket, OP_FAST},
     {S3_OP_CreateBucket,            HTTP_PUT,    LEVEL_BUCKET, NULL, NULL, op_create_bucket, OP_NO_BUCKET | OP_ASKS | OP_XML, CHANGES_BUCKET_MADE},
     {S3_OP_DeleteBucket,            HTTP_DELETE, LEVEL_BUCKET, NULL, NULL, op_delete_bucket, 0, CHANGES_BUCKET_GONE},
-    {S3_OP_DeleteObjects,           HTTP_POST,   LEVEL_BUCKET, "delete", NULL, op_delete_objects, OP_XML | OP_ASKS, CHANGES_OBJECT},
+    {S3_OP_DeleteObjects,           HTTP_POST,   LEVEL_BUCKET, "delete", NULL, op_delete_objects, OP_XML | OP_ASKS | OP_LIST, CHANGES_OBJECT},
     {S3_OP_PostObject,              HTTP_POST,   LEVEL_BUCKET, NULL, NULL, op_post_object, OP_NO_BUCKET | OP_ASKS, CHANGES_NEW_OBJECT},
 
     {S3_OP_GetObjectTagging,        HTTP_GET,    LEVEL_OBJECT, "tagging", NULL, op_get_tagging, OP_ASKS},
@@ -74,7 +74,7 @@ const struct operation operations[] = {
     {S3_OP_RestoreObject,           HTTP_POST,   LEVEL_OBJECT, "restore", NULL, NULL, 0},
     {S3_OP_ListParts,               HTTP_GET,    LEVEL_OBJECT, "uploadId", NULL, op_list_parts, 0},
     {S3_OP_CreateMultipartUpload,   HTTP_POST,   LEVEL_OBJECT, "uploads", NULL, op_create_upload, 0},
-    {S3_OP_CompleteMultipartUpload, HTTP_POST,   LEVEL_OBJECT, "uploadId", NULL, op_complete_upload, OP_XML, CHANGES_NEW_OBJECT},
+    {S3_OP_CompleteMultipartUpload, HTTP_POST,   LEVEL_OBJECT, "uploadId", NULL, op_complete_upload, OP_XML | OP_LIST, CHANGES_NEW_OBJECT},
     {S3_OP_AbortMultipartUpload,    HTTP_DELETE, LEVEL_OBJECT, "uploadId", NULL, op_abort_upload, 0},
     {S3_OP_UploadPartCopy,          HTTP_PUT,    LEVEL_OBJECT, "uploadId", "x-amz-copy-source", op_upload_part_copy, 0},
     {S3_OP_UploadPart,              HTTP_PUT,    LEVEL_OBJECT, "uploadId", NULL, op_upload_part, 0},

@@ -274,7 +274,10 @@ int op_upload_part_copy(struct call *c, struct err *err)
 
 /* --- completing --- */
 
+enum { COMPLETION_ARENA_MAX = 48 * 1024 * 1024 /* 10,000 parts, as said and as kept */ };
+
 struct completion {
+    struct arena a; /* of what grows with the parts */
     struct upload_info upload;
     struct upload_part *parts;
     size_t count;
@@ -309,7 +312,7 @@ static int read_part(const struct xml_node *node, struct upload_part *out, struc
 static int read_parts(struct call *c, struct completion *done, struct err *err)
 {
     struct xml_node *root = NULL;
-    int code = document_read(&root, c->a, c->body, "CompleteMultipartUpload", err);
+    int code = document_read(&root, &done->a, c->body, "CompleteMultipartUpload", err);
 
     if (code == 0)
         code = document_shape(root, "Part+", err);
@@ -318,7 +321,7 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     done->count = document_count(root, "Part");
     if (done->count > OBJECT_MAX_PARTS)
         return s3_fail(err, S3_MALFORMED_XML);
-    done->parts = arena_array(c->a, done->count, sizeof(*done->parts));
+    done->parts = arena_array(&done->a, done->count, sizeof(*done->parts));
     if (!done->parts)
         return err_code(err, ERR_NO_MEMORY);
     size_t i = 0;
@@ -377,7 +380,7 @@ static int sum_parts(struct call *c, struct completion *done, struct sum *s, str
     int code;
 
     do {
-        code = b->ops->list_parts(b, c->a, &done->upload, after, OBJECT_LIST_MAX, &page, err);
+        code = b->ops->list_parts(b, &done->a, &done->upload, after, OBJECT_LIST_MAX, &page, err);
         for (size_t k = 0; code == 0 && k < page.count && i < done->count; k++) {
             after = page.parts[k].number;
             if (after == done->parts[i].number) {
@@ -494,7 +497,7 @@ static int complete(struct call *c, struct put_result *out, struct completion *d
     code = call_note(c, S3_EVENT_CREATED_COMPLETE, c->key, &o.note, err);
     if (code == 0)
         code =
-            b->ops->upload_finish(b, c->a, &done->upload, done->parts, done->count, &o, out, err);
+            b->ops->upload_finish(b, &done->a, &done->upload, done->parts, done->count, &o, out, err);
     if (code == 0)
         call_told(c);
     if (code == 0 && done->checksum.type == CHECKSUM_NONE)
@@ -519,12 +522,14 @@ static struct str location(struct call *c)
 int op_complete_upload(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    struct completion done = {0};
+    struct completion done = {.a = ARENA_INIT(COMPLETION_ARENA_MAX)};
     struct put_result out = {0};
     int code = complete(c, &out, &done, err);
 
-    if (code < 0)
+    if (code < 0) {
+        arena_release(&done.a);
         return code;
+    }
     document_open(&xml, "CompleteMultipartUploadResult");
     xml_element(&xml, "Location", location(c));
     xml_element(&xml, "Bucket", c->target.info.name);
@@ -541,6 +546,7 @@ int op_complete_upload(struct call *c, struct err *err)
     c->begun = true;
     code = http_send(c->http, buf_str(&xml));
     buf_release(&xml);
+    arena_release(&done.a);
     return code;
 }
 

@@ -105,8 +105,8 @@ GATE_TEST(documents_that_explode_are_refused)
              STR("<!DOCTYPE x SYSTEM \"file:///etc/passwd\"><Tagging/>"), 400);
     GATE_ERROR(g, "MalformedXML");
     memset(big, ' ', sizeof(big));
-    memcpy(big, "<Delete>", 8);
-    gate_ask(g, ALICE, "POST /box?delete", NULL, str_n(big, sizeof(big)), 400);
+    memcpy(big, "<Tagging>", 9);
+    gate_ask(g, ALICE, "PUT /box?tagging", NULL, str_n(big, sizeof(big)), 400);
     GATE_ERROR(g, "MaxMessageLengthExceeded");
     for (int i = 0; i < 5000; i++)
         buf_append_z(&deep, "<a>");
