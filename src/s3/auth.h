@@ -68,6 +68,7 @@ struct identity {
     void *user;            /* of find_key; NULL: anonymous */
     enum auth_payload payload;
     unsigned char payload_sha256[SIGN_HASH_LEN]; /* AUTH_PAYLOAD_HASH */
+    struct str signed_headers; /* version 4: "host;x-amz-date" */
     /* version 4, for the chunks of the body: */
     struct sign_scope scope;
     struct sign_key key;
@@ -79,6 +80,8 @@ struct identity {
 int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err) MUST_CHECK;
 void auth_release(struct identity *auth);
+/* Does a signature of version 4 cover the header? */
+bool auth_signs(const struct identity *auth, struct str header);
 
 /* --- parts that form.h and the fuzz targets use --- */
 

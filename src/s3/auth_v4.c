@@ -104,6 +104,11 @@ static bool has_name(struct str names, struct str wanted)
     return false;
 }
 
+bool auth_signs(const struct identity *auth, struct str header)
+{
+    return header.len && has_name(auth->signed_headers, header);
+}
+
 /* `presigned`: a hash of the body that is sent beside a query that does not sign it says nothing
  * and harms nothing. */
 static int check_signed_headers(const struct auth_request *r, struct str names, bool presigned,
@@ -165,6 +170,7 @@ static int check(struct identity *out, const struct auth_request *r, const struc
     out->access_key = c->credential.access_key;
     out->user = key.user;
     out->scope = c->credential.scope;
+    out->signed_headers = c->signed_headers;
     memcpy(out->timestamp, c->timestamp.p, SIGN_TIME_LEN);
     return 0;
 }

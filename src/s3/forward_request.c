@@ -67,6 +67,38 @@ bool forward_is_hop(const struct http_head *head, struct str name)
     return false;
 }
 
+/* What means the same to every recipient: no client has to take it back by Connection. */
+static bool is_of_message(const struct call *c, struct str name)
+{
+    static const struct str prefixes[] = {STR("x-amz-"), STR("if-"), STR("content-"), STR("range")};
+
+    if (is_one_of(name, hops, ARRAY_SIZE(hops)))
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+        if (str_ieq(str_head(name, prefixes[i].len), prefixes[i]))
+            return true;
+    return auth_signs(&c->auth, name);
+}
+
+/* F12: what was signed with a header must not be sent without it. */
+static int check_connection(const struct call *c, struct err *err)
+{
+    const struct http_header *h = NULL;
+    struct str rest, name;
+
+    while ((h = http_header_next(c->head, "connection", h))) {
+        rest = h->value;
+        while (str_token(&rest, ",", &name)) {
+            name = str_trim(name);
+            if (is_of_message(c, name))
+                return err_set(err, S3_INVALID_REQUEST,
+                               "The Connection header must not name " STR_FMT,
+                               STR_ARG(str_head(name, 64)));
+        }
+    }
+    return 0;
+}
+
 /* --- path and query --- */
 
 static void write_path(const struct call *c, struct buf *out)
@@ -190,7 +222,10 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
                      struct http_header *headers, struct err *err)
 {
     struct buf path = BUF_INIT(3 * HTTP_MAX_HEAD), query = BUF_INIT(3 * HTTP_MAX_HEAD);
+    int code = check_connection(c, err);
 
+    if (code < 0)
+        return code;
     write_path(c, &path);
     write_query(c, &query);
     *out = (struct forward_request){

@@ -52,6 +52,35 @@ static void check_absent(struct pair *p, const char *path)
     gate_do(&p->back, request, 404);
 }
 
+PAIR_TEST(what_a_signature_covers_is_not_taken_back_by_the_connection)
+{
+    struct gate *g = &p->front;
+    struct buf request = BUF_INIT(0);
+
+    put(p, "PUT /box/key", STR("first"));
+    gate_presign(&request, ALICE, "PUT /box/key", "if-none-match: *");
+    gate_ask(g, NOBODY, request.p, "if-none-match: *\nconnection: keep-alive, If-None-Match",
+             STR("second"), 400);
+    GATE_ERROR(g, "InvalidRequest");
+    gate_ask(g, NOBODY, request.p, "if-none-match: *", STR("second"), 412);
+    check_kept(p, "/box/key", STR("first"));
+
+    put(p, "PUT /box/other", STR("other"));
+    buf_reset(&request);
+    gate_presign(&request, ALICE, "PUT /box/key", "x-amz-copy-source: box/other\nx-mine: 1");
+    gate_ask(g, NOBODY, request.p,
+             "x-amz-copy-source: box/other\nx-mine: 1\nconnection: x-amz-copy-source",
+             STR("bytes"), 400);
+    gate_ask(g, NOBODY, request.p, "x-amz-copy-source: box/other\nx-mine: 1\nconnection: x-mine",
+             NONE, 400);
+    gate_ask(g, NOBODY, request.p, "x-amz-copy-source: box/other\nx-mine: 1\nconnection: te",
+             NONE, 200);
+    check_kept(p, "/box/key", STR("other"));
+    gate_ask(g, ALICE, "GET /box/key", "range: bytes=0-1\nconnection: range", NONE, 400);
+    gate_ask(g, ALICE, "GET /box/key", "x-mine: 1\nconnection: x-mine", NONE, 200);
+    buf_release(&request);
+}
+
 PAIR_TEST(objects_and_their_headers_go_through)
 {
     struct gate *g = &p->front;

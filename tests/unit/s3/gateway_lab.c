@@ -254,6 +254,27 @@ void gate_ask(struct gate *g, enum who who, const char *request, const char *hea
     arena_release(&a);
 }
 
+void gate_presign(struct buf *out, enum who who, const char *request, const char *headers)
+{
+    struct sign_credentials by = {.access_key = str_z(people[who].access),
+                                  .secret = str_z(people[who].secret),
+                                  .region = STR("us-east-1"),
+                                  .service = STR("s3")};
+    struct sign_request r = {.payload_hash = STR(SIGN_UNSIGNED)};
+    struct wire w = {0};
+    struct str target;
+
+    str_cut(str_z(request), ' ', &r.method, &target);
+    str_cut(target, '?', &r.path, &r.query);
+    add_headers(&w, "host: 127.0.0.1");
+    if (headers)
+        add_headers(&w, headers);
+    r.headers = w.headers;
+    r.header_count = w.count;
+    buf_appendf(out, STR_FMT " " STR_FMT "?", STR_ARG(r.method), STR_ARG(r.path));
+    CHECK_INT(sign_query(out, &r, &by, clock_wall_ms(), 60), 0);
+}
+
 void gate_do(struct gate *g, const char *request, int status)
 {
     gate_ask(g, ALICE, request, NULL, STR_EMPTY, status);

@@ -62,6 +62,10 @@ void gate_ask(struct gate *g, enum who who, const char *request, const char *hea
 /* The same as alice without headers and body. */
 void gate_do(struct gate *g, const char *request, int status);
 
+/* The request line of `request`, presigned for a minute, appended; `headers` as in gate_ask() are
+ * signed too. To be asked by NOBODY. */
+void gate_presign(struct buf *out, enum who who, const char *request, const char *headers);
+
 /* Reads the answer to what was sent by other means; not to HEAD. */
 void gate_answer(struct gate *g);
 
