@@ -162,12 +162,22 @@ static bool list_allows(const struct access_request *r)
            acl_allows(acl, r->ask.who.id, row->permission, r->block.ignore_acls);
 }
 
+static bool keeps_the_policy(const struct access_request *r)
+{
+    return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
+}
+
+bool access_denied(const struct access_request *r)
+{
+    return r->policy && policy_evaluate(r->policy, &r->ask) == POLICY_DENY && !keeps_the_policy(r);
+}
+
 bool access_allowed(const struct access_request *r)
 {
     bool owner = is_bucket_owner(r);
     enum policy_effect effect = r->policy ? policy_evaluate(r->policy, &r->ask) : POLICY_NONE;
 
-    if (owner && is_about_the_policy(r->ask.action) && !r->policy_binds_owner)
+    if (keeps_the_policy(r))
         return true;
     if (effect == POLICY_DENY)
         return false;

@@ -2,8 +2,9 @@
  * bucket's policy and the access control lists.
  *
  * The decision is asked once for each action that a request needs: a copy asks for GetObject on
- * its source and PutObject on its target; a PUT with tags also for PutObjectTagging. It is pure:
- * what it decides on has been read before. Any thread. */
+ * its source and PutObject on its target; a PUT with tags also for PutObjectTagging, one with a
+ * list or grants for PutObjectAcl. It is pure: what it decides on has been read before. Any
+ * thread. */
 #ifndef S3_ACCESS_H
 #define S3_ACCESS_H
 
@@ -64,6 +65,8 @@ struct access_request {
  *  3. a policy that allows, allows; unless RestrictPublicBuckets is set and it is public;
  *  4. unless ownership is BucketOwnerEnforced, what the ACL of the bucket or object grants. */
 bool access_allowed(const struct access_request *r);
+/* Whether rule 1 is what refuses it. */
+bool access_denied(const struct access_request *r);
 
 /* The ACL permission that also grants an action, on the bucket's or the object's list. */
 struct access_by_acl {

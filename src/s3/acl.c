@@ -139,10 +139,17 @@ bool acl_is_public(const struct acl *acl)
     return false;
 }
 
+bool acl_is_between(const struct acl *acl, struct str other)
+{
+    for (size_t i = 0; i < acl->count; i++) {
+        const struct acl_grant *g = &acl->grants[i];
+        if (g->grantee != ACL_USER || (!str_eq(g->id, acl->owner) && !str_eq(g->id, other)))
+            return false;
+    }
+    return true;
+}
+
 bool acl_is_owners_only(const struct acl *acl)
 {
-    for (size_t i = 0; i < acl->count; i++)
-        if (acl->grants[i].grantee != ACL_USER || !str_eq(acl->grants[i].id, acl->owner))
-            return false;
-    return true;
+    return acl_is_between(acl, acl->owner);
 }

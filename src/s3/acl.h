@@ -90,6 +90,9 @@ bool acl_allows(const struct acl *acl, struct str user, enum acl_permission perm
 /* Grants anything to all users or to all that have signed in. */
 bool acl_is_public(const struct acl *acl);
 
+/* Grants nothing to anyone but its owner and this other user. */
+bool acl_is_between(const struct acl *acl, struct str other);
+
 /* Grants nothing to anyone but its owner: what BucketOwnerEnforced demands of a bucket. */
 bool acl_is_owners_only(const struct acl *acl);
 

@@ -320,11 +320,9 @@ static bool pays(struct call *c, const struct call_target *t)
     return true;
 }
 
-bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
-              const struct object_info *object)
+static struct access_request request_of(struct call *c, const struct call_target *t,
+                                        enum s3_action action, struct str key)
 {
-    struct err ignored = {0};
-    struct acl acl = {0};
     struct access_request r = {
         .ask = {.action = action,
                 .bucket = t->info.name,
@@ -340,12 +338,22 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
         .ownership = t->ownership,
     };
 
+    if (c->user)
+        r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
+    return r;
+}
+
+bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object)
+{
+    struct access_request r = request_of(c, t, action, key);
+    struct err ignored = {0};
+    struct acl acl = {0};
+
     if (t->remote || (c->user && c->user->admin))
         return true;
     if (!pays(c, t))
         return false;
-    if (c->user)
-        r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
     c->object = object;
     if (object) {
         r.object_owner = object->meta.owner;
@@ -388,13 +396,31 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-int call_need_tagging(struct call *c, struct err *err)
+/* Who may write by the bucket's list owns what they write: they may do to it what comes with
+ * it, unless the policy denies that. */
+static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
-    const struct call_target *t = &c->target;
+    struct call_target *t = &c->target;
+    struct access_request r = request_of(c, t, action, c->key);
     bool by_list = t->acl && t->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED &&
                    acl_allows(t->acl, call_user_id(c), ACL_WRITE, t->block.ignore_acls);
 
-    return by_list ? 0 : call_need(c, &c->target, S3_ACTION_PUT_OBJECT_TAGGING, c->key, NULL, err);
+    return by_list && !access_denied(&r) ? 0 : call_need(c, t, action, c->key, NULL, err);
+}
+
+int call_need_tagging(struct call *c, struct err *err)
+{
+    return need_with_write(c, S3_ACTION_PUT_OBJECT_TAGGING, err);
+}
+
+int call_need_acl(struct call *c, const struct acl *acl, struct err *err)
+{
+    struct call_target *t = &c->target;
+    struct access_request r = request_of(c, t, S3_ACTION_PUT_OBJECT_ACL, c->key);
+
+    if (acl_is_between(acl, t->info.owner) && !access_denied(&r))
+        return 0;
+    return need_with_write(c, S3_ACTION_PUT_OBJECT_ACL, err);
 }
 
 int call_absent(struct call *c, struct call_target *t, struct str key, bool version,

@@ -178,6 +178,9 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
               const struct object_info *object, struct err *err) MUST_CHECK;
 /* Whether tags may come with a new object: who may write by the bucket's list may tag. */
 int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
+/* Whether this list, of headers, may come with a new object. One that opens it to nobody but its
+ * owner and the bucket's needs no more than the writing, as Ceph has it. A denial always counts. */
+int call_need_acl(struct call *c, const struct acl *acl, struct err *err) MUST_CHECK;
 /* What to say of a key that is not there: who may not list is not told. */
 int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
                 struct err *err);

@@ -125,12 +125,15 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     out->owner = ownership_of_new(t->ownership, call_user_id(c), t->info.owner, canned);
     if (!acl_headers_given(c->head))
         return 0;
-    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED)
-        return str_eq(canned, STR("bucket-owner-full-control"))
-                   ? 0
-                   : s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
     subject = (struct acl_subject){out->owner, t->info.owner};
+    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED &&
+        !str_eq(canned, STR("bucket-owner-full-control")))
+        return s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
     int code = acl_from_headers(&acl, c->a, c->head, &subject, &users, err);
+    if (code == 0)
+        code = call_need_acl(c, &acl, err);
+    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED)
+        return code;
     if (code == 0 && t->block.block_acls && acl_is_public(&acl))
         code = s3_fail(err, S3_ACCESS_DENIED);
     if (code < 0)
