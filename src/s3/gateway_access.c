@@ -89,6 +89,29 @@ static struct str auth_type(const struct call *c)
                                                                           : STR("REST-HEADER");
 }
 
+/* The tags in the body, which is asked for when a statement asks for them (G1). What cannot be read
+ * has none here: it is refused as soon as access was decided. */
+static void read_new_tags(struct call *c)
+{
+    struct err ignored = {0};
+    struct tag_set set;
+
+    if (c->new_tags.p)
+        return;
+    c->new_tags = STR("");
+    if (call_read_body(c, &ignored) == 0 &&
+        tagging_read(&set, c->a, c->body, TAGS_OF_OBJECT, &ignored) == 0)
+        c->new_tags = tagging_text(c->a, &set);
+}
+
+/* That the request sets, as a header has them. */
+static struct str request_tags(struct call *c)
+{
+    if (c->op && c->op->id == S3_OP_PutObjectTagging)
+        read_new_tags(c);
+    return c->new_tags.p ? c->new_tags : call_header(c, "x-amz-tagging");
+}
+
 static struct str special_value(struct call *c, enum policy_key key, struct str suffix)
 {
     switch (key) {
@@ -113,7 +136,7 @@ static struct str special_value(struct call *c, enum policy_key key, struct str 
     case POLICY_KEY_EXISTING_OBJECT_TAG:
         return c->object ? tag_of(c, c->object->meta.tags, suffix) : STR_EMPTY;
     case POLICY_KEY_REQUEST_OBJECT_TAG:
-        return tag_of(c, call_header(c, "x-amz-tagging"), suffix);
+        return tag_of(c, request_tags(c), suffix);
     case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION:
     case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID:
     case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM:
@@ -125,11 +148,11 @@ static struct str special_value(struct call *c, enum policy_key key, struct str 
 
 static bool request_tag_keys(struct call *c, struct policy_values *out)
 {
-    struct str header = call_header(c, "x-amz-tagging");
+    struct str tags = request_tags(c);
     struct err ignored = {0};
     struct tag_set set;
 
-    if (!header.len || tagging_parse(&set, c->a, header, TAGS_OF_OBJECT, &ignored) < 0)
+    if (!tags.len || tagging_parse(&set, c->a, tags, TAGS_OF_OBJECT, &ignored) < 0)
         return false;
     struct str *keys = arena_array(c->a, set.count + 1, sizeof(*keys));
     for (size_t i = 0; keys && i < set.count; i++)

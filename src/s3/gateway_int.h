@@ -115,6 +115,7 @@ struct call {
     bool waits;                /* the handler is called again (http_await) */
     struct str body;           /* of OP_XML; in: */
     struct buf document;
+    int body_read; /* 1: it is there; an error: it could not be read */
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
     struct capture capture;     /* of a change that was announced */
@@ -132,6 +133,7 @@ struct call {
     bool charged; /* who asks has said that they pay, where somebody must */
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
+    struct str new_tags;   /* that the request sets otherwise than by header, as that has them */
     struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */
     struct policy_values values;
     struct str value;
@@ -156,6 +158,7 @@ struct str call_header(const struct call *c, const char *name);
 /* A whole number parameter up to `max`; `fallback` when absent or empty. InvalidArgument. */
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out, struct err *err) MUST_CHECK;
+/* Into c->body; once, whoever asks first. */
 int call_read_body(struct call *c, struct err *err) MUST_CHECK;
 /* Id of the asking user; empty: anonymous. */
 struct str call_user_id(const struct call *c);

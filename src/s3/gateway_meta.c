@@ -91,7 +91,6 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
 static int read_tags(struct call *c, struct object_meta *out, struct err *err)
 {
     struct str header = call_header(c, "x-amz-tagging");
-    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     struct tag_set set;
     int code;
 
@@ -100,12 +99,9 @@ static int read_tags(struct call *c, struct object_meta *out, struct err *err)
     code = call_need_tagging(c, err);
     if (code == 0)
         code = tagging_parse(&set, c->a, header, TAGS_OF_OBJECT, err);
-    if (code < 0)
-        return code;
-    tagging_encode(&text, &set);
-    out->tags = arena_str(c->a, buf_str(&text));
-    buf_release(&text);
-    return 0;
+    if (code == 0)
+        out->tags = tagging_text(c->a, &set);
+    return code;
 }
 
 static int read_acl(struct call *c, struct object_meta *out, struct err *err)

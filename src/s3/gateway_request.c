@@ -243,7 +243,7 @@ void call_claim(struct call *c)
 
 /* --- documents --- */
 
-int call_read_body(struct call *c, struct err *err)
+static int read_body(struct call *c, struct err *err)
 {
     struct payload *p = arena_new(c->a, struct payload);
     struct payload_options o = {.auth = &c->auth,
@@ -265,4 +265,14 @@ int call_read_body(struct call *c, struct err *err)
     if (code == 0)
         c->body = buf_str(text);
     return code == ERR_TOO_LARGE ? s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED) : code;
+}
+
+int call_read_body(struct call *c, struct err *err)
+{
+    if (c->body_read < 0)
+        return err_code(err, c->body_read);
+    int code = c->body_read ? 0 : read_body(c, err);
+
+    c->body_read = code < 0 ? code : 1;
+    return code;
 }

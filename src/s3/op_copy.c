@@ -85,7 +85,22 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-static int copied_meta(struct call *c, const struct copy_source *s, struct object_meta *out,
+/* To copy tags is to read and to set them. */
+static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
+                     struct err *err)
+{
+    const struct object_info *from = &s->head.info;
+    enum s3_action action =
+        s->version.len ? S3_ACTION_GET_OBJECT_VERSION_TAGGING : S3_ACTION_GET_OBJECT_TAGGING;
+    int code = 0;
+
+    out->tags = from->meta.tags;
+    if (from->meta.tags.len)
+        code = call_need(c, &s->target, action, s->key, from, err);
+    return code == 0 && from->meta.tags.len ? call_need_tagging(c, err) : code;
+}
+
+static int copied_meta(struct call *c, struct copy_source *s, struct object_meta *out,
                        struct err *err)
 {
     const struct object_meta *from = &s->head.info.meta;
@@ -112,10 +127,8 @@ static int copied_meta(struct call *c, const struct copy_source *s, struct objec
         out->headers = from->headers;
         out->header_count = from->header_count;
     }
-    if (!replace_tags)
-        out->tags = from->tags;
     out->checksum = from->checksum;
-    return 0;
+    return replace_tags ? 0 : take_tags(c, s, out, err);
 }
 
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,

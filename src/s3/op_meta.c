@@ -84,7 +84,6 @@ int op_get_tagging(struct call *c, struct err *err)
 
 int op_put_tagging(struct call *c, struct err *err)
 {
-    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     struct object_meta meta = {0};
     struct get_result got;
     struct tag_set set;
@@ -94,9 +93,7 @@ int op_put_tagging(struct call *c, struct err *err)
         code = tagging_read(&set, c->a, c->body, TAGS_OF_OBJECT, err);
     if (code < 0)
         return code;
-    tagging_encode(&text, &set);
-    meta.tags = arena_str(c->a, buf_str(&text));
-    buf_release(&text);
+    meta.tags = tagging_text(c->a, &set);
     return set_and_answer(c, &got, META_TAGS, &meta, err);
 }
 

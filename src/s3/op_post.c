@@ -102,24 +102,19 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
     return 0;
 }
 
-/* The field "tagging" as x-amz-tagging would have it; NULL p: there is none. */
-static int read_tags(struct call *c, struct post *p, struct str *out, struct err *err)
+/* The field "tagging" as x-amz-tagging would have it, in c->new_tags; NULL p: there is none. */
+static int read_tags(struct call *c, struct post *p, struct err *err)
 {
     struct str xml = form_field(&p->form, "tagging");
-    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     struct tag_set set;
     int code;
 
-    *out = STR_EMPTY;
     if (!xml.len)
         return 0;
     code = tagging_read(&set, c->a, xml, TAGS_OF_OBJECT, err);
-    if (code < 0)
-        return code;
-    tagging_encode(&text, &set);
-    *out = arena_str(c->a, buf_str(&text));
-    buf_release(&text);
-    return 0;
+    if (code == 0)
+        c->new_tags = tagging_text(c->a, &set);
+    return code;
 }
 
 /* Who has signed the form, and what it asks for. */
@@ -153,17 +148,14 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
     struct bucket *b = c->target.bucket;
     struct put_options o = {.verify = put_body_verify, .ctx = &p->body};
     struct payload_options said = {.auth = &p->nobody, .content_length = UINT64_MAX};
-    struct str tags = STR_EMPTY;
     int code = meta_from_request(c, &o.meta, err);
 
     if (code == 0)
         code = meta_common(c, &o.meta, err);
-    if (code == 0)
-        code = read_tags(c, p, &tags, err);
-    if (code == 0 && tags.p)
+    if (code == 0 && c->new_tags.p)
         code = call_need_tagging(c, err);
-    if (tags.p)
-        o.meta.tags = tags;
+    if (c->new_tags.p)
+        o.meta.tags = c->new_tags;
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
     said.otherwise = checksum_default(c);
@@ -271,23 +263,20 @@ static bool is_of_put(struct str name)
 }
 
 /* The head of the PUT that is sent instead. */
-static int as_put(struct call *c, struct post *p, struct err *err)
+static void as_put(struct call *c, struct post *p)
 {
     struct http_head *h = &p->head;
-    struct str tags;
     size_t kept = 0;
-    int code = read_tags(c, p, &tags, err);
 
     for (size_t i = 0; i < h->header_count; i++)
         if (is_of_put(h->headers[i].name))
             h->headers[kept++] = h->headers[i];
-    if (tags.p && kept < HTTP_MAX_HEADERS)
-        h->headers[kept++] = (struct http_header){STR("x-amz-tagging"), tags};
+    if (c->new_tags.p && kept < HTTP_MAX_HEADERS)
+        h->headers[kept++] = (struct http_header){STR("x-amz-tagging"), c->new_tags};
     h->header_count = kept;
     h->method = HTTP_PUT;
     h->method_text = STR("PUT");
     c->query_count = 0;
-    return code;
 }
 
 /* What is left of the body, less the boundary behind the file and its end ("--\r\n"). */
@@ -303,10 +292,11 @@ static int send_file(struct call *c, struct post *p, struct storage *s, struct e
                      struct err *err)
 {
     struct post_forward *f = arena_new(c->a, struct post_forward);
-    int code = f ? as_put(c, p, err) : err_code(err, ERR_NO_MEMORY);
+    int code;
 
-    if (code < 0)
-        return code;
+    if (!f)
+        return err_code(err, ERR_NO_MEMORY);
+    as_put(c, p);
     code = forward_body_of(c, &f->body, &p->form.file, file_bound(c, p), err);
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
@@ -373,6 +363,8 @@ int op_post_object(struct call *c, struct err *err)
 
     if (code == 0)
         code = take_fields(c, p, err);
+    if (code == 0)
+        code = read_tags(c, p, err);
     if (code == 0)
         code = call_sides_form(c, err);
     if (code == 0)

@@ -168,3 +168,14 @@ bool tagging_find(const struct tag_set *set, struct str key, struct str *value)
         }
     return false;
 }
+
+/* Ten tags of 384 characters, of each of which four bytes are escaped, are 46 KB. */
+struct str tagging_text(struct arena *a, const struct tag_set *set)
+{
+    struct buf text = BUF_INIT(256 * KIB);
+
+    tagging_encode(&text, set);
+    struct str kept = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}

@@ -32,6 +32,8 @@ int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum t
 /* The stored form, which tagging_parse() reads back. */
 void tagging_encode(struct buf *out, const struct tag_set *set);
 
+struct str tagging_text(struct arena *a, const struct tag_set *set); /* the same, in the arena */
+
 /* <Tagging> */
 void tagging_write(struct buf *out, const struct tag_set *set);
 

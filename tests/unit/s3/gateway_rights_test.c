@@ -90,3 +90,92 @@ GATE_TEST(a_denial_of_tags_is_for_who_may_write_by_a_list_too)
     gate_ask(g, BOB, "PUT /box/key", "x-amz-tagging: a=b", STR("x"), 403);
     gate_ask(g, BOB, "PUT /box/key", NULL, STR("x"), 200);
 }
+
+#define TAGS(value)                                                                                \
+    "<Tagging><TagSet><Tag><Key>clear</Key><Value>" value "</Value></Tag></TagSet></Tagging>"
+#define WHEN(effect, condition)                                                                    \
+    "{\"Effect\":\"" effect "\",\"Principal\":\"*\",\"Action\":"                                   \
+    "[\"s3:PutObject\",\"s3:PutObjectTagging\"],\"Resource\":\"arn:aws:s3:::box/*\","              \
+    "\"Condition\":" condition "}"
+
+/* As PutObject, PutObjectTagging and a form have them. */
+static void with_tag(struct gate *g, const char *value, int put, int tag, int form)
+{
+    struct buf text = BUF_INIT(0);
+
+    buf_appendf(&text, "x-amz-tagging: clear=%s", value);
+    gate_ask(g, BOB, "PUT /box/put", text.p, STR("x"), put);
+    buf_reset(&text);
+    buf_appendf(&text, TAGS("%s"), value);
+    gate_ask(g, BOB, "PUT /box/key?tagging", NULL, buf_str(&text), tag);
+    /* the header is none of that operation's */
+    gate_ask(g, BOB, "PUT /box/key?tagging", "x-amz-tagging: clear=no", buf_str(&text), tag);
+    buf_reset(&text);
+    buf_appendf(&text,
+                "--b\r\nContent-Disposition: form-data; name=\"tagging\"\r\n\r\n" TAGS("%s") "\r\n",
+                value);
+    post(g, text.p, form);
+    buf_release(&text);
+}
+
+GATE_TEST(a_policy_may_speak_of_the_tags_that_a_request_sets)
+{
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
+    set_policy(g, ALLOW("\"s3:PutObject\",\"s3:PutObjectTagging\"") "," WHEN(
+                      "Deny", "{\"StringEquals\":{\"s3:RequestObjectTag/clear\":\"yes\"}}"));
+    with_tag(g, "yes", 403, 403, 403);
+    with_tag(g, "no", 200, 200, 204);
+    gate_do(g, "GET /box/form?tagging", 200);
+    CHECK_STR(gate_element(g, "Value"), STR("no"));
+
+    set_policy(g, WHEN("Allow", "{\"StringEquals\":{\"s3:RequestObjectTag/clear\":\"no\"}}"));
+    with_tag(g, "yes", 403, 403, 403);
+    with_tag(g, "no", 200, 200, 204);
+    set_policy(g, WHEN("Allow", "{\"ForAnyValue:StringEquals\":{\"s3:RequestObjectTagKeys\":"
+                                "[\"clear\"]}}"));
+    with_tag(g, "no", 200, 200, 204);
+    gate_ask(g, BOB, "PUT /box/key?tagging", NULL, STR("<Tagging><TagSet/></Tagging>"), 403);
+    gate_ask(g, BOB, "PUT /box/key?tagging", NULL, STR("<Tagging>"), 403);
+    gate_ask(g, ALICE, "PUT /box/key?tagging", NULL, STR("<Tagging>"), 400);
+    gate_do(g, "GET /box/key?tagging", 200);
+    CHECK_STR(gate_element(g, "Value"), STR("no"));
+}
+
+/* Ten tags of the longest values, of characters that take the most room. */
+GATE_TEST(the_longest_tags_come_back_whole)
+{
+    struct buf xml = BUF_INIT(0);
+
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
+    buf_append_z(&xml, "<Tagging><TagSet>");
+    for (int i = 0; i < 10; i++) {
+        buf_appendf(&xml, "<Tag><Key>k%d</Key><Value>", i);
+        for (int k = 0; k < 255; k++)
+            buf_append_z(&xml, "\xe6\xb0\xb4");
+        buf_appendf(&xml, "%d</Value></Tag>", i);
+    }
+    buf_append_z(&xml, "</TagSet></Tagging>");
+    gate_ask(g, ALICE, "PUT /box/key?tagging", NULL, buf_str(&xml), 200);
+    gate_do(g, "GET /box/key?tagging", 200);
+    CHECK(gate_has(g, "\xe6\xb0\xb4" "9</Value>"));
+    buf_release(&xml);
+}
+
+GATE_TEST(tags_are_copied_by_who_may_read_them)
+{
+    gate_ask(g, ALICE, "PUT /box/key", "x-amz-tagging: salary=1000", STR("x"), 200);
+    gate_ask(g, ALICE, "PUT /box/plain", NULL, STR("x"), 200);
+    gate_ask(g, BOB, "PUT /mine", NULL, NONE, 200);
+    set_policy(g, ALLOW("\"s3:GetObject\""));
+    gate_ask(g, BOB, "PUT /mine/copy", "x-amz-copy-source: /box/key", NONE, 403);
+    gate_ask(g, BOB, "HEAD /mine/copy", NULL, NONE, 404);
+    gate_ask(g, BOB, "PUT /mine/copy", "x-amz-copy-source: /box/plain", NONE, 200);
+    gate_ask(g, BOB, "PUT /mine/copy",
+             "x-amz-copy-source: /box/key\nx-amz-tagging-directive: REPLACE", NONE, 200);
+    set_policy(g, ALLOW("\"s3:GetObject\",\"s3:GetObjectTagging\""));
+    gate_ask(g, BOB, "PUT /mine/copy", "x-amz-copy-source: /box/key", NONE, 200);
+    gate_ask(g, BOB, "GET /mine/copy?tagging", NULL, NONE, 200);
+    CHECK_STR(gate_element(g, "Value"), STR("1000"));
+    set_policy(g, DENY("\"s3:PutObjectTagging\""));
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /box/key", NONE, 403);
+}
