@@ -29,12 +29,6 @@ static const struct str spent[] = {
     STR("x-amz-decoded-content-length"),
 };
 
-static const struct str presigned_v4[] = {
-    STR("X-Amz-Algorithm"),      STR("X-Amz-Credential"),     STR("X-Amz-Date"),
-    STR("X-Amz-Expires"),        STR("X-Amz-SignedHeaders"),  STR("X-Amz-Signature"),
-    STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
-};
-
 static const struct str presigned_v2[] = {
     STR("AWSAccessKeyId"),
     STR("Signature"),
@@ -116,7 +110,7 @@ static bool is_signature(const struct call *c, struct str name)
     if (c->claimed) /* F10: a preflight needs no query */
         return true;
     if (c->auth.kind == AUTH_V4_QUERY)
-        return is_one_of(name, presigned_v4, ARRAY_SIZE(presigned_v4));
+        return call_signs(name) || call_is_hoisted(c, name); /* sent as a header */
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
 }
 

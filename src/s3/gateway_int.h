@@ -91,7 +91,7 @@ struct call_encryption {
 struct call {
     struct gateway *g;
     struct http_request *http;
-    const struct http_head *head;
+    const struct http_head *head; /* with what was hoisted into the query (gateway_hoist.c) */
     struct arena *a;
     const struct operation *op;
     enum call_level level;
@@ -103,6 +103,7 @@ struct call {
     struct str version;          /* versionId; empty: not given */
     struct call_param query[CALL_QUERY_MAX];
     size_t query_count;
+    bool hoists; /* x-amz-* parameters are headers */
     struct identity auth;
     const struct user *user; /* NULL: anonymous */
     bool claimed;            /* `user` is only who a preflight's address names (F10) */
@@ -162,6 +163,15 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
 int call_read_body(struct call *c, struct err *err) MUST_CHECK;
 /* Id of the asking user; empty: anonymous. */
 struct str call_user_id(const struct call *c);
+
+/* --- gateway_hoist.c: headers that came as parameters of a presigned request --- */
+
+/* Puts them into c->head. What the signature is made of is the request's own head. InvalidRequest
+ * when a header says otherwise. */
+int call_hoist(struct call *c, struct err *err) MUST_CHECK;
+bool call_is_hoisted(const struct call *c, struct str parameter);
+/* Is it of a signature of version 4 in the query? */
+bool call_signs(struct str parameter);
 
 /* --- gateway_access.c --- */
 

@@ -133,7 +133,7 @@ int call_parse(struct call *c, struct err *err)
     c->version = call_param(c, "versionId");
     if (c->version.p && c->version.len == 0 && c->level == LEVEL_OBJECT)
         return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
-    return 0;
+    return call_hoist(c, err);
 }
 
 /* --- who asks --- */
@@ -200,7 +200,7 @@ struct str call_signed_method(const struct call *c)
 
 int call_authenticate(struct call *c, struct err *err)
 {
-    const struct http_head *h = c->head;
+    const struct http_head *h = http_request_head(c->http);
     struct auth_request r = {.method = call_signed_method(c),
                              .path = h->path,
                              .query = h->query,

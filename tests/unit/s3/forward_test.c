@@ -81,6 +81,26 @@ PAIR_TEST(what_a_signature_covers_is_not_taken_back_by_the_connection)
     buf_release(&request);
 }
 
+PAIR_TEST(headers_that_were_hoisted_into_a_query_arrive_as_headers)
+{
+    struct buf request = BUF_INIT(0);
+
+    gate_presign(&request, ALICE,
+                 "PUT /box/key?x-amz-meta-colour=light%20blue&x-amz-tagging=a%3D1&x-id=PutObject&"
+                 "x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32",
+                 NULL);
+    gate_ask(&p->front, NOBODY, request.p, NULL, STR("hello"), 200);
+    gate_do(&p->back, "GET /box/key", 200);
+    CHECK_STR(gate_header(&p->back, "x-amz-meta-colour"), STR("light blue"));
+    CHECK_STR(gate_header(&p->back, "x-amz-tagging-count"), STR("1"));
+    CHECK_STR(p->back.body, STR("hello"));
+    buf_reset(&request);
+    gate_presign(&request, ALICE, "PUT /box/copy?x-amz-copy-source=box%2Fkey", NULL);
+    gate_ask(&p->front, NOBODY, request.p, NULL, NONE, 200);
+    check_kept(p, "/box/copy", STR("hello"));
+    buf_release(&request);
+}
+
 PAIR_TEST(objects_and_their_headers_go_through)
 {
     struct gate *g = &p->front;

@@ -66,3 +66,69 @@ GATE_TEST(a_batch_of_the_longest_keys_is_read)
     GATE_ERROR(g, "MaxMessageLengthExceeded");
     buf_release(&xml);
 }
+
+/* --- headers in the query --- */
+
+static void ask_presigned(struct gate *g, const char *request, const char *signed_headers,
+                          const char *headers, struct str body, int status)
+{
+    struct buf text = BUF_INIT(0);
+
+    gate_presign(&text, ALICE, request, signed_headers);
+    gate_ask(g, NOBODY, text.p, headers, body, status);
+    buf_release(&text);
+}
+
+GATE_TEST(headers_that_were_hoisted_into_a_presigned_query_count)
+{
+    ask_presigned(g,
+                  "PUT /box/key?x-amz-meta-colour=light%20blue&X-Amz-Acl=public-read&"
+                  "x-amz-tagging=a%3D1%26b%3D2&x-amz-storage-class=STANDARD_IA&"
+                  "x-amz-server-side-encryption=AES256&x-id=PutObject",
+                  NULL, NULL, STR("hello"), 200);
+    gate_do(g, "HEAD /box/key", 200);
+    CHECK_STR(gate_header(g, "x-amz-meta-colour"), STR("light blue"));
+    CHECK_STR(gate_header(g, "x-amz-tagging-count"), STR("2"));
+    CHECK_STR(gate_header(g, "x-amz-storage-class"), STR("STANDARD_IA"));
+    CHECK_STR(gate_header(g, "x-amz-server-side-encryption"), STR("AES256"));
+    gate_ask(g, NOBODY, "GET /box/key", NULL, NONE, 200); /* its list is public */
+    ask_presigned(g, "PUT /box/copy?x-amz-copy-source=box%2Fkey", NULL, NULL, NONE, 200);
+    CHECK(gate_has(g, "<CopyObjectResult"));
+    ask_presigned(g, "PUT /box/key?x-amz-object-lock-mode=NO", NULL, NULL, STR("x"), 400);
+    ask_presigned(g, "PUT /box/key?x-amz-storage-class=NONE", NULL, NULL, STR("x"), 400);
+    GATE_ERROR(g, "InvalidStorageClass");
+    /* without a signature of the query they are nothing */
+    gate_ask(g, ALICE, "PUT /box/plain?x-amz-meta-colour=blue", NULL, STR("x"), 200);
+    gate_do(g, "HEAD /box/plain", 200);
+    CHECK(!gate_header(g, "x-amz-meta-colour").p);
+}
+
+GATE_TEST(a_header_and_its_parameter_say_the_same)
+{
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a=1", "x-amz-meta-a: 1", "x-amz-meta-a: 1", STR("x"),
+                  200);
+    gate_do(g, "HEAD /box/key", 200);
+    CHECK_STR(gate_header(g, "x-amz-meta-a"), STR("1"));
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a=1", "x-amz-meta-a: 2", "x-amz-meta-a: 2", STR("x"),
+                  400);
+    GATE_ERROR(g, "InvalidRequest");
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a=1&x-amz-meta-a=2", NULL, NULL, STR("x"), 400);
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a=1%0D%0Ax-evil:%202", NULL, NULL, STR("x"), 400);
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a%0D%0Ab=1", NULL, NULL, STR("x"), 400);
+    /* a header that was not signed is refused as ever */
+    ask_presigned(g, "PUT /box/key?x-amz-meta-a=1", NULL, "x-amz-meta-a: 1", STR("x"), 403);
+}
+
+GATE_TEST(a_hoisted_checksum_is_checked_unless_it_is_of_nothing)
+{
+    ask_presigned(g, "PUT /box/key?x-amz-checksum-crc32=NhCmhg%3D%3D&"
+                     "x-amz-sdk-checksum-algorithm=CRC32",
+                  NULL, NULL, STR("hello"), 200);
+    CHECK_STR(gate_header(g, "x-amz-checksum-crc32"), STR("NhCmhg=="));
+    ask_presigned(g, "PUT /box/key?x-amz-checksum-crc32=NhCmhg%3D%3D", NULL, NULL, STR("other"),
+                  400);
+    GATE_ERROR(g, "BadDigest");
+    ask_presigned(g, "PUT /box/key?x-amz-checksum-crc32=AAAAAA%3D%3D&"
+                     "x-amz-sdk-checksum-algorithm=CRC32",
+                  NULL, NULL, STR("hello"), 200);
+}

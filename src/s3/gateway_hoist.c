@@ -1,0 +1,105 @@
+/* Headers that came as parameters. Whoever presigns an address may put x-amz-* headers into its
+ * query instead of naming them in X-Amz-SignedHeaders ("hoisting", which SDKs do by default), so
+ * that who uses the address need not send them. They are signed as the query is, and mean what the
+ * headers mean. */
+#include "s3/gateway_int.h"
+
+/* Parameters of the signature itself. */
+static const struct str presigned[] = {
+    STR("X-Amz-Algorithm"),      STR("X-Amz-Credential"),     STR("X-Amz-Date"),
+    STR("X-Amz-Expires"),        STR("X-Amz-SignedHeaders"),  STR("X-Amz-Signature"),
+    STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
+};
+
+bool call_signs(struct str parameter)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(presigned); i++)
+        if (str_ieq(parameter, presigned[i]))
+            return true;
+    return false;
+}
+
+bool call_is_hoisted(const struct call *c, struct str parameter)
+{
+    return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) && !call_signs(parameter);
+}
+
+/* As auth.c finds a presigned request. That of a preflight has no headers. */
+static bool is_presigned(const struct call *c)
+{
+    return c->head->method != HTTP_OPTIONS && c->query_count &&
+           (call_param(c, "X-Amz-Algorithm").p || call_param(c, "X-Amz-Credential").p ||
+            call_param(c, "X-Amz-Signature").p);
+}
+
+/* SDKs that presign an upload before there is a body say the checksum of nothing, and by which
+ * algorithm: S3 does not look at them. A checksum of something was meant. */
+static bool is_of_nothing(struct call *c, const struct call_param *p)
+{
+    struct digest_value sum = {0};
+    enum digest_kind kind;
+
+    if (str_ieq(p->name, STR("x-amz-sdk-checksum-algorithm")))
+        return true;
+    if (!checksum_by_header(p->name, &kind))
+        return false;
+    digest_of(kind, STR(""), &sum);
+    return str_eq(p->value, digest_text(c->a, &sum));
+}
+
+static bool fits_header(const struct call_param *p)
+{
+    for (size_t i = 0; i < p->name.len; i++) {
+        char ch = p->name.p[i];
+        if (!(ch >= 'a' && ch <= 'z') && !(ch >= 'A' && ch <= 'Z') && !(ch >= '0' && ch <= '9') &&
+            ch != '-' && ch != '_' && ch != '.')
+            return false;
+    }
+    for (size_t i = 0; i < p->value.len; i++)
+        if ((unsigned char)p->value.p[i] < 0x20 || p->value.p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static int hoist(struct http_head *to, const struct call_param *p, struct err *err)
+{
+    struct str there = STR_EMPTY, value = str_trim(p->value);
+
+    if (!fits_header(p))
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "A parameter of the query stands for a header and is none.");
+    for (size_t i = 0; i < to->header_count && !there.p; i++)
+        if (str_ieq(to->headers[i].name, p->name))
+            there = to->headers[i].value;
+    if (there.p)
+        return str_eq(there, value) ? 0
+                                    : err_set(err, S3_INVALID_REQUEST,
+                                              "The values of " STR_FMT
+                                              " in the query and in the header differ.",
+                                              STR_ARG(str_head(p->name, 64)));
+    if (to->header_count == HTTP_MAX_HEADERS)
+        return err_set(err, S3_INVALID_REQUEST, "The request has too many headers.");
+    to->headers[to->header_count++] = (struct http_header){p->name, value};
+    return 0;
+}
+
+int call_hoist(struct call *c, struct err *err)
+{
+    struct http_head *head = NULL;
+    int code = 0;
+
+    c->hoists = is_presigned(c);
+    for (size_t i = 0; i < c->query_count && code == 0; i++) {
+        if (!call_is_hoisted(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
+            continue;
+        if (!head) {
+            head = arena_new(c->a, struct http_head);
+            if (!head)
+                return err_code(err, ERR_NO_MEMORY);
+            *head = *c->head;
+            c->head = head;
+        }
+        code = hoist(head, &c->query[i], err);
+    }
+    return code;
+}
