@@ -11,11 +11,25 @@
 
 typedef int check_fn(struct call *c, struct buf *kept, struct err *err);
 
+static int find_principal(void *ctx, struct str account, struct str name, bool by_name,
+                          struct err *err)
+{
+    struct call *c = ctx;
+    struct user user;
+    int code = users_by_id(c->g->o.users, c->a, name, &user, err);
+
+    if (code == ERR_NOT_FOUND && by_name)
+        code = users_by_name(c->g->o.users, c->a, name, &user, err);
+    return code == 0 && account.len && !str_eq(account, user.id) ? ERR_NOT_FOUND : code;
+}
+
 static int check_policy(struct call *c, struct buf *kept, struct err *err)
 {
     struct policy *policy;
     int code = policy_compile(&policy, c->a, c->body, c->target.info.name, err);
 
+    if (code == 0)
+        code = policy_check_principals(policy, find_principal, c, err);
     if (code == 0 && c->target.block.block_policy && policy_is_public(policy))
         code = s3_fail(err, S3_ACCESS_DENIED);
     buf_append_str(kept, c->body);

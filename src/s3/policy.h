@@ -6,8 +6,9 @@
  *
  * Principals: weir has users and no accounts, so each user is an account of its own with the
  * user's id. "arn:aws:iam::ID:root" and a bare ID are the user with that id, "arn:aws:iam::ID:user/
- * NAME" (ID may be empty) the one whose id or name is NAME. Roles and federated identities are
- * taken and match nobody. */
+ * NAME" (ID may be empty) the one whose id or name is NAME. Roles and federated identities match
+ * nobody. Whether those exist that a policy names is asked when it is set, not when it is compiled:
+ * a user may be removed later. */
 #ifndef S3_POLICY_H
 #define S3_POLICY_H
 
@@ -46,6 +47,16 @@ struct policy_request {
 /* For `bucket`: MalformedPolicy, in the words of S3. */
 int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
                    struct err *err) MUST_CHECK;
+
+/* Looks for a user by id, or by id or name; with an account, that is the user's id. 0, ERR_NOT_FOUND,
+ * or a failure. */
+typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool by_name,
+                           struct err *err);
+
+/* MalformedPolicy when one is named that does not exist: a denial of nobody would do nothing. In a
+ * statement that allows, roles and accounts ("...:root", where Ceph has tenants) may be unknown. */
+int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
+                            struct err *err) MUST_CHECK;
 
 /* DENY when any statement denies, else ALLOW when one allows, else NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);

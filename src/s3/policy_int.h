@@ -98,12 +98,13 @@ enum principal_kind {
     PRINCIPAL_ID,
     PRINCIPAL_USER,
     PRINCIPAL_SERVICE,
-    PRINCIPAL_NOBODY
+    PRINCIPAL_ROLE, /* nobody here, as is: */
+    PRINCIPAL_FEDERATED
 };
 
 struct principal {
     enum principal_kind kind;
-    struct str account; /* USER: may be empty */
+    struct str account; /* USER: may be empty; ID: of an account's root */
     struct str name;
 };
 

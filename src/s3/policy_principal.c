@@ -18,13 +18,13 @@ static int parse_arn(struct principal *out, struct str arn, struct err *err)
     if (!str_starts(fields[1], STR("aws")) || fields[3].len || rest.len == 0 ||
         (!str_eq(fields[2], STR("iam")) && !str_eq(fields[2], STR("sts"))))
         return invalid(err);
-    *out = (struct principal){PRINCIPAL_NOBODY, fields[4], rest};
+    *out = (struct principal){PRINCIPAL_ROLE, fields[4], rest};
     if (str_eq(fields[2], STR("sts")))
         return 0;
     if (str_eq(rest, STR("root"))) {
         if (fields[4].len == 0)
             return invalid(err);
-        *out = (struct principal){PRINCIPAL_ID, STR_EMPTY, fields[4]};
+        *out = (struct principal){PRINCIPAL_ID, fields[4], fields[4]};
     } else if (str_starts(rest, STR("user/"))) {
         while (str_cut(rest, '/', &out->name, &rest))
             ;
@@ -62,7 +62,7 @@ static int parse_principal(struct principal *out, struct str kind, struct str te
     else if (str_eq(kind, STR("Service")))
         *out = (struct principal){PRINCIPAL_SERVICE, STR_EMPTY, text};
     else if (str_eq(kind, STR("Federated")))
-        *out = (struct principal){PRINCIPAL_NOBODY, STR_EMPTY, text};
+        *out = (struct principal){PRINCIPAL_FEDERATED, STR_EMPTY, text};
     else
         return invalid(err);
     return 0;
@@ -119,4 +119,33 @@ int principals_compile(struct statement *s, struct arena *a, const json_t *json,
             return code;
     }
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+static int check_principal(const struct principal *p, bool allows, policy_find_fn *find, void *ctx,
+                           struct err *err)
+{
+    int code = 0;
+
+    if (p->kind == PRINCIPAL_ID || p->kind == PRINCIPAL_USER)
+        code = find(ctx, p->account, p->name, p->kind == PRINCIPAL_USER, err);
+    else if (p->kind == PRINCIPAL_ROLE)
+        code = ERR_NOT_FOUND;
+    if (code != ERR_NOT_FOUND)
+        return code;
+    bool elsewhere = p->kind == PRINCIPAL_ROLE || (p->kind == PRINCIPAL_ID && p->account.len);
+    return allows && elsewhere ? 0 : invalid(err);
+}
+
+int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
+                            struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < p->count && code == 0; i++) {
+        const struct statement *s = &p->statements[i];
+        for (size_t k = 0; k < s->principal_count && code == 0; k++)
+            code =
+                check_principal(&s->principals[k], s->effect == POLICY_ALLOW, find, ctx, err);
+    }
+    return code;
 }

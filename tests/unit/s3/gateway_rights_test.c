@@ -179,3 +179,53 @@ GATE_TEST(tags_are_copied_by_who_may_read_them)
     set_policy(g, DENY("\"s3:PutObjectTagging\""));
     gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /box/key", NONE, 403);
 }
+
+/* --- principals --- */
+
+static void name_principal(struct gate *g, const char *effect, const char *principal, int status)
+{
+    struct buf json = BUF_INIT(0);
+
+    buf_appendf(&json,
+                "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"%s\",%s,\"Action\":"
+                "\"s3:GetObject\",\"Resource\":\"arn:aws:s3:::box/*\"}]}",
+                effect, principal);
+    gate_ask(g, ALICE, "PUT /box?policy", NULL, buf_str(&json), status);
+    if (status == 400)
+        GATE_ERROR(g, "MalformedPolicy");
+    buf_release(&json);
+}
+
+GATE_TEST(who_a_policy_names_exists)
+{
+    static const struct {
+        const char *principal;
+        int allow, deny;
+    } rows[] = {
+        {"\"*\"", 204, 204},
+        {"{\"AWS\":\"bob-id\"}", 204, 204},
+        {"{\"CanonicalUser\":\"bob-id\"}", 204, 204},
+        {"{\"AWS\":[\"arn:aws:iam::bob-id:root\",\"arn:aws:iam::bob-id:user/bob\"]}", 204, 204},
+        {"{\"AWS\":\"arn:aws:iam:::user/path/bob\"}", 204, 204},
+        {"{\"AWS\":\"arn:aws:iam:::user/bob-id\"}", 204, 204},
+        {"{\"Service\":\"logging.s3.amazonaws.com\"}", 204, 204},
+        {"{\"AWS\":\"deadbeef\"}", 400, 400},
+        {"{\"AWS\":\"bob\"}", 400, 400}, /* a name is no id */
+        {"{\"CanonicalUser\":\"deadbeef\"}", 400, 400},
+        {"{\"AWS\":\"arn:aws:iam:::user/nobody\"}", 400, 400},
+        {"{\"AWS\":\"arn:aws:iam::123456789012:user/bob\"}", 400, 400},
+        {"{\"AWS\":[\"bob-id\",\"deadbeef\"]}", 400, 400},
+        {"{\"AWS\":\"arn:aws:iam::123456789012:root\"}", 204, 400},
+        {"{\"AWS\":\"arn:aws:iam::123456789012:role/r\"}", 204, 400},
+    };
+    struct buf text = BUF_INIT(0);
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        buf_reset(&text);
+        buf_appendf(&text, "\"Principal\":%s", rows[i].principal);
+        name_principal(g, "Allow", text.p, rows[i].allow);
+        name_principal(g, "Deny", text.p, rows[i].deny);
+    }
+    name_principal(g, "Deny", "\"NotPrincipal\":{\"AWS\":\"deadbeef\"}", 400);
+    buf_release(&text);
+}
