@@ -39,6 +39,50 @@ int checksum_asked(struct call *c, enum digest_kind *out, struct err *err)
     return 0;
 }
 
+static bool is_checksum(struct str header)
+{
+    return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
+}
+
+/* Beside values there are headers about them. */
+static bool is_known(struct str header)
+{
+    static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};
+    enum digest_kind kind;
+
+    for (size_t i = 0; i < ARRAY_SIZE(about); i++)
+        if (str_ieq(str_skip(header, 15), about[i]))
+            return true;
+    return checksum_by_header(header, &kind);
+}
+
+static int unknown_checksum(struct str name, struct err *err)
+{
+    return err_set(err, S3_INVALID_REQUEST,
+                   "The checksum " STR_FMT
+                   " is not supported; those that are: CRC32, CRC32C, CRC64NVME, SHA1, SHA256",
+                   STR_ARG(str_head(name, 64)));
+}
+
+int checksum_check_names(const struct call *c, struct err *err)
+{
+    struct str algorithm = call_header(c, "x-amz-sdk-checksum-algorithm"), name;
+    struct str trailers = call_header(c, "x-amz-trailer");
+    enum digest_kind kind;
+
+    for (size_t i = 0; i < c->head->header_count; i++) {
+        name = c->head->headers[i].name;
+        if (is_checksum(name) && !is_known(name))
+            return unknown_checksum(name, err);
+    }
+    while (str_token(&trailers, ", \t", &name))
+        if (is_checksum(name) && !checksum_by_header(name, &kind))
+            return unknown_checksum(name, err);
+    return algorithm.len && !checksum_by_algorithm(algorithm, &kind)
+               ? unknown_checksum(algorithm, err)
+               : 0;
+}
+
 bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind)
 {
     return sum->type == CHECKSUM_FULL_OBJECT && sum->kind == kind && sum->value.len;

@@ -10,26 +10,6 @@
 
 #include <stdlib.h>
 
-/* Sub-resources that S3 has and the table has not: a request for one must not fall through to the
- * plain operation of its method. */
-static const char *const strange[] = {
-    "accelerate",   "analytics", "intelligent-tiering",   "inventory",
-    "metrics",      "select",    "metadataTable",         "session",
-    "renameObject", "append",    "metadataConfiguration",
-};
-
-/* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
-static const char *const plain_refuses[] = {
-    "acl",          "cors",        "policy",
-    "policyStatus", "tagging",     "publicAccessBlock",
-    "lifecycle",    "retention",   "legal-hold",
-    "versioning",   "object-lock", "ownershipControls",
-    "delete",       "uploads",     "location",
-    "website",      "encryption",  "logging",
-    "notification", "replication", "requestPayment",
-    "torrent",      "attributes",  "restore",
-};
-
 /* Parameters of ListBuckets, which may be empty. */
 static const char *const list_buckets_takes[] = {
     "prefix", "continuation-token", "max-buckets", "bucket-region", "x-id",
@@ -57,38 +37,6 @@ void gateway_free(struct gateway *g)
     keyring_free(g->ring);
     sign_keys_free(g->keys);
     free(g);
-}
-
-/* The first of the names that is a parameter of the query; NULL: none is. */
-static const char *names_any(const struct call *c, const char *const *names, size_t count)
-{
-    for (size_t i = 0; c->query_count && i < count; i++)
-        if (call_param(c, names[i]).p)
-            return names[i];
-    return NULL;
-}
-
-static bool row_fits(const struct call *c, const struct operation *op)
-{
-    return op->method == c->head->method && op->level == c->level &&
-           (!op->query || (c->query_count && call_param(c, op->query).p)) &&
-           (!op->header || call_header(c, op->header).p);
-}
-
-static int find_operation(struct call *c, struct err *err)
-{
-    const char *unknown = names_any(c, strange, ARRAY_SIZE(strange));
-
-    if (unknown)
-        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", unknown);
-    for (size_t i = 0; i < operation_count; i++)
-        if (row_fits(c, &operations[i])) {
-            c->op = &operations[i];
-            break;
-        }
-    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses)))
-        c->op = NULL;
-    return c->op ? 0 : s3_fail(err, S3_METHOD_NOT_ALLOWED);
 }
 
 /* On a fast worker nothing is done twice for an operation that will wait. */
@@ -217,6 +165,8 @@ static int prepare(struct call *c, struct err *err)
     if (!c->op->fn)
         return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented",
                        s3_operation_name(c->op->id));
+    if (c->head->method == HTTP_PUT || c->head->method == HTTP_POST)
+        code = checksum_check_names(c, err);
     if (code == 0 && !(flags & OP_NO_BUCKET))
         code = call_open(c, &c->target, c->bucket_name, err);
     if (code == 0 && !(flags & OP_ASKS))
@@ -278,7 +228,7 @@ static int run(struct call *c, struct err *err)
         return website_run(c, err);
     if (c->head->method == HTTP_OPTIONS)
         return preflight(c, err);
-    found = find_operation(c, &unknown);
+    found = call_find_operation(c, &unknown);
     if (found < 0 && !routes_any_remote(c->g->o.routes)) {
         *err = unknown;
         return found;

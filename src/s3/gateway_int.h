@@ -145,6 +145,12 @@ struct call {
 /* Answers the error, if it is one, and lets go of what the call holds; what a handler returns. */
 int call_finish(struct call *c, int code, const struct err *err);
 
+/* --- gateway_find.c --- */
+
+/* c->op. NotImplemented, also for a parameter that the operation does not know; MethodNotAllowed. A
+ * remote storage may know better. */
+int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
+
 /* --- gateway_request.c: what was asked, and by whom --- */
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
@@ -395,6 +401,9 @@ enum digest_kind checksum_default(const struct call *c);
 enum digest_kind checksum_of_part(const struct object_meta *upload);
 /* x-amz-checksum-algorithm; DIGEST_MD5 when it is not given. InvalidRequest. */
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err) MUST_CHECK;
+/* InvalidRequest for a checksum of a kind that weir cannot check: what was said of a body is
+ * checked or refused. */
+int checksum_check_names(const struct call *c, struct err *err) MUST_CHECK;
 /* Whether it is one of all the bytes, so that a copy of them has the same. */
 bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind);
 

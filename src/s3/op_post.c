@@ -148,8 +148,10 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
     struct bucket *b = c->target.bucket;
     struct put_options o = {.verify = put_body_verify, .ctx = &p->body};
     struct payload_options said = {.auth = &p->nobody, .content_length = UINT64_MAX};
-    int code = meta_from_request(c, &o.meta, err);
+    int code = checksum_check_names(c, err);
 
+    if (code == 0)
+        code = meta_from_request(c, &o.meta, err);
     if (code == 0)
         code = meta_common(c, &o.meta, err);
     if (code == 0 && c->new_tags.p)

@@ -101,6 +101,15 @@ PAIR_TEST(headers_that_were_hoisted_into_a_query_arrive_as_headers)
     buf_release(&request);
 }
 
+PAIR_TEST(what_only_the_storage_may_know_is_its_to_refuse)
+{
+    gate_do(&p->front, "DELETE /box?somethingNew", 501);
+    CHECK(gate_has(&p->front, "somethingNew"));
+    CHECK(!str_eq(gate_header(&p->front, "x-amz-request-id"),
+                  gate_header(&p->front, "x-weir-request-id"))); /* the storage has answered */
+    gate_do(&p->back, "HEAD /box", 200);
+}
+
 PAIR_TEST(objects_and_their_headers_go_through)
 {
     struct gate *g = &p->front;

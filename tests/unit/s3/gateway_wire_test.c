@@ -132,3 +132,75 @@ GATE_TEST(a_hoisted_checksum_is_checked_unless_it_is_of_nothing)
                      "x-amz-sdk-checksum-algorithm=CRC32",
                   NULL, NULL, STR("hello"), 200);
 }
+
+/* --- what nobody knows --- */
+
+GATE_TEST(a_parameter_that_an_operation_does_not_know_is_not_left_out)
+{
+    static const char *const requests[] = {
+        "DELETE /box?somethingNew",
+        "DELETE /box?somethingNew=1",
+        "PUT /box?abac",
+        "PUT /box?metadataInventoryTable",
+        "POST /box?delete&somethingNew",
+        "PUT /box?versioning&somethingNew=x",
+        "GET /box?abac",
+        "GET /box?somethingNew",
+        "HEAD /box?somethingNew",
+        "GET /?somethingNew",
+        "PUT /box/key?somethingNew",
+        "PUT /box/key?partNumber=1",
+        "PUT /box/key?versionId=null",
+        "PUT /box/key?tagging&acl",
+        "DELETE /box/key?annotation=x",
+        "DELETE /box/key?somethingNew=x",
+        "POST /box/key?uploads&somethingNew",
+        "GET /box/key?annotation",
+    };
+
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
+    for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
+        gate_do(g, requests[i], 501);
+    gate_do(g, "DELETE /box/key?somethingNew", 501);
+    GATE_ERROR(g, "NotImplemented");
+    CHECK(gate_has(g, "somethingNew"));
+    gate_do(g, "GET /box/key", 200); /* and nothing has happened */
+    CHECK_STR(g->body, STR("x"));
+}
+
+GATE_TEST(what_sdks_and_caches_add_is_left_out)
+{
+    gate_ask(g, ALICE, "PUT /box/key?x-id=PutObject", NULL, STR("x"), 200);
+    gate_do(g, "GET /box/key?x-id=GetObject&20261116", 200);
+    gate_do(g, "GET /box/key?v=3", 200);
+    gate_do(g, "GET /box?prefix=&marker&x-id=ListObjects", 200);
+    gate_do(g, "GET /box?list-type=2&start-after=&v=1", 200);
+    gate_do(g, "GET /?x-id=ListBuckets&prefix=", 200);
+    gate_do(g, "HEAD /box?read-stats", 200);
+    gate_do(g, "POST /box/key?uploads&x-id=CreateMultipartUpload", 200);
+    gate_do(g, "DELETE /box/key?versionId=null&x-id=DeleteObject", 204);
+    gate_do(g, "DELETE /box?x-id=DeleteBucket", 204);
+}
+
+GATE_TEST(checksums_that_cannot_be_checked_are_refused)
+{
+    static const char *const headers[] = {
+        "x-amz-checksum-md5: AAAA",
+        "x-amz-checksum-sha512: AAAA",
+        "x-amz-checksum-xxhash64: AAAA",
+        "x-amz-sdk-checksum-algorithm: SHA512",
+        "x-amz-trailer: x-amz-checksum-sha512",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(headers); i++) {
+        gate_ask(g, ALICE, "PUT /box/key", headers[i], STR("x"), 400);
+        GATE_ERROR(g, "InvalidRequest");
+    }
+    CHECK(gate_has(g, "sha512"));
+    gate_do(g, "HEAD /box/key", 404);
+    gate_ask(g, ALICE, "PUT /box?versioning", "x-amz-checksum-sha512: AAAA",
+             STR("<VersioningConfiguration/>"), 400);
+    gate_ask(g, ALICE, "PUT /box/key", "x-amz-sdk-checksum-algorithm: crc32", STR("x"), 200);
+    gate_ask(g, ALICE, "POST /box/key?uploads",
+             "x-amz-checksum-algorithm: CRC32\nx-amz-checksum-type: FULL_OBJECT", NONE, 200);
+}

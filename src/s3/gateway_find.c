@@ -1,0 +1,169 @@
+/* Which operation a request is: a row of the table, and nothing in its query that the row does not
+ * know. A parameter that is not known may be a sub-resource of tomorrow, and its DELETE must not be
+ * that of the bucket. */
+#include "s3/gateway_int.h"
+
+/* Sub-resources that S3 has and the table has not: also what reads an object must not fall through
+ * to the plain operation of its method. */
+static const char *const strange[] = {
+    "accelerate",
+    "analytics",
+    "intelligent-tiering",
+    "inventory",
+    "metrics",
+    "select",
+    "metadataTable",
+    "session",
+    "renameObject",
+    "append",
+    "metadataConfiguration",
+    "metadataInventoryTable",
+    "metadataJournalTable",
+    "metadataAnnotationTable",
+    "annotation",
+    "annotations",
+    "abac",
+    "encryptionConfiguration",
+};
+
+/* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
+static const char *const plain_refuses[] = {
+    "acl",          "cors",        "policy",
+    "policyStatus", "tagging",     "publicAccessBlock",
+    "lifecycle",    "retention",   "legal-hold",
+    "versioning",   "object-lock", "ownershipControls",
+    "delete",       "uploads",     "location",
+    "website",      "encryption",  "logging",
+    "notification", "replication", "requestPayment",
+    "torrent",      "attributes",  "restore",
+};
+
+/* What says nothing to an operation: names of operations that SDKs add, signatures (x-amz-* too),
+ * and headers of the answer. */
+static const char *const ignored[] = {"x-id", "AWSAccessKeyId", "Signature", "Expires"};
+
+/* What reads may have without a value, beside sub-resources of the table. */
+static const char *const read_takes[] = {
+    "prefix",
+    "delimiter",
+    "marker",
+    "max-keys",
+    "encoding-type",
+    "list-type",
+    "continuation-token",
+    "fetch-owner",
+    "start-after",
+    "key-marker",
+    "version-id-marker",
+    "versions",
+    "versionId",
+    "upload-id-marker",
+    "max-uploads",
+    "uploadId",
+    "part-number-marker",
+    "max-parts",
+    "partNumber",
+    "allow-unordered",
+    "read-stats",
+    "usage",
+    "max-buckets",
+    "bucket-region",
+};
+
+/* What changes may have beside the parameter of their row; those that are not here have none. */
+static const struct {
+    enum s3_operation operation;
+    const char *name;
+} change_takes[] = {
+    {S3_OP_DeleteObject, "versionId"},         {S3_OP_PutObjectTagging, "versionId"},
+    {S3_OP_DeleteObjectTagging, "versionId"},  {S3_OP_PutObjectAcl, "versionId"},
+    {S3_OP_PutObjectRetention, "versionId"},   {S3_OP_PutObjectLegalHold, "versionId"},
+    {S3_OP_RestoreObject, "versionId"},        {S3_OP_UploadPart, "partNumber"},
+    {S3_OP_UploadPartCopy, "partNumber"},
+};
+
+static bool is_any(struct str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(name, str_z(names[i])))
+            return true;
+    return false;
+}
+
+/* The first of the names that is a parameter of the query; NULL: none is. */
+static const char *names_any(const struct call *c, const char *const *names, size_t count)
+{
+    for (size_t i = 0; c->query_count && i < count; i++)
+        if (call_param(c, names[i]).p)
+            return names[i];
+    return NULL;
+}
+
+static bool is_ignored(struct str name)
+{
+    return str_ieq(str_head(name, 6), STR("x-amz-")) || str_starts(name, STR("response-")) ||
+           is_any(name, ignored, ARRAY_SIZE(ignored));
+}
+
+/* An address of an object may have anything behind it that makes it another one for caches. */
+static bool read_knows(const struct call *c, const struct call_param *p)
+{
+    return c->level == LEVEL_OBJECT || p->value.len > 0 ||
+           is_any(p->name, read_takes, ARRAY_SIZE(read_takes)) ||
+           is_any(p->name, plain_refuses, ARRAY_SIZE(plain_refuses));
+}
+
+static bool change_knows(const struct call *c, const struct call_param *p)
+{
+    if (c->op->query && str_eq(p->name, str_z(c->op->query)))
+        return true;
+    for (size_t i = 0; i < ARRAY_SIZE(change_takes); i++)
+        if (change_takes[i].operation == c->op->id && str_eq(p->name, str_z(change_takes[i].name)))
+            return true;
+    return false;
+}
+
+/* The parameter that c->op does not know; NULL: it knows all. */
+static const struct call_param *unknown_parameter(const struct call *c)
+{
+    bool reads = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
+
+    for (size_t i = 0; i < c->query_count; i++) {
+        const struct call_param *p = &c->query[i];
+        if (p->name.len && !is_ignored(p->name) && !(reads ? read_knows(c, p) : change_knows(c, p)))
+            return p;
+    }
+    return NULL;
+}
+
+static bool row_fits(const struct call *c, const struct operation *op)
+{
+    return op->method == c->head->method && op->level == c->level &&
+           (!op->query || (c->query_count && call_param(c, op->query).p)) &&
+           (!op->header || call_header(c, op->header).p);
+}
+
+int call_find_operation(struct call *c, struct err *err)
+{
+    const char *other = names_any(c, strange, ARRAY_SIZE(strange));
+    const struct call_param *unknown;
+
+    if (other)
+        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", other);
+    for (size_t i = 0; i < operation_count; i++)
+        if (row_fits(c, &operations[i])) {
+            c->op = &operations[i];
+            break;
+        }
+    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses)))
+        c->op = NULL;
+    if (!c->op)
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    unknown = unknown_parameter(c);
+    if (!unknown)
+        return 0;
+    int code = err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
+                       STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
+    c->op = NULL;
+    return code;
+}
