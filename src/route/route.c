@@ -367,7 +367,8 @@ static int find_local(struct routes *r, const struct routes_view *view, struct s
 
     if (code == 0)
         code = open_local(r, view, bucket, &at, &found, err);
-    if (code == 0 && found && view->policies.len)
+    /* What the asker's own policy of the bucket says holds, as the seed has it. */
+    if (code == 0 && found && view->policies.len && !routes_look_up(&view->policies, user, bucket))
         code = follow_owner(r, view, at, user, &found, err);
     if (code == 0)
         *out = found;

@@ -79,10 +79,10 @@ int route_remote(struct routes *r, struct str user, struct str bucket, struct st
 int route_check_new(struct routes *r, struct str user, struct str bucket,
                     struct err *err) MUST_CHECK;
 
-/* Opens it where its owner's route says: `user` is who asks; a bucket of another owner is found too
- * (the caller decides about access), and one on another storage than the route's (a policy set
- * after the bucket was made moves nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as
- * route_storage(). */
+/* Opens it where a policy of the asker's own for this bucket says (`user` is who asks), else where
+ * its owner's route says: a bucket of another owner is found too (the caller decides about access),
+ * and one on another storage than the route's (a policy set after the bucket was made moves
+ * nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as route_storage(). */
 int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
                  struct err *err) MUST_CHECK;
 

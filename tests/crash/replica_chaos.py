@@ -355,10 +355,10 @@ class Chaos:
         if failed:
             raise Wrong(f"failed for good: {failed[:10]}")
 
-    def found(self, side, bucket="chaos", owner="root"):
+    def found(self, side, bucket="chaos"):
         """Path to digest, ETag, metadata and tags."""
         out = {}
-        with self.lab.side(side, bucket, owner) as s3:
+        with self.lab.side(side, bucket) as s3:
             for key in self.module.names_in(s3, bucket):
                 got = s3.get_object(Bucket=bucket, Key=key)
                 tags = s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"] if bucket == "chaos" else None
@@ -369,7 +369,7 @@ class Chaos:
         """The maker's buckets there, and what they hold."""
         names = {r["name"] for r in self.lab.run("bucket", "list", "--json")
                  if r["storage"] == self.lab.names[side] and r["name"].startswith("made-")}
-        return names, {k: v for name in names for k, v in self.found(side, name, "maker").items()}
+        return names, {k: v for name in names for k, v in self.found(side, name).items()}
 
     def check(self):
         a, b = self.found("a"), self.found("b")

@@ -85,6 +85,17 @@ WRAPPED(int, store_eval, struct store *s, struct arena *arena, struct reply **ou
     return code;
 }
 
+WRAPPED(int, script_eval, struct store *s, struct arena *arena, struct reply **out,
+        const struct script_run *run, struct err *err)
+{
+    bool dies = count_call(run->script->name);
+
+    die_if(dies && !fault.after);
+    int code = __real_script_eval(s, arena, out, run, err);
+    die_if(dies && fault.after);
+    return code;
+}
+
 WRAPPED(int, store_command, struct store *s, struct arena *arena, struct reply **out,
         const struct str *argv, size_t argc, struct err *err)
 {

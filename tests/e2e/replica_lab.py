@@ -28,6 +28,7 @@ from conftest import BUILD, DEADLINE, WEIR, Redis, Server, check_sanitizers, cle
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 FAULTY = BUILD / "tests/crash/weir_faulty"
 KEYS = ("AKIAREPLICALAB", "secret-of-the-replica-lab")
+VIEWER = ("AKIAVIEWER", "secret-of-the-viewer")
 KINDS = ["embedded", "redis", "foreign"] + ["s3-to", "s3-from"] * ("WEIR_TEST_S3" in os.environ)
 # What weir's replication is not to blame for, and scenarios leave out.
 LACKS = {"foreign": {"escapes", "versions", "lists of access", "bucket tags", "tags with a put", "ETags of parts"},
@@ -71,6 +72,17 @@ def fill(s3, bucket, model, count, size=200):
     """Some folders deep."""
     for n in range(count):
         put(s3, bucket, model, f"dir{n % 5}/sub{n % 3}/k{n}" if n % 2 else f"k{n}", os.urandom(size + n))
+
+
+@contextlib.contextmanager
+def viewer(run, bucket, storage):
+    """Meanwhile VIEWER's keys show what this storage has of the bucket, wherever its owner's route leads."""
+    run("user", "add", "viewer", "--admin", "--access-key", VIEWER[0], "--secret-key", VIEWER[1], status=None)
+    run("bucket", "route", bucket, storage, "--user", "viewer")
+    try:
+        yield
+    finally:
+        run("bucket", "route", bucket, "--remove", "--user", "viewer")
 
 
 class Weir(Server):
@@ -278,26 +290,23 @@ class Lab:
         return None
 
     @contextlib.contextmanager
-    def side(self, name, bucket, owner="root"):
-        """A client of what the storage holds, past the gateways: its administrator's."""
+    def side(self, name, bucket):
+        """A client of what the storage holds, past the gateways: its administrator's. Of folders of one weir: an
+        administrator's with a route of its own."""
         if self.redis:
             yield client(*self.endpoints[name])
             return
-        before = self.route(bucket, owner)
-        self.run("bucket", "route", bucket, self.names[name], "--user", owner)
-        try:
-            yield self.s3()
-        finally:
-            self.run("bucket", "route", bucket, *([before] if before else ["--remove"]), "--user", owner)
+        with viewer(self.run, bucket, self.names[name]):
+            yield self.s3(keys=VIEWER)
 
-    def content(self, name, bucket, owner="root"):
-        with self.side(name, bucket, owner) as s3:
+    def content(self, name, bucket):
+        with self.side(name, bucket) as s3:
             return content(s3, bucket)
 
-    def is_equal(self, bucket, model, owner="root"):
+    def is_equal(self, bucket, model):
         """Both sides hold the model, by content."""
         for name in ("a", "b"):
-            found = self.content(name, bucket, owner)
+            found = self.content(name, bucket)
             assert found.keys() == model.keys(), (name, sorted(found.keys() ^ model.keys())[:10])
             wrong = [key for key in model if found[key] != model[key]]
             assert not wrong, (name, wrong[:10])

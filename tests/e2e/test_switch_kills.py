@@ -23,7 +23,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from conftest import DEADLINE, Server, check_sanitizers, clean_env, wait_for
-from replica_lab import FAULTY, KEYS, QUICK, client, content
+from replica_lab import FAULTY, KEYS, QUICK, VIEWER, client, content, viewer
 
 OVER_S = 60  # leases, locks
 AT_ONCE = 6  # cases; they wait most of the time
@@ -104,12 +104,12 @@ class Case:
     def rows(self, *args):
         return json.loads(self.run(*args, "--json").stdout)
 
-    def s3(self):
+    def s3(self, keys=KEYS):
         """Of the server as it is now, one for each thread; boto3 makes them one at a time."""
-        name = (threading.get_ident(), self.url)
+        name = (threading.get_ident(), self.url, keys)
         if name not in self.made:
             with MAKING:
-                self.made[name] = client(self.url, KEYS)
+                self.made[name] = client(self.url, keys)
         return self.made[name]
 
     def again(self, name, **args):
@@ -201,9 +201,9 @@ class Case:
         routes = [r["storage"] for r in self.rows("bucket", "route") if r["bucket"] == "photos"]
         assert routes == [side] or side == "local" and not routes  # it never began
         self.in_sync(other)
-        self.compare(side)
-        self.run("bucket", "route", "photos", other)
-        self.compare(other)
+        self.compare(side, self.s3())
+        with viewer(self.run, "photos", other):
+            self.compare(other, self.s3(VIEWER))
         self.check_history()
 
     def complete(self):
@@ -214,8 +214,8 @@ class Case:
                    MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]})
         self.model["big"] = part
 
-    def compare(self, side):
-        found = content(self.s3(), "photos")
+    def compare(self, side, s3):
+        found = content(s3, "photos")
         assert found.keys() == self.model.keys(), (side, sorted(found.keys() ^ self.model.keys())[:10])
         wrong = [key for key in self.model if found[key] != self.model[key]]
         assert not wrong, (side, wrong)

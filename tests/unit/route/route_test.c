@@ -239,6 +239,8 @@ TEST(route, a_bucket_is_found_where_its_owner_s_route_says_whoever_asks)
     check_opens(&l, "bob", "both", "alice");
     CHECK_OK(route_set(l.routes, STR("alice"), STR("both"), STR("other"), &err));
     check_opens(&l, "bob", "both", "alice2");
+    CHECK_OK(route_set(l.routes, STR("bob"), STR("both"), STR("local"), &err));
+    check_opens(&l, "bob", "both", "alice");
     CHECK_ERR(route_bucket(l.routes, STR("bob"), STR("nowhere"), &b, &err), ERR_NO_BUCKET);
     CHECK_OK(route_block(l.routes, STR("other"), STR("there"), true, &err));
     CHECK_ERR(route_bucket(l.routes, STR("bob"), STR("there"), &b, &err), ERR_NO_BUCKET);
