@@ -17,6 +17,11 @@ uint64_t clock_mono_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_boot_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
 uint64_t clock_mono_ms(void)
 {
     return clock_mono_ns() / 1000000;

@@ -6,7 +6,8 @@
 
 uint64_t clock_mono_ns(void); /* never goes back; for intervals and deadlines */
 uint64_t clock_mono_ms(void);
-int64_t clock_wall_ms(void); /* since 1970 UTC; may jump */
+uint64_t clock_boot_ns(void); /* as clock_mono_ns(), and counts while the machine sleeps */
+int64_t clock_wall_ms(void);  /* since 1970 UTC; may jump */
 
 /* Written forms, UTC, terminated. Times outside the years 1970 to 9999 are cut to them. */
 enum { CLOCK_ISO_LEN = 24, CLOCK_HTTP_LEN = 29, CLOCK_BASIC_LEN = 16 };

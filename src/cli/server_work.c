@@ -12,6 +12,7 @@ enum {
     HANDLERS_MAX = 32,
     GRACE_MS = 1000, /* what is not done by then runs again after the next start */
     SETTLE_MS = 5000,
+    LEASE_WAIT_MS = 1000,
 };
 
 static int open_queue(struct server *s, struct err *err)
@@ -57,6 +58,11 @@ static int64_t epoch_held(void *ctx)
     return taps_epoch(ctx);
 }
 
+static void told(void *ctx, uint64_t sent_ns)
+{
+    taps_told(ctx, sent_ns);
+}
+
 /* In every process, as each may write: a gateway, a worker by lifecycle rules. */
 int server_start_taps(struct server *s, struct err *err)
 {
@@ -67,24 +73,29 @@ int server_start_taps(struct server *s, struct err *err)
         .locks = s->locks,
         .routes = s->routes,
         .config = s->stores[CONFIG_DB],
+        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
         .log = &s->log,
     };
-    if (s->conf->store.engine != CONF_ENGINE_REDIS)
+    if (!taps.shared)
         process_boot(s->boot);
     taps.boot = str_z(s->boot);
     int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
 
     if (code < 0 || !s->replications)
         return code < 0 ? err_wrap(err, code, "capture of changes") : 0;
-    code = beacon_start(
-        &s->beacon,
-        &(struct beacon_options){
-            .config = s->stores[CONFIG_DB], .epoch = epoch_held, .ctx = s->taps, .log = &s->log},
-        err);
+    code = beacon_start(&s->beacon,
+                        &(struct beacon_options){.config = s->stores[CONFIG_DB],
+                                                 .epoch = epoch_held,
+                                                 .told = told,
+                                                 .ctx = s->taps,
+                                                 .log = &s->log},
+                        err);
     if (code < 0) {
         taps_close(s->taps);
         return code;
     }
+    /* Without it the first changes would be refused; a store that is away is no reason to wait. */
+    taps_await_lease(s->taps, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
     s->sides = sides_new(&(struct sides_options){.replications = s->replications,
                                                  .routes = s->routes,
                                                  .taps = s->taps,
@@ -141,7 +152,15 @@ static bool all_know(void *ctx, const struct replication_id *id)
     struct server *s = ctx;
     bool known = false;
 
-    return replication_is_known(s->replications, id, &known, NULL) == 0 && known;
+    return replication_is_known(s->replications, id, &known, NULL) == 0 && known &&
+           taps_in_contact(s->taps);
+}
+
+static bool in_contact(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return taps_in_contact(s->taps);
 }
 
 /* S10. */
@@ -182,6 +201,7 @@ static void open_tasks(struct server *s)
                                     .find = find_storage,
                                     .main = main_storage,
                                     .settle = settle,
+                                    .in_contact = in_contact,
                                     .ctx = s};
     s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
 }

@@ -271,7 +271,10 @@ static int attempt(struct exchange **out, struct sending *s, bool fresh, struct 
         return rc;
     struct exchange *e = exchange_new(s->u, c, str_eq(s->r->method, STR("HEAD")));
     s->any_sent = s->cut = false;
-    rc = transmit(s, e, err);
+    if (s->r->may)
+        rc = s->r->may(s->r->may_ctx, err);
+    if (rc == 0)
+        rc = transmit(s, e, err);
     if (rc == ERR_CLOSED && !s->reader_failed && !e->answered)
         rc = last_words(e, rc);
     if (rc == 0 && !e->answered)

@@ -43,6 +43,10 @@ struct upstream_request {
     bool expect_continue; /* wait (1 s) for 100 before sending the body */
     bool idempotent;      /* may be sent twice: retried once on a stale connection even
                              after the head was sent, if the body was not yet read */
+    /* Asked when there is a connection, before anything is sent: it fails with this error. NULL:
+     * it may be sent. Not by upstream_send_now(). */
+    int (*may)(void *ctx, struct err *err);
+    void *may_ctx;
 };
 
 /* Sends and reads the response head. Any status is success here. ERR_UNAVAILABLE: never reached the

@@ -392,6 +392,8 @@ struct forward_request {
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
     bool now; /* as upstream_send_now(): ERR_AGAIN, or the answer has yet to be polled for */
+    int (*may)(void *ctx, struct err *err); /* as in struct upstream_request */
+    void *may_ctx;
     struct arena *arena; /* for what is made on the way; NULL: one of its own */
 };
 

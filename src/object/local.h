@@ -91,6 +91,9 @@ struct change_tap {
     /* Inside the commit, on any thread, one at a time: is a row to be kept? `number` and `version`
      * are not yet known. Must not wait. Maybe again when the commit is tried again. */
     bool (*wants)(void *ctx, const struct tapped *t);
+    /* Asked before it, there too: may anything be changed now? Else the change fails with this
+     * error. NULL: always. */
+    int (*may)(void *ctx, struct err *err);
     /* A row with this number is committed; after the commit, on the thread that made the change,
      * before its call returns. Not in order. */
     void (*committed)(void *ctx, uint64_t number);

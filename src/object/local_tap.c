@@ -63,8 +63,10 @@ int change_keep(struct change *c, struct tapped *t, const struct object_record *
         t->bucket = c->b->bucket.name;
         t->owner = c->bucket.info.owner;
     }
-    if (!tap->wants(tap->ctx, t))
-        return 0;
+    if (tap->may)
+        code = tap->may(tap->ctx, err);
+    if (code < 0 || !tap->wants(tap->ctx, t))
+        return code;
     t->number = sequence;
     if (sequence == 0)
         code = change_sequence(c, &t->number, err);

@@ -159,7 +159,9 @@ static int send(struct outgoing *o, struct remote *r, const struct forward_reque
                                        .body = f->body,
                                        .body_len = f->body_len,
                                        .expect_continue = f->expect_continue,
-                                       .idempotent = f->idempotent};
+                                       .idempotent = f->idempotent,
+                                       .may = f->may,
+                                       .may_ctx = f->may_ctx};
     int code = f->now ? upstream_send_now(out, r->upstream, &request, err)
                       : upstream_send(out, r->upstream, &request, err);
 

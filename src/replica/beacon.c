@@ -45,12 +45,15 @@ static void run(void *ctx)
         struct err err = {0};
         if (epoch == told && now - told_ms < TELL_MS)
             continue;
+        uint64_t sent_ns = clock_boot_ns();
         int code = gateways_tell(b->o.config, str_z(b->id), epoch, &err);
         if (code < 0 && !failed)
             log_warn(b->o.log, "beacon.failed", log_z("error", err.text));
         failed = code < 0;
-        if (code == 0)
+        if (code == 0) {
             told = epoch, told_ms = now;
+            b->o.told(b->o.ctx, sent_ns);
+        }
     } while (rest(b));
 }
 

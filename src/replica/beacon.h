@@ -12,6 +12,8 @@ struct beacon_options {
     struct store *config; /* borrowed */
     /* What every change here follows from now on; -1: none yet. Asked often. */
     int64_t (*epoch)(void *ctx);
+    /* The store has taken the word that was sent at `sent_ns` (clock_boot_ns()). */
+    void (*told)(void *ctx, uint64_t sent_ns);
     void *ctx;
     const struct log *log;
 };

@@ -54,6 +54,8 @@ static int reached(struct switch_run *x, struct err *err)
     bool all = false;
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
+    if (code == 0 && x->o->in_contact && !x->o->in_contact(x->o->ctx))
+        return wait_for(err, "this process was not heard of for a while");
     return code == 0 && !all ? wait_for(err, "not every gateway knows of it yet") : code;
 }
 

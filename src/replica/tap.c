@@ -8,9 +8,7 @@
 
 enum {
     TICK_MS = 100,
-    PING_MS = 1000,
     SETTLE_MS = 1000,
-    STALE_MS = 8 * 1000, /* less than the 10 s of docs/replication.md, "Epochs" */
     POSTPONE_MS = 15 * 1000,
     MS = 1000 * 1000,
 };
@@ -175,7 +173,7 @@ static int follow_routes(struct taps *t, const struct replication_view *view, st
 
 /* The filter follows the policies. A storage that is new is tapped before any policy can count that
  * names it as a source. */
-static int keep_filter(struct taps *t, struct err *err)
+int keep_filter(struct taps *t, struct err *err)
 {
     struct replication_view *view = NULL;
     struct err away = {0};
@@ -244,24 +242,6 @@ static void keep_epoch(struct taps *t)
     }
 }
 
-/* Whoever changes policies takes a gateway that is not heard of for dead after a while. So one that
- * cannot reach the store makes no change then that a policy it does not know of might capture.
- * Where there were no replications at all, writes go on. */
-static void keep_contact(struct taps *t)
-{
-    uint64_t now = clock_mono_ns();
-    struct err err = {0};
-
-    if (now - t->pinged_ns < (uint64_t)PING_MS * MS)
-        return;
-    t->pinged_ns = now;
-    if (store_ping(queue_store(t->o.queue), &err) == 0)
-        t->answered_ns = now;
-    bool stale = now - t->answered_ns > (uint64_t)STALE_MS * MS && atomic_load(&t->filter.any);
-    if (atomic_exchange(&t->stale, stale) != stale && stale)
-        log_error(t->o.log, "replica.tap_cut_off", log_z("error", err.text));
-}
-
 /* Other processes tell their clients how far replications from storages of this one are. What was
  * told of by the time that the store gave the last time, and is recorded now, is recorded for all
  * to see. */
@@ -286,7 +266,7 @@ static void keep_settled(struct taps *t)
     if (t->settling_ms == 0)
         count = 0;
     if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
-        return; /* keep_contact() says so */
+        return; /* whoever told of us says so */
     t->settling_ms = now_ms;
     for (size_t i = 0; i < all; i++)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
@@ -297,10 +277,10 @@ static void keep_once(struct taps *t)
     uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
     struct err err = {0};
 
+    keep_lease(t);
     if (keep_filter(t, &err) < 0)
         log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
     keep_epoch(t);
-    keep_contact(t);
     names_keep(t);
     keep_settled(t);
     if (clock_mono_ns() - t->postponed_ns < every)
@@ -338,9 +318,9 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     struct taps *t = xcalloc(1, sizeof(*t));
 
     t->o = *o;
-    t->capture = (struct change_capture){intent_begin, intent_end, t};
+    t->capture = (struct change_capture){intent_begin, intent_check, intent_end, t};
     t->applied = t->pending = -1;
-    t->postponed_ns = t->pinged_ns = t->answered_ns = clock_mono_ns();
+    t->postponed_ns = clock_mono_ns();
     atomic_init(&t->held, -1);
     list_init(&t->open);
     list_init(&t->joining);
@@ -352,6 +332,7 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
+    cond_init(&t->leased);
     filter_all(t);
     map_init(&t->marks);
     int code = marks_load(t, err);
@@ -385,6 +366,7 @@ void taps_close(struct taps *t)
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
     cond_release(&t->wake);
+    cond_release(&t->leased);
     cond_release(&t->announced);
     cond_release(&t->over_wake);
     cond_release(&t->over_moved);

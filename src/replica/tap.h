@@ -36,6 +36,9 @@ struct taps_options {
     /* Which start of the machine this is, by which intents that wait for no sync are told to be
      * whole (R6). Empty: the store is no part of this process, and keeps what it is given. */
     struct str boot;
+    /* Other processes go by the same policies: nothing is changed here without a lease, which is
+     * kept by taps_told(). */
+    bool shared;
     uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
@@ -109,6 +112,15 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
  * written is captured as that epoch's policies say and goes where its routes lead, and what was
  * written before is recorded, and found by a listing (P3). -1: none yet. */
 int64_t taps_epoch(struct taps *t);
+
+/* The store has taken a word of this process (gateways_tell()) that was sent at `sent_ns`
+ * (clock_boot_ns()). For a while from there on others count with it (docs/replication.md, E1). */
+void taps_told(struct taps *t, uint64_t sent_ns);
+/* Whether others count with this process now, or it has never told. Who asked whether everybody
+ * knows of something asks this afterwards: its own word may have been too old to count. */
+bool taps_in_contact(struct taps *t);
+/* Waits until changes may be made. False: not by `deadline_ns` (clock_mono_ns()). */
+bool taps_await_lease(struct taps *t, uint64_t deadline_ns);
 
 struct taps_stats {
     uint64_t recorded; /* rows of local storages */

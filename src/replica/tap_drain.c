@@ -24,6 +24,14 @@ static bool wants(void *ctx, const struct tapped *row)
            (row->kind == TAP_BUCKET_MADE && filter_has_user(f, tap->storage->name, row->owner));
 }
 
+/* E2 */
+static int may(void *ctx, struct err *err)
+{
+    const struct taps *t = ((const struct tap *)ctx)->taps;
+
+    return lease_check(t, lease_of(t), err);
+}
+
 static void committed(void *ctx, uint64_t number)
 {
     struct tap *tap = ctx;
@@ -269,8 +277,8 @@ int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *e
 {
     struct tap *tap = xcalloc(1, sizeof(*tap));
 
-    *tap =
-        (struct tap){.taps = t, .storage = s, .hooks = {wants, committed, tap}, .batch = TAP_BATCH};
+    *tap = (struct tap){
+        .taps = t, .storage = s, .hooks = {wants, may, committed, tap}, .batch = TAP_BATCH};
     mutex_init(&tap->lock, "replica.tap");
     cond_init(&tap->wake);
     cond_init(&tap->moved);

@@ -69,7 +69,9 @@ struct taps {
     struct taps_options o;
     struct change_capture capture;
     struct filter filter;
-    _Atomic(bool) stale;     /* policies may have changed without us: see keep_contact() */
+    _Atomic(uint64_t) lease, lease_until_ns; /* its number, and clock_boot_ns(); 0: none */
+    uint64_t heard_until_ns;                 /* by others; under the lock */
+    struct cond leased;
     _Atomic(bool) switching; /* a switch without downtime is at work, or announced, somewhere */
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* of which buckets, by a hash of the name */
     _Atomic(int64_t) held;                            /* taps_epoch() */
@@ -100,7 +102,8 @@ struct taps {
     bool ended;               /* of `pending`: what was under way has ended */
     bool moving;              /* a bucket is being switched, or was in the view before */
     int64_t settling_ms;      /* the store's; 0: none yet */
-    uint64_t postponed_ns, pinged_ns, answered_ns, settled_ns, named_ns;
+    bool cut_off;             /* it was told that the lease is over */
+    uint64_t postponed_ns, settled_ns, named_ns;
 };
 
 /* --- tap.c --- */
@@ -110,6 +113,15 @@ bool filter_has_user(const struct filter *f, struct str storage, struct str user
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
 /* A local storage's; NULL: it has none. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
+/* The keeper's: the filter follows the policies and the routes. */
+int keep_filter(struct taps *t, struct err *err) MUST_CHECK;
+
+/* --- tap_lease.c --- */
+
+uint64_t lease_of(const struct taps *t); /* the present one's number; 0: none is needed */
+/* ERR_BUSY: it is over. Never waits. */
+int lease_check(const struct taps *t, uint64_t lease, struct err *err) MUST_CHECK;
+void keep_lease(struct taps *t); /* the keeper's */
 
 /* --- tap_change.c --- */
 
@@ -146,7 +158,8 @@ void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 /* --- tap_intent.c --- */
 
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
-void intent_end(void *ctx, struct capture *c, enum outcome outcome);
+int intent_check(void *ctx, const struct capture *c, struct err *err);
+int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
 int intent_announce(struct taps *t, struct intent *in, struct err *err) MUST_CHECK;
 /* `keys` of the same storage, bucket and changes as `like`. Owned by the caller. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);

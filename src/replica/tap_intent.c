@@ -230,8 +230,6 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
     struct replication_view *view = NULL;
     int code = replications_view(t->o.replications, &view, err);
 
-    if (code == 0 && atomic_load(&t->stale))
-        code = err_set(err, ERR_UNAVAILABLE, "the policies may have changed");
     if (code < 0) {
         replication_view_unref(view);
         return code;
@@ -272,8 +270,6 @@ static int check_route(struct taps *t, const struct concerned *c, const struct i
 
 static bool may_be_replicated(const struct taps *t, const struct intended *i)
 {
-    if (atomic_load_explicit(&t->stale, memory_order_relaxed))
-        return true;
     return filter_has(&t->filter, i->storage->name, i->bucket) ||
            (i->changes & CHANGES_BUCKET_MADE &&
             filter_has_user(&t->filter, i->storage->name, i->user));
@@ -345,18 +341,30 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
     return code;
 }
 
+static void end_captured(struct taps *t, struct capture *c, enum outcome outcome);
+
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
 {
     struct taps *t = ctx;
+    uint64_t lease = lease_of(t);
 
     *out = (struct capture){.phase = phase_enter(t), .begun = true};
-    if (!may_be_replicated(t, i))
-        return 0;
-    int code = begin_replicated(t, i, out, err);
+    int code = lease_check(t, lease, err);
+    if (code == 0 && lease && i->storage->ops->forward) {
+        out->lease = lease;
+        out->what = *i;
+    }
+    if (code == 0 && may_be_replicated(t, i))
+        code = begin_replicated(t, i, out, err);
     if (code == 0)
         return 0;
-    intent_end(t, out, OUTCOME_REFUSED); /* nothing was sent */
+    end_captured(t, out, OUTCOME_REFUSED); /* nothing was sent */
     return refuse(code, err);
+}
+
+int intent_check(void *ctx, const struct capture *c, struct err *err)
+{
+    return c->lease ? lease_check(ctx, c->lease, err) : 0;
 }
 
 /* What cannot be recorded now is when the intent comes due. */
@@ -372,13 +380,10 @@ static void end_one(struct taps *t, struct intent *in, enum outcome outcome)
     intent_free(in);
 }
 
-void intent_end(void *ctx, struct capture *c, enum outcome outcome)
+static void end_captured(struct taps *t, struct capture *c, enum outcome outcome)
 {
-    struct taps *t = ctx;
     struct intent *shared = c->intent, *next;
 
-    if (!c->begun)
-        return;
     if (shared && shared->shared) {
         shared_end(t, c, outcome);
         *c = (struct capture){0};
@@ -391,6 +396,37 @@ void intent_end(void *ctx, struct capture *c, enum outcome outcome)
     tap_locks_release(t, c->locks);
     phase_leave(t, c->phase);
     *c = (struct capture){0};
+}
+
+/* E4: it was not captured, since no policy of its time did so; who went on without us may have made
+ * one. It is looked at as a change whose outcome is not known. */
+static void leave_intent(struct taps *t, const struct intended *i)
+{
+    struct err err = {0};
+    size_t at = 0;
+    int code;
+
+    do {
+        struct intent *in = intent_some(i, &at);
+        code = intent_announce(t, in, &err);
+        intent_free(in);
+    } while (code == 0 && at < i->key_count);
+    if (code < 0)
+        log_error(t->o.log, "replica.change_astray", log_s("bucket", i->bucket),
+                  log_s("storage", i->storage->name), log_z("error", err.text));
+}
+
+int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err)
+{
+    struct taps *t = ctx;
+
+    if (!c->begun)
+        return 0;
+    int code = outcome == OUTCOME_REFUSED ? 0 : intent_check(t, c, err);
+    if (code < 0 && !c->intent)
+        leave_intent(t, &c->what);
+    end_captured(t, c, code < 0 ? OUTCOME_UNKNOWN : outcome);
+    return code;
 }
 
 /* --- the keeper's part --- */
@@ -451,16 +487,33 @@ static int look_again(struct taps *t, const struct intent *in, struct str id, st
     return code == ERR_EXISTS ? 0 : code;
 }
 
+/* Whether any policy has to do with it: of one that was left where none was (E4) maybe none has. */
+static int is_concerned(struct taps *t, const struct intent *in, bool *out, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = replications_refresh(t->o.replications, err);
+
+    if (code == 0)
+        code = replications_view(t->o.replications, &view, err);
+    if (code == 0)
+        *out = replication_view_any(view, in->storage, in->what.bucket) ||
+               in->what.changes & CHANGES_BUCKET_MADE;
+    replication_view_unref(view);
+    return code;
+}
+
 int taps_intent_run(struct task_run *run, struct err *err)
 {
     struct taps *t = run->ctx;
     struct intent in = {.a = ARENA_INIT(0)};
-    bool again = false;
+    bool again = false, concerned = false;
     int code = read_payload(&in, run->task->payload, &again, err);
 
-    if (code == 0 && !again)
-        code = look_again(t, &in, run->task->id, err);
     if (code == 0)
+        code = is_concerned(t, &in, &concerned, err);
+    if (code == 0 && !again && concerned)
+        code = look_again(t, &in, run->task->id, err);
+    if (code == 0 && concerned)
         code = record(t, &in, true, false, err);
     arena_release(&in.a);
     return code;

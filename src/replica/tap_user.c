@@ -70,7 +70,7 @@ int taps_user_run(struct task_run *run, struct err *err)
         code = read_id(&id, payload, err);
     if (code == 0)
         code = replication_is_known(t->o.replications, &id, &known, err);
-    if (code == 0 && !known) {
+    if (code == 0 && (!known || !taps_in_contact(t))) {
         run->put_back_s = KNOWN_S;
         code = err_set(err, ERR_AGAIN, "not every gateway knows the policy yet");
     }

@@ -118,9 +118,10 @@ static int answer_small(struct call *c, struct exchange *e, struct err *err)
 
     if (code == 0 && begins_upload(c, e))
         code = note_upload(c, body, err);
+    if (code == 0)
+        code = call_captured(c, forward_outcome(0, e), err);
     if (code < 0)
         return code;
-    call_captured(c, forward_outcome(0, e));
     http_respond(c->http, exchange_head(e)->status);
     answer_headers(c, exchange_head(e));
     c->begun = true;
@@ -144,7 +145,7 @@ static int told_read(struct reader *r, void *to, size_t len, size_t *got, struct
     if (code == 0 && t->left != UINT64_MAX)
         t->left -= *got;
     if (code == 0 && (*got == 0 || t->left == 0))
-        call_captured(t->c, t->outcome);
+        code = call_captured(t->c, t->outcome, err);
     return code;
 }
 
@@ -289,6 +290,15 @@ static bool answers_early(const struct call *c)
     return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_CompleteMultipartUpload);
 }
 
+/* What failed before stays so. */
+static int captured(struct call *c, int code, enum outcome outcome, struct err *err)
+{
+    struct err late = {0};
+    int told = call_captured(c, outcome, code < 0 ? &late : err);
+
+    return code < 0 ? code : told;
+}
+
 static int send_and_answer(struct call *c, struct storage *s, struct forward *f, struct err *err)
 {
     struct exchange *e = NULL;
@@ -296,10 +306,10 @@ static int send_and_answer(struct call *c, struct storage *s, struct forward *f,
     enum outcome outcome = forward_outcome(code, e);
 
     if (!answers_early(c))
-        call_captured(c, outcome);
+        code = captured(c, code, outcome, err);
     if (code == 0)
         code = forward_answer(c, e, err);
-    call_captured(c, code == 0 ? outcome : OUTCOME_UNKNOWN);
+    code = captured(c, code, code == 0 ? outcome : OUTCOME_UNKNOWN, err);
     exchange_close(e);
     return code;
 }

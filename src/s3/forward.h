@@ -20,6 +20,7 @@ enum {
 struct forward_body {
     struct held_reader held; /* F4: the last bytes come when all that was said of the body holds */
     struct payload payload;
+    struct call *call; /* once it is open; borrowed */
     bool open;
     bool whole; /* set before it is opened: all of it is read before anything is sent, into: */
     struct str text; /* in: */

@@ -8,10 +8,13 @@
 
 enum { CHUNK_LINE = 16 /* "10000\r\n" and the "\r\n" behind the bytes */ };
 
-/* F4 */
+/* F4; and replication may have to do with it no more (docs/replication.md, E2). */
 static int prove(void *ctx, struct err *err)
 {
-    return payload_verify(ctx, err);
+    struct forward_body *b = ctx;
+    int code = payload_verify(&b->payload, err);
+
+    return code == 0 ? call_may_send(b->call, err) : code;
 }
 
 /* --- framed with a trailer: STREAMING-UNSIGNED-PAYLOAD-TRAILER --- */
@@ -157,9 +160,11 @@ static int open_payload(struct call *c, struct forward_body *b, struct reader *f
     code = payload_init(&b->payload, from, &o, err);
 
     b->open = code == 0;
+    b->call = c;
     held_reader_init(&b->held, &b->payload.reader, b->payload.length);
     b->held.prove = prove;
-    b->held.ctx = &b->payload;
+    b->held.ctx = b;
+    b->held.unspliced = 1;
     b->reader = &b->held.reader;
     b->len = b->payload.length;
     return code;

@@ -212,6 +212,12 @@ static bool is_idempotent(struct call *c)
     }
 }
 
+/* docs/replication.md, E2 */
+static int may_send(void *ctx, struct err *err)
+{
+    return call_may_send(ctx, err);
+}
+
 int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
                      struct http_header *headers, struct err *err)
 {
@@ -234,6 +240,8 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
         .sha256 = b->sha256,
         .expect_continue = c->head->expect_continue && b->streams,
         .idempotent = is_idempotent(c),
+        .may = may_send,
+        .may_ctx = c,
         .arena = c->a,
     };
     buf_release(&path);

@@ -251,12 +251,13 @@ static int run(struct call *c, struct err *err)
     }
     code = prepare(c, err);
     if (code < 0) {
-        call_captured(c, OUTCOME_REFUSED);
+        call_not_captured(c);
         return code;
     }
     code = c->op->fn(c, err);
-    call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN);
-    return code;
+    struct err late = {0}; /* it is answered; what is made here is captured in its commit */
+    int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
+    return code < 0 ? code : told;
 }
 
 int gateway_handle(struct http_request *req, void *ctx)

@@ -32,14 +32,30 @@ int call_capture(struct call *c, struct storage *s, const struct str *keys, size
     return capture->begin(capture->ctx, &i, &c->capture, err);
 }
 
-void call_captured(struct call *c, enum outcome outcome)
+int call_may_send(struct call *c, struct err *err)
+{
+    const struct change_capture *capture = c->g->o.capture;
+
+    return c->capture.begun ? capture->check(capture->ctx, &c->capture, err) : 0;
+}
+
+int call_captured(struct call *c, enum outcome outcome, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;
 
     if (!c->capture.begun)
-        return;
-    capture->end(capture->ctx, &c->capture, outcome);
+        return 0;
+    int code = capture->end(capture->ctx, &c->capture, outcome, err);
     c->capture = (struct capture){0};
+    return code;
+}
+
+void call_not_captured(struct call *c)
+{
+    struct err err = {0};
+    int code = call_captured(c, OUTCOME_REFUSED, &err);
+
+    BUG_ON(code < 0); /* nothing was made */
 }
 
 int capture_keys(struct call *c, struct str body, struct str **out, size_t *count, struct err *err)

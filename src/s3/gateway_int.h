@@ -284,8 +284,13 @@ bool range_parse(struct str text, struct object_range *out);
  * it must not be made. */
 int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
                  struct err *err) MUST_CHECK;
-/* What became of it. Without a capture, or when it was told already: nothing. */
-void call_captured(struct call *c, enum outcome outcome);
+/* Just before a remote storage gets the last of it, which makes it happen. ERR_BUSY: it must not.
+ */
+int call_may_send(struct call *c, struct err *err) MUST_CHECK;
+/* What became of it. Without a capture, or when it was told already: nothing. ERR_BUSY: whatever
+ * became of it, the client must not be told that it succeeded. */
+int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
+void call_not_captured(struct call *c); /* nothing was made */
 /* The keys in the body of a DeleteObjects. MalformedXML. */
 int capture_keys(struct call *c, struct str body, struct str **out, size_t *count,
                  struct err *err) MUST_CHECK;

@@ -275,11 +275,15 @@ static int copy(struct call *c, struct copy_source *s, struct put_options *o,
     if (code == 0)
         code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o->note, err);
     if (code < 0) {
-        call_captured(c, OUTCOME_REFUSED);
+        call_not_captured(c);
         return code;
     }
     code = copy_bytes(c, s, o, out, err);
-    call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN);
+    struct err late = {0};
+    int told =
+        call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, code == 0 ? err : &late);
+    if (code == 0)
+        code = told;
     if (code == 0)
         call_told(c);
     return code;

@@ -327,8 +327,11 @@ static int post_remote(struct call *c, struct post *p, struct storage *s,
 
     if (code < 0)
         return code;
+    struct err late = {0};
     code = send_file(c, p, s, &e, err);
-    call_captured(c, forward_outcome(code, e));
+    int told = call_captured(c, forward_outcome(code, e), code == 0 ? err : &late);
+    if (code == 0)
+        code = told;
     c->head = head;
     c->target.info.name = c->bucket_name;
     if (code == 0 && exchange_head(e)->status >= 300) {

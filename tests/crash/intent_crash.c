@@ -139,7 +139,7 @@ static void writer_main(void *ctx)
             ask(w->server, w->server->stores[1], "HDEL", STR("w:marks"), STR("far:box"));
         if (write(w->pipe, &e, sizeof(e)) != (ssize_t)sizeof(e))
             _exit(3);
-        capture->end(capture->ctx, &c, OUTCOME_DONE);
+        must(capture->end(capture->ctx, &c, OUTCOME_DONE, &err), &err);
     }
 }
 

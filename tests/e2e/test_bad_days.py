@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from conftest import DEADLINE, Redis, wait_for
 from replica_lab import Lab, content, fill, put, quoted, remove
+from test_scenarios import switched
 from test_tasks import Queue
 
 GIB = 1024 * 1024 * 1024
@@ -455,6 +456,57 @@ def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
     put(s3, bucket, model, "three", b"last")
     synced(lab, bucket)
     lab.is_equal(bucket, model)
+
+
+@contextlib.contextmanager
+def asleep(lab, bucket, model, prefix):
+    """Gateway 1 is stopped, and clients have sent it writes. The model has what they are told after it has woken."""
+    weir, refused = lab.gateways[1], []
+
+    def write(n):
+        try:
+            put(lab.s3(1), bucket, model, f"{prefix}-{n}", b"written in its sleep")
+        except ClientError as e:
+            refused.append(e.response["ResponseMetadata"]["HTTPStatusCode"])
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(8)]
+    weir.signal(signal.SIGSTOP)
+    try:
+        for writer in writers:
+            writer.start()
+        yield
+    finally:
+        weir.signal(signal.SIGCONT)
+        for writer in writers:
+            writer.join()
+    assert set(refused) <= {503}, refused
+
+
+def test_a_gateway_that_sleeps_through_its_lease(lab, bucket):
+    """The others take it for dead. What it was to write meanwhile is refused, or goes where it belongs and is brought over: a
+    replication was made without it, then the bucket was switched."""
+    model = {}
+    fill(lab.s3(), bucket, model, 3)
+    lab.s3(1).head_bucket(Bucket=bucket)
+    with asleep(lab, bucket, model, "made"):
+        lab.add(bucket)
+        lab.in_sync(bucket)
+    synced(lab, bucket)
+    lab.is_equal(bucket, model)
+    with asleep(lab, bucket, model, "switched"):
+        lab.run("switch", "start", bucket, "--user", "root")
+        switched(lab, bucket)
+    assert content(lab.s3(), bucket) == model
+    wait_for(lambda: can_write(lab.s3(1), bucket, model), "the gateway to take writes again")
+    assert lab.content("b", bucket) == model
+
+
+def can_write(s3, bucket, model):
+    try:
+        put(s3, bucket, model, "awake", b"again")
+        return True
+    except ClientError as e:
+        assert e.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        return False
 
 
 # --- clocks

@@ -36,7 +36,7 @@ static void open_lab(struct tap_lab *lab)
 {
     *lab = (struct tap_lab){.a = ARENA_INIT(0), .refuses = STR("unwanted")};
     local_lab_open(&lab->l, NULL);
-    lab->tap = (struct change_tap){wants, committed, lab};
+    lab->tap = (struct change_tap){.wants = wants, .committed = committed, .ctx = lab};
     local_set_tap(lab->l.lab.storage, &lab->tap);
     lab->b = lab_bucket(lab->l.lab.storage, "box");
 }

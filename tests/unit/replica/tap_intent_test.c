@@ -27,7 +27,7 @@ static void end(struct tap_lab *l, struct capture *c, enum outcome outcome)
 {
     struct taps_stats stats;
 
-    taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, outcome);
+    CHECK(taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, outcome, NULL) == 0);
     do
         taps_stats(l->taps, &stats);
     while (stats.ended);
@@ -230,7 +230,7 @@ TEST(intent, of_many_keys_is_several)
     CHECK_OK(capture->begin(capture->ctx, &i, &c, &err));
     CHECK(intents(&l) >= MANY / QUEUE_BATCH_MAX);
     run_intent(&l, 0);
-    capture->end(capture->ctx, &c, OUTCOME_DONE);
+    CHECK_OK(capture->end(capture->ctx, &c, OUTCOME_DONE, &err));
     CHECK_INT(intents(&l), 1); /* the second look of the first */
     struct thing thing = {.kind = THING_OBJECT, .bucket = STR("box")};
     struct place far = {.storage = STR("far")};
@@ -344,7 +344,8 @@ static void request_main(void *ctx)
         struct capture capture;
         struct err err = {0};
         CHECK_OK(c->begin(c->ctx, &i, &capture, &err));
-        c->end(c->ctx, &capture, n % 4 == 3 ? OUTCOME_REFUSED : OUTCOME_DONE);
+        enum outcome outcome = n % 4 == 3 ? OUTCOME_REFUSED : OUTCOME_DONE;
+        CHECK_OK(c->end(c->ctx, &capture, outcome, &err));
     }
 }
 

@@ -55,6 +55,7 @@ void tap_lab_taps_open(struct tap_lab *l)
                              .routes = l->routes,
                              .config = l->stores[3],
                              .boot = str_z(l->boot),
+                             .shared = l->shared,
                              .postpone_ms = 50,
                              .record = record};
     struct err err = {0};

@@ -28,6 +28,7 @@ struct tap_lab {
     struct taps *taps;
     struct bucket *box; /* of alice's, on "local" */
     struct arena a;
+    bool shared;      /* the next taps need a lease */
     const char *boot; /* of the next taps; "": intents are durable steps */
 };
 

@@ -19,7 +19,7 @@ static void put(struct tap_lab *l, const char *bucket)
     struct err err = {0};
 
     CHECK_OK(capture->begin(capture->ctx, &i, &c, &err));
-    capture->end(capture->ctx, &c, OUTCOME_DONE);
+    CHECK(capture->end(capture->ctx, &c, OUTCOME_DONE, NULL) == 0);
 }
 
 static struct str mark_of(struct tap_lab *l, const char *field)

@@ -22,7 +22,7 @@ static int begin(struct tap_lab *l, bool ends_upload, struct capture *out, struc
 
 static void end(struct tap_lab *l, struct capture *c)
 {
-    taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, OUTCOME_DONE);
+    CHECK(taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, OUTCOME_DONE, NULL) == 0);
 }
 
 static struct bucket_switch now(struct tap_lab *l)

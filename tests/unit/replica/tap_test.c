@@ -20,7 +20,7 @@ static int ask(struct tap_lab *l, struct storage *s, const char *bucket)
     int code = c->begin(c->ctx, &i, &capture, &err);
 
     if (code == 0)
-        c->end(c->ctx, &capture, OUTCOME_REFUSED);
+        CHECK(c->end(c->ctx, &capture, OUTCOME_REFUSED, NULL) == 0);
     return code;
 }
 

@@ -36,7 +36,7 @@ static int begin(struct tap_lab *l, struct capture *out)
 
 static void end(struct tap_lab *l, struct capture *c)
 {
-    taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, OUTCOME_DONE);
+    CHECK(taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, OUTCOME_DONE, NULL) == 0);
 }
 
 /* As if the storage were this process's: what it is not, others tell of. */

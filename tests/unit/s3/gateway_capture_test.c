@@ -10,7 +10,8 @@
 static struct {
     struct mutex lock;
     struct buf text;
-    bool refuses;
+    bool refuses, late, ends_late; /* begin(), check(), end() */
+    int in_time;                   /* of check(): so many times it is not yet */
     size_t keys;
 } told;
 
@@ -31,22 +32,38 @@ static int begin(void *ctx, const struct intended *i, struct capture *out, struc
     return refuses ? err_set(err, ERR_UNAVAILABLE, "so it was told") : 0;
 }
 
-static void end(void *ctx, struct capture *c, enum outcome outcome)
+static int late(bool is, struct err *err)
+{
+    return is ? err_set(err, ERR_BUSY, "so it was told") : 0;
+}
+
+static int check(void *ctx, const struct capture *c, struct err *err)
+{
+    (void)ctx, (void)c;
+    mutex_lock(&told.lock);
+    bool is = told.late && told.in_time-- <= 0;
+    mutex_unlock(&told.lock);
+    return late(is, err);
+}
+
+static int end(void *ctx, struct capture *c, enum outcome outcome, struct err *err)
 {
     static const char *const names[] = {" done;", " refused;", " unknown;"};
 
     (void)ctx, (void)c;
     mutex_lock(&told.lock);
     buf_append_z(&told.text, names[outcome]);
+    bool is = told.ends_late && outcome != OUTCOME_REFUSED;
     mutex_unlock(&told.lock);
+    return late(is, err);
 }
 
-static const struct change_capture capture = {begin, end, NULL};
+static const struct change_capture capture = {begin, check, end, NULL};
 
 static void init(void)
 {
     mutex_init(&told.lock, "capture.told");
-    told.refuses = false;
+    told.refuses = told.late = told.ends_late = false;
     gate_set_capture(&capture);
 }
 
@@ -298,5 +315,73 @@ TEST(gateway_capture, a_local_storage_is_asked_before_the_body_is_read)
     gate_ask(&g, BOB, "DELETE /box", NULL, NONE, 403); /* who may not is not told more */
     expect("");
     gate_stop(&g);
+    release();
+}
+
+/* --- others may go on without this gateway (docs/replication.md, E2, E4) --- */
+
+static void be_late(int in_time)
+{
+    told.late = told.ends_late = true;
+    told.in_time = in_time;
+}
+
+TEST(gateway_capture, what_may_no_longer_be_sent_is_not_sent)
+{
+    struct pair p;
+
+    init();
+    be_late(0);
+    pair_start_peer(&p, never_asked, NULL);
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, STR("hello"), 503);
+    GATE_ERROR(&p.front, "SlowDown");
+    expect("back/box 7 key: unknown;");
+    gate_do(&p.front, "DELETE /box/key", 503);
+    expect("back/box 1 key: unknown;");
+    gate_do(&p.front, "PUT /fresh", 503);
+    expect("back/fresh 64: unknown;");
+    pair_stop(&p);
+    release();
+}
+
+static void never_gets_all(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    (void)ctx;
+    CHECK(peer_read_head(c, &r));
+    CHECK(!peer_read_body(c, &r));
+    peer_request_release(&r);
+}
+
+/* The gateway slept while the body was under way. */
+TEST(gateway_capture, a_body_is_broken_off_before_its_end)
+{
+    static char body[1024 * 1024];
+    struct pair p;
+
+    init();
+    be_late(1);
+    pair_start_peer(&p, never_gets_all, NULL);
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, str_n(body, sizeof(body)), 503);
+    GATE_ERROR(&p.front, "SlowDown");
+    expect("back/box 7 key: unknown;");
+    pair_stop(&p);
+    release();
+}
+
+TEST(gateway_capture, nobody_is_told_of_a_success_that_came_too_late)
+{
+    struct pair p;
+
+    init();
+    told.ends_late = true;
+    pair_start_peer(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, STR("hello"), 503);
+    GATE_ERROR(&p.front, "SlowDown");
+    expect("back/box 7 key: done;");
+    gate_ask(&p.front, ALICE, "PUT /box/to", "x-amz-copy-source: box/key", NONE, 503);
+    expect("back/box 7 to: done;");
+    pair_stop(&p);
     release();
 }
