@@ -66,6 +66,11 @@ static int first_load(struct remotes *r, struct err *err)
                        err);
 }
 
+int remotes_reload(struct remotes *r, struct err *err)
+{
+    return reload_now(&r->reload, err);
+}
+
 int remotes_open(struct remotes **out, struct routes *routes, struct store *config,
                  const char *key_file, const struct log *log, struct err *err)
 {

@@ -41,6 +41,9 @@ int remotes_open(struct remotes **out, struct routes *routes, struct store *conf
                  const char *key_file, const struct log *log, struct err *err) MUST_CHECK;
 void remotes_close(struct remotes *r); /* before routes_close(); NULL is fine */
 
+/* Reads them again: all that was changed before is seen when it returns. */
+int remotes_reload(struct remotes *r, struct err *err) MUST_CHECK;
+
 /* One of the file, and a user's credentials on it: not stored. For the start alone. */
 int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
 int remotes_set_credential_fixed(struct remotes *r, struct str storage,

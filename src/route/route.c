@@ -98,7 +98,12 @@ static struct storage *find_storage(struct routes *r, struct str name)
     return NULL;
 }
 
-/* So that who has none, or only such, need not ask. */
+uint64_t routes_generation(const struct routes *r)
+{
+    return atomic_load(&r->generation);
+}
+
+/* So that who has none, or only such, need not ask. Whenever storages or the main one change. */
 static void note_remotes(struct routes *r)
 {
     bool any = false;
@@ -107,6 +112,7 @@ static void note_remotes(struct routes *r)
         any |= (*s)->ops->forward != NULL;
     atomic_store(&r->any_remote, any);
     atomic_store(&r->main_is_remote, r->main && r->main->ops->forward);
+    atomic_fetch_add(&r->generation, 1);
 }
 
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err)

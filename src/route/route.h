@@ -64,6 +64,10 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
  */
 int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
 
+/* Another number when what the calls here have found may be found elsewhere now. Read before them;
+ * what is told of after that has another when it is seen. */
+uint64_t routes_generation(const struct routes *r);
+
 /* Whether there are policies at all: when not, every bucket is on the main storage or where it was
  * made. */
 bool routes_any(struct routes *r);

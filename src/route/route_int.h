@@ -41,6 +41,7 @@ struct routes {
     struct storage *main;
     bool aborted; /* those that are added from now on, too */
     _Atomic(bool) storages_known, any_remote, main_is_remote;
+    _Atomic(uint64_t) generation; /* raised when what was found before may be found elsewhere */
 
     struct hash_key absent_key;
     _Atomic(uint64_t) absent[ROUTES_ABSENT];
@@ -68,8 +69,8 @@ int routes_load(struct routes *r, struct err *err) MUST_CHECK;
 void routes_view_put(struct routes *r, struct routes_view *view);
 void routes_view_free(struct routes_view *view); /* NULL is fine */
 
-/* Runs route_change.lua, on the store of policies. ERR_CONFLICT: a replication or a switch counts on
- * what is there (docs/replication.md, P6). */
+/* Runs route_change.lua, on the store of policies. ERR_CONFLICT: a replication or a switch counts
+ * on what is there (docs/replication.md, P6). */
 int routes_change(struct store *config, struct store_args args, struct err *err) MUST_CHECK;
 
 /* `prefix`, `first` and, unless it is empty, ':' and `second`; both escaped. */

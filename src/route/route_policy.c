@@ -202,6 +202,7 @@ int routes_load(struct routes *r, struct err *err)
     if (code == 0) {
         old = r->view;
         r->view = view;
+        atomic_fetch_add(&r->generation, 1);
     }
     r->loading = false;
     cond_broadcast(&r->loaded);

@@ -235,6 +235,7 @@ static int run(struct call *c, struct err *err)
     }
     if (must_move(c))
         return ERR_AGAIN;
+    c->routes_seen = routes_generation(c->g->o.routes);
     code = call_authenticate(c, err);
     c->auth_failed = code < 0;
     if (code == 0)

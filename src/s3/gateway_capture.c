@@ -29,7 +29,13 @@ int call_capture(struct call *c, struct storage *s, const struct str *keys, size
     i.keys = keys ? keys : &c->key;
     i.key_count = keys ? count : c->key.len > 0;
     i.ends_upload = c->op && c->op->id == S3_OP_CompleteMultipartUpload;
-    return capture->begin(capture->ctx, &i, &c->capture, err);
+    int code = capture->begin(capture->ctx, &i, &c->capture, err);
+    if (code < 0)
+        return code;
+    code = call_check_route(c, s, err);
+    if (code < 0)
+        call_not_captured(c);
+    return code;
 }
 
 int call_may_send(struct call *c, struct err *err)

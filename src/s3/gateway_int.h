@@ -108,6 +108,7 @@ struct call {
     const struct user *user; /* NULL: anonymous */
     bool claimed;            /* `user` is only who a preflight's address names (F10) */
     struct call_target target;
+    uint64_t routes_seen;                 /* routes_generation() before anything was found */
     struct side_pair pair;                /* the bucket's, while it is on two storages (sides.h) */
     struct side_choice side, source_side; /* of the request and of the source of a copy */
     struct call_target other;             /* of a merged listing: the other side */
@@ -116,7 +117,7 @@ struct call {
     bool waits;                /* the handler is called again (http_await) */
     struct str body;           /* of OP_XML; in: */
     struct buf document;
-    int body_read; /* 1: it is there; an error: it could not be read */
+    int body_read;                     /* 1: it is there; an error: it could not be read */
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
     struct capture capture;     /* of a change that was announced */
@@ -284,6 +285,9 @@ bool range_parse(struct str text, struct object_range *out);
  * it must not be made. */
 int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
                  struct err *err) MUST_CHECK;
+/* Of a capture that has begun: is `s` still where the bucket's changes go? The route was found
+ * before the change was counted as under way, and a body may have been read since. ERR_BUSY: no. */
+int call_check_route(struct call *c, const struct storage *s, struct err *err) MUST_CHECK;
 /* Just before a remote storage gets the last of it, which makes it happen. ERR_BUSY: it must not.
  */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;

@@ -47,6 +47,30 @@ static int route_of(struct call *c, struct str bucket, struct storage **out, str
     return code;
 }
 
+/* S5. An upload that was begun on the other side is finished there as long as there is one. */
+int call_check_route(struct call *c, const struct storage *s, struct err *err)
+{
+    const struct bucket_sides *sides = c->g->o.sides;
+    struct routes *routes = c->g->o.routes;
+    struct storage *now = NULL;
+    struct side_pair pair = {0};
+    int code;
+
+    if (routes_generation(routes) == c->routes_seen)
+        return 0;
+    if (c->op && c->op->id == S3_OP_CreateBucket)
+        code = route_storage(routes, call_user_id(c), c->bucket_name, &now, err);
+    else
+        code = route_of(c, c->bucket_name, &now, err);
+    if (code == 0 && now && now != s && c->side.storage == s)
+        code = sides->find(sides->ctx, c->a, now, c->bucket_name, &pair, err);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+    return now == s || pair.other == s
+               ? 0
+               : err_set(err, ERR_BUSY, "the bucket has moved to another storage");
+}
+
 static int find_pair(struct call *c, struct str bucket, struct side_pair *out, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;

@@ -193,6 +193,13 @@ static int know_checksum(struct call *c, struct copy_source *s, enum digest_kind
     return code;
 }
 
+/* docs/replication.md, E2 */
+static int may_end(void *ctx, struct object_meta *meta, struct err *err)
+{
+    (void)meta;
+    return call_may_send(ctx, err);
+}
+
 /* By hand, between storages, and where bytes must be encrypted or decrypted. `make` is the checksum
  * that was asked for; without one, what has none or one of parts gets one while it flows. */
 static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
@@ -207,6 +214,10 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
         make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
     if (sum->type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
         *sum = (struct object_checksum){0};
+    if (c->target.remote) {
+        o->verify = may_end;
+        o->ctx = c;
+    }
     int code = open_source(c, s, &got, err);
     if (code == 0) {
         struct reader *body = summed_open(&summed, c->a, got.body, make, o);
@@ -249,6 +260,8 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
         code = know_checksum(c, s, make, &o->meta.checksum, err);
         make = DIGEST_MD5;
     }
+    if (code == 0)
+        code = call_may_send(c, err);
     if (code < 0)
         return code;
     code = shares ? b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, o, out, err)

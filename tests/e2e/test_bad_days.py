@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import http.client
 
@@ -498,6 +499,26 @@ def test_a_gateway_that_sleeps_through_its_lease(lab, bucket):
     assert content(lab.s3(), bucket) == model
     wait_for(lambda: can_write(lab.s3(1), bucket, model), "the gateway to take writes again")
     assert lab.content("b", bucket) == model
+
+
+def test_a_body_that_comes_slowly_while_the_bucket_is_switched(lab, bucket):
+    """Its way was found before the switch began; it does not end where the bucket no longer is."""
+    model = {}
+    fill(lab.s3(), bucket, model, 3)
+    lab.add(bucket)
+    lab.in_sync(bucket)
+    url = urllib.parse.urlsplit(lab.s3(1).generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "slow"}))
+    with socket.create_connection((url.hostname, url.port)) as s:
+        s.sendall(f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: 10\r\n\r\nabc".encode())
+        lab.run("switch", "start", bucket, "--user", "root")
+        switched(lab, bucket)
+        s.sendall(b"defghij")
+        status = int(s.recv(4096).split()[1])
+    if status == 200:
+        model["slow"] = b"abcdefghij"
+    else:
+        assert status == 503
+    assert content(lab.s3(), bucket) == model == lab.content("b", bucket)
 
 
 def can_write(s3, bucket, model):

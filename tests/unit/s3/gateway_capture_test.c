@@ -12,6 +12,7 @@ static struct {
     struct buf text;
     bool refuses, late, ends_late; /* begin(), check(), end() */
     int in_time;                   /* of check(): so many times it is not yet */
+    struct routes *moves;          /* begin() leads alice's box to the local storage */
     size_t keys;
 } told;
 
@@ -29,6 +30,8 @@ static int begin(void *ctx, const struct intended *i, struct capture *out, struc
     bool refuses = told.refuses;
     mutex_unlock(&told.lock);
     out->begun = out->begun && !refuses;
+    if (told.moves)
+        CHECK(route_set(told.moves, STR("alice-id"), STR("box"), STR("local"), err) == 0);
     return refuses ? err_set(err, ERR_UNAVAILABLE, "so it was told") : 0;
 }
 
@@ -64,6 +67,7 @@ static void init(void)
 {
     mutex_init(&told.lock, "capture.told");
     told.refuses = told.late = told.ends_late = false;
+    told.moves = NULL;
     gate_set_capture(&capture);
 }
 
@@ -382,6 +386,52 @@ TEST(gateway_capture, nobody_is_told_of_a_success_that_came_too_late)
     expect("back/box 7 key: done;");
     gate_ask(&p.front, ALICE, "PUT /box/to", "x-amz-copy-source: box/key", NONE, 503);
     expect("back/box 7 to: done;");
+    pair_stop(&p);
+    release();
+}
+
+static void never_changed(struct peer_conn *c, const void *ctx)
+{
+    struct peer_request r;
+
+    while (peer_read(c, &r)) {
+        CHECK(r.head.method != HTTP_PUT);
+        peer_write_z(c, ctx);
+        peer_request_release(&r);
+    }
+    peer_request_release(&r);
+}
+
+/* Its last bytes would be, after minutes. */
+TEST(gateway_capture, a_copy_between_storages_is_not_sent_too_late)
+{
+    struct err err = {0};
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, never_changed, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    CHECK_OK(route_set(p.front.routes, STR("alice-id"), STR("here"), STR("local"), &err));
+    gate_do(&p.front, "PUT /here", 200);
+    gate_ask(&p.front, ALICE, "PUT /here/key", NULL, STR("hello"), 200);
+    expect("local/here 64;local/here 7 key;");
+    be_late(0);
+    gate_ask(&p.front, ALICE, "PUT /box/to", "x-amz-copy-source: here/key", NONE, 503);
+    expect("back/box 7 to: unknown;");
+    pair_stop(&p);
+    release();
+}
+
+/* S5: the route was found before the body was read, say, and the change was counted. */
+TEST(gateway_capture, a_change_does_not_go_where_the_bucket_no_longer_is)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, never_asked, NULL);
+    told.moves = p.front.routes;
+    gate_ask(&p.front, ALICE, "PUT /box/key", NULL, STR("hello"), 503);
+    GATE_ERROR(&p.front, "SlowDown");
+    expect("back/box 7 key: refused;");
     pair_stop(&p);
     release();
 }
