@@ -72,6 +72,7 @@ int server_start_taps(struct server *s, struct err *err)
         .first = tasks_first,
         .locks = s->locks,
         .routes = s->routes,
+        .remotes = s->remotes,
         .config = s->stores[CONFIG_DB],
         .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
         .log = &s->log,
@@ -150,17 +151,18 @@ static struct str main_storage(void *ctx)
 static bool all_know(void *ctx, const struct replication_id *id)
 {
     struct server *s = ctx;
+    uint64_t contact = taps_contact(s->taps);
     bool known = false;
 
-    return replication_is_known(s->replications, id, &known, NULL) == 0 && known &&
-           taps_in_contact(s->taps);
+    return contact && replication_is_known(s->replications, id, &known, NULL) == 0 && known &&
+           taps_contact(s->taps) == contact;
 }
 
-static bool in_contact(void *ctx)
+static uint64_t contact(void *ctx)
 {
     const struct server *s = ctx;
 
-    return taps_in_contact(s->taps);
+    return taps_contact(s->taps);
 }
 
 /* S10. */
@@ -201,7 +203,7 @@ static void open_tasks(struct server *s)
                                     .find = find_storage,
                                     .main = main_storage,
                                     .settle = settle,
-                                    .in_contact = in_contact,
+                                    .contact = contact,
                                     .ctx = s};
     s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
 }

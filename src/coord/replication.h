@@ -77,10 +77,6 @@ int64_t replication_view_epoch(const struct replication_view *view);
  * the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
-/* Those that are archived, since the bucket was switched away from this storage: a change there
- * that is found late (R4) makes tasks for them when it makes none for others. */
-size_t replication_view_left(const struct replication_view *view, struct str storage,
-                             struct str bucket, const struct replication *const **out);
 /* Whether any of these, or of those below, has to do with the bucket at this storage. */
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket);

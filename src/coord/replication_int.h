@@ -46,7 +46,6 @@ struct replication_view {
     struct arena arena;
     struct map names;    /* policy.name to struct policy */
     struct map sources;  /* <storage>:<bucket> to struct policies */
-    struct map left;     /* the same, of those that are archived: the bucket was switched away */
     struct map users;    /* <user>:<storage> to struct policies */
     struct map switches; /* <storage>:<bucket> to struct policy */
     struct map blocked;  /* the same, of destinations of switches with downtime */

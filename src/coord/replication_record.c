@@ -254,8 +254,6 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     if (c->place.bucket.len == 0) {
         add_source(d, c);
         count = replication_view_from(d->view, c->place.storage, c->thing.bucket, &list);
-        if (count == 0 && c->late) /* never for nobody */
-            count = replication_view_left(d->view, c->place.storage, c->thing.bucket, &list);
     }
     version_field(&field, &c->place);
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)c->row));

@@ -17,7 +17,6 @@ struct replication_view *replication_view_new(int64_t epoch)
     arena_init(&view->arena, VIEW_MAX);
     map_init(&view->names);
     map_init(&view->sources);
-    map_init(&view->left);
     map_init(&view->users);
     map_init(&view->switches);
     map_init(&view->blocked);
@@ -30,7 +29,6 @@ void replication_view_unref(struct replication_view *view)
         return;
     map_release(&view->names);
     map_release(&view->sources);
-    map_release(&view->left);
     map_release(&view->users);
     map_release(&view->switches);
     map_release(&view->blocked);
@@ -178,8 +176,7 @@ static void index_switch(struct replication_view *view, struct policy *p)
     put(view, &view->switches, id->to, id->to_bucket.len ? id->to_bucket : id->bucket, p);
 }
 
-static struct policies *begin_run(struct replication_view *view, struct map *sources,
-                                  const struct replication **at)
+static struct policies *begin_run(struct replication_view *view, const struct replication **at)
 {
     struct policies *run = arena_new(&view->arena, struct policies);
     const struct replication_id *id = &(*at)->id;
@@ -188,15 +185,14 @@ static struct policies *begin_run(struct replication_view *view, struct map *sou
         return NULL;
     run->list = at;
     if (id->bucket.len)
-        put(view, sources, id->from, id->bucket, run);
+        put(view, &view->sources, id->from, id->bucket, run);
     else
         put(view, &view->users, id->user, id->from, run);
     return run;
 }
 
 /* Runs of the sorted array: users' policies (without a bucket) by user, others by source. */
-static void index_runs(struct replication_view *view, struct map *sources,
-                       const struct replication **list, size_t count)
+static void index_runs(struct replication_view *view, const struct replication **list, size_t count)
 {
     struct policies *run = NULL;
 
@@ -205,7 +201,7 @@ static void index_runs(struct replication_view *view, struct map *sources,
         bool same = last && str_eq(id->from, last->from) && str_eq(id->bucket, last->bucket) &&
                     (id->bucket.len || str_eq(id->user, last->user));
         if (!same)
-            run = begin_run(view, sources, &list[i]);
+            run = begin_run(view, &list[i]);
         if (!run)
             return;
         run->count++;
@@ -214,9 +210,8 @@ static void index_runs(struct replication_view *view, struct map *sources,
 
 int replication_view_order(struct replication_view *view, struct err *err)
 {
-    size_t max = view->names.len + 1, n = 0, gone = 0;
+    size_t max = view->names.len + 1, n = 0;
     const struct replication **sources = arena_array(&view->arena, max, sizeof(*sources));
-    const struct replication **left = arena_array(&view->arena, max, sizeof(*left));
     struct str name;
     void *value;
 
@@ -231,8 +226,6 @@ int replication_view_order(struct replication_view *view, struct err *err)
             view->all.list[view->all.count++] = &p->r;
         if (known && (p->member || p->r.switching))
             sources[n++] = &p->r;
-        else if (known && p->r.archived)
-            left[gone++] = &p->r;
         if (known && (p->r.switching || p->r.blocked))
             index_switch(view, p);
     }
@@ -240,10 +233,7 @@ int replication_view_order(struct replication_view *view, struct err *err)
         qsort(view->all.list, view->all.count, sizeof(*view->all.list), by_name);
     if (n)
         qsort(sources, n, sizeof(*sources), by_source);
-    if (gone)
-        qsort(left, gone, sizeof(*left), by_source);
-    index_runs(view, &view->sources, sources, n);
-    index_runs(view, &view->left, left, gone);
+    index_runs(view, sources, n);
     return arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -266,17 +256,11 @@ size_t replication_view_from(const struct replication_view *view, struct str sto
     return run_of(look_up(&view->sources, storage, bucket), out);
 }
 
-size_t replication_view_left(const struct replication_view *view, struct str storage,
-                             struct str bucket, const struct replication *const **out)
-{
-    return run_of(look_up(&view->left, storage, bucket), out);
-}
-
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket)
 {
-    return look_up(&view->sources, storage, bucket) || look_up(&view->left, storage, bucket) ||
-           look_up(&view->switches, storage, bucket) || look_up(&view->blocked, storage, bucket);
+    return look_up(&view->sources, storage, bucket) || look_up(&view->switches, storage, bucket) ||
+           look_up(&view->blocked, storage, bucket);
 }
 
 const struct replication *replication_view_switch(const struct replication_view *view,

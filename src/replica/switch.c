@@ -48,13 +48,19 @@ static int wait_for(struct err *err, const char *what)
     return err_set(err, ERR_AGAIN, "%s", what);
 }
 
+static uint64_t contact_of(const struct switch_run *x)
+{
+    return x->o->contact ? x->o->contact(x->o->ctx) : 1;
+}
+
 /* Everybody knows of the last change. */
 static int reached(struct switch_run *x, struct err *err)
 {
     bool all = false;
+    uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
-    if (code == 0 && x->o->in_contact && !x->o->in_contact(x->o->ctx))
+    if (code == 0 && (!contact || contact_of(x) != contact)) /* E5 */
         return wait_for(err, "this process was not heard of for a while");
     return code == 0 && !all ? wait_for(err, "not every gateway knows of it yet") : code;
 }

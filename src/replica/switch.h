@@ -29,8 +29,7 @@ struct switcher {
     struct str (*main)(void *ctx);
     /* As in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
-    /* taps_in_contact(); NULL: always. */
-    bool (*in_contact)(void *ctx);
+    uint64_t (*contact)(void *ctx); /* taps_contact(); NULL: always the same */
     void *ctx;
     int64_t poll_s; /* between two looks; 0: 2 s */
 };

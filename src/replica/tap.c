@@ -137,8 +137,13 @@ static int tap_new_storages(struct taps *t, struct err *err)
 
     for (size_t i = 0; i < count && code == 0; i++) {
         size_t have = atomic_load(&t->tap_count);
-        if (all[i]->ops->forward || taps_find(t, all[i]) || have == ARRAY_SIZE(t->taps))
+        if (all[i]->ops->forward || taps_find(t, all[i]))
             continue;
+        if (have == ARRAY_SIZE(t->taps))
+            return err_set(err, ERR_TOO_LARGE,
+                           "storage " STR_FMT " is one too many for this process, which has had "
+                           "%zu: start it anew",
+                           STR_ARG(all[i]->name), have);
         code = tap_start(&t->taps[have], t, all[i], err);
         if (code == 0)
             atomic_store(&t->tap_count, have + 1);
@@ -323,6 +328,7 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     t->postponed_ns = clock_mono_ns();
     atomic_init(&t->held, -1);
     list_init(&t->open);
+    list_init(&t->astray);
     list_init(&t->joining);
     list_init(&t->over);
     cond_init(&t->announced);
@@ -360,6 +366,7 @@ void taps_close(struct taps *t)
     cond_signal(&t->wake);
     mutex_unlock(&t->lock);
     thread_join(&t->keeper);
+    intents_forget_astray(t);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
     marks_release(t);

@@ -17,6 +17,7 @@
 #include "object/local.h"
 #include "s3/capture.h"
 
+struct remotes;
 struct routes;
 struct taps;
 
@@ -31,6 +32,8 @@ struct taps_options {
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
     struct locks *locks;   /* held by changes during a switch (S10); NULL: none are */
     struct routes *routes; /* whose storages are tapped, also those that come */
+    struct remotes
+        *remotes; /* read anew with the routes when a lease begins; NULL: there are none */
     struct store
         *config; /* where other processes are told what is recorded; NULL: there are none */
     /* Which start of the machine this is, by which intents that wait for no sync are told to be
@@ -116,9 +119,10 @@ int64_t taps_epoch(struct taps *t);
 /* The store has taken a word of this process (gateways_tell()) that was sent at `sent_ns`
  * (clock_boot_ns()). For a while from there on others count with it (docs/replication.md, E1). */
 void taps_told(struct taps *t, uint64_t sent_ns);
-/* Whether others count with this process now, or it has never told. Who asked whether everybody
- * knows of something asks this afterwards: its own word may have been too old to count. */
-bool taps_in_contact(struct taps *t);
+/* 0: others do not count with this process now. Else another number after each time that they may
+ * not have. Who asks whether everybody knows of something asks this before and afterwards: its own
+ * word may have been too old to count (E5). */
+uint64_t taps_contact(struct taps *t);
 /* Waits until changes may be made. False: not by `deadline_ns` (clock_mono_ns()). */
 bool taps_await_lease(struct taps *t, uint64_t deadline_ns);
 

@@ -82,7 +82,9 @@ struct taps {
     struct tap *taps[ROUTES_STORAGES_MAX];
     struct mutex lock; /* class "replica.intents" */
     struct cond wake;
-    struct list open;      /* struct intent, that the keeper pushes back */
+    struct list open;   /* struct intent, that the keeper pushes back */
+    struct list astray; /* struct intent, that is yet to be announced (E4) */
+    size_t astray_count;
     struct list joining;   /* struct joining: requests whose intents are to be announced */
     bool announcing;       /* some of them, by one of them; or the keeper has the role */
     struct cond announced; /* some were */
@@ -173,6 +175,9 @@ enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another int
 
 /* Pushes all open ones back. */
 void intents_postpone(struct taps *t);
+/* Those that were left by leave_intent(). */
+int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;
+void intents_forget_astray(struct taps *t); /* at the end; what cannot be announced is logged */
 
 /* --- tap_marks.c --- */
 

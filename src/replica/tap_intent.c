@@ -9,6 +9,7 @@
 
 enum {
     POSTPONE_BATCH = 500,
+    ASTRAY_MAX = 10000, /* intents of changes that ended after the lease */
 };
 
 /* --- payloads --- */
@@ -398,22 +399,82 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
     *c = (struct capture){0};
 }
 
+static void tell_astray(struct taps *t, const struct intent *in, const char *why)
+{
+    log_error(t->o.log, "replica.change_astray", log_s("bucket", in->what.bucket),
+              log_s("storage", in->storage), log_z("error", why));
+}
+
 /* E4: it was not captured, since no policy of its time did so; who went on without us may have made
- * one. It is looked at as a change whose outcome is not known. */
+ * one. It is looked at as a change whose outcome is not known. The store is likely away, so
+ * the keeper announces it when it can. */
 static void leave_intent(struct taps *t, const struct intended *i)
 {
-    struct err err = {0};
     size_t at = 0;
-    int code;
 
     do {
         struct intent *in = intent_some(i, &at);
-        code = intent_announce(t, in, &err);
+        mutex_lock(&t->lock);
+        bool fits = t->astray_count < ASTRAY_MAX;
+        if (fits)
+            list_push(&t->astray, &in->node);
+        t->astray_count += fits;
+        cond_signal(&t->wake);
+        mutex_unlock(&t->lock);
+        if (!fits) {
+            tell_astray(t, in, "too many others wait for the store");
+            intent_free(in);
+        }
+    } while (at < i->key_count);
+}
+
+static struct intent *take_astray(struct taps *t)
+{
+    struct intent *in = NULL;
+
+    mutex_lock(&t->lock);
+    if (!list_empty(&t->astray)) {
+        in = list_entry(list_shift(&t->astray), struct intent, node);
+        t->astray_count--;
+    }
+    mutex_unlock(&t->lock);
+    return in;
+}
+
+static void put_astray(struct taps *t, struct intent *in)
+{
+    mutex_lock(&t->lock);
+    list_push(&t->astray, &in->node);
+    t->astray_count++;
+    mutex_unlock(&t->lock);
+}
+
+int intents_announce_astray(struct taps *t, struct err *err)
+{
+    struct intent *in;
+    int code = 0;
+
+    while (code == 0 && (in = take_astray(t))) {
+        code = intent_announce(t, in, err);
+        if (code < 0)
+            put_astray(t, in);
+        else
+            intent_free(in);
+    }
+    return code;
+}
+
+void intents_forget_astray(struct taps *t)
+{
+    struct err err = {0};
+    struct intent *in;
+
+    if (intents_announce_astray(t, &err) == 0)
+        return;
+    while ((in = take_astray(t))) {
+        tell_astray(t, in, err.text);
         intent_free(in);
-    } while (code == 0 && at < i->key_count);
-    if (code < 0)
-        log_error(t->o.log, "replica.change_astray", log_s("bucket", i->bucket),
-                  log_s("storage", i->storage->name), log_z("error", err.text));
+    }
 }
 
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err)

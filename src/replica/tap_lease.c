@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "coord/gateways.h"
 #include "replica/tap_int.h"
+#include "route/remotes.h"
 
 enum { LEASE_MS = 8 * 1000, MS = 1000 * 1000 };
 
@@ -33,12 +34,13 @@ void taps_told(struct taps *t, uint64_t sent_ns)
     mutex_unlock(&t->lock);
 }
 
-bool taps_in_contact(struct taps *t)
+uint64_t taps_contact(struct taps *t)
 {
     mutex_lock(&t->lock);
     bool is = t->heard_until_ns == 0 || !is_over(t->heard_until_ns);
+    uint64_t number = is ? atomic_load(&t->lease) + 1 : 0;
     mutex_unlock(&t->lock);
-    return is;
+    return number;
 }
 
 bool taps_await_lease(struct taps *t, uint64_t deadline_ns)
@@ -103,9 +105,13 @@ void keep_lease(struct taps *t)
         t->cut_off = true;
         log_error(t->o.log, "replica.tap_cut_off");
     }
-    if (!is_wanted(t, &lease))
+    int code = intents_announce_astray(t, &err);
+    if (code == 0 && !is_wanted(t, &lease))
         return;
-    int code = replications_refresh(t->o.replications, &err);
+    if (code == 0)
+        code = replications_refresh(t->o.replications, &err);
+    if (code == 0 && t->o.remotes)
+        code = remotes_reload(t->o.remotes, &err);
     if (code == 0)
         code = routes_reload(t->o.routes, &err);
     if (code == 0)

@@ -206,8 +206,11 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct intent *in = some[i]->in;
+        size_t first = out.count;
         if (some[i]->outcome != OUTCOME_REFUSED)
             changes_add(&out, in->what.changes, in->storage, in->what.bucket, some[i]->key, 0);
+        for (size_t n = first; n < out.count; n++) /* R4 */
+            out.items[n].late = some[i]->outcome == OUTCOME_UNKNOWN;
         if (some[i]->last && !in->left)
             ids[rec.intent_count++] = str_z(in->id);
     }

@@ -68,9 +68,10 @@ int taps_user_run(struct task_run *run, struct err *err)
 
     if (code == 0)
         code = read_id(&id, payload, err);
+    uint64_t contact = taps_contact(t);
     if (code == 0)
         code = replication_is_known(t->o.replications, &id, &known, err);
-    if (code == 0 && (!known || !taps_in_contact(t))) {
+    if (code == 0 && (!known || !contact || taps_contact(t) != contact)) {
         run->put_back_s = KNOWN_S;
         code = err_set(err, ERR_AGAIN, "not every gateway knows the policy yet");
     }
