@@ -11,6 +11,13 @@ static const struct str presigned[] = {
     STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
 };
 
+/* Those by which auth.c knows one. */
+static const struct str shows[] = {
+    STR("X-Amz-Algorithm"),
+    STR("X-Amz-Credential"),
+    STR("X-Amz-Signature"),
+};
+
 bool call_signs(struct str parameter)
 {
     for (size_t i = 0; i < ARRAY_SIZE(presigned); i++)
@@ -24,12 +31,20 @@ bool call_is_hoisted(const struct call *c, struct str parameter)
     return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) && !call_signs(parameter);
 }
 
-/* As auth.c finds a presigned request. That of a preflight has no headers. */
+/* As auth.c finds a presigned request: by names as they were sent. One that is encoded
+ * ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover it. That of a
+ * preflight has no headers; of a website's page there is no query. */
 static bool is_presigned(const struct call *c)
 {
-    return c->head->method != HTTP_OPTIONS && c->query_count &&
-           (call_param(c, "X-Amz-Algorithm").p || call_param(c, "X-Amz-Credential").p ||
-            call_param(c, "X-Amz-Signature").p);
+    struct str rest = c->head->query, name, value;
+
+    if (c->head->method == HTTP_OPTIONS || !c->query_count)
+        return false;
+    while (url_query_next(&rest, &name, &value))
+        for (size_t i = 0; i < ARRAY_SIZE(shows); i++)
+            if (str_eq(name, shows[i]))
+                return true;
+    return false;
 }
 
 /* SDKs that presign an upload before there is a body say the checksum of nothing, and by which
@@ -72,11 +87,11 @@ static int hoist(struct http_head *to, const struct call_param *p, struct err *e
         if (str_ieq(to->headers[i].name, p->name))
             there = to->headers[i].value;
     if (there.p)
-        return str_eq(there, value) ? 0
-                                    : err_set(err, S3_INVALID_REQUEST,
-                                              "The values of " STR_FMT
-                                              " in the query and in the header differ.",
-                                              STR_ARG(str_head(p->name, 64)));
+        return str_eq(there, value)
+                   ? 0
+                   : err_set(err, S3_INVALID_REQUEST,
+                             "The values of " STR_FMT " in the query and in the header differ.",
+                             STR_ARG(str_head(p->name, 64)));
     if (to->header_count == HTTP_MAX_HEADERS)
         return err_set(err, S3_INVALID_REQUEST, "The request has too many headers.");
     to->headers[to->header_count++] = (struct http_header){p->name, value};

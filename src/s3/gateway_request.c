@@ -215,6 +215,8 @@ int call_authenticate(struct call *c, struct err *err)
     code = auth_verify(&c->auth, c->a, &r, &o, err);
     if (code == S3_SIGNATURE_DOES_NOT_MATCH)
         code = verify_as_botocore(c, &r, &o, err);
+    if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY) /* A6: nothing signs them */
+        code = s3_fail(err, S3_ACCESS_DENIED);
     if (code == 0)
         c->user = c->auth.user;
     return code;
