@@ -123,7 +123,7 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
         return 0;
     if (c->level == LEVEL_SERVICE)
         code = find_service(c, out, err);
-    else if (id == S3_OP_CreateBucket)
+    else if (id == S3_OP_CreateBucket && !c->beyond) /* else it may be of a bucket that is there */
         code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, out, err);
     else if (!is_merged(c))
         code = call_remote(c, &c->side, c->bucket_name, out, err);

@@ -2,17 +2,22 @@
 #include "s3/gateway_int.h"
 
 /* Of a request that only a remote storage understands (Ceph's "?append") the most is expected. */
-static unsigned changes_of(const struct call *c)
+static unsigned most_changes(const struct call *c)
 {
     enum http_method m = c->head->method;
 
-    if (c->op)
-        return c->op->changes;
     if (m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS)
         return 0;
     return c->level == LEVEL_OBJECT   ? CHANGES_NEW_OBJECT
            : c->level == LEVEL_BUCKET ? CHANGES_BUCKET
                                       : 0;
+}
+
+/* "DELETE /bucket?new" removes the bucket where "new" is passed over, and something of it where it
+ * is known. */
+static unsigned changes_of(const struct call *c)
+{
+    return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
 int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,

@@ -160,10 +160,9 @@ int call_find_operation(struct call *c, struct err *err)
     if (!c->op)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     unknown = unknown_parameter(c);
+    c->beyond = unknown != NULL;
     if (!unknown)
         return 0;
-    int code = err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
-                       STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
-    c->op = NULL;
-    return code;
+    return err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
+                   STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
 }

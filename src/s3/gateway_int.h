@@ -94,6 +94,7 @@ struct call {
     const struct http_head *head; /* with what was hoisted into the query (gateway_hoist.c) */
     struct arena *a;
     const struct operation *op;
+    bool beyond; /* the query has more than op knows, which a remote storage may know */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
     struct str asked_bucket;     /* as it was asked for: Ceph's ":name" is the bucket "name" here */
@@ -149,7 +150,8 @@ int call_finish(struct call *c, int code, const struct err *err);
 /* --- gateway_find.c --- */
 
 /* c->op. NotImplemented, also for a parameter that the operation does not know; MethodNotAllowed. A
- * remote storage may know better. */
+ * remote storage may know better. c->op is set in spite of a parameter that is not known (and
+ * c->beyond): a storage that knows it no more than we do passes over it, and does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
 
 /* --- gateway_request.c: what was asked, and by whom --- */

@@ -101,14 +101,15 @@ static bool is_alone(const struct call *c)
 
     for (size_t i = 0; c->op && i < ARRAY_SIZE(whole); i++)
         is |= whole[i] == c->op->id;
-    return is && !call_is_conditional(c) && !c->version.len;
+    return is && !c->beyond && !call_is_conditional(c) && !c->version.len;
 }
 
 static bool changes(const struct call *c)
 {
     enum http_method m = c->head->method;
 
-    return c->op ? c->op->changes != 0 : m != HTTP_GET && m != HTTP_HEAD && m != HTTP_OPTIONS;
+    return c->op && !c->beyond ? c->op->changes != 0
+                               : m != HTTP_GET && m != HTTP_HEAD && m != HTTP_OPTIONS;
 }
 
 /* Uploads that are begun go where writes do; one that was begun is finished there. */
@@ -170,7 +171,7 @@ int call_sides(struct call *c, struct err *err)
         return 0;
     if (!http_may_block(c->http))
         return ERR_AGAIN;
-    if (id == S3_OP_CreateBucket || id == S3_OP_PostObject)
+    if (!c->beyond && (id == S3_OP_CreateBucket || id == S3_OP_PostObject))
         return 0;
     int code = find_pair(c, c->bucket_name, &c->pair, err);
     if (code < 0 || !c->pair.route)

@@ -69,12 +69,12 @@ PAIR_TEST(what_a_signature_covers_is_not_taken_back_by_the_connection)
     buf_reset(&request);
     gate_presign(&request, ALICE, "PUT /box/key", "x-amz-copy-source: box/other\nx-mine: 1");
     gate_ask(g, NOBODY, request.p,
-             "x-amz-copy-source: box/other\nx-mine: 1\nconnection: x-amz-copy-source",
-             STR("bytes"), 400);
+             "x-amz-copy-source: box/other\nx-mine: 1\nconnection: x-amz-copy-source", STR("bytes"),
+             400);
     gate_ask(g, NOBODY, request.p, "x-amz-copy-source: box/other\nx-mine: 1\nconnection: x-mine",
              NONE, 400);
-    gate_ask(g, NOBODY, request.p, "x-amz-copy-source: box/other\nx-mine: 1\nconnection: te",
-             NONE, 200);
+    gate_ask(g, NOBODY, request.p, "x-amz-copy-source: box/other\nx-mine: 1\nconnection: te", NONE,
+             200);
     check_kept(p, "/box/key", STR("other"));
     gate_ask(g, ALICE, "GET /box/key", "range: bytes=0-1\nconnection: range", NONE, 400);
     gate_ask(g, ALICE, "GET /box/key", "x-mine: 1\nconnection: x-mine", NONE, 200);
@@ -403,6 +403,22 @@ PAIR_TEST(a_copy_between_storages_keeps_conditions_and_says_what_is_not_there)
              501);
     check_absent(p, "/box/y");
     gate_ask(g, BOB, "PUT /box/y", "x-amz-copy-source: here/x", NONE, 403);
+}
+
+/* The storage would look for the source on itself, and might find another of that name. */
+PAIR_TEST(a_copy_from_elsewhere_is_not_the_storage_s_whatever_its_query_has)
+{
+    struct gate *g = &p->front;
+
+    make_here(p);
+    gate_ask(g, ALICE, "PUT /here/src", NULL, STR("mine"), 200);
+    gate_do(&p->back, "PUT /here", 200);
+    gate_ask(&p->back, ALICE, "PUT /here/src", NULL, STR("another"), 200);
+    gate_ask(g, ALICE, "PUT /box/copy?new=1", "x-amz-copy-source: here/src", NONE, 501);
+    CHECK(gate_has(g, "The parameter new of CopyObject"));
+    check_absent(p, "/box/copy");
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: here/src", NONE, 200);
+    check_kept(p, "/box/copy", STR("mine"));
 }
 
 /* A checksum of parts' checksums, on what is then one piece. */

@@ -154,6 +154,32 @@ TEST(gateway_capture, every_change_of_a_remote_storage_is_announced)
     release();
 }
 
+/* A storage may pass over it, and do the operation. */
+TEST(gateway_capture, a_parameter_that_is_not_known_hides_no_change)
+{
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    struct gate *g = &p.front;
+    gate_ask(g, ALICE, "POST /box?delete&new=1", NULL,
+             STR("<Delete><Object><Key>one</Key></Object><Object><Key>two</Key></Object></Delete>"),
+             200);
+    expect("back/box 9 one two: done;");
+    gate_do(g, "DELETE /box/key?new=1", 200);
+    expect("back/box 7 key: done;");
+    gate_ask(g, ALICE, "PUT /box/key?tagging&acl", NULL, STR("<x/>"), 200);
+    expect("back/box 7 key: done;");
+    gate_do(g, "DELETE /box?new", 200);
+    expect("back/box 136: done;");
+    gate_do(g, "PUT /fresh?new", 200);
+    expect("back/fresh 72: done;");
+    gate_do(g, "GET /box?new", 200);
+    expect("");
+    pair_stop(&p);
+    release();
+}
+
 TEST(gateway_capture, what_changes_nothing_is_not_announced)
 {
     struct pair p;
