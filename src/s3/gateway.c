@@ -12,7 +12,10 @@
 
 /* Parameters of ListBuckets, which may be empty. */
 static const char *const list_buckets_takes[] = {
-    "prefix", "continuation-token", "max-buckets", "bucket-region", "x-id",
+    "prefix",
+    "continuation-token",
+    "max-buckets",
+    "bucket-region",
 };
 
 struct gateway *gateway_new(const struct gateway_options *o)
@@ -75,7 +78,7 @@ static int copies_within(struct call *c, struct storage *s, bool *out, struct er
 static bool names_service_resource(const struct call *c)
 {
     for (size_t i = 0; i < c->query_count; i++) {
-        bool known = c->query[i].value.len > 0;
+        bool known = c->query[i].value.len > 0 || call_ignores(c->query[i].name);
         for (size_t k = 0; !known && k < ARRAY_SIZE(list_buckets_takes); k++)
             known = str_eq(c->query[i].name, str_z(list_buckets_takes[k]));
         if (!known)

@@ -38,9 +38,11 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
-/* What says nothing to an operation: names of operations that SDKs add, signatures (x-amz-* too),
- * and headers of the answer. */
-static const char *const ignored[] = {"x-id", "AWSAccessKeyId", "Signature", "Expires"};
+/* What says nothing to an operation, beside x-* and headers of the answer: signatures of version 2,
+ * with the headers that botocore puts there. */
+static const char *const ignored[] = {
+    "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
+};
 
 /* What reads may have without a value, beside sub-resources of the table. */
 static const char *const read_takes[] = {
@@ -75,10 +77,10 @@ static const struct {
     enum s3_operation operation;
     const char *name;
 } change_takes[] = {
-    {S3_OP_DeleteObject, "versionId"},         {S3_OP_PutObjectTagging, "versionId"},
-    {S3_OP_DeleteObjectTagging, "versionId"},  {S3_OP_PutObjectAcl, "versionId"},
-    {S3_OP_PutObjectRetention, "versionId"},   {S3_OP_PutObjectLegalHold, "versionId"},
-    {S3_OP_RestoreObject, "versionId"},        {S3_OP_UploadPart, "partNumber"},
+    {S3_OP_DeleteObject, "versionId"},        {S3_OP_PutObjectTagging, "versionId"},
+    {S3_OP_DeleteObjectTagging, "versionId"}, {S3_OP_PutObjectAcl, "versionId"},
+    {S3_OP_PutObjectRetention, "versionId"},  {S3_OP_PutObjectLegalHold, "versionId"},
+    {S3_OP_RestoreObject, "versionId"},       {S3_OP_UploadPart, "partNumber"},
     {S3_OP_UploadPartCopy, "partNumber"},
 };
 
@@ -99,10 +101,12 @@ static const char *names_any(const struct call *c, const char *const *names, siz
     return NULL;
 }
 
-static bool is_ignored(struct str name)
+/* What begins with x- is a client's note for the access log, as on AWS; or of a signature, or the
+ * name of the operation (x-id), which SDKs add. */
+bool call_ignores(struct str parameter)
 {
-    return str_ieq(str_head(name, 6), STR("x-amz-")) || str_starts(name, STR("response-")) ||
-           is_any(name, ignored, ARRAY_SIZE(ignored));
+    return str_ieq(str_head(parameter, 2), STR("x-")) || str_starts(parameter, STR("response-")) ||
+           is_any(parameter, ignored, ARRAY_SIZE(ignored));
 }
 
 /* An address of an object may have anything behind it that makes it another one for caches. */
@@ -130,7 +134,8 @@ static const struct call_param *unknown_parameter(const struct call *c)
 
     for (size_t i = 0; i < c->query_count; i++) {
         const struct call_param *p = &c->query[i];
-        if (p->name.len && !is_ignored(p->name) && !(reads ? read_knows(c, p) : change_knows(c, p)))
+        if (p->name.len && !call_ignores(p->name) &&
+            !(reads ? read_knows(c, p) : change_knows(c, p)))
             return p;
     }
     return NULL;

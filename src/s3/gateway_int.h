@@ -153,6 +153,8 @@ int call_finish(struct call *c, int code, const struct err *err);
  * remote storage may know better. c->op is set in spite of a parameter that is not known (and
  * c->beyond): a storage that knows it no more than we do passes over it, and does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
+/* Does the parameter say nothing to any operation? */
+bool call_ignores(struct str parameter);
 
 /* --- gateway_request.c: what was asked, and by whom --- */
 

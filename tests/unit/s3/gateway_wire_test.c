@@ -224,7 +224,12 @@ GATE_TEST(what_sdks_and_caches_add_is_left_out)
     gate_do(g, "GET /?x-id=ListBuckets&prefix=", 200);
     gate_do(g, "HEAD /box?read-stats", 200);
     gate_do(g, "POST /box/key?uploads&x-id=CreateMultipartUpload", 200);
-    gate_do(g, "DELETE /box/key?versionId=null&x-id=DeleteObject", 204);
+    gate_ask(g, ALICE, "PUT /box/key?x-user=johndoe&X-Trace", NULL, STR("x"), 200);
+    gate_do(g, "GET /?x-user", 200);
+    ask_presigned_v2(g, "/box/key", "&content-type=text%2Fplain&content-md5=x", STR("x"), 200);
+    gate_do(g, "HEAD /box/key", 200); /* and is no header */
+    CHECK_STR(gate_header(g, "content-type"), STR("binary/octet-stream"));
+    gate_do(g, "DELETE /box/key?versionId=null&x-id=DeleteObject&x-user=johndoe", 204);
     gate_do(g, "DELETE /box?x-id=DeleteBucket", 204);
 }
 
