@@ -160,7 +160,13 @@ static void time_field(struct buf *out, int64_t ms)
 
 static bool is_secret(struct str name)
 {
-    static const char *const secrets[] = {"x-amz-signature", "x-amz-security-token", "signature"};
+    static const char *const secrets[] = {
+        "x-amz-signature",
+        "x-amz-security-token",
+        "signature",
+        "x-amz-server-side-encryption-customer-key",
+        "x-amz-copy-source-server-side-encryption-customer-key",
+    };
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
     bool found = url_decode(&text, name, true) < 0;
 
@@ -170,7 +176,8 @@ static bool is_secret(struct str name)
     return found;
 }
 
-/* A log must not be worth a key: what signs a presigned address is left out. */
+/* A log must not be worth a key: what signs a presigned address is left out, and so are keys of
+ * SSE-C that were hoisted into it. */
 static void uri_field(struct buf *out, const struct http_head *head)
 {
     struct str rest = head->query, name, value;

@@ -133,6 +133,21 @@ GATE_TEST(a_wrong_signature_is_logged_and_none_is_kept)
     CHECK(!gate_has(g, "5ec4e7"));
 }
 
+GATE_TEST(a_key_that_was_hoisted_into_an_address_is_not_logged)
+{
+    turn_on(g);
+    gate_ask(g, NOBODY,
+             "PUT /box/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&"
+             "x-amz-server-side-encryption-customer-algorithm=AES256&"
+             "x-amz-server-side-encryption-customer-key=5ec4e7&"
+             "X-Amz-Copy-Source-Server-Side-Encryption-Customer-Key=5ec4e7",
+             NULL, NONE, 0);
+    deliver(g);
+    CHECK(gate_has(g, "x-amz-server-side-encryption-customer-key=REDACTED"));
+    CHECK(gate_has(g, "customer-algorithm=AES256"));
+    CHECK(!gate_has(g, "5ec4e7"));
+}
+
 GATE_TEST(each_key_of_a_batch_and_each_side_of_a_copy_has_a_line)
 {
     turn_on(g);
