@@ -104,12 +104,22 @@ static void read_new_tags(struct call *c)
         c->new_tags = tagging_text(c->a, &set);
 }
 
+/* A copy without the directive REPLACE has its source's tags, whatever the header says: they are in
+ * c->new_tags as soon as they are known. */
+static bool is_header_of_tags(const struct call *c)
+{
+    return !c->op || c->op->id != S3_OP_CopyObject ||
+           str_eq(call_header(c, "x-amz-tagging-directive"), STR("REPLACE"));
+}
+
 /* That the request sets, as a header has them. */
 static struct str request_tags(struct call *c)
 {
     if (c->op && c->op->id == S3_OP_PutObjectTagging)
         read_new_tags(c);
-    return c->new_tags.p ? c->new_tags : call_header(c, "x-amz-tagging");
+    if (c->new_tags.p)
+        return c->new_tags;
+    return is_header_of_tags(c) ? call_header(c, "x-amz-tagging") : STR_EMPTY;
 }
 
 static struct str special_value(struct call *c, enum policy_key key, struct str suffix)

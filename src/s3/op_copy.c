@@ -85,19 +85,24 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-/* To copy tags is to read and to set them. */
+/* To copy tags is to read and to set them. Whether the object may be put was asked before its tags
+ * were known, and a policy may have something against these. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
     const struct object_info *from = &s->head.info;
     enum s3_action action =
         s->version.len ? S3_ACTION_GET_OBJECT_VERSION_TAGGING : S3_ACTION_GET_OBJECT_TAGGING;
-    int code = 0;
 
     out->tags = from->meta.tags;
-    if (from->meta.tags.len)
-        code = call_need(c, &s->target, action, s->key, from, err);
-    return code == 0 && from->meta.tags.len ? call_need_tagging(c, err) : code;
+    if (!from->meta.tags.len)
+        return 0;
+    int code = call_need(c, &s->target, action, s->key, from, err);
+    if (code < 0)
+        return code;
+    c->new_tags = from->meta.tags;
+    code = call_need(c, &c->target, s3_operation_action(c->op->id, false), c->key, NULL, err);
+    return code < 0 ? code : call_need_tagging(c, err);
 }
 
 static int copied_meta(struct call *c, struct copy_source *s, struct object_meta *out,

@@ -141,6 +141,44 @@ GATE_TEST(a_policy_may_speak_of_the_tags_that_a_request_sets)
     CHECK_STR(gate_element(g, "Value"), STR("no"));
 }
 
+static void copy_tagged(struct gate *g, const char *key, const char *headers, int status)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text), "x-amz-copy-source: mine/%s%s", key, headers);
+    gate_ask(g, BOB, "PUT /box/copy", text, NONE, status);
+}
+
+/* Not of a header that the copy does not have them from. */
+GATE_TEST(a_policy_may_speak_of_the_tags_that_a_copy_brings)
+{
+    static const char *const lie = "\nx-amz-tagging: clear=no";
+
+    gate_ask(g, BOB, "PUT /mine", NULL, NONE, 200);
+    gate_ask(g, BOB, "PUT /mine/yes", "x-amz-tagging: clear=yes", STR("x"), 200);
+    gate_ask(g, BOB, "PUT /mine/no", "x-amz-tagging: clear=no", STR("x"), 200);
+    set_policy(g, WHEN("Allow", "{\"StringEquals\":{\"s3:RequestObjectTag/clear\":\"no\"}}"));
+    gate_ask(g, BOB, "PUT /box/put", "x-amz-tagging: clear=yes", STR("x"), 403);
+    copy_tagged(g, "yes", "", 403);
+    copy_tagged(g, "yes", lie, 403);
+    copy_tagged(g, "yes", "\nx-amz-tagging-directive: COPY\nx-amz-tagging: clear=no", 403);
+    copy_tagged(g, "yes", "\nx-amz-tagging-directive: REPLACE\nx-amz-tagging: clear=yes", 403);
+    copy_tagged(g, "yes", "\nx-amz-tagging-directive: REPLACE\nx-amz-tagging: clear=no", 200);
+
+    set_policy(
+        g, ALLOW("\"s3:PutObject\",\"s3:PutObjectTagging\"") ","
+                                                             "{\"Effect\":\"Deny\",\"Principal\":"
+                                                             "\"*\",\"Action\":\"s3:PutObject\","
+                                                             "\"Resource\":\"arn:aws:s3:::box/"
+                                                             "*\",\"Condition\":{\"StringEquals\":"
+                                                             "{\"s3:RequestObjectTag/"
+                                                             "clear\":\"yes\"}}}");
+    copy_tagged(g, "yes", "", 403);
+    copy_tagged(g, "yes", lie, 403);
+    copy_tagged(g, "no", "\nx-amz-tagging: clear=yes", 200);
+    copy_tagged(g, "no", "", 200);
+}
+
 /* Ten tags of the longest values, of characters that take the most room. */
 GATE_TEST(the_longest_tags_come_back_whole)
 {
@@ -157,7 +195,8 @@ GATE_TEST(the_longest_tags_come_back_whole)
     buf_append_z(&xml, "</TagSet></Tagging>");
     gate_ask(g, ALICE, "PUT /box/key?tagging", NULL, buf_str(&xml), 200);
     gate_do(g, "GET /box/key?tagging", 200);
-    CHECK(gate_has(g, "\xe6\xb0\xb4" "9</Value>"));
+    CHECK(gate_has(g, "\xe6\xb0\xb4"
+                      "9</Value>"));
     buf_release(&xml);
 }
 
