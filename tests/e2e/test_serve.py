@@ -115,6 +115,20 @@ def test_a_port_in_use_names_file_line_and_key(serve, tmp_path, key, has_data):
     assert os.listdir(tmp_path / "own/data") == ["lock"] if has_data else not (tmp_path / "own/data").exists()
 
 
+@pytest.mark.parametrize("first, second", [("s3.listen", "api.listen"), ("api.listen", "tracker.http")])
+def test_one_port_of_two_keys_names_the_second_and_leaves_nothing(tmp_path, first, second):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    keys = ("s3.listen", "api.listen", "tracker.http", "tracker.udp")
+    done = subprocess.run([str(WEIR), "serve", "--data", "data",
+                           *(f"--{k}={address if k in (first, second) else '127.0.0.1:0'}" for k in keys)],
+                          text=True, cwd=tmp_path, env=clean_env(), capture_output=True)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"weir: {second} (flag --{second}): ") and "in use" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_data_folder_in_use_names_the_process(serve, server):
     second = serve(data=server.data)
     assert second.wait() == 2
