@@ -3,27 +3,32 @@
  * that of the bucket. */
 #include "s3/gateway_int.h"
 
-/* Sub-resources that S3 has and the table has not: also what reads an object must not fall through
- * to the plain operation of its method. */
-static const char *const strange[] = {
-    "accelerate",
-    "analytics",
-    "intelligent-tiering",
-    "inventory",
-    "metrics",
-    "select",
-    "metadataTable",
-    "session",
-    "renameObject",
-    "append",
-    "metadataConfiguration",
-    "metadataInventoryTable",
-    "metadataJournalTable",
-    "metadataAnnotationTable",
-    "annotation",
-    "annotations",
-    "abac",
-    "encryptionConfiguration",
+/* Sub-resources that S3 has and the table has not: also what reads must not fall through to the
+ * plain operation of its method. Those of buckets are nothing behind the address of an object,
+ * where
+ * "?session=1" is for caches and pages. */
+static const struct {
+    const char *name;
+    bool of_objects; /* too */
+} strange[] = {
+    {"accelerate", false},
+    {"analytics", false},
+    {"intelligent-tiering", false},
+    {"inventory", false},
+    {"metrics", false},
+    {"select", true},
+    {"metadataTable", false},
+    {"session", false},
+    {"renameObject", true},
+    {"append", true},
+    {"metadataConfiguration", false},
+    {"metadataInventoryTable", false},
+    {"metadataJournalTable", false},
+    {"metadataAnnotationTable", false},
+    {"annotation", true},
+    {"annotations", true},
+    {"abac", false},
+    {"encryptionConfiguration", true},
 };
 
 /* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
@@ -92,12 +97,20 @@ static bool is_any(struct str name, const char *const *names, size_t count)
     return false;
 }
 
-/* The first of the names that is a parameter of the query; NULL: none is. */
-static const char *names_any(const struct call *c, const char *const *names, size_t count)
+static bool names_any(const struct call *c, const char *const *names, size_t count)
 {
     for (size_t i = 0; c->query_count && i < count; i++)
         if (call_param(c, names[i]).p)
-            return names[i];
+            return true;
+    return false;
+}
+
+/* NULL: the query has none. */
+static const char *strange_resource(const struct call *c)
+{
+    for (size_t i = 0; c->query_count && i < ARRAY_SIZE(strange); i++)
+        if ((strange[i].of_objects || c->level != LEVEL_OBJECT) && call_param(c, strange[i].name).p)
+            return strange[i].name;
     return NULL;
 }
 
@@ -150,7 +163,7 @@ static bool row_fits(const struct call *c, const struct operation *op)
 
 int call_find_operation(struct call *c, struct err *err)
 {
-    const char *other = names_any(c, strange, ARRAY_SIZE(strange));
+    const char *other = strange_resource(c);
     const struct call_param *unknown;
 
     if (other)

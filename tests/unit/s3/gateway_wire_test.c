@@ -198,10 +198,13 @@ GATE_TEST(a_parameter_that_an_operation_does_not_know_is_not_left_out)
         "PUT /box/key?partNumber=1",
         "PUT /box/key?versionId=null",
         "PUT /box/key?tagging&acl",
+        "PUT /box/key?metrics",
+        "GET /box?session=abc",
         "DELETE /box/key?annotation=x",
         "DELETE /box/key?somethingNew=x",
         "POST /box/key?uploads&somethingNew",
         "GET /box/key?annotation",
+        "GET /box/key?select=1",
     };
 
     gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
@@ -219,6 +222,8 @@ GATE_TEST(what_sdks_and_caches_add_is_left_out)
     gate_ask(g, ALICE, "PUT /box/key?x-id=PutObject", NULL, STR("x"), 200);
     gate_do(g, "GET /box/key?x-id=GetObject&20261116", 200);
     gate_do(g, "GET /box/key?v=3", 200);
+    gate_do(g, "GET /box/key?session=abc&metrics", 200);
+    gate_do(g, "HEAD /box/key?inventory=12", 200);
     gate_do(g, "GET /box?prefix=&marker&x-id=ListObjects", 200);
     gate_do(g, "GET /box?list-type=2&start-after=&v=1", 200);
     gate_do(g, "GET /?x-id=ListBuckets&prefix=", 200);
