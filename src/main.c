@@ -139,9 +139,10 @@ static const struct command commands[] = {
      .summary = "Forget a storage",
      .help =
          "What it holds stays where it is, and nothing of it is found any more. Neither the main "
-         "storage nor the one in the data folder can be removed. A local one that has buckets, "
-         "or that policies or replications use, goes only with --force; its folder is let go of "
-         "when weir stops.",
+         "storage nor the one in the data folder can be removed. A remote one can be added again. "
+         "A local one cannot: its files stay, but no command makes objects of them again, and a "
+         "folder that is not empty is not added. One that has buckets, or that policies or "
+         "replications use, goes only with --force; its folder is let go of when weir stops.",
      .examples = "weir storage remove ceph\n"
                  "weir storage remove disk2 --force",
      .run = command_storage_remove},

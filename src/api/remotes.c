@@ -173,9 +173,12 @@ int api_find_remote(struct api *api, struct arena *a, struct str name, struct re
             *out = list[i];
             return 0;
         }
-    return code < 0
-               ? code
-               : err_set(err, ERR_NOT_FOUND, "there is no remote storage " STR_FMT, STR_ARG(name));
+    if (code < 0)
+        return code;
+    return routes_storage(api->o.routes, name)
+               ? err_set(err, ERR_NOT_FOUND, "the storage " STR_FMT " is not a remote one",
+                         STR_ARG(name))
+               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
 int api_get_credentials(struct http_request *req, const struct route_params *params, void *ctx)

@@ -7,13 +7,15 @@
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
 
 /* `remotes`: those that are remote. */
-static void write_storage(struct json_out *w, const struct storage *s, bool is_main,
+static void write_storage(struct json_out *w, struct storage *s, bool is_main,
                           const struct remote_entry *remotes, size_t count)
 {
     json_out_member_str(w, "name", s->name);
     json_out_member_str(w, "kind", str_z(s->ops->kind));
     json_out_member_str(w, "state", local_is_missing(s) ? STR("missing") : STR_EMPTY);
     json_out_member_bool(w, "main", is_main);
+    if (!s->ops->forward)
+        json_out_member_str(w, "folder", str_z(local_folder(s)));
     json_out_member_u64(w, "requests_per_minute", atomic_load(&s->requests_per_minute));
     json_out_member_u64(w, "bytes_per_second", atomic_load(&s->bytes_per_second));
     for (size_t i = 0; i < count; i++)
@@ -274,6 +276,8 @@ int api_remove_local(struct http_request *req, struct api *api, struct str name,
     struct str force = STR_EMPTY;
     int code = api_query(req, "force", &force, err);
 
+    if (code == 0) /* before what force helps against */
+        code = routes_check_removal(api->o.routes, api->o.db, name, err);
     if (code == 0 && !str_eq(force, STR("true"))) {
         code = check_unused(api, http_request_arena(req), name, err);
         if (code == ERR_IN_USE)

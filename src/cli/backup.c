@@ -33,7 +33,7 @@ static int ask(struct remote *r, const char *dir, struct err *err)
     json_out_close(&w, '}');
     code = remote_call(r, &response, "/api/v1/backup", body.p, err);
     if (code == 0 && response.status != 200)
-        code = remote_error(&response, err);
+        code = remote_error(r, &response, err);
     buf_release(&body);
     return code;
 }

@@ -69,7 +69,7 @@ int remote_connect(struct remote *r, const struct invocation *inv, const struct 
         .timeout_ms = timeout_ms,
         .max_attempts = 1,
     });
-    if (credentials_find(&keys, conf, NULL) == 0)
+    if (credentials_find(&keys, conf, &r->no_keys) == 0)
         auth_header(&keys, &r->authorization);
     credentials_release(&keys);
     return 0;
@@ -112,6 +112,14 @@ int remote_call(struct remote *r, struct client_response *out, const char *path,
     return call(r, out, body ? "POST" : "GET", path, body, err);
 }
 
+/* Most often the port of S3. */
+static int no_api(const struct remote *r, const struct client_response *response, struct err *err)
+{
+    return err_set(err, ERR_PEER,
+                   "%s does not answer as weir's API does (status %d); it is on api.listen", r->url,
+                   response->status);
+}
+
 int remote_send(struct remote *r, json_t **out, const char *method, const char *path,
                 const char *body, struct err *err)
 {
@@ -119,26 +127,31 @@ int remote_send(struct remote *r, json_t **out, const char *method, const char *
     int code = call(r, &response, method, path, body, err);
 
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(&response, err);
+        code = remote_error(r, &response, err);
     if (code == 0 && out) {
         *out = NULL;
-        if (response.body.len)
-            code = json_read(out, response.body, err);
+        if (response.body.len && json_read(out, response.body, NULL) < 0)
+            code = no_api(r, &response, err);
     }
     return code;
 }
 
-int remote_error(const struct client_response *response, struct err *err)
+int remote_error(const struct remote *r, const struct client_response *response, struct err *err)
 {
     json_t *object = NULL;
     struct str message = STR_EMPTY;
 
     if (json_read(&object, response->body, NULL) == 0)
         message = json_get_str(json_object_get(object, "error"), "message", STR_EMPTY);
-    if (message.len)
-        err_set(err, ERR_PEER, STR_FMT, STR_ARG(message));
+    if (!message.len)
+        no_api(r, response, err);
+    else if (response->status == 401 && !r->authorization.len)
+        err_set(err, ERR_PEER,
+                "an administrator's keys are needed, and there are none: %s; WEIR_ACCESS_KEY and "
+                "WEIR_SECRET_KEY are not set",
+                r->no_keys.text);
     else
-        err_set(err, ERR_PEER, "the API answered with status %d", response->status);
+        err_set(err, ERR_PEER, STR_FMT, STR_ARG(message));
     json_decref(object);
     return ERR_PEER;
 }

@@ -13,6 +13,7 @@ struct remote {
     struct client *client;
     char *url; /* without a path */
     struct buf authorization;
+    struct err no_keys; /* why there is none */
 };
 
 /* --json, --url and --insecure, for the commands that use this; the array ends with FLAG_END. */
@@ -39,7 +40,8 @@ int remote_call(struct remote *r, struct client_response *out, const char *path,
 int remote_send(struct remote *r, json_t **out, const char *method, const char *path,
                 const char *body, struct err *err) MUST_CHECK;
 
-/* The error of an answer whose status is not 2xx, from its JSON. */
-int remote_error(const struct client_response *response, struct err *err);
+/* The error of an answer whose status is not 2xx, from its JSON; or that it is none of the API, or
+ * that keys are needed and where they were looked for. */
+int remote_error(const struct remote *r, const struct client_response *response, struct err *err);
 
 #endif

@@ -86,7 +86,7 @@ static int gather(struct remote *r, struct output *table, bool *ready, struct er
     if (code == 0)
         code = remote_call(r, &metrics, "/metrics", NULL, err);
     if (code == 0 && metrics.status != 200)
-        code = remote_error(&metrics, err);
+        code = remote_error(r, &metrics, err);
     if (code < 0)
         return code;
     add_row(table, "api", str_z(r->url));

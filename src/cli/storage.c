@@ -57,6 +57,7 @@ static const struct output_column storage_columns[] = {{"name"},
                                                        {"state"},
                                                        {"main"},
                                                        {"url"},
+                                                       {"folder"},
                                                        {"region"},
                                                        {"framing"},
                                                        {"users"},
@@ -144,6 +145,9 @@ static int fill(struct json_out *w, const struct invocation *inv, struct err *er
     bool is_remote = invocation_flag(inv, "endpoint") != NULL;
     int code = 0;
 
+    if (inv->args.len == 2 && str_find(str_z(inv->args.items[1]), STR("://")) >= 0)
+        return err_set(err, ERR_INVALID, "an address is given as --endpoint %s",
+                       inv->args.items[1]);
     if (is_remote == (inv->args.len == 2))
         return err_set(err, ERR_INVALID, "a storage has a FOLDER or an --endpoint");
     if (!is_remote)

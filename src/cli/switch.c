@@ -253,7 +253,7 @@ static int look(struct remote *r, const char *path, json_t **out, struct err *er
     if (code == 0 && response.status == 404)
         return ERR_NOT_FOUND;
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(&response, err);
+        code = remote_error(r, &response, err);
     return code == 0 ? json_read(out, response.body, err) : code;
 }
 

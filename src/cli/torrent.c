@@ -84,7 +84,7 @@ static int write_file(struct remote *r, const struct invocation *inv, const json
     int code =
         remote_call(r, &response, path_of(r, inv, arena_z(&r->arena, id), "/file"), NULL, err);
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(&response, err);
+        code = remote_error(r, &response, err);
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
 }
 

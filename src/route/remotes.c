@@ -350,8 +350,11 @@ int remotes_change(struct remotes *r, const struct store_args *commands, size_t 
 static int need(struct remotes *r, struct str name, struct opened **out, struct err *err)
 {
     *out = opened_find(r, name);
+    if (!*out && routes_storage(r->routes, name))
+        return err_set(err, ERR_NOT_FOUND, "the storage " STR_FMT " is not a remote one",
+                       STR_ARG(name));
     if (!*out)
-        return err_set(err, ERR_NOT_FOUND, "there is no remote storage " STR_FMT, STR_ARG(name));
+        return err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
     return 0;
 }
 

@@ -49,10 +49,14 @@ int routes_open_local(struct routes *r, const struct local_options *main,
 int routes_add_local(struct routes *r, const struct local_options *wanted,
                      struct err *err) MUST_CHECK;
 
-/* Forgets one that was added; it is closed at the close. Its folder and its rows stay. ERR_IN_USE:
- * it is the main one. ERR_INVALID: it was not added. */
+/* Forgets one that was added; it is closed at the close. Its folder and its rows stay, and nothing
+ * leads to them any more: a folder that is not empty is not added. ERR_IN_USE: it is the main one.
+ * ERR_INVALID: it was not added. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name,
                         struct err *err) MUST_CHECK;
+/* Those errors alone. */
+int routes_check_removal(struct routes *r, struct db *db, struct str name,
+                         struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
  * blocked by a switch, for a while (docs/replication.md, S1). ERR_NOT_FOUND: a policy names a

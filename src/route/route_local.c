@@ -170,31 +170,49 @@ int routes_add_local(struct routes *r, const struct local_options *wanted, struc
 
 /* --- removing --- */
 
+static int find_row(struct db *db, struct str name, struct buf *key, struct err *err)
+{
+    struct buf row = {0};
+
+    buf_append_str(key, ROW);
+    buf_append_str(key, name);
+    int code = db_get(db_latest(db), db_cf(db, "server"), buf_str(key), &row, err);
+    buf_release(&row);
+    return code;
+}
+
+int routes_check_removal(struct routes *r, struct db *db, struct str name, struct err *err)
+{
+    const struct storage *s = routes_storage(r, name);
+    struct buf key = {0};
+    int code = find_row(db, name, &key, err);
+
+    buf_release(&key);
+    if (!s)
+        return err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_INVALID, "the storage " STR_FMT " is the data folder's own",
+                       STR_ARG(name));
+    if (code == 0 && s == routes_main(r))
+        return err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+    return code;
+}
+
 /* The row first: what follows a crash is either state. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name, struct err *err)
 {
     struct storage *s = routes_storage(r, name);
-    struct buf key = {0}, row = {0};
-    struct db_cf *cf = db_cf(db, "server");
-    int code;
+    struct buf key = {0};
+    int code = routes_check_removal(r, db, name, err);
 
-    buf_append_str(&key, ROW);
-    buf_append_str(&key, name);
-    code = db_get(db_latest(db), cf, buf_str(&key), &row, err);
-    if (!s)
-        code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
-    else if (code == ERR_NOT_FOUND)
-        code = err_set(err, ERR_INVALID, "the storage " STR_FMT " is the data folder's own",
-                       STR_ARG(name));
-    else if (code == 0 && s == routes_main(r))
-        code = err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
     if (code == 0)
-        code = db_delete(db, cf, buf_str(&key), DB_DURABLE, err);
+        code = find_row(db, name, &key, err);
+    if (code == 0)
+        code = db_delete(db, db_cf(db, "server"), buf_str(&key), DB_DURABLE, err);
     if (code == 0) {
         routes_retire_storage(r, name);
         local_give_up(s);
     }
     buf_release(&key);
-    buf_release(&row);
     return code;
 }

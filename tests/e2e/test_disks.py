@@ -112,7 +112,9 @@ def test_the_folder_of_another_storage_is_not_taken(disks, tmp_path):
 def test_a_local_storage_is_removed_only_when_nothing_needs_it(disks):
     disks.restart_without()
     assert "buckets" in disks.run("storage", "remove", "disk2", status=1)
-    assert "data folder" in disks.run("storage", "remove", "local", "--force", status=1)
+    for force in ((), ("--force",)):  # which does not help
+        said = disks.run("storage", "remove", "local", *force, status=1)
+        assert "data folder" in said and "force" not in said
     disks.run("storage", "remove", "disk2", "--force")
     assert disks.states() == {"local": ""}
     wait_for(lambda: disks.server.get("/readyz").status == 200, "/readyz")
@@ -133,6 +135,7 @@ def test_an_empty_local_storage_is_removed_while_it_is_there(disks, tmp_path):
     disks.run("storage", "remove", "disk3", "--force")
     assert disks.states() == {"local": "", "disk2": ""}
     assert (tmp_path / "disk3" / "FORMAT").exists()
+    assert "not empty" in disks.run("storage", "add", "disk3", tmp_path / "disk3", status=1)
 
 
 def test_the_own_storage_of_the_data_folder_is_needed(disks, serve):

@@ -80,9 +80,16 @@ def test_storages_are_added_tested_and_scrubbed(run, tmp_path):
     assert run("storage", "scrub", "disk2", "--json") == []
     assert "already" in run("storage", "add", "disk2", tmp_path / "other", status=1)
     assert "absolute" in run("storage", "add", "disk3", "relative", status=1)
+    assert "--endpoint http://far.example" in run("storage", "add", "far", "http://far.example", status=1)
+    rows = {s["name"]: (s["folder"], s["url"]) for s in run("storage", "list", "--json")}
+    assert rows["disk2"] == (str(tmp_path / "disk2"), "") and rows["local"][0].endswith("/objects")
+    assert str(tmp_path / "disk2") in run("storage", "list")
     (tmp_path / "disk2" / "FORMAT").unlink()
     assert "FORMAT is missing" in run("storage", "test", "disk2", status=1)
     assert "no storage" in run("storage", "test", "nowhere", status=1)
+    assert "there is no storage nowhere" in run("storage", "remove", "nowhere", status=1)
+    assert "there is no storage nowhere" in run("storage", "key", "nowhere", status=1)
+    assert "the storage local is not a remote one" in run("storage", "key", "local", status=1)
     assert "added local storages" in run("backup", tmp_path / "copy", status=1)
 
 
@@ -114,6 +121,20 @@ def test_without_keys_nothing_is_told(server):
         assert server.get(path).status == 401
     answer = server.request("PATCH", "/api/v1/users/root", keys=server.keys)
     assert answer.status == 405 and answer.headers["Allow"] == "GET, DELETE"
+
+
+def test_a_command_without_keys_says_where_they_were_looked_for(server, weir, tmp_path):
+    done = weir("storage", "list", "--data", tmp_path / "elsewhere", "--url", server.url)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"{tmp_path}/elsewhere/credentials" in done.stderr
+    assert "WEIR_ACCESS_KEY and WEIR_SECRET_KEY" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("storage", "list"), ("status",), ("user", "add", "alice")])
+def test_an_address_that_is_not_the_api_is_said_to_be_none(server, weir, command):
+    done = weir(*command, "--data", server.data, "--url", server.s3_url)
+    assert done.returncode == 1
+    assert f"{server.s3_url} does not answer as weir's API does" in done.stderr and "api.listen" in done.stderr
 
 
 def test_a_user_s_buckets_are_where_the_route_says(server, run, tmp_path):

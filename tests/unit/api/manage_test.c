@@ -222,7 +222,9 @@ TEST(api_manage, storages_are_added_tested_and_scrubbed)
     CHECK_STR(api_text(&l, "name"), STR("disk2"));
     CHECK(!json_get_bool(l.json, "main", true));
     api_call(&l, "GET /api/v1/storages", NULL, 200);
-    CHECK_INT(json_array_size(json_object_get(l.json, "storages")), 2);
+    json_t *all = json_object_get(l.json, "storages");
+    CHECK_INT(json_array_size(all), 2);
+    CHECK(str_ends(json_get_str(json_array_get(all, 1), "folder", STR_EMPTY), STR("/disk2")));
     api_call(&l, "POST /api/v1/storages/disk2/test", "{}", 200);
     CHECK(json_get_bool(l.json, "ok", false));
     api_call(&l, "POST /api/v1/storages/disk2/scrub", "{}", 200);
