@@ -58,7 +58,7 @@ int call_check_route(struct call *c, const struct storage *s, struct err *err)
 
     if (routes_generation(routes) == c->routes_seen)
         return 0;
-    if (c->op && c->op->id == S3_OP_CreateBucket)
+    if (c->op && c->op->id == S3_OP_CreateBucket && !c->beyond)
         code = route_storage(routes, call_user_id(c), c->bucket_name, &now, err);
     else
         code = route_of(c, c->bucket_name, &now, err);
