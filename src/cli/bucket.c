@@ -3,7 +3,7 @@
 #include "cli/manage.h"
 #include "s3/lifecycle_sweep.h"
 
-const struct flag bucket_route_flags[] = {
+static const struct flag bucket_route_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the owner of the one there is."},
     {"remove", FLAG_SWITCH, NULL, NULL, "Remove the policy; STORAGE is left out then."},
     {"block", FLAG_SWITCH, NULL, NULL, "Refuse the bucket on STORAGE, whoever asks."},
@@ -128,17 +128,55 @@ static const struct manage_call show = {"GET", "/api/v1/buckets/{0}", MANAGE_COL
 static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns), .run = list_policies};
 static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route", .fill = fill_route};
 
-int command_bucket_list(struct invocation *inv)
+static int command_bucket_list(struct invocation *inv)
 {
     return manage(inv, &list);
 }
 
-int command_bucket_show(struct invocation *inv)
+static int command_bucket_show(struct invocation *inv)
 {
     return manage(inv, &show);
 }
 
-int command_bucket_route(struct invocation *inv)
+static int command_bucket_route(struct invocation *inv)
 {
     return manage(inv, inv->args.len == 0 ? &policies : &route);
 }
+
+const struct command bucket_commands[] = {
+    {.name = "bucket list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the buckets of all storages",
+     .help = "Lists the buckets, storage by storage.",
+     .examples = "weir bucket list --json",
+     .run = command_bucket_list},
+    {.name = "bucket show",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show a bucket",
+     .help =
+         "Shows the bucket and what it holds, once for each storage that has one of the name. A "
+         "remote storage is asked with the keys of each user that has some there; a bucket that "
+         "none of them owns is shown without an owner, and what it holds is not told.",
+     .examples = "weir bucket show photos",
+     .run = command_bucket_show},
+    {.name = "bucket route",
+     .arguments = "[BUCKET [STORAGE]]",
+     .max_args = 2,
+     .flags = bucket_route_flags,
+     .configured = true,
+     .summary = "Say on which storage a bucket is, or list what was said",
+     .help = "Sets the routing policy of a user's bucket, before it is made: a policy moves "
+             "nothing. --block makes weir refuse the bucket on a storage.\n\n"
+             "Without a bucket it lists the policies that are set: of users (no bucket), of their "
+             "buckets, and the blocks (no user).",
+     .examples = "weir bucket route photos disk2 --user alice\n"
+                 "weir bucket route photos --remove\n"
+                 "weir bucket route --json",
+     .run = command_bucket_route},
+    {0},
+};

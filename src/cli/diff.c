@@ -13,7 +13,7 @@ enum { POLL_MS = 500, ENTRIES_DEFAULT = 100, ENTRIES_PAGE = 1000 };
         "watch", FLAG_SWITCH, NULL, NULL, "Show the progress until it is done; differences fail."  \
     }
 
-const struct flag diff_check_flags[] = {
+static const struct flag diff_check_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose buckets; default: the owner of the first."},
     {"ignore-etags", FLAG_SWITCH, NULL, NULL, "Compare names and sizes."},
     {"ignore-sizes", FLAG_SWITCH, NULL, NULL, "With --ignore-etags: compare names alone."},
@@ -23,14 +23,14 @@ const struct flag diff_check_flags[] = {
     REMOTE_FLAGS,
     {0},
 };
-const struct flag diff_watch_flags[] = {WATCH_FLAG, REMOTE_FLAGS, {0}};
-const struct flag diff_fix_flags[] = {
+static const struct flag diff_watch_flags[] = {WATCH_FLAG, REMOTE_FLAGS, {0}};
+static const struct flag diff_fix_flags[] = {
     {"source", FLAG_TEXT, "STORAGE:BUCKET", NULL, "The location that is right; it is not changed."},
     WATCH_FLAG,
     REMOTE_FLAGS,
     {0},
 };
-const struct flag diff_report_flags[] = {
+static const struct flag diff_report_flags[] = {
     {"limit", FLAG_TEXT, "N", NULL, "Show so many differences; default: 100."},
     {"skip", FLAG_TEXT, "N", NULL, "Begin behind so many."},
     REMOTE_FLAGS,
@@ -223,7 +223,7 @@ static int run_check(struct remote *r, const struct invocation *inv, struct outp
     return code < 0 ? code : show(r, inv, table, check, err);
 }
 
-int command_diff_check(struct invocation *inv)
+static int command_diff_check(struct invocation *inv)
 {
     return call(inv, run_check);
 }
@@ -250,7 +250,7 @@ static int run_fix(struct remote *r, const struct invocation *inv, struct output
     return code < 0 ? code : show(r, inv, table, check, err);
 }
 
-int command_diff_fix(struct invocation *inv)
+static int command_diff_fix(struct invocation *inv)
 {
     return call(inv, run_fix);
 }
@@ -266,7 +266,7 @@ static int run_recheck(struct remote *r, const struct invocation *inv, struct ou
     return code < 0 ? code : show(r, inv, table, check, err);
 }
 
-int command_diff_recheck(struct invocation *inv)
+static int command_diff_recheck(struct invocation *inv)
 {
     return call(inv, run_recheck);
 }
@@ -388,14 +388,14 @@ static int run_report(struct remote *r, const struct invocation *inv, struct out
     return code;
 }
 
-int command_diff_report(struct invocation *inv)
+static int command_diff_report(struct invocation *inv)
 {
     static const struct manage_call report = {.run = run_report};
 
     return manage(inv, &report);
 }
 
-int command_diff_list(struct invocation *inv)
+static int command_diff_list(struct invocation *inv)
 {
     static const struct manage_call list = {
         .method = "GET", .path = "/api/v1/diffs", MANAGE_COLUMNS(list_columns), .rows = "diffs"};
@@ -403,9 +403,82 @@ int command_diff_list(struct invocation *inv)
     return manage(inv, &list);
 }
 
-int command_diff_purge(struct invocation *inv)
+static int command_diff_purge(struct invocation *inv)
 {
     static const struct manage_call purge = {.method = "DELETE", .path = "/api/v1/diffs/{0}"};
 
     return manage(inv, &purge);
 }
+
+const struct command diff_commands[] = {
+    {.name = "diff check",
+     .arguments = "STORAGE:BUCKET STORAGE:BUCKET...",
+     .min_args = 2,
+     .max_args = 8,
+     .flags = diff_check_flags,
+     .configured = true,
+     .summary = "Compare two or more buckets",
+     .help =
+         "Compares names, sizes and ETags, and of buckets that all keep versions every version. "
+         "ETags of objects that were made of parts say nothing of each other: then checksums "
+         "decide, or the bytes. Runs in the background; weir diff report shows what was found. "
+         "The same locations are the same check.",
+     .examples = "weir diff check local:photos disk2:photos --watch\nweir diff check local:photos "
+                 "ceph:photos-copy --contents",
+     .run = command_diff_check},
+    {.name = "diff list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the checks and how far they are",
+     .help = "States: checking, ready, fixing, failed.",
+     .examples = "weir diff list",
+     .run = command_diff_list},
+    {.name = "diff report",
+     .arguments = "ID",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = diff_report_flags,
+     .configured = true,
+     .summary = "Show what a check has found",
+     .help =
+         "Shows the check and its differences: missing (not at every location), marker (deleted "
+         "here, not there), size, etag, content, unknown (with the reason). The first 10,000 "
+         "are kept, all are counted.",
+     .examples = "weir diff report 5f0c1d2e3a4b5c6d\nweir diff report 5f0c1d2e3a4b5c6d --skip 100 "
+                 "--json",
+     .run = command_diff_report},
+    {.name = "diff fix",
+     .arguments = "ID",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = diff_fix_flags,
+     .configured = true,
+     .summary = "Make all locations of a check equal to one of them",
+     .help = "Copies what the others lack or have otherwise, and removes what only they have; each "
+             "object is looked at again before. Then checks again.",
+     .examples = "weir diff fix 5f0c1d2e3a4b5c6d --source local:photos --watch",
+     .run = command_diff_fix},
+    {.name = "diff recheck",
+     .arguments = "ID",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = diff_watch_flags,
+     .configured = true,
+     .summary = "Check again",
+     .help = "Begins the check again from the beginning, whatever it is doing.",
+     .examples = "weir diff recheck 5f0c1d2e3a4b5c6d --watch",
+     .run = command_diff_recheck},
+    {.name = "diff purge",
+     .arguments = "ID",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Forget a check",
+     .help =
+         "Removes the report; what is at work for it ends. Reports that nobody touches go after "
+         "30 days by themselves.",
+     .examples = "weir diff purge 5f0c1d2e3a4b5c6d",
+     .run = command_diff_purge},
+    {0},
+};

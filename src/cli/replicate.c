@@ -14,7 +14,7 @@
             "Show the progress until everything has been copied once."                             \
     }
 
-const struct flag replicate_add_flags[] = {
+static const struct flag replicate_add_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: its owner. Alone: all buckets."},
     {"from", FLAG_TEXT, "STORAGE", NULL, "The source; default: where the bucket's route leads."},
     {"to-bucket", FLAG_TEXT, "BUCKET", NULL, "Another name at the destination."},
@@ -26,9 +26,9 @@ const struct flag replicate_add_flags[] = {
     REMOTE_FLAGS,
     {0},
 };
-const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, REMOTE_FLAGS, {0}};
-const struct flag replicate_select_flags[] = {SELECT_FLAGS, REMOTE_FLAGS, {0}};
-const struct flag replicate_remove_flags[] = {
+static const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, REMOTE_FLAGS, {0}};
+static const struct flag replicate_select_flags[] = {SELECT_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag replicate_remove_flags[] = {
     SELECT_FLAGS,
     {"with-buckets", FLAG_SWITCH, NULL, NULL, "With a user's policy, also those of its buckets."},
     REMOTE_FLAGS,
@@ -339,7 +339,7 @@ static int call(struct invocation *inv, const struct manage_call *shown,
     return manage(inv, invocation_flag(inv, "watch") ? watched : shown);
 }
 
-int command_replicate_add(struct invocation *inv)
+static int command_replicate_add(struct invocation *inv)
 {
     static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_add};
     static const struct manage_call watched = {.run = run_add};
@@ -347,7 +347,7 @@ int command_replicate_add(struct invocation *inv)
     return call(inv, &shown, &watched);
 }
 
-int command_replicate_list(struct invocation *inv)
+static int command_replicate_list(struct invocation *inv)
 {
     static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_list};
     static const struct manage_call watched = {.run = run_list};
@@ -355,37 +355,126 @@ int command_replicate_list(struct invocation *inv)
     return call(inv, &shown, &watched);
 }
 
-int command_replicate_show(struct invocation *inv)
+static int command_replicate_show(struct invocation *inv)
 {
     static const struct manage_call show = {.run = run_show};
 
     return manage(inv, &show);
 }
 
-int command_replicate_pause(struct invocation *inv)
+static int command_replicate_pause(struct invocation *inv)
 {
     static const struct manage_call pause_one = {.run = run_pause};
 
     return manage(inv, &pause_one);
 }
 
-int command_replicate_resume(struct invocation *inv)
+static int command_replicate_resume(struct invocation *inv)
 {
     static const struct manage_call resume = {.run = run_resume};
 
     return manage(inv, &resume);
 }
 
-int command_replicate_remove(struct invocation *inv)
+static int command_replicate_remove(struct invocation *inv)
 {
     static const struct manage_call remove_one = {.run = run_remove};
 
     return manage(inv, &remove_one);
 }
 
-int command_replicate_resync(struct invocation *inv)
+static int command_replicate_resync(struct invocation *inv)
 {
     static const struct manage_call resync = {.run = run_resync};
 
     return manage(inv, &resync);
 }
+
+const struct command replicate_commands[] = {
+    {.name = "replicate add",
+     .arguments = "[BUCKET] STORAGE",
+     .min_args = 1,
+     .max_args = 2,
+     .flags = replicate_add_flags,
+     .configured = true,
+     .summary = "Replicate a bucket, or all buckets of a user, to a storage",
+     .help = "Copies what the bucket holds to STORAGE, into a bucket of the same name that is made "
+             "when it is missing, and from then on every change. The source is where the route of "
+             "the bucket leads. A bucket may have several destinations; one with another name "
+             "there (--to-bucket) is blocked for direct use.\n\nWithout a BUCKET, with --user: all "
+             "buckets that the user has or will make.",
+     .examples = "weir replicate add photos disk2 --watch\nweir replicate add photos ceph "
+                 "--to-bucket photos-copy --priority 3\nweir replicate add ceph --user alice",
+     .run = command_replicate_add},
+    {.name = "replicate list",
+     .arguments = "[BUCKET]",
+     .max_args = 1,
+     .flags = replicate_list_flags,
+     .configured = true,
+     .summary = "List the replications and how far they are",
+     .help = "Shows for each what was copied of what was listed, changes that wait (lag), objects "
+             "that failed, and while the first copy goes on its rate and the time left. States: "
+             "listing, copying (the first copy), in sync, behind (changes wait), paused, archived, "
+             "policy (of a user, which makes replications).",
+     .examples = "weir replicate list\nweir replicate list photos --watch\nweir replicate list "
+                 "--user alice --json",
+     .run = command_replicate_list},
+    {.name = "replicate show",
+     .arguments = "[BUCKET]",
+     .max_args = 1,
+     .flags = replicate_select_flags,
+     .configured = true,
+     .summary = "Show a replication and what it could not copy",
+     .help = "Shows everything about one replication, and the objects that failed for good by name "
+             "with the reason; weir task run tries one again.",
+     .examples = "weir replicate show photos --to disk2",
+     .run = command_replicate_show},
+    {.name = "replicate pause",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = replicate_select_flags,
+     .configured = true,
+     .summary = "Pause a replication",
+     .help =
+         "Nothing is copied until it is resumed. Changes are still recorded, so nothing is missed.",
+     .examples = "weir replicate pause photos --to disk2",
+     .run = command_replicate_pause},
+    {.name = "replicate resume",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = replicate_select_flags,
+     .configured = true,
+     .summary = "Go on with a replication",
+     .help = "Undoes weir replicate pause.",
+     .examples = "weir replicate resume photos --to disk2",
+     .run = command_replicate_resume},
+    {.name = "replicate remove",
+     .arguments = "[BUCKET]",
+     .max_args = 1,
+     .flags = replicate_remove_flags,
+     .configured = true,
+     .summary = "Remove a replication",
+     .help = "Ends it, and removes all that weir keeps about it. What was copied stays at the "
+             "destination. Without a BUCKET, with --user: the policy of the user; replications "
+             "that it made stay unless --with-buckets is given.",
+     .examples = "weir replicate remove photos --to disk2\nweir replicate remove --user alice "
+                 "--with-buckets",
+     .run = command_replicate_remove},
+    {.name = "replicate resync",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = replicate_list_flags,
+     .configured = true,
+     .summary = "Compare everything again and repair what differs",
+     .help =
+         "Lists both sides again and compares every object with its copy, whatever is known about "
+         "it: after the coordination data were lost, or when somebody changed the destination. "
+         "What the source does not have is removed at the destination; in a bucket of another name "
+         "only what came there since the replication was made.",
+     .examples = "weir replicate resync photos --to disk2 --watch",
+     .run = command_replicate_resync},
+    {0},
+};

@@ -12,7 +12,7 @@ static const char *const framings[] = {"plain", "trailer", NULL};
             "What replication may read and write there, such as 64MiB; 0: any number."             \
     }
 
-const struct flag storage_add_flags[] = {
+static const struct flag storage_add_flags[] = {
     {"endpoint", FLAG_TEXT, "URL", NULL, "A remote storage: http://host[:port] or https://..."},
     {"region", FLAG_TEXT, "REGION", NULL, "Its region; default: us-east-1."},
     {"virtual-host", FLAG_SWITCH, NULL, NULL, "It wants bucket.host instead of host/bucket."},
@@ -35,16 +35,16 @@ const struct flag storage_add_flags[] = {
     {0},
 };
 
-const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
 
-const struct flag storage_remove_flags[] = {
+static const struct flag storage_remove_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL,
      "Of a local one: also when it has buckets, or policies or replications use it."},
     REMOTE_FLAGS,
     {0},
 };
 
-const struct flag storage_key_flags[] = {
+static const struct flag storage_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
     {"remove", FLAG_SWITCH, NULL, NULL, "Remove the user's keys there instead."},
@@ -224,52 +224,176 @@ static const struct manage_call scrub = {"POST", "/api/v1/storages/{0}/scrub",
                                          MANAGE_COLUMNS(damage_columns), .rows = "damaged",
                                          .judge = judge_scrub};
 
-int command_storage_add(struct invocation *inv)
+static int command_storage_add(struct invocation *inv)
 {
     return manage(inv, &add);
 }
 
-int command_storage_set(struct invocation *inv)
+static int command_storage_set(struct invocation *inv)
 {
     return manage(inv, &set);
 }
 
-int command_storage_list(struct invocation *inv)
+static int command_storage_list(struct invocation *inv)
 {
     return manage(inv, &list);
 }
 
-int command_storage_remove(struct invocation *inv)
+static int command_storage_remove(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "force") ? &remove_forced : &remove_storage);
 }
 
-int command_storage_main(struct invocation *inv)
+static int command_storage_main(struct invocation *inv)
 {
     return manage(inv, &make_main);
 }
 
-int command_storage_key(struct invocation *inv)
+static int command_storage_key(struct invocation *inv)
 {
     return manage(inv, &key);
 }
 
-int command_storage_claim(struct invocation *inv)
+static int command_storage_claim(struct invocation *inv)
 {
     return manage(inv, &claim);
 }
 
-int command_storage_notify(struct invocation *inv)
+static int command_storage_notify(struct invocation *inv)
 {
     return manage(inv, &show_notify);
 }
 
-int command_storage_test(struct invocation *inv)
+static int command_storage_test(struct invocation *inv)
 {
     return manage(inv, &test);
 }
 
-int command_storage_scrub(struct invocation *inv)
+static int command_storage_scrub(struct invocation *inv)
 {
     return manage(inv, &scrub);
 }
+
+const struct command storage_commands[] = {
+    {.name = "storage add",
+     .arguments = "NAME [FOLDER]",
+     .min_args = 1,
+     .max_args = 2,
+     .flags = storage_add_flags,
+     .configured = true,
+     .summary = "Add a storage: a folder, or any S3 service",
+     .help = "Adds a storage in the folder, on the machine where weir runs: an absolute path that "
+             "is empty or not there yet. With --endpoint the storage is an S3 service, and each "
+             "user's requests go there with the keys that `weir storage key` gave that user.",
+     .examples =
+         "weir storage add disk2 /mnt/disk2/weir\n"
+         "weir storage add ceph --endpoint https://s3.example.org --user alice --access-key "
+         "AKIAEXAMPLE --secret-key SECRET --main",
+     .run = command_storage_add},
+    {.name = "storage set",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = storage_set_flags,
+     .configured = true,
+     .summary = "Limit what replication may ask of a storage",
+     .help =
+         "Workers wait, all of them together, so that a storage is asked no more often and moves "
+         "no more bytes than it may. What clients do through the gateway is not held back.",
+     .examples = "weir storage set ceph --requests-per-minute 6000 --bytes-per-second 64MiB",
+     .run = command_storage_set},
+    {.name = "storage list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the storages",
+     .help = "Lists the storages; buckets without a routing policy are on the main one.",
+     .examples = "weir storage list",
+     .run = command_storage_list},
+    {.name = "storage remove",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = storage_remove_flags,
+     .configured = true,
+     .summary = "Forget a storage",
+     .help =
+         "What it holds stays where it is, and nothing of it is found any more. Neither the main "
+         "storage nor the one in the data folder can be removed. A remote one can be added again. "
+         "A local one cannot: its files stay, but no command makes objects of them again, and a "
+         "folder that is not empty is not added. One that has buckets, or that policies or "
+         "replications use, goes only with --force; its folder is let go of when weir stops.",
+     .examples = "weir storage remove ceph\n"
+                 "weir storage remove disk2 --force",
+     .run = command_storage_remove},
+    {.name = "storage key",
+     .arguments = "NAME [USER]",
+     .min_args = 1,
+     .max_args = 2,
+     .flags = storage_key_flags,
+     .configured = true,
+     .summary = "Set or remove a user's keys on a remote storage",
+     .help = "Sets what the user's requests are signed with there, or removes it; then, or without "
+             "a user, lists who has keys there.",
+     .examples = "weir storage key ceph alice --access-key AKIAEXAMPLE --secret-key SECRET\n"
+                 "weir storage key ceph alice --remove",
+     .run = command_storage_key},
+    {.name = "storage main",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Make a storage the main one",
+     .help =
+         "Buckets without a routing policy are made, and looked for, on the main storage. "
+         "Nothing is moved. While that is a remote storage, a local bucket is found by its owner, "
+         "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
+     .examples = "weir storage main ceph",
+     .run = command_storage_main},
+    {.name = "storage claim",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Take the name of a local storage over from a folder that is gone",
+     .help = "For weirs that share a Redis. weir replicate resync then compares what it holds.",
+     .examples = "weir storage claim local",
+     .run = command_storage_claim},
+    {.name = "storage notify",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show where a storage may tell weir of changes",
+     .help = "A storage that others write to beside weir can tell weir of changes of replicated "
+             "buckets by S3 event notifications: POST to PATH on weir's API, with TOKEN as bearer "
+             "token, as password of any user, or in the query as token=TOKEN. `weir replicate add "
+             "--notify` sets that up; a MinIO needs it in the configuration of its webhook.",
+     .examples = "weir storage notify minio",
+     .run = command_storage_notify},
+    {.name = "storage test",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Test whether a storage is there and writable",
+     .help = "The exit status is 1 when it is not.",
+     .examples = "weir storage test local",
+     .run = command_storage_test},
+    {.name = "storage scrub",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Verify everything that a local storage holds",
+     .help = "Reads every body and verifies its size and checksum, then looks for files that "
+             "nothing names. Counts of what buckets hold are put right. Lists what is damaged; "
+             "the exit status is 1 when something is.",
+     .examples = "weir storage scrub local",
+     .run = command_storage_scrub},
+    {0},
+};

@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/manage.h"
 
-const struct flag swarm_user_add_flags[] = {
+static const struct flag swarm_user_add_flags[] = {
     {"id", FLAG_TEXT, "ID", NULL, "The number of the user; default: the next free one."},
     {"passkey", FLAG_TEXT, "KEY", NULL, "32 letters and digits; default: a new one."},
     {"slots", FLAG_TEXT, "N", NULL,
@@ -13,13 +13,13 @@ const struct flag swarm_user_add_flags[] = {
     {0},
 };
 
-const struct flag swarm_user_list_flags[] = {
+static const struct flag swarm_user_list_flags[] = {
     {"show-passkeys", FLAG_SWITCH, NULL, NULL, "Show the passkeys, which are secrets."},
     REMOTE_FLAGS,
     {0},
 };
 
-const struct flag swarm_torrent_add_flags[] = {
+static const struct flag swarm_torrent_add_flags[] = {
     {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
     {"down", FLAG_TEXT, "FACTOR", NULL,
      "What downloaded bytes count, 0 for freeleech; default: 1."},
@@ -27,7 +27,7 @@ const struct flag swarm_torrent_add_flags[] = {
     {0},
 };
 
-const struct flag swarm_feed_read_flags[] = {
+static const struct flag swarm_feed_read_flags[] = {
     {"max", FLAG_TEXT, "N", NULL, "Records to show at most; default: 1000."},
     REMOTE_FLAGS,
     {0},
@@ -222,82 +222,234 @@ static const struct manage_call acknowledge = {"POST", "/api/v1/swarm/feed/{0}/a
 
 /* --- the commands --- */
 
-int command_swarm_user_add(struct invocation *inv)
+static int command_swarm_user_add(struct invocation *inv)
 {
     return manage(inv, &add_user);
 }
 
-int command_swarm_user_list(struct invocation *inv)
+static int command_swarm_user_list(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "show-passkeys") ? &list_secrets : &list_users);
 }
 
-int command_swarm_user_remove(struct invocation *inv)
+static int command_swarm_user_remove(struct invocation *inv)
 {
     return manage(inv, &remove_user);
 }
 
-int command_swarm_client_add(struct invocation *inv)
+static int command_swarm_client_add(struct invocation *inv)
 {
     return manage(inv, &add_client);
 }
 
-int command_swarm_client_list(struct invocation *inv)
+static int command_swarm_client_list(struct invocation *inv)
 {
     return manage(inv, &list_clients);
 }
 
-int command_swarm_client_remove(struct invocation *inv)
+static int command_swarm_client_remove(struct invocation *inv)
 {
     return manage(inv, &remove_client);
 }
 
-int command_swarm_torrent_add(struct invocation *inv)
+static int command_swarm_torrent_add(struct invocation *inv)
 {
     return manage(inv, &add_torrent);
 }
 
-int command_swarm_torrent_list(struct invocation *inv)
+static int command_swarm_torrent_list(struct invocation *inv)
 {
     return manage(inv, &list_torrents);
 }
 
-int command_swarm_torrent_remove(struct invocation *inv)
+static int command_swarm_torrent_remove(struct invocation *inv)
 {
     return manage(inv, &remove_torrent);
 }
 
-int command_swarm_stats(struct invocation *inv)
+static int command_swarm_stats(struct invocation *inv)
 {
     return manage(inv, &stats);
 }
 
-int command_swarm_check(struct invocation *inv)
+static int command_swarm_check(struct invocation *inv)
 {
     return manage(inv, &check);
 }
 
-int command_swarm_feed_add(struct invocation *inv)
+static int command_swarm_feed_add(struct invocation *inv)
 {
     return manage(inv, &add_consumer);
 }
 
-int command_swarm_feed_list(struct invocation *inv)
+static int command_swarm_feed_list(struct invocation *inv)
 {
     return manage(inv, &list_consumers);
 }
 
-int command_swarm_feed_remove(struct invocation *inv)
+static int command_swarm_feed_remove(struct invocation *inv)
 {
     return manage(inv, &remove_consumer);
 }
 
-int command_swarm_feed_read(struct invocation *inv)
+static int command_swarm_feed_read(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "max") ? &read_some : &read_feed);
 }
 
-int command_swarm_feed_acknowledge(struct invocation *inv)
+static int command_swarm_feed_acknowledge(struct invocation *inv)
 {
     return manage(inv, &acknowledge);
 }
+
+const struct command swarm_commands[] = {
+    {.name = "swarm user add",
+     .flags = swarm_user_add_flags,
+     .configured = true,
+     .summary = "Add a user of the private tracker",
+     .help = "Adds a user with a passkey and shows it, which is not shown again but by `weir swarm "
+             "user list --show-passkeys`. Given the passkey of a user that is there, changes its "
+             "slots and factors.",
+     .examples = "weir swarm user add\nweir swarm user add --slots 5 --down 0.5",
+     .run = command_swarm_user_add},
+    {.name = "swarm user list",
+     .flags = swarm_user_list_flags,
+     .configured = true,
+     .summary = "List the users of the private tracker",
+     .help = "Lists the users, without their passkeys.",
+     .examples = "weir swarm user list",
+     .run = command_swarm_user_list},
+    {.name = "swarm user remove",
+     .arguments = "ID",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Remove a user of the private tracker",
+     .help = "Removes the user, by its id or its passkey, and all of its peers.",
+     .examples = "weir swarm user remove 7",
+     .run = command_swarm_user_remove},
+    {.name = "swarm client add",
+     .arguments = "CLIENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Approve clients by the beginning of their peer id",
+     .help = "As long as no client is approved all are. In public mode the list counts with "
+             "tracker.approved_clients.",
+     .examples = "weir swarm client add -- -TR3",
+     .run = command_swarm_client_add},
+    {.name = "swarm client list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the approved clients",
+     .help = "Lists the beginnings of peer ids that are approved.",
+     .examples = "weir swarm client list",
+     .run = command_swarm_client_list},
+    {.name = "swarm client remove",
+     .arguments = "CLIENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Approve clients no longer",
+     .help = "Takes it off the list.",
+     .examples = "weir swarm client remove -- -TR3",
+     .run = command_swarm_client_remove},
+    {.name = "swarm torrent add",
+     .arguments = "TORRENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = swarm_torrent_add_flags,
+     .configured = true,
+     .summary = "Track a torrent",
+     .help = "A torrent is named by 40 hexadecimal digits, 64 of version 2, or a magnet link. One "
+             "that is tracked already gets the factors.",
+     .examples =
+         "weir swarm torrent add 0123456789abcdef0123456789abcdef01234567\nweir swarm torrent add "
+         "'magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567' --down 0",
+     .run = command_swarm_torrent_add},
+    {.name = "swarm torrent list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the torrents that were added",
+     .help = "Lists them with how many seed and download them.",
+     .examples = "weir swarm torrent list",
+     .run = command_swarm_torrent_list},
+    {.name = "swarm torrent remove",
+     .arguments = "TORRENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Track a torrent no longer",
+     .help = "Removes it and all of its peers. The torrent of an object is then not handed out "
+             "until \"weir torrent create\" or \"weir swarm torrent add\" brings it back.",
+     .examples = "weir swarm torrent remove 0123456789abcdef0123456789abcdef01234567",
+     .run = command_swarm_torrent_remove},
+    {.name = "swarm stats",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show the tracker in numbers",
+     .help = "Shows what the page /stats of the tracker has.",
+     .examples = "weir swarm stats",
+     .run = command_swarm_stats},
+    {.name = "swarm check",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Look for what the tracker's invariants forbid",
+     .help = "Reads all that the tracker has in the store. The exit status is 1 when there are "
+             "findings.",
+     .examples = "weir swarm check",
+     .run = command_swarm_check},
+    {.name = "swarm feed add",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Add a consumer of the feed of deltas",
+     .help = "From now on each accepted private announce is a record that waits until every "
+             "consumer has acknowledged it.",
+     .examples = "weir swarm feed add site",
+     .run = command_swarm_feed_add},
+    {.name = "swarm feed list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the consumers of the feed",
+     .help = "Lists them with how many records wait.",
+     .examples = "weir swarm feed list",
+     .run = command_swarm_feed_list},
+    {.name = "swarm feed remove",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Remove a consumer of the feed",
+     .help = "What waited for it alone goes.",
+     .examples = "weir swarm feed remove site",
+     .run = command_swarm_feed_remove},
+    {.name = "swarm feed read",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = swarm_feed_read_flags,
+     .configured = true,
+     .summary = "Show the records that a consumer has not acknowledged",
+     .help = "Reading changes nothing.",
+     .examples = "weir swarm feed read site --max 100 --json",
+     .run = command_swarm_feed_read},
+    {.name = "swarm feed acknowledge",
+     .arguments = "NAME NUMBER",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Acknowledge records of the feed",
+     .help = "All records up to NUMBER.",
+     .examples = "weir swarm feed acknowledge site 100",
+     .run = command_swarm_feed_acknowledge},
+    {0},
+};

@@ -22,7 +22,7 @@ enum { POLL_MS = 500 };
         "watch", FLAG_SWITCH, NULL, NULL, "Show where it is until it is done or has failed."       \
     }
 
-const struct flag switch_start_flags[] = {
+static const struct flag switch_start_flags[] = {
     SELECT_FLAGS,
     {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
      "How long uploads begun on the old storage are waited for; default: 1h."},
@@ -31,7 +31,7 @@ const struct flag switch_start_flags[] = {
     REMOTE_FLAGS,
     {0},
 };
-const struct flag switch_plan_flags[] = {
+static const struct flag switch_plan_flags[] = {
     SELECT_FLAGS,
     {"start-at", FLAG_TEXT, "TIME", NULL, "When it begins, such as 2026-01-31T03:00:00Z."},
     {"cron", FLAG_TEXT, "LINE", NULL,
@@ -50,9 +50,9 @@ const struct flag switch_plan_flags[] = {
     REMOTE_FLAGS,
     {0},
 };
-const struct flag switch_list_flags[] = {
+static const struct flag switch_list_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Of this user."}, REMOTE_FLAGS, {0}};
-const struct flag switch_select_flags[] = {
+static const struct flag switch_select_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
     WATCH_FLAG,
     REMOTE_FLAGS,
@@ -444,7 +444,7 @@ static int call(struct invocation *inv, const struct manage_call *shown,
     return manage(inv, invocation_flag(inv, "watch") ? watched : shown);
 }
 
-int command_switch_start(struct invocation *inv)
+static int command_switch_start(struct invocation *inv)
 {
     static const struct manage_call shown = {MANAGE_COLUMNS(made_columns), .run = run_start};
     static const struct manage_call watched = {.run = run_start};
@@ -452,7 +452,7 @@ int command_switch_start(struct invocation *inv)
     return call(inv, &shown, &watched);
 }
 
-int command_switch_plan(struct invocation *inv)
+static int command_switch_plan(struct invocation *inv)
 {
     static const struct manage_call shown = {MANAGE_COLUMNS(made_columns), .run = run_plan};
     static const struct manage_call watched = {.run = run_plan};
@@ -460,23 +460,93 @@ int command_switch_plan(struct invocation *inv)
     return call(inv, &shown, &watched);
 }
 
-int command_switch_list(struct invocation *inv)
+static int command_switch_list(struct invocation *inv)
 {
     static const struct manage_call list = {MANAGE_COLUMNS(list_columns), .run = run_list};
 
     return manage(inv, &list);
 }
 
-int command_switch_show(struct invocation *inv)
+static int command_switch_show(struct invocation *inv)
 {
     static const struct manage_call show = {.run = run_show};
 
     return manage(inv, &show);
 }
 
-int command_switch_abort(struct invocation *inv)
+static int command_switch_abort(struct invocation *inv)
 {
     static const struct manage_call give_up = {.run = run_abort};
 
     return manage(inv, &give_up);
 }
+
+const struct command switch_commands[] = {
+    {.name = "switch start",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_start_flags,
+     .configured = true,
+     .summary = "Switch a bucket to the storage that it is replicated to, without downtime",
+     .help = "Clients go on all the time: what they write goes to the new storage, what they read "
+             "comes from the one that has it, uploads that were begun are finished where they were "
+             "begun and copied over. It is done when nothing is left to copy.\n\nThe bucket has "
+             "one replication, under the same name, whose first copy is done. weir switch abort "
+             "goes back at any time and loses nothing.",
+     .examples = "weir switch start photos --watch\nweir switch start photos --continue "
+                 "--multipart-ttl 6h",
+     .run = command_switch_start},
+    {.name = "switch plan",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_plan_flags,
+     .configured = true,
+     .summary = "Switch a bucket to the storage that it is replicated to, with downtime",
+     .help =
+         "When it begins the bucket is blocked for all clients (503), until every change has "
+         "gone over and both buckets have been compared. If they differ, or it takes too long "
+         "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
+         "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
+         "has failed or was skipped is changed by planning again. Uploads: open on the old side.",
+     .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
+                 "--max-duration 30m --max-event-lag 1000 --continue",
+     .run = command_switch_plan},
+    {.name = "switch list",
+     .arguments = "[BUCKET]",
+     .max_args = 1,
+     .flags = switch_list_flags,
+     .configured = true,
+     .summary = "List the switches and where they are",
+     .help =
+         "States: not_started, in_progress, check_in_progress (both buckets are compared), done, "
+         "error, skipped (not everything was there at its time), going_back (it was given up). "
+         "Lag is how many changes have not gone over.",
+     .examples = "weir switch list\nweir switch list --json",
+     .run = command_switch_list},
+    {.name = "switch show",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_select_flags,
+     .configured = true,
+     .summary = "Show a switch and its history",
+     .help = "Shows the switch of a bucket, open uploads on the old storage, and its history.",
+     .examples = "weir switch show photos\nweir switch show photos --watch",
+     .run = command_switch_show},
+    {.name = "switch abort",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_select_flags,
+     .configured = true,
+     .summary = "Give a switch up",
+     .help =
+         "Without downtime it goes back: clients use the old storage again, and what was written "
+         "to the new one is copied there. With downtime the block is taken away. One that has "
+         "not begun or has ended is forgotten, and nothing else happens.",
+     .examples = "weir switch abort photos --watch",
+     .run = command_switch_abort},
+    {0},
+};

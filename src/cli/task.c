@@ -7,7 +7,7 @@ enum { LIST_DEFAULT = 1000, PAGE = 500 };
 static const char *const states[] = {"pending",  "active",    "scheduled", "retry",
                                      "archived", "completed", NULL};
 
-const struct flag task_list_flags[] = {
+static const struct flag task_list_flags[] = {
     {"queue", FLAG_TEXT, "QUEUE", NULL, "Of this queue alone."},
     {"state", FLAG_CHOICES, "STATE", states, "In this state alone."},
     {"limit", FLAG_TEXT, "N", NULL, "Show at most so many; default: 1000."},
@@ -181,42 +181,125 @@ static const struct manage_call delete = {"DELETE", "/api/v1/queues/{0}/tasks/{1
 static const struct manage_call pause_queue = {"PUT", "/api/v1/queues/{0}/pause"};
 static const struct manage_call resume = {"PUT", "/api/v1/queues/{0}/resume"};
 
-int command_task_list(struct invocation *inv)
+static int command_task_list(struct invocation *inv)
 {
     return manage(inv, &list);
 }
 
-int command_task_show(struct invocation *inv)
+static int command_task_show(struct invocation *inv)
 {
     return manage(inv, &show);
 }
 
-int command_task_queues(struct invocation *inv)
+static int command_task_queues(struct invocation *inv)
 {
     return manage(inv, &queues);
 }
 
-int command_task_run(struct invocation *inv)
+static int command_task_run(struct invocation *inv)
 {
     return manage(inv, &run);
 }
 
-int command_task_cancel(struct invocation *inv)
+static int command_task_cancel(struct invocation *inv)
 {
     return manage(inv, &cancel);
 }
 
-int command_task_delete(struct invocation *inv)
+static int command_task_delete(struct invocation *inv)
 {
     return manage(inv, &delete);
 }
 
-int command_task_pause(struct invocation *inv)
+static int command_task_pause(struct invocation *inv)
 {
     return manage(inv, &pause_queue);
 }
 
-int command_task_resume(struct invocation *inv)
+static int command_task_resume(struct invocation *inv)
 {
     return manage(inv, &resume);
 }
+
+const struct command task_commands[] = {
+    {.name = "task list",
+     .flags = task_list_flags,
+     .configured = true,
+     .summary = "List the tasks of the work queue",
+     .help = "Lists what background work waits, runs, waits for its next try (retry), or was given "
+             "up (archived), with the error of the last try, when it is due, and what it is about.",
+     .examples =
+         "weir task list --state archived\nweir task list --queue events1 --limit 20 --json",
+     .run = command_task_list},
+    {.name = "task show",
+     .arguments = "QUEUE ID",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show a task",
+     .help = "Shows everything about one task.",
+     .examples = "weir task show events1 0a1b2c3d",
+     .run = command_task_show},
+    {.name = "task run",
+     .arguments = "QUEUE ID",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Run a task now",
+     .help = "Makes a task that waits for its time or its next try, or that was given up, the next "
+             "one to run.",
+     .examples = "weir task run events1 0a1b2c3d",
+     .run = command_task_run},
+    {.name = "task cancel",
+     .arguments = "QUEUE ID",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Give up a task that is running",
+     .help = "Asks the worker that runs the task to give it up; it is archived then, and weir task "
+             "run begins it again.",
+     .examples = "weir task cancel api 0a1b2c3d",
+     .run = command_task_cancel},
+    {.name = "task delete",
+     .arguments = "QUEUE ID",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Delete a task",
+     .help = "Deletes a task that is not running. What it was to do is not done.",
+     .examples = "weir task delete events1 0a1b2c3d",
+     .run = command_task_delete},
+    {.name = "task queues",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the queues",
+     .help = "Lists the queues with the number of tasks in each state, how many were processed and "
+             "failed in all, and the age of the oldest task that waits for a worker.",
+     .examples = "weir task queues",
+     .run = command_task_queues},
+    {.name = "task pause",
+     .arguments = "QUEUE",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Take no more tasks from a queue",
+     .help = "Tasks that run go on; others wait until the queue is resumed.",
+     .examples = "weir task pause migrate_obj_copy1",
+     .run = command_task_pause},
+    {.name = "task resume",
+     .arguments = "QUEUE",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Take tasks from a queue again",
+     .help = "Undoes weir task pause.",
+     .examples = "weir task resume migrate_obj_copy1",
+     .run = command_task_resume},
+    {0},
+};

@@ -14,13 +14,13 @@ static const char *const kinds[] = {"1", "2", "hybrid", NULL};
         "out", FLAG_FILE, "FILE", NULL, "Also write the torrent to this file."                     \
     }
 
-const struct flag torrent_create_flags[] = {
+static const struct flag torrent_create_flags[] = {
     {"version-id", FLAG_TEXT, "ID", NULL, "The object's version; default: the current one."},
     FILE_FLAGS,
     REMOTE_FLAGS,
     {0},
 };
-const struct flag torrent_show_flags[] = {FILE_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag torrent_show_flags[] = {FILE_FLAGS, REMOTE_FLAGS, {0}};
 
 static const struct output_column list_columns[] = {{"id"},    {"size", .number = true},
                                                     {"state"}, {"percent", .number = true},
@@ -158,22 +158,72 @@ static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run 
 static const struct manage_call list_call = {MANAGE_COLUMNS(list_columns), .run = list};
 static const struct manage_call remove_call = {"DELETE", "/api/v1/torrents/{0}"};
 
-int command_torrent_create(struct invocation *inv)
+static int command_torrent_create(struct invocation *inv)
 {
     return manage(inv, &create_call);
 }
 
-int command_torrent_show(struct invocation *inv)
+static int command_torrent_show(struct invocation *inv)
 {
     return manage(inv, &show_call);
 }
 
-int command_torrent_list(struct invocation *inv)
+static int command_torrent_list(struct invocation *inv)
 {
     return manage(inv, &list_call);
 }
 
-int command_torrent_remove(struct invocation *inv)
+static int command_torrent_remove(struct invocation *inv)
 {
     return manage(inv, &remove_call);
 }
+
+const struct command torrent_commands[] = {
+    {.name = "torrent create",
+     .arguments = "BUCKET KEY",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = torrent_create_flags,
+     .configured = true,
+     .summary = "Make a torrent of an object",
+     .help = "Hashes the object, unless that was done before, and shows its info hash and magnet "
+             "link. The tracker of this weir is in it, and as a web seed the object's own address, "
+             "which clients can use when everybody may read the object. A large object is hashed "
+             "in the background: the state says how far it is.",
+     .examples = "weir torrent create datasets 2026/genomes.tar --out genomes.torrent\n"
+                 "weir torrent create datasets 2026/genomes.tar --v hybrid --json",
+     .run = command_torrent_create},
+    {.name = "torrent show",
+     .arguments = "TORRENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = torrent_show_flags,
+     .configured = true,
+     .summary = "Show a torrent of an object",
+     .help = "Shows the torrent with its magnet link. TORRENT is an info hash, or an id as "
+             "`weir torrent list` shows it.",
+     .examples =
+         "weir torrent show 568de0292643e7f60455f6174d7c36ad88caccd8\n"
+         "weir torrent show local:datasets:2026/genomes.tar:null --v 2 --out genomes.torrent",
+     .run = command_torrent_show},
+    {.name = "torrent list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the torrents of objects",
+     .help = "Lists the object versions that torrents were made of, with their info hashes, and "
+             "those that are being hashed, with how far they are.",
+     .examples = "weir torrent list",
+     .run = command_torrent_list},
+    {.name = "torrent remove",
+     .arguments = "TORRENT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Forget a torrent of an object",
+     .help = "Forgets the hashes of the object version and takes its torrents off the tracker. The "
+             "object stays, and who asks for a torrent of it makes it anew.",
+     .examples = "weir torrent remove 568de0292643e7f60455f6174d7c36ad88caccd8",
+     .run = command_torrent_remove},
+    {0},
+};

@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/manage.h"
 
-const struct flag user_add_flags[] = {
+static const struct flag user_add_flags[] = {
     {"id", FLAG_TEXT, "ID", NULL, "What owns buckets and stands in ACLs; default: random."},
     {"display-name", FLAG_TEXT, "NAME", NULL, "The name that S3 shows."},
     {"email", FLAG_TEXT, "ADDRESS", NULL, "An e-mail address, for grants by address."},
@@ -13,7 +13,7 @@ const struct flag user_add_flags[] = {
     {0},
 };
 
-const struct flag user_key_flags[] = {
+static const struct flag user_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The access key; default: a new one."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The secret key that goes with --access-key."},
     {"remove", FLAG_TEXT, "KEY", NULL, "Remove this access key instead."},
@@ -55,22 +55,67 @@ static const struct manage_call add_key = {"POST", "/api/v1/users/{0}/keys",
                                            MANAGE_COLUMNS(key_columns), .fill = fill_key};
 static const struct manage_call remove_key = {"DELETE", "/api/v1/users/{0}/keys/{remove}"};
 
-int command_user_add(struct invocation *inv)
+static int command_user_add(struct invocation *inv)
 {
     return manage(inv, &add);
 }
 
-int command_user_list(struct invocation *inv)
+static int command_user_list(struct invocation *inv)
 {
     return manage(inv, &list);
 }
 
-int command_user_remove(struct invocation *inv)
+static int command_user_remove(struct invocation *inv)
 {
     return manage(inv, &remove_user);
 }
 
-int command_user_key(struct invocation *inv)
+static int command_user_key(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "remove") ? &remove_key : &add_key);
 }
+
+const struct command user_commands[] = {
+    {.name = "user add",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = user_add_flags,
+     .configured = true,
+     .summary = "Add a user",
+     .help = "Adds a user with an access key and shows its secret key, which is not shown again. "
+             "Name, id, e-mail address and access key belong to one user each.",
+     .examples = "weir user add alice\n"
+                 "weir user add bob --display-name 'Bob B.' --email bob@example.org --json",
+     .run = command_user_add},
+    {.name = "user list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the users",
+     .help = "Lists the users with their access keys, the first administrator first.",
+     .examples = "weir user list",
+     .run = command_user_list},
+    {.name = "user remove",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Remove a user",
+     .help = "Removes the user and its keys. Buckets that it owns stay, and stay its id's.",
+     .examples = "weir user remove alice",
+     .run = command_user_remove},
+    {.name = "user key",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = user_key_flags,
+     .configured = true,
+     .summary = "Add or remove an access key of a user",
+     .help = "Adds an access key, by default a new one, and shows its secret key, which is not "
+             "shown again; or removes one. To replace a key add the new one first.",
+     .examples = "weir user key alice\n"
+                 "weir user key alice --remove AKIAEXAMPLE",
+     .run = command_user_key},
+    {0},
+};

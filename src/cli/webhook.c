@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/manage.h"
 
-const struct flag webhook_add_flags[] = {
+static const struct flag webhook_add_flags[] = {
     {"secret", FLAG_TEXT, "SECRET", NULL, "Sign every call with this secret."},
     REMOTE_FLAGS,
     {0},
@@ -27,17 +27,52 @@ static const struct manage_call list = {"GET", "/api/v1/webhooks", MANAGE_COLUMN
                                         .rows = "webhooks"};
 static const struct manage_call remove_webhook = {"DELETE", "/api/v1/webhooks/{0}"};
 
-int command_webhook_add(struct invocation *inv)
+static int command_webhook_add(struct invocation *inv)
 {
     return manage(inv, &add);
 }
 
-int command_webhook_list(struct invocation *inv)
+static int command_webhook_list(struct invocation *inv)
 {
     return manage(inv, &list);
 }
 
-int command_webhook_remove(struct invocation *inv)
+static int command_webhook_remove(struct invocation *inv)
 {
     return manage(inv, &remove_webhook);
 }
+
+const struct command webhook_commands[] = {
+    {.name = "webhook add",
+     .arguments = "NAME URL",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = webhook_add_flags,
+     .configured = true,
+     .summary = "Add or replace a webhook for event notifications",
+     .help = "Makes NAME a destination of buckets' notification configurations, as any ARN that "
+             "ends in :NAME. With a secret every call is signed (docs/notifications.md).",
+     .examples = "weir webhook add thumbs https://example.org/s3-events --secret s3cret\n"
+                 "aws s3api put-bucket-notification-configuration --bucket photos "
+                 "--notification-configuration '{\"TopicConfigurations\":[{\"TopicArn\":"
+                 "\"arn:aws:sns:us-east-1::thumbs\",\"Events\":[\"s3:ObjectCreated:*\"]}]}'",
+     .run = command_webhook_add},
+    {.name = "webhook list",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "List the webhooks and what waits for them",
+     .help = "Lists the webhooks: events that wait, that were delivered, calls that failed.",
+     .examples = "weir webhook list",
+     .run = command_webhook_list},
+    {.name = "webhook remove",
+     .arguments = "NAME",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Remove a webhook",
+     .help = "Removes the webhook; events that wait for it are given up.",
+     .examples = "weir webhook remove thumbs",
+     .run = command_webhook_remove},
+    {0},
+};
