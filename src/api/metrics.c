@@ -116,11 +116,16 @@ static const struct series requests[] = {
 #define FAILURES(name, failure)                                                                    \
     "reason=\"" name "\"", offsetof(struct tracker_stats, counts.failures[SWARM_##failure])
 static const struct series failures[] = {
-    {FAILURES("malformed", MALFORMED)}, {FAILURES("passkey", PASSKEY)},
-    {FAILURES("user", USER)},           {FAILURES("client", CLIENT)},
-    {FAILURES("torrent", TORRENT)},     {FAILURES("pruned", PRUNED)},
-    {FAILURES("slots", SLOTS)},         {FAILURES("peers", PEERS)},
-    {FAILURES("port", PORT)},           {FAILURES("full", FULL)},
+    {FAILURES("malformed", MALFORMED)},
+    {FAILURES("passkey", PASSKEY)},
+    {FAILURES("user", USER)},
+    {FAILURES("client", CLIENT)},
+    {FAILURES("torrent", TORRENT)},
+    {FAILURES("pruned", PRUNED)},
+    {FAILURES("slots", SLOTS)},
+    {FAILURES("peers", PEERS)},
+    {FAILURES("port", PORT)},
+    {FAILURES("full", FULL)},
     {FAILURES("unavailable", UNAVAILABLE)},
 };
 _Static_assert(ARRAY_SIZE(failures) == SWARM_FAILURE_COUNT - 1, "each failure has a row");

@@ -68,7 +68,7 @@ struct identity {
     void *user;            /* of find_key; NULL: anonymous */
     enum auth_payload payload;
     unsigned char payload_sha256[SIGN_HASH_LEN]; /* AUTH_PAYLOAD_HASH */
-    struct str signed_headers; /* version 4: "host;x-amz-date" */
+    struct str signed_headers;                   /* version 4: "host;x-amz-date" */
     /* version 4, for the chunks of the body: */
     struct sign_scope scope;
     struct sign_key key;

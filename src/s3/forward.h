@@ -9,9 +9,9 @@
 #include "s3/gateway_int.h"
 
 enum {
-    FORWARD_SMALL = 64 * 1024,       /* a body up to here is read before anything is sent */
+    FORWARD_SMALL = 64 * 1024,     /* a body up to here is read before anything is sent */
     FORWARD_WHOLE = CALL_LIST_MAX, /* the same of one that must be looked into */
-    FORWARD_CHUNK = 64 * 1024,       /* of a body framed with a trailer */
+    FORWARD_CHUNK = 64 * 1024,     /* of a body framed with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
 
@@ -22,7 +22,7 @@ struct forward_body {
     struct payload payload;
     struct call *call; /* once it is open; borrowed */
     bool open;
-    bool whole; /* set before it is opened: all of it is read before anything is sent, into: */
+    bool whole;      /* set before it is opened: all of it is read before anything is sent, into: */
     struct str text; /* in: */
     struct buf bytes;
     /* what to send: */

@@ -496,8 +496,8 @@ static int complete(struct call *c, struct put_result *out, struct completion *d
     o.meta.checksum = done->checksum;
     code = call_note(c, S3_EVENT_CREATED_COMPLETE, c->key, &o.note, err);
     if (code == 0)
-        code =
-            b->ops->upload_finish(b, &done->a, &done->upload, done->parts, done->count, &o, out, err);
+        code = b->ops->upload_finish(b, &done->a, &done->upload, done->parts, done->count, &o, out,
+                                     err);
     if (code == 0)
         call_told(c);
     if (code == 0 && done->checksum.type == CHECKSUM_NONE)

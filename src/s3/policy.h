@@ -48,8 +48,8 @@ struct policy_request {
 int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
                    struct err *err) MUST_CHECK;
 
-/* Looks for a user by id, or by id or name; with an account, that is the user's id. 0, ERR_NOT_FOUND,
- * or a failure. */
+/* Looks for a user by id, or by id or name; with an account, that is the user's id. 0,
+ * ERR_NOT_FOUND, or a failure. */
 typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool by_name,
                            struct err *err);
 

@@ -144,8 +144,7 @@ int policy_check_principals(const struct policy *p, policy_find_fn *find, void *
     for (size_t i = 0; i < p->count && code == 0; i++) {
         const struct statement *s = &p->statements[i];
         for (size_t k = 0; k < s->principal_count && code == 0; k++)
-            code =
-                check_principal(&s->principals[k], s->effect == POLICY_ALLOW, find, ctx, err);
+            code = check_principal(&s->principals[k], s->effect == POLICY_ALLOW, find, ctx, err);
     }
     return code;
 }
