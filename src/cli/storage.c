@@ -317,11 +317,10 @@ const struct command storage_commands[] = {
      .configured = true,
      .summary = "Forget a storage",
      .help =
-         "What it holds stays where it is, and nothing of it is found any more. Neither the main "
-         "storage nor the one in the data folder can be removed. A remote one can be added again. "
-         "A local one cannot: its files stay, but no command makes objects of them again, and a "
-         "folder that is not empty is not added. One that has buckets, or that policies or "
-         "replications use, goes only with --force; its folder is let go of when weir stops.",
+         "What it holds stays where it is. A remote one can be added again; no command brings a "
+         "local one back, as its folder is not empty and so not added. Neither the main one nor "
+         "that in the data folder can be removed. A local one that has buckets, or that policies "
+         "or replications use, goes only with --force; its folder is held until weir stops.",
      .examples = "weir storage remove ceph\n"
                  "weir storage remove disk2 --force",
      .run = command_storage_remove},
