@@ -70,7 +70,8 @@ struct api_call {
     const struct route_params *params;
     struct cache *cache; /* the tracker's models, when the handler needs them */
     json_t *body;        /* NULL when the handler takes none */
-    struct json_out *w;  /* the answer's open object; or its array, when the handler lists */
+    struct api_json answer;
+    struct json_out *w; /* the answer's open object; or its array, when the handler lists */
 };
 
 typedef int api_fn(struct api_call *c, struct err *err);

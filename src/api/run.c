@@ -4,12 +4,11 @@
 
 static int answer(struct api_call *c, const struct api_handler *h)
 {
-    struct api_json j;
     struct err err = {0};
     int code;
 
-    api_json_begin(&j);
-    c->w = &j.w;
+    api_json_begin(&c->answer);
+    c->w = &c->answer.w;
     if (h->list) {
         json_out_key(c->w, h->list);
         json_out_open(c->w, '[');
@@ -18,8 +17,8 @@ static int answer(struct api_call *c, const struct api_handler *h)
     if (h->list)
         json_out_close(c->w, ']');
     if (code >= 0 && h->status != 204)
-        return api_json_send(c->req, h->status, &j);
-    api_json_drop(&j);
+        return api_json_send(c->req, h->status, &c->answer);
+    api_json_drop(&c->answer);
     if (code == ERR_NOT_FOUND && h->missing)
         code = err_set(&err, code, "%s", h->missing);
     return code < 0 ? api_send_failure(c->req, code, &err) : api_send_done(c->req);

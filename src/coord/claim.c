@@ -21,7 +21,7 @@ int claim_take(struct replications *r, const struct claim *c, bool force, struct
                                c->folder,
                                c->where,
                                force ? STR("1") : STR("0")};
-    struct reply *reply;
+    struct reply *reply = NULL;
     int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 
     if (code == 0)
@@ -37,7 +37,7 @@ int claim_take(struct replications *r, const struct claim *c, bool force, struct
 int claim_check(struct replications *r, const struct claim *c, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    struct reply *reply;
+    struct reply *reply = NULL;
     struct str folder, where;
     int code = store_call(r->o.config, &a, &reply, err, STR("HGET"), STR("w:storages"),
                           replication_escaped(&a, c->storage));

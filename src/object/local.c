@@ -92,7 +92,7 @@ static void local_free(struct local *l)
 int local_open(struct storage **out, const struct local_options *o, struct err *err)
 {
     struct local *l = xcalloc(1, sizeof(*l));
-    bool missing;
+    bool missing = false;
 
     *l = (struct local){
         .db = o->db,

@@ -115,7 +115,7 @@ static int gather_rows(struct tap *tap, struct changes_out *out, const struct ta
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
                        struct err *err)
 {
-    struct changes_out out;
+    struct changes_out out = {0};
     int code = tap_name_check(tap, err);
 
     if (code == ERR_CONFLICT) /* N3: what is replicated is another folder */

@@ -32,11 +32,11 @@ static size_t serve_announce(struct udp_server *u, struct udp_request *r,
                              const struct udp_from *from, uint8_t *out, enum swarm_failure *failure)
 {
     struct announce *a = &r->announce;
-    struct announce_answer answer;
     const struct compact none = {0};
-    struct compact room = {.at = out + UDP_ANNOUNCE_HEAD,
-                           .max = from->v6 ? (UDP_PAYLOAD6 - UDP_ANNOUNCE_HEAD) / COMPACT6_LEN
-                                           : (UDP_PAYLOAD4 - UDP_ANNOUNCE_HEAD) / COMPACT4_LEN};
+    const struct compact room = {.at = out + UDP_ANNOUNCE_HEAD,
+                                 .max = from->v6
+                                            ? (UDP_PAYLOAD6 - UDP_ANNOUNCE_HEAD) / COMPACT6_LEN
+                                            : (UDP_PAYLOAD4 - UDP_ANNOUNCE_HEAD) / COMPACT4_LEN};
 
     a->addr.v6 = from->v6;
     if (from->v6)
@@ -44,9 +44,8 @@ static size_t serve_announce(struct udp_server *u, struct udp_request *r,
     else
         memcpy(a->addr.ip, from->addr + 12, 4);
     a->passkey = passkey_of(r);
-    answer.peers4 = from->v6 ? none : room;
-    answer.peers6 = from->v6 ? room : none;
-    announce_answer_reset(&answer);
+    struct announce_answer answer = {.peers4 = from->v6 ? none : room,
+                                     .peers6 = from->v6 ? room : none};
     tracker_announce(u->tracker, a, &answer);
     *failure = answer.failure;
     return udp_write_announce(out, r->transaction, &answer, from->v6);
