@@ -102,11 +102,13 @@ static int storage_row(struct local *l, int *format, struct err *err)
         code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
     else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
-    if (code == 0 && *format) {
+    if (code == 0 && *format &&
+        !l->identified) { /* once: others read it while a disk is looked for */
         struct str rest = str_skip(buf_str(&value), 1);
         memcpy(l->identity, rest.p, IDENTITY_LEN);
         l->version_key.k0 = row_u64(str_skip(rest, IDENTITY_LEN));
         l->version_key.k1 = row_u64(str_skip(rest, IDENTITY_LEN + 8));
+        l->identified = true;
     }
     buf_release(&value);
     return code;

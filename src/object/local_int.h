@@ -68,6 +68,7 @@ struct local {
     size_t inline_max;
     uint64_t reserve_bytes, part_min;
     unsigned char identity[IDENTITY_LEN];
+    bool identified; /* by its row; not written any more when others may read */
     struct hash_key version_key;
     uint64_t sequence; /* the last given out; touched only inside changes, so never by two */
     _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */

@@ -31,10 +31,10 @@ TEST(swarm_name, other_words_are_refused)
 {
     static const char *const wrong[] = {"",
                                         "0123",
-                                        V1 "0",
+                                        (V1 "0"),
                                         "magnet:?dn=x",
                                         "magnet:?xt=urn:btih:0123",
-                                        "magnet:?xt=urn:ed2k:" V1,
+                                        ("magnet:?xt=urn:ed2k:" V1),
                                         "magnet:?xt=urn:btih:AERUKZ4JVPG66AJDIVTYTK6N54ASGRL1"};
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
