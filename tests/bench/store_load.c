@@ -226,8 +226,9 @@ static double cpu_seconds(void)
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.read = {"bench/read", str_z(load_script_read), true, ""},
-                      .write = {"bench/write", str_z(load_script_write), false, ""}};
+    struct bench b = {
+        .read = {.name = "bench/read", .source = str_z(load_script_read), .readonly = true},
+        .write = {.name = "bench/write", .source = str_z(load_script_write)}};
     if (argc != 6)
         return 2;
     b.keys = strtoull(argv[5], NULL, 10);
