@@ -95,7 +95,7 @@ def start_opentracker(lab, name="plain"):
         f.write(OPENTRACKER.format(port=port, root=root, workers=WORKERS))
     whitelist = os.path.join(root, "whitelist")
     generator = lab.program("tests/bench/bench_swarm_load")
-    if os.system(f"'{generator}' whitelist torrents={size()[0]} >'{whitelist}'") != 0:
+    if os.system(f"'{generator}' whitelist torrents={size()[0]} peers={size()[1]} >'{whitelist}'") != 0:
         raise Unmeasured("the whitelist could not be written")
     server = lab.start("opentracker-" + name, [program, "-f", os.path.join(root, "conf")])
     lab.wait(server, lambda: answers(port, first_hash(whitelist)), 120)
