@@ -77,10 +77,15 @@ int server_start_taps(struct server *s, struct err *err)
         .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
         .log = &s->log,
     };
-    if (!taps.shared)
+    struct buf journal = {0};
+    if (!taps.shared) {
         process_boot(s->boot);
+        buf_appendf(&journal, "%s/intents", s->conf->data);
+        taps.journal = journal.p;
+    }
     taps.boot = str_z(s->boot);
     int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
+    buf_release(&journal);
 
     if (code < 0 || !s->replications)
         return code < 0 ? err_wrap(err, code, "capture of changes") : 0;

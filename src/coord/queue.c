@@ -122,8 +122,7 @@ static int add(struct queue *q, struct arena *a, const struct task *tasks, size_
     for (size_t i = 0; i < count && code == 0; i++)
         code = add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
     struct script_run run = {.script = coord_script(SCRIPT_queue_add),
-                             .args = {args, count * ADD_ARGS},
-                             .relaxed = count == 1 && tasks->relaxed};
+                             .args = {args, count * ADD_ARGS}};
     if (code == 0)
         code = store_eval(q->store, a, out, &run, err);
     if (code == 0)

@@ -38,7 +38,6 @@ struct task {
     int64_t retention_s; /* kept that long when it is done */
     int64_t completed_s;
     struct str token; /* of the lease; not in the message */
-    bool relaxed;     /* embedded: added on disk with the next durable step; not in the message */
 };
 
 struct queue *queue_new(struct store *s); /* queueDB; borrowed */

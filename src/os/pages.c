@@ -1,7 +1,11 @@
 /* Memory in whole pages. */
 #include "os/pages.h"
+#include "os/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void *pages_new(size_t size)
 {
@@ -15,4 +19,30 @@ void pages_free(void *p, size_t size)
 {
     if (p)
         BUG_ON(munmap(p, size) != 0);
+}
+
+/* A page that has no place on the disk would end the process when it is stored to. */
+static int take_room(int fd, size_t size, const char *path, struct err *err)
+{
+    int code = ftruncate(fd, (off_t)size) < 0 ? errno : posix_fallocate(fd, 0, (off_t)size);
+
+    return code ? err_errno(err, code, "making room for %s", path) : 0;
+}
+
+int pages_map(void **out, const char *path, size_t size, struct err *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_errno(err, errno, "opening %s", path);
+    int code = take_room(fd, size, path, err);
+    if (code == 0) {
+        void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED)
+            code = err_errno(err, errno, "mapping %s", path);
+        else
+            *out = p;
+    }
+    fd_close(&fd);
+    return code;
 }

@@ -3,11 +3,16 @@
 #ifndef OS_PAGES_H
 #define OS_PAGES_H
 
-#include "base/base.h"
+#include "base/err.h"
 
 /* Zeroed; aborts when memory is out, as xcalloc() does. */
 void *pages_new(size_t size) __attribute__((malloc, returns_nonnull));
 /* `size` as it was asked for; NULL is fine. */
 void pages_free(void *p, size_t size);
+
+/* A file as memory, `size` bytes of it: what is stored there is the kernel's at once, and outlives
+ * the process. Made (0600), or brought to that size, with room on the disk for all of it; bytes
+ * that were not there are zero. To be given back by pages_free(). */
+int pages_map(void **out, const char *path, size_t size, struct err *err) MUST_CHECK;
 
 #endif

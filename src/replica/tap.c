@@ -219,7 +219,7 @@ static bool are_marks_clear(struct taps *t)
     struct err err = {0};
     int code = marks_clear_switched(t, &err);
 
-    if (code < 0)
+    if (code < 0 && code != ERR_BUSY)
         log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
     return code == 0;
 }
@@ -341,7 +341,10 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     cond_init(&t->leased);
     filter_all(t);
     map_init(&t->marks);
-    int code = marks_load(t, err);
+    bool kept = false;
+    int code = notes_open(t, &kept, err);
+    if (code == 0)
+        code = marks_load(t, kept, err);
     if (code == 0)
         code = tap_new_storages(t, err);
     if (code == 0)
@@ -370,6 +373,7 @@ void taps_close(struct taps *t)
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
     marks_release(t);
+    journal_close(t->journal);
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
     cond_release(&t->wake);
@@ -438,6 +442,7 @@ void taps_stats(struct taps *t, struct taps_stats *out)
     mutex_lock(&t->lock);
     list_each (&t->open, struct intent, node, i)
         out->open++;
+    out->open += atomic_load(&t->noted);
     out->ended = t->over_count - t->over_recorded;
     mutex_unlock(&t->lock);
 }

@@ -36,9 +36,10 @@ struct taps_options {
         *remotes; /* read anew with the routes when a lease begins; NULL: there are none */
     struct store
         *config; /* where other processes are told what is recorded; NULL: there are none */
-    /* Which start of the machine this is, by which intents that wait for no sync are told to be
-     * whole (R6). Empty: the store is no part of this process, and keeps what it is given. */
+    /* Which start of the machine this is, by which the journal is told to be whole (R6). Empty: the
+     * store is no part of this process, and keeps what it is given. */
     struct str boot;
+    const char *journal; /* its file, with a boot; NULL: every intent is a task */
     /* Other processes go by the same policies: nothing is changed here without a lease, which is
      * kept by taps_told(). */
     bool shared;

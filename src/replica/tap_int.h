@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "os/thread.h"
 #include "replica/tap.h"
+#include "replica/tap_journal.h"
 #include "route/route.h"
 
 enum {
@@ -16,6 +17,7 @@ enum {
     TAP_PER_CHANGE = 2,                           /* changes that one row makes, at most (V5) */
     TAP_PER_BUCKET = 3,                           /* of a request to a bucket */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
+    SHARE_MAX = 64,                               /* keys of an intent of several requests */
 };
 
 /* Which buckets and users of which storages have replications, by a hash: a bit that is not set
@@ -60,9 +62,21 @@ struct intent {
     struct intent *next; /* of the same capture */
     /* Shared by requests that began at once: each has one of the keys. Under the lock: */
     bool shared;
-    bool relaxed;   /* waits for no sync: its bucket is marked (R6) */
     bool left;      /* its task stays, since an outcome is not known */
     size_t members; /* that have not been recorded */
+};
+
+/* A request that has ended, or whose intent is an entry of the journal. */
+struct ended {
+    struct list node;
+    struct intent *in; /* NULL: of the journal, and then: */
+    int slot;
+    struct mark *mark;         /* that is held */
+    bool left;                 /* there is a task, as the outcome is not known */
+    struct journal_entry what; /* strings of the intent, or of the entry */
+    unsigned phase;
+    enum outcome outcome;
+    bool last; /* all that share the intent are recorded with it */
 };
 
 struct taps {
@@ -85,11 +99,14 @@ struct taps {
     struct list open;   /* struct intent, that the keeper pushes back */
     struct list astray; /* struct intent, that is yet to be announced (E4) */
     size_t astray_count;
-    struct list joining;   /* struct joining: requests whose intents are to be announced */
-    bool announcing;       /* some of them, by one of them; or the keeper has the role */
-    struct cond announced; /* some were */
-    struct map marks;      /* struct mark, of who has that role; tap_marks.c */
-    struct list over;      /* struct ended: to be recorded, in order */
+    struct list joining;     /* struct joining: requests whose intents are to be announced */
+    bool announcing;         /* some of them, by one of them; or the keeper has the role */
+    struct cond announced;   /* some were */
+    struct map marks;        /* struct mark, changed by who has that role; tap_marks.c */
+    struct journal *journal; /* NULL: none */
+    _Atomic(size_t) noted;   /* its entries of requests of this process */
+    _Atomic(bool) stuck;     /* what ended cannot be recorded at present */
+    struct list over;        /* struct ended: to be recorded, in order */
     uint64_t over_count, over_recorded; /* that there were, and that the recorder is done with */
     size_t hurry;                       /* who waits for them */
     bool recorder_asleep, recorder_stop;
@@ -181,14 +198,20 @@ void intents_forget_astray(struct taps *t); /* at the end; what cannot be announ
 
 /* --- tap_marks.c --- */
 
-/* Those of the starts before; a bucket of another start of the machine is to be copied anew. */
-int marks_load(struct taps *t, struct err *err) MUST_CHECK;
+/* Those of the starts before; a bucket of another start of the machine is to be copied anew, and so
+ * is every one unless the journal was `kept`. */
+int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
-/* Before an intent of the bucket waits for no sync; for the announcer. */
-int marks_ensure(struct taps *t, struct str storage, struct str bucket, struct err *err) MUST_CHECK;
+/* Before an entry of the bucket is in the journal: the mark is on disk, and stays until it is
+ * dropped. */
+int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
+               struct err *err) MUST_CHECK;
+void marks_drop(struct taps *t, struct mark *m);
 /* For the keeper: copies begin anew, and marks of buckets that are quiet go. */
 void marks_keep(struct taps *t);
-/* Those of buckets that have a switch, whose intents are durable. */
+/* Those of buckets without an intent for so long. ERR_BUSY: one is held still. */
+int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err) MUST_CHECK;
+/* Those of buckets that have a switch, whose intents are tasks. ERR_BUSY: one is held still. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 
 /* --- tap_names.c --- */
@@ -210,12 +233,26 @@ int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *
 
 /* --- tap_shared.c --- */
 
-/* An intent that requests share which begin at once, announced. Of one object. `relaxed`: it may
- * wait for no sync. */
-int shared_begin(struct taps *t, const struct intended *i, bool relaxed, struct capture *out,
+/* An intent that requests share which begin at once, announced. Of one object. */
+int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
-/* Leaves the request's phase once it is recorded. */
+/* Also of one in the journal. Leaves the request's phase once it is recorded. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
+
+/* --- tap_note.c --- */
+
+/* What the last process left there has tasks when it returns. *kept: nothing of it can be lost. */
+int notes_open(struct taps *t, bool *kept, struct err *err) MUST_CHECK;
+/* An intent of one object in the journal. False: it must be announced otherwise. */
+bool note_begin(struct taps *t, const struct intended *i, struct capture *out, struct err *err);
+/* A task that stays, of one whose outcome is not known. */
+int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
+/* `recorded` false: the entry stays for the next start. */
+void note_end(struct taps *t, struct ended *n, bool recorded);
+
+/* --- tap_recorder.c --- */
+
+void recorder_take(struct taps *t, struct ended *e); /* moved */
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
 void recorder_stop(struct taps *t); /* all that ended is recorded */
 /* Waits until what has ended by now was tried to be recorded. */

@@ -186,10 +186,7 @@ static struct intent *intent_some(const struct intended *i, size_t *at)
 int intent_announce(struct taps *t, struct intent *in, struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
-    struct task task = {.type = STR(INTENT_TYPE),
-                        .id = str_z(in->id),
-                        .queue = INTENT_QUEUE,
-                        .relaxed = in->relaxed};
+    struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
 
     write_payload(&payload, in, false);
     task.payload = buf_str(&payload);
@@ -333,7 +330,7 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
     if (code == 0 && c.replicated && !remote)
         code = check_ready(t, i, err);
     else if (code == 0 && c.replicated && can_share(&c, i))
-        code = shared_begin(t, i, !c.has_switch, out, err);
+        code = !c.has_switch && note_begin(t, i, out, err) ? 0 : shared_begin(t, i, out, err);
     else if (code == 0 && c.replicated)
         code = announce_all(t, i, &intents, err);
     if (intents)
@@ -385,7 +382,7 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
 {
     struct intent *shared = c->intent, *next;
 
-    if (shared && shared->shared) {
+    if (c->noted || (shared && shared->shared)) {
         shared_end(t, c, outcome);
         *c = (struct capture){0};
         return;

@@ -1,14 +1,14 @@
-/* Marks of buckets whose intents wait for no sync (R6), as a RAID's bitmap of writes has them.
+/* Marks of buckets that have intents in the journal (R6), as a RAID's bitmap of writes has them.
  *
- * An intent of a put in the embedded store is in the log before the put goes to the storage, and
- * reaches the disk with the next durable step. weir may be killed: the log is the kernel's by then.
- * If the machine goes down, the log's tail is lost, and with it intents of puts that happened. So a
- * bucket is marked by a durable step before the first intent of this kind, with the id of the
+ * What is in the journal is the kernel's, and so is the log's tail with what was recorded last.
+ * weir may be killed, but if the machine goes down both are lost, and with them intents of puts
+ * that happened. So a bucket is marked by a durable step before its first entry, with the id of the
  * machine's start (boot). Who finds a mark of another start copies the bucket anew.
  *
- * A mark is taken away some time after the last intent. It stands behind that in the log, so when
- * its end has reached the disk the intents have too, recorded or not; and no intent is announced
- * meanwhile, as both are done in the role of the announcer. */
+ * A mark is taken away some time after the last entry, and never while it is held, which it is by
+ * each entry until that was recorded: so its end stands behind the records in the log. Marks come
+ * and go in the role of the announcer, one at a time; one that is going is not held, but waited
+ * for. */
 #include "base/clock.h"
 #include "base/vec.h"
 #include "replica/first.h"
@@ -25,8 +25,10 @@ static const uint64_t NS_PER_S = UINT64_C(1000) * 1000 * 1000;
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    uint64_t used_ns;
-    bool suspect, told;
+    bool suspect, told;                /* of who has the role */
+    uint64_t used_ns;                  /* under the lock, as what follows */
+    size_t held;
+    bool going;
 };
 
 static void field_of(struct buf *out, struct str storage, struct str bucket)
@@ -62,34 +64,20 @@ static struct mark *mark_new(struct taps *t, struct str storage, struct str buck
     m->field = arena_str(&m->a, buf_str(&field));
     m->used_ns = clock_mono_ns();
     buf_release(&field);
+    mutex_lock(&t->lock);
     map_put(&t->marks, m->field, m);
+    mutex_unlock(&t->lock);
     return m;
 }
 
 static void mark_free(struct taps *t, struct mark *m)
 {
+    mutex_lock(&t->lock);
     map_remove(&t->marks, m->field);
+    mutex_unlock(&t->lock);
     arena_release(&m->a);
     free(m);
 }
-
-/* In the role of the announcer. */
-int marks_ensure(struct taps *t, struct str storage, struct str bucket, struct err *err)
-{
-    struct buf field = {0};
-
-    field_of(&field, storage, bucket);
-    struct mark *m = map_get(&t->marks, buf_str(&field));
-    int code = m ? 0 : mark_write(t, buf_str(&field), t->o.boot, err);
-    if (code == 0 && !m)
-        m = mark_new(t, storage, bucket);
-    if (code == 0)
-        m->used_ns = clock_mono_ns();
-    buf_release(&field);
-    return code;
-}
-
-/* --- taking them away --- */
 
 static void role_take(struct taps *t)
 {
@@ -108,13 +96,99 @@ static void role_give(struct taps *t)
     mutex_unlock(&t->lock);
 }
 
-/* Those that `fn` chooses, but for those that must be looked into first. */
+/* --- holding them --- */
+
+static struct mark *hold(struct taps *t, struct str field)
+{
+    mutex_lock(&t->lock);
+    struct mark *m = map_get(&t->marks, field);
+    if (m && m->going)
+        m = NULL;
+    if (m) {
+        m->held++;
+        m->used_ns = clock_mono_ns();
+    }
+    mutex_unlock(&t->lock);
+    return m;
+}
+
+/* One that is not there, or was going. */
+static int hold_new(struct taps *t, struct str storage, struct str bucket, struct str field,
+                    struct mark **out, struct err *err)
+{
+    int code = 0;
+
+    role_take(t);
+    *out = hold(t, field);
+    if (!*out)
+        code = mark_write(t, field, t->o.boot, err);
+    if (code == 0 && !*out) {
+        mark_new(t, storage, bucket);
+        *out = hold(t, field);
+    }
+    role_give(t);
+    return code;
+}
+
+int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
+               struct err *err)
+{
+    struct buf field = {0};
+    int code = 0;
+
+    field_of(&field, storage, bucket);
+    *out = hold(t, buf_str(&field));
+    if (!*out)
+        code = hold_new(t, storage, bucket, buf_str(&field), out, err);
+    buf_release(&field);
+    return code;
+}
+
+void marks_drop(struct taps *t, struct mark *m)
+{
+    mutex_lock(&t->lock);
+    m->held--;
+    mutex_unlock(&t->lock);
+}
+
+/* --- taking them away --- */
+
+/* In the role of the announcer. False: it is held. */
+static bool begin_going(struct taps *t, struct mark *m)
+{
+    mutex_lock(&t->lock);
+    m->going = m->held == 0;
+    bool is = m->going;
+    mutex_unlock(&t->lock);
+    return is;
+}
+
+/* ERR_BUSY: it is held. */
+static int mark_remove(struct taps *t, struct mark *m, struct err *err)
+{
+    if (!begin_going(t, m))
+        return err_set(err, ERR_BUSY, "changes of bucket " STR_FMT " are under way",
+                       STR_ARG(m->bucket));
+    int code = mark_write(t, m->field, STR_EMPTY, err);
+    if (code == 0) {
+        mark_free(t, m);
+        return 0;
+    }
+    mutex_lock(&t->lock);
+    m->going = false;
+    mutex_unlock(&t->lock);
+    return code;
+}
+
+/* Those that `fn` chooses, but for those that must be looked into first. ERR_BUSY: some are held.
+ */
 static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
                       struct err *err)
 {
     size_t at = 0;
     struct str field;
     void *value;
+    bool busy = false;
     int code = 0;
 
     if (!t->o.boot.len)
@@ -122,26 +196,23 @@ static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx
     role_take(t);
     while (code == 0 && map_next(&t->marks, &at, &field, &value)) {
         struct mark *m = value;
-        if (m->suspect || !fn(m, ctx))
+        mutex_lock(&t->lock);
+        bool chosen = !m->suspect && fn(m, ctx);
+        mutex_unlock(&t->lock);
+        if (!chosen)
             continue;
-        code = mark_write(t, m->field, STR_EMPTY, err);
-        if (code == 0)
-            mark_free(t, m);
+        code = mark_remove(t, m, err);
+        busy |= code == ERR_BUSY;
+        if (code == ERR_BUSY)
+            code = 0;
     }
     role_give(t);
-    return code;
+    return code == 0 && busy ? ERR_BUSY : code;
 }
 
 static bool is_idle(const struct mark *m, void *ctx)
 {
-    (void)ctx;
-    return clock_mono_ns() - m->used_ns > IDLE_S * NS_PER_S;
-}
-
-static bool is_any(const struct mark *m, void *ctx)
-{
-    (void)m, (void)ctx;
-    return true;
+    return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
 }
 
 static bool has_switch(const struct mark *m, void *ctx)
@@ -153,6 +224,11 @@ static bool has_switch(const struct mark *m, void *ctx)
         if (list[i]->has_switch)
             return true;
     return replication_view_switch(ctx, m->storage, m->bucket);
+}
+
+int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err)
+{
+    return clear_some(t, is_idle, &idle_ns, err);
 }
 
 int marks_clear_switched(struct taps *t, struct err *err)
@@ -200,9 +276,13 @@ static void look_into(struct taps *t, struct mark *m, const struct replication_v
     int code = copy_anew(t, m, view, &err);
 
     if (code == 0)
-        code = mark_write(t, m->field, STR_EMPTY, &err);
+        code = mark_remove(t, m, &err);
+    if (code == 0)
+        return;
+    if (code == ERR_BUSY) /* those that hold it came later: it is as any other */
+        code = mark_write(t, m->field, t->o.boot, &err);
     if (code == 0) {
-        mark_free(t, m);
+        m->suspect = false;
         return;
     }
     if (!m->told)
@@ -237,11 +317,12 @@ void marks_keep(struct taps *t)
     if (!t->o.boot.len)
         return;
     look_into_all(t);
-    if (clear_some(t, is_idle, NULL, &err) < 0)
+    int code = marks_clear_idle(t, IDLE_S * NS_PER_S, &err);
+    if (code < 0 && code != ERR_BUSY)
         log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
 }
 
-static int load_one(struct taps *t, struct str field, struct str value, struct err *err)
+static int load_one(struct taps *t, struct str field, struct str value, bool kept, struct err *err)
 {
     struct buf storage = {0}, bucket = {0};
     struct str first, second;
@@ -252,7 +333,7 @@ static int load_one(struct taps *t, struct str field, struct str value, struct e
         code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no mark of a bucket", STR_ARG(field));
     if (code == 0) {
         struct mark *m = mark_new(t, buf_str(&storage), buf_str(&bucket));
-        m->suspect = !str_eq(value, t->o.boot);
+        m->suspect = !kept || !str_eq(value, t->o.boot);
         if (m->suspect)
             code = mark_write(t, m->field, SUSPECT, err);
     }
@@ -261,7 +342,7 @@ static int load_one(struct taps *t, struct str field, struct str value, struct e
     return code;
 }
 
-int marks_load(struct taps *t, struct err *err)
+int marks_load(struct taps *t, bool kept, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     struct reply *reply;
@@ -272,7 +353,7 @@ int marks_load(struct taps *t, struct err *err)
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
-        code = load_one(t, reply->items[i].str, reply->items[i + 1].str, err);
+        code = load_one(t, reply->items[i].str, reply->items[i + 1].str, kept, err);
     arena_release(&a);
     return code;
 }
@@ -284,7 +365,7 @@ void marks_release(struct taps *t)
     void *value;
     struct err err = {0};
 
-    if (clear_some(t, is_any, NULL, &err) < 0) /* they stay, and are good for this start */
+    if (marks_clear_idle(t, 0, &err) < 0) /* they stay, and are good for this start */
         log_info(t->o.log, "replica.marks_left", log_z("error", err.text));
     while (map_next(&t->marks, &at, &field, &value))
         mark_free(t, value);

@@ -65,8 +65,20 @@ static bool count_one(void *ctx, const struct task_info *t)
     return arena_error(&u->a) == 0;
 }
 
+static void count_noted(void *ctx, int slot, const struct journal_entry *e)
+{
+    struct announced *one = announced_of(ctx, e->storage, e->bucket);
+
+    (void)slot;
+    if (one)
+        one->count++;
+}
+
+/* The journal first: an entry that goes has a task by then, or is recorded. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
+    if (u->o.taps && u->o.taps->journal)
+        journal_each(u->o.taps->journal, count_noted, u);
     int code = intents_each(u->o.queue, count_one, u, err);
 
     return code == 0 && arena_error(&u->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;

@@ -37,8 +37,8 @@ enum outcome {
 
 /* One change under way; the caller's storage. */
 struct capture {
-    void *intent, *locks;
-    size_t member; /* of an intent that several requests share */
+    void *intent, *noted, *locks; /* of who captures */
+    size_t member;                /* of an intent that several requests share */
     unsigned phase;
     bool begun;
     uint64_t lease;       /* under which it began; 0: it needs none */

@@ -81,7 +81,8 @@ static void open_server(const struct crash *c, struct server *s)
     struct taps_options taps = {.replications = s->replications,
                                 .queue = s->queue,
                                 .routes = s->routes,
-                                .boot = arena_fmt(&s->a, "boot %u", state->boot)};
+                                .boot = arena_fmt(&s->a, "boot %u", state->boot),
+                                .journal = arena_fmt(&s->a, "%s/intents", c->folder).p};
     must(taps_open(&s->taps, &taps, &err), &err);
 }
 

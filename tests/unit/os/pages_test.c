@@ -3,7 +3,9 @@
 #include "os/process.h"
 #include "unit/test.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { COUNT = 64, SIZE = 1024 * 1024 + 1 };
 
@@ -25,4 +27,35 @@ TEST(pages, are_zeroed_and_go_back_to_the_system)
     process_use(&after);
     CHECK(during.rss_bytes >= before.rss_bytes + COUNT / 2 * (uint64_t)SIZE);
     CHECK(after.rss_bytes + COUNT / 2 * (uint64_t)SIZE <= during.rss_bytes);
+}
+
+TEST(pages, of_a_file_outlive_their_mapping)
+{
+    char path[256];
+    struct stat st;
+    struct err err = {0};
+    void *p = NULL;
+
+    snprintf(path, sizeof(path), "%s/mapped", test_dir());
+    CHECK_OK(pages_map(&p, path, SIZE, &err));
+    CHECK(((char *)p)[SIZE - 1] == 0);
+    memcpy(p, "hello", 5);
+    pages_free(p, SIZE);
+    CHECK_OK(pages_map(&p, path, SIZE, &err));
+    CHECK(memcmp(p, "hello", 5) == 0);
+    pages_free(p, SIZE);
+    CHECK(stat(path, &st) == 0);
+    CHECK_INT(st.st_size, SIZE);
+    CHECK_INT(st.st_mode & 0777, 0600);
+    CHECK_INT(st.st_blocks * 512 >= SIZE, 1); /* no page is without room */
+}
+
+TEST(pages, of_a_file_that_cannot_be_made_are_refused)
+{
+    char path[256];
+    struct err err = {0};
+    void *p = NULL;
+
+    snprintf(path, sizeof(path), "%s/no/such/folder", test_dir());
+    CHECK_ERR(pages_map(&p, path, SIZE, &err), ERR_NOT_FOUND);
 }

@@ -349,7 +349,7 @@ static void request_main(void *ctx)
     }
 }
 
-TEST(intent, shared_by_requests_that_begin_at_once_each_is_recorded)
+static void check_requests_at_once(bool journal)
 {
     struct requester all[REQUESTERS];
     struct tap_lab l;
@@ -358,6 +358,8 @@ TEST(intent, shared_by_requests_that_begin_at_once_each_is_recorded)
     char name[32];
 
     open_lab(&l);
+    if (journal)
+        tap_lab_with_journal(&l);
     for (unsigned i = 0; i < REQUESTERS; i++) {
         all[i] = (struct requester){.l = &l, .index = i};
         CHECK_OK(thread_start(&all[i].thread, "request", 0, request_main, &all[i], &err));
@@ -377,6 +379,16 @@ TEST(intent, shared_by_requests_that_begin_at_once_each_is_recorded)
         }
     }
     tap_lab_close(&l);
+}
+
+TEST(intent, shared_by_requests_that_begin_at_once_each_is_recorded)
+{
+    check_requests_at_once(false);
+}
+
+TEST(intent, of_the_journal_each_is_recorded_of_requests_that_begin_at_once)
+{
+    check_requests_at_once(true);
 }
 
 /* What cannot be recorded is left to the intent, of all that share it. */

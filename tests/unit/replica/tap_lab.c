@@ -46,6 +46,21 @@ size_t tap_lab_records(void)
     return atomic_load(&records);
 }
 
+const char *tap_lab_journal(void)
+{
+    static _Thread_local char path[256];
+
+    snprintf(path, sizeof(path), "%s/intents", test_dir());
+    return path;
+}
+
+void tap_lab_with_journal(struct tap_lab *l)
+{
+    tap_lab_taps_close(l);
+    l->journal = true;
+    tap_lab_taps_open(l);
+}
+
 void tap_lab_taps_open(struct tap_lab *l)
 {
     struct taps_options o = {.replications = l->replications,
@@ -55,6 +70,7 @@ void tap_lab_taps_open(struct tap_lab *l)
                              .routes = l->routes,
                              .config = l->stores[3],
                              .boot = str_z(l->boot),
+                             .journal = l->journal ? tap_lab_journal() : NULL,
                              .shared = l->shared,
                              .postpone_ms = 50,
                              .record = record};

@@ -29,13 +29,16 @@ struct tap_lab {
     struct bucket *box; /* of alice's, on "local" */
     struct arena a;
     bool shared;      /* the next taps need a lease */
-    const char *boot; /* of the next taps; "": intents are durable steps */
+    const char *boot; /* of the next taps */
+    bool journal;     /* the next taps have one */
 };
 
 void tap_lab_open(struct tap_lab *l);
 void tap_lab_close(struct tap_lab *l);
 void tap_lab_fault(enum fault fault);
-size_t tap_lab_records(void); /* attempts so far */
+size_t tap_lab_records(void);      /* attempts so far */
+const char *tap_lab_journal(void); /* its path; until the next call */
+void tap_lab_with_journal(struct tap_lab *l);
 /* As a restart would. */
 void tap_lab_taps_open(struct tap_lab *l);
 void tap_lab_taps_close(struct tap_lab *l);

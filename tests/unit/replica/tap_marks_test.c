@@ -1,9 +1,10 @@
-/* Intents that wait for no sync, and the marks of their buckets (docs/replication.md, R6). What a
- * machine loses with its power is in tests/crash/intent_crash.c. */
+/* Marks of buckets with intents in the journal (docs/replication.md, R6). What a machine loses with
+ * its power is in tests/crash/intent_crash.c. */
 #include "replica/tap_int.h"
 #include "unit/replica/tap_lab.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 static void put(struct tap_lab *l, const char *bucket)
 {
@@ -56,6 +57,7 @@ TEST(marks, a_bucket_has_one_from_its_first_intent_to_the_end_of_the_process)
     struct tap_lab l;
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     CHECK_STR(mark_of(&l, "far:box"), STR("none"));
     put(&l, "box");
@@ -73,6 +75,7 @@ TEST(marks, of_the_same_start_of_the_machine_nothing_is_lost)
     struct tap_lab l;
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     tap_lab_taps_close(&l);
     set_mark(&l, "far:box", "first"); /* as a kill leaves it */
@@ -83,11 +86,29 @@ TEST(marks, of_the_same_start_of_the_machine_nothing_is_lost)
     tap_lab_close(&l);
 }
 
+TEST(marks, without_the_journal_of_this_start_the_bucket_is_copied_anew)
+{
+    struct tap_lab l;
+
+    tap_lab_open(&l);
+    tap_lab_with_journal(&l);
+    tap_lab_replicate(&l, "far", "box");
+    tap_lab_taps_close(&l);
+    set_mark(&l, "far:box", "first");
+    CHECK(unlink(tap_lab_journal()) == 0);
+    tap_lab_taps_open(&l);
+    while (!str_eq(mark_of(&l, "far:box"), STR("none")))
+        sched_yield();
+    CHECK(status_of(&l).resynced_ms > 0);
+    tap_lab_close(&l);
+}
+
 TEST(marks, of_another_start_of_the_machine_the_bucket_is_copied_anew)
 {
     struct tap_lab l;
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     tap_lab_taps_close(&l);
     set_mark(&l, "far:box", "first");
@@ -113,6 +134,7 @@ TEST(marks, a_suspect_bucket_stays_so_until_it_is_copied_anew)
     struct err err = {0};
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     tap_lab_taps_close(&l);
     set_mark(&l, "far:box", "zero");
@@ -150,6 +172,7 @@ TEST(marks, a_switch_that_has_not_begun_does_not_keep_its_bucket_from_being_copi
     struct err err = {0};
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     tap_lab_taps_close(&l);
     set_mark(&l, "far:box", "zero");
@@ -166,7 +189,7 @@ TEST(marks, a_switch_that_has_not_begun_does_not_keep_its_bucket_from_being_copi
 }
 
 /* From the plan on, so that nothing of before can be lost when the route changes. */
-TEST(marks, intents_of_a_bucket_with_a_switch_are_durable)
+TEST(marks, a_bucket_with_a_switch_has_none)
 {
     struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};
     struct reply *reply;
@@ -174,6 +197,7 @@ TEST(marks, intents_of_a_bucket_with_a_switch_are_durable)
     struct err err = {0};
 
     tap_lab_open(&l);
+    tap_lab_with_journal(&l);
     tap_lab_replicate(&l, "far", "box");
     put(&l, "box");
     CHECK_OK(store_call(l.stores[3], &l.a, &reply, &err, STR("HSET"), STR("p:switch:alice:box"),
