@@ -15,6 +15,7 @@ enum {
     GAPS_SHARE = 16, /* of the cache's size comes on top, for each family that skips */
 };
 
+static const double MEMTABLE_BLOOM = 0.02; /* of a memtable's bytes: 10 bits for a row of 64 */
 static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;
 
@@ -98,6 +99,10 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_write_buffer_size(o, memtable_bytes / 2);
     rocksdb_options_set_max_write_buffer_number(o, 3);
     rocksdb_options_set_arena_block_size(o, 256 * KIB);
+    /* Most keys that are asked for before they are written are new: no walk through the memtable.
+     */
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, MEMTABLE_BLOOM);
+    rocksdb_options_set_memtable_whole_key_filtering(o, 1);
     rocksdb_options_set_target_file_size_base(o, 16 * MIB);
     rocksdb_options_set_max_bytes_for_level_base(o, 64 * MIB);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
