@@ -123,6 +123,8 @@ int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t li
 /* Forgets these rows; volatile: a crash of the machine may bring them back. */
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count,
                    struct err *err) MUST_CHECK;
+/* All up to this number, at the cost of one durable write however many they are. */
+int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err) MUST_CHECK;
 
 struct local_stats {
     uint64_t list_steps; /* rows that listings looked at */

@@ -154,3 +154,11 @@ int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count, s
 
     return db_apply(d.l->db, DB_VOLATILE, drop_run, &d, err);
 }
+
+int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err)
+{
+    struct local *l = local_of(s);
+    char from[TAP_KEY_LEN], to[TAP_KEY_LEN];
+
+    return db_delete_range(l->db, l->changes, tap_key(from, l, 0), tap_key(to, l, last + 1), err);
+}

@@ -10,6 +10,8 @@ enum {
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,
     SWITCH_WAIT_MS = 5000,
+    DROP_MANY = 64,  /* rows at once that are not deleted one by one */
+    DROP_MAX = 8192, /* that are there though recorded; the next start finds so many */
     MS = 1000 * 1000,
 };
 
@@ -173,24 +175,41 @@ static void set_batch(struct tap *tap, int code, size_t count)
         tap->batch = count / 2;
 }
 
+/* Rows that were recorded. A delete costs as much as the row did, so many wait for one of all. Of
+ * rows that stay the next start finds the numbers recorded. */
+static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count)
+{
+    bool many = tap->undropped || count >= DROP_MANY;
+    struct err err = {0};
+    int code = 0;
+
+    tap->undropped += many ? count : 0;
+    if (!many && count)
+        code = local_tap_drop(tap->storage, rows, count, &err);
+    else if (tap->undropped >= DROP_MAX || (tap->undropped && count == 0)) {
+        code = local_tap_drop_until(tap->storage, tap->recorded, &err);
+        tap->undropped = code < 0 ? tap->undropped : 0;
+    }
+    if (code < 0)
+        log_warn(tap->taps->o.log, "replica.tap_rows_left", log_s("storage", tap->storage->name),
+                 log_z("error", err.text));
+}
+
 /* One batch. *count 0: there was nothing. */
 static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
 {
     struct tapped *rows = NULL;
     int code = local_tap_read(tap->storage, a, tap->recorded, tap->batch, &rows, count, err);
 
-    if (code < 0 || *count == 0)
-        return code;
-    code = record_rows(tap, a, rows, *count, err);
-    set_batch(tap, code, *count);
-    if (code < 0)
-        return code;
-    set_recorded(tap, rows[*count - 1].number, *count);
-    struct err left = {0}; /* of rows that stay the next start finds the numbers recorded */
-    if (local_tap_drop(tap->storage, rows, *count, &left) < 0)
-        log_warn(tap->taps->o.log, "replica.tap_rows_left", log_s("storage", tap->storage->name),
-                 log_z("error", left.text));
-    return 0;
+    if (code == 0 && *count) {
+        code = record_rows(tap, a, rows, *count, err);
+        set_batch(tap, code, *count);
+        if (code == 0)
+            set_recorded(tap, rows[*count - 1].number, *count);
+    }
+    if (code == 0)
+        drop_rows(tap, rows, *count);
+    return code;
 }
 
 static bool stopping(struct tap *tap)

@@ -47,6 +47,7 @@ struct tap {
     uint64_t goal;           /* of the keeper alone, as what follows: see keep_epoch() */
     uint64_t settling;       /* all that was told of by `settling_ms`: see keep_settled() */
     size_t batch;            /* of the thread alone: rows that it records at once */
+    size_t undropped;        /* also: those that are recorded and still there, if many */
     uint64_t recorded;       /* under the lock, as what follows */
     size_t waiters;          /* of taps_flush() */
     bool stop;

@@ -70,7 +70,9 @@ static struct script script = {
                   "        redis.call('RPUSH', 'list', ARGV[i] .. ' ' .. ARGV[i + 1])\n"
                   "    end\n"
                   "end\n"
-                  "redis.call('SET', 'last', ARGV[1])\n"
+                  "if tonumber(ARGV[1]) > last then\n"
+                  "    redis.call('SET', 'last', ARGV[1])\n"
+                  "end\n"
                   "return 1\n"),
 };
 

@@ -4,6 +4,7 @@
 #include "unit/replica/tap_lab.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 static int ask(struct tap_lab *l, struct storage *s, const char *bucket)
 {
@@ -159,6 +160,33 @@ TEST(tap, a_row_that_was_recorded_is_not_recorded_again)
     tap_lab_await_no_rows(&l);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "local"), 1);
     CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync"), 1);
+    tap_lab_close(&l);
+}
+
+/* By one deletion of all; between it and their record a kill leaves them (tests/crash). */
+TEST(tap, many_rows_are_forgotten_together)
+{
+    struct tap_lab l;
+    char key[32];
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "local", "box");
+    tap_lab_fault(FAULT_REFUSE);
+    for (int i = 0; i < 700; i++) {
+        snprintf(key, sizeof(key), "%d", i);
+        tap_lab_put(&l, key);
+    }
+    CHECK_INT(tap_lab_rows(&l), 700);
+    tap_lab_fault(FAULT_NONE);
+    tap_lab_await_no_rows(&l);
+    tap_lab_put(&l, "0");
+    tap_lab_await_no_rows(&l);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "0", "local"), 2);
+        CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "699", "local"), 1);
+        tap_lab_taps_close(&l);
+        tap_lab_taps_open(&l);
+    }
     tap_lab_close(&l);
 }
 
