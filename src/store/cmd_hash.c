@@ -117,22 +117,20 @@ void cmd_hmget(struct call *c)
 static void answer_all(struct call *c, enum parts parts)
 {
     struct object o;
-    struct version_range range;
-    struct walk w;
+    struct member_walk w;
     struct items items = {0};
 
     if (!want_hash(c, &o))
         return;
     if (o.m.type == TYPE_HASH) {
-        version_range(&range, ROW_FIELD, o.m.version);
-        walk_version(&w, c->run, &range, false);
-        while (walk_next(&w) && !c->arena->failed) {
+        members_open(&w, c->run, &o, 0);
+        while (members_next(&w) && !c->arena->failed) {
             if (parts & FIELDS)
-                items_push_copy(c, &items, member_of(w.key));
+                items_push_copy(c, &items, w.member);
             if (parts & VALUES)
                 items_push_copy(c, &items, w.value);
         }
-        walk_close(&w);
+        members_close(&w);
     }
     answer_items(c, &items);
 }

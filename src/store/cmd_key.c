@@ -296,10 +296,10 @@ void cmd_scan(struct call *c)
     scan_answer(c, next, &items);
 }
 
-static void scan_push(struct call *c, struct items *items, const struct walk *w,
+static void scan_push(struct call *c, struct items *items, const struct member_walk *w,
                       enum value_type type)
 {
-    items_push_copy(c, items, member_of(w->key));
+    items_push_copy(c, items, w->member);
     if (type == TYPE_HASH)
         items_push_copy(c, items, w->value);
     else if (type == TYPE_ZSET)
@@ -311,25 +311,21 @@ static void scan_push(struct call *c, struct items *items, const struct walk *w,
 static uint64_t scan_page(struct call *c, const struct object *o, const struct scan *s,
                           struct items *items)
 {
-    enum row_tag other, tag = type_tag(o->m.type, &other);
-    struct row from, to;
-    struct walk w;
+    struct member_walk w;
     uint64_t seen = 0, hash = 0, next = 0;
 
-    row_position(&from, tag, o->m.version, s->cursor);
-    row_prefix(&to, tag, o->m.version + 1);
-    walk_open(&w, c->run, from.key, to.key, false);
-    while (walk_next(&w) && !c->arena->failed) {
-        next = row_read_be64(w.key.p + ROW_PREFIX);
+    members_open(&w, c->run, o, s->cursor);
+    while (members_next(&w) && !c->arena->failed) {
+        next = w.cursor;
         if (seen >= s->count && next != hash)
             break;
         hash = next;
         next = 0;
         seen++;
-        if (!s->has_match || glob_match(s->match, member_of(w.key)))
+        if (!s->has_match || glob_match(s->match, w.member))
             scan_push(c, items, &w, o->m.type);
     }
-    walk_close(&w);
+    members_close(&w);
     return next;
 }
 

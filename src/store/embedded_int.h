@@ -249,7 +249,7 @@ void object_drop(struct call *c, struct object *o); /* invariant 3; exists or no
 /* `o` loses its key to `to`, which is dropped first; version and rows stay. */
 void object_rename(struct call *c, struct object *o, struct object *to);
 
-/* Sub rows of hashes, sets and sorted sets. */
+/* Members of hashes, sets and sorted sets (members.c). Values are borrowed until the next read. */
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
 /* True when it was not there before; adjusts o->m.count, not saved. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
@@ -258,6 +258,17 @@ void member_write(struct call *c, struct object *o, struct str member, struct st
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);
 struct str member_of(struct str row_key); /* the member's bytes in a hashed row's key */
+
+/* All of them from the hash `from` on. */
+struct member_walk {
+    struct walk rows;
+    struct row from, to;
+    struct str member, value; /* the current one, borrowed until the next step */
+    uint64_t cursor;          /* its place in a scan */
+};
+void members_open(struct member_walk *w, struct run *run, const struct object *o, uint64_t from);
+bool members_next(struct member_walk *w); /* false at the end and on failure (run->code) */
+void members_close(struct member_walk *w);
 
 const char *type_name(enum value_type type);
 

@@ -224,62 +224,6 @@ void object_rename(struct call *c, struct object *o, struct object *to)
     object_save(c, to);
 }
 
-static void member_row(struct call *c, const struct object *o, struct str member, struct row *row)
-{
-    enum row_tag other, tag = type_tag(o->m.type, &other);
-    row_hashed(row, c->arena, tag, o->m.version, run_hash(c->run, member), member);
-}
-
-bool member_get(struct call *c, const struct object *o, struct str member, struct str *value)
-{
-    struct row row;
-
-    if (o->m.type == TYPE_NONE)
-        return false;
-    member_row(c, o, member, &row);
-    if (run_get(c->run, row.key, value))
-        return true;
-    c->run->missed = true;
-    return false;
-}
-
-void member_write(struct call *c, struct object *o, struct str member, struct str value,
-                  bool is_new)
-{
-    struct row row;
-
-    member_row(c, o, member, &row);
-    run_put(c->run, row.key, value);
-    o->m.count += is_new;
-}
-
-bool member_put(struct call *c, struct object *o, struct str member, struct str value)
-{
-    struct str old;
-    bool is_new = !member_get(c, o, member, &old);
-
-    member_write(c, o, member, value, is_new);
-    return is_new;
-}
-
-bool member_delete(struct call *c, struct object *o, struct str member)
-{
-    struct str old;
-    struct row row;
-
-    if (!member_get(c, o, member, &old))
-        return false;
-    member_row(c, o, member, &row);
-    run_delete(c->run, row.key);
-    o->m.count--;
-    return true;
-}
-
-struct str member_of(struct str row_key)
-{
-    return str_skip(row_key, ROW_HASHED);
-}
-
 const char *type_name(enum value_type type)
 {
     static const char *const names[] = {"none", "string", "list", "set", "zset", "hash"};

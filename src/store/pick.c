@@ -8,46 +8,39 @@ enum {
     PICK_PART = 16,   /* more than this part of them: walk all rather than seek */
 };
 
-static struct pick copy_row(struct call *c, const struct walk *w)
+static struct pick copy_member(struct call *c, const struct member_walk *w)
 {
-    return (struct pick){arena_str(c->arena, member_of(w->key)), arena_str(c->arena, w->value)};
+    return (struct pick){arena_str(c->arena, w->member), arena_str(c->arena, w->value)};
 }
 
 /* Selection sampling (Knuth, volume 2, 3.4.2 S): `count` of all, each set equally likely. */
 static size_t walk_all(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
-    enum row_tag other, tag = type_tag(o->m.type, &other);
-    struct version_range range;
-    struct walk w;
+    struct member_walk w;
     uint64_t left = o->m.count;
     size_t got = 0;
 
-    version_range(&range, tag, o->m.version);
-    walk_version(&w, c->run, &range, false);
-    for (; left && got < count && walk_next(&w); left--)
+    members_open(&w, c->run, o, 0);
+    for (; left && got < count && members_next(&w); left--)
         if (random_below(left) < count - got)
-            out[got++] = copy_row(c, &w);
-    walk_close(&w);
+            out[got++] = copy_member(c, &w);
+    members_close(&w);
     return got;
 }
 
 /* The first member at or behind a random hash, around the end. */
 static bool seek_one(struct call *c, const struct object *o, struct pick *out)
 {
-    enum row_tag other, tag = type_tag(o->m.type, &other);
     uint64_t from_hash = random_u64();
     bool found = false;
 
     for (int round = 0; round < 2 && !found; round++, from_hash = 0) {
-        struct row from, to;
-        struct walk w;
-        row_position(&from, tag, o->m.version, from_hash);
-        row_prefix(&to, tag, o->m.version + 1);
-        walk_open(&w, c->run, from.key, to.key, false);
-        found = walk_next(&w);
+        struct member_walk w;
+        members_open(&w, c->run, o, from_hash);
+        found = members_next(&w);
         if (found)
-            *out = copy_row(c, &w);
-        walk_close(&w);
+            *out = copy_member(c, &w);
+        members_close(&w);
     }
     return found;
 }
