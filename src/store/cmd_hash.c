@@ -20,10 +20,9 @@ static bool want_or_create(struct call *c, struct object *o)
     return true;
 }
 
-/* The meta row changes only with the count. */
-static void save_count(struct call *c, struct object *o, uint64_t before)
+static void save_changed(struct call *c, struct object *o)
 {
-    if (o->m.count != before)
+    if (o->changed)
         object_save(c, o);
 }
 
@@ -57,7 +56,7 @@ static bool set_pairs(struct call *c, int64_t *added)
             member_put(c, &o, c->argv[i], c->argv[i + 1]);
     }
     *added = (int64_t)(o.m.count - before);
-    save_count(c, &o, before);
+    save_changed(c, &o);
     return true;
 }
 
@@ -184,7 +183,7 @@ void cmd_hdel(struct call *c)
     for (size_t i = 2; i < c->argc && o.m.count; i++)
         member_delete(c, &o, c->argv[i]);
     answer_int(c, (int64_t)(before - o.m.count));
-    save_count(c, &o, before);
+    save_changed(c, &o);
 }
 
 static void put_number(struct call *c, struct object *o, struct str text, bool is_new)
@@ -192,8 +191,7 @@ static void put_number(struct call *c, struct object *o, struct str text, bool i
     if (o->m.type == TYPE_NONE)
         object_create(c, o, TYPE_HASH);
     member_write(c, o, c->argv[2], text, is_new);
-    if (is_new)
-        object_save(c, o);
+    save_changed(c, o);
 }
 
 void cmd_hincrby(struct call *c)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum {
-    FORMAT = 1,
+    FORMAT = 2,              /* 1: without small hashes */
     MEMBER_TRIES = 4,        /* invariant 8 */
     FILTER_GRACE_MS = 60000, /* invariant 7 */
 };
@@ -305,6 +305,7 @@ static const struct store_engine engine = {
 /* The settings rows, made by the first opening. */
 static int open_change(struct db_tx *tx, void *ctx, struct err *err)
 {
+    const char format = FORMAT;
     struct embedded *e = ctx;
     struct buf value = BUF_INIT(64);
     int rc = db_get(db_tx_view(tx), e->cf, STR("cformat"), &value, err);
@@ -312,14 +313,16 @@ static int open_change(struct db_tx *tx, void *ctx, struct err *err)
     if (rc == 0 && (value.len != 1 || value.p[0] > FORMAT)) {
         rc = err_set(err, ERR_VERSION, "the store was written by a newer weir");
     } else if (rc == 0) {
+        bool old = value.p[0] < FORMAT;
         buf_reset(&value);
         rc = db_get(db_tx_view(tx), e->cf, STR("cseed"), &value, err);
         if (rc == 0 && value.len != sizeof(e->seed))
             rc = err_set(err, ERR_CORRUPT, "the store's seed is damaged");
         if (rc == 0)
             memcpy(&e->seed, value.p, sizeof(e->seed));
+        if (rc == 0 && old)
+            db_tx_put(tx, e->cf, STR("cformat"), str_n(&format, 1));
     } else if (rc == ERR_NOT_FOUND) {
-        char format = FORMAT;
         e->seed = random_u64();
         db_tx_put(tx, e->cf, STR("cformat"), str_n(&format, 1));
         db_tx_put(tx, e->cf, STR("cseed"), str_n(&e->seed, sizeof(e->seed)));

@@ -47,8 +47,7 @@ void embedded_collect(struct store *s);
 /* --- the run --- */
 
 /* Owner rows that a script met, by key: it mostly asks for the same few again. Collections and
- * absent keys only, for a string's bytes would have to be kept. Every write of an owner row goes
- * through it. */
+ * absent keys only, for a string has any length. Every write of an owner row goes through it. */
 enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 63 };
 
 struct owner_cache {
@@ -60,6 +59,7 @@ struct owner_cache {
         uint64_t hash;
         struct meta m;
     } slots[OWNER_SLOTS];
+    char pairs[OWNER_SLOTS][SMALL_BYTES]; /* of small hashes: what m.value points to */
 };
 
 struct run {
@@ -74,7 +74,7 @@ struct run {
     uint64_t next_version[STORE_DATABASES]; /* 0: not read yet; invariant 2 */
     bool garbage[STORE_DATABASES];          /* a garbage row was written: the collector has work */
     bool missed;                            /* a sub row was not there; invariant 8 */
-    struct meta last_owner;                 /* loaded last; without the string */
+    struct meta last_owner;                 /* loaded last; its value is not kept */
     struct pubsub_ticket *published;
     struct owner_cache *owners; /* while a script runs, else NULL */
 };
@@ -231,6 +231,7 @@ struct object {
     struct meta m;         /* m.type TYPE_NONE: the key does not exist */
     enum value_type was;   /* as stored */
     int64_t was_expire_ms; /* as stored */
+    bool changed;          /* by members: the meta row is to be saved */
 };
 
 /* False on failure. In a run that writes, a key past its time is dropped on the way. */
@@ -251,7 +252,7 @@ void object_rename(struct call *c, struct object *o, struct object *to);
 
 /* Members of hashes, sets and sorted sets (members.c). Values are borrowed until the next read. */
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
-/* True when it was not there before; adjusts o->m.count, not saved. */
+/* True when it was not there before; adjusts o->m and o->changed, not saved. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
 /* For who has looked already. */
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
@@ -259,12 +260,13 @@ void member_write(struct call *c, struct object *o, struct str member, struct st
 bool member_delete(struct call *c, struct object *o, struct str member);
 struct str member_of(struct str row_key); /* the member's bytes in a hashed row's key */
 
-/* All of them from the hash `from` on. */
+/* All of them from the hash `from` on; of a small hash all in any case. */
 struct member_walk {
     struct walk rows;
     struct row from, to;
+    struct str pairs;         /* of a small hash: still to come */
     struct str member, value; /* the current one, borrowed until the next step */
-    uint64_t cursor;          /* its place in a scan */
+    uint64_t cursor;          /* its place in a scan; 0 in a small hash, which is one page */
 };
 void members_open(struct member_walk *w, struct run *run, const struct object *o, uint64_t from);
 bool members_next(struct member_walk *w); /* false at the end and on failure (run->code) */

@@ -1,10 +1,84 @@
-/* Members of hashes, sets and sorted sets: a row each. */
+/* Members of hashes, sets and sorted sets: a row each, or the pairs in the owner row of a small
+ * hash (docs/store.md 11). Those who use them do not see which. */
 #include "store/embedded_int.h"
+
+/* Of a field in the pairs of a small hash. */
+struct place {
+    size_t at, len; /* of its pair; behind the last and 0 if there is none */
+    struct str value;
+};
+
+static struct place place_of(const struct meta *m, struct str field)
+{
+    struct str rest = m->value, name, value;
+    size_t at = 0;
+
+    while (pair_next(&rest, &name, &value)) {
+        size_t end = m->value.len - rest.len;
+        if (str_eq(name, field))
+            return (struct place){at, end - at, value};
+        at = end;
+    }
+    return (struct place){.at = at};
+}
+
+/* Room for `size` bytes instead of the pair; NULL when the arena is full. */
+static char *splice(struct call *c, struct meta *m, const struct place *p, size_t size)
+{
+    struct str after = str_skip(m->value, p->at + p->len);
+    size_t len = p->at + size + after.len;
+    char *pairs = arena_alloc(c->arena, len);
+
+    if (!pairs)
+        return NULL;
+    if (p->at)
+        memcpy(pairs, m->value.p, p->at);
+    if (after.len)
+        memcpy(pairs + p->at + size, after.p, after.len);
+    m->value = str_n(pairs, len);
+    return pairs + p->at;
+}
 
 static void member_row(struct call *c, const struct object *o, struct str member, struct row *row)
 {
     enum row_tag other, tag = type_tag(o->m.type, &other);
     row_hashed(row, c->arena, tag, o->m.version, run_hash(c->run, member), member);
+}
+
+static void put_row(struct call *c, const struct object *o, struct str member, struct str value)
+{
+    struct row row;
+    member_row(c, o, member, &row);
+    run_put(c->run, row.key, value);
+}
+
+/* From pairs to rows. They are copied first: a new version is a read. */
+static void spill(struct call *c, struct object *o)
+{
+    struct str rest = arena_str(c->arena, o->m.value), field, value;
+
+    o->m.small = false;
+    o->m.value = STR_EMPTY;
+    o->m.version = run_new_version(c->run);
+    o->changed = true;
+    while (pair_next(&rest, &field, &value))
+        put_row(c, o, field, value);
+}
+
+/* False when it would not be small any more. */
+static bool write_small(struct call *c, struct object *o, struct str field, struct str value)
+{
+    struct place p = place_of(&o->m, field);
+    size_t size = pair_size(field, value);
+    char *to;
+
+    if (o->m.value.len - p.len + size > SMALL_BYTES || o->m.count + !p.len > SMALL_FIELDS)
+        return false;
+    to = splice(c, &o->m, &p, size);
+    if (to)
+        pair_write(to, field, value);
+    o->changed = true;
+    return true;
 }
 
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value)
@@ -13,6 +87,11 @@ bool member_get(struct call *c, const struct object *o, struct str member, struc
 
     if (o->m.type == TYPE_NONE)
         return false;
+    if (o->m.small) {
+        struct place p = place_of(&o->m, member);
+        *value = p.value;
+        return p.len;
+    }
     member_row(c, o, member, &row);
     if (run_get(c->run, row.key, value))
         return true;
@@ -23,11 +102,13 @@ bool member_get(struct call *c, const struct object *o, struct str member, struc
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new)
 {
-    struct row row;
-
-    member_row(c, o, member, &row);
-    run_put(c->run, row.key, value);
+    if (!o->m.small || !write_small(c, o, member, value)) {
+        if (o->m.small)
+            spill(c, o);
+        put_row(c, o, member, value);
+    }
     o->m.count += is_new;
+    o->changed |= is_new;
 }
 
 bool member_put(struct call *c, struct object *o, struct str member, struct str value)
@@ -41,14 +122,21 @@ bool member_put(struct call *c, struct object *o, struct str member, struct str 
 
 bool member_delete(struct call *c, struct object *o, struct str member)
 {
+    struct place p;
     struct str old;
     struct row row;
 
     if (!member_get(c, o, member, &old))
         return false;
-    member_row(c, o, member, &row);
-    run_delete(c->run, row.key);
+    if (o->m.small) {
+        p = place_of(&o->m, member);
+        splice(c, &o->m, &p, 0);
+    } else {
+        member_row(c, o, member, &row);
+        run_delete(c->run, row.key);
+    }
     o->m.count--;
+    o->changed = true;
     return true;
 }
 
@@ -61,6 +149,9 @@ void members_open(struct member_walk *w, struct run *run, const struct object *o
 {
     enum row_tag other, tag = type_tag(o->m.type, &other);
 
+    *w = (struct member_walk){.pairs = o->m.value};
+    if (o->m.small)
+        return;
     row_position(&w->from, tag, o->m.version, from);
     row_prefix(&w->to, tag, o->m.version + 1);
     walk_open(&w->rows, run, w->from.key, w->to.key, false);
@@ -68,6 +159,8 @@ void members_open(struct member_walk *w, struct run *run, const struct object *o
 
 bool members_next(struct member_walk *w)
 {
+    if (!w->rows.it)
+        return pair_next(&w->pairs, &w->member, &w->value);
     if (!walk_next(&w->rows))
         return false;
     w->member = member_of(w->rows.key);

@@ -35,6 +35,11 @@ static void note_owner(const struct run *run, const struct object *o, const stru
                                 .m = *m};
     if (o->key.len)
         memcpy(slot->key, o->key.p, o->key.len);
+    if (m->small && m->value.len) {
+        char *pairs = run->owners->pairs[slot - run->owners->slots];
+        memmove(pairs, m->value.p, m->value.len);
+        slot->m.value.p = pairs;
+    }
 }
 
 static bool load_row(struct call *c, struct str key, struct object *o)
@@ -84,7 +89,9 @@ bool object_want(struct call *c, struct str key, enum value_type type, struct ob
 void object_create(struct call *c, struct object *o, enum value_type type)
 {
     BUG_ON(o->m.type != TYPE_NONE);
-    o->m = (struct meta){.type = type, .version = run_new_version(c->run)};
+    o->m = (struct meta){.type = type, .small = type == TYPE_HASH};
+    if (!o->m.small)
+        o->m.version = run_new_version(c->run);
 }
 
 static void put_meta(struct call *c, const struct object *o)
@@ -95,8 +102,7 @@ static void put_meta(struct call *c, const struct object *o)
 
     row_meta(&row, c->arena, o->hash, o->key);
     buf_append(&value, head, meta_encode(&o->m, head));
-    if (o->m.type == TYPE_STRING)
-        buf_append_str(&value, o->m.value);
+    buf_append_str(&value, o->m.value);
     run_put(c->run, row.key, buf_str(&value));
     buf_release(&value);
     note_owner(c->run, o, &o->m);
@@ -138,6 +144,7 @@ static void stored(struct object *o)
 {
     o->was = o->m.type;
     o->was_expire_ms = o->m.expire_ms;
+    o->changed = false;
 }
 
 void object_save(struct call *c, struct object *o)
@@ -177,6 +184,8 @@ static void drop_members(struct call *c, const struct meta *m)
     char type = (char)m->type;
     struct row row;
 
+    if (m->small)
+        return;
     if (m->count > DROP_DIRECTLY) {
         row_prefix(&row, ROW_GARBAGE, m->version);
         run_put(c->run, row.key, str_n(&type, 1));

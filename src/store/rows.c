@@ -4,7 +4,8 @@
 
 #define SIGN ((uint64_t)1 << 63)
 
-enum { META_EXPIRES = 1 };
+enum { META_EXPIRES = 1, META_SMALL = 2, META_FLAGS = META_EXPIRES | META_SMALL };
+enum { PAIR_HEAD = 4 }; /* both lengths */
 
 static char *put_be64(char *to, uint64_t v)
 {
@@ -106,14 +107,75 @@ size_t meta_encode(const struct meta *m, char out[META_MAX])
     char *p = out;
 
     *p++ = (char)m->type;
-    *p++ = m->expire_ms ? META_EXPIRES : 0;
+    *p++ = (char)((m->expire_ms ? META_EXPIRES : 0) | (m->small ? META_SMALL : 0));
     if (m->expire_ms)
         p = put_be64(p, (uint64_t)m->expire_ms);
-    if (m->type != TYPE_STRING)
+    if (m->type != TYPE_STRING && !m->small)
         p = put_be64(put_be64(p, m->version), m->count);
     if (m->type == TYPE_LIST)
         p = put_be64(p, (uint64_t)m->head);
     return (size_t)(p - out);
+}
+
+static size_t read_be16(const char *p)
+{
+    return (size_t)(unsigned char)p[0] << 8 | (unsigned char)p[1];
+}
+
+static char *put_be16(char *to, size_t v)
+{
+    *to++ = (char)(v >> 8);
+    *to++ = (char)v;
+    return to;
+}
+
+size_t pair_size(struct str field, struct str value)
+{
+    return PAIR_HEAD + field.len + value.len;
+}
+
+void pair_write(char *to, struct str field, struct str value)
+{
+    to = put_be16(put_be16(to, field.len), value.len);
+    put_str(to, field);
+    put_str(to + field.len, value);
+}
+
+bool pair_next(struct str *rest, struct str *field, struct str *value)
+{
+    size_t field_len, value_len;
+
+    if (rest->len < PAIR_HEAD)
+        return false;
+    field_len = read_be16(rest->p);
+    value_len = read_be16(rest->p + 2);
+    if (rest->len - PAIR_HEAD < field_len + value_len)
+        return false;
+    *field = str_n(rest->p + PAIR_HEAD, field_len);
+    *value = str_n(field->p + field_len, value_len);
+    *rest = str_skip(*rest, PAIR_HEAD + field_len + value_len);
+    return true;
+}
+
+/* The number of pairs; 0 when they are not those of a small hash. */
+static uint64_t count_pairs(struct str pairs)
+{
+    struct str field, value;
+    uint64_t n = 0;
+
+    if (pairs.len > SMALL_BYTES)
+        return 0;
+    while (pair_next(&pairs, &field, &value))
+        n++;
+    return pairs.len == 0 && n <= SMALL_FIELDS ? n : 0;
+}
+
+/* What a row of this type has at least, without its time. */
+static size_t head_size(enum value_type type, bool small)
+{
+    if (type == TYPE_STRING || small)
+        return 0;
+    return type == TYPE_LIST ? 24 : 16;
 }
 
 int meta_decode(struct str value, struct meta *out)
@@ -125,23 +187,25 @@ int meta_decode(struct str value, struct meta *out)
     if (value.len < 2 || value.p[0] < TYPE_STRING || value.p[0] > TYPE_HASH)
         return ERR_CORRUPT;
     m.type = (enum value_type)value.p[0];
-    need = (value.p[1] & META_EXPIRES ? 8 : 0) + (m.type == TYPE_STRING ? 0
-                                                  : m.type == TYPE_LIST ? 24
-                                                                        : 16);
-    if (rest.len < need)
+    m.small = value.p[1] & META_SMALL;
+    need = (value.p[1] & META_EXPIRES ? 8 : 0) + head_size(m.type, m.small);
+    if (rest.len < need || (m.small && m.type != TYPE_HASH) || value.p[1] & ~META_FLAGS)
         return ERR_CORRUPT;
     if (value.p[1] & META_EXPIRES) {
         m.expire_ms = (int64_t)row_read_be64(rest.p);
         rest = str_skip(rest, 8);
     }
-    if (m.type == TYPE_STRING) {
+    if (m.type == TYPE_STRING || m.small) {
         m.value = rest;
+        m.count = m.small ? count_pairs(rest) : 0;
     } else {
         m.version = row_read_be64(rest.p);
         m.count = row_read_be64(rest.p + 8);
     }
     if (m.type == TYPE_LIST)
         m.head = (int64_t)row_read_be64(rest.p + 16);
+    if (m.small && m.count == 0)
+        return ERR_CORRUPT;
     *out = m;
     return 0;
 }

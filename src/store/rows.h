@@ -28,12 +28,16 @@ struct row {
     char small[110];
 };
 
+/* Of a hash that lies in its meta row; past them it has rows. Part of the format. */
+enum { SMALL_FIELDS = 32, SMALL_BYTES = 1024 };
+
 /* The meta row's value, decoded. */
 struct meta {
     enum value_type type;
+    bool small;        /* a hash whose pairs are here */
     int64_t expire_ms; /* wall clock; 0: never */
-    struct str value;  /* a string's bytes, borrowed from the row */
-    uint64_t version;  /* of a collection */
+    struct str value;  /* a string's bytes or a small hash's pairs, borrowed from the row */
+    uint64_t version;  /* of a collection; 0 of a small one */
     uint64_t count;
     int64_t head; /* of a list: index of the first item */
 };
@@ -55,11 +59,17 @@ int64_t row_item_index(struct str key);
 uint64_t score_encode(double score);
 double score_decode(uint64_t bits);
 
-enum { META_MAX = 34 }; /* without a string's bytes */
-/* Writes the head of the meta row's value and returns its length; a string's bytes follow. */
+enum { META_MAX = 34 }; /* without m->value */
+/* Writes the head of the meta row's value and returns its length; m->value follows. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
-/* ERR_CORRUPT */
+/* ERR_CORRUPT. The pairs of a small hash are whole then. */
 int meta_decode(struct str value, struct meta *out) MUST_CHECK;
+
+/* A field and its value in a small hash; both shorter than 64 KiB. */
+size_t pair_size(struct str field, struct str value);
+void pair_write(char *to, struct str field, struct str value);
+/* Takes the first pair off; false when there is none, or not a whole one. */
+bool pair_next(struct str *rest, struct str *field, struct str *value);
 
 /* The tag of the rows that hold a collection's members one by one; sets *other to that of a second
  * kind, or 0. */

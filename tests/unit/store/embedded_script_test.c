@@ -210,14 +210,17 @@ TEST(embedded_script, transfers_of_many_threads_keep_the_sum_for_every_reader)
     fixture_close(&f);
 }
 
-/* Replaces a hash by another one, over and over; a reader of one member must never see it absent.
- */
+/* Replaces a hash by another one, small or with rows, over and over; a reader of one member must
+ * never see it absent. */
 static void replace_many(void *ctx)
 {
     struct worker *w = ctx;
 
     for (int i = 0; i < TRANSFERS; i++)
-        check_script(w->s, "redis.call('DEL','h') return redis.call('HSET','h','f','v','g','w')",
+        check_script(w->s,
+                     i % 3 ? "redis.call('DEL','h') "
+                             "return redis.call('HSET','h','f','v','g',string.rep('w',2000))"
+                           : "redis.call('DEL','h') return redis.call('HSET','h','f','v','g','w')",
                      "2");
 }
 

@@ -51,11 +51,37 @@ static uint64_t time_word(int64_t expire_ms, struct str hashed_key)
     return hash_xxh3(hashed_key, (uint64_t)expire_ms);
 }
 
+/* What hangs on the version in an owner row. */
+static void owner_row(struct checker *k, struct str key, const struct meta *m)
+{
+    uint64_t be = __builtin_bswap64(m->version);
+    char version[8];
+    struct owner *o;
+
+    memcpy(version, &be, 8);
+    o = owner_of(k, version);
+    if (o->m.type != TYPE_NONE)
+        problem(k, "a version with two owners", key);
+    if (m->count == 0)
+        problem(k, "an empty collection", key);
+    o->m = *m;
+}
+
+static void small_row(struct checker *k, struct str key, const struct meta *m)
+{
+    struct str rest = m->value, again, field, other, value;
+
+    while (pair_next(&rest, &field, &value)) {
+        again = rest;
+        while (pair_next(&again, &other, &value))
+            if (str_eq(field, other))
+                problem(k, "a field that is there twice", key);
+    }
+}
+
 static void meta_row(struct checker *k, struct str key, struct str value)
 {
     struct meta m;
-    struct owner *o;
-    char version[8];
 
     k->out->keys++;
     if (meta_decode(value, &m) < 0) {
@@ -64,14 +90,10 @@ static void meta_row(struct checker *k, struct str key, struct str value)
     }
     if (m.type == TYPE_STRING)
         return;
-    uint64_t be = __builtin_bswap64(m.version);
-    memcpy(version, &be, 8);
-    o = owner_of(k, version);
-    if (o->m.type != TYPE_NONE)
-        problem(k, "a version with two owners", key);
-    if (m.count == 0)
-        problem(k, "an empty collection", key);
-    o->m = m;
+    if (m.small)
+        small_row(k, key, &m);
+    else
+        owner_row(k, key, &m);
     if (m.expire_ms) {
         k->timed++;
         k->times += time_word(m.expire_ms, str_skip(key, 1));
