@@ -197,6 +197,15 @@ static const char *const scripts[] = {
     "redis.call(unpack(ARGV)) end return n",
     "local r = redis.call(unpack(ARGV)) if type(r) == 'table' then return #r end return r",
     "return redis.call('SET', KEYS[1], redis.sha1hex(ARGV[1]))",
+    "local k, r = ARGV[2], {} r[1] = redis.pcall('HLEN', k) r[2] = redis.pcall(unpack(ARGV)) r[3] "
+    "= "
+    "redis.pcall('HMGET', k, 'f0', 'f1', '2', 'f3') r[4] = redis.pcall('HINCRBY', k, 'n', 1) r[5] "
+    "= "
+    "redis.pcall('PERSIST', k) r[6] = redis.pcall('HLEN', k) return r",
+    "local k = 'h' .. #ARGV % 7 redis.pcall('DEL', k) for i = 1, 7 * #ARGV do redis.call('HSET', "
+    "k, "
+    "'f' .. i % 50, ARGV[i % #ARGV + 1]) end redis.pcall('HDEL', k, 'f1') local r = "
+    "redis.pcall(unpack(ARGV)) return {r, redis.call('EXISTS', k), redis.pcall('HGET', k, 'f2')}",
 };
 
 /* splitmix64 */
@@ -249,7 +258,8 @@ static struct str random_value(struct generator *g)
     case 1:
         return STR("\x00\xff\r\n \"x");
     case 2:
-        return arena_fmt(g->arena, "%0*d", (int)below(g, 300) + 1, (int)below(g, 9));
+        return arena_fmt(g->arena, "%0*d", (int)below(g, chance(g, 20) ? 1300 : 300) + 1,
+                         (int)below(g, 9));
     case 3:
         return one_of(g, "3.5 0.1 -2 1e5 abc 10.0 00 +7 9223372036854775806 -9223372036854775807");
     case 4:
@@ -276,11 +286,12 @@ static struct str random_name(struct generator *g, char kind)
     return arena_fmt(g->arena, "%c%d", kind, (int)below(g, 8));
 }
 
+/* Few keys, so that they grow; sometimes one of many, which stay small. */
 static struct str random_key(struct generator *g)
 {
     char family = g->family && chance(g, 94) ? g->family : "thlsz"[below(g, 5)];
 
-    return arena_fmt(g->arena, "%c%d", family, (int)below(g, 4));
+    return arena_fmt(g->arena, "%c%d", family, (int)below(g, chance(g, 20) ? 40 : 4));
 }
 
 static char family_of(struct str name)
