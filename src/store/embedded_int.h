@@ -48,16 +48,16 @@ void embedded_collect(struct store *s);
 
 /* Owner rows that a script met, by key: it mostly asks for the same few again. Collections and
  * absent keys only, for a string has any length. Every write of an owner row goes through it. */
-enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 63 };
+enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 255 };
 
 struct owner_cache {
     struct owner_slot {
         bool used;
         unsigned char key_len;
         unsigned char database;
-        char key[OWNER_KEY_MAX];
         uint64_t hash;
         struct meta m;
+        char key[OWNER_KEY_MAX];
     } slots[OWNER_SLOTS];
     char pairs[OWNER_SLOTS][SMALL_BYTES]; /* of small hashes: what m.value points to */
 };

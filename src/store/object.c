@@ -28,11 +28,11 @@ static void note_owner(const struct run *run, const struct object *o, const stru
 
     if (!slot)
         return;
-    *slot = (struct owner_slot){.used = m->type != TYPE_STRING,
-                                .key_len = (unsigned char)o->key.len,
-                                .database = (unsigned char)run->e->base.number,
-                                .hash = o->hash,
-                                .m = *m};
+    slot->used = m->type != TYPE_STRING;
+    slot->key_len = (unsigned char)o->key.len;
+    slot->database = (unsigned char)run->e->base.number;
+    slot->hash = o->hash;
+    slot->m = *m;
     if (o->key.len)
         memcpy(slot->key, o->key.p, o->key.len);
     if (m->small && m->value.len) {
