@@ -3,6 +3,7 @@ its own scripts.
 
 The endpoints are two weirs with local storages. weir's side of a copy is a third weir, `--only worker`, that knows
 them as remote storages; rclone runs as a process of its own. Each copy goes into a bucket that is new."""
+import base64
 import json
 import os
 import re
@@ -11,8 +12,9 @@ import subprocess
 import threading
 import time
 import urllib.parse
+import urllib.request
 
-from lab import Measure, Unmeasured, median, ratios
+from lab import Measure, Unmeasured, best, median, ratios
 from room_s3 import guarded, start_weir
 from room_store import start_redis
 from s3_client import keep
@@ -28,6 +30,7 @@ TAPS = {f"replica/tap_{kind}_{engine}_{clients}": ("<=", 1.15)
 BOUNDS = {
     "replica/small_rate": (">=", 3.0), "replica/small_cpu": ("<=", 1.0),
     "replica/large_rate": (">=", 1.0), "replica/large_cpu": ("<=", 1.0),
+    "replica/folders_rate": (">=", 3.0), "replica/folders_cpu": ("<=", 1.0),
     **TAPS,
     "replica/queue_vs_scripts": None,
 }
@@ -62,6 +65,15 @@ class Weir:
         if done.returncode != 0:
             raise Unmeasured(f"weir {' '.join(args[:2])}: {(done.stderr or done.stdout)[-300:].strip()}")
         return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def ask(self, path):
+        """By the API itself, for what is asked again and again while something is measured."""
+        with open(os.path.join(self.data, "credentials")) as f:
+            keys = dict(line.strip().split("=", 1) for line in f if "=" in line)
+        token = base64.b64encode(f"{keys['access_key']}:{keys['secret_key']}".encode()).decode()
+        request = urllib.request.Request(self.api + path, headers={"Authorization": f"Basic {token}"})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
 
     def add(self, name, other, *more):
         """Another weir as a remote storage of this one."""
@@ -129,11 +141,20 @@ class Copies:
         drop(self.b, target)
         return {"seconds": seconds, "rate": self.count / seconds, "cpu": cpu, "cpu_us": cpu / self.count * 1e6}
 
+    storages = "a", "b"
+    to = "b"  # rclone's name of the target's endpoint
+
+    @staticmethod
+    def served():
+        return 0
+
     def rclone(self, *more):
         target = self.target()
         self.b.need("PUT", f"/{target}")
         began = time.monotonic()
-        process = subprocess.Popen(["rclone", "sync", f"a:{self.bucket}", f"b:{target}", *RCLONE, *more], text=True,
+        # Copies at the server are checked by a look at each, which cannot be left out.
+        flags = [flag for flag in RCLONE if self.to != "a" or not flag.startswith("--s3-no-head")]
+        process = subprocess.Popen(["rclone", "sync", f"a:{self.bucket}", f"{self.to}:{target}", *flags, *more], text=True,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=rclone_env(a=self.a, b=self.b))
         text = process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)
@@ -141,15 +162,16 @@ class Copies:
         seconds = time.monotonic() - began
         if status != 0:
             raise Unmeasured(f"rclone: {text[-300:].strip()}")
-        return self.done(target, seconds, used.ru_utime + used.ru_stime)
+        return self.done(target, seconds, used.ru_utime + used.ru_stime + self.served())
 
     def weir(self):
         target = self.target()
         cpu, began = self.mover.server.cpu(), time.time()
-        self.mover.run("replicate", "add", self.bucket, "b", "--from", "a", "--user", "root", "--to-bucket", target)
+        self.mover.run("replicate", "add", self.bucket, self.storages[1], "--from", self.storages[0], "--user", "root",
+                       "--to-bucket", target)
         while True:
-            row = self.mover.run("replicate", "show", self.bucket, "--to-bucket", target)
-            row = row[0] if isinstance(row, list) else row
+            rows = self.mover.ask("/api/v1/replications")["replications"]
+            row = next(r for r in rows if r["to_bucket"] == target)
             if row["init_done_at"]:
                 break
             if row["objects_failed"]:
@@ -208,6 +230,45 @@ def copies(lab):
         drop(a, name)
     for server in (mover.server, a.server, b.server):
         lab.stop(server)
+
+
+class Folders(Copies):
+    """From one folder of a weir to another of the same: by itself, or by rclone through its endpoint. CPU is that of
+    all processes."""
+    storages = "local", "other"
+
+    def __init__(self, lab, weir, bucket, count, size):
+        super().__init__(lab, weir.end, weir.end, weir, bucket, count, size)
+
+    def lead(self, target):
+        self.mover.run("bucket", "route", target, "other", "--user", "root")
+
+    def done(self, target, seconds, cpu):
+        self.lead(target)
+        figures = super().done(target, seconds, cpu)
+        self.mover.run("bucket", "route", target, "--remove", "--user", "root")
+        return figures
+
+    def rclone(self, to, *more):
+        target = f"{self.bucket}-{self.number + 1}"
+        self.lead(target)
+        self.to, served = to, self.mover.server.cpu()
+        self.served = lambda: self.mover.server.cpu() - served
+        return super().rclone(*more)
+
+
+def folders(lab):
+    weir = Weir(lab, "folders", "--worker.threads", str(THREADS))
+    weir.run("storage", "add", "other", lab.folder("other-folder"))
+    fill(weir.end, "small", SMALL_COUNT, SMALL_SIZE)
+    c = Folders(lab, weir, "small", SMALL_COUNT, SMALL_SIZE)
+    results = lab.interleave({"streams": lambda: c.rclone("b", *RCLONE_SMALL), "server side": lambda: c.rclone("a", *RCLONE_SMALL),
+                              "weir": c.weir}, rounds=min(lab.rounds, 3))
+    peer = best(results, ("streams", "server side"), "rate")
+    texts = copy_text(results, "weir", SMALL_SIZE), f"{copy_text(results, peer, SMALL_SIZE)} ({peer})"
+    yield Measure("replica/folders_rate", ratios(results, "weir", peer, "rate"), *texts)
+    yield Measure("replica/folders_cpu", ratios(results, "weir", peer, "cpu"), *texts)
+    lab.stop(weir.server)
 
 
 # --- what the tap costs ---
@@ -289,3 +350,4 @@ def measure(lab):
         for engine in ENGINES:
             yield from guarded([name for name in TAPS if f"_{kind}_{engine}_" in name], tap_costs, lab, kind, engine)
     yield from guarded([name for name in BOUNDS if re.search("small|large", name)], copies, lab)
+    yield from guarded([name for name in BOUNDS if "folders" in name], folders, lab)
