@@ -342,13 +342,14 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     filter_all(t);
     map_init(&t->marks);
     bool kept = false;
-    int code = notes_open(t, &kept, err);
-    if (code == 0)
-        code = marks_load(t, kept, err);
+    notes_open(t, &kept);
+    int code = marks_load(t, kept, err);
     if (code == 0)
         code = tap_new_storages(t, err);
     if (code == 0)
         code = recorder_start(t, err);
+    if (code == 0)
+        code = notes_take_left(t, err);
     if (code == 0)
         code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);
     if (code < 0) {

@@ -17,7 +17,6 @@ enum {
     TAP_PER_CHANGE = 2,                           /* changes that one row makes, at most (V5) */
     TAP_PER_BUCKET = 3,                           /* of a request to a bucket */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
-    SHARE_MAX = 64,                               /* keys of an intent of several requests */
 };
 
 /* Which buckets and users of which storages have replications, by a hash: a bit that is not set
@@ -186,6 +185,7 @@ struct intent *intent_new(const struct intended *like, const struct str *keys, s
 void intent_free(struct intent *in);
 void intent_keep(struct taps *t, struct intent *in); /* among the open ones */
 void intent_let_go(struct taps *t, struct intent *in);
+unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
 /* Bytes that a key takes in a payload, at most. */
 size_t intent_key_len(struct str key);
@@ -242,18 +242,21 @@ void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
 
-/* What the last process left there has tasks when it returns. *kept: nothing of it can be lost. */
-int notes_open(struct taps *t, bool *kept, struct err *err) MUST_CHECK;
+/* *kept: nothing of what the last process left there can be lost. */
+void notes_open(struct taps *t, bool *kept);
+/* That is handed to the recorder; marks are loaded. */
+int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;
 /* An intent of one object in the journal. False: it must be announced otherwise. */
 bool note_begin(struct taps *t, const struct intended *i, struct capture *out, struct err *err);
 /* A task that stays, of one whose outcome is not known. */
 int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
 /* `recorded` false: the entry stays for the next start. */
-void note_end(struct taps *t, struct ended *n, bool recorded);
+void note_end(struct taps *t, const struct ended *n, bool recorded);
 
 /* --- tap_recorder.c --- */
 
-void recorder_take(struct taps *t, struct ended *e); /* moved */
+/* Moved. `answers`: a client is answered next, who waits for it during a switch. */
+void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
 void recorder_stop(struct taps *t); /* all that ended is recorded */
 /* Waits until what has ended by now was tried to be recorded. */

@@ -114,7 +114,7 @@ static int record(struct taps *t, struct intent *in, bool happened, bool ends, s
 /* --- writes that are under way --- */
 
 /* See keep_epoch(): the phase that was entered is the present one, so that it is waited for. */
-static unsigned phase_enter(struct taps *t)
+unsigned phase_enter(struct taps *t)
 {
     for (;;) {
         unsigned phase = atomic_load(&t->phase);

@@ -5,91 +5,66 @@
 
 #include <stdlib.h>
 
+static struct ended *note_new(struct taps *t, int slot, struct mark *mark)
+{
+    struct ended *n = xmalloc(sizeof(*n));
+
+    *n = (struct ended){.slot = slot, .mark = mark};
+    journal_read(t->journal, slot, &n->what);
+    atomic_fetch_add(&t->noted, 1);
+    return n;
+}
+
 /* --- what the last process left --- */
 
-struct left {
-    int slot;
-    struct journal_entry what;
-};
-
-struct leftovers {
-    VEC(struct left) all;
-};
-
-static void take_note(void *ctx, int slot, const struct journal_entry *e)
+void notes_open(struct taps *t, bool *kept)
 {
-    struct leftovers *l = ctx;
-    struct left one = {slot, *e};
-
-    vec_push(&l->all, one);
-}
-
-static bool same_place(const struct journal_entry *a, const struct journal_entry *b)
-{
-    return a->changes == b->changes && str_eq(a->storage, b->storage) &&
-           str_eq(a->bucket, b->bucket);
-}
-
-/* As a task, which records them when it comes due: the storage may be at it still. */
-static int announce(struct taps *t, const struct journal_entry *like, const struct str *keys,
-                    size_t count, struct err *err)
-{
-    struct storage storage = {.name = like->storage};
-    struct intended i = {.storage = &storage, .bucket = like->bucket, .changes = like->changes};
-    struct intent *in = intent_new(&i, keys, count);
-    int code = intent_announce(t, in, err);
-
-    intent_free(in);
-    return code;
-}
-
-static int announce_left(struct taps *t, const struct left *some, size_t count, struct err *err)
-{
-    struct str keys[SHARE_MAX];
-
-    for (size_t i = 0; i < count; i++)
-        keys[i] = some[i].what.key;
-    int code = announce(t, &some->what, keys, count, err);
-    for (size_t i = 0; i < count && code == 0; i++)
-        journal_remove(t->journal, some[i].slot);
-    return code;
-}
-
-static int announce_leftovers(struct taps *t, const struct leftovers *l, struct err *err)
-{
-    int code = 0;
-
-    for (size_t at = 0, n; at < l->all.len && code == 0; at += n) {
-        const struct left *first = &l->all.items[at];
-        size_t bytes = intent_key_len(first->what.key);
-        for (n = 1; at + n < l->all.len && n < SHARE_MAX; n++) {
-            bytes += intent_key_len(first[n].what.key);
-            if (bytes > INTENT_PAYLOAD_MAX || !same_place(&first->what, &first[n].what))
-                break;
-        }
-        code = announce_left(t, first, n, err);
-    }
-    return code;
-}
-
-/* Without one every intent is a task. */
-int notes_open(struct taps *t, bool *kept, struct err *err)
-{
-    struct leftovers l = {0};
     struct err why = {0};
 
     *kept = false;
     if (!t->o.journal || !t->o.boot.len)
-        return 0;
-    if (journal_open(&t->journal, t->o.journal, t->o.boot, kept, &why) < 0) {
+        return;
+    if (journal_open(&t->journal, t->o.journal, t->o.boot, kept, &why) < 0)
         log_warn(t->o.log, "replica.no_journal", log_z("error", why.text));
+}
+
+struct slots {
+    VEC(int) all;
+};
+
+static void note_slot(void *ctx, int slot, const struct journal_entry *e)
+{
+    struct slots *s = ctx;
+
+    (void)e;
+    vec_push(&s->all, slot);
+}
+
+/* Nobody knows what became of them, nor whether the storage is at it still (R4). The first epoch is
+ * held when they are recorded. */
+int notes_take_left(struct taps *t, struct err *err)
+{
+    struct slots left = {0};
+    struct journal_entry e;
+    int code = 0;
+
+    if (!t->journal)
         return 0;
+    journal_each(t->journal, note_slot, &left);
+    for (size_t i = 0; i < left.all.len && code == 0; i++) {
+        struct mark *mark = NULL;
+        journal_read(t->journal, left.all.items[i], &e);
+        code = marks_hold(t, e.storage, e.bucket, &mark, err);
+        if (code < 0)
+            break;
+        struct ended *n = note_new(t, left.all.items[i], mark);
+        n->outcome = OUTCOME_UNKNOWN;
+        n->phase = phase_enter(t);
+        recorder_take(t, n, false);
     }
-    journal_each(t->journal, take_note, &l);
-    int code = announce_leftovers(t, &l, err);
-    if (l.all.len && code == 0)
-        log_info(t->o.log, "replica.intents_found", log_u("requests", l.all.len));
-    vec_release(&l.all);
+    if (left.all.len)
+        log_info(t->o.log, "replica.intents_found", log_u("requests", left.all.len));
+    vec_release(&left.all);
     return code;
 }
 
@@ -107,21 +82,23 @@ bool note_begin(struct taps *t, const struct intended *i, struct capture *out, s
         marks_drop(t, mark);
         return false;
     }
-    struct ended *n = xmalloc(sizeof(*n));
-    *n = (struct ended){.slot = slot, .mark = mark};
-    journal_read(t->journal, slot, &n->what);
     atomic_fetch_add(&t->count_intents, 1);
-    atomic_fetch_add(&t->noted, 1);
-    out->noted = n;
+    out->noted = note_new(t, slot, mark);
     return true;
 }
 
 int note_leave(struct taps *t, const struct ended *n, struct err *err)
 {
-    return announce(t, &n->what, &n->what.key, 1, err);
+    struct storage storage = {.name = n->what.storage};
+    struct intended i = {.storage = &storage, .bucket = n->what.bucket, .changes = n->what.changes};
+    struct intent *in = intent_new(&i, &n->what.key, 1);
+    int code = intent_announce(t, in, err);
+
+    intent_free(in);
+    return code;
 }
 
-void note_end(struct taps *t, struct ended *n, bool recorded)
+void note_end(struct taps *t, const struct ended *n, bool recorded)
 {
     if (recorded) {
         journal_remove(t->journal, n->slot);

@@ -19,12 +19,12 @@ enum {
 
 /* --- handing over --- */
 
-void recorder_take(struct taps *t, struct ended *e)
+void recorder_take(struct taps *t, struct ended *e, bool answers)
 {
     mutex_lock(&t->lock);
     list_push(&t->over, &e->node);
     uint64_t number = ++t->over_count;
-    bool wait = atomic_load(&t->switching);
+    bool wait = answers && atomic_load(&t->switching);
     t->hurry += wait;
     if (t->recorder_asleep || wait)
         cond_signal(&t->over_wake);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { SHARE_MAX = 64 }; /* keys of one intent */
+
 /* A request that waits for its intent; of its own stack. */
 struct joining {
     struct list node;
@@ -115,5 +117,5 @@ void shared_end(struct taps *t, const struct capture *c, enum outcome outcome)
     }
     e->phase = c->phase;
     e->outcome = outcome;
-    recorder_take(t, e);
+    recorder_take(t, e, true);
 }

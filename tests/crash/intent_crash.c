@@ -220,6 +220,7 @@ static bool check(struct crash *c)
     struct err err = {0};
 
     open_server(c, &s);
+    must(taps_await(s.taps, NULL, UINT64_MAX, &err), &err); /* what was left is handed over */
     unsigned lost = count_lost(state, &s);
     taps_close(s.taps); /* what it begins at its start has begun */
     s.taps = NULL;
