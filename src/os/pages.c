@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void *pages_new(size_t size)
@@ -29,12 +30,14 @@ static int take_room(int fd, size_t size, const char *path, struct err *err)
     return code ? err_errno(err, code, "making room for %s", path) : 0;
 }
 
-int pages_map(void **out, const char *path, size_t size, struct err *err)
+int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
 
     if (fd < 0)
         return err_errno(err, errno, "opening %s", path);
+    *whole = fstat(fd, &st) == 0 && st.st_size == (off_t)size;
     int code = take_room(fd, size, path, err);
     if (code == 0) {
         void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

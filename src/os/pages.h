@@ -12,7 +12,9 @@ void pages_free(void *p, size_t size);
 
 /* A file as memory, `size` bytes of it: what is stored there is the kernel's at once, and outlives
  * the process. Made (0600), or brought to that size, with room on the disk for all of it; bytes
- * that were not there are zero. To be given back by pages_free(). */
-int pages_map(void **out, const char *path, size_t size, struct err *err) MUST_CHECK;
+ * that were not there are zero. *whole: it had that size. To be given back by pages_free(). File
+ * systems that never write in place (btrfs, ZFS) keep no room: there a full disk ends who stores.
+ */
+int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err) MUST_CHECK;
 
 #endif

@@ -213,7 +213,7 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
-/* A switch begins when the epoch is held: intents of its bucket are durable by then (R6). */
+/* A switch begins when the epoch is held: intents of its bucket are tasks by then (R6). */
 static bool are_marks_clear(struct taps *t)
 {
     struct err err = {0};

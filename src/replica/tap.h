@@ -43,7 +43,8 @@ struct taps_options {
     /* Other processes go by the same policies: nothing is changed here without a lease, which is
      * kept by taps_told(). */
     bool shared;
-    uint64_t postpone_ms;  /* how often open intents are pushed back; 0: 15 s */
+    uint64_t postpone_ms; /* how often open intents are pushed back, and marks looked at; 0: 15 s */
+    uint64_t mark_idle_ms; /* after which a bucket's mark goes; 0: a minute */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
                   struct err *err); /* for tests; NULL: replication_record() */

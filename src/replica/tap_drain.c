@@ -114,12 +114,14 @@ static int gather_rows(struct tap *tap, struct changes_out *out, const struct ta
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
+/* *none: nothing was recorded, as none of them counts. */
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
-                       struct err *err)
+                       bool *none, struct err *err)
 {
     struct changes_out out = {0};
     int code = tap_name_check(tap, err);
 
+    *none = true;
     if (code == ERR_CONFLICT) /* N3: what is replicated is another folder */
         return 0;
     if (code == 0 || code == ERR_NOT_FOUND)
@@ -130,6 +132,7 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
         code = tap_name_take(tap, err);
     if (code < 0 || out.count == 0)
         return code == ERR_CONFLICT && tap_name_lost(tap) ? 0 : code;
+    *none = false;
     return taps_record(tap->taps,
                        &(struct record){.changes = out.items,
                                         .count = out.count,
@@ -175,18 +178,19 @@ static void set_batch(struct tap *tap, int code, size_t count)
         tap->batch = count / 2;
 }
 
-/* Rows that were recorded. A delete costs as much as the row did, so many wait for one of all. Of
- * rows that stay the next start finds the numbers recorded. */
-static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count)
+/* Rows that were recorded, all up to tap->recorded. A delete costs as much as the row did, so many
+ * wait for one of all. `none`: the store has no number of them, so they must not be found again. */
+static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, bool none)
 {
-    bool many = tap->undropped || count >= DROP_MANY;
+    bool many = (tap->undropped || count >= DROP_MANY) && !none;
     struct err err = {0};
     int code = 0;
 
-    tap->undropped += many ? count : 0;
-    if (!many && count)
+    if (many)
+        tap->undropped += count;
+    else if (count)
         code = local_tap_drop(tap->storage, rows, count, &err);
-    else if (tap->undropped >= DROP_MAX || (tap->undropped && count == 0)) {
+    if (tap->undropped >= DROP_MAX || (tap->undropped && count == 0)) {
         code = local_tap_drop_until(tap->storage, tap->recorded, &err);
         tap->undropped = code < 0 ? tap->undropped : 0;
     }
@@ -195,20 +199,44 @@ static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count)
                  log_z("error", err.text));
 }
 
+/* What the last process recorded and did not delete is not looked at again: a bucket's beginning
+ * would make replications that were removed since. */
+static int begin_behind_recorded(struct tap *tap, struct err *err)
+{
+    uint64_t last = 0;
+    int code = tap_name_check(tap, err);
+
+    if (code == 0)
+        code = replication_recorded(tap->taps->o.replications, tap->storage->name, &last, err);
+    else if (code == ERR_CONFLICT || code == ERR_NOT_FOUND) /* the number is not this folder's */
+        code = 0;
+    if (code < 0)
+        return code;
+    mutex_lock(&tap->lock);
+    tap->recorded = last;
+    mutex_unlock(&tap->lock);
+    tap->undropped = last > 0;
+    tap->begun = true;
+    return 0;
+}
+
 /* One batch. *count 0: there was nothing. */
 static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
 {
     struct tapped *rows = NULL;
-    int code = local_tap_read(tap->storage, a, tap->recorded, tap->batch, &rows, count, err);
+    bool none = false;
+    int code = tap->begun ? 0 : begin_behind_recorded(tap, err);
 
+    if (code == 0)
+        code = local_tap_read(tap->storage, a, tap->recorded, tap->batch, &rows, count, err);
     if (code == 0 && *count) {
-        code = record_rows(tap, a, rows, *count, err);
+        code = record_rows(tap, a, rows, *count, &none, err);
         set_batch(tap, code, *count);
         if (code == 0)
             set_recorded(tap, rows[*count - 1].number, *count);
     }
     if (code == 0)
-        drop_rows(tap, rows, *count);
+        drop_rows(tap, rows, *count, none);
     return code;
 }
 

@@ -46,7 +46,8 @@ struct tap {
     uint64_t goal;           /* of the keeper alone, as what follows: see keep_epoch() */
     uint64_t settling;       /* all that was told of by `settling_ms`: see keep_settled() */
     size_t batch;            /* of the thread alone: rows that it records at once */
-    size_t undropped;        /* also: those that are recorded and still there, if many */
+    bool begun;              /* also, as what follows: `recorded` is where the last process ended */
+    size_t undropped;        /* rows that are recorded and still there, if many */
     uint64_t recorded;       /* under the lock, as what follows */
     size_t waiters;          /* of taps_flush() */
     bool stop;
@@ -72,7 +73,7 @@ struct ended {
     struct intent *in; /* NULL: of the journal, and then: */
     int slot;
     struct mark *mark;         /* that is held */
-    bool left;                 /* there is a task, as the outcome is not known */
+    bool left;                 /* there is a task for it */
     struct journal_entry what; /* strings of the intent, or of the entry */
     unsigned phase;
     enum outcome outcome;
@@ -179,7 +180,8 @@ void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
 int intent_check(void *ctx, const struct capture *c, struct err *err);
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
-int intent_announce(struct taps *t, struct intent *in, struct err *err) MUST_CHECK;
+/* Its task runs `delay_s` from now, unless it is pushed back. */
+int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct err *err) MUST_CHECK;
 /* `keys` of the same storage, bucket and changes as `like`. Owned by the caller. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
 void intent_free(struct intent *in);
@@ -215,6 +217,9 @@ int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err) MUST_CHE
 /* Those of buckets that have a switch, whose intents are tasks. ERR_BUSY: one is held still. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 
+/* Whether a replication of the bucket from there has a switch that is not done. */
+bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket);
+
 /* --- tap_names.c --- */
 
 /* Whether the name is this folder's. ERR_NOT_FOUND: nobody's. ERR_CONFLICT: another's. */
@@ -247,11 +252,12 @@ void notes_open(struct taps *t, bool *kept);
 /* That is handed to the recorder; marks are loaded. */
 int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;
 /* An intent of one object in the journal. False: it must be announced otherwise. */
-bool note_begin(struct taps *t, const struct intended *i, struct capture *out, struct err *err);
-/* A task that stays, of one whose outcome is not known. */
+bool note_begin(struct taps *t, const struct intended *i, struct capture *out);
+/* A task of it that stays, and runs at once: who waits for intents sees it (S4). */
 int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
-/* `recorded` false: the entry stays for the next start. */
-void note_end(struct taps *t, const struct ended *n, bool recorded);
+/* `safe`: recorded, or a task is there, or nothing happened; else the entry stays for the next
+ * start. */
+void note_end(struct taps *t, const struct ended *n, bool safe);
 
 /* --- tap_recorder.c --- */
 

@@ -183,7 +183,7 @@ static struct intent *intent_some(const struct intended *i, size_t *at)
     return intent_new(i, i->keys + first, *at - first);
 }
 
-int intent_announce(struct taps *t, struct intent *in, struct err *err)
+int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
     struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
@@ -194,7 +194,7 @@ int intent_announce(struct taps *t, struct intent *in, struct err *err)
     if (code == 0)
         code = arena_error(&in->a);
     if (code == 0)
-        code = queue_add(t->o.queue, &task, INTENT_DELAY_S, err);
+        code = queue_add(t->o.queue, &task, delay_s, err);
     buf_release(&payload);
     return code;
 }
@@ -238,8 +238,9 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
         one = found[0];
     if (!one)
         one = replication_view_blocked(view, i->storage->name, i->bucket);
-    *out = (struct concerned){
-        .replicated = one, .switching = moving, .has_switch = one && one->has_switch};
+    *out = (struct concerned){.replicated = one,
+                              .switching = moving,
+                              .has_switch = marks_has_switch(view, i->storage->name, i->bucket)};
     if (one)
         out->owner = arena_str(a, one->id.user);
     else
@@ -296,7 +297,7 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
 
     do {
         struct intent *in = intent_some(i, &at);
-        code = intent_announce(t, in, err);
+        code = intent_announce(t, in, INTENT_DELAY_S, err);
         if (code < 0) {
             intent_free(in);
             break;
@@ -330,7 +331,7 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
     if (code == 0 && c.replicated && !remote)
         code = check_ready(t, i, err);
     else if (code == 0 && c.replicated && can_share(&c, i))
-        code = !c.has_switch && note_begin(t, i, out, err) ? 0 : shared_begin(t, i, out, err);
+        code = !c.has_switch && note_begin(t, i, out) ? 0 : shared_begin(t, i, out, err);
     else if (code == 0 && c.replicated)
         code = announce_all(t, i, &intents, err);
     if (intents)
@@ -452,7 +453,7 @@ int intents_announce_astray(struct taps *t, struct err *err)
     int code = 0;
 
     while (code == 0 && (in = take_astray(t))) {
-        code = intent_announce(t, in, err);
+        code = intent_announce(t, in, INTENT_DELAY_S, err);
         if (code < 0)
             put_astray(t, in);
         else
@@ -481,7 +482,7 @@ int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *e
     if (!c->begun)
         return 0;
     int code = outcome == OUTCOME_REFUSED ? 0 : intent_check(t, c, err);
-    if (code < 0 && !c->intent)
+    if (code < 0 && !c->intent && !c->noted)
         leave_intent(t, &c->what);
     end_captured(t, c, code < 0 ? OUTCOME_UNKNOWN : outcome);
     return code;

@@ -28,22 +28,23 @@ struct head {
 };
 
 struct slot {
-    _Atomic(uint32_t) state;
     uint32_t changes;
     uint16_t storage_len, bucket_len, key_len, unused;
-    char bytes[SLOT_BYTES - 16];
+    char bytes[SLOT_BYTES - 12];
 };
 
+/* States are beside each other, so that slots that were never taken are no memory either. */
 struct file {
     union {
         struct head head;
         char page[HEAD_BYTES];
     };
+    _Atomic(uint32_t) states[SLOTS];
     struct slot slots[SLOTS];
 };
 
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "slots have no gaps");
-_Static_assert(sizeof(struct file) == HEAD_BYTES + SLOTS * SLOT_BYTES, "nor has the file");
+_Static_assert(sizeof(struct file) == HEAD_BYTES + SLOTS * (4 + SLOT_BYTES), "nor has the file");
 
 struct journal {
     struct file *file;
@@ -54,12 +55,14 @@ struct journal {
 
 /* --- opening --- */
 
-static bool is_whole(const struct slot *s)
+static bool is_whole(const struct file *f, size_t slot)
 {
-    uint32_t state = atomic_load(&s->state);
-    size_t len = (size_t)s->storage_len + s->bucket_len + s->key_len;
+    const struct slot *s = &f->slots[slot];
+    uint32_t state = atomic_load(&f->states[slot]);
 
-    return state == FREE || (state == TAKEN && len <= sizeof(s->bytes));
+    if (state != TAKEN)
+        return state == FREE;
+    return (size_t)s->storage_len + s->bucket_len + s->key_len <= sizeof(s->bytes);
 }
 
 static bool is_of(const struct file *f, struct str boot)
@@ -68,44 +71,52 @@ static bool is_of(const struct file *f, struct str boot)
         !str_eq(str_n(f->head.boot, strnlen(f->head.boot, BOOT_MAX)), boot))
         return false;
     for (size_t i = 0; i < SLOTS; i++)
-        if (!is_whole(&f->slots[i]))
+        if (!is_whole(f, i))
             return false;
     return true;
 }
 
-/* The head last: killed before, it is done again. */
-static void begin_anew(struct file *f, struct str boot)
+/* Without a head: whoever finds it like that begins anew too. */
+static void clear(struct file *f)
 {
     memset(&f->head, 0, sizeof(f->head));
     atomic_signal_fence(memory_order_seq_cst);
     for (size_t i = 0; i < SLOTS; i++)
-        atomic_store(&f->slots[i].state, FREE);
-    memcpy(f->head.boot, boot.p, boot.len);
-    atomic_signal_fence(memory_order_seq_cst);
-    memcpy(f->head.magic, MAGIC, sizeof(MAGIC));
+        atomic_store(&f->states[i], FREE);
 }
 
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err)
 {
     void *file = NULL;
+    bool whole = false;
 
     if (boot.len == 0 || boot.len > BOOT_MAX)
         return err_set(err, ERR_INVALID, "the start of the machine has no usable id");
-    int code = pages_map(&file, path, sizeof(struct file), err);
+    int code = pages_map(&file, path, sizeof(struct file), &whole, err);
     if (code < 0)
         return code;
     struct journal *j = xcalloc(1, sizeof(*j));
     j->file = file;
     mutex_init(&j->lock, "replica.journal");
-    *kept = is_of(j->file, boot);
+    *kept = whole && is_of(j->file, boot);
     if (!*kept)
-        begin_anew(j->file, boot);
+        clear(j->file);
     for (size_t i = SLOTS; i-- > 0;)
-        if (atomic_load(&j->file->slots[i].state) == FREE)
+        if (atomic_load(&j->file->states[i]) == FREE)
             j->free[j->free_count++] = (uint16_t)i;
     *out = j;
     return 0;
+}
+
+void journal_begin(struct journal *j, struct str boot)
+{
+    struct head *h = &j->file->head;
+
+    memset(h->boot, 0, sizeof(h->boot));
+    memcpy(h->boot, boot.p, boot.len);
+    atomic_signal_fence(memory_order_seq_cst);
+    memcpy(h->magic, MAGIC, sizeof(MAGIC));
 }
 
 void journal_close(struct journal *j)
@@ -150,7 +161,7 @@ int journal_add(struct journal *j, const struct journal_entry *e)
     s->bucket_len = (uint16_t)e->bucket.len;
     s->key_len = (uint16_t)e->key.len;
     append(append(append(s->bytes, e->storage), e->bucket), e->key);
-    atomic_store_explicit(&s->state, TAKEN, memory_order_release);
+    atomic_store_explicit(&j->file->states[slot], TAKEN, memory_order_release);
     return slot;
 }
 
@@ -167,7 +178,7 @@ void journal_read(const struct journal *j, int slot, struct journal_entry *out)
 
 void journal_remove(struct journal *j, int slot)
 {
-    atomic_store_explicit(&j->file->slots[slot].state, FREE, memory_order_release);
+    atomic_store_explicit(&j->file->states[slot], FREE, memory_order_release);
     mutex_lock(&j->lock);
     j->free[j->free_count++] = (uint16_t)slot;
     mutex_unlock(&j->lock);
@@ -181,7 +192,7 @@ void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struc
 
     mutex_lock(&j->lock);
     for (int i = 0; i < SLOTS; i++)
-        if (atomic_load_explicit(&j->file->slots[i].state, memory_order_acquire) == TAKEN) {
+        if (atomic_load_explicit(&j->file->states[i], memory_order_acquire) == TAKEN) {
             journal_read(j, i, &e);
             fn(ctx, i, &e);
         }

@@ -15,9 +15,12 @@ struct journal_entry {
 };
 
 /* *kept: the file is of this start of the machine, and has what was in it when the last process
- * ended; else it is empty now. */
+ * ended; else it is empty now, and stays nobody's until journal_begin(): who must do something
+ * about what was in it does so before. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
+/* Before the first entry. */
+void journal_begin(struct journal *j, struct str boot);
 void journal_close(struct journal *j); /* entries stay in the file; NULL is fine */
 
 /* Its slot; -1: it does not fit, or there is no room. */

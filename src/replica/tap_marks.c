@@ -10,14 +10,16 @@
  * and go in the role of the announcer, one at a time; one that is going is not held, but waited
  * for. */
 #include "base/clock.h"
-#include "base/vec.h"
 #include "replica/first.h"
 #include "replica/tap_int.h"
 
 #include <stdlib.h>
 
-enum { IDLE_S = 60 };
-static const uint64_t NS_PER_S = UINT64_C(1000) * 1000 * 1000;
+enum {
+    IDLE_MS = 60 * 1000,
+    REMOVE_MAX = 64, /* that go by one step */
+};
+static const uint64_t NS_PER_MS = 1000 * 1000;
 
 #define MARKS_KEY STR("w:marks") /* in queueDB, as the intents */
 #define SUSPECT   STR("suspect") /* instead of a start: intents may have been lost */
@@ -112,7 +114,23 @@ static struct mark *hold(struct taps *t, struct str field)
     return m;
 }
 
-/* One that is not there, or was going. */
+/* In the role of the announcer: one that is not there, or was going and may be gone. */
+static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
+                      struct err *err)
+{
+    struct mark *m = map_get(&t->marks, field);
+    int code = mark_write(t, field, m && m->suspect ? SUSPECT : t->o.boot, err);
+
+    if (code < 0)
+        return code;
+    if (!m)
+        m = mark_new(t, storage, bucket);
+    mutex_lock(&t->lock);
+    m->going = false;
+    mutex_unlock(&t->lock);
+    return 0;
+}
+
 static int hold_new(struct taps *t, struct str storage, struct str bucket, struct str field,
                     struct mark **out, struct err *err)
 {
@@ -121,11 +139,9 @@ static int hold_new(struct taps *t, struct str storage, struct str bucket, struc
     role_take(t);
     *out = hold(t, field);
     if (!*out)
-        code = mark_write(t, field, t->o.boot, err);
-    if (code == 0 && !*out) {
-        mark_new(t, storage, bucket);
+        code = mark_again(t, storage, bucket, field, err);
+    if (code == 0 && !*out)
         *out = hold(t, field);
-    }
     role_give(t);
     return code;
 }
@@ -163,51 +179,70 @@ static bool begin_going(struct taps *t, struct mark *m)
     return is;
 }
 
-/* ERR_BUSY: it is held. */
-static int mark_remove(struct taps *t, struct mark *m, struct err *err)
+/* After a failure they are going still, as nobody knows whether they are gone. */
+static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
 {
-    if (!begin_going(t, m))
-        return err_set(err, ERR_BUSY, "changes of bucket " STR_FMT " are under way",
-                       STR_ARG(m->bucket));
-    int code = mark_write(t, m->field, STR_EMPTY, err);
-    if (code == 0) {
-        mark_free(t, m);
-        return 0;
-    }
-    mutex_lock(&t->lock);
-    m->going = false;
-    mutex_unlock(&t->lock);
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct str args[2 + REMOVE_MAX] = {STR("HDEL"), MARKS_KEY};
+    struct reply *reply;
+
+    for (size_t i = 0; i < count; i++)
+        args[2 + i] = some[i]->field;
+    int code = store_command(queue_store(t->o.queue), &a, &reply, args, 2 + count, err);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    for (size_t i = 0; i < count && code == 0; i++)
+        mark_free(t, some[i]);
+    arena_release(&a);
     return code;
 }
 
-/* Those that `fn` chooses, but for those that must be looked into first. ERR_BUSY: some are held.
- */
+struct choice {
+    bool (*fn)(const struct mark *m, void *ctx);
+    void *ctx;
+    bool busy; /* some are held */
+};
+
+/* Some of those that are chosen, but for those that must be looked into first. */
+static size_t choose(struct taps *t, struct choice *c, struct mark **out)
+{
+    size_t at = 0, count = 0;
+    struct str field;
+    void *value;
+
+    c->busy = false;
+    while (count < REMOVE_MAX && map_next(&t->marks, &at, &field, &value)) {
+        struct mark *m = value;
+        mutex_lock(&t->lock);
+        bool chosen = !m->suspect && c->fn(m, c->ctx);
+        mutex_unlock(&t->lock);
+        if (chosen && begin_going(t, m))
+            out[count++] = m;
+        else
+            c->busy |= chosen;
+    }
+    return count;
+}
+
+/* ERR_BUSY: some are held. Requests that wait for the role have it in between. */
 static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
                       struct err *err)
 {
-    size_t at = 0;
-    struct str field;
-    void *value;
-    bool busy = false;
+    struct choice c = {fn, ctx, false};
+    struct mark *some[REMOVE_MAX];
+    size_t count = REMOVE_MAX;
     int code = 0;
 
     if (!t->o.boot.len)
         return 0;
-    role_take(t);
-    while (code == 0 && map_next(&t->marks, &at, &field, &value)) {
-        struct mark *m = value;
-        mutex_lock(&t->lock);
-        bool chosen = !m->suspect && fn(m, ctx);
-        mutex_unlock(&t->lock);
-        if (!chosen)
-            continue;
-        code = mark_remove(t, m, err);
-        busy |= code == ERR_BUSY;
-        if (code == ERR_BUSY)
-            code = 0;
+    while (count == REMOVE_MAX && code == 0) {
+        role_take(t);
+        count = choose(t, &c, some);
+        if (count)
+            code = marks_remove(t, some, count, err);
+        role_give(t);
     }
-    role_give(t);
-    return code == 0 && busy ? ERR_BUSY : code;
+    return code == 0 && c.busy ? ERR_BUSY : code;
 }
 
 static bool is_idle(const struct mark *m, void *ctx)
@@ -215,15 +250,20 @@ static bool is_idle(const struct mark *m, void *ctx)
     return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
 }
 
-static bool has_switch(const struct mark *m, void *ctx)
+bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket)
 {
     const struct replication *const *list = NULL;
-    size_t count = replication_view_from(ctx, m->storage, m->bucket, &list);
+    size_t count = replication_view_from(view, storage, bucket, &list);
 
     for (size_t i = 0; i < count; i++)
         if (list[i]->has_switch)
             return true;
-    return replication_view_switch(ctx, m->storage, m->bucket);
+    return replication_view_switch(view, storage, bucket);
+}
+
+static bool has_switch(const struct mark *m, void *ctx)
+{
+    return marks_has_switch(ctx, m->storage, m->bucket);
 }
 
 int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err)
@@ -275,16 +315,16 @@ static void look_into(struct taps *t, struct mark *m, const struct replication_v
     struct err err = {0};
     int code = copy_anew(t, m, view, &err);
 
-    if (code == 0)
-        code = mark_remove(t, m, &err);
-    if (code == 0)
-        return;
-    if (code == ERR_BUSY) /* those that hold it came later: it is as any other */
+    if (code == 0 && begin_going(t, m)) {
+        code = marks_remove(t, &m, 1, &err);
+        if (code == 0)
+            return;
+    } else if (code == 0) { /* those that hold it came later: it is as any other */
         code = mark_write(t, m->field, t->o.boot, &err);
-    if (code == 0) {
-        m->suspect = false;
-        return;
+        m->suspect = code < 0;
     }
+    if (code == 0)
+        return;
     if (!m->told)
         log_error(t->o.log, "replica.not_copied_anew", log_s("bucket", m->bucket),
                   log_s("from", m->storage), log_z("error", err.text));
@@ -317,7 +357,8 @@ void marks_keep(struct taps *t)
     if (!t->o.boot.len)
         return;
     look_into_all(t);
-    int code = marks_clear_idle(t, IDLE_S * NS_PER_S, &err);
+    uint64_t idle_ms = t->o.mark_idle_ms ? t->o.mark_idle_ms : IDLE_MS;
+    int code = marks_clear_idle(t, idle_ms * NS_PER_MS, &err);
     if (code < 0 && code != ERR_BUSY)
         log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
 }

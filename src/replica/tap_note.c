@@ -50,6 +50,7 @@ int notes_take_left(struct taps *t, struct err *err)
 
     if (!t->journal)
         return 0;
+    journal_begin(t->journal, t->o.boot); /* marks that it cannot vouch for are suspect by now */
     journal_each(t->journal, note_slot, &left);
     for (size_t i = 0; i < left.all.len && code == 0; i++) {
         struct mark *mark = NULL;
@@ -70,12 +71,13 @@ int notes_take_left(struct taps *t, struct err *err)
 
 /* --- requests --- */
 
-bool note_begin(struct taps *t, const struct intended *i, struct capture *out, struct err *err)
+bool note_begin(struct taps *t, const struct intended *i, struct capture *out)
 {
     struct journal_entry e = {i->storage->name, i->bucket, i->keys[0], i->changes};
     struct mark *mark = NULL;
 
-    if (!t->journal || atomic_load(&t->stuck) || marks_hold(t, e.storage, e.bucket, &mark, err) < 0)
+    if (!t->journal || atomic_load(&t->stuck) ||
+        marks_hold(t, e.storage, e.bucket, &mark, NULL) < 0)
         return false;
     int slot = journal_add(t->journal, &e);
     if (slot < 0) {
@@ -92,15 +94,15 @@ int note_leave(struct taps *t, const struct ended *n, struct err *err)
     struct storage storage = {.name = n->what.storage};
     struct intended i = {.storage = &storage, .bucket = n->what.bucket, .changes = n->what.changes};
     struct intent *in = intent_new(&i, &n->what.key, 1);
-    int code = intent_announce(t, in, err);
+    int code = intent_announce(t, in, 0, err);
 
     intent_free(in);
     return code;
 }
 
-void note_end(struct taps *t, const struct ended *n, bool recorded)
+void note_end(struct taps *t, const struct ended *n, bool safe)
 {
-    if (recorded) {
+    if (safe) {
         journal_remove(t->journal, n->slot);
         marks_drop(t, n->mark);
     }

@@ -79,16 +79,19 @@ static size_t take_ended(struct taps *t, struct ended **out)
     return count;
 }
 
-/* Those of the journal whose outcome is not known get a task, which stays. */
-static int leave_unknown(struct taps *t, struct ended **some, size_t count, struct err *err)
+/* Those of the journal get a task, which records them, or looks again, when it comes due: all, or
+ * those whose outcome is not known. */
+static int leave_tasks(struct taps *t, struct ended **some, size_t count, bool all, struct err *err)
 {
     int code = 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
-        if (some[i]->in || some[i]->outcome != OUTCOME_UNKNOWN || some[i]->left)
+        struct ended *e = some[i];
+        bool wanted = all ? e->outcome != OUTCOME_REFUSED : e->outcome == OUTCOME_UNKNOWN;
+        if (e->in || e->left || !wanted)
             continue;
-        code = note_leave(t, some[i], err);
-        some[i]->left = code == 0;
+        code = note_leave(t, e, err);
+        e->left = code == 0;
     }
     return code;
 }
@@ -103,7 +106,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
     int code = changes_out_init(&out, &a, err);
 
     if (code == 0)
-        code = leave_unknown(t, some, count, err);
+        code = leave_tasks(t, some, count, false, err);
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct ended *e = some[i];
         const struct journal_entry *w = &e->what;
@@ -138,8 +141,8 @@ static bool pause_retry(struct taps *t)
     return go_on;
 }
 
-/* Entries of the journal have nobody else who records them before the next start. What has a task
- * is recorded when that comes due. */
+/* What cannot be recorded is when its task comes due. An entry of the journal that can have none,
+ * since the store takes nothing, has nobody else. */
 static int record_surely(struct taps *t, struct ended **some, size_t count)
 {
     struct err err = {0};
@@ -149,23 +152,25 @@ static int record_surely(struct taps *t, struct ended **some, size_t count)
         if (!atomic_load(&t->stuck))
             log_warn(t->o.log, "replica.intents_left", log_s("storage", some[0]->what.storage),
                      log_u("requests", count), log_z("error", err.text));
-        if (!t->journal)
-            return code;
+        if (leave_tasks(t, some, count, true, &err) == 0)
+            break;
         atomic_store(&t->stuck, true);
         if (!pause_retry(t))
-            return code;
+            break;
     }
     atomic_store(&t->stuck, false);
-    return 0;
+    return code;
 }
 
 static void settle_some(struct taps *t, struct ended **some, size_t count)
 {
     int code = record_surely(t, some, count);
 
-    for (size_t i = 0; i < count; i++)
-        if (!some[i]->in)
-            note_end(t, some[i], code == 0);
+    for (size_t i = 0; i < count; i++) {
+        const struct ended *e = some[i];
+        if (!e->in)
+            note_end(t, e, code == 0 || e->left || e->outcome == OUTCOME_REFUSED);
+    }
     mutex_lock(&t->lock);
     for (size_t i = 0; i < count; i++) {
         struct intent *in = some[i]->in;

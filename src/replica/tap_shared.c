@@ -50,7 +50,7 @@ static int announce_some(struct taps *t, struct joining **some, size_t count, st
     struct intent *in = intent_new(some[0]->i, keys, count);
     in->shared = true;
     in->members = count;
-    int code = intent_announce(t, in, err);
+    int code = intent_announce(t, in, INTENT_DELAY_S, err);
     if (code < 0) {
         intent_free(in);
         return code;

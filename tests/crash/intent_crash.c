@@ -82,7 +82,9 @@ static void open_server(const struct crash *c, struct server *s)
                                 .queue = s->queue,
                                 .routes = s->routes,
                                 .boot = arena_fmt(&s->a, "boot %u", state->boot),
-                                .journal = arena_fmt(&s->a, "%s/intents", c->folder).p};
+                                .journal = arena_fmt(&s->a, "%s/intents", c->folder).p,
+                                .postpone_ms = 10,
+                                .mark_idle_ms = 1}; /* marks come and go */
     must(taps_open(&s->taps, &taps, &err), &err);
 }
 
@@ -140,7 +142,10 @@ static void writer_main(void *ctx)
             ask(w->server, w->server->stores[1], "HDEL", STR("w:marks"), STR("far:box"));
         if (write(w->pipe, &e, sizeof(e)) != (ssize_t)sizeof(e))
             _exit(3);
-        must(capture->end(capture->ctx, &c, OUTCOME_DONE, &err), &err);
+        enum outcome outcome = w->number % 16 == 7 ? OUTCOME_UNKNOWN : OUTCOME_DONE;
+        must(capture->end(capture->ctx, &c, outcome, &err), &err);
+        if (w->number % 64 == 63) /* now and then nobody holds the mark */
+            must(taps_await(w->server->taps, NULL, UINT64_MAX, &err), &err);
     }
 }
 

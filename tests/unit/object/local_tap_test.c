@@ -249,6 +249,26 @@ TEST(local_tap, buckets_may_be_made_and_removed_past_it)
     close_lab(&lab);
 }
 
+TEST(local_tap, rows_up_to_a_number_are_forgotten_and_no_others)
+{
+    struct tap_lab lab;
+    struct tapped *rows;
+    struct err err = {0};
+
+    open_lab(&lab);
+    for (int i = 0; i < 9; i++)
+        CHECK_OK(put(&lab, "k", NULL));
+    CHECK_INT(read_rows(&lab, 0, &rows), 10);
+    CHECK_OK(local_tap_drop_until(lab.l.lab.storage, rows[3].number, &err));
+    uint64_t next = rows[4].number;
+    CHECK_INT(read_rows(&lab, 0, &rows), 6);
+    CHECK_INT(rows[0].number, next);
+    CHECK_OK(put(&lab, "k", NULL));
+    CHECK_OK(local_tap_drop_until(lab.l.lab.storage, rows[5].number, &err));
+    CHECK_INT(read_rows(&lab, 0, &rows), 1);
+    close_lab(&lab);
+}
+
 TEST(local_tap, rows_outlive_the_storage_and_numbers_go_on)
 {
     struct tap_lab lab;

@@ -35,13 +35,16 @@ TEST(pages, of_a_file_outlive_their_mapping)
     struct stat st;
     struct err err = {0};
     void *p = NULL;
+    bool whole = true;
 
     snprintf(path, sizeof(path), "%s/mapped", test_dir());
-    CHECK_OK(pages_map(&p, path, SIZE, &err));
+    CHECK_OK(pages_map(&p, path, SIZE, &whole, &err));
+    CHECK(!whole);
     CHECK(((char *)p)[SIZE - 1] == 0);
     memcpy(p, "hello", 5);
     pages_free(p, SIZE);
-    CHECK_OK(pages_map(&p, path, SIZE, &err));
+    CHECK_OK(pages_map(&p, path, SIZE, &whole, &err));
+    CHECK(whole);
     CHECK(memcmp(p, "hello", 5) == 0);
     pages_free(p, SIZE);
     CHECK(stat(path, &st) == 0);
@@ -55,7 +58,8 @@ TEST(pages, of_a_file_that_cannot_be_made_are_refused)
     char path[256];
     struct err err = {0};
     void *p = NULL;
+    bool whole = true;
 
     snprintf(path, sizeof(path), "%s/no/such/folder", test_dir());
-    CHECK_ERR(pages_map(&p, path, SIZE, &err), ERR_NOT_FOUND);
+    CHECK_ERR(pages_map(&p, path, SIZE, &whole, &err), ERR_NOT_FOUND);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { SLOTS = 1024, HEAD_BYTES = 4096, SLOT_BYTES = 2048 };
+enum { SLOTS = 1024, HEAD_BYTES = 4096, SLOTS_AT = HEAD_BYTES + 4 * SLOTS, SLOT_BYTES = 2048 };
 
 static struct journal *open_journal(const char *boot, bool *kept)
 {
@@ -15,6 +15,7 @@ static struct journal *open_journal(const char *boot, bool *kept)
     struct err err = {0};
 
     CHECK_OK(journal_open(&j, tap_lab_journal(), str_z(boot), kept, &err));
+    journal_begin(j, str_z(boot));
     return j;
 }
 
@@ -87,6 +88,25 @@ TEST(journal, of_another_start_of_the_machine_is_empty)
     journal_close(j);
 }
 
+/* Who found out that something is lost, and was killed before it did something about it, finds out
+ * again. */
+TEST(journal, that_was_not_begun_is_not_kept)
+{
+    bool kept = false;
+    struct journal *j = NULL;
+    struct err err = {0};
+
+    journal_close(open_journal("first", &kept));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(journal_open(&j, tap_lab_journal(), STR("second"), &kept, &err));
+        CHECK(!kept);
+        journal_close(j);
+    }
+    CHECK_OK(journal_open(&j, tap_lab_journal(), STR("first"), &kept, &err));
+    CHECK(!kept);
+    journal_close(j);
+}
+
 TEST(journal, has_room_for_some_and_says_so)
 {
     static char longest[SLOT_BYTES];
@@ -104,10 +124,10 @@ TEST(journal, has_room_for_some_and_says_so)
     journal_remove(j, last);
     e = entry(longest);
     CHECK_INT(journal_add(j, &e), -1);
-    e.key = str_n(longest, SLOT_BYTES - 16 - 6); /* all that is left beside "far" and "box" */
+    e.key = str_n(longest, SLOT_BYTES - 12 - 6); /* all that is left beside "far" and "box" */
     CHECK_INT(journal_add(j, &e), last);
     journal_read(j, last, &e);
-    CHECK_INT(e.key.len, SLOT_BYTES - 16 - 6);
+    CHECK_INT(e.key.len, SLOT_BYTES - 12 - 6);
     CHECK_INT(look(j).count, SLOTS);
     journal_close(j);
     j = open_journal("first", &kept);
@@ -133,12 +153,12 @@ TEST(journal, that_is_damaged_is_begun_anew)
         const char *bytes;
         size_t len;
     } all[] = {
-        {0, "W", 1},                                          /* magic */
-        {16, "F", 1},                                         /* boot */
-        {HEAD_BYTES, "\x02", 1},                              /* state */
-        {HEAD_BYTES + 8, "\xff\xff\xff\xff\xff\xff", 6},      /* lengths */
-        {HEAD_BYTES + 12, "\xee\x07", 2},                     /* one past the slot */
-        {HEAD_BYTES + 5 * SLOT_BYTES, "\xff\xff\xff\xff", 4}, /* a slot that was free */
+        {0, "W", 1},                                   /* magic */
+        {16, "F", 1},                                  /* boot */
+        {HEAD_BYTES, "\x02", 1},                       /* state */
+        {SLOTS_AT + 4, "\xff\xff\xff\xff\xff\xff", 6}, /* lengths */
+        {SLOTS_AT + 8, "\xef\x07", 2},                 /* of the key: one past the slot */
+        {HEAD_BYTES + 5 * 4, "\xff\xff\xff\xff", 4},   /* a slot that was free */
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
@@ -156,14 +176,15 @@ TEST(journal, that_is_damaged_is_begun_anew)
     }
 }
 
-TEST(journal, that_was_cut_off_is_whole_again)
+TEST(journal, that_was_cut_off_is_begun_anew)
 {
     bool kept = false;
     struct journal_entry e = entry("k");
 
     journal_close(open_journal("first", &kept));
-    CHECK(truncate(tap_lab_journal(), HEAD_BYTES / 2) == 0);
-    struct journal *j = open_journal("first", &kept); /* nothing was in what is gone */
+    CHECK(truncate(tap_lab_journal(), SLOTS_AT) == 0);
+    struct journal *j = open_journal("first", &kept);
+    CHECK(!kept);
     for (int i = 0; i < SLOTS; i++)
         CHECK(journal_add(j, &e) >= 0);
     journal_close(j);

@@ -163,6 +163,37 @@ TEST(tap, a_row_that_was_recorded_is_not_recorded_again)
     tap_lab_close(&l);
 }
 
+/* A kill may leave rows of before; what they made may have been removed since. */
+TEST(tap, rows_that_were_recorded_by_another_process_are_not_looked_at)
+{
+    struct replication_id id = {STR("alice"), STR("new"), STR("local"), STR("other"), STR_EMPTY};
+    struct bucket_info info = {.name = STR("new"), .owner = STR("alice")};
+    struct replication_status status;
+    struct tap_lab l;
+    struct reply *reply;
+    struct tapped *rows;
+    size_t count;
+    struct err err = {0};
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "local", "");
+    tap_lab_fault(FAULT_ANSWER); /* it is recorded, and the row stays */
+    CHECK_OK(l.local->ops->create_bucket(l.local, &info, &err));
+    while (taps_ready(l.taps, l.local))
+        sched_yield();
+    tap_lab_taps_close(&l);
+    CHECK_OK(local_tap_read(l.local, &l.a, 0, 10, &rows, &count, &err));
+    CHECK_INT(count, 1);
+    CHECK_OK(store_call(l.stores[0], &l.a, &reply, &err, STR("GET"), STR("w:tap:local")));
+    CHECK_STR(reply->str, arena_fmt(&l.a, "%llu", (unsigned long long)rows[0].number));
+    CHECK_OK(replication_remove(l.replications, &id, &err));
+    tap_lab_fault(FAULT_NONE);
+    tap_lab_taps_open(&l);
+    tap_lab_await_no_rows(&l);
+    CHECK_ERR(replication_read(l.replications, &l.a, &id, &status, &err), ERR_NOT_FOUND);
+    tap_lab_close(&l);
+}
+
 /* By one deletion of all; between it and their record a kill leaves them (tests/crash). */
 TEST(tap, many_rows_are_forgotten_together)
 {
