@@ -303,7 +303,8 @@ const struct conf_key conf_keys[] = {
      .fallback = "",
      .max = 4096,
      .flags = CONF_OPTIONAL | CONF_RELOADABLE,
-     .doc = "Networks whose ip= and X-Forwarded-For count, with commas: 10.1.0.0/16,fd00::/8.",
+     .doc = "Networks whose ip= and X-Forwarded-For count, with commas: 10.1.0.0/16,fd00::/8; "
+            "empty: none.",
      FIELD(tracker.trusted)},
     {.name = "tracker.prefix",
      .type = CONF_STRING,

@@ -130,13 +130,14 @@ static struct str forwarded_for(struct http_request *req)
     return all.len > MAX_FORWARDED ? str_skip(all, all.len - MAX_FORWARDED) : all;
 }
 
-/* What the client says of itself, if its word counts and it makes sense. */
+/* The address that the client gives as its own. It counts only if the client is in tracker.trusted:
+ * everybody else could enter a third party as a peer. */
 static void take_word(const struct trust *trust, const struct announce_query *q,
                       struct peer_addr *addr)
 {
     struct peer_addr said;
 
-    if (!trust_word(trust, addr))
+    if (!trust_has(trust, addr))
         return;
     for (size_t i = 0; i < ARRAY_SIZE(q->ip); i++)
         if (peer_addr_parse(&said, str_z(q->ip[i])) && peer_addr_is_host(&said)) {

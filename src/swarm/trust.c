@@ -182,8 +182,3 @@ bool trust_client(const struct trust *t, const struct sock_addr *peer, struct st
     }
     return known;
 }
-
-bool trust_word(const struct trust *t, const struct peer_addr *client)
-{
-    return peer_addr_is_local(client) || trust_has(t, client);
-}

@@ -38,7 +38,5 @@ bool peer_addr_is_host(const struct peer_addr *a);
  * is not set. False: there is no address at all. */
 bool trust_client(const struct trust *t, const struct sock_addr *peer, struct str forwarded,
                   struct peer_addr *out);
-/* Whether the client's own word on its address counts. */
-bool trust_word(const struct trust *t, const struct peer_addr *client);
 
 #endif

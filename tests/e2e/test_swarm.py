@@ -22,6 +22,12 @@ def public(serve):
 
 
 @pytest.fixture
+def trusting(serve):
+    """The same, and it believes whoever asks from this machine on where it is."""
+    return serve("--only", "tracker", "--tracker.open", "true", "--tracker.trusted", "127.0.0.1").ready()
+
+
+@pytest.fixture
 def private(serve):
     return serve("--only", "tracker", "--tracker.mode", "private").ready()
 
@@ -48,17 +54,17 @@ def reason(answer):
 # --- answers ---
 
 
-def test_bencode_golden_bytes(public):
+def test_bencode_golden_bytes(trusting):
     path = "/announce?" + query({"info_hash": HASH, "peer_id": "-TR3000-abcdefghijkl", "port": 6881, "left": 0})
-    empty = ask(public, path)
+    empty = ask(trusting, path)
     assert re.fullmatch(rb"d8:completei1e10:downloadedi0e11:external ip4:\x7f\x00\x00\x0110:incompletei0e"
                         rb"8:intervali1[78]\d\de12:min intervali900e5:peers0:e", empty)
-    assert ask(public, path) == empty  # the interval varies by torrent and peer, not by chance
+    assert ask(trusting, path) == empty  # the interval varies by torrent and peer, not by chance
     path = path.replace("6881", "6882").replace("left=0", "left=5").replace("abc", "xyz")
     assert re.fullmatch(rb"d8:completei1e10:downloadedi0e11:external ip4:\x7f\x00\x00\x0110:incompletei1e"
-                        rb"8:intervali1[78]\d\de12:min intervali900e5:peers6:\x7f\x00\x00\x01\x1a\xe1e", ask(public, path))
-    announce(public, HASH, 6883, ip="2001:db8::7")
-    answer = announce(public, HASH, 6884, left=1)
+                        rb"8:intervali1[78]\d\de12:min intervali900e5:peers6:\x7f\x00\x00\x01\x1a\xe1e", ask(trusting, path))
+    announce(trusting, HASH, 6883, ip="2001:db8::7")
+    answer = announce(trusting, HASH, 6884, left=1)
     assert len(answer[b"peers6"]) == 18 and ("2001:db8::7", 6883) in peers(answer)
 
 
@@ -152,13 +158,23 @@ def test_ip_param_trust_matrix(serve):
         return peers(announce(server, info_hash, 6999, left=1)).pop()[0]
     is_at.number = 1
     assert is_at() == "127.0.0.1"
-    assert is_at(ip="198.51.100.9") == "198.51.100.9"  # loopback may say so
+    assert is_at(ip="198.51.100.9") == "198.51.100.9"
     assert is_at(ipv6="2001:db8::9") == "2001:db8::9"
     assert is_at(ip="0.0.0.0") == is_at(ip="example.org") == is_at(ip="224.0.0.1") == "127.0.0.1"
     stranger = {"X-Forwarded-For": "192.0.2.1"}
     assert is_at(headers=stranger) == is_at(headers=stranger, ip="198.51.100.9") == "192.0.2.1"
     assert is_at(headers={"X-Forwarded-For": "203.0.113.5"}, ip="198.51.100.9") == "198.51.100.9"
-    assert is_at(headers={"X-Forwarded-For": "10.0.0.9"}, ip="198.51.100.9") == "198.51.100.9"
+    for inside in ("10.0.0.9", "192.168.0.9", "172.16.0.9", "169.254.0.9"):  # a private network is not a trusted one
+        assert is_at(headers={"X-Forwarded-For": inside}, ip="198.51.100.9") == inside
+    for inside in ("::1", "fd00::9", "fe80::9"):
+        assert is_at(headers={"X-Forwarded-For": inside}, ipv6="2001:db8::9") == inside
+
+
+def test_nobody_is_believed_on_its_address_unless_trusted(public):
+    for number, said in enumerate(({"ip": "198.51.100.9"}, {"ipv4": "198.51.100.9"}, {"ipv6": "2001:db8::9"}), start=1):
+        info_hash = bytes([number] * 20)
+        announce(public, info_hash, 6881, **said)
+        assert peers(announce(public, info_hash, 6999, left=1)) == {("127.0.0.1", 6881)}
 
 
 def test_xff_rightmost(serve):
@@ -300,7 +316,7 @@ def test_a_long_list_of_torrents_is_told_whole(private):
 
 
 def test_swarms_survive_a_restart(serve, tmp_path):
-    args = ("--only", "tracker", "--tracker.open", "true", "--tracker.snapshot", "1s")
+    args = ("--only", "tracker", "--tracker.open", "true", "--tracker.snapshot", "1s", "--tracker.trusted", "127.0.0.1")
     server = serve(*args, data=tmp_path / "kept").ready()
     announce(server, HASH, 6881)
     announce(server, HASH, 6882, left=3, ip="2001:db8::5")
@@ -449,14 +465,14 @@ def samples(server):
     return {line.rsplit(" ", 1)[0] for line in server.get("/metrics").body.splitlines() if not line.startswith("#")}
 
 
-def test_metrics_cardinality_fixed(public):
-    before = {name for name in samples(public) if name.startswith("weir_tracker")}
+def test_metrics_cardinality_fixed(trusting):
+    before = {name for name in samples(trusting) if name.startswith("weir_tracker")}
     for number in range(50):
-        announce(public, bytes([number]) * 20, 2000 + number, left=number % 2, ip=f"203.0.113.{number + 1}")
-        announce(public, b"short", 6881)
-        scrape(public, bytes([number]) * 20)
-    assert {name for name in samples(public) if name.startswith("weir_tracker")} == before
-    text = public.get("/metrics").body
+        announce(trusting, bytes([number]) * 20, 2000 + number, left=number % 2, ip=f"203.0.113.{number + 1}")
+        announce(trusting, b"short", 6881)
+        scrape(trusting, bytes([number]) * 20)
+    assert {name for name in samples(trusting) if name.startswith("weir_tracker")} == before
+    text = trusting.get("/metrics").body
     assert 'weir_tracker_requests_total{protocol="http",action="announce"} 50' in text
     assert 'weir_tracker_failures_total{reason="malformed"} 50' in text
     assert 'weir_tracker_peers{family="ipv4",role="leecher"} 25' in text
@@ -465,7 +481,7 @@ def test_metrics_cardinality_fixed(public):
 
 @pytest.mark.parametrize("mode", ["public", "private"])
 def test_logs_contain_no_ip_or_passkey(serve, mode):
-    server = serve("--only", "tracker", "--tracker.mode", mode, "--tracker.open", "true").ready()
+    server = serve("--only", "tracker", "--tracker.mode", mode, "--tracker.open", "true", "--tracker.trusted", "127.0.0.1").ready()
     secrets = ["203.0.113.77", "2001:db8::77"]
     path = "/announce"
     if mode == "private":

@@ -66,21 +66,17 @@ TEST(swarm_trust, xff_rightmost)
     CHECK_STR(str_z(client("", "unix:/tmp/x", "")), STR("none"));
 }
 
-TEST(swarm_trust, ip_param_trust_matrix)
+TEST(swarm_trust, loopback_and_private_networks_are_local)
 {
-    static const char *const local[] = {"127.0.0.1",   "10.9.9.9",    "172.20.0.1",
-                                        "192.168.1.1", "::1",         "fd00::1",
-                                        "fe80::1",     "169.254.1.1", "203.0.113.5"};
+    static const char *const local[] = {"127.0.0.1", "10.9.9.9", "172.20.0.1", "192.168.1.1",
+                                        "::1",       "fd00::1",  "fe80::1",    "169.254.1.1"};
     static const char *const others[] = {"192.0.2.1", "172.32.0.1", "2001:db8::1", "11.0.0.1"};
-    struct err err = {0};
-    struct trust t;
     struct peer_addr a;
 
-    CHECK_OK(trust_parse(&t, STR("203.0.113.0/24"), &err));
     for (size_t i = 0; i < ARRAY_SIZE(local); i++)
-        CHECK((a = at(local[i]), trust_word(&t, &a)));
+        CHECK((a = at(local[i]), peer_addr_is_local(&a)));
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-        CHECK((a = at(others[i]), !trust_word(&t, &a)));
+        CHECK((a = at(others[i]), !peer_addr_is_local(&a)));
 }
 
 TEST(swarm_trust, nobody_is_at_an_address_that_is_no_host)
