@@ -47,18 +47,23 @@ static int check(struct identity *out, const struct auth_request *r, const struc
     return code;
 }
 
+/* HTTP dates end in "GMT". Clients also send the other names that RFC 822 has for that zone, and
+ * "UTC", which Go's time.RFC1123 makes of it (rclone); AWS takes them all. */
 static bool parse_date(struct str text, int64_t *time)
 {
-    struct str zone = STR(" +0000");
+    static const char *const zones[] = {" +0000", " -0000", " UTC", " UT"};
     char gmt[64];
 
     if (clock_parse_http(text, time) == 0 || clock_parse_basic(text, time) == 0)
         return true;
-    if (!str_ends(text, zone) || text.len + 4 > sizeof(gmt)) /* RFC 822's way to write GMT */
-        return false;
-    memcpy(gmt, text.p, text.len - zone.len);
-    memcpy(gmt + text.len - zone.len, " GMT", 4);
-    return clock_parse_http(str_n(gmt, text.len - zone.len + 4), time) == 0;
+    for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
+        if (str_ends(text, str_z(zones[i])) && text.len < sizeof(gmt) - 1) {
+            size_t len = text.len - strlen(zones[i]);
+            memcpy(gmt, text.p, len);
+            memcpy(gmt + len, " GMT", 4);
+            return clock_parse_http(str_n(gmt, len + 4), time) == 0;
+        }
+    return false;
 }
 
 static int check_date(const struct auth_request *r, struct err *err)

@@ -278,6 +278,20 @@ def test_rclone(lab):
     assert "directory not found" not in lab.run(*rclone, "lsf", remote.rsplit(":", 1)[0] + ":")
 
 
+def test_rclone_by_signature_version_2(lab):
+    """Its Date header ends in UTC."""
+    box = lab.endpoint.bucket("rclone-v2")
+    rclone = [program("rclone"), "--config", "/dev/null", "--retries", "1", "--low-level-retries", "1", "--s3-v2-auth"]
+    remote = (f":s3,provider=Other,access_key_id={lab.endpoint.keys[0]},secret_access_key={lab.endpoint.keys[1]},"
+              f"region=us-east-1,endpoint='{lab.endpoint.url}':{box}")
+    lab.run(*rclone, "mkdir", remote)
+    lab.run(*rclone, "copyto", lab.small, remote + "/small")
+    lab.run(*rclone, "copyto", remote + "/small", "back")
+    lab.same(lab.small, lab.folder / "back")
+    assert lab.run(*rclone, "lsf", remote) == "small\n"
+    lab.run(*rclone, "purge", remote)
+
+
 @pytest.mark.parametrize("script", ["sdk", "minio"])
 def test_javascript(lab, script):
     if not NPM.is_dir() or not shutil.which("node"):

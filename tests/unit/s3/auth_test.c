@@ -419,6 +419,40 @@ TEST(s3_auth, version_2_is_taken_only_where_allowed)
     end(&lab);
 }
 
+TEST(s3_auth, a_version_2_date_may_name_its_zone_in_several_ways)
+{
+    static const struct {
+        const char *date, *code;
+    } rows[] = {
+        {"Tue, 27 Mar 2007 19:36:42 GMT", "SignatureDoesNotMatch"},
+        {"Tue, 27 Mar 2007 19:36:42 UTC", "SignatureDoesNotMatch"},
+        {"Tue, 27 Mar 2007 19:36:42 UT", "SignatureDoesNotMatch"},
+        {"Tue, 27 Mar 2007 19:36:42 +0000", "SignatureDoesNotMatch"},
+        {"Tue, 27 Mar 2007 19:36:42 -0000", "SignatureDoesNotMatch"},
+        {"Tuesday, 27-Mar-07 19:36:42 UTC", "SignatureDoesNotMatch"},
+        {"Tue, 27 Mar 2007 19:06:42 UTC", "RequestTimeTooSkewed"},
+        {"Tue, 27 Mar 2007 19:36:42 CET", "AccessDenied"},
+        {"Tue, 27 Mar 2007 19:36:42 +0100", "AccessDenied"},
+        {" UTC", "AccessDenied"},
+    };
+    struct lab lab;
+
+    start(&lab);
+    lab.r = (struct auth_request){.method = STR("GET"),
+                                  .path = STR("/photos/puppy.jpg"),
+                                  .headers = lab.headers,
+                                  .header_count = 1,
+                                  .bucket = STR("johnsmith")};
+    CHECK_INT(clock_parse_iso(STR("2007-03-27T19:36:42Z"), &lab.r.now_ms), 0);
+    add(&lab, STR("Date"), STR("-"));
+    add(&lab, STR("Authorization"), STR("AWS AKIAIOSFODNN7EXAMPLE:bWq2s1WEIj+Ydj0vQ697zp+IXMA="));
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) { /* past the date, a wrong signature is next */
+        set(&lab, STR("date"), str_z(rows[i].date));
+        CHECK_STR(str_z(s3_code_name(verify(&lab))), str_z(rows[i].code));
+    }
+    end(&lab);
+}
+
 TEST(s3_auth, a_version_2_query_holds_until_it_expires)
 {
     struct lab lab;
