@@ -230,6 +230,56 @@ static int send_wrong_method(struct http_request *req)
     return code;
 }
 
+/* --- changes that a page of another site asks for (docs/security.md) --- */
+
+static bool is_change(enum http_method method)
+{
+    return method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS;
+}
+
+/* Browsers say which site's page made a request: by Sec-Fetch-Site, older ones by Origin alone.
+ * Other clients send neither. */
+static bool is_from_another_site(const struct http_head *head)
+{
+    struct str site = http_header(head, "Sec-Fetch-Site"), origin = http_header(head, "Origin");
+    ptrdiff_t at = str_find(origin, STR("://"));
+
+    if (site.p)
+        return !str_ieq(site, STR("same-origin")) && !str_ieq(site, STR("none"));
+    if (!origin.p)
+        return false;
+    return at < 0 || !str_ieq(str_skip(origin, (size_t)at + 3), http_header(head, "Host"));
+}
+
+static bool is_json(const struct http_head *head)
+{
+    struct str type, parameters;
+
+    str_cut(http_header(head, "Content-Type"), ';', &type, &parameters);
+    return str_ieq(str_trim(type), STR("application/json"));
+}
+
+/* False: *answer is what the handler returns. A browser sends the keys that it was once told with
+ * every request to this port, whichever page asks for it. Content-Type is asked for where there is
+ * no body, too: a page can make a browser send a simple POST, but not one of this type. */
+static bool may_change(struct http_request *req, int *answer)
+{
+    const struct http_head *head = http_request_head(req);
+
+    if (is_from_another_site(head)) {
+        *answer =
+            api_send_error(req, 403, "cross_site", "a page of another site asked for this change");
+        return false;
+    }
+    if (!is_json(head)) {
+        *answer = api_send_error(req, 415, "not_json",
+                                 "a change needs the header Content-Type: application/json, also "
+                                 "without a body");
+        return false;
+    }
+    return true;
+}
+
 /* A path under /api that does not exist is told only to those who may know. */
 static int handle(struct http_request *req, void *ctx)
 {
@@ -252,5 +302,8 @@ static int handle(struct http_request *req, void *ctx)
         return api_send_error(req, 404, "not_found", "there is nothing at this path");
     if (found < 0)
         return api_send_failure(req, found, &err);
+    /* Open routes do not go by keys that a browser keeps. */
+    if (!route->open && is_change(head->method) && !may_change(req, &code))
+        return code;
     return route->fn(req, &params, api);
 }

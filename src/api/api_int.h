@@ -43,10 +43,8 @@ int api_send_failure(struct http_request *req, int code, const struct err *err) 
 
 /* --- requests --- */
 
-/* The body as a JSON object, the caller's. Only application/json is taken: a browser asks before it
- * sends that to another site, so no page can make an administrator's browser call us. False: there
- * is none, and *answer is what the handler returns (the failure was answered; or this thread may
- * not wait for a body). */
+/* The body as a JSON object, the caller's. False: there is none, and *answer is what the handler
+ * returns (the failure was answered; or this thread may not wait for a body). */
 bool api_read_json(struct http_request *req, json_t **out, int *answer) MUST_CHECK;
 /* A body whose members must be strings when they are there; the names end with NULL. */
 int api_check_strings(const json_t *object, const char *const *names, struct err *err) MUST_CHECK;

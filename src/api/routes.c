@@ -302,13 +302,9 @@ static int get_version(struct http_request *req, const struct route_params *para
 
 static int read_json(struct http_request *req, json_t **out, struct err *err)
 {
-    struct str type, body;
-    int code;
+    struct str body;
+    int code = http_request_read_all(req, MAX_BODY, &body, err);
 
-    str_cut(http_header(http_request_head(req), "Content-Type"), ';', &type, &(struct str){0});
-    if (!str_ieq(str_trim(type), STR("application/json")))
-        return err_set(err, ERR_INVALID, "the body must be application/json");
-    code = http_request_read_all(req, MAX_BODY, &body, err);
     if (code == 0)
         code = json_read(out, body, err);
     if (code == 0 && !json_is_object(*out)) {

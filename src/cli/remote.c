@@ -100,7 +100,7 @@ static int call(struct remote *r, struct client_response *out, const char *metho
     if (r->authorization.len && str_starts(str_z(path), STR("/api/"))) /* the rest is open */
         headers[request.header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
-    if (body)
+    if (body || strcmp(method, "GET") != 0) /* the API asks for it of every change */
         headers[request.header_count++] =
             (struct http_header){STR("Content-Type"), STR("application/json")};
     return client_call(r->client, &r->arena, out, &request, err);

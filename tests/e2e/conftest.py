@@ -143,6 +143,7 @@ class Server:
             headers["Authorization"] = "Basic " + base64.b64encode(":".join(keys).encode()).decode()
         if isinstance(body, dict):
             body = json.dumps(body)
+        if method != "GET":
             headers.setdefault("Content-Type", "application/json")
         try:
             connection.request(method, path, body=body, headers=headers)

@@ -114,6 +114,45 @@ def test_the_list_of_routes(server):
             assert (server.get(route["path"]).status == 200) == route["open"]
 
 
+def changing_routes(server):
+    """Every call that changes something and goes by an administrator's keys, with a name for each {parameter}."""
+    for route in json.loads(server.get("/api/v1", keys=server.keys).body)["routes"]:
+        if route["method"] != "GET" and not route["open"]:
+            yield route["method"], re.sub(r"\{\w+\}", "x", route["path"])
+
+
+def test_a_page_of_another_site_changes_nothing(server):
+    host = server.url.split("://")[1]
+    foreign = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://" + host + "0"},
+               {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site", "Origin": server.url},
+               {"Sec-Fetch-Site": ""}]
+    own = [{"Origin": server.url}, {"Sec-Fetch-Site": "same-origin", "Origin": "https://console.example"},
+           {"Sec-Fetch-Site": "none"}]
+    routes = list(changing_routes(server))
+    assert len(routes) > 30
+    for method, path in routes:
+        for headers in foreign:
+            answer = server.request(method, path, body="{}", keys=server.keys, headers=headers)
+            assert (answer.status, error(answer)) == (403, "cross_site"), (method, path, headers)
+    for headers in own:  # there is no such storage
+        assert server.post("/api/v1/storages/x/main", "{}", keys=server.keys, headers=headers).status == 404, headers
+    storages = json.loads(server.get("/api/v1/storages", keys=server.keys).body)["storages"]
+    name = storages[0]["name"]
+    for headers in (foreign[0], foreign[3]):  # no body, as a plain form of HTML sends it
+        assert server.request("POST", f"/api/v1/storages/{name}/main", keys=server.keys, headers=headers).status == 403
+    assert json.loads(server.get("/api/v1/storages", keys=server.keys).body)["storages"] == storages
+    assert server.get("/api/v1/storages", keys=server.keys, headers=foreign[0]).status == 200  # it changes nothing
+
+
+def test_every_change_is_sent_as_json(server):
+    for method, path in changing_routes(server):
+        for kind in ("", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"):
+            answer = server.request(method, path, keys=server.keys, headers={"Content-Type": kind})
+            assert (answer.status, error(answer)) == (415, "not_json"), (method, path, kind)
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert server.request("POST", "/api/v1/storages/x/main", keys=server.keys, headers=headers).status == 404
+
+
 def test_errors_are_json(server):
     keys = server.keys
     answer = server.get("/nothing")

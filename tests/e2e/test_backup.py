@@ -59,7 +59,7 @@ def test_wrong_bodies_are_refused(server, body, code):
 def test_only_json_is_taken_and_only_so_much(server):
     form = {"Content-Type": "text/plain"}
     answer = server.post("/api/v1/backup", '{"dir":"/tmp/x"}', keys=server.keys, headers=form)
-    assert answer.status == 400 and "application/json" in answer.body
+    assert answer.status == 415 and "application/json" in answer.body
     answer = server.post("/api/v1/backup", {"dir": "/" + "x" * 100000}, keys=server.keys)
     assert answer.status == 413
 
