@@ -49,6 +49,29 @@ static const char *const ignored[] = {
     "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
 };
 
+/* What a request that version 2 signs may have although the signature does not cover it: which part
+ * of a listing is wanted, and in which form. All clients leave these out of what they sign. */
+static const char *const v2_leaves_open[] = {
+    "prefix",
+    "delimiter",
+    "marker",
+    "max-keys",
+    "encoding-type",
+    "list-type",
+    "continuation-token",
+    "fetch-owner",
+    "start-after",
+    "key-marker",
+    "version-id-marker",
+    "upload-id-marker",
+    "max-uploads",
+    "part-number-marker",
+    "max-parts",
+    "allow-unordered",
+    "max-buckets",
+    "bucket-region",
+};
+
 /* What reads may have without a value, beside sub-resources of the table. */
 static const char *const read_takes[] = {
     "prefix",
@@ -116,10 +139,33 @@ static const char *strange_resource(const struct call *c)
 
 /* What begins with x- is a client's note for the access log, as on AWS; or of a signature, or the
  * name of the operation (x-id), which SDKs add. */
+static bool is_note(struct str parameter)
+{
+    return str_ieq(str_head(parameter, 2), STR("x-")) ||
+           is_any(parameter, ignored, ARRAY_SIZE(ignored));
+}
+
 bool call_ignores(struct str parameter)
 {
-    return str_ieq(str_head(parameter, 2), STR("x-")) || str_starts(parameter, STR("response-")) ||
-           is_any(parameter, ignored, ARRAY_SIZE(ignored));
+    return is_note(parameter) || str_starts(parameter, STR("response-"));
+}
+
+/* A7. By the names as they were sent: one that is encoded ("%61cl") is not among those that are
+ * signed, and still names the sub-resource. */
+int call_check_v2(const struct call *c, struct err *err)
+{
+    struct str rest = c->head->query, sent, value;
+
+    for (size_t i = 0; i < c->query_count && url_query_next(&rest, &sent, &value); i++) {
+        struct str name = c->query[i].name;
+        if (name.len && !sign_v2_covers(sent) && !is_note(name) &&
+            !is_any(name, v2_leaves_open, ARRAY_SIZE(v2_leaves_open)))
+            return err_set(err, S3_ACCESS_DENIED,
+                           "Signature version 2 does not cover the parameter " STR_FMT
+                           ". Please use AWS4-HMAC-SHA256.",
+                           STR_ARG(str_head(name, 64)));
+    }
+    return 0;
 }
 
 /* An address of an object may have anything behind it that makes it another one for caches. */

@@ -153,6 +153,9 @@ int call_finish(struct call *c, int code, const struct err *err);
  * remote storage may know better. c->op is set in spite of a parameter that is not known (and
  * c->beyond): a storage that knows it no more than we do passes over it, and does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
+/* Of a request that version 2 has signed: AccessDenied when the query has a parameter that the
+ * signature does not cover and an operation may know. */
+int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
 /* Does the parameter say nothing to any operation? */
 bool call_ignores(struct str parameter);
 

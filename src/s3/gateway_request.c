@@ -217,6 +217,8 @@ int call_authenticate(struct call *c, struct err *err)
         code = verify_as_botocore(c, &r, &o, err);
     if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY) /* A6: nothing signs them */
         code = s3_fail(err, S3_ACCESS_DENIED);
+    if (code == 0 && (c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY))
+        code = call_check_v2(c, err);
     if (code == 0)
         c->user = c->auth.user;
     return code;

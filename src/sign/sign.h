@@ -112,6 +112,8 @@ int sign_query(struct buf *out, const struct sign_request *r, const struct sign_
  */
 int sign_v2_string(struct buf *out, const struct sign_request *r, struct str date,
                    struct str bucket) MUST_CHECK;
+/* Does the signature cover the parameter, whose name is as on the wire? */
+bool sign_v2_covers(struct str parameter);
 /* Base64 of HMAC-SHA1, appended. */
 void sign_v2(struct buf *out, struct str secret, struct str bytes);
 

@@ -123,6 +123,14 @@ static int append_subresources(struct buf *out, struct str query)
     return code;
 }
 
+bool sign_v2_covers(struct str parameter)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(subresources); i++)
+        if (str_eq(parameter, subresources[i]))
+            return true;
+    return false;
+}
+
 int sign_v2_string(struct buf *out, const struct sign_request *r, struct str date,
                    struct str bucket)
 {
