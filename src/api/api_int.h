@@ -133,8 +133,8 @@ void api_write_remote(struct json_out *w, const struct remote_entry *e);
 /* --- storages.c --- */
 
 /* With ?force=true also one that is in use. */
-int api_remove_local(struct http_request *req, struct api *api, struct str name,
-                     struct err *err) MUST_CHECK;
+int api_remove_storage(struct http_request *req, struct api *api, struct str name,
+                       struct err *err) MUST_CHECK;
 /* The open object's members about a bucket. */
 void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage);
 /* ERR_NOT_FOUND: there is no remote storage so named. */

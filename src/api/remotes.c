@@ -143,9 +143,7 @@ int api_delete_storage(struct http_request *req, const struct route_params *para
 
     if (!http_may_block(req))
         return ERR_AGAIN;
-    const struct storage *s = routes_storage(api->o.routes, name);
-    int code = s && !s->ops->forward ? api_remove_local(req, api, name, &err)
-                                     : remotes_remove(api->o.remotes, name, &err);
+    int code = api_remove_storage(req, api, name, &err);
     return finish(req, code, &err, "storage.removed", name);
 }
 

@@ -256,34 +256,55 @@ static int check_replications(struct api *api, struct str name, struct err *err)
     return code;
 }
 
-static int check_unused(struct api *api, struct arena *a, struct str name, struct err *err)
+/* Buckets go with a local storage alone: those of a remote one stay where they are. */
+static int check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
-    struct storage *s = routes_storage(api->o.routes, name);
     struct bucket_info *list;
     size_t count = 0;
-    int code = s ? s->ops->list_buckets(s, a, STR_EMPTY, STR_EMPTY, 1, &list, &count, err) : 0;
+    int code = s->ops->list_buckets(s, a, STR_EMPTY, STR_EMPTY, 1, &list, &count, err);
 
     if (code == 0 && count > 0)
         code = err_set(err, ERR_IN_USE, "it has buckets, " STR_FMT " among them",
                        STR_ARG(list[0].name));
-    if (code == 0)
-        code = check_policies(api, a, name, err);
-    return code < 0 ? code : check_replications(api, name, err);
+    return code;
 }
 
-int api_remove_local(struct http_request *req, struct api *api, struct str name, struct err *err)
+static int check_unused(struct api *api, struct arena *a, struct storage *s, struct err *err)
 {
+    int code = s->ops->forward ? 0 : check_buckets(s, a, err);
+
+    if (code == 0) /* another weir may have set one a moment ago */
+        code = routes_reload(api->o.routes, err);
+    if (code == 0)
+        code = check_policies(api, a, s->name, err);
+    if (code == 0)
+        code = check_replications(api, s->name, err);
+    return code == ERR_IN_USE ? err_wrap(err, code, "not without force") : code;
+}
+
+/* Before what force helps against. */
+static int check_removal(struct api *api, struct storage *s, struct err *err)
+{
+    return s->ops->forward ? remotes_check_removal(api->o.remotes, s->name, err)
+                           : routes_check_removal(api->o.routes, api->o.db, s->name, err);
+}
+
+int api_remove_storage(struct http_request *req, struct api *api, struct str name, struct err *err)
+{
+    struct storage *s = routes_storage(api->o.routes, name);
     struct str force = STR_EMPTY;
     int code = api_query(req, "force", &force, err);
 
-    if (code == 0) /* before what force helps against */
-        code = routes_check_removal(api->o.routes, api->o.db, name, err);
-    if (code == 0 && !str_eq(force, STR("true"))) {
-        code = check_unused(api, http_request_arena(req), name, err);
-        if (code == ERR_IN_USE)
-            code = err_wrap(err, code, "not without force");
-    }
-    return code < 0 ? code : routes_remove_local(api->o.routes, api->o.db, name, err);
+    if (code == 0 && !s)
+        code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
+    if (code == 0)
+        code = check_removal(api, s, err);
+    if (code == 0 && !str_eq(force, STR("true")))
+        code = check_unused(api, http_request_arena(req), s, err);
+    if (code < 0)
+        return code;
+    return s->ops->forward ? remotes_remove(api->o.remotes, name, err)
+                           : routes_remove_local(api->o.routes, api->o.db, name, err);
 }
 
 static struct storage *find(struct api *api, const struct route_params *params, struct err *err)

@@ -39,7 +39,7 @@ static const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
 
 static const struct flag storage_remove_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL,
-     "Of a local one: also when it has buckets, or policies or replications use it."},
+     "Also when policies or replications use it or, of a local one, when it has buckets."},
     REMOTE_FLAGS,
     {0},
 };
@@ -319,8 +319,10 @@ const struct command storage_commands[] = {
      .help =
          "What it holds stays where it is. A remote one can be added again; no command brings a "
          "local one back, as its folder is not empty and so not added. Neither the main one nor "
-         "that in the data folder can be removed. A local one that has buckets, or that policies "
-         "or replications use, goes only with --force; its folder is held until weir stops.",
+         "that in the data folder can be removed. One that routing policies or replications name, "
+         "or "
+         "a local one that has buckets, goes only with --force; then requests that are led there "
+         "are answered 503. A local one's folder is held until weir stops.",
      .examples = "weir storage remove ceph\n"
                  "weir storage remove disk2 --force",
      .run = command_storage_remove},

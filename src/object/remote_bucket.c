@@ -92,6 +92,9 @@ static int read_page(struct remote *r, struct str user, struct str prefix, struc
     ask_param_given(&q, "prefix", prefix);
     ask_param_given(&q, "continuation-token", page->token);
     int code = ask_send(&q, err);
+    /* Of another weir. A bucket that the list lacks may be there, and must not count as gone. */
+    if (code == 0 && ask_answer(&q, "x-weir-incomplete").len)
+        code = err_set(err, ERR_UNAVAILABLE, "the list of buckets is not complete there");
     if (code == 0)
         code = ask_text(&q, a, XML_MAX_BYTES, &text, err);
     if (code == 0)

@@ -358,10 +358,9 @@ static int need(struct remotes *r, struct str name, struct opened **out, struct 
     return 0;
 }
 
-static int remove_locked(struct remotes *r, struct str name, struct err *err)
+static int check_removal(struct remotes *r, struct str name, struct err *err)
 {
     struct storage *main_storage = routes_main(r->routes);
-    struct buf key = {0}, keys = {0};
     struct opened *o;
     int code = need(r, name, &o, err);
 
@@ -371,6 +370,24 @@ static int remove_locked(struct remotes *r, struct str name, struct err *err)
         return err_set(err, ERR_INVALID, "the storage is one of the configuration file");
     if (main_storage && str_eq(main_storage->name, name))
         return err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+    return 0;
+}
+
+int remotes_check_removal(struct remotes *r, struct str name, struct err *err)
+{
+    remotes_begin(r);
+    int code = check_removal(r, name, err);
+    remotes_end(r);
+    return code;
+}
+
+static int remove_locked(struct remotes *r, struct str name, struct err *err)
+{
+    struct buf key = {0}, keys = {0};
+    int code = check_removal(r, name, err);
+
+    if (code < 0)
+        return code;
     remotes_key(&key, "storage:", name);
     remotes_key(&keys, "storage_keys:", name);
     struct str del[] = {STR("DEL"), buf_str(&key), buf_str(&keys)};

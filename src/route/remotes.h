@@ -59,6 +59,8 @@ int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool
 /* What it holds stays where it is; policies that name it stay too. ERR_IN_USE: it is the main one.
  */
 int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
+/* Its errors alone. */
+int remotes_check_removal(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 /* An empty secret removes. ERR_DENIED: the storage is of the file. */
 int remotes_set_credential(struct remotes *r, struct str storage, const struct remote_credential *c,
                            struct err *err) MUST_CHECK;

@@ -286,10 +286,10 @@ int routes_storage_by(struct routes *r, const struct routes_view *view, struct s
         policy = routes_look_up(&view->policies, user, STR_EMPTY);
     s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
     if (!s && policy)
-        return err_set(err, ERR_NOT_FOUND,
+        return err_set(err, ERR_OFFLINE,
                        "a routing policy names the storage %s, which is not there", policy);
     if (!s)
-        return err_set(err, ERR_NOT_FOUND, "there is no storage");
+        return err_set(err, ERR_OFFLINE, "there is no storage");
     *out = s;
     return routes_check_block(view, s, bucket, err);
 }
@@ -371,6 +371,11 @@ static int find_local(struct routes *r, const struct routes_view *view, struct s
     struct bucket *found = NULL;
     int code = routes_storage_by(r, view, user, bucket, &at, err);
 
+    /* A user's policy moves nothing (rule 2): a storage that it names in vain costs none of the
+     * buckets that the user has elsewhere. */
+    if (code == ERR_OFFLINE && !routes_look_up(&view->policies, user, bucket) &&
+        (at = routes_local_of(r, bucket, user)))
+        code = 0;
     if (code == 0)
         code = open_local(r, view, bucket, &at, &found, err);
     /* What the asker's own policy of the bucket says holds, as the seed has it. */

@@ -59,7 +59,7 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
                          struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
- * blocked by a switch, for a while (docs/replication.md, S1). ERR_NOT_FOUND: a policy names a
+ * blocked by a switch, for a while (docs/replication.md, S1). ERR_OFFLINE: a policy names a
  * storage that is not there. */
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;

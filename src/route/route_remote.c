@@ -101,10 +101,10 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     int code = routes_storage_by(r, view, user, bucket, &s, err);
 
     *out = NULL;
+    if ((code == 0 || code == ERR_OFFLINE) && !own && user.len && routes_local_of(r, bucket, user))
+        return 0;
     if (code < 0)
         return code;
-    if (!own && user.len && routes_local_of(r, bucket, user))
-        return 0;
     if (!own && !(policy && is_remote(s)) &&
         (is_remote(s) || !routes_local_of(r, bucket, STR_EMPTY)))
         code = by_name(r, view, bucket, &s, err);

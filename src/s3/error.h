@@ -103,7 +103,7 @@
     X(REQUEST_TIMEOUT, "RequestTimeout", 400, "Your socket connection to the server was not read from or written to within the timeout period.") \
     X(RESTORE_ALREADY_IN_PROGRESS, "RestoreAlreadyInProgress", 409, "Object restore is already in progress") \
     X(SERVER_SIDE_ENCRYPTION_CONFIGURATION_NOT_FOUND_ERROR, "ServerSideEncryptionConfigurationNotFoundError", 404, "The server side encryption configuration was not found") \
-    X(STORAGE_OFFLINE, "ServiceUnavailable", 503, "The disk that this bucket is on is not there at the moment.") \
+    X(STORAGE_OFFLINE, "ServiceUnavailable", 503, "The disk or storage that this bucket is on is not there at the moment.") \
     X(SERVICE_UNAVAILABLE, "ServiceUnavailable", 503, "Service is unable to handle request.") \
     X(SIGNATURE_DOES_NOT_MATCH, "SignatureDoesNotMatch", 403, "The request signature we calculated does not match the signature you provided. Check your key and signing method.") \
     X(SLOW_DOWN, "SlowDown", 503, "Please reduce your request rate.") \

@@ -90,12 +90,9 @@ static bool names_service_resource(const struct call *c)
 /* What is not ListBuckets goes where the user's buckets without a policy are. Nobody has none. */
 static int find_service(struct call *c, struct storage **out, struct err *err)
 {
-    int code;
-
     if (!c->user || (c->op && !names_service_resource(c)))
         return 0;
-    code = route_storage(c->g->o.routes, call_user_id(c), STR_EMPTY, out, err);
-    return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+    return route_storage(c->g->o.routes, call_user_id(c), STR_EMPTY, out, err);
 }
 
 /* Of a bucket that is on two storages no single one knows what is in it. */
@@ -155,8 +152,6 @@ static int capture_here(struct call *c, struct err *err)
         code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, &s, err);
     else if (!s)
         s = c->target.bucket->storage;
-    if (code == ERR_NOT_FOUND)
-        code = ERR_UNAVAILABLE;
     return code < 0 ? code : call_capture(c, s, NULL, 0, err);
 }
 

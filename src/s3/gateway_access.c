@@ -218,7 +218,6 @@ static struct facts *find_facts(struct call *c, struct str bucket)
     return NULL;
 }
 
-/* A storage that is not there is our failure, not an answer about the bucket. */
 int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
                 struct storage **out, struct err *err)
 {
@@ -226,9 +225,7 @@ int call_remote(struct call *c, const struct side_choice *side, struct str bucke
         *out = side->storage->ops->forward ? side->storage : NULL;
         return 0;
     }
-    int code = route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
-
-    return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+    return route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
 }
 
 /* Who asks may say whose bucket it must be. */

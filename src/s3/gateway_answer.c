@@ -133,6 +133,8 @@ void respond_begin(struct call *c, int status)
     http_respond_header(c->http, STR("x-amz-id-2"), id);
     if (c->charged && status < 300)
         http_respond_header(c->http, STR("x-amz-request-charged"), STR("requester"));
+    if (c->incomplete)
+        http_respond_header(c->http, STR("x-weir-incomplete"), STR("true"));
     if (origin.len && c->head->method != HTTP_OPTIONS)
         respond_cors(c, origin);
 }

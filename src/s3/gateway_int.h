@@ -133,7 +133,8 @@ struct call {
     uint64_t size;
     bool acl_required; /* without a list the request would have been refused */
     bool auth_failed;
-    bool charged; /* who asks has said that they pay, where somebody must */
+    bool charged;    /* who asks has said that they pay, where somebody must */
+    bool incomplete; /* the answer lacks what a storage has that is not there */
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
     struct str new_tags;   /* that the request sets otherwise than by header, as that has them */

@@ -1,4 +1,4 @@
-/* ListBuckets: over all storages, by name. */
+/* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
 #include "object/remote.h"
 #include "s3/gateway_int.h"
@@ -14,20 +14,19 @@ struct page {
     size_t count, limit; /* those of items that are on the page */
     struct str after, prefix, region;
     bool more;
+    bool incomplete; /* a storage was not there to be asked */
 };
 
-/* Would a request of the user for this name find the bucket on that storage? */
+/* Would a request of the user for this name find the bucket on that storage? Not one that is
+ * blocked (by a switch: for a while), nor one whose route names a storage that was removed. */
 static int is_reached(struct call *c, struct storage *s, struct str bucket, bool *out,
                       struct err *err)
 {
     struct storage *remote = NULL;
-    int code = call_remote(c, &c->side, bucket, &remote, err);
+    int code = route_remote(c->g->o.routes, call_user_id(c), bucket, &remote, err);
 
-    *out = remote == (s->ops->forward ? s : NULL);
-    if (code != ERR_DENIED && code != ERR_BUSY)
-        return code;
-    *out = false; /* blocked, by a switch for a while */
-    return 0;
+    *out = code == 0 && remote == (s->ops->forward ? s : NULL);
+    return code == ERR_DENIED || code == ERR_BUSY || code == ERR_OFFLINE ? 0 : code;
 }
 
 /* The storage's buckets behind `after`, a page at a time, until more than `limit` are found. */
@@ -55,6 +54,47 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
     return code;
 }
 
+/* The storage does not answer. What is known without it are the buckets that a policy of the user's
+ * leads there; not when they were made. */
+static int recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
+{
+    struct arena a = {0};
+    struct route_policy *list = NULL;
+    size_t count = 0;
+    int code = route_list(c->g->o.routes, &a, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (!list[i].blocked && str_eq(list[i].user, call_user_id(c)) &&
+            str_eq(list[i].storage, s->name) && str_cmp(list[i].bucket, p->after) > 0 &&
+            str_starts(list[i].bucket, p->prefix))
+            vec_push(&p->items, (struct bucket_info){.name = arena_str(c->a, list[i].bucket)});
+    arena_release(&a);
+    p->incomplete = true;
+    return code;
+}
+
+/* Whether an error of a remote storage says that it is not there for the user: down, silent,
+ * talking nonsense, or refusing the user's keys. Of one that is there and busy, or of a weir that
+ * is short of memory or ending, the client should ask again. */
+static bool is_not_there(int code)
+{
+    return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&
+           code != ERR_CANCELED;
+}
+
+static int gather_remote(struct call *c, struct storage *s, struct page *p, struct err *err)
+{
+    size_t before = p->items.len;
+    int code = gather(c, s, p, err);
+
+    if (!is_not_there(code))
+        return code;
+    log_warn(http_request_log(c->http), "buckets.incomplete", log_s("storage", s->name),
+             log_z("error", err->text));
+    p->items.len = before;
+    return recall(c, s, p, err);
+}
+
 /* The oldest first of those with one name. */
 static int by_name(const void *one, const void *two)
 {
@@ -77,8 +117,7 @@ static void put_in_order(struct page *p)
     p->items.len = kept;
 }
 
-/* A remote storage is asked where the user is somebody; one that does not answer is an error, not a
- * shorter list. */
+/* A remote storage is asked where the user is somebody. */
 static int collect(struct call *c, struct page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
@@ -86,8 +125,10 @@ static int collect(struct call *c, struct page *p, struct err *err)
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++)
-        if (!storages[i]->ops->forward || remote_has_credential(storages[i], call_user_id(c)))
+        if (!storages[i]->ops->forward)
             code = gather(c, storages[i], p, err);
+        else if (remote_has_credential(storages[i], call_user_id(c)))
+            code = gather_remote(c, storages[i], p, err);
     if (code < 0)
         return code;
     put_in_order(p);
@@ -152,5 +193,6 @@ int op_list_buckets(struct call *c, struct err *err)
     if (code == 0)
         write_page(c, &xml, &p);
     vec_release(&p.items);
+    c->incomplete = p.incomplete;
     return code < 0 ? code : respond_xml(c, 200, &xml);
 }

@@ -138,6 +138,88 @@ def test_a_storage_that_is_down_is_503_and_comes_back(serve, s3, front, back, we
     wait_for(is_back, "the storage")
 
 
+class Two:
+    """A weir with its own folder as the main storage, and the remote storage back, where root has keys."""
+
+    def __init__(self, serve, weir, back):
+        self.server, self.weir = serve().ready(), weir
+        self.run("storage", "add", "back", "--endpoint", back.s3_url, "--user", "root", "--access-key", back.keys[0],
+                 "--secret-key", back.keys[1])
+
+    def run(self, *args, status=0):
+        done = self.weir(*args, "--data", self.server.data, "--url", self.server.url)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def listed(self):
+        """The names, and whether the list is complete."""
+        answer = self.server.s3().list_buckets()
+        return [b["Name"] for b in answer["Buckets"]], "x-weir-incomplete" not in answer["ResponseMetadata"]["HTTPHeaders"]
+
+
+@pytest.fixture
+def two(serve, weir, back):
+    lab = Two(serve, weir, back)
+    s3 = lab.server.s3()
+    s3.create_bucket(Bucket="here")
+    for name in ("there", "too"):
+        lab.run("bucket", "route", name, "back", "--user", "root")
+        s3.create_bucket(Bucket=name)
+    back.s3().create_bucket(Bucket="unrouted")
+    return lab
+
+
+def test_a_storage_that_is_down_costs_its_own_buckets_alone(two, back, serve):
+    assert two.listed() == (["here", "there", "too"], True)
+    port = back.s3_url.rsplit(":", 1)[1]
+    assert back.stop() == 0
+    assert two.listed() == (["here", "there", "too"], False)  # by their policies
+    assert "buckets.incomplete" in two.server.err and "storage=back" in two.server.err
+    serve("--s3.listen", f"127.0.0.1:{port}", data=back.data).ready()
+    wait_for(lambda: two.listed() == (["here", "there", "too"], True), "the storage")
+
+
+def test_a_remote_storage_is_removed_only_when_nothing_needs_it(two):
+    assert "routing policy leads there, of the bucket t" in two.run("storage", "remove", "back", status=1)
+    two.run("bucket", "route", "there", "--remove", "--user", "root")
+    two.run("bucket", "route", "too", "--remove", "--user", "root")
+    for storage, removed in (("back", False), ("", True)):
+        answer = two.server.request("POST", "/api/v1/users/root/route", body={"storage": storage}, keys=two.server.keys)
+        assert answer.status < 300, answer.body
+        if not removed:
+            assert "of the user root" in two.run("storage", "remove", "back", status=1)
+    two.run("replicate", "add", "here", "back", "--watch")
+    assert "a replication of the bucket here uses it" in two.run("storage", "remove", "back", status=1)
+    two.run("replicate", "remove", "here")
+    two.run("storage", "remove", "back")
+    assert [row["name"] for row in json.loads(two.run("storage", "list", "--json"))] == ["local"]
+
+
+def test_a_storage_that_was_removed_by_force_costs_its_own_buckets_alone(two):
+    two.run("storage", "remove", "back", "--force")
+    assert two.listed() == (["here"], True)
+    s3 = two.server.s3()
+    with pytest.raises(ClientError) as e:
+        s3.list_objects_v2(Bucket="there")
+    assert e.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    s3.put_object(Bucket="here", Key="k", Body=b"x")
+
+
+def test_a_user_s_policy_that_leads_nowhere_costs_no_bucket_elsewhere(two):
+    answer = two.server.request("POST", "/api/v1/users/root/route", body={"storage": "back"}, keys=two.server.keys)
+    assert answer.status < 300, answer.body
+    assert two.listed() == (["here", "there", "too", "unrouted"], True)
+    two.run("storage", "remove", "back", "--force")
+    assert two.listed() == (["here"], True)
+    s3 = two.server.s3()
+    s3.put_object(Bucket="here", Key="k", Body=b"x")
+    assert s3.get_object(Bucket="here", Key="k")["Body"].read() == b"x"
+    for call in (s3.head_bucket, s3.create_bucket, s3.list_objects_v2):
+        with pytest.raises(ClientError) as e:
+            call(Bucket="unrouted")
+        assert e.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+
+
 class Silent:
     """A storage that answers the first `answers` requests, and then takes them and says nothing."""
 

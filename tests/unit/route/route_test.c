@@ -193,7 +193,7 @@ TEST(route, a_policy_of_a_storage_that_is_not_there_is_no_other_storage)
     check_reply(l.store, "SET p:route:alice gone", "OK");
     routes_close(l.routes);
     CHECK_OK(routes_open(&l.routes, l.store, NULL, &err));
-    CHECK_ERR(route_storage(l.routes, STR("alice"), STR("b1"), &s, &err), ERR_NOT_FOUND);
+    CHECK_ERR(route_storage(l.routes, STR("alice"), STR("b1"), &s, &err), ERR_OFFLINE);
     lab_stop(&l);
 }
 
