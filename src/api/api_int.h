@@ -141,10 +141,6 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
 int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
                     struct err *err) MUST_CHECK;
 
-/* The id of the user of that name; without a name the owner of the bucket. */
-int api_user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
-                struct str *out, struct err *err) MUST_CHECK;
-
 /* --- backup.c --- */
 
 /* A copy of everything that a start needs into `dir`, which appears when it is complete.

@@ -1,5 +1,5 @@
 /* Buckets: which there are, where they are, and where they shall be. */
-#include "api/api_int.h"
+#include "api/owners.h"
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
@@ -151,33 +151,6 @@ int api_get_policies(struct http_request *req, const struct route_params *params
     return api_json_send(req, 200, &j);
 }
 
-int api_user_id(struct api *api, struct arena *a, struct str name, struct str bucket,
-                struct str *out, struct err *err)
-{
-    struct bucket_info info;
-    struct bucket *b = NULL;
-    struct user user;
-    int code;
-
-    if (name.len) {
-        code = users_by_name(api->o.users, a, name, &user, err);
-        if (code == 0)
-            *out = user.id;
-        return code;
-    }
-    code = route_bucket(api->o.routes, STR_EMPTY, bucket, &b, err);
-    if (code == ERR_NO_BUCKET)
-        return err_set(err, code, "there is no bucket " STR_FMT " yet; name the user",
-                       STR_ARG(bucket));
-    if (code < 0)
-        return code;
-    code = b->ops->info(b, a, &info, err);
-    if (code == 0)
-        *out = info.owner;
-    b->ops->unref(b);
-    return code;
-}
-
 static int set_route(struct api *api, struct arena *a, struct str bucket, struct str user,
                      const json_t *object, struct err *err)
 {
@@ -191,7 +164,8 @@ static int set_route(struct api *api, struct arena *a, struct str bucket, struct
         return err_set(err, ERR_INVALID, "blocked must be true or false");
     if (blocked && bucket.len)
         return route_block(api->o.routes, storage, bucket, json_is_true(blocked), err);
-    code = api_user_id(api, a, user, bucket, &id, err);
+    code =
+        api_user_id(api, a, user, &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
     return code < 0 ? code : route_set(api->o.routes, id, bucket, storage, err);
 }
 

@@ -1,4 +1,5 @@
 /* Diffs: checks of buckets, their reports and fixes (docs/diff.md). */
+#include "api/owners.h"
 #include "api/replications.h"
 #include "base/clock.h"
 #include "coord/check.h"
@@ -188,6 +189,19 @@ static int read_options(struct check *c, const json_t *object, struct err *err)
     return 0;
 }
 
+static int no_storage(const struct check_location *l, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no storage " STR_FMT "; weir storage list shows those that there are",
+                   STR_ARG(l->storage));
+}
+
+static int no_bucket(const struct check_location *l, struct err *err)
+{
+    return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT " on storage " STR_FMT,
+                   STR_ARG(l->bucket), STR_ARG(l->storage));
+}
+
 static int check_location(struct api *api, struct arena *a, struct str user,
                           const struct check_location *l, struct err *err)
 {
@@ -196,25 +210,55 @@ static int check_location(struct api *api, struct arena *a, struct str user,
     struct bucket *b = NULL;
 
     if (!s)
-        return err_set(err, ERR_NOT_FOUND,
-                       "there is no storage " STR_FMT
-                       "; weir storage list shows those that there are",
-                       STR_ARG(l->storage));
+        return no_storage(l, err);
     int code = s->ops->open_bucket(&b, s, user, l->bucket, err);
     if (code == 0)
         code = b->ops->info(b, a, &info, err);
     if (b)
         b->ops->unref(b);
     if (code == ERR_NO_BUCKET)
-        return err_set(err, code, "there is no bucket " STR_FMT " on storage " STR_FMT,
-                       STR_ARG(l->bucket), STR_ARG(l->storage));
+        return no_bucket(l, err);
     if (code == 0 && info.owner.len && !str_eq(info.owner, user))
-        return err_set(err, ERR_CONFLICT,
-                       "bucket " STR_FMT " on storage " STR_FMT " belongs to another user",
-                       STR_ARG(l->bucket), STR_ARG(l->storage));
+        return err_set(
+            err, ERR_CONFLICT,
+            "bucket " STR_FMT " on storage " STR_FMT " belongs to another user than " STR_FMT,
+            STR_ARG(l->bucket), STR_ARG(l->storage), STR_ARG(api_user_name(api, a, user)));
     if (code == 0)
         code = taps_claim(api->o.taps, s, false, err);
-    return code < 0 ? err_wrap(err, code, "storage " STR_FMT, STR_ARG(l->storage)) : 0;
+    return code < 0 ? err_wrap(err, code,
+                               "storage " STR_FMT " cannot be asked for bucket " STR_FMT
+                               " with the keys of user " STR_FMT,
+                               STR_ARG(l->storage), STR_ARG(l->bucket),
+                               STR_ARG(api_user_name(api, a, user)))
+                    : 0;
+}
+
+/* Without a name it is the only user who has all of these buckets. */
+static int read_user(struct api *api, struct arena *a, struct str name, struct check *c,
+                     struct err *err)
+{
+    const struct check_location *first = &c->locations[0];
+    struct owners owners = {0}, others = {0};
+    int code = 0;
+
+    if (name.len)
+        return api_user_id(api, a, name, NULL, &c->user, err);
+    for (size_t i = 0; i < c->count && code == 0; i++) {
+        const struct check_location *l = &c->locations[i];
+        if (!routes_storage(api->o.routes, l->storage))
+            return no_storage(l, err);
+        code = api_owners(api, a, &(struct owner_of){.bucket = l->bucket, .storage = l->storage},
+                          &others, err);
+        if (code == 0 && others.count == 0)
+            return no_bucket(l, err);
+        if (i == 0)
+            owners = others;
+        else
+            api_owners_meet(&owners, &others);
+    }
+    if (code == 0 && owners.count == 0)
+        return err_set(err, ERR_CONFLICT, "no user has all of these buckets; name the user");
+    return code < 0 ? code : api_owners_one(api, a, first->bucket, &owners, &c->user, err);
 }
 
 static int read_check(struct api *api, struct arena *a, const json_t *object, struct check *c,
@@ -228,8 +272,7 @@ static int read_check(struct api *api, struct arena *a, const json_t *object, st
     if (code == 0)
         code = read_options(c, object, err);
     if (code == 0)
-        code = c->count ? api_user_id(api, a, json_get_str(object, "user", STR_EMPTY),
-                                      c->locations[0].bucket, &c->user, err)
+        code = c->count ? read_user(api, a, json_get_str(object, "user", STR_EMPTY), c, err)
                         : err_set(err, ERR_INVALID, "name two locations at least");
     if (code == 0)
         code = check_name(c, a, err);

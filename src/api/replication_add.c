@@ -1,5 +1,6 @@
 /* Making a replication: everything that would keep it from working is found before it is made, and
  * told together with what to do. */
+#include "api/owners.h"
 #include "api/replications.h"
 #include "object/bucket.h"
 #include "replica/first.h"
@@ -23,14 +24,13 @@ struct adding {
 
 static int read_user(struct adding *x, struct str name, struct err *err)
 {
+    const struct owner_of of = {.bucket = x->n.id.bucket, .prefer = x->n.id.from, .routed = true};
     struct str id = STR_EMPTY;
     int code;
 
     if (!name.len && !x->n.id.bucket.len)
         return err_set(err, ERR_INVALID, "name a bucket, or the user whose buckets are meant");
-    code = api_user_id(x->api, x->a, name, x->n.id.bucket, &id, err);
-    if (code == ERR_NOT_FOUND && name.len)
-        return err_set(err, code, "there is no user " STR_FMT, STR_ARG(name));
+    code = api_user_id(x->api, x->a, name, &of, &id, err);
     if (code == 0)
         code = users_by_id(x->api->o.users, x->a, id, &x->user, err);
     if (code == 0)
@@ -191,8 +191,10 @@ static int look(struct adding *x, struct storage *s, struct str name, struct str
         b->ops->unref(b);
     *owner = info.owner;
     if (code < 0 && code != ERR_NO_BUCKET)
-        return err_wrap(err, code, "storage " STR_FMT " cannot be asked for bucket " STR_FMT,
-                        STR_ARG(s->name), STR_ARG(name));
+        return err_wrap(err, code,
+                        "storage " STR_FMT " cannot be asked for bucket " STR_FMT
+                        " with the keys of user " STR_FMT,
+                        STR_ARG(s->name), STR_ARG(name), STR_ARG(x->user.name));
     return code;
 }
 
@@ -274,10 +276,12 @@ static int set_up_notify(struct adding *x, struct err *err)
     code = notice_setup(&s, err);
     secure_zero(token.p, token.cap);
     buf_release(&token);
-    return code < 0 ? err_wrap(err, code,
-                               "storage " STR_FMT " cannot be made to notify of bucket " STR_FMT,
-                               STR_ARG(x->from->name), STR_ARG(x->n.id.bucket))
-                    : 0;
+    return code < 0
+               ? err_wrap(err, code,
+                          "storage " STR_FMT " cannot be made to notify of bucket " STR_FMT
+                          " with the keys of user " STR_FMT,
+                          STR_ARG(x->from->name), STR_ARG(x->n.id.bucket), STR_ARG(x->user.name))
+               : 0;
 }
 
 static int add_bucket(struct adding *x, struct err *err)

@@ -14,7 +14,7 @@ enum { POLL_MS = 500, ENTRIES_DEFAULT = 100, ENTRIES_PAGE = 1000 };
     }
 
 static const struct flag diff_check_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL, "Whose buckets; default: the owner of the first."},
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose buckets; default: the only user who has all of them."},
     {"ignore-etags", FLAG_SWITCH, NULL, NULL, "Compare names and sizes."},
     {"ignore-sizes", FLAG_SWITCH, NULL, NULL, "With --ignore-etags: compare names alone."},
     {"contents", FLAG_SWITCH, NULL, NULL, "Read and compare all bytes."},

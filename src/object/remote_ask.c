@@ -3,7 +3,10 @@
 #include "object/remote_int.h"
 #include "sign/base64.h"
 
-enum { SKEW_MAX_S = 15 * 60 };
+enum {
+    SKEW_MAX_S = 15 * 60,
+    NAMED_MAX = 128, /* bytes of a path, and of a query, that an error's text has */
+};
 
 /* What the peer's codes mean here. `status` must be the answer's own: "absent" is only what says so
  * in both ways (M1). 0: any. */
@@ -189,6 +192,14 @@ int remote_error_of(int status, struct str code, struct str message, struct err 
     return fail(err, ERR_PEER, status, code, message);
 }
 
+static bool is_verbatim(struct str code)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+        if (meanings[i].verbatim && str_eq(code, str_z(meanings[i].code)))
+            return true;
+    return false;
+}
+
 /* The answer to a HEAD cannot say why it is refused. S3 refuses what was signed over a quarter of
  * an hour off; empty: the clocks agree, or nothing is known. */
 static struct str skew_of(struct ask *q)
@@ -203,7 +214,21 @@ static struct str skew_of(struct ask *q)
                : STR_EMPTY;
 }
 
-static int judge(struct ask *q, struct err *err)
+/* Whoever reads the text may have several storages and users before him. */
+static int name_request(const struct ask *q, int code, struct err *err)
+{
+    struct str path = str_head(buf_str(&q->path), NAMED_MAX);
+    struct str query = str_head(buf_str(&q->query), NAMED_MAX);
+
+    return err_wrap(err, code,
+                    "storage " STR_FMT ", " STR_FMT " " STR_FMT "%s" STR_FMT " as %s" STR_FMT,
+                    STR_ARG(q->remote->storage.name), STR_ARG(q->request.method), STR_ARG(path),
+                    query.len ? "?" : "", STR_ARG(query), q->request.user.len ? "user " : "nobody",
+                    STR_ARG(q->request.user));
+}
+
+/* *verbatim: the text is a code that bucket.h promises. */
+static int judge(struct ask *q, bool *verbatim, struct err *err)
 {
     struct buf text = BUF_INIT(REMOTE_ERROR_MAX);
     struct remote_error said = {0};
@@ -215,6 +240,7 @@ static int judge(struct ask *q, struct err *err)
     if (!said.code.len)
         said.message = skew_of(q);
     int code = remote_error_of(q->head->status, said.code, said.message, err);
+    *verbatim = is_verbatim(said.code);
     buf_release(&text);
     return code;
 }
@@ -222,6 +248,7 @@ static int judge(struct ask *q, struct err *err)
 int ask_send(struct ask *q, struct err *err)
 {
     int code = arena_error(&q->a);
+    bool verbatim = false;
 
     if (code == 0 && q->too_many)
         code = err_set(err, ERR_TOO_LARGE, "too many headers for one request");
@@ -233,10 +260,12 @@ int ask_send(struct ask *q, struct err *err)
     q->request.query = buf_str(&q->query);
     q->request.headers = q->headers;
     code = remote_forward(&q->remote->storage, &q->request, &q->exchange, err);
-    if (code < 0)
-        return code;
-    q->head = exchange_head(q->exchange);
-    return q->head->status >= 200 && q->head->status < 300 ? 0 : judge(q, err);
+    if (code == 0) {
+        q->head = exchange_head(q->exchange);
+        if (q->head->status < 200 || q->head->status >= 300)
+            code = judge(q, &verbatim, err);
+    }
+    return code < 0 && !verbatim ? name_request(q, code, err) : code;
 }
 
 int ask_done(struct ask *q, struct err *err)

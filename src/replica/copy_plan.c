@@ -5,6 +5,7 @@
 
 enum {
     PARTS_PAGE = 1000,
+    NAMED_MAX = 128, /* bytes of a path in an error */
     GAPS_MAX = 1000, /* numbers that no part has, until the storage is asked no more */
 };
 #define PART_MISSING (UINT64_MAX - 1)
@@ -97,7 +98,11 @@ static int head_part(struct copying *w, uint32_t number, uint64_t *size, struct 
         else if (head->status == 416 || head->status == 400)
             *size = PART_MISSING;
         else if (head->status >= 500)
-            code = err_set(err, ERR_PEER, "the storage answers %d", head->status);
+            code = err_set(err, ERR_PEER,
+                           "storage " STR_FMT ", HEAD " STR_FMT " as user " STR_FMT
+                           ": the storage answers %d",
+                           STR_ARG(s->name), STR_ARG(str_head(r.path, NAMED_MAX)), STR_ARG(r.user),
+                           head->status);
     }
     exchange_close(e);
     buf_release(&path);

@@ -4,7 +4,7 @@
 #include "base/xml.h"
 #include "http/upstream.h"
 
-enum { DOCUMENT_MAX = 256 * 1024 };
+enum { DOCUMENT_MAX = 256 * 1024, NAMED_MAX = 128 /* bytes of a path in an error */ };
 
 /* Ids of a storage's users are taken as they are. */
 static bool anybody(void *ctx, bool by_email, struct str name, struct str *id,
@@ -51,8 +51,8 @@ static int judge(int status, struct err *err)
 
     for (size_t i = 0; i < ARRAY_SIZE(known); i++)
         if (known[i].status == status)
-            return err_set(err, known[i].code, "the storage answers %d to ?acl", status);
-    return err_set(err, ERR_PEER, "the storage answers %d to ?acl", status);
+            return err_set(err, known[i].code, "the storage answers %d", status);
+    return err_set(err, ERR_PEER, "the storage answers %d", status);
 }
 
 static int fetch(struct str *out, struct arena *a, const struct grants_of *of, struct err *err)
@@ -72,7 +72,9 @@ static int fetch(struct str *out, struct arena *a, const struct grants_of *of, s
                                 .idempotent = true};
     int code = s->ops->forward(s, &r, &e, err);
     if (code == 0 && exchange_head(e)->status != 200)
-        code = judge(exchange_head(e)->status, err);
+        code = err_wrap(err, judge(exchange_head(e)->status, err),
+                        "storage " STR_FMT ", GET " STR_FMT "?acl as user " STR_FMT,
+                        STR_ARG(s->name), STR_ARG(str_head(r.path, NAMED_MAX)), STR_ARG(of->user));
     if (code == 0)
         code = reader_read_all(exchange_body(e), &text, err);
     if (code == 0)

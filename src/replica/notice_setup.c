@@ -331,7 +331,10 @@ static int drop_by_id(const struct configuring *c, const struct notice_setup *s,
                                 .idempotent = true};
     int code = s->storage->ops->forward(s->storage, &r, &e, err);
     if (code == 0 && exchange_head(e)->status / 100 != 2)
-        code = err_set(err, ERR_PEER, "the storage answers %d to DELETE ?notification",
+        code = err_set(err, ERR_PEER,
+                       "storage " STR_FMT ", DELETE " STR_FMT "?notification as user " STR_FMT
+                       ": the storage answers %d",
+                       STR_ARG(s->storage->name), STR_ARG(buf_str(&path)), STR_ARG(s->user),
                        exchange_head(e)->status);
     exchange_close(e);
     buf_release(&path);

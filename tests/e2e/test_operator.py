@@ -1,0 +1,88 @@
+"""What operators stumble over: whose bucket is meant, what a switch waits for, what is left of things that are gone.
+
+One weir in front of folders and of a service (another weir), with users that have keys of their own there."""
+import pytest
+
+from conftest import free_port, runner, wait_for
+from replica_lab import client
+
+KEYS = {name: (f"AKIA{name.upper()}", f"secret-of-{name}-0123456789") for name in ("alice", "bob")}
+
+
+@pytest.fixture
+def far(serve, weir):
+    """The service: alice and bob are users of its own."""
+    server = serve("--s3.listen", f"127.0.0.1:{free_port()}", "--only", "gateway").ready()
+    run = runner(server, weir)
+    for name, keys in KEYS.items():
+        run("user", "add", name, "--access-key", keys[0], "--secret-key", keys[1])
+    return server
+
+
+def user_route(server, name, storage):
+    assert server.post(f"/api/v1/users/{name}/route", {"storage": storage}, keys=server.keys).status == 204
+
+
+@pytest.fixture
+def front(serve, weir, far, tmp_path):
+    """Folders local (main) and disk2, and the service far, where the routes of alice and bob lead."""
+    server = serve("--replication.pause_retry", "1s").ready()
+    server.run = run = runner(server, weir)
+    run("storage", "add", "disk2", tmp_path / "disk2")
+    run("storage", "add", "far", "--endpoint", far.s3_url)
+    for name, keys in KEYS.items():
+        run("user", "add", name, "--access-key", keys[0], "--secret-key", keys[1])
+        run("storage", "key", "far", name, "--access-key", keys[0], "--secret-key", keys[1])
+        user_route(server, name, "far")
+    server.of = {name: client(server.s3_url, keys) for name, keys in KEYS.items()}
+    return server
+
+
+def rows(server, **wanted):
+    return [r for r in server.run("replicate", "list", "--json") if all(r[k] == v for k, v in wanted.items())]
+
+
+def in_sync(server, **wanted):
+    wait_for(lambda: [r["state"] for r in rows(server, **wanted)] == ["in sync"], f"{wanted} in sync")
+
+
+def test_the_owner_of_a_remote_bucket_is_found(front):
+    front.of["alice"].create_bucket(Bucket="photos")
+    front.of["alice"].put_object(Bucket="photos", Key="k", Body=b"1")
+    front.run("bucket", "route", "photos", "far")
+    assert [p["user"] for p in front.run("bucket", "route", "--json") if p["bucket"] == "photos"] == ["alice"]
+    front.run("replicate", "add", "photos", "disk2", "--watch")
+    assert [(r["user"], r["from"], r["state"]) for r in rows(front)] == [("alice", "far", "in sync")]
+    front.run("diff", "check", "far:photos", "disk2:photos", "--watch")
+    assert [(d["user"], d["consistent"]) for d in front.run("diff", "list", "--json")] == [("alice", "yes")]
+
+
+def test_several_owners_are_listed_and_nobody_is_guessed(front):
+    front.of["alice"].create_bucket(Bucket="alices")
+    root = front.s3()
+    root.create_bucket(Bucket="photos")
+    user_route(front, "alice", "")
+    front.run("bucket", "route", "photos", "far", "--user", "alice")
+    front.of["alice"].create_bucket(Bucket="photos")
+    said = front.run("replicate", "add", "photos", "disk2", status=1)
+    assert "2 users have a bucket photos: " in said and "alice (storage far)" in said and "root (storage local)" in said
+    assert "name the user" in said
+    said = front.run("diff", "check", "local:photos", "far:photos", status=1)
+    assert "no user has all of these buckets; name the user" in said
+    front.run("replicate", "add", "photos", "disk2", "--from", "far")
+    assert [r["user"] for r in rows(front)] == ["alice"]
+    assert "there is no bucket none yet; name the user" in front.run("replicate", "add", "none", "disk2", status=1)
+    assert "there is no bucket none on storage far" in front.run("diff", "check", "far:none", "local:photos", status=1)
+
+
+def test_a_refusal_names_storage_user_and_operation(front, far):
+    front.of["alice"].create_bucket(Bucket="photos")
+    front.run("storage", "key", "far", "alice", "--access-key", KEYS["alice"][0], "--secret-key", "wrong-0123456789")
+    said = front.run("replicate", "add", "photos", "disk2", "--user", "alice", status=1)
+    assert "storage far cannot be asked for bucket photos with the keys of user alice" in said
+    assert "HEAD /photos as user" in said and "the storage answers 403" in said
+    said = front.run("diff", "check", "far:photos", "far:zoo", "--user", "alice", status=1)
+    assert "storage far cannot be asked for bucket photos with the keys of user alice" in said
+    far.stop()
+    said = front.run("replicate", "add", "photos", "disk2", status=1)
+    assert "whose bucket photos is cannot be told, as storage far cannot be asked with the keys of user " in said
