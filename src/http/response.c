@@ -83,17 +83,11 @@ static bool is_ours(struct http_request *req, struct str name)
     }
 }
 
-static bool one_line(struct str s)
-{
-    return !s.len ||
-           (!memchr(s.p, '\r', s.len) && !memchr(s.p, '\n', s.len) && !memchr(s.p, '\0', s.len));
-}
-
 void http_respond_header(struct http_request *req, struct str name, struct str value)
 {
     char *to;
 
-    BUG_ON(req->stage != STAGE_HEAD || name.len == 0 || !one_line(name) || !one_line(value));
+    BUG_ON(req->stage != STAGE_HEAD || !http_field_is_valid(name, value));
     if (is_ours(req, name))
         return;
     to = buf_reserve(&req->out, name.len + value.len + 4);

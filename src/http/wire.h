@@ -61,6 +61,10 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen,
 struct str http_header(const struct http_head *head, const char *name);
 const struct http_header *http_header_next(const struct http_head *head, const char *name,
                                            const struct http_header *after);
+/* May a field like this be sent? Its name is a token, and its value has no control character but
+ * tabs, so that it cannot end its line (RFC 9110 sections 5.1 and 5.5). */
+bool http_field_is_valid(struct str name, struct str value);
+
 /* Is `token` in a comma-separated list such as Connection or Accept-Encoding? */
 bool http_list_has(struct str list, struct str token);
 

@@ -14,7 +14,4 @@ static inline bool http_value_char(unsigned char c)
     return (c >= 0x20 && c != 0x7f) || c == '\t';
 }
 
-/* May a field like this be sent? Nothing that could end its line, and a name that is one. */
-bool http_field_is_valid(struct str name, struct str value);
-
 #endif

@@ -199,9 +199,12 @@ static int meta_copy(const struct object_meta *from, struct str headers_raw, str
 
     *out = *from;
     out->headers = arena_array(a, from->header_count, sizeof(*out->headers));
+    out->header_count = 0;
     for (size_t i = 0; out->headers && i < from->header_count; i++) {
-        out->headers[i].name = arena_str(a, get_str(&c));
-        out->headers[i].value = arena_str(a, get_str(&c));
+        struct str name = get_str(&c), value = get_str(&c);
+        if (http_field_is_valid(name, value)) /* older versions kept what nobody can be sent */
+            out->headers[out->header_count++] =
+                (struct http_header){arena_str(a, name), arena_str(a, value)};
     }
     out->tags = arena_str(a, from->tags);
     out->acl = arena_str(a, from->acl);

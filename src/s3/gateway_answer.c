@@ -69,18 +69,9 @@ void xml_owner(struct call *c, struct buf *out, const char *name, struct str id)
 
 /* --- headers --- */
 
-/* What came from outside and was kept may hold what a header may not. */
-static bool is_sendable(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] == '\r' || s.p[i] == '\n' || s.p[i] == '\0')
-            return false;
-    return true;
-}
-
 void respond_kept_header(struct call *c, const struct http_header *h)
 {
-    if (h->name.len && is_sendable(h->name) && is_sendable(h->value))
+    if (http_field_is_valid(h->name, h->value))
         http_respond_header(c->http, h->name, h->value);
 }
 

@@ -62,27 +62,14 @@ static bool is_of_nothing(struct call *c, const struct call_param *p)
     return str_eq(p->value, digest_text(c->a, &sum));
 }
 
-static bool fits_header(const struct call_param *p)
-{
-    for (size_t i = 0; i < p->name.len; i++) {
-        char ch = p->name.p[i];
-        if (!(ch >= 'a' && ch <= 'z') && !(ch >= 'A' && ch <= 'Z') && !(ch >= '0' && ch <= '9') &&
-            ch != '-' && ch != '_' && ch != '.')
-            return false;
-    }
-    for (size_t i = 0; i < p->value.len; i++)
-        if ((unsigned char)p->value.p[i] < 0x20 || p->value.p[i] == 0x7f)
-            return false;
-    return true;
-}
-
 static int hoist(struct http_head *to, const struct call_param *p, struct err *err)
 {
     struct str there = STR_EMPTY, value = str_trim(p->value);
 
-    if (!fits_header(p))
+    if (!http_field_is_valid(p->name, value))
         return err_set(err, S3_INVALID_ARGUMENT,
-                       "A parameter of the query stands for a header and is none.");
+                       "The parameter \"" STR_FMT "\" stands for a header and cannot be one.",
+                       STR_ARG(str_head(p->name, 64)));
     for (size_t i = 0; i < to->header_count && !there.p; i++)
         if (str_ieq(to->headers[i].name, p->name))
             there = to->headers[i].value;

@@ -5,14 +5,23 @@
 
 enum { SMALL_BODY = 64 * 1024 }; /* read into memory and sent with the head in one call */
 
-static bool overrides_unsigned(const struct call *c)
+/* Headers of the answer that the query asks for. */
+static int check_overrides(const struct call *c, struct err *err)
 {
-    if (c->user)
-        return false;
-    for (size_t i = 0; i < c->query_count; i++)
-        if (str_starts(c->query[i].name, STR("response-")))
-            return true;
-    return false;
+    for (size_t i = 0; i < c->query_count; i++) {
+        const struct call_param *p = &c->query[i];
+        if (!str_starts(p->name, STR("response-")))
+            continue;
+        if (!c->user)
+            return err_set(err, S3_INVALID_REQUEST,
+                           "Request specific response headers cannot be used for anonymous GET "
+                           "requests.");
+        if (!http_field_is_valid(p->name, p->value))
+            return err_set(err, S3_INVALID_ARGUMENT,
+                           "The value of " STR_FMT " cannot be that of a header.",
+                           STR_ARG(str_head(p->name, 64)));
+    }
+    return 0;
 }
 
 /* What is not there says in the headers of the error whether a marker stands in its place. */
@@ -170,10 +179,8 @@ static int read_asked(struct call *c, struct object_conditions *conditions,
     if (code == 0 && sse_managed_given(c->head))
         code = err_set(err, S3_INVALID_ARGUMENT,
                        "x-amz-server-side-encryption header is not supported for this operation.");
-    if (code == 0 && overrides_unsigned(c))
-        code = err_set(err, S3_INVALID_REQUEST,
-                       "Request specific response headers cannot be used for anonymous GET "
-                       "requests.");
+    if (code == 0)
+        code = check_overrides(c, err);
     return code < 0 ? code : range_read(c, range, err);
 }
 

@@ -76,15 +76,6 @@ static struct str header_name(struct str field)
     return field;
 }
 
-/* A field may hold bytes that no header can. */
-static bool fits_header(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
-            return false;
-    return true;
-}
-
 static int take_fields(struct call *c, struct post *p, struct err *err)
 {
     p->head = *c->head;
@@ -93,8 +84,10 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
         const struct form_field *f = &p->form.fields[i];
         if (!is_header(f->name))
             continue;
-        if (!fits_header(f->name) || !fits_header(f->value))
-            return err_set(err, S3_INVALID_ARGUMENT, "A field of the form is not a valid header.");
+        if (!http_field_is_valid(f->name, f->value))
+            return err_set(err, S3_INVALID_ARGUMENT,
+                           "The field \"" STR_FMT "\" of the form cannot be a header.",
+                           STR_ARG(str_head(f->name, 64)));
         p->head.headers[p->head.header_count++] =
             (struct http_header){header_name(f->name), f->value};
     }
@@ -180,7 +173,8 @@ static struct str redirect(struct call *c, const struct post *p, const struct pu
     struct str to = p->result.success_redirect;
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
 
-    if (!fits_header(to) || !(str_starts(to, STR("http://")) || str_starts(to, STR("https://"))))
+    if (!http_field_is_valid(STR("Location"), to) ||
+        !(str_starts(to, STR("http://")) || str_starts(to, STR("https://"))))
         return STR_EMPTY;
     buf_append_str(&text, to);
     buf_append_z(&text, str_chr(to, '?') < 0 ? "?bucket=" : "&bucket=");

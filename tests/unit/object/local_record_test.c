@@ -107,3 +107,33 @@ TEST(local_record, numbers_that_are_too_long_are_corrupt)
     CHECK_OK(blob_record_get(STR("\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\2\3"), &r, &err));
     CHECK(r.refs == UINT64_MAX);
 }
+
+/* Older versions stored what a form had called a header. */
+TEST(local_record, what_cannot_be_a_header_is_not_given_out)
+{
+    static const struct http_header bad[] = {
+        {STR("x-amz-meta-a b"), STR("v")},      {STR("x-amz-meta-a:b"), STR("v")},
+        {STR("x-amz-meta-\xc3\xa4"), STR("v")}, {STR(""), STR("v")},
+        {STR("x-amz-meta-a\r\nb"), STR("v")},   {STR("x-amz-meta-a"), STR("v\r\nx: y")},
+        {STR("x-amz-meta-a"), STR("v\nw")},     {STR("x-amz-meta-a"), STR("v\0w")},
+        {STR("x-amz-meta-a"), STR("v\x01w")},   {STR("x-amz-meta-a"), STR("v\x7fw")},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct http_header headers[2];
+        struct object_record r = sample(headers), got;
+        struct object_info info = {0};
+        struct arena a = ARENA_INIT(0);
+        struct buf row = BUF_INIT(0);
+        struct err err = {0};
+        headers[0] = bad[i];
+        record_put(&row, &r);
+        CHECK_OK(record_get(buf_str(&row), &got, &err));
+        CHECK_OK(record_info(&got, &a, true, &info, &err));
+        CHECK_INT(info.meta.header_count, 1);
+        CHECK_STR(info.meta.headers[0].name, STR("x-amz-meta-empty"));
+        CHECK_STR(info.meta.tags, r.meta.tags);
+        buf_release(&row);
+        arena_release(&a);
+    }
+}

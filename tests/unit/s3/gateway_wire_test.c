@@ -138,6 +138,69 @@ GATE_TEST(a_hoisted_checksum_is_checked_unless_it_is_of_nothing)
                   NULL, NULL, STR("hello"), 200);
 }
 
+/* --- what cannot be a header (G7) --- */
+
+static void post_field(struct gate *g, struct str name, struct str value, int status)
+{
+    struct buf body = BUF_INIT(0);
+
+    buf_append_z(&body, "--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nform\r\n"
+                        "--b\r\nContent-Disposition: form-data; name=\"");
+    buf_append_str(&body, name);
+    buf_append_z(&body, "\"\r\n\r\n");
+    buf_append_str(&body, value);
+    buf_append_z(&body,
+                 "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n");
+    gate_ask(g, NOBODY, "POST /box", "content-type: multipart/form-data; boundary=b",
+             buf_str(&body), status);
+    buf_release(&body);
+}
+
+GATE_TEST(a_field_of_a_form_is_a_header_or_refused_by_its_name)
+{
+    static const struct http_header bad[] = {
+        {STR("x-amz-meta-a b"), STR("v")},      {STR("x-amz-meta-a:b"), STR("v")},
+        {STR("x-amz-meta-(a)"), STR("v")},      {STR("x-amz-meta-\xc3\xa4"), STR("v")},
+        {STR("x-amz-meta-a\tb"), STR("v")},     {STR("x-amz-meta-a\nb"), STR("v")},
+        {STR("x-amz-meta-lf"), STR("v\nw")},    {STR("x-amz-meta-crlf"), STR("v\r\nx: y")},
+        {STR("x-amz-meta-nul"), STR("v\0w")},   {STR("x-amz-meta-esc"), STR("v\x1bw")},
+        {STR("x-amz-meta-del"), STR("v\x7fw")}, {STR("Cache Control"), STR("v")},
+        {STR("Content-Type"), STR("a\nb")},
+    };
+
+    gate_ask(g, ALICE, "PUT /box?acl", "x-amz-acl: public-read-write", NONE, 200);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        post_field(g, bad[i].name, bad[i].value, 400);
+        GATE_ERROR(g, "InvalidArgument");
+        CHECK(str_find(gate_element(g, "Message"), str_head(bad[i].name, 5)) >= 0);
+    }
+    gate_do(g, "HEAD /box/form", 404);
+    post_field(g, STR("x-amz-meta-a.b_c"), STR("v\tw \xc3\xa4"), 204);
+    gate_ask(g, NOBODY, "GET /box/form", NULL, NONE, 403);
+    gate_do(g, "DELETE /box/form", 204);
+}
+
+GATE_TEST(a_parameter_that_stands_for_a_header_is_one_or_refused)
+{
+    static const char *const bad[] = {"a%0Ab", "a%0D%0Ax:%20y", "a%00b", "a%01b", "a%7Fb"};
+    static const char *const names[] = {"content-type",        "cache-control",
+                                        "content-disposition", "content-encoding",
+                                        "content-language",    "expires"};
+    char request[128];
+
+    gate_ask(g, ALICE, "PUT /box/key", "content-type: text/x-kept", STR("x"), 200);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(bad); k++) {
+            snprintf(request, sizeof(request), "GET /box/key?response-%s=%s", names[i], bad[k]);
+            gate_do(g, request, 400);
+            GATE_ERROR(g, "InvalidArgument");
+        }
+    gate_do(g, "GET /box/key?response-content-type=text/x-asked", 200);
+    CHECK_STR(gate_header(g, "content-type"), STR("text/x-asked"));
+    ask_presigned(g, "PUT /box/other?x-amz-meta-a%20b=1", NULL, NULL, STR("x"), 400);
+    ask_presigned(g, "PUT /box/other?x-amz-meta-a=1%01", NULL, NULL, STR("x"), 400);
+}
+
 /* Signs "METHOD PATH" by version 2, and leaves what is behind `more` to whoever uses the address.
  */
 static void ask_presigned_v2(struct gate *g, const char *what, const char *more, struct str body,
