@@ -164,6 +164,7 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_UNSUPPORTED, 501, "unsupported"},
         {ERR_UNAVAILABLE, 503, "unavailable"},
         {ERR_OFFLINE, 503, "unavailable"},
+        {ERR_STORE, 503, "unavailable"},
         {ERR_IN_USE, 409, "in_use"},
     };
     const char *text = err && *err->text ? err->text : err_text(code);

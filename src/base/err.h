@@ -44,6 +44,7 @@
     X(CLOSED, FAILURE, "closed by the peer")                                                       \
     X(UNAVAILABLE, FAILURE, "cannot be reached")                                                   \
     X(OFFLINE, FAILURE, "the storage is not there at the moment")                                  \
+    X(STORE, FAILURE, "the coordination store takes nothing at the moment")                        \
     X(PEER, FAILURE, "the peer answered with an error")                                            \
     X(SHUTDOWN, FAILURE, "shutting down")
 

@@ -97,7 +97,8 @@ static int call(struct remote *r, struct client_response *out, const char *metho
         .no_retry = true,
     };
 
-    if (r->authorization.len && str_starts(str_z(path), STR("/api/"))) /* the rest is open */
+    bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
+    if (r->authorization.len && wants) /* readiness says more to administrators; the rest is open */
         headers[request.header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
     if (body || strcmp(method, "GET") != 0) /* the API asks for it of every change */

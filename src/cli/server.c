@@ -209,9 +209,10 @@ static void stop_db(struct server *s)
 
 /* --- the stores --- */
 
+/* A store that answers and takes no writes (a replica, one that is full) is not ready. */
 static int check_store(void *ctx, struct err *err)
 {
-    return store_ping(ctx, err);
+    return store_probe(ctx, err);
 }
 
 /* A number is a database on store.redis.url; a url stands for itself. */

@@ -63,6 +63,11 @@ static void told(void *ctx, uint64_t sent_ns)
     taps_told(ctx, sent_ns);
 }
 
+static void not_told(void *ctx, const struct err *why)
+{
+    taps_not_told(ctx, why);
+}
+
 /* In every process, as each may write: a gateway, a worker by lifecycle rules. */
 int server_start_taps(struct server *s, struct err *err)
 {
@@ -93,6 +98,7 @@ int server_start_taps(struct server *s, struct err *err)
                         &(struct beacon_options){.config = s->stores[CONFIG_DB],
                                                  .epoch = epoch_held,
                                                  .told = told,
+                                                 .not_told = not_told,
                                                  .ctx = s->taps,
                                                  .log = &s->log},
                         err);

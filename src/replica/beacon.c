@@ -50,6 +50,8 @@ static void run(void *ctx)
         if (code < 0 && !failed)
             log_warn(b->o.log, "beacon.failed", log_z("error", err.text));
         failed = code < 0;
+        if (code < 0)
+            b->o.not_told(b->o.ctx, &err);
         if (code == 0) {
             told = epoch, told_ms = now;
             b->o.told(b->o.ctx, sent_ns);

@@ -14,6 +14,8 @@ struct beacon_options {
     int64_t (*epoch)(void *ctx);
     /* The store has taken the word that was sent at `sent_ns` (clock_boot_ns()). */
     void (*told)(void *ctx, uint64_t sent_ns);
+    /* It has not taken it. */
+    void (*not_told)(void *ctx, const struct err *why);
     void *ctx;
     const struct log *log;
 };

@@ -121,6 +121,8 @@ int64_t taps_epoch(struct taps *t);
 /* The store has taken a word of this process (gateways_tell()) that was sent at `sent_ns`
  * (clock_boot_ns()). For a while from there on others count with it (docs/replication.md, E1). */
 void taps_told(struct taps *t, uint64_t sent_ns);
+/* It has not: what it said is told to clients whose changes are refused. */
+void taps_not_told(struct taps *t, const struct err *why);
 /* 0: others do not count with this process now. Else another number after each time that they may
  * not have. Who asks whether everybody knows of something asks this before and afterwards: its own
  * word may have been too old to count (E5). */

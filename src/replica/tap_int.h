@@ -87,6 +87,7 @@ struct taps {
     _Atomic(uint64_t) lease, lease_until_ns; /* its number, and clock_boot_ns(); 0: none */
     uint64_t heard_until_ns;                 /* by others; under the lock */
     struct cond leased;
+    _Atomic(const char *) trouble; /* what the store refused our last word with; NULL: nothing */
     _Atomic(bool) switching; /* a switch without downtime is at work, or announced, somewhere */
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* of which buckets, by a hash of the name */
     _Atomic(int64_t) held;                            /* taps_epoch() */
@@ -139,7 +140,7 @@ int keep_filter(struct taps *t, struct err *err) MUST_CHECK;
 /* --- tap_lease.c --- */
 
 uint64_t lease_of(const struct taps *t); /* the present one's number; 0: none is needed */
-/* ERR_BUSY: it is over. Never waits. */
+/* ERR_STORE: it is over. Never waits. */
 int lease_check(const struct taps *t, uint64_t lease, struct err *err) MUST_CHECK;
 void keep_lease(struct taps *t); /* the keeper's */
 

@@ -277,16 +277,16 @@ static bool may_be_replicated(const struct taps *t, const struct intended *i)
 /* R5 */
 static int refuse(int code, struct err *err)
 {
-    if (code == ERR_BUSY)
+    if (code == ERR_BUSY || code == ERR_STORE)
         return code;
-    return err_wrap(err, code, "the change cannot be recorded"), ERR_UNAVAILABLE;
+    return store_cannot(err, "The change cannot be recorded", err ? store_refusal(err) : NULL);
 }
 
 static int check_ready(struct taps *t, const struct intended *i, struct err *err)
 {
-    return taps_ready(t, i->storage)
-               ? 0
-               : err_set(err, ERR_UNAVAILABLE, "changes of the bucket are stuck at present");
+    return taps_ready(t, i->storage) ? 0
+                                     : store_cannot(err, "Changes of the bucket cannot be recorded",
+                                                    atomic_load(&t->trouble));
 }
 
 static int announce_all(struct taps *t, const struct intended *i, struct intent **out,

@@ -22,6 +22,7 @@ static bool is_over(uint64_t until_ns)
 
 void taps_told(struct taps *t, uint64_t sent_ns)
 {
+    atomic_store(&t->trouble, NULL);
     mutex_lock(&t->lock);
     if (is_over(t->heard_until_ns)) { /* others may have gone on meanwhile */
         atomic_store(&t->lease_until_ns, 0);
@@ -32,6 +33,11 @@ void taps_told(struct taps *t, uint64_t sent_ns)
     if (atomic_load(&t->lease_until_ns))
         atomic_store(&t->lease_until_ns, t->heard_until_ns);
     mutex_unlock(&t->lock);
+}
+
+void taps_not_told(struct taps *t, const struct err *why)
+{
+    atomic_store(&t->trouble, store_refusal(why));
 }
 
 uint64_t taps_contact(struct taps *t)
@@ -64,7 +70,7 @@ int lease_check(const struct taps *t, uint64_t lease, struct err *err)
     if (!t->o.shared ||
         (lease == atomic_load(&t->lease) && !is_over(atomic_load(&t->lease_until_ns))))
         return 0;
-    return err_set(err, ERR_BUSY, "this gateway has not reached the store for too long");
+    return store_cannot(err, "Nothing can be changed", atomic_load(&t->trouble));
 }
 
 /* Whether it is to begin anew; *lease: which. */

@@ -216,7 +216,8 @@ int respond_error(struct call *c, int code, const struct err *err)
     if (c->begun)
         return code;
     int precise = precise_code(code, err);
-    bool own_words = precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID);
+    bool own_words =
+        precise == code && (code <= S3_FIRST_CODE || code == ERR_INVALID || code == ERR_STORE);
     int status = s3_code_status(precise);
     c->error = precise;
     call_log_failure(c, code, err);

@@ -75,22 +75,41 @@ static struct str unwrapped(struct str text)
     return at < 0 ? text : str_skip(text, (size_t)at + mark.len);
 }
 
-int redis_refusal(struct str text)
+/* Its row in the table; -1: none. */
+static int refusal_row(struct str text)
 {
     struct str word, rest;
 
     str_cut(unwrapped(text), ' ', &word, &rest);
     for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
         if (str_eq(word, str_z(refusals[i].word)))
-            return refusals[i].code;
-    return 0;
+            return (int)i;
+    return -1;
 }
+
+int redis_refusal(struct str text)
+{
+    int row = refusal_row(text);
+
+    return row < 0 ? 0 : refusals[row].code;
+}
+
+static const struct str said = STR("redis: "); /* before what Redis refused with */
 
 static int refused(const struct reply *r, struct err *err)
 {
     int code = r->type == REPLY_ERROR ? redis_refusal(r->str) : 0;
 
-    return code ? err_set(err, code, "redis: " STR_FMT, STR_ARG(r->str)) : 0;
+    return code ? err_set(err, code, STR_FMT STR_FMT, STR_ARG(said), STR_ARG(r->str)) : 0;
+}
+
+const char *store_refusal(const struct err *err)
+{
+    struct str text = str_z(err->text);
+    ptrdiff_t at = str_find(text, said);
+    int row = at < 0 ? -1 : refusal_row(str_skip(text, (size_t)at + said.len));
+
+    return row < 0 ? NULL : refusals[row].word;
 }
 
 static int check_command(const struct str *argv, size_t argc, struct err *err)

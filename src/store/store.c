@@ -123,6 +123,29 @@ int store_ping(struct store *s, struct err *err)
     return rc;
 }
 
+int store_probe(struct store *s, struct err *err)
+{
+    struct script script = {.name = "probe",
+                            .source = STR("redis.call('SET', 'w:probe', '', 'PX', '1000')\n"
+                                          "return redis.call('DEL', 'w:probe')\n"),
+                            .relaxed = true};
+    struct script_run run = {.script = &script};
+    struct arena arena = ARENA_INIT(4 * KIB);
+    struct reply *reply;
+
+    script_init(&script);
+    int rc = script_eval(s, &arena, &reply, &run, err);
+    arena_release(&arena);
+    return rc;
+}
+
+int store_cannot(struct err *err, const char *what, const char *word)
+{
+    return word ? err_set(err, ERR_STORE, "%s: the coordination store refuses writes (%s).", what,
+                          word)
+                : err_set(err, ERR_STORE, "%s: the coordination store cannot be reached.", what);
+}
+
 int reply_expect(const struct reply *r, enum reply_type type, struct err *err)
 {
     static const char *const names[] = {

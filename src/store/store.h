@@ -142,8 +142,16 @@ void store_unsubscribe(
 /* --- typed helpers: an unexpected reply type is ERR_TYPE, an error reply ERR_INVALID/ERR_TYPE ---
  */
 
-/* Is it answering? For /readyz. */
+/* Is it answering? */
 int store_ping(struct store *s, struct err *err) MUST_CHECK;
+/* Does it take writes? For /readyz. Writes a key and removes it in one step, and leaves nothing. */
+int store_probe(struct store *s, struct err *err) MUST_CHECK;
+/* The word by which a Redis said that it takes nothing ("OOM", "READONLY"; docs/store-redis.md,
+ * R5), from an error's text; NULL: it said none, and could not be asked for another reason. */
+const char *store_refusal(const struct err *err);
+/* ERR_STORE with words for a client, who is not to know hosts: what cannot be done, and `word`, as
+ * store_refusal() has it. */
+int store_cannot(struct err *err, const char *what, const char *word);
 int reply_expect(const struct reply *r, enum reply_type type, struct err *err) MUST_CHECK;
 
 /* Escape a variable part of a key: ':' and '%' become %3A and %25; everything else as it is. */

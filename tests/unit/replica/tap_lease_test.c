@@ -101,9 +101,9 @@ TEST(lease, nothing_is_changed_before_others_know_of_us)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", &c), ERR_BUSY);
-    CHECK_INT(begin_here(&l, &c), ERR_BUSY);
-    CHECK_INT(put_here(&l), ERR_BUSY);
+    CHECK_INT(begin(&l, "box", &c), ERR_STORE);
+    CHECK_INT(begin_here(&l, &c), ERR_STORE);
+    CHECK_INT(put_here(&l), ERR_STORE);
     hear(&l);
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK_INT(end(&l, &c, OUTCOME_DONE), 0);
@@ -122,9 +122,9 @@ TEST(lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
     hear(&l);
     sleep_long(&l);
     CHECK(!taps_contact(l.taps));
-    CHECK_INT(begin(&l, "box", &c), ERR_BUSY);
-    CHECK_INT(begin_here(&l, &c), ERR_BUSY);
-    CHECK_INT(put_here(&l), ERR_BUSY);
+    CHECK_INT(begin(&l, "box", &c), ERR_STORE);
+    CHECK_INT(begin_here(&l, &c), ERR_STORE);
+    CHECK_INT(put_here(&l), ERR_STORE);
     hear(&l);
     CHECK(taps_contact(l.taps));
     CHECK_INT(begin_here(&l, &c), 0);
@@ -144,9 +144,9 @@ TEST(lease, what_began_before_a_sleep_is_not_sent_after_it)
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK_INT(check(&l, &c), 0);
     sleep_long(&l);
-    CHECK_INT(check(&l, &c), ERR_BUSY);
+    CHECK_INT(check(&l, &c), ERR_STORE);
     hear(&l);
-    CHECK_INT(check(&l, &c), ERR_BUSY);
+    CHECK_INT(check(&l, &c), ERR_STORE);
     CHECK_INT(end(&l, &c, OUTCOME_REFUSED), 0);
     CHECK_INT(intents(&l), 0);
     tap_lab_close(&l);
@@ -192,7 +192,7 @@ TEST(lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK(!c.intent);
     sleep_long(&l);
-    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_BUSY);
+    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_STORE);
     await_intent(&l);
     hear(&l);
     tap_lab_replicate(&l, "far", "box");
@@ -211,7 +211,7 @@ TEST(lease, what_was_made_during_a_sleep_may_concern_nobody)
     hear(&l);
     CHECK_INT(begin(&l, "box", &c), 0);
     sleep_long(&l);
-    CHECK_INT(end(&l, &c, OUTCOME_UNKNOWN), ERR_BUSY);
+    CHECK_INT(end(&l, &c, OUTCOME_UNKNOWN), ERR_STORE);
     await_intent(&l);
     run_intent(&l);
     CHECK_INT(intents(&l), 0);
@@ -231,7 +231,7 @@ TEST(lease, what_was_announced_before_a_sleep_stays_so)
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK(c.intent);
     sleep_long(&l);
-    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_BUSY);
+    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_STORE);
     CHECK_INT(intents(&l), 1);
     CHECK_INT(tap_lab_tasks(&l, "events1", TASK_PENDING, "object:sync"), 1);
     tap_lab_close(&l);
@@ -256,7 +256,7 @@ TEST(lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_written_
     CHECK(c.intent);
     sleep_long(&l);
     CHECK_OK(replication_record(l.replications, &rec, &err));
-    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_BUSY);
+    CHECK_INT(end(&l, &c, OUTCOME_DONE), ERR_STORE);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "other"), 1);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 0);
     tap_lab_close(&l);

@@ -296,7 +296,7 @@ TEST(note, that_can_have_no_task_either_is_tried_until_it_can)
     while (!atomic_load(&l.taps->stuck))
         sched_yield();
     CHECK_INT(entries(&l), 1);
-    CHECK_ERR(capture->begin(capture->ctx, &i, &other, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(capture->begin(capture->ctx, &i, &other, &err), ERR_STORE);
     CHECK_INT(entries(&l), 1);
     break_store(&l, false);
     await_recorded(&l);

@@ -110,7 +110,7 @@ TEST(tap, while_nothing_can_be_recorded_replicated_buckets_take_no_writes)
     tap_lab_put(&l, "k"); /* nobody knew yet: its row stays */
     while (taps_ready(l.taps, l.local))
         sched_yield();
-    CHECK_ERR(ask(&l, l.local, "box"), ERR_UNAVAILABLE);
+    CHECK_ERR(ask(&l, l.local, "box"), ERR_STORE);
     CHECK_INT(ask(&l, l.local, "another"), 0);
     CHECK_INT(tap_lab_rows(&l), 1);
     tap_lab_fault(FAULT_NONE);
