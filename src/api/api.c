@@ -165,6 +165,8 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_UNAVAILABLE, 503, "unavailable"},
         {ERR_OFFLINE, 503, "unavailable"},
         {ERR_STORE, 503, "unavailable"},
+        {ERR_CLOSED, 503, "unavailable"}, /* of the store, as the next: it may have been done */
+        {ERR_TIMEOUT, 503, "unavailable"},
         {ERR_IN_USE, 409, "in_use"},
     };
     const char *text = err && *err->text ? err->text : err_text(code);

@@ -230,6 +230,7 @@ static int open_redis(struct server *s, int i, struct err *err)
         .timeout_ms = c->store.redis.timeout_ms,
         .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
         .tls_insecure = c->store.redis.insecure,
+        .beside = s->stores[0],
         .log = &s->log,
     };
     uint64_t number;

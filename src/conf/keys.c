@@ -12,7 +12,8 @@ static const char *const engines[] = {"embedded", "redis", NULL};
 static const char *const tracker_modes[] = {"public", "private", NULL};
 static const char *const tracker_shares[] = {"auto", "on", "off", NULL};
 static const char *const web_schemes[] = {"http", "https", NULL};
-static const char *const redis_schemes[] = {"redis", "rediss", "unix", NULL};
+static const char *const redis_schemes[] = {"redis",           "rediss", "redis+sentinel",
+                                            "rediss+sentinel", "unix",   NULL};
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 
@@ -349,7 +350,11 @@ const struct conf_key conf_keys[] = {
      .type = CONF_URL,
      .fallback = "redis://127.0.0.1:6379",
      .choices = redis_schemes,
-     .doc = "The Redis server: redis://[user][:password@]host[:port], rediss:// or unix:///path.",
+     .doc =
+         "The Redis server: redis://[user][:password@]host[:port], rediss:// or unix:///path; or "
+         "the master that Sentinels name: "
+         "redis+sentinel://[user][:password@]host[:port],host[:port]/name"
+         "[?sentinel_password=...] (docs/store-redis.md).",
      FIELD(store.redis.url)},
     {.name = "store.redis.appDB",
      .type = CONF_DATABASE,
@@ -405,12 +410,14 @@ const struct conf_key conf_keys[] = {
      .type = CONF_PATH,
      .fallback = "",
      .flags = CONF_OPTIONAL,
-     .doc = "Certificates that a rediss:// server is checked against; empty: the system's.",
+     .doc =
+         "Certificates that a rediss:// server, and Sentinels of rediss+sentinel://, are checked "
+         "against; empty: the system's.",
      FIELD(store.redis.ca)},
     {.name = "store.redis.tls.insecure",
      .type = CONF_BOOL,
      .fallback = "false",
-     .doc = "Do not check the certificate of a rediss:// server.",
+     .doc = "Do not check the certificate of a rediss:// server and of Sentinels.",
      FIELD(store.redis.insecure)},
 
     {.name = "db.cache",

@@ -337,19 +337,25 @@ static void check_pair(struct load *l, const char *have, const char *with)
     buf_release(&source);
 }
 
-/* redis://host/3 or unix:///path?db=3. A password may hold a '/'. */
+/* redis://host/3, redis+sentinel://host,host/name/3 or unix:///path?db=3. A password may hold a
+ * '/'. */
 static bool names_database(struct str url)
 {
-    struct str rest = str_skip(url, (size_t)(str_find(url, STR("://")) + 3));
+    bool unix_socket = str_starts(url, STR("unix:"));
+    bool sentinels = str_find(url, STR("+sentinel://")) >= 0;
+    struct str rest = str_skip(url, (size_t)(str_find(url, STR("://")) + 3)), query, skipped;
     size_t host = 0;
 
-    if (str_starts(url, STR("unix:")))
-        return str_find(rest, STR("db=")) >= 0;
+    str_cut(rest, '?', &rest, &query);
+    if (str_starts(query, STR("db=")) || str_find(query, STR("&db=")) >= 0)
+        return true;
     for (size_t i = 0; i < rest.len; i++)
         if (rest.p[i] == '@')
             host = i + 1;
     rest = str_skip(rest, host);
-    return str_cut(rest, '/', &(struct str){0}, &rest) && rest.len > 0;
+    if (unix_socket || (sentinels && !str_cut(rest, '/', &skipped, &rest)))
+        return false;
+    return str_cut(rest, '/', &skipped, &rest) && rest.len > 0;
 }
 
 /* It would win over the four numbers, and all four databases would be one. */

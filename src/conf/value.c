@@ -199,7 +199,7 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
 }
 
 /* user:password@ -> user:***@, also in what is not quite a URL: better too much than a password. */
-static void mask_url(struct str text, struct buf *out)
+static void mask_login(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));
     struct str rest = str_skip(text, scheme < 0 ? 0 : (size_t)scheme + 3);
@@ -215,6 +215,28 @@ static void mask_url(struct str text, struct buf *out)
     buf_append_str(out, str_head(text, text.len - rest.len + (size_t)colon + 1));
     buf_append_z(out, "***");
     buf_append_str(out, str_skip(rest, (size_t)at));
+}
+
+/* The same, and ?sentinel_password=... -> ?sentinel_password=***. With an '@' behind that it is not
+ * clear what is a password, and nothing is shown. */
+static void mask_url(struct str text, struct buf *out)
+{
+    static const struct str mark = STR("sentinel_password=");
+    ptrdiff_t at = str_find(text, mark);
+    struct str rest = at < 0 ? STR_EMPTY : str_skip(text, (size_t)at), secret;
+
+    if (str_chr(rest, '@') >= 0) {
+        buf_append_z(out, "***");
+        return;
+    }
+    mask_login(str_head(text, text.len - rest.len), out);
+    while (rest.len && str_starts(rest, mark)) {
+        bool more = str_cut(rest, '&', &secret, &rest);
+        buf_append_z(out, more ? "sentinel_password=***&" : "sentinel_password=***");
+        at = str_find(rest, mark);
+        buf_append_str(out, at < 0 ? rest : str_head(rest, (size_t)at));
+        rest = at < 0 ? STR_EMPTY : str_skip(rest, (size_t)at);
+    }
 }
 
 void conf_value_mask(const struct conf_key *key, struct str text, struct buf *out)

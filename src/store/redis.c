@@ -1,5 +1,5 @@
 /* The redis engine: calls become round trips on pooled connections. docs/store-redis.md says what
- * each code promises (R1 to R8). */
+ * each code promises (R1 to R9). */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = 360
 struct redis {
     struct store store;
     struct redis_target target;
-    struct tls_context *tls;
+    struct redis_endpoint endpoint; /* owns what it refers to */
     uint64_t timeout_ns;
     struct redis_pool pool;
     struct redis_subs subs;
@@ -199,10 +199,12 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
         goto out;
     rc = receive_all(c, arena, trip, deadline_ns, err);
     /* R6: its next reply would be this call's; R9: the name may lead elsewhere by now */
-    if (rc < 0 || turned_away(trip))
+    if (rc < 0 || turned_away(trip)) {
+        redis_master_doubt(r->endpoint.master, c->generation);
         redis_pool_drop(&r->pool, c);
-    else
+    } else {
         redis_pool_give(&r->pool, c);
+    }
 out:
     buf_release(&trip->wire);
     return rc;
@@ -399,29 +401,28 @@ static void redis_unsubscribe_from(struct store_subscription *sub)
     redis_unsubscribe(&container_of(sub->store, struct redis, store)->subs, sub);
 }
 
+static void redis_free(struct redis *r)
+{
+    redis_master_unref(r->endpoint.master);
+    tls_context_unref(r->endpoint.tls);
+    redis_target_release(&r->target);
+    free(r);
+}
+
 static void redis_close(struct store *s)
 {
     struct redis *r = container_of(s, struct redis, store);
 
     redis_subs_release(&r->subs);
     redis_pool_release(&r->pool);
-    tls_context_unref(r->tls);
-    redis_target_release(&r->target);
-    free(r);
-}
-
-static bool same_server(const struct redis_target *a, const struct redis_target *b)
-{
-    if (a->path || b->path)
-        return a->path && b->path && strcmp(a->path, b->path) == 0;
-    return strcmp(a->host, b->host) == 0 && a->port == b->port;
+    redis_free(r);
 }
 
 static int redis_join(struct store *const *stores, size_t count, struct err *err)
 {
     for (size_t i = 1; i < count; i++)
-        if (!same_server(&container_of(stores[i], struct redis, store)->target,
-                         &container_of(stores[0], struct redis, store)->target))
+        if (!redis_target_is_same(&container_of(stores[i], struct redis, store)->target,
+                                  &container_of(stores[0], struct redis, store)->target))
             return err_set(err, ERR_INVALID, "the databases are on two Redis servers");
     return 0;
 }
@@ -437,33 +438,55 @@ static const struct store_engine redis_engine = {
     .close = redis_close,
 };
 
+/* The master is followed once for all stores on it. */
+static int open_master(struct redis *r, const struct store_redis_options *o, struct err *err)
+{
+    struct redis *beside = o->beside && o->beside->engine == &redis_engine
+                               ? container_of(o->beside, struct redis, store)
+                               : NULL;
+    struct redis_target target;
+    int rc;
+
+    if (beside && redis_target_is_same(&beside->target, &r->target)) {
+        r->endpoint.master = redis_master_ref(beside->endpoint.master);
+        return 0;
+    }
+    rc = redis_target_parse(&target, o->url, o->number, err);
+    if (rc == 0)
+        r->endpoint.master = redis_master_new(&target, r->endpoint.tls, r->timeout_ns, o->log);
+    return rc;
+}
+
+static int open_endpoint(struct redis *r, const struct store_redis_options *o, struct err *err)
+{
+    struct tls_client_options options = {.ca_file = o->ca_file, .insecure = o->tls_insecure};
+    int rc = redis_target_parse(&r->target, o->url, o->number, err);
+
+    r->endpoint.target = &r->target;
+    if (rc == 0 && r->target.tls)
+        rc = tls_client_context(&r->endpoint.tls, &options, err);
+    if (rc == 0 && r->target.master)
+        rc = open_master(r, o, err);
+    return rc;
+}
+
 int store_open_redis(struct store **out, const struct store_redis_options *o, struct err *err)
 {
-    struct redis_target target;
-    struct tls_context *tls = NULL;
     uint64_t timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
-    struct redis *r;
-    int rc = redis_target_parse(&target, o->url, o->number, err);
+    struct redis *r = xcalloc(1, sizeof(*r));
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    if (target.tls) {
-        struct tls_client_options options = {.ca_file = o->ca_file, .insecure = o->tls_insecure};
-        rc = tls_client_context(&tls, &options, err);
-        if (rc < 0) {
-            redis_target_release(&target);
-            return rc;
-        }
-    }
-    r = xcalloc(1, sizeof(*r));
-    r->store.engine = &redis_engine;
-    r->store.number = target.database;
-    r->target = target;
-    r->tls = tls;
     r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * 1000000;
-    redis_pool_init(&r->pool, &r->target, tls,
+    rc = open_endpoint(r, o, err);
+    if (rc < 0) {
+        redis_free(r);
+        return rc;
+    }
+    r->store.engine = &redis_engine;
+    r->store.number = r->target.database;
+    redis_pool_init(&r->pool, &r->endpoint,
                     o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS, o->log);
-    redis_subs_init(&r->subs, &r->store, &r->target, tls, o->log);
+    redis_subs_init(&r->subs, &r->store, &r->endpoint, o->log);
     r->subs.timeout_ns = r->timeout_ns;
     r->subs.pool = &r->pool;
     *out = &r->store;

@@ -6,87 +6,162 @@
 #include "os/sock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static int connect_socket(struct redis_conn *c, const struct redis_target *t,
-                          struct tls_context *tls, uint64_t deadline_ns, struct err *err)
-{
-    int rc;
+/* The commands of a greeting. */
+enum greeting_step { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_ROLE, GREETING_STEPS };
 
-    if (t->path)
-        return sock_connect_unix(&c->fd, t->path, deadline_ns, err);
-    rc = sock_connect(&c->fd, t->host, t->port, deadline_ns, err);
-    if (rc < 0 || !tls)
-        return rc;
-    rc = tls_connect(&c->tls, tls, c->fd, t->host, deadline_ns, err);
-    return rc < 0 ? err_wrap(err, rc, "%s:%u", t->host, t->port) : 0;
+/* What the peer is told first, in one write, and which command each answer belongs to. */
+struct greeting {
+    struct buf wire;
+    enum greeting_step steps[GREETING_STEPS];
+    size_t count;
+};
+
+static int find_address(struct redis_conn *c, const struct redis_endpoint *e,
+                        struct redis_address *out, uint64_t deadline_ns, struct err *err)
+{
+    if (e->master)
+        return redis_master_find(e->master, out, &c->generation, deadline_ns, err);
+    snprintf(out->host, sizeof(out->host), "%s", e->target->host);
+    out->port = e->target->port;
+    return 0;
 }
 
-/* The greeting is one write: AUTH (first, the rest needs it), CLIENT SETNAME, SELECT. Database 0 is
- * where a connection begins: without SELECT a user that may not use it is no problem. */
-static size_t write_greeting(struct buf *wire, const struct redis_target *t)
+static int connect_socket(struct redis_conn *c, const struct redis_endpoint *e,
+                          const struct redis_address *a, uint64_t deadline_ns, struct err *err)
 {
-    struct str user = str_z(t->user ? t->user : "default"), password = str_z(t->password);
+    int rc = sock_connect(&c->fd, a->host, a->port, deadline_ns, err);
+
+    if (rc < 0 || !e->tls)
+        return rc;
+    rc = tls_connect(&c->tls, e->tls, c->fd, a->host, deadline_ns, err);
+    return rc < 0 ? err_wrap(err, rc, "%s:%u", a->host, a->port) : 0;
+}
+
+static void greeting_add(struct greeting *g, enum greeting_step step, const struct str *argv,
+                         size_t argc)
+{
+    resp_write(&g->wire, argv, argc);
+    g->steps[g->count++] = step;
+}
+
+/* AUTH goes first, as the rest needs it. Database 0 is where a connection begins: without SELECT a
+ * user that may not use that command is no problem. */
+static void greeting_write(struct greeting *g, const struct redis_endpoint *e)
+{
+    const struct redis_target *t = e->target;
     struct buf number = {0};
-    size_t count = 1;
 
     if (t->password) {
-        struct str with_user[] = {STR("AUTH"), user, password};
-        struct str plain[] = {STR("AUTH"), password};
-        resp_write(wire, t->user ? with_user : plain, t->user ? 3 : 2);
-        count++;
+        struct str with_user[] = {STR("AUTH"), str_z(t->user), str_z(t->password)};
+        struct str plain[] = {STR("AUTH"), str_z(t->password)};
+        greeting_add(g, GREET_AUTH, t->user ? with_user : plain, t->user ? 3 : 2);
     }
-    resp_write(wire, (struct str[]){STR("CLIENT"), STR("SETNAME"), STR("weir")}, 3);
+    greeting_add(g, GREET_NAME, (struct str[]){STR("CLIENT"), STR("SETNAME"), STR("weir")}, 3);
     if (t->database) {
         buf_append_i64(&number, t->database);
-        resp_write(wire, (struct str[]){STR("SELECT"), buf_str(&number)}, 2);
-        count++;
+        greeting_add(g, GREET_SELECT, (struct str[]){STR("SELECT"), buf_str(&number)}, 2);
     }
+    if (e->master)
+        greeting_add(g, GREET_ROLE, (struct str[]){STR("ROLE")}, 1);
     buf_release(&number);
-    return count;
 }
 
-/* What an error to one of the greeting's commands means. `last` is SELECT when there is one. */
-static int greeting_error(const struct redis_target *t, struct str text, size_t i, size_t count,
+/* What an error to one of the greeting's commands means. */
+static int greeting_error(const struct redis_target *t, enum greeting_step step, struct str text,
                           struct err *err)
 {
-    bool is_auth = t->password && i == 0, is_select = t->database && i == count - 1;
+    static const int otherwise[GREETING_STEPS] = {
+        [GREET_AUTH] = ERR_DENIED, [GREET_SELECT] = ERR_INVALID, [GREET_ROLE] = ERR_UNAVAILABLE};
     int code = redis_refusal(text);
 
     if (str_starts(text, STR("ERR max number of clients")))
         code = ERR_UNAVAILABLE;
-    else if (is_auth)
-        code = code ? code : ERR_DENIED;
-    else if (is_select)
-        code = code ? code : ERR_INVALID;
-    else if (str_starts(text, STR("NOPERM")))
+    else if (step == GREET_AUTH && t->try_login)
+        code = 0; /* whoever needs a login refuses the next command */
+    else if (step == GREET_NAME && str_starts(text, STR("NOPERM")))
         code = 0; /* a user that may not name its connection works without */
+    else if (!code)
+        code = otherwise[step];
     return code ? err_set(err, code, STR_FMT, STR_ARG(text)) : 0;
 }
 
-static int greet(struct redis_conn *c, const struct redis_target *t, uint64_t deadline_ns,
+/* ROLE answers an array that begins with "master", "slave" or "sentinel" (M1). */
+static int check_role(const struct reply *r, struct err *err)
+{
+    if (r->type != REPLY_ARRAY || r->count == 0 || r->items[0].type != REPLY_BULK)
+        return err_set(err, ERR_UNAVAILABLE, "ROLE is answered by something else");
+    if (!str_eq(r->items[0].str, STR("master")))
+        return err_set(err, ERR_UNAVAILABLE, "the server is not a master but a " STR_FMT,
+                       STR_ARG(r->items[0].str));
+    return 0;
+}
+
+static int greet(struct redis_conn *c, const struct redis_endpoint *e, uint64_t deadline_ns,
                  struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);
-    struct buf wire = {0};
+    struct greeting g = {0};
     struct reply *reply;
-    size_t count = write_greeting(&wire, t);
-    int rc = redis_conn_send(c, buf_str(&wire), deadline_ns, err);
+    int rc;
 
-    for (size_t i = 0; i < count && rc == 0; i++) {
+    greeting_write(&g, e);
+    rc = redis_conn_send(c, buf_str(&g.wire), deadline_ns, err);
+    for (size_t i = 0; i < g.count && rc == 0; i++) {
         rc = redis_conn_receive(c, &arena, &reply, deadline_ns, err);
         if (rc == 0 && reply->type == REPLY_ERROR)
-            rc = greeting_error(t, reply->str, i, count, err);
+            rc = greeting_error(e->target, g.steps[i], reply->str, err);
+        else if (rc == 0 && g.steps[i] == GREET_ROLE)
+            rc = check_role(reply, err);
     }
-    if (wire.p)
-        secure_zero(wire.p, wire.len);
-    buf_release(&wire);
+    if (g.wire.p)
+        secure_zero(g.wire.p, g.wire.len);
+    buf_release(&g.wire);
     arena_release(&arena);
     return rc;
 }
 
-int redis_conn_open(struct redis_conn **out, const struct redis_target *t, struct tls_context *tls,
-                    uint64_t deadline_ns, struct err *err)
+static void add_address(struct err *err, const struct redis_address *a)
+{
+    struct err said = err ? *err : (struct err){0};
+
+    err_set(err, said.code, "%s (%s:%u)", said.text, a->host, a->port);
+}
+
+/* Over the network; the master is told of, so that it is asked for when it is none any more. */
+static int open_network(struct redis_conn *c, const struct redis_endpoint *e, uint64_t deadline_ns,
+                        struct err *err)
+{
+    struct redis_address address;
+    int rc = find_address(c, e, &address, deadline_ns, err);
+
+    if (rc < 0)
+        return rc;
+    rc = connect_socket(c, e, &address, deadline_ns, err);
+    if (rc == 0) {
+        rc = greet(c, e, deadline_ns, err);
+        if (rc < 0 && e->master) /* behind the words of Redis, which store_refusal() looks for */
+            add_address(err, &address);
+    }
+    if (e->master && rc < 0)
+        redis_master_failed(e->master, c->generation);
+    else if (e->master)
+        redis_master_works(e->master, c->generation);
+    return rc;
+}
+
+static int open_unix(struct redis_conn *c, const struct redis_endpoint *e, uint64_t deadline_ns,
+                     struct err *err)
+{
+    int rc = sock_connect_unix(&c->fd, e->target->path, deadline_ns, err);
+
+    return rc < 0 ? rc : greet(c, e, deadline_ns, err);
+}
+
+int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uint64_t deadline_ns,
+                    struct err *err)
 {
     struct redis_conn *c = xcalloc(1, sizeof(*c));
     int rc;
@@ -94,9 +169,7 @@ int redis_conn_open(struct redis_conn **out, const struct redis_target *t, struc
     c->fd = -1;
     list_init(&c->node);
     resp_init(&c->resp);
-    rc = connect_socket(c, t, tls, deadline_ns, err);
-    if (rc == 0)
-        rc = greet(c, t, deadline_ns, err);
+    rc = e->target->path ? open_unix(c, e, deadline_ns, err) : open_network(c, e, deadline_ns, err);
     if (rc == 0) {
         *out = c;
         return 0;

@@ -22,10 +22,10 @@ void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
     b->retry_at_ns = now + b->delay_ns / 2 + random_below(b->delay_ns / 2);
 }
 
-void redis_pool_init(struct redis_pool *p, const struct redis_target *target,
-                     struct tls_context *tls, size_t max, const struct log *log)
+void redis_pool_init(struct redis_pool *p, const struct redis_endpoint *endpoint, size_t max,
+                     const struct log *log)
 {
-    *p = (struct redis_pool){.target = target, .tls = tls, .log = log, .max = max};
+    *p = (struct redis_pool){.endpoint = endpoint, .log = log, .max = max};
     mutex_init(&p->lock, "store.redis.pool");
     cond_init(&p->changed);
     list_init(&p->idle);
@@ -52,6 +52,14 @@ static void give_place_back(struct redis_pool *p)
     mutex_unlock(&p->lock);
 }
 
+/* Under the lock: is the Redis that could not be reached to be left alone? Not one that took its
+ * place (M4). */
+static bool is_resting(const struct redis_pool *p)
+{
+    return p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns &&
+           p->failed_generation == redis_master_generation(p->endpoint->master);
+}
+
 /* Under the lock: 1 when a place is taken with *out idle or NULL, 0 to wait, or why not. */
 static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, struct err *err)
 {
@@ -60,7 +68,7 @@ static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, 
     *out = node ? list_entry(node, struct redis_conn, node) : NULL;
     if (*out)
         return 1;
-    if (p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns)
+    if (is_resting(p))
         return err_set(err, p->failure.code, "%s", p->failure.text); /* R4 */
     if (p->open == p->max && fresh && (node = list_shift(&p->idle))) {
         redis_conn_close(list_entry(node, struct redis_conn, node));
@@ -96,7 +104,8 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
 {
     struct err failure = {0};
     uint64_t began = clock_mono_ns();
-    int rc = redis_conn_open(out, p->target, p->tls, deadline_ns, &failure);
+    uint64_t generation = redis_master_generation(p->endpoint->master);
+    int rc = redis_conn_open(out, p->endpoint, deadline_ns, &failure);
     bool was_down;
 
     mutex_lock(&p->lock);
@@ -104,6 +113,7 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
     if (rc < 0) {
         redis_backoff_fail(&p->backoff, began);
         p->failure = failure;
+        p->failed_generation = generation;
         p->open--;
         cond_signal(&p->changed);
     } else {
@@ -117,6 +127,12 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
     return rc < 0 ? err_set(err, rc, "%s", failure.text) : 0;
 }
 
+/* Nobody has closed it or talked on it, and it is to the Redis that is the master (M3). */
+static bool is_usable(const struct redis_pool *p, struct redis_conn *c)
+{
+    return c->generation == redis_master_generation(p->endpoint->master) && redis_conn_is_quiet(c);
+}
+
 int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, uint64_t deadline_ns,
                     struct err *err)
 {
@@ -126,7 +142,7 @@ int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, u
             return rc;
         if (!*out)
             return open_new(p, out, deadline_ns, err);
-        if (redis_conn_is_quiet(*out))
+        if (is_usable(p, *out))
             return 0;
         redis_pool_drop(p, *out); /* R2: stale, found before anything was sent on it */
     }

@@ -35,10 +35,11 @@ struct redis_sub {
     struct err reason; /* of SUB_REFUSED */
 };
 
-void redis_subs_init(struct redis_subs *s, struct store *store, const struct redis_target *target,
-                     struct tls_context *tls, const struct log *log)
+void redis_subs_init(struct redis_subs *s, struct store *store,
+                     const struct redis_endpoint *endpoint, const struct log *log)
 {
-    *s = (struct redis_subs){.store = store, .target = target, .tls = tls, .log = log, .wake = -1};
+    *s = (struct redis_subs){.store = store, .endpoint = endpoint, .log = log, .wake = -1};
+    list_init(&s->follower.node);
     mutex_init(&s->lock, "store.redis.subs");
     cond_init(&s->changed);
     list_init(&s->subs);
@@ -68,6 +69,7 @@ void redis_subs_release(struct redis_subs *s)
         wake_thread(s);
     mutex_unlock(&s->lock);
     thread_join(&s->thread);
+    redis_master_unfollow(s->endpoint->master, &s->follower);
     list_each_safe (&s->subs, struct redis_sub, node, sub)
         sub_free(sub);
     fd_close(&s->wake);
@@ -212,6 +214,14 @@ static bool is_done(struct redis_subs *s)
     return done;
 }
 
+/* Messages of a Redis that is not the master any more are nobody's (M3). */
+static int check_master(const struct redis_subs *s, const struct redis_conn *c, struct err *err)
+{
+    if (c->generation == redis_master_generation(s->endpoint->master))
+        return 0;
+    return err_set(err, ERR_CLOSED, "another redis is the master now");
+}
+
 /* Until the connection breaks, the store closes, or nobody is subscribed any more (0). */
 static int serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
 {
@@ -221,7 +231,9 @@ static int serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
     int rc = 0;
 
     while (rc == 0 && !is_done(s)) {
-        rc = send_pending(s, &line, err);
+        rc = check_master(s, c, err);
+        if (rc == 0)
+            rc = send_pending(s, &line, err);
         if (rc < 0 || !wait_input(s, c,
                                   line.pinged_ns ? line.pinged_ns + s->timeout_ns
                                                  : line.heard_ns + PING_AFTER_NS))
@@ -257,7 +269,7 @@ static void forget_tickets(struct redis_subs *s, bool lost)
 static int session(struct redis_subs *s, struct err *err)
 {
     struct redis_conn *c = NULL;
-    int rc = redis_conn_open(&c, s->target, s->tls, clock_mono_ns() + s->timeout_ns, err);
+    int rc = redis_conn_open(&c, s->endpoint, clock_mono_ns() + s->timeout_ns, err);
 
     if (rc == 0) {
         /* Who is told that messages may be missing will ask at once, and must not be refused. */
@@ -266,6 +278,8 @@ static int session(struct redis_subs *s, struct err *err)
         s->connected = true;
         mutex_unlock(&s->lock);
         rc = serve(s, c, err);
+        if (rc < 0)
+            redis_master_doubt(s->endpoint->master, c->generation);
     }
     redis_conn_close(c);
     mutex_lock(&s->lock);
@@ -319,6 +333,8 @@ static int start_thread(struct redis_subs *s, struct err *err)
         s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake < 0)
         return err_errno(err, errno, "subscribing");
+    s->follower.wake = s->wake;
+    redis_master_follow(s->endpoint->master, &s->follower);
     return thread_start(&s->thread, "redis-sub", 0, subs_thread, s, err);
 }
 

@@ -38,13 +38,16 @@ int store_open_embedded(struct store **out, struct db *db, int number, enum stor
                         const struct log *log, struct err *err) MUST_CHECK;
 
 struct store_redis_options {
-    struct str
-        url;    /* redis://[user][:password@]host[:port][/db], rediss:// (TLS), unix:///path?db=n */
-    int number; /* database; used when the url names none */
+    /* redis://[user][:password@]host[:port][/db], rediss:// (TLS), unix:///path?db=n,
+     * redis+sentinel://[user][:password@]host[:port],.../name[/db], rediss+sentinel:// (TLS) */
+    struct str url;
+    int number;             /* database; used when the url names none */
     size_t max_connections; /* 0: 32; a caller past it waits */
     uint64_t timeout_ms;    /* connect and each round trip; 0: 2000 */
     const char *ca_file;    /* rediss: NULL: the system's roots */
     bool tls_insecure;
+    struct store *beside; /* NULL, or one that is open: the master of the same sentinels is followed
+                             once for both; they may be closed in any order */
     const struct log *log;
 };
 /* Does not connect: a Redis that is down at start is found by the first command, and comes back by
@@ -55,8 +58,9 @@ int store_open_redis(struct store **out, const struct store_redis_options *o,
 void store_close(struct store *s);
 
 /* Says that the stores are databases of one server, so that a script on one may reach the others by
- * SELECT with their store_number(). Embedded: all of one db; Redis: all at one address; else
- * ERR_INVALID. Before other threads use them; they are closed together. */
+ * SELECT with their store_number(). Embedded: all of one db; Redis: all at one address, or all
+ * at one master of the same sentinels; else ERR_INVALID. Before other threads use them; they are
+ * closed together. */
 int store_join(struct store *const *stores, size_t count, struct err *err) MUST_CHECK;
 int store_number(const struct store *s); /* of the database */
 

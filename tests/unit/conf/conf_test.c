@@ -140,10 +140,12 @@ TEST(conf, each_type_says_what_is_allowed)
                     "weir.yaml:1: store.redis.tls.insecure must be true or false; it is 'yes'\n");
     expect_problems("store.redis.url: http://x\n",
                     "weir.yaml:1: store.redis.url must be a URL that begins with redis://, "
-                    "rediss:// or unix://; it is 'http://x'\n");
+                    "rediss://, redis+sentinel://, rediss+sentinel:// or unix://; it is "
+                    "'http://x'\n");
     expect_problems("store.redis.appDB: x\n",
                     "weir.yaml:1: store.redis.appDB must be a number from 0 to 65535, or a URL "
-                    "that begins with redis://, rediss:// or unix://; it is 'x'\n");
+                    "that begins with redis://, rediss://, redis+sentinel://, rediss+sentinel:// "
+                    "or unix://; it is 'x'\n");
     expect_problems("data: ''\n", "weir.yaml:1: data must be a path; it is ''\n");
     expect_problems("data: \"a\\nb\"\n", "weir.yaml:1: data must be a path; it is 'a\\x0ab'\n");
 }
@@ -195,6 +197,10 @@ TEST(conf, the_url_of_redis_names_no_database)
     expect_problems("store.redis.url: redis://host/0\n", want);
     expect_problems("store.redis.url: rediss://u:p@host:1/3\n", want);
     expect_problems("store.redis.url: unix:///run/redis.sock?db=2\n", want);
+    expect_problems("store.redis.url: redis+sentinel://a:1,b:2/main/3\n", want);
+    expect_problems("store.redis.url: redis+sentinel://:x/y@a,b/main?sentinel_user=u&db=3\n", want);
+    conf_unref(load_ok("store.redis.url: rediss+sentinel://:x/y@a:1,[::1]:2/main\n"));
+    conf_unref(load_ok("store.redis.url: redis+sentinel://a/main/?sentinel_password=db=1\n"));
     conf_unref(load_ok("store.redis.url: unix:///run/redis.sock\n"));
     conf_unref(load_ok("store.redis.url: redis://u:a/b@host:1/\n"));
 }
@@ -219,19 +225,28 @@ TEST(conf, secrets_are_masked_and_never_in_a_problem)
 {
     struct conf *c = load_ok("access_key: AKEXAMPLE\nsecret_key: correct-horse\n"
                              "store.redis.url: redis://me:pass@wo/rd@host:1\n"
-                             "store.redis.appDB: rediss://:other@host/7\n");
+                             "store.redis.appDB: rediss://:other@host/7\n"
+                             "store.redis.lockDB: redis+sentinel://u:other@a:1,b:2/main/2?"
+                             "sentinel_user=s&sentinel_password=more&sentinel_password=most\n"
+                             "store.redis.queueDB: redis+sentinel://a:1/m?sentinel_password=o@n\n");
 
     CHECK_STR(str_z(c->secret_key), STR("correct-horse"));
     expect_value(c, "access_key", "***", "weir.yaml:1");
     expect_value(c, "secret_key", "***", "weir.yaml:2");
     expect_value(c, "store.redis.url", "redis://me:***@host:1", "weir.yaml:3");
     expect_value(c, "store.redis.appDB", "rediss://:***@host/7", "weir.yaml:4");
+    expect_value(c, "store.redis.lockDB",
+                 "redis+sentinel://u:***@a:1,b:2/main/2?sentinel_user=s&"
+                 "sentinel_password=***&sentinel_password=***",
+                 "weir.yaml:5");
+    expect_value(c, "store.redis.queueDB", "***", "weir.yaml:6");
     conf_unref(c);
     expect_problems("secret_key: short\n",
                     "weir.yaml:1: secret_key must be text of 8 to 128 characters\n");
     expect_problems("store.redis.url: reddis://me:password@host\n",
                     "weir.yaml:1: store.redis.url must be a URL that begins with redis://, "
-                    "rediss:// or unix://; it is 'reddis://me:***@host'\n");
+                    "rediss://, redis+sentinel://, rediss+sentinel:// or unix://; it is "
+                    "'reddis://me:***@host'\n");
 }
 
 static void write_file(char *path, size_t size, const char *text)

@@ -1,0 +1,313 @@
+/* Which Redis is the master: asked of the sentinels by one thread, which also hears of failovers.
+ *
+ * The thread goes in rounds: it asks every sentinel, one after another, and then decides (M2). A
+ * round begins once a second, when a sentinel tells of a failover, and when somebody doubts what is
+ * known. Whoever needs the address takes what is known; after a doubt it waits for a round that
+ * began later. Sentinels that have a connection are asked first, so that one that does not answer
+ * does not hold up what the others know. */
+#include "store/redis_int.h"
+
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define ROUND_NS     ((uint64_t)1000 * 1000 * 1000)
+#define MAX_SLICE_NS ((uint64_t)1000 * 1000 * 1000)
+
+struct redis_master {
+    struct redis_target target;
+    struct tls_context *tls; /* NULL: plain */
+    const struct log *log;
+    uint64_t slice_ns; /* how long one sentinel may take: a round of all ends within the timeout */
+    struct sentinel sentinels[REDIS_MAX_SENTINELS]; /* the thread's */
+    _Atomic(size_t) refs;
+    _Atomic(uint64_t) generation;
+
+    struct mutex lock; /* guards everything below */
+    struct cond changed;
+    struct thread thread; /* started by the first question */
+    int wake;             /* eventfd: a round is wanted, or the end */
+    bool stop;
+    struct list followers;
+    struct sentinel_answer known; /* not heard: no sentinel has told yet */
+    bool failed;                  /* it could not be connected to as a master since */
+    uint64_t begun, ended;        /* rounds */
+    uint64_t wanted;              /* the round that must have ended before `known` is used */
+    struct err why;               /* of the latest sentinel that did not answer */
+};
+
+static thread_fn master_thread;
+
+struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
+                                      uint64_t timeout_ns, const struct log *log)
+{
+    struct redis_master *m = xcalloc(1, sizeof(*m));
+
+    m->target = *target;
+    m->tls = tls ? tls_context_ref(tls) : NULL;
+    m->log = log;
+    m->slice_ns = size_min(timeout_ns / (m->target.sentinel_count + 1), MAX_SLICE_NS);
+    for (size_t i = 0; i < m->target.sentinel_count; i++)
+        m->sentinels[i].endpoint =
+            (struct redis_endpoint){.target = &m->target.sentinels[i], .tls = m->tls};
+    m->refs = 1;
+    m->wake = -1;
+    m->wanted = 1;
+    mutex_init(&m->lock, "store.redis.master");
+    cond_init(&m->changed);
+    list_init(&m->followers);
+    return m;
+}
+
+struct redis_master *redis_master_ref(struct redis_master *m)
+{
+    atomic_fetch_add(&m->refs, 1);
+    return m;
+}
+
+static void wake_one(int fd)
+{
+    uint64_t one = 1;
+
+    BUG_ON(write(fd, &one, sizeof(one)) < 0);
+}
+
+void redis_master_unref(struct redis_master *m)
+{
+    if (!m || atomic_fetch_sub(&m->refs, 1) > 1)
+        return;
+    mutex_lock(&m->lock);
+    m->stop = true;
+    if (m->thread.started)
+        wake_one(m->wake);
+    mutex_unlock(&m->lock);
+    thread_join(&m->thread);
+    for (size_t i = 0; i < m->target.sentinel_count; i++)
+        sentinel_close(&m->sentinels[i]);
+    fd_close(&m->wake);
+    redis_target_release(&m->target);
+    tls_context_unref(m->tls);
+    cond_release(&m->changed);
+    mutex_release(&m->lock);
+    free(m);
+}
+
+uint64_t redis_master_generation(struct redis_master *m)
+{
+    return m ? atomic_load(&m->generation) : 0;
+}
+
+/* --- for those who connect --- */
+
+static int start_thread(struct redis_master *m, struct err *err)
+{
+    if (m->thread.started)
+        return 0;
+    if (m->wake < 0)
+        m->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (m->wake < 0)
+        return err_errno(err, errno, "following the redis master");
+    return thread_start(&m->thread, "redis-master", 0, master_thread, m, err);
+}
+
+int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_t *generation,
+                      uint64_t deadline_ns, struct err *err)
+{
+    int rc;
+
+    mutex_lock(&m->lock);
+    rc = start_thread(m, err);
+    if (rc == 0 && !m->known.heard && m->wanted <= m->ended) {
+        m->wanted = m->begun + 1;
+        wake_one(m->wake);
+    }
+    while (rc == 0 && m->ended < m->wanted)
+        if (!cond_wait_until(&m->changed, &m->lock, deadline_ns))
+            rc = err_set(err, ERR_UNAVAILABLE, "the sentinels do not answer in time");
+    if (rc == 0 && !m->known.heard)
+        rc = err_set(err, ERR_UNAVAILABLE, "no sentinel tells the address of master '%s': %s",
+                     m->target.master, m->why.text);
+    if (rc == 0) {
+        *out = m->known.address;
+        *generation = atomic_load(&m->generation);
+    }
+    mutex_unlock(&m->lock);
+    return rc;
+}
+
+/* Under the lock. Not of a master that was replaced meanwhile. */
+static void want_round(struct redis_master *m, uint64_t generation)
+{
+    if (generation != atomic_load(&m->generation) || m->wanted > m->begun || !m->thread.started)
+        return;
+    m->wanted = m->begun + 1;
+    wake_one(m->wake);
+}
+
+void redis_master_doubt(struct redis_master *m, uint64_t generation)
+{
+    if (!m)
+        return;
+    mutex_lock(&m->lock);
+    want_round(m, generation);
+    mutex_unlock(&m->lock);
+}
+
+void redis_master_failed(struct redis_master *m, uint64_t generation)
+{
+    mutex_lock(&m->lock);
+    m->failed |= generation == atomic_load(&m->generation);
+    want_round(m, generation);
+    mutex_unlock(&m->lock);
+}
+
+void redis_master_works(struct redis_master *m, uint64_t generation)
+{
+    mutex_lock(&m->lock);
+    if (generation == atomic_load(&m->generation))
+        m->failed = false;
+    mutex_unlock(&m->lock);
+}
+
+void redis_master_follow(struct redis_master *m, struct redis_follower *f)
+{
+    if (!m)
+        return;
+    mutex_lock(&m->lock);
+    list_remove(&f->node);
+    list_push(&m->followers, &f->node);
+    mutex_unlock(&m->lock);
+}
+
+void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
+{
+    if (!m)
+        return;
+    mutex_lock(&m->lock);
+    list_remove(&f->node);
+    mutex_unlock(&m->lock);
+}
+
+/* --- the thread --- */
+
+/* Takes the address over that follows from the answers, if it is another. */
+static void decide(struct redis_master *m)
+{
+    struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};
+    size_t count = m->target.sentinel_count;
+    int chosen;
+
+    for (size_t i = 0; i < count; i++)
+        answers[i] = m->sentinels[i].answer;
+    mutex_lock(&m->lock);
+    chosen = sentinel_choose(&m->known, m->failed, answers, count);
+    if (chosen >= 0) {
+        bool moved = !m->known.heard || m->known.address.port != answers[chosen].address.port ||
+                     strcmp(m->known.address.host, answers[chosen].address.host) != 0;
+        m->known = answers[chosen];
+        if (moved) {
+            news = m->known;
+            m->failed = false;
+            m->wanted = size_min(m->wanted, m->ended);
+            atomic_fetch_add(&m->generation, 1);
+            list_each (&m->followers, struct redis_follower, node, f)
+                wake_one(f->wake);
+            cond_broadcast(&m->changed);
+        }
+    }
+    mutex_unlock(&m->lock);
+    if (news.heard)
+        log_info(m->log, "store.redis.master", log_z("host", news.address.host),
+                 log_u("port", news.address.port), log_u("epoch", news.epoch));
+}
+
+/* Why a sentinel does not answer is logged once, and that it is back. */
+static void ask_one(struct redis_master *m, struct sentinel *s)
+{
+    const struct redis_target *t = s->endpoint.target;
+    uint64_t began = clock_mono_ns();
+    bool was_down = s->backoff.delay_ns > 0;
+    struct err err = {0};
+
+    if (sentinel_ask(s, m->target.master, began + m->slice_ns, &err) == 0) {
+        s->backoff = (struct redis_backoff){0};
+        if (was_down)
+            log_info(m->log, "store.sentinel.up", log_z("host", t->host), log_u("port", t->port));
+        return;
+    }
+    redis_backoff_fail(&s->backoff, began);
+    if (!was_down)
+        log_warn(m->log, "store.sentinel.down", log_z("reason", err.text));
+    mutex_lock(&m->lock);
+    m->why = err;
+    mutex_unlock(&m->lock);
+}
+
+/* What the first sentinels say counts at once, unless nothing is known yet: then the highest epoch
+ * of all is waited for. One whose connection has ended is asked again with the others. */
+static void ask_connected(struct redis_master *m)
+{
+    for (size_t i = 0; i < m->target.sentinel_count; i++) {
+        struct sentinel *s = &m->sentinels[i];
+        s->answer.heard = false;
+        if (s->questions &&
+            sentinel_ask(s, m->target.master, clock_mono_ns() + m->slice_ns, NULL) < 0)
+            continue;
+    }
+    if (atomic_load(&m->generation) > 0)
+        decide(m);
+}
+
+static void ask_others(struct redis_master *m)
+{
+    for (size_t i = 0; i < m->target.sentinel_count; i++) {
+        struct sentinel *s = &m->sentinels[i];
+        if (!s->answer.heard && clock_mono_ns() >= s->backoff.retry_at_ns)
+            ask_one(m, s);
+    }
+    decide(m);
+}
+
+/* Until it is time for a round, or one is wanted, or a sentinel tells of something. */
+static void wait_for_news(struct redis_master *m)
+{
+    struct pollfd fds[REDIS_MAX_SENTINELS + 1] = {{.fd = m->wake, .events = POLLIN}};
+    uint64_t woken;
+
+    for (size_t i = 0; i < m->target.sentinel_count; i++) {
+        const struct redis_conn *news = m->sentinels[i].news;
+        fds[i + 1] = (struct pollfd){.fd = news ? news->fd : -1, .events = POLLIN};
+    }
+    if (poll(fds, m->target.sentinel_count + 1, (int)(ROUND_NS / 1000000)) <= 0)
+        return;
+    if (fds[0].revents && read(m->wake, &woken, sizeof(woken)) < 0)
+        BUG_ON(errno != EAGAIN);
+    for (size_t i = 0; i < m->target.sentinel_count; i++)
+        if (fds[i + 1].revents)
+            sentinel_hear(&m->sentinels[i]);
+}
+
+static void master_thread(void *ctx)
+{
+    struct redis_master *m = ctx;
+
+    mutex_lock(&m->lock);
+    while (!m->stop) {
+        m->begun++;
+        mutex_unlock(&m->lock);
+        ask_connected(m);
+        ask_others(m);
+        mutex_lock(&m->lock);
+        m->ended = m->begun;
+        cond_broadcast(&m->changed);
+        mutex_unlock(&m->lock);
+        wait_for_news(m);
+        mutex_lock(&m->lock);
+    }
+    mutex_unlock(&m->lock);
+}
