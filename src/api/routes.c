@@ -133,8 +133,14 @@ const struct route api_routes[] = {
      "{downtime: true} also {start_at, cron, on_init_done, max_duration_ms, max_event_lag, "
      "skip_check}. One that is not in progress gets these options. Answers as the next call."},
     {HTTP_GET, "/api/v1/switches/{id}", api_get_switch, false,
-     "One, with its history, and how many uploads are open on the storage that is left (uploads; "
-     "1000: or more; null: it cannot be asked)."},
+     "One, with its history, what it waits for (waits_for), how many uploads are open on the "
+     "storage "
+     "that is left (uploads; 1000: or more; null: it cannot be asked), the first 100 of them "
+     "(open_uploads: key, upload_id, initiated, initiator), and how long they are still waited for "
+     "(waits_until, waits_left_ms; null: none is waited for now)."},
+    {HTTP_PUT, "/api/v1/switches/{id}", api_put_switch, false,
+     "Change {multipart_ttl_ms}, how long open uploads are waited for, also while they are; 0: not "
+     "at all."},
     {HTTP_DELETE, "/api/v1/switches/{id}", api_delete_switch, false,
      "Give it up: without downtime it goes back, and loses nothing. One that has not begun or has "
      "ended is forgotten."},

@@ -1,4 +1,5 @@
 /* Switches: which there are, where they are, and the calls that plan and give them up. */
+#include "api/owners.h"
 #include "api/replications.h"
 #include "base/clock.h"
 #include "coord/switch.h"
@@ -11,6 +12,7 @@ enum {
     TTL_MS = 3600 * 1000,                 /* of uploads, unless told */
     DURATION_MAX_MS = 1000 * 1000 * 1000, /* some days */
     LAG_MAX = 1000 * 1000 * 1000,
+    UPLOADS_SHOWN = 100,
 };
 
 /* --- writing --- */
@@ -80,20 +82,70 @@ static int64_t lag_of(struct api *api, struct arena *a, const struct bucket_swit
     return lag;
 }
 
+/* Who began it: a user of weir's, or a name of the storage's own. */
+static void write_upload(struct json_out *w, struct api *api, struct arena *a,
+                         const struct upload_info *u)
+{
+    struct str by = u->initiator.len ? u->initiator : u->meta.owner;
+
+    json_out_open(w, '{');
+    json_out_member_str(w, "key", u->key);
+    json_out_member_str(w, "upload_id", u->id);
+    write_time(w, "initiated", u->started_ms);
+    json_out_member_str(w, "initiator", by.len ? api_user_name(api, a, by) : by);
+    json_out_close(w, '}');
+}
+
 /* Open on the storage that is left: what clients would have to begin anew, or is waited for. Of one
  * that is done nobody waits any more. null: the storage cannot be asked. */
-static void write_uploads(struct json_out *w, struct api *api, const struct bucket_switch *s)
+static void write_uploads(struct json_out *w, struct api *api, struct arena *a,
+                          const struct bucket_switch *s)
 {
     struct storage *from = routes_storage(api->o.routes, s->id.from);
-    size_t open = 0;
+    struct upload_list open = {0};
+    bool known = s->status == SWITCH_DONE ||
+                 (from && taps_owns(api->o.taps, from) &&
+                  switch_uploads(from, a, s->id.user, s->id.bucket, &open, NULL) == 0);
 
     json_out_key(w, "uploads");
-    if (s->status != SWITCH_DONE &&
-        (!from || !taps_owns(api->o.taps, from) ||
-         switch_uploads(from, s->id.user, s->id.bucket, &open, NULL) < 0))
-        json_out_null(w);
+    if (known)
+        json_out_u64(w, open.count);
     else
-        json_out_u64(w, open);
+        json_out_null(w);
+    json_out_key(w, "open_uploads");
+    json_out_open(w, '[');
+    for (size_t i = 0; i < open.count && i < UPLOADS_SHOWN; i++)
+        write_upload(w, api, a, &open.uploads[i]);
+    json_out_close(w, ']');
+}
+
+/* How long uploads are still waited for; null: it does not wait for any now. */
+static void write_until(struct json_out *w, const struct bucket_switch *s)
+{
+    int64_t until = switch_uploads_until(s), left = until - clock_wall_ms();
+
+    write_time(w, "waits_until", until);
+    json_out_key(w, "waits_left_ms");
+    if (until)
+        json_out_i64(w, left > 0 ? left : 0);
+    else
+        json_out_null(w);
+}
+
+/* What its task last found that it has to wait for; empty: it runs, or has nothing left to do. */
+static struct str waits_for(struct api *api, struct arena *a, const struct bucket_switch *s)
+{
+    struct replication_id id = s->id;
+    struct task_info info = {0};
+
+    if (s->aborted_ms) { /* its task is of the way that it went at first */
+        id.from = s->id.to;
+        id.to = s->id.from;
+    }
+    struct task t = switch_task(a, &id, switch_is_live(s));
+    if (s->status == SWITCH_DONE || queue_task(api->o.queue, a, t.queue, t.id, &info, NULL) < 0)
+        return STR_EMPTY;
+    return info.task.error;
 }
 
 static int write_switch(struct json_out *w, struct api *api, struct arena *a,
@@ -117,7 +169,9 @@ static int write_switch(struct json_out *w, struct api *api, struct arena *a,
     json_out_member_str(w, "last", count ? lines[count - 1] : STR_EMPTY);
     if (!whole)
         return 0;
-    write_uploads(w, api, s);
+    write_uploads(w, api, a, s);
+    write_until(w, s);
+    json_out_member_str(w, "waits_for", waits_for(api, a, s));
     json_out_key(w, "history");
     json_out_open(w, '[');
     for (size_t i = 0; i < count; i++)
@@ -311,8 +365,9 @@ static int read_options(const json_t *object, struct arena *a, struct switch_opt
     if (code == 0 && !downtime && ttl_ms == 0)
         code = err_set(err, ERR_INVALID, "multipart_ttl_ms is more than 0 without downtime");
     o->max_duration_ns = duration_ms * NS_PER_MS;
-    *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) =
-        (ttl_ms >= 0 ? ttl_ms : TTL_MS) * NS_PER_MS;
+    if (ttl_ms < 0) /* S11 */
+        ttl_ms = duration_ms && duration_ms < TTL_MS ? duration_ms : TTL_MS;
+    *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) = ttl_ms * NS_PER_MS;
     return code;
 }
 
@@ -363,6 +418,28 @@ int api_post_switch(struct http_request *req, const struct route_params *params,
     log_info(http_request_log(req), "switch.planned", log_s("replication", s.name));
     return api_json_send(req, 201, &j);
 }
+
+/* --- changing --- */
+
+static int set_ttl(struct api_call *c, struct err *err)
+{
+    struct str user, bucket;
+    int64_t ttl_ms = -1;
+    int code = read_id(c->api, c->req, c->params, &user, &bucket, err);
+
+    if (code == 0)
+        code = read_number(c->body, "multipart_ttl_ms", DURATION_MAX_MS, &ttl_ms, err);
+    if (code == 0 && ttl_ms < 0)
+        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is what can be changed: name it");
+    if (code == 0)
+        code = switch_set_ttl(c->api->o.replications, user, bucket, ttl_ms * NS_PER_MS, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "switch.changed",
+                 log_s("switch", route_param(c->params, "id")), log_i("multipart_ttl_ms", ttl_ms));
+    return code;
+}
+
+API_ROUTE(api_put_switch, set_ttl, 204, .takes_body = true)
 
 int api_delete_switch(struct http_request *req, const struct route_params *params, void *ctx)
 {

@@ -38,12 +38,13 @@ static const struct flag switch_plan_flags[] = {
      "When it may begin, in UTC, again each time until it is done: \"0 3 * * 6\"."},
     {"on-init-done", FLAG_SWITCH, NULL, NULL, "Wait until everything has been copied once."},
     {"max-duration", FLAG_TEXT, "DURATION", NULL,
-     "Give it up when the bucket has been blocked for that long."},
+     "Give it up when the bucket has been blocked for that long. The wait for uploads is not part "
+     "of that, as clients are not held up by it."},
     {"max-event-lag", FLAG_TEXT, "N", NULL,
      "Skip it when more changes have not gone over as it begins."},
     {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
      "How long uploads that are open on the old storage at its end are waited for, without "
-     "downtime; 0s: they are left; default: 1h."},
+     "downtime; 0s: they are left; default: 1h, or --max-duration if that is shorter."},
     {"skip-check", FLAG_SWITCH, NULL, NULL, "Do not compare both buckets before it is done."},
     CONTINUE_FLAG,
     WATCH_FLAG,
@@ -55,6 +56,13 @@ static const struct flag switch_list_flags[] = {
 static const struct flag switch_select_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
     WATCH_FLAG,
+    REMOTE_FLAGS,
+    {0}};
+
+static const struct flag switch_set_flags[] = {
+    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
+    {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
+     "How long open uploads are waited for, counted from when the wait began; 0s: no longer."},
     REMOTE_FLAGS,
     {0}};
 
@@ -109,7 +117,13 @@ static const struct output_column show_columns[] = {
     {"skip_check"},
     {"continue"},
     {"multipart_ttl_ms", .number = true},
+    {"waits_until"},
+    {"waits_left"},
+    {"waits_for"},
 };
+
+static const struct output_column upload_columns[] = {
+    {"key"}, {"upload_id"}, {"initiated"}, {"initiator"}};
 
 /* --- choosing --- */
 
@@ -197,6 +211,20 @@ static void name_unknown(json_t *row)
         json_object_set_new(row, "uploads", json_string("unknown"));
 }
 
+/* Hours, minutes and seconds. */
+static void append_left(struct buf *out, const json_t *row)
+{
+    long long s = (json_get_i64(row, "waits_left_ms", 0) + 999) / 1000;
+
+    buf_appendf(out, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+}
+
+static bool waits_for_uploads(const json_t *row)
+{
+    return json_is_integer(json_object_get(row, "waits_left_ms")) &&
+           json_get_i64(row, "uploads", 0) > 0;
+}
+
 static void append_uploads(struct buf *line, const json_t *row)
 {
     const json_t *open = json_object_get(row, "uploads");
@@ -205,6 +233,11 @@ static void append_uploads(struct buf *line, const json_t *row)
         buf_appendf(line, "uploads %lld  ", (long long)json_integer_value(open));
     else
         buf_append_z(line, "uploads unknown  ");
+    if (waits_for_uploads(row)) {
+        buf_append_z(line, "waited for until ");
+        buf_append_str(line, json_get_str(row, "waits_until", STR_EMPTY));
+        buf_append_z(line, "  ");
+    }
 }
 
 /* Whether it goes on by itself. */
@@ -381,7 +414,42 @@ static int run_list(struct remote *r, const struct invocation *inv, struct outpu
     return code;
 }
 
-/* People get the history on its own lines; JSON has it as a member. */
+/* Which uploads are open, how long they are waited for, and what ends that. */
+static void print_uploads(const json_t *answer)
+{
+    const json_t *open = json_object_get(answer, "open_uploads"), *row;
+    struct output table;
+    size_t i;
+
+    if (!json_array_size(open))
+        return;
+    printf("\nopen uploads on " STR_FMT "%s:\n", STR_ARG(json_get_str(answer, "from", STR_EMPTY)),
+           json_get_i64(answer, "uploads", 0) > (int64_t)json_array_size(open) ? " (the first ones)"
+                                                                               : "");
+    output_init(&table, upload_columns, ARRAY_SIZE(upload_columns));
+    json_array_foreach(open, i, row) manage_row(&table, row);
+    output_print(&table, stdout);
+    output_release(&table);
+    if (waits_for_uploads(answer))
+        printf("\nIt waits until their clients have completed or aborted them, until " STR_FMT
+               " at most. weir switch set " STR_FMT " --multipart-ttl changes that; uploads that "
+               "are open then are left, and their clients get 404 NoSuchUpload.\n",
+               STR_ARG(json_get_str(answer, "waits_until", STR_EMPTY)),
+               STR_ARG(json_get_str(answer, "bucket", STR_EMPTY)));
+}
+
+/* For the row of people. */
+static void name_left(json_t *row)
+{
+    struct buf left = {0};
+
+    if (waits_for_uploads(row))
+        append_left(&left, row);
+    json_object_set_new(row, "waits_left", json_string(left.len ? left.p : ""));
+    buf_release(&left);
+}
+
+/* People get uploads and history on their own lines; JSON has them as members. */
 static void print_show(json_t *answer, bool json)
 {
     const json_t *line;
@@ -394,10 +462,12 @@ static void print_show(json_t *answer, bool json)
         return;
     }
     output_init(&table, show_columns, ARRAY_SIZE(show_columns));
+    name_left(answer);
     name_unknown(answer);
     manage_row(&table, answer);
     output_print(&table, stdout);
     output_release(&table);
+    print_uploads(answer);
     printf("\nhistory:\n");
     json_array_foreach(json_object_get(answer, "history"), i, line)
         printf("%s\n", json_string_value(line));
@@ -419,6 +489,29 @@ static int run_show(struct remote *r, const struct invocation *inv, struct outpu
     if (code == 0)
         print_show(answer, invocation_flag(inv, "json"));
     json_decref(answer);
+    return code;
+}
+
+static int run_set(struct remote *r, const struct invocation *inv, struct output *none,
+                   struct err *err)
+{
+    const char *id = NULL;
+    struct buf body = {0};
+    struct json_out w;
+    int code = invocation_flag(inv, "multipart-ttl")
+                   ? select_switch(r, inv, &id, err)
+                   : err_set(err, ERR_INVALID, "say what to change: --multipart-ttl DURATION");
+
+    (void)none;
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (code == 0)
+        code = fill_duration(&w, inv, "multipart-ttl", "multipart_ttl_ms", err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        code =
+            remote_send(r, NULL, "PUT", manage_path(r, "/api/v1/switches/", id, ""), body.p, err);
+    buf_release(&body);
     return code;
 }
 
@@ -472,6 +565,13 @@ static int command_switch_show(struct invocation *inv)
     static const struct manage_call show = {.run = run_show};
 
     return manage(inv, &show);
+}
+
+static int command_switch_set(struct invocation *inv)
+{
+    static const struct manage_call set = {.run = run_set};
+
+    return manage(inv, &set);
 }
 
 static int command_switch_abort(struct invocation *inv)
@@ -532,9 +632,23 @@ const struct command switch_commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Show a switch and its history",
-     .help = "Shows the switch of a bucket, open uploads on the old storage, and its history.",
+     .help = "Shows the switch of a bucket, what it waits for, which uploads are open on the old "
+             "storage, how long they are still waited for and what ends that, and its history.",
      .examples = "weir switch show photos\nweir switch show photos --watch",
      .run = command_switch_show},
+    {.name = "switch set",
+     .arguments = "BUCKET",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = switch_set_flags,
+     .configured = true,
+     .summary = "Change how long a switch waits for uploads",
+     .help = "Works at any time before the switch is done, also while it waits. Uploads that are "
+             "open on the old storage when the time is over are left there: their clients get 404 "
+             "NoSuchUpload and begin anew.",
+     .examples = "weir switch set photos --multipart-ttl 10m\nweir switch set photos "
+                 "--multipart-ttl 0s",
+     .run = command_switch_set},
     {.name = "switch abort",
      .arguments = "BUCKET",
      .min_args = 1,

@@ -9,6 +9,7 @@ enum {
     FIELDS_MAX = 18,  /* names and values of options */
     TEXT_MAX = 4096,  /* bytes of a line in the history */
     COMMON_ARGS = 10, /* the most that a transition has */
+    NS_PER_S = 1000 * 1000 * 1000,
 };
 
 /* --- planning --- */
@@ -205,6 +206,27 @@ int switch_unblock(struct replications *r, const struct bucket_switch *s, struct
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     int code = move(r, &a, SCRIPT_switch_unblock, s, &(struct store_args){NULL, 0}, err);
 
+    arena_release(&a);
+    return code;
+}
+
+int switch_set_ttl(struct replications *r, struct str user, struct str bucket, int64_t ttl_ns,
+                   struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    struct str args[COMMON_ARGS];
+    size_t n = databases(r, &a, args);
+
+    args[n++] = replication_escaped(&a, user);
+    args[n++] = replication_escaped(&a, bucket);
+    args[n++] = queue_number(&a, ttl_ns);
+    args[n++] = arena_fmt(&a, "open uploads are waited for %lld s from its start on",
+                          (long long)(ttl_ns / NS_PER_S));
+    int code = ttl_ns < 0 ? err_set(err, ERR_INVALID, "a duration below zero") : 0;
+    if (code == 0 && arena_error(&a) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0)
+        code = replications_change(r, &a, SCRIPT_switch_set, &(struct store_args){args, n}, err);
     arena_release(&a);
     return code;
 }

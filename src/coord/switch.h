@@ -82,6 +82,10 @@ int switch_unblock(struct replications *r, const struct bucket_switch *s,
  * and a block is taken away. */
 int switch_abort(struct replications *r, struct str user, struct str bucket,
                  struct err *err) MUST_CHECK;
+/* Changes how long uploads that are open on the storage that is left are waited for, also while
+ * they are (0: not at all); a line of the history says so. ERR_CONFLICT: it is done. */
+int switch_set_ttl(struct replications *r, struct str user, struct str bucket, int64_t ttl_ns,
+                   struct err *err) MUST_CHECK;
 
 /* Reads the store. ERR_NOT_FOUND. Strings in the arena. */
 int switch_read(struct replications *r, struct arena *a, struct str user, struct str bucket,

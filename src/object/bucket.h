@@ -222,6 +222,7 @@ struct upload_part {
 
 struct upload_info {
     struct str key, id;
+    struct str initiator; /* as the storage calls who began it; empty: meta.owner */
     int64_t started_ms;
     struct object_meta meta;
 };

@@ -238,6 +238,7 @@ static int read_upload(struct upload_list *out, struct arena *a, bool encoded,
     u->id = xml_child_text(n, "UploadId", STR_EMPTY);
     u->started_ms = remote_iso_time(xml_child_text(n, "Initiated", STR_EMPTY));
     u->meta.owner = owner_of(n);
+    u->initiator = xml_child_text(xml_child(n, "Initiator"), "ID", STR_EMPTY);
     u->meta.storage_class = class_of(n);
     if (code == 0 && u->id.len == 0)
         code = wrong(err, "an upload without an id");

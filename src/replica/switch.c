@@ -9,7 +9,6 @@
 enum {
     POLL_S = 2,
     POLL_MAX_S = 30, /* of one whose time is far off */
-    UPLOADS_ARENA_MAX = 16 * 1024 * 1024,
     NS_PER_MS = 1000 * 1000,
 };
 
@@ -108,43 +107,56 @@ int switch_finish(struct switch_run *x, struct err *err)
 
 /* --- without downtime --- */
 
-int switch_uploads(struct storage *s, struct str user, struct str bucket, size_t *out,
-                   struct err *err)
+int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
+                   struct upload_list *out, struct err *err)
 {
-    struct arena a = ARENA_INIT(UPLOADS_ARENA_MAX);
-    struct upload_list list = {0};
+    struct list_options first = {.limit = SWITCH_UPLOADS_MAX};
     struct bucket *b = NULL;
     int code = s->ops->open_bucket(&b, s, user, bucket, err);
 
+    *out = (struct upload_list){0};
     if (code == 0)
-        code = b->ops->list_uploads(b, &a, &(struct list_options){.limit = SWITCH_UPLOADS_MAX},
-                                    &list, err);
+        code = b->ops->list_uploads(b, a, &first, out, err);
     if (b)
         b->ops->unref(b);
-    arena_release(&a);
-    if (code == 0 || code == ERR_NO_BUCKET)
-        *out = code == 0 ? list.count : 0;
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-int switch_uploads_left(struct switch_run *x, size_t *out, struct err *err)
+int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
 
-    return from ? switch_uploads(from, x->s.id.user, x->s.id.bucket, out, err)
+    return from ? switch_uploads(from, x->run->arena, x->s.id.user, x->s.id.bucket, out, err)
                 : wait_for(err, "the old storage is not here");
+}
+
+int64_t switch_uploads_until(const struct bucket_switch *s)
+{
+    int64_t since = s->aborted_ms ? s->aborted_ms : s->started_ms;
+
+    return switch_is_live(s) && s->status == SWITCH_IN_PROGRESS
+               ? since + s->o.multipart_ttl_ns / NS_PER_MS
+               : 0;
 }
 
 /* S7 */
 static int check_uploads(struct switch_run *x, struct err *err)
 {
-    int64_t since = x->s.aborted_ms ? x->s.aborted_ms : x->s.started_ms;
-    size_t open = 0;
+    int64_t until = switch_uploads_until(&x->s);
+    struct upload_list open = {0};
+    char time[CLOCK_ISO_LEN + 1];
 
-    if (x->now_ms - since >= x->s.o.multipart_ttl_ns / NS_PER_MS)
+    if (x->now_ms >= until)
         return 0;
     int code = switch_uploads_left(x, &open, err);
-    return code == 0 && open ? wait_for(err, "an upload is open on the old storage") : code;
+    if (code < 0 || !open.count)
+        return code;
+    clock_iso(until, time);
+    return err_set(err, ERR_AGAIN,
+                   "uploads open on storage " STR_FMT ": %zu%s, of key " STR_FMT
+                   " first; they are waited for until %s",
+                   STR_ARG(x->s.id.from), open.count, open.more ? " or more" : "",
+                   STR_ARG(open.uploads[0].key), time);
 }
 
 /* The copy was begun anew since the plan, as the machine had gone down between the plan and its

@@ -38,10 +38,13 @@ struct switcher {
 task_fn switch_live_handle, switch_down_handle;
 
 enum { SWITCH_UPLOADS_MAX = 1000 };
-/* How many uploads are open in the bucket on that storage, up to SWITCH_UPLOADS_MAX; none when
- * there is no bucket. */
-int switch_uploads(struct storage *s, struct str user, struct str bucket, size_t *out,
-                   struct err *err) MUST_CHECK;
+/* The uploads that are open in the bucket on that storage, the first SWITCH_UPLOADS_MAX by key;
+ * none when there is no bucket. In the arena. */
+int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
+                   struct upload_list *out, struct err *err) MUST_CHECK;
+/* Until when the uploads of one that waits for them are waited for, by the store's clock (ms since
+ * 1970); 0: it does not wait for any now. */
+int64_t switch_uploads_until(const struct bucket_switch *s);
 
 /* The task of a switch, for switch_plan(). In the arena. */
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live);

@@ -119,15 +119,15 @@ static int tell_differences(struct check *c, struct err *err)
 static int leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);
-    size_t open = 0;
+    struct upload_list open = {0};
     int code = x->s.o.uploads_ttl_ns ? switch_uploads_left(x, &open, err) : 0;
 
-    if (code < 0 || !open)
+    if (code < 0 || !open.count)
         return code < 0 ? code : switch_finish(x, err);
     struct str text = arena_fmt(
         x->run->arena, "the route leads to " STR_FMT "; uploads open on " STR_FMT ": %zu%s",
-        STR_ARG(x->s.id.to), STR_ARG(x->s.id.from), open,
-        open < SWITCH_UPLOADS_MAX ? "" : " or more");
+        STR_ARG(x->s.id.to), STR_ARG(x->s.id.from), open.count,
+        open.count < SWITCH_UPLOADS_MAX ? "" : " or more");
     if (arena_error(x->run->arena) < 0)
         return err_code(err, ERR_NO_MEMORY);
     return switch_moved(switch_follow(x->o->replications, &x->s, &task, text, err));

@@ -19,8 +19,8 @@ struct switch_run {
 
 /* S2, S8: all that went to the storage that is left is known and has gone over, but for events. */
 int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
-/* How many uploads are open on the storage that is left, as switch_uploads(). */
-int switch_uploads_left(struct switch_run *x, size_t *out, struct err *err) MUST_CHECK;
+/* The uploads that are open on the storage that is left, as switch_uploads(). */
+int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err) MUST_CHECK;
 /* The last step. */
 int switch_finish(struct switch_run *x, struct err *err) MUST_CHECK;
 /* A transition as a step: one that is not legal any more is looked at again. */

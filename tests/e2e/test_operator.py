@@ -86,3 +86,51 @@ def test_a_refusal_names_storage_user_and_operation(front, far):
     far.stop()
     said = front.run("replicate", "add", "photos", "disk2", status=1)
     assert "whose bucket photos is cannot be told, as storage far cannot be asked with the keys of user " in said
+
+
+# --- what a switch waits for
+
+
+def show(server, bucket="photos"):
+    return server.run("switch", "show", bucket, "--json")
+
+
+@pytest.mark.parametrize("side, to, how", [("far", "disk2", "plan"), ("disk2", "far", "start")])
+def test_a_switch_tells_which_uploads_it_waits_for_and_can_be_told_to_stop(front, side, to, how):
+    """Between a folder and a service, both ways; the ways of both kinds of switches."""
+    alice, run = front.of["alice"], front.run
+    run("bucket", "route", "photos", side, "--user", "alice")
+    alice.create_bucket(Bucket="photos")
+    alice.put_object(Bucket="photos", Key="k", Body=b"1")
+    run("replicate", "add", "photos", to, "--user", "alice", "--watch")
+    ids = [alice.create_multipart_upload(Bucket="photos", Key=key)["UploadId"] for key in ("one", "two")]
+    run("switch", how, "photos")
+    wait_for(lambda: "they are waited for until" in show(front)["waits_for"], "the wait")
+    told = show(front)
+    assert told["uploads"] == 2 and told["multipart_ttl_ms"] == 3600 * 1000
+    assert [(u["key"], u["upload_id"]) for u in told["open_uploads"]] == [("one", ids[0]), ("two", ids[1])]
+    assert all(u["initiated"] for u in told["open_uploads"])
+    assert side == "far" or {u["initiator"] for u in told["open_uploads"]} == {"alice"}
+    assert 3500 * 1000 < told["waits_left_ms"] <= 3600 * 1000
+    page = run("switch", "show", "photos")
+    assert f"open uploads on {side}:" in page and ids[0] in page and told["waits_until"] in page
+    assert "weir switch set photos --multipart-ttl" in page
+    assert "say what to change" in run("switch", "set", "photos", status=1)
+    run("switch", "set", "photos", "--multipart-ttl", "2h")
+    assert show(front)["waits_left_ms"] > 3600 * 1000
+    run("switch", "set", "photos", "--multipart-ttl", "0s")
+    wait_for(lambda: show(front)["state"] == "done", "the switch")
+    done = show(front)
+    assert any("in_progress -> in_progress: open uploads are waited for 7200 s" in line for line in done["history"])
+    assert done["waits_left_ms"] is None and done["waits_for"] == "" and done["open_uploads"] == []
+    assert alice.get_object(Bucket="photos", Key="k")["Body"].read() == b"1"
+    assert "the switch is: done" in run("switch", "set", "photos", "--multipart-ttl", "1h", status=1)
+
+
+def test_the_wait_for_uploads_is_no_longer_than_the_longest_downtime_unless_told(front):
+    front.s3().create_bucket(Bucket="box")
+    front.run("replicate", "add", "box", "disk2", "--watch")
+    for more, wanted in ((["--max-duration", "5m"], 300), (["--max-duration", "5h"], 3600),
+                         (["--max-duration", "5m", "--multipart-ttl", "2h"], 7200)):
+        front.run("switch", "plan", "box", "--start-at", "2099-01-01T00:00:00Z", *more)
+        assert show(front, "box")["multipart_ttl_ms"] == wanted * 1000

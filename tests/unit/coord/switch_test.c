@@ -298,6 +298,43 @@ TEST_FOUR(switch, without_a_time_for_uploads_it_does_not_go_on_for_them)
     repl_close(&l);
 }
 
+static int try_set_ttl(struct repl_lab *l, int64_t ttl_ns, struct err *err)
+{
+    return switch_set_ttl(l->r, STR("u"), STR("photos"), ttl_ns, err);
+}
+
+/* S11; 0 does not make one of the other kind of it. */
+TEST_FOUR(switch, how_long_uploads_are_waited_for_is_changed_at_any_time_before_it_is_done)
+{
+    struct repl_lab l;
+    struct err err = {0};
+
+    switch_open(&l, f);
+    CHECK_ERR(try_set_ttl(&l, 9, &err), ERR_NOT_FOUND);
+    switch_planned(&l, (struct switch_options){.uploads_ttl_ns = 7});
+    CHECK_OK(try_set_ttl(&l, 0, &err));
+    CHECK_INT(switch_now(&l).o.uploads_ttl_ns, 0);
+    CHECK_OK(try_set_ttl(&l, 300000000000, &err));
+    check_history(
+        &l, "not_started -> not_started: open uploads are waited for 300 s from its start on");
+    struct bucket_switch s = switch_now(&l);
+    CHECK(!switch_is_live(&s));
+    CHECK_INT(s.o.uploads_ttl_ns, 300000000000);
+    CHECK_OK(switch_try_begin(&l, &err));
+    CHECK_OK(switch_try_step(&l, SWITCH_CHECK, &err));
+    CHECK_OK(try_follow(&l, &err));
+    CHECK_OK(try_set_ttl(&l, 0, &err));
+    s = switch_now(&l);
+    CHECK(switch_is_live(&s) && s.blocked);
+    CHECK_INT(s.o.multipart_ttl_ns, 1);
+    CHECK_INT(s.o.uploads_ttl_ns, 1);
+    CHECK_OK(try_unblock(&l, &err));
+    CHECK_OK(switch_try_done(&l, &err));
+    CHECK_ERR(try_set_ttl(&l, 9, &err), ERR_CONFLICT);
+    CHECK_ERR(try_set_ttl(&l, -1, &err), ERR_INVALID);
+    repl_close(&l);
+}
+
 TEST_FOUR(switch, an_error_takes_the_block_away_and_leaves_the_route)
 {
     struct repl_lab l;
