@@ -101,6 +101,11 @@ int ownership_read(enum ownership *out, struct arena *a, struct str xml, struct 
     return 0;
 }
 
+const char *ownership_name(enum ownership ownership)
+{
+    return ownership_names[ownership];
+}
+
 void ownership_write(struct buf *out, enum ownership ownership)
 {
     document_open(out, "OwnershipControls");

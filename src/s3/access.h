@@ -37,6 +37,7 @@ enum ownership {
 int ownership_read(enum ownership *out, struct arena *a, struct str xml,
                    struct err *err) MUST_CHECK;
 void ownership_write(struct buf *out, enum ownership ownership);
+const char *ownership_name(enum ownership ownership);
 /* x-amz-object-ownership; InvalidArgument. */
 int ownership_parse(enum ownership *out, struct str name, struct err *err) MUST_CHECK;
 

@@ -1,6 +1,7 @@
 /* Whether a bucket's log may be delivered to another. */
 #include "s3/access_log.h"
 
+#include "base/clock.h"
 #include "s3/access.h"
 #include "s3/encryption.h"
 #include "s3/lock.h"
@@ -10,9 +11,40 @@
 /* Values for the conditions of the target's policy. */
 struct asking {
     const struct access_log_ask *ask;
+    const struct bucket_info *target;
     struct arena *a;
     struct str value;
 };
+
+static struct str value_of(const struct asking *q, enum policy_key key)
+{
+    char time[CLOCK_ISO_LEN + 1];
+
+    switch (key) {
+    case POLICY_KEY_SOURCE_ARN:
+        return arena_fmt(q->a, "arn:aws:s3:::" STR_FMT, STR_ARG(q->ask->bucket));
+    case POLICY_KEY_SOURCE_ACCOUNT:
+        return q->ask->owner;
+    case POLICY_KEY_RESOURCE_ACCOUNT:
+    case POLICY_KEY_S3_RESOURCE_ACCOUNT:
+        return q->target->owner;
+    case POLICY_KEY_PRINCIPAL_SERVICE_NAME:
+        return SERVICE;
+    case POLICY_KEY_SECURE_TRANSPORT:
+    case POLICY_KEY_PRINCIPAL_IS_AWS_SERVICE:
+    case POLICY_KEY_OBJECT_CREATION_OPERATION:
+        return STR("true");
+    case POLICY_KEY_VIA_AWS_SERVICE:
+        return STR("false");
+    case POLICY_KEY_CURRENT_TIME:
+        clock_iso(clock_wall_ms(), time);
+        return arena_str(q->a, str_z(time));
+    case POLICY_KEY_EPOCH_TIME:
+        return arena_fmt(q->a, "%lld", (long long)(clock_wall_ms() / 1000));
+    default:
+        return STR_EMPTY;
+    }
+}
 
 static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
                             struct policy_values *out)
@@ -20,14 +52,7 @@ static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
     struct asking *q = ctx;
 
     (void)suffix;
-    if (key == POLICY_KEY_SOURCE_ARN)
-        q->value = arena_fmt(q->a, "arn:aws:s3:::" STR_FMT, STR_ARG(q->ask->bucket));
-    else if (key == POLICY_KEY_SOURCE_ACCOUNT)
-        q->value = q->ask->owner;
-    else if (key == POLICY_KEY_SECURE_TRANSPORT)
-        q->value = STR("true");
-    else
-        return false;
+    q->value = value_of(q, key);
     *out = (struct policy_values){&q->value, 1};
     return q->value.len > 0;
 }
@@ -50,7 +75,7 @@ static int ask_policy(struct access_log_target *t, struct arena *a,
                       const struct access_log_ask *ask, enum policy_effect *out, struct err *err)
 {
     struct str keys[] = {ask->config->prefix, ask->key}, text;
-    struct asking q = {.ask = ask, .a = a};
+    struct asking q = {.ask = ask, .target = &t->info, .a = a};
     struct policy_request r = {.who = {.service = SERVICE},
                                .action = S3_ACTION_PUT_OBJECT,
                                .bucket = t->info.name,

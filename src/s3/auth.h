@@ -69,6 +69,8 @@ struct identity {
     enum auth_payload payload;
     unsigned char payload_sha256[SIGN_HASH_LEN]; /* AUTH_PAYLOAD_HASH */
     struct str signed_headers;                   /* version 4: "host;x-amz-date" */
+    struct str payload_hash; /* version 4: what was signed for the body, or UNSIGNED-PAYLOAD */
+    int64_t signed_ms;       /* when; 0: the signature does not say */
     /* version 4, for the chunks of the body: */
     struct sign_scope scope;
     struct sign_key key;

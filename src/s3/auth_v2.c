@@ -66,15 +66,14 @@ static bool parse_date(struct str text, int64_t *time)
     return false;
 }
 
-static int check_date(const struct auth_request *r, struct err *err)
+static int check_date(const struct auth_request *r, int64_t *out, struct err *err)
 {
     struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
-    int64_t time;
 
-    if (!parse_date(amz.p ? amz : date, &time)) /* an empty x-amz-date is none that is valid */
+    if (!parse_date(amz.p ? amz : date, out)) /* an empty x-amz-date is none that is valid */
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
-    return llabs(time - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;
+    return llabs(*out - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;
 }
 
 int auth_v2_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,
@@ -86,7 +85,7 @@ int auth_v2_header(struct identity *out, const struct auth_request *r, const str
     if (!str_cut(rest, ':', &out->access_key, &signature) || !out->access_key.len)
         return err_set(err, S3_INVALID_ARGUMENT,
                        "AWS authorization header is invalid.  Expected AwsAccessKeyId:signature");
-    if ((code = check_allowed(o, err)) < 0 || (code = check_date(r, err)) < 0)
+    if ((code = check_allowed(o, err)) < 0 || (code = check_date(r, &out->signed_ms, err)) < 0)
         return code;
     out->kind = AUTH_V2_HEADER;
     if (auth_header_of(r, "x-amz-date").len)

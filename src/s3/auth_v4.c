@@ -25,6 +25,7 @@ static const struct {
 struct claim {
     struct auth_credential credential;
     struct str signed_headers, signature, timestamp, payload_hash;
+    int64_t time_ms; /* of the timestamp */
 };
 
 static int parse_payload(struct identity *out, struct str text, struct err *err)
@@ -171,6 +172,8 @@ static int check(struct identity *out, const struct auth_request *r, const struc
     out->user = key.user;
     out->scope = c->credential.scope;
     out->signed_headers = c->signed_headers;
+    out->payload_hash = c->payload_hash;
+    out->signed_ms = c->time_ms;
     memcpy(out->timestamp, c->timestamp.p, SIGN_TIME_LEN);
     return 0;
 }
@@ -196,8 +199,8 @@ static int check_scope(enum s3_code code, const char *what, const struct auth_cr
     return 0;
 }
 
-/* x-amz-date, else Date; as a timestamp in `text`. */
-static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN + 1],
+/* x-amz-date, else Date; as a timestamp in `text`, too. */
+static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN + 1], int64_t *out,
                        struct err *err)
 {
     struct str date = auth_header_of(r, "x-amz-date");
@@ -215,6 +218,7 @@ static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN +
         memcpy(text, date.p, CLOCK_BASIC_LEN);
     else
         clock_basic(time, text);
+    *out = time;
     return 0;
 }
 
@@ -239,7 +243,7 @@ int auth_v4_header(struct identity *out, const struct auth_request *r, const str
     if (!c.payload_hash.len)
         return err_set(err, S3_INVALID_REQUEST,
                        "Missing required header for this request: x-amz-content-sha256");
-    if ((code = header_time(r, time, err)) < 0 ||
+    if ((code = header_time(r, time, &c.time_ms, err)) < 0 ||
         (code = check_scope(S3_AUTHORIZATION_HEADER_MALFORMED, malformed, &c.credential,
                             c.timestamp, err)) < 0 ||
         (code = parse_payload(out, c.payload_hash, err)) < 0 ||
@@ -250,7 +254,7 @@ int auth_v4_header(struct identity *out, const struct auth_request *r, const str
 }
 
 static int check_lifetime(const struct auth_request *r, struct str timestamp, struct str expires,
-                          struct err *err)
+                          int64_t *out, struct err *err)
 {
     int64_t time, lifetime;
 
@@ -272,6 +276,7 @@ static int check_lifetime(const struct auth_request *r, struct str timestamp, st
         return err_set(err, S3_ACCESS_DENIED, "Request is not yet valid");
     if (r->now_ms > time + lifetime * 1000)
         return err_set(err, S3_ACCESS_DENIED, "Request has expired");
+    *out = time;
     return 0;
 }
 
@@ -350,7 +355,7 @@ static int verify_query(struct identity *out, const struct auth_request *r,
         return err_set(err, S3_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
                        "Error parsing the X-Amz-Credential parameter; the Credential is "
                        "mal-formed; expecting " CREDENTIAL_FORM ".");
-    if ((code = check_lifetime(r, p[DATE], p[EXPIRES], err)) < 0 ||
+    if ((code = check_lifetime(r, p[DATE], p[EXPIRES], &c.time_ms, err)) < 0 ||
         (code = check_scope(S3_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
                             "Error parsing the X-Amz-Credential parameter", &c.credential, p[DATE],
                             err)) < 0 ||

@@ -45,9 +45,10 @@ struct form {
     struct str file_type;                  /* its Content-Type; may be empty */
     char delimiter[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
     size_t delimiter_len;
-    uint64_t min, max; /* of the file, by the policy */
-    uint64_t given;    /* bytes of it handed out */
-    bool ended;        /* the boundary behind the file was seen */
+    uint64_t min, max;   /* of the file, by the policy */
+    bool date_is_signed; /* the policy says what x-amz-date is */
+    uint64_t given;      /* bytes of it handed out */
+    bool ended;          /* the boundary behind the file was seen */
     int failed;
     size_t start, end; /* of what buffer holds */
     size_t known;      /* bytes at start that are the file's for certain */
@@ -71,6 +72,7 @@ struct form_options {
 struct form_result {
     enum auth_kind kind; /* AUTH_ANONYMOUS: no policy. Else V4_HEADER or V2_HEADER */
     struct str access_key;
+    int64_t signed_ms; /* 0: the form does not say when */
     void *user;
     struct str key;                              /* not empty */
     struct str success_status, success_redirect; /* as sent; may be empty */

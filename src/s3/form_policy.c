@@ -52,6 +52,8 @@ static int apply(struct check *check, const struct condition *c)
         found = check->covered[i] = true;
         ok = ok && holds(c, check->f->fields[i].value);
     }
+    if (!c->starts_with && str_ieq(c->name, STR("x-amz-date")))
+        check->f->date_is_signed = true;
     if (found ? ok : holds(c, STR_EMPTY))
         return 0;
     return err_set(check->err, S3_ACCESS_DENIED,
@@ -329,6 +331,10 @@ static int check_signed(struct form_result *out, struct form *f, const struct fo
     if (code == 0)
         code = form_check_policy(f, buf_str(&document), o, err);
     buf_release(&document);
+    /* The field alone anybody can change, to any time of the day in the scope. */
+    if (!v4 || !f->date_is_signed ||
+        clock_parse_basic(form_field(f, "x-amz-date"), &out->signed_ms) < 0)
+        out->signed_ms = 0;
     return code;
 }
 

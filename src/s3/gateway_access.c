@@ -1,192 +1,6 @@
 /* What a decision about access is made on, read from the bucket and the request. */
 #include "s3/gateway_int.h"
 
-#include "base/clock.h"
-#include "s3/tagging.h"
-
-#include <stdio.h>
-
-/* Condition keys whose value is a header, or a parameter, of the request. */
-static const struct {
-    enum policy_key key;
-    bool parameter;
-    const char *name;
-} plain_values[] = {
-    {POLICY_KEY_USER_AGENT, false, "user-agent"},
-    {POLICY_KEY_REFERER, false, "referer"},
-    {POLICY_KEY_IF_MATCH, false, "if-match"},
-    {POLICY_KEY_IF_NONE_MATCH, false, "if-none-match"},
-    {POLICY_KEY_OBJECT_LOCK_MODE, false, "x-amz-object-lock-mode"},
-    {POLICY_KEY_OBJECT_LOCK_LEGAL_HOLD, false, "x-amz-object-lock-legal-hold"},
-    {POLICY_KEY_OBJECT_LOCK_RETAIN_UNTIL_DATE, false, "x-amz-object-lock-retain-until-date"},
-    {POLICY_KEY_X_AMZ_ACL, false, "x-amz-acl"},
-    {POLICY_KEY_X_AMZ_CONTENT_SHA256, false, "x-amz-content-sha256"},
-    {POLICY_KEY_X_AMZ_COPY_SOURCE, false, "x-amz-copy-source"},
-    {POLICY_KEY_X_AMZ_GRANT_FULL_CONTROL, false, "x-amz-grant-full-control"},
-    {POLICY_KEY_X_AMZ_GRANT_READ, false, "x-amz-grant-read"},
-    {POLICY_KEY_X_AMZ_GRANT_READ_ACP, false, "x-amz-grant-read-acp"},
-    {POLICY_KEY_X_AMZ_GRANT_WRITE, false, "x-amz-grant-write"},
-    {POLICY_KEY_X_AMZ_GRANT_WRITE_ACP, false, "x-amz-grant-write-acp"},
-    {POLICY_KEY_X_AMZ_METADATA_DIRECTIVE, false, "x-amz-metadata-directive"},
-    {POLICY_KEY_X_AMZ_OBJECT_OWNERSHIP, false, "x-amz-object-ownership"},
-    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION, false, "x-amz-server-side-encryption"},
-    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID, false,
-     "x-amz-server-side-encryption-aws-kms-key-id"},
-    {POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM, false,
-     "x-amz-server-side-encryption-customer-algorithm"},
-    {POLICY_KEY_X_AMZ_STORAGE_CLASS, false, "x-amz-storage-class"},
-    {POLICY_KEY_X_AMZ_WEBSITE_REDIRECT_LOCATION, false, "x-amz-website-redirect-location"},
-    {POLICY_KEY_PREFIX, true, "prefix"},
-    {POLICY_KEY_DELIMITER, true, "delimiter"},
-    {POLICY_KEY_MAX_KEYS, true, "max-keys"},
-    {POLICY_KEY_VERSION_ID, true, "versionId"},
-};
-
-/* --- values for conditions --- */
-
-static struct str tag_of(struct call *c, struct str tags, struct str key)
-{
-    struct tag_set set;
-    struct err ignored = {0};
-    struct str value = STR_EMPTY;
-
-    if (tagging_parse(&set, c->a, tags, TAGS_OF_OBJECT, &ignored) == 0 &&
-        tagging_find(&set, key, &value) && !value.p)
-        value = STR("");
-    return value;
-}
-
-static struct str source_ip(struct call *c)
-{
-    char text[SOCK_ADDR_TEXT];
-
-    sock_addr_host(http_request_peer(c->http), text);
-    return arena_str(c->a, str_z(text));
-}
-
-static struct str wall_time(struct call *c)
-{
-    char text[CLOCK_ISO_LEN + 1];
-
-    clock_iso(c->now_ms, text);
-    return arena_str(c->a, str_z(text));
-}
-
-static struct str signature_version(const struct call *c)
-{
-    if (c->auth.kind == AUTH_ANONYMOUS)
-        return STR_EMPTY;
-    return c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY
-               ? STR("AWS")
-               : STR("AWS4-HMAC-SHA256");
-}
-
-static struct str auth_type(const struct call *c)
-{
-    if (c->auth.kind == AUTH_ANONYMOUS)
-        return STR_EMPTY;
-    return c->auth.kind == AUTH_V4_QUERY || c->auth.kind == AUTH_V2_QUERY ? STR("REST-QUERY-STRING")
-                                                                          : STR("REST-HEADER");
-}
-
-/* The tags in the body, which is asked for when a statement asks for them (G1). What cannot be read
- * has none here: it is refused as soon as access was decided. */
-static void read_new_tags(struct call *c)
-{
-    struct err ignored = {0};
-    struct tag_set set;
-
-    if (c->new_tags.p)
-        return;
-    c->new_tags = STR("");
-    if (call_read_body(c, &ignored) == 0 &&
-        tagging_read(&set, c->a, c->body, TAGS_OF_OBJECT, &ignored) == 0)
-        c->new_tags = tagging_text(c->a, &set);
-}
-
-/* A copy without the directive REPLACE has its source's tags, whatever the header says: they are in
- * c->new_tags as soon as they are known. */
-static bool is_header_of_tags(const struct call *c)
-{
-    return !c->op || c->op->id != S3_OP_CopyObject ||
-           str_eq(call_header(c, "x-amz-tagging-directive"), STR("REPLACE"));
-}
-
-/* That the request sets, as a header has them. */
-static struct str request_tags(struct call *c)
-{
-    if (c->op && c->op->id == S3_OP_PutObjectTagging)
-        read_new_tags(c);
-    if (c->new_tags.p)
-        return c->new_tags;
-    return is_header_of_tags(c) ? call_header(c, "x-amz-tagging") : STR_EMPTY;
-}
-
-static struct str special_value(struct call *c, enum policy_key key, struct str suffix)
-{
-    switch (key) {
-    case POLICY_KEY_SECURE_TRANSPORT:
-        return http_request_is_tls(c->http) ? STR("true") : STR("false");
-    case POLICY_KEY_PREFIX:
-        return c->absent_key;
-    case POLICY_KEY_SOURCE_IP:
-        return source_ip(c);
-    case POLICY_KEY_CURRENT_TIME:
-        return wall_time(c);
-    case POLICY_KEY_EPOCH_TIME:
-        return arena_fmt(c->a, "%lld", (long long)(c->now_ms / 1000));
-    case POLICY_KEY_USER_ID:
-        return call_user_id(c);
-    case POLICY_KEY_USER_NAME:
-        return c->user ? c->user->name : STR_EMPTY;
-    case POLICY_KEY_SIGNATURE_VERSION:
-        return signature_version(c);
-    case POLICY_KEY_AUTH_TYPE:
-        return auth_type(c);
-    case POLICY_KEY_EXISTING_OBJECT_TAG:
-        return c->object ? tag_of(c, c->object->meta.tags, suffix) : STR_EMPTY;
-    case POLICY_KEY_REQUEST_OBJECT_TAG:
-        return tag_of(c, request_tags(c), suffix);
-    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION:
-    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID:
-    case POLICY_KEY_X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM:
-        return encrypt_policy_value(c, key);
-    default:
-        return STR_EMPTY;
-    }
-}
-
-static bool request_tag_keys(struct call *c, struct policy_values *out)
-{
-    struct str tags = request_tags(c);
-    struct err ignored = {0};
-    struct tag_set set;
-
-    if (!tags.len || tagging_parse(&set, c->a, tags, TAGS_OF_OBJECT, &ignored) < 0)
-        return false;
-    struct str *keys = arena_array(c->a, set.count + 1, sizeof(*keys));
-    for (size_t i = 0; keys && i < set.count; i++)
-        keys[i] = set.tags[i].key;
-    *out = (struct policy_values){keys, keys ? set.count : 0};
-    return out->count > 0;
-}
-
-static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
-                            struct policy_values *out)
-{
-    struct call *c = ctx;
-
-    if (key == POLICY_KEY_REQUEST_OBJECT_TAG_KEYS)
-        return request_tag_keys(c, out);
-    c->value = special_value(c, key, suffix);
-    for (size_t i = 0; i < ARRAY_SIZE(plain_values) && !c->value.p; i++)
-        if (plain_values[i].key == key)
-            c->value = plain_values[i].parameter ? call_param(c, plain_values[i].name)
-                                                 : call_header(c, plain_values[i].name);
-    *out = (struct policy_values){&c->value, 1};
-    return c->value.p != NULL;
-}
-
 /* --- the bucket --- */
 
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
@@ -357,7 +171,7 @@ static struct access_request request_of(struct call *c, const struct call_target
         .ask = {.action = action,
                 .bucket = t->info.name,
                 .key = s3_actions[action].on == S3_ON_OBJECT ? key : STR_EMPTY,
-                .value = condition_value,
+                .value = call_condition_value,
                 .ctx = c,
                 .arena = c->a},
         .bucket_owner = t->info.owner,
@@ -368,6 +182,7 @@ static struct access_request request_of(struct call *c, const struct call_target
         .ownership = t->ownership,
     };
 
+    c->judged = t;
     if (c->user)
         r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
     return r;

@@ -88,6 +88,11 @@ struct call_encryption {
     struct sealed_key data; /* of a new object; wiped with the call (E7) */
 };
 
+/* One object of several that a request is about: a key of a batch, or the source of a copy. */
+struct call_item {
+    struct str version, if_match; /* empty: none */
+};
+
 struct call {
     struct gateway *g;
     struct http_request *http;
@@ -137,6 +142,8 @@ struct call {
     bool incomplete; /* the answer lacks what a storage has that is not there */
     /* for values of policy conditions: */
     const struct object_info *object; /* acted on, when known */
+    const struct call_target *judged; /* the bucket that access is decided on */
+    const struct call_item *item;     /* what of the request; NULL: all of it */
     struct str new_tags;   /* that the request sets otherwise than by header, as that has them */
     struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */
     struct policy_values values;
@@ -219,6 +226,12 @@ struct acl_users call_acl_users(struct call *c);
 /* The document, or empty; as of the call's start when it is the target's. */
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err) MUST_CHECK;
+
+/* --- gateway_condition.c --- */
+
+/* The value of a condition key, as struct policy_request wants it; `ctx` is the call. */
+bool call_condition_value(void *ctx, enum policy_key key, struct str suffix,
+                          struct policy_values *out);
 
 /* --- gateway_facts.c: what is known of a bucket, shared by requests; any thread --- */
 
@@ -381,6 +394,9 @@ int copy_source_open(struct call *c, struct copy_source *out, struct err *err) M
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
+/* x-amz-copy-source, decoded: the bucket, and key and version of *out. InvalidArgument. */
+int copy_source_parse(struct call *c, struct str *bucket, struct copy_source *out,
+                      struct err *err) MUST_CHECK;
 /* The bucket that x-amz-copy-source names; its side is chosen. */
 int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 

@@ -217,6 +217,8 @@ static struct str signature_of(const struct call *c)
 
 static struct str auth_of(const struct call *c)
 {
+    if (c->op && c->op->id == S3_OP_PostObject) /* in the form */
+        return STR_EMPTY;
     switch (c->auth.kind) {
     case AUTH_V4_HEADER:
     case AUTH_V2_HEADER:

@@ -3,8 +3,7 @@
 #include "s3/gateway_int.h"
 
 /* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
-static int parse_source(struct call *c, struct str *bucket, struct copy_source *out,
-                        struct err *err)
+int copy_source_parse(struct call *c, struct str *bucket, struct copy_source *out, struct err *err)
 {
     struct str text = call_header(c, "x-amz-copy-source"), version = STR_EMPTY;
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);
@@ -33,16 +32,28 @@ static int parse_source(struct call *c, struct str *bucket, struct copy_source *
 int copy_source_bucket(struct call *c, struct str *out, struct err *err)
 {
     struct copy_source s = {0};
-    int code = parse_source(c, out, &s, err);
+    int code = copy_source_parse(c, out, &s, err);
 
     return code < 0 ? code : call_source_side(c, *out, s.key, s.version, err);
+}
+
+/* Access to the source, whose version is not the request's own. */
+static int need_source(struct call *c, struct copy_source *s, enum s3_action action,
+                       const struct object_info *object, struct err *err)
+{
+    struct call_item item = {.version = s->version};
+
+    c->item = &item;
+    int code = call_need(c, &s->target, action, s->key, object, err);
+    c->item = NULL;
+    return code;
 }
 
 static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
 {
     enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
     bool there = code != ERR_NOT_FOUND && s->head.info.etag.len;
-    int may = call_need(c, &s->target, action, s->key, there ? &s->head.info : NULL, err);
+    int may = need_source(c, s, action, there ? &s->head.info : NULL, err);
 
     if (may < 0)
         return may;
@@ -59,7 +70,7 @@ int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
 {
     struct object_conditions conditions;
     struct str bucket;
-    int code = parse_source(c, &bucket, out, err);
+    int code = copy_source_parse(c, &bucket, out, err);
 
     if (code == 0)
         code = call_source_side(c, bucket, out->key, out->version, err);
@@ -97,7 +108,7 @@ static int take_tags(struct call *c, struct copy_source *s, struct object_meta *
     out->tags = from->meta.tags;
     if (!from->meta.tags.len)
         return 0;
-    int code = call_need(c, &s->target, action, s->key, from, err);
+    int code = need_source(c, s, action, from, err);
     if (code < 0)
         return code;
     c->new_tags = from->meta.tags;

@@ -52,18 +52,22 @@ static int remove_one(struct call *c, struct batch *b, const struct xml_node *ob
     struct str key = r->key;
     struct remove_options o = {.version = r->version};
     enum s3_action action = s3_operation_action(c->op->id, o.version.len > 0);
-    int code = call_need(c, &c->target, action, key, NULL, err);
+    struct call_item item = {.version = r->version,
+                             .if_match = xml_child_text(object, "ETag", STR_EMPTY)};
 
-    o.conditions.if_match = xml_child_text(object, "ETag", STR_EMPTY);
+    c->item = &item;
+    int code = call_need(c, &c->target, action, key, NULL, err);
+    if (b->bypass)
+        o.bypass_governance =
+            call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, key, NULL);
+    c->item = NULL;
+    o.conditions.if_match = item.if_match;
     if (code == 0)
         code = object_key_check(key, err);
     if (code == 0)
         code = removal_conditions_read(
             str_trim(xml_child_text(object, "LastModifiedTime", STR_EMPTY)),
             str_trim(xml_child_text(object, "Size", STR_EMPTY)), &o.conditions, err);
-    if (b->bypass)
-        o.bypass_governance =
-            call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, key, NULL);
     if (code == 0)
         code = call_note(c, S3_EVENT_REMOVED_DELETE, key, &o.note, err);
     if (code == 0)

@@ -30,6 +30,8 @@ static int check_policy(struct call *c, struct buf *kept, struct err *err)
 
     if (code == 0)
         code = policy_check_principals(policy, find_principal, c, err);
+    if (code == 0)
+        code = policy_check_keys(policy, err);
     if (code == 0 && c->target.block.block_policy && policy_is_public(policy))
         code = s3_fail(err, S3_ACCESS_DENIED);
     buf_append_str(kept, c->body);

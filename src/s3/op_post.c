@@ -132,6 +132,9 @@ static int open_form(struct call *c, struct post *p, struct err *err)
     if (code < 0)
         return code;
     c->user = p->result.user;
+    c->auth.kind = p->result.kind;
+    c->auth.signed_ms = p->result.signed_ms;
+    c->auth.payload_hash = STR_EMPTY; /* the file is not signed */
     c->key = p->result.key;
     return object_key_check(c->key, err);
 }

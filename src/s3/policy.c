@@ -253,6 +253,42 @@ int policy_compile(struct policy **out, struct arena *a, struct str text, struct
     return code;
 }
 
+static int never_given(struct str key, struct err *err)
+{
+    return err_set(err, S3_MALFORMED_POLICY,
+                   "No request has the policy variable " STR_FMT ", and it has no default",
+                   STR_ARG(str_head(key, 128)));
+}
+
+static int check_patterns(const struct statement *s, struct err *err)
+{
+    struct str never = STR_EMPTY;
+
+    for (size_t i = 0; i < s->resource_count && !never.len; i++)
+        never = pattern_never(&s->resources[i]);
+    for (const struct condition *c = s->conditions; c; c = c->next)
+        for (size_t i = 0; i < c->count && !never.len; i++)
+            never = pattern_never(&c->values[i].pattern);
+    return never.len ? never_given(never, err) : 0;
+}
+
+int policy_check_keys(const struct policy *p, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < p->count && code == 0; i++) {
+        const struct condition *never = conditions_never(p->statements[i].conditions);
+        if (never)
+            return err_set(err, S3_MALFORMED_POLICY,
+                           "No request has the condition key %s" STR_FMT
+                           ", so %s on it never holds",
+                           policy_keys[never->key].name, STR_ARG(str_head(never->suffix, 128)),
+                           never->op->name);
+        code = check_patterns(&p->statements[i], err);
+    }
+    return code;
+}
+
 /* A service is let in by its own name alone; a denial for all is for services too. */
 static bool principal_is(const struct principal *p, const struct policy_who *who, bool denies)
 {

@@ -18,6 +18,9 @@
 
 enum { POLICY_MAX_BYTES = 20 * 1024 };
 
+#define POLICY_ANONYMOUS "anonymous" /* aws:userid and aws:PrincipalAccount of who signs nothing   \
+                                      */
+
 struct policy;
 
 enum policy_effect { POLICY_NONE, POLICY_ALLOW, POLICY_DENY };
@@ -57,6 +60,11 @@ typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool 
  * statement that allows, roles and accounts ("...:root", where Ceph has tenants) may be unknown. */
 int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
                             struct err *err) MUST_CHECK;
+
+/* MalformedPolicy when a condition can never hold, or a variable never has a value, because no
+ * request to weir has the key: a denial by it would do nothing. Asked when a policy is set; one
+ * that is kept from before is judged as it stands. */
+int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
 /* DENY when any statement denies, else ALLOW when one allows, else NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);

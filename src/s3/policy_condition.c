@@ -186,6 +186,8 @@ static int compile_values(struct condition *c, struct arena *a, const json_t *js
     for (size_t i = 0; i < c->count; i++) {
         char room[32];
         struct str text = scalar_text(json_item(json, i), room);
+        if (c->key == POLICY_KEY_X_AMZ_COPY_SOURCE && str_starts(text, STR("/")))
+            text = str_skip(text, 1); /* the value is "bucket/key" */
         int code =
             text.p ? compile_value(&c->values[i], a, text, c->op->type, variables) : ERR_PARSE;
         if (code == ERR_NO_MEMORY)
@@ -353,6 +355,17 @@ static bool null_holds(const struct condition *c, bool absent)
     return false;
 }
 
+const struct condition *conditions_never(const struct condition *list)
+{
+    for (; list; list = list->next) {
+        bool holds =
+            list->op->type == CONDITION_NULL ? null_holds(list, true) : holds_without_value(list);
+        if (!policy_keys[list->key].is_given && !holds)
+            return list;
+    }
+    return NULL;
+}
+
 static bool condition_holds(const struct condition *c, const struct policy_request *r)
 {
     struct policy_values have = {0};
@@ -391,6 +404,8 @@ static bool value_is_fixed(const struct condition *c, const struct condition_val
 {
     if (c->op->type == CONDITION_IP)
         return range_is_narrow(&v->range);
+    if (str_ieq(v->pattern.text, STR(POLICY_ANONYMOUS))) /* that is anybody */
+        return false;
     return !v->pattern.wild && !v->pattern.variables;
 }
 

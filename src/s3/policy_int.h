@@ -33,6 +33,9 @@ int pattern_compile(struct pattern *out, struct arena *a, struct str text, unsig
  * arena is full, which the arena remembers. */
 bool pattern_expand(const struct pattern *p, const struct policy_request *r, struct str *out);
 
+/* A variable of it that no request has and that has no default; an empty string: there is none. */
+struct str pattern_never(const struct pattern *p);
+
 /* Of an expanded pattern; PATTERN_ONE is one character, or one byte of what is not UTF-8. */
 bool pattern_match(struct str pattern, struct str s, bool fold_case);
 
@@ -87,6 +90,9 @@ struct condition {
 int conditions_compile(struct condition **out, struct arena *a, const json_t *json, bool variables,
                        struct err *err) MUST_CHECK;
 bool conditions_hold(const struct condition *list, const struct policy_request *r);
+
+/* The first one that can never hold, as no request has its key; NULL: there is none. */
+const struct condition *conditions_never(const struct condition *list);
 
 /* Whether one of them fixes who may come. */
 bool conditions_limit_public(const struct condition *list);

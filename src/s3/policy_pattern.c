@@ -114,6 +114,20 @@ bool pattern_expand(const struct pattern *p, const struct policy_request *r, str
     return whole && !r->arena->failed;
 }
 
+struct str pattern_never(const struct pattern *p)
+{
+    struct str rest = p->text, literal, name, suffix;
+    enum policy_key key;
+
+    while (p->variables && str_cut(rest, (char)PATTERN_OPEN, &literal, &rest)) {
+        str_cut(rest, (char)PATTERN_CLOSE, &name, &rest);
+        if (str_chr(name, (char)PATTERN_DEFAULT) < 0 && policy_key_find(name, &key, &suffix) &&
+            !policy_keys[key].is_given)
+            return name;
+    }
+    return STR_EMPTY;
+}
+
 static char folded(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;

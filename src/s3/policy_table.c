@@ -8,7 +8,7 @@ const struct s3_action_row s3_actions[S3_ACTIONS] = {
 };
 
 const struct policy_key_row policy_keys[POLICY_KEYS] = {
-#define X(name, text, limits) {text, limits},
+#define X(name, text, limits, given) {text, limits, given},
     POLICY_KEY_TABLE(X)
 #undef X
 };

@@ -92,76 +92,78 @@
     X(RESTORE_OBJECT, "RestoreObject", OBJECT)
 
 /*    name, text (a '/' at the end: a name follows), whether a fixed value of it makes a statement
- *    for everybody one that is not public (S3's "The meaning of public") */
+ *    for everybody one that is not public (S3's "The meaning of public"), whether any request to
+ *    weir has it (there are no organisations, VPCs, roles, tokens, access points or second factors
+ *    here, and no policy is asked when a bucket is made) */
 #define POLICY_KEY_TABLE(X) \
-    X(CALLED_VIA, "aws:CalledVia", false) \
-    X(CURRENT_TIME, "aws:CurrentTime", false) \
-    X(EPOCH_TIME, "aws:EpochTime", false) \
-    X(MULTI_FACTOR_AUTH_AGE, "aws:MultiFactorAuthAge", false) \
-    X(MULTI_FACTOR_AUTH_PRESENT, "aws:MultiFactorAuthPresent", false) \
-    X(PRINCIPAL_ACCOUNT, "aws:PrincipalAccount", true) \
-    X(PRINCIPAL_ARN, "aws:PrincipalArn", true) \
-    X(PRINCIPAL_IS_AWS_SERVICE, "aws:PrincipalIsAWSService", false) \
-    X(PRINCIPAL_ORG_ID, "aws:PrincipalOrgID", true) \
-    X(PRINCIPAL_ORG_PATHS, "aws:PrincipalOrgPaths", true) \
-    X(PRINCIPAL_SERVICE_NAME, "aws:PrincipalServiceName", false) \
-    X(PRINCIPAL_TAG, "aws:PrincipalTag/", false) \
-    X(PRINCIPAL_TYPE, "aws:PrincipalType", false) \
-    X(REFERER, "aws:Referer", false) \
-    X(REQUESTED_REGION, "aws:RequestedRegion", false) \
-    X(RESOURCE_ACCOUNT, "aws:ResourceAccount", false) \
-    X(RESOURCE_ORG_ID, "aws:ResourceOrgID", false) \
-    X(SECURE_TRANSPORT, "aws:SecureTransport", false) \
-    X(SOURCE_ACCOUNT, "aws:SourceAccount", true) \
-    X(SOURCE_ARN, "aws:SourceArn", true) \
-    X(SOURCE_IP, "aws:SourceIp", true) \
-    X(SOURCE_ORG_ID, "aws:SourceOrgID", true) \
-    X(SOURCE_OWNER, "aws:SourceOwner", true) \
-    X(SOURCE_VPC, "aws:SourceVpc", true) \
-    X(SOURCE_VPCE, "aws:SourceVpce", true) \
-    X(TOKEN_ISSUE_TIME, "aws:TokenIssueTime", false) \
-    X(USER_AGENT, "aws:UserAgent", false) \
-    X(USER_ID, "aws:userid", true) \
-    X(USER_NAME, "aws:username", false) \
-    X(VIA_AWS_SERVICE, "aws:ViaAWSService", false) \
-    X(VPC_SOURCE_IP, "aws:VpcSourceIp", false) \
-    X(AUTH_TYPE, "s3:authType", false) \
-    X(DATA_ACCESS_POINT_ACCOUNT, "s3:DataAccessPointAccount", true) \
-    X(DATA_ACCESS_POINT_ARN, "s3:DataAccessPointArn", true) \
-    X(DELIMITER, "s3:delimiter", false) \
-    X(EXISTING_OBJECT_TAG, "s3:ExistingObjectTag/", false) \
-    X(IF_MATCH, "s3:if-match", false) \
-    X(IF_NONE_MATCH, "s3:if-none-match", false) \
-    X(LOCATION_CONSTRAINT, "s3:LocationConstraint", false) \
-    X(MAX_KEYS, "s3:max-keys", false) \
-    X(OBJECT_CREATION_OPERATION, "s3:ObjectCreationOperation", false) \
-    X(OBJECT_LOCK_LEGAL_HOLD, "s3:object-lock-legal-hold", false) \
-    X(OBJECT_LOCK_MODE, "s3:object-lock-mode", false) \
-    X(OBJECT_LOCK_REMAINING_RETENTION_DAYS, "s3:object-lock-remaining-retention-days", false) \
-    X(OBJECT_LOCK_RETAIN_UNTIL_DATE, "s3:object-lock-retain-until-date", false) \
-    X(PREFIX, "s3:prefix", false) \
-    X(REQUEST_OBJECT_TAG, "s3:RequestObjectTag/", false) \
-    X(REQUEST_OBJECT_TAG_KEYS, "s3:RequestObjectTagKeys", false) \
-    X(S3_RESOURCE_ACCOUNT, "s3:ResourceAccount", false) \
-    X(SIGNATURE_AGE, "s3:signatureAge", false) \
-    X(SIGNATURE_VERSION, "s3:signatureversion", false) \
-    X(TLS_VERSION, "s3:TlsVersion", false) \
-    X(VERSION_ID, "s3:VersionId", false) \
-    X(X_AMZ_ACL, "s3:x-amz-acl", false) \
-    X(X_AMZ_CONTENT_SHA256, "s3:x-amz-content-sha256", false) \
-    X(X_AMZ_COPY_SOURCE, "s3:x-amz-copy-source", false) \
-    X(X_AMZ_GRANT_FULL_CONTROL, "s3:x-amz-grant-full-control", false) \
-    X(X_AMZ_GRANT_READ, "s3:x-amz-grant-read", false) \
-    X(X_AMZ_GRANT_READ_ACP, "s3:x-amz-grant-read-acp", false) \
-    X(X_AMZ_GRANT_WRITE, "s3:x-amz-grant-write", false) \
-    X(X_AMZ_GRANT_WRITE_ACP, "s3:x-amz-grant-write-acp", false) \
-    X(X_AMZ_METADATA_DIRECTIVE, "s3:x-amz-metadata-directive", false) \
-    X(X_AMZ_OBJECT_OWNERSHIP, "s3:x-amz-object-ownership", false) \
-    X(X_AMZ_SERVER_SIDE_ENCRYPTION, "s3:x-amz-server-side-encryption", false) \
-    X(X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID, "s3:x-amz-server-side-encryption-aws-kms-key-id", true) \
-    X(X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM, "s3:x-amz-server-side-encryption-customer-algorithm", false) \
-    X(X_AMZ_STORAGE_CLASS, "s3:x-amz-storage-class", false) \
-    X(X_AMZ_WEBSITE_REDIRECT_LOCATION, "s3:x-amz-website-redirect-location", false)
+    X(CALLED_VIA, "aws:CalledVia", false, false) \
+    X(CURRENT_TIME, "aws:CurrentTime", false, true) \
+    X(EPOCH_TIME, "aws:EpochTime", false, true) \
+    X(MULTI_FACTOR_AUTH_AGE, "aws:MultiFactorAuthAge", false, false) \
+    X(MULTI_FACTOR_AUTH_PRESENT, "aws:MultiFactorAuthPresent", false, false) \
+    X(PRINCIPAL_ACCOUNT, "aws:PrincipalAccount", true, true) \
+    X(PRINCIPAL_ARN, "aws:PrincipalArn", true, true) \
+    X(PRINCIPAL_IS_AWS_SERVICE, "aws:PrincipalIsAWSService", false, true) \
+    X(PRINCIPAL_ORG_ID, "aws:PrincipalOrgID", true, false) \
+    X(PRINCIPAL_ORG_PATHS, "aws:PrincipalOrgPaths", true, false) \
+    X(PRINCIPAL_SERVICE_NAME, "aws:PrincipalServiceName", false, true) \
+    X(PRINCIPAL_TAG, "aws:PrincipalTag/", false, false) \
+    X(PRINCIPAL_TYPE, "aws:PrincipalType", false, true) \
+    X(REFERER, "aws:Referer", false, true) \
+    X(REQUESTED_REGION, "aws:RequestedRegion", false, true) \
+    X(RESOURCE_ACCOUNT, "aws:ResourceAccount", false, true) \
+    X(RESOURCE_ORG_ID, "aws:ResourceOrgID", false, false) \
+    X(SECURE_TRANSPORT, "aws:SecureTransport", false, true) \
+    X(SOURCE_ACCOUNT, "aws:SourceAccount", true, true) \
+    X(SOURCE_ARN, "aws:SourceArn", true, true) \
+    X(SOURCE_IP, "aws:SourceIp", true, true) \
+    X(SOURCE_ORG_ID, "aws:SourceOrgID", true, false) \
+    X(SOURCE_OWNER, "aws:SourceOwner", true, false) \
+    X(SOURCE_VPC, "aws:SourceVpc", true, false) \
+    X(SOURCE_VPCE, "aws:SourceVpce", true, false) \
+    X(TOKEN_ISSUE_TIME, "aws:TokenIssueTime", false, false) \
+    X(USER_AGENT, "aws:UserAgent", false, true) \
+    X(USER_ID, "aws:userid", true, true) \
+    X(USER_NAME, "aws:username", false, true) \
+    X(VIA_AWS_SERVICE, "aws:ViaAWSService", false, true) \
+    X(VPC_SOURCE_IP, "aws:VpcSourceIp", false, false) \
+    X(AUTH_TYPE, "s3:authType", false, true) \
+    X(DATA_ACCESS_POINT_ACCOUNT, "s3:DataAccessPointAccount", true, false) \
+    X(DATA_ACCESS_POINT_ARN, "s3:DataAccessPointArn", true, false) \
+    X(DELIMITER, "s3:delimiter", false, true) \
+    X(EXISTING_OBJECT_TAG, "s3:ExistingObjectTag/", false, true) \
+    X(IF_MATCH, "s3:if-match", false, true) \
+    X(IF_NONE_MATCH, "s3:if-none-match", false, true) \
+    X(LOCATION_CONSTRAINT, "s3:LocationConstraint", false, false) \
+    X(MAX_KEYS, "s3:max-keys", false, true) \
+    X(OBJECT_CREATION_OPERATION, "s3:ObjectCreationOperation", false, true) \
+    X(OBJECT_LOCK_LEGAL_HOLD, "s3:object-lock-legal-hold", false, true) \
+    X(OBJECT_LOCK_MODE, "s3:object-lock-mode", false, true) \
+    X(OBJECT_LOCK_REMAINING_RETENTION_DAYS, "s3:object-lock-remaining-retention-days", false, true) \
+    X(OBJECT_LOCK_RETAIN_UNTIL_DATE, "s3:object-lock-retain-until-date", false, true) \
+    X(PREFIX, "s3:prefix", false, true) \
+    X(REQUEST_OBJECT_TAG, "s3:RequestObjectTag/", false, true) \
+    X(REQUEST_OBJECT_TAG_KEYS, "s3:RequestObjectTagKeys", false, true) \
+    X(S3_RESOURCE_ACCOUNT, "s3:ResourceAccount", false, true) \
+    X(SIGNATURE_AGE, "s3:signatureAge", false, true) \
+    X(SIGNATURE_VERSION, "s3:signatureversion", false, true) \
+    X(TLS_VERSION, "s3:TlsVersion", false, true) \
+    X(VERSION_ID, "s3:VersionId", false, true) \
+    X(X_AMZ_ACL, "s3:x-amz-acl", false, true) \
+    X(X_AMZ_CONTENT_SHA256, "s3:x-amz-content-sha256", false, true) \
+    X(X_AMZ_COPY_SOURCE, "s3:x-amz-copy-source", false, true) \
+    X(X_AMZ_GRANT_FULL_CONTROL, "s3:x-amz-grant-full-control", false, true) \
+    X(X_AMZ_GRANT_READ, "s3:x-amz-grant-read", false, true) \
+    X(X_AMZ_GRANT_READ_ACP, "s3:x-amz-grant-read-acp", false, true) \
+    X(X_AMZ_GRANT_WRITE, "s3:x-amz-grant-write", false, true) \
+    X(X_AMZ_GRANT_WRITE_ACP, "s3:x-amz-grant-write-acp", false, true) \
+    X(X_AMZ_METADATA_DIRECTIVE, "s3:x-amz-metadata-directive", false, true) \
+    X(X_AMZ_OBJECT_OWNERSHIP, "s3:x-amz-object-ownership", false, true) \
+    X(X_AMZ_SERVER_SIDE_ENCRYPTION, "s3:x-amz-server-side-encryption", false, true) \
+    X(X_AMZ_SERVER_SIDE_ENCRYPTION_AWS_KMS_KEY_ID, "s3:x-amz-server-side-encryption-aws-kms-key-id", true, true) \
+    X(X_AMZ_SERVER_SIDE_ENCRYPTION_CUSTOMER_ALGORITHM, "s3:x-amz-server-side-encryption-customer-algorithm", false, true) \
+    X(X_AMZ_STORAGE_CLASS, "s3:x-amz-storage-class", false, true) \
+    X(X_AMZ_WEBSITE_REDIRECT_LOCATION, "s3:x-amz-website-redirect-location", false, true)
 /* clang-format on */
 
 enum s3_action {
@@ -174,7 +176,7 @@ enum s3_action {
 enum s3_action_on { S3_ON_SERVICE, S3_ON_BUCKET, S3_ON_OBJECT };
 
 enum policy_key {
-#define X(name, text, limits) POLICY_KEY_##name,
+#define X(name, text, limits, given) POLICY_KEY_##name,
     POLICY_KEY_TABLE(X)
 #undef X
         POLICY_KEYS
@@ -188,6 +190,7 @@ struct s3_action_row {
 struct policy_key_row {
     const char *name;
     bool limits_public;
+    bool is_given; /* some request has it */
 };
 
 extern const struct s3_action_row s3_actions[S3_ACTIONS];

@@ -1,5 +1,6 @@
 """The S3 endpoint over TLS: reload of the certificate, and buckets by their host."""
 import http.client
+import json
 import re
 import signal
 import socket
@@ -92,3 +93,29 @@ def test_plain_http_is_not_answered_on_a_tls_port(server):
         connection.request("GET", "/")
         connection.getresponse()
     connection.close()
+
+
+def ask_as_anybody(server, path):
+    connection = ByName(DOMAIN, address_of(server))
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("operator, key, fits, other", [
+    ("NumericLessThan", "s3:TlsVersion", "9.9", "1.2"),
+    ("NumericGreaterThanEquals", "s3:TlsVersion", "1.2", "9.9"),
+    ("StringEquals", "s3:TlsVersion", "1.3", "1.0"),
+    ("Bool", "aws:SecureTransport", "true", "false"),
+])
+def test_a_policy_denies_by_the_connection(server, operator, key, fits, other):
+    assert ask(server, "PUT", DOMAIN, "/box")[0] == 200
+    assert ask(server, "PUT", DOMAIN, "/box/key", b"x")[0] == 200
+    for value, status in ((fits, 403), (other, 200)):
+        policy = {"Version": "2012-10-17", "Statement": [
+            {"Effect": effect, "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::box/*", **more}
+            for effect, more in (("Allow", {}), ("Deny", {"Condition": {operator: {key: value}}}))]}
+        assert ask(server, "PUT", DOMAIN, "/box?policy", json.dumps(policy).encode())[0] == 204
+        assert ask_as_anybody(server, "/box/key") == status, value

@@ -268,6 +268,42 @@ GATE_TEST(only_a_policy_that_names_the_service_or_a_list_lets_a_log_in)
     ask(g, "PUT /box?logging", STATUS("logs", ""), 403);
 }
 
+/* The keys that weir's own service has, each in a denial that fits and in one that does not. */
+GATE_TEST(a_denial_by_any_key_that_the_service_has_keeps_a_log_out)
+{
+    static const struct {
+        const char *fits, *other;
+    } conditions[] = {
+        {"\"ArnEquals\":{\"aws:SourceArn\":\"arn:aws:s3:::box\"}",
+         "\"ArnEquals\":{\"aws:SourceArn\":\"arn:aws:s3:::x\"}"},
+        {"\"StringEquals\":{\"aws:SourceAccount\":\"alice-id\"}",
+         "\"StringEquals\":{\"aws:SourceAccount\":\"bob-id\"}"},
+        {"\"StringEquals\":{\"aws:PrincipalServiceName\":\"logging.s3.amazonaws.com\"}",
+         "\"StringEquals\":{\"aws:PrincipalServiceName\":\"x\"}"},
+        {"\"Bool\":{\"aws:PrincipalIsAWSService\":\"true\"}",
+         "\"Bool\":{\"aws:PrincipalIsAWSService\":\"false\"}"},
+        {"\"StringEquals\":{\"s3:ResourceAccount\":\"alice-id\"}",
+         "\"StringEquals\":{\"s3:ResourceAccount\":\"bob-id\"}"},
+        {"\"DateGreaterThan\":{\"aws:CurrentTime\":\"2020-01-01T00:00:00Z\"}",
+         "\"DateGreaterThan\":{\"aws:CurrentTime\":\"2099-01-01T00:00:00Z\"}"},
+    };
+    char policy[1024];
+
+    gate_do(g, "PUT /logs", 200);
+    for (size_t i = 0; i < ARRAY_SIZE(conditions); i++)
+        for (int fits = 0; fits < 2; fits++) {
+            snprintf(
+                policy, sizeof(policy),
+                "{\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":" SERVICE
+                ",\"Action\":\"s3:PutObject\",\"Resource\":\"arn:aws:s3:::logs/*\"},{\"Effect\":"
+                "\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:PutObject\",\"Resource\":"
+                "\"arn:aws:s3:::logs/*\",\"Condition\":{%s}}]}",
+                fits ? conditions[i].fits : conditions[i].other);
+            ask(g, "PUT /logs?policy", policy, 204);
+            ask(g, "PUT /box?logging", STATUS("logs", ""), fits ? 403 : 200);
+        }
+}
+
 GATE_TEST(nobody_but_the_owner_turns_it_on_or_off)
 {
     turn_on(g);
