@@ -382,7 +382,7 @@ struct forward_request {
     struct str user;                   /* whose credentials sign; empty: it is sent unsigned */
     struct str method;                 /* as it is to be sent */
     struct str signed_as;              /* the method in the signature; empty: that one */
-    struct str path;                   /* percent-encoded, with the bucket: "/bucket/key" */
+    struct str path;                   /* by url_encode(), with the bucket: "/bucket/key" */
     struct str query;                  /* percent-encoded, without what signed it; may be empty */
     const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
                                           X-Amz-Content-Sha256, nor those of the framing */

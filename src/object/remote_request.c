@@ -20,20 +20,34 @@ static void add_header(struct outgoing *o, struct str name, struct str value)
 
 /* Decoded and encoded again: what is signed is then exactly what is sent, whatever the client left
  * unescaped, and peers that sign the bytes as they come agree with those that decode first. */
-static int append_recoded(struct outgoing *o, struct str in, bool in_query)
+static int append_recoded(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
     int code;
 
-    if (str_chr(in, '%') < 0 && !(in_query && str_chr(in, '+') >= 0)) { /* decodes to itself */
-        url_encode(&o->text, in, !in_query);
+    if (str_chr(in, '%') < 0 && str_chr(in, '+') < 0) { /* decodes to itself */
+        url_encode(&o->text, in, false);
         return 0;
     }
-    code = url_decode(&decoded, in, in_query);
+    code = url_decode(&decoded, in, true);
     if (code == 0)
-        url_encode(&o->text, buf_str(&decoded), !in_query);
+        url_encode(&o->text, buf_str(&decoded), false);
     buf_release(&decoded);
     return code;
+}
+
+/* The path is sent as it is given: encoded again, "%2F" in a segment would become a slash between
+ * two. So it must be encoded as url_encode() does it, which every peer signs alike. */
+static int append_path(struct outgoing *o, struct str path)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (c == '\0' || !strchr("-._~/%", c)))
+            return ERR_INVALID;
+    }
+    buf_append_str(&o->text, path);
+    return 0;
 }
 
 static int recode_query(struct outgoing *o, struct str query)
@@ -49,24 +63,27 @@ static int recode_query(struct outgoing *o, struct str query)
         bool has_value = str_cut(pair, '=', &name, &value);
         if (o->text.len > start)
             buf_append_char(&o->text, '&');
-        code = append_recoded(o, name, true);
+        code = append_recoded(o, name);
         if (has_value)
             buf_append_char(&o->text, '=');
         if (code == 0)
-            code = append_recoded(o, value, true);
+            code = append_recoded(o, value);
     }
     return code;
 }
 
-/* A name that may stand in front of a host: letters, digits, '-' and '.'. */
+/* A name that may stand in front of a host: letters, digits and '-', with single dots between. */
 static bool is_host_label(struct str s)
 {
+    bool dot = true;
+
     for (size_t i = 0; i < s.len; i++) {
         char c = s.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'))
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || (c == '.' && !dot)))
             return false;
+        dot = c == '.';
     }
-    return s.len > 0;
+    return !dot;
 }
 
 /* Moves the bucket from the path to the host, where the peer wants it there. */
@@ -87,7 +104,7 @@ static int address(struct outgoing *o, const struct remote *r, const struct forw
                    struct err *err)
 {
     struct str path = take_host_bucket(o, r, f->path);
-    int code = append_recoded(o, path, false);
+    int code = append_path(o, path);
     size_t path_len = o->text.len;
 
     if (f->query.len)

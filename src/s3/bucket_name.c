@@ -58,6 +58,27 @@ int bucket_name_check(struct str name, struct err *err)
     return 0;
 }
 
+bool bucket_name_fits(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.p[i];
+        if (!is_alnum(c) && !(c >= 'A' && c <= 'Z') && c != '.' && c != '-' && c != '_')
+            return false;
+    }
+    return name.len > 0 && name.len <= S3_BUCKET_MAX && !str_eq(name, STR(".")) &&
+           !str_eq(name, STR(".."));
+}
+
+int bucket_name_read(struct str *out, struct str text, struct err *err)
+{
+    if (str_starts(text, STR(":")))
+        text = str_skip(text, 1);
+    if (!bucket_name_fits(text))
+        return s3_fail(err, S3_INVALID_BUCKET_NAME);
+    *out = text;
+    return 0;
+}
+
 int object_key_check(struct str key, struct err *err)
 {
     if (key.len == 0)

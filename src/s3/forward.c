@@ -1,5 +1,7 @@
 /* A request to a remote storage, and its answer back. */
 #include "s3/forward.h"
+#include "s3/bucket_name.h"
+#include "s3/deletion.h"
 
 struct forward {
     struct forward_body body;
@@ -270,17 +272,34 @@ static int resume(struct http_request *req, void *ctx, bool in_time)
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 
+/* F13: the keys of a batch go on in our words, so that the storage reads those that we read. */
+static int take_batch(struct call *c, struct forward_body *b, struct deletion *batch,
+                      struct err *err)
+{
+    struct buf text = BUF_INIT(2 * CALL_LIST_MAX); /* what is CDATA there is escaped here */
+    int code = deletion_read(batch, c->a, b->text, err);
+
+    for (size_t i = 0; code == 0 && i < batch->count; i++)
+        code = object_key_check(batch->keys[i], err);
+    if (code == 0) {
+        deletion_write(&text, batch);
+        code = buf_error(&text);
+    }
+    if (code == 0)
+        code = forward_body_replace(c, b, &text, err);
+    buf_release(&text);
+    return code;
+}
+
 /* R1: nothing has been sent yet. */
-static int announce(struct call *c, struct storage *s, const struct forward_body *b,
+static int announce(struct call *c, struct storage *s, const struct deletion *batch,
                     struct err *err)
 {
-    struct str *keys = NULL;
-    size_t count = 0;
-    int code = b->whole ? capture_keys(c, b->text, &keys, &count, err) : 0;
+    int code = 0;
 
-    if (code == 0 && keys)
-        code = call_before_removals(c, keys, count, false, err);
-    return code < 0 ? code : call_capture(c, s, keys, count, err);
+    if (batch->keys)
+        code = call_before_removals(c, batch->keys, batch->count, false, err);
+    return code < 0 ? code : call_capture(c, s, batch->keys, batch->count, err);
 }
 
 /* The success of some is said before it is one: the head comes early, and the body when it is over.
@@ -316,6 +335,7 @@ static int send_and_answer(struct call *c, struct storage *s, struct forward *f,
 
 int forward_call(struct call *c, struct storage *s, struct err *err)
 {
+    struct deletion batch = {0};
     struct forward *f;
     int code;
 
@@ -324,12 +344,14 @@ int forward_call(struct call *c, struct storage *s, struct err *err)
     f = arena_new(c->a, struct forward);
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
-    f->body.whole = c->g->o.capture && c->op && c->op->id == S3_OP_DeleteObjects;
+    f->body.whole = c->op && c->op->id == S3_OP_DeleteObjects;
     code = forward_body_open(c, &f->body, s->takes_trailers, err);
+    if (code == 0 && f->body.whole)
+        code = take_batch(c, &f->body, &batch, err);
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)
-        code = announce(c, s, &f->body, err);
+        code = announce(c, s, &batch, err);
     if (code == 0)
         code = send_and_answer(c, s, f, err);
     forward_body_close(&f->body);

@@ -29,8 +29,9 @@ struct forward_body {
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */
     struct str sha256;     /* as forward_request.sha256 */
-    bool has_checksum;     /* a trailer's, known before the body is sent: */
+    bool has_checksum;     /* known before the body is sent; a trailer's, or the MD5 of ours: */
     struct http_header checksum;
+    bool ours;    /* not the client's bytes: what it said of them is not sent on */
     bool framed;  /* with the trailer that the client announced */
     bool streams; /* nothing of it was asked for yet */
     /* a small one: */
@@ -50,6 +51,9 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing,
  * many when that is a small one. */
 int forward_body_of(struct call *c, struct forward_body *b, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
+/* Instead of a whole body that was verified: ours, which means the same. Takes the bytes. */
+int forward_body_replace(struct call *c, struct forward_body *b, struct buf *bytes,
+                         struct err *err) MUST_CHECK;
 void forward_body_close(struct forward_body *b);
 
 /* --- forward_request.c --- */

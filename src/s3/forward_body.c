@@ -123,6 +123,14 @@ static void know_checksum(struct call *c, struct forward_body *b)
     buf_release(&text);
 }
 
+static void send_bytes(struct forward_body *b)
+{
+    b->text = buf_str(&b->bytes);
+    str_reader_init(&b->small, b->text);
+    b->reader = b->text.len ? &b->small.reader : NULL;
+    b->len = b->text.len;
+}
+
 static int take_small(struct call *c, struct forward_body *b, struct err *err)
 {
     int code;
@@ -135,14 +143,11 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
         return s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED);
     if (code < 0)
         return code;
-    b->text = buf_str(&b->bytes);
+    send_bytes(b);
     const struct digest_value *hash = payload_digest(&b->payload, DIGEST_SHA256);
     b->sha256 = hash ? arena_hex(c->a, hash->bytes, hash->len) : STR_EMPTY;
     if (b->payload.in_trailer)
         know_checksum(c, b);
-    str_reader_init(&b->small, b->text);
-    b->reader = b->text.len ? &b->small.reader : NULL;
-    b->len = b->text.len;
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -208,6 +213,26 @@ int forward_body_of(struct call *c, struct forward_body *b, struct reader *from,
     int code = open_payload(c, b, from, o, err);
 
     return code == 0 && small ? take_small(c, b, err) : code;
+}
+
+int forward_body_replace(struct call *c, struct forward_body *b, struct buf *bytes, struct err *err)
+{
+    struct digest_value sum;
+    struct buf text = BUF_INIT(64);
+
+    BUG_ON(!b->whole);
+    buf_release(&b->bytes);
+    b->bytes = *bytes;
+    *bytes = (struct buf){0};
+    send_bytes(b);
+    digest_of(DIGEST_SHA256, b->text, &sum);
+    b->sha256 = arena_hex(c->a, sum.bytes, sum.len);
+    digest_of(DIGEST_MD5, b->text, &sum); /* of a batch storages want one, though it is signed */
+    base64_encode(&text, str_n(sum.bytes, sum.len));
+    b->ours = b->has_checksum = true;
+    b->checksum = (struct http_header){STR("Content-MD5"), arena_str(c->a, buf_str(&text))};
+    buf_release(&text);
+    return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 void forward_body_close(struct forward_body *b)

@@ -29,6 +29,22 @@ static const struct str spent[] = {
     STR("x-amz-decoded-content-length"),
 };
 
+/* Proxies in front of weir say by them what they were asked, and clients may too. Some servers go
+ * by them instead of by the request. */
+static const struct str rewrites[] = {
+    STR("forwarded"),
+    STR("x-forwarded-host"),
+    STR("x-forwarded-prefix"),
+    STR("x-host"),
+    STR("x-http-host-override"),
+    STR("x-http-method"),
+    STR("x-http-method-override"),
+    STR("x-method-override"),
+    STR("x-original-host"),
+    STR("x-original-url"),
+    STR("x-rewrite-url"),
+};
+
 static const struct str presigned_v2[] = {
     STR("AWSAccessKeyId"),
     STR("Signature"),
@@ -93,24 +109,93 @@ static int check_connection(const struct call *c, struct err *err)
     return 0;
 }
 
+/* --- what could mean another name than the one that was judged (F13) --- */
+
+/* Of "x_amz_copy_source" too: to servers that hand headers on as variables they are the same. */
+static bool ends_as(struct str name, struct str end)
+{
+    if (name.len < end.len)
+        return false;
+    for (size_t i = 0; i < end.len; i++) {
+        char c = name.p[name.len - end.len + i];
+        if ((c == '_' ? '-' : c | 0x20) != (end.p[i] | 0x20))
+            return false;
+    }
+    return true;
+}
+
+/* Does the header name a second object, otherwise than we know it? Other services have their own
+ * names for x-amz-copy-source. */
+static bool names_object(struct str header)
+{
+    if (header_is_user_meta(header) || str_ieq(header, STR("x-amz-copy-source")))
+        return false;
+    return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
+}
+
+/* A form's key is in its body, whatever the path says. */
+static bool is_form_data(const struct call *c, const struct http_header *h)
+{
+    struct str value = h->value, type = STR("form-data");
+
+    if (c->head->method != HTTP_POST || !str_ieq(h->name, STR("content-type")))
+        return false;
+    while (value.len >= type.len && !str_ieq(str_head(value, type.len), type))
+        value = str_skip(value, 1);
+    return value.len >= type.len;
+}
+
+/* Nothing shows whether somebody on the way rewrites a path that nobody signed. */
+static bool has_steps(struct str key)
+{
+    struct str step;
+
+    for (bool more = true; more;) {
+        more = str_cut(key, '/', &step, &key);
+        if (str_eq(step, STR(".")) || str_eq(step, STR("..")))
+            return true;
+    }
+    return false;
+}
+
+static int check_names(const struct call *c, struct err *err)
+{
+    if (c->head->method == HTTP_METHOD_OTHER) /* S3 has none; COPY and MOVE name a second object */
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    if (!c->user && has_steps(c->key))
+        return err_set(err, S3_INVALID_URI,
+                       "A key with the steps . or .. needs a signed request on this storage.");
+    for (size_t i = 0; i < c->head->header_count; i++) {
+        const struct http_header *h = &c->head->headers[i];
+        if (names_object(h->name))
+            return err_set(err, S3_NOT_IMPLEMENTED, "The header " STR_FMT " is not implemented",
+                           STR_ARG(str_head(h->name, 64)));
+        if (is_form_data(c, h))
+            return err_set(err, S3_INVALID_REQUEST, "A form is not for this resource.");
+    }
+    return 0;
+}
+
 /* --- path and query --- */
 
 static void write_path(const struct call *c, struct buf *out)
 {
     buf_append_char(out, '/');
-    url_encode(out, c->asked_bucket, false); /* a storage with tenants needs to know whose */
+    url_encode(out, c->bucket_name, false);
     if (c->key.len) {
         buf_append_char(out, '/');
         url_encode(out, c->key, true);
     }
 }
 
+/* No header of S3's goes on as a parameter: of a presigned request it is sent as the header that it
+ * stands for, and otherwise it says nothing. */
 static bool is_signature(const struct call *c, struct str name)
 {
     if (c->claimed) /* F10: a preflight needs no query */
         return true;
-    if (c->auth.kind == AUTH_V4_QUERY)
-        return call_signs(name) || call_is_hoisted(c, name); /* sent as a header */
+    if (str_ieq(str_head(name, 6), STR("x-amz-")))
+        return true;
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
 }
 
@@ -134,11 +219,23 @@ static void write_query(const struct call *c, struct buf *out)
 
 /* --- headers --- */
 
+/* Does it say something of a body's bytes? */
+static bool is_of_bytes(struct str name)
+{
+    enum digest_kind kind;
+
+    return checksum_by_header(name, &kind) || str_ieq(name, STR("content-md5")) ||
+           str_ieq(name, STR("x-amz-sdk-checksum-algorithm"));
+}
+
 static bool is_sent(const struct call *c, const struct forward_body *b, struct str name)
 {
     if (c->claimed)
         return is_one_of(name, preflight, ARRAY_SIZE(preflight));
-    if (is_one_of(name, spent, ARRAY_SIZE(spent)) || forward_is_hop(c->head, name))
+    if (is_one_of(name, spent, ARRAY_SIZE(spent)) || forward_is_hop(c->head, name) ||
+        is_one_of(name, rewrites, ARRAY_SIZE(rewrites)))
+        return false;
+    if (b->ours && is_of_bytes(name))
         return false;
     /* It announces a checksum: the one in a trailer that is not passed on. */
     if (str_ieq(name, STR("x-amz-sdk-checksum-algorithm")))
@@ -173,15 +270,23 @@ static void add(struct forward_request *r, struct http_header *headers, struct s
     headers[r->header_count++] = (struct http_header){name, value};
 }
 
-static void copy_headers(struct call *c, const struct forward_body *b, struct forward_request *r,
-                         struct http_header *headers)
+/* x-amz-copy-source as we read it, or not at all. */
+static int copy_headers(struct call *c, const struct forward_body *b, struct forward_request *r,
+                        struct http_header *headers, struct err *err)
 {
     bool framed = b->framed;
+    struct str source = STR_EMPTY;
+    int code = call_is_copy(c) ? copy_source_text(c, &source, err) : 0;
 
-    for (size_t i = 0; i < c->head->header_count; i++) {
+    for (size_t i = 0; code == 0 && i < c->head->header_count; i++) {
         struct http_header h = c->head->headers[i];
         if (!is_sent(c, b, h.name))
             continue;
+        if (str_ieq(h.name, STR("x-amz-copy-source"))) {
+            h.value = source;
+            if (!h.value.len)
+                continue;
+        }
         if (str_ieq(h.name, STR("content-encoding"))) {
             h.value = content_encoding(c, h.value, framed);
             framed = false;
@@ -192,6 +297,7 @@ static void copy_headers(struct call *c, const struct forward_body *b, struct fo
     }
     if (framed)
         add(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
+    return code;
 }
 
 /* F7 */
@@ -224,6 +330,8 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
     struct buf path = BUF_INIT(3 * HTTP_MAX_HEAD), query = BUF_INIT(3 * HTTP_MAX_HEAD);
     int code = check_connection(c, err);
 
+    if (code == 0)
+        code = check_names(c, err);
     if (code < 0)
         return code;
     write_path(c, &path);
@@ -246,7 +354,9 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
     };
     buf_release(&path);
     buf_release(&query);
-    copy_headers(c, b, out, headers);
+    code = copy_headers(c, b, out, headers, err);
+    if (code < 0)
+        return code;
     if (b->has_checksum)
         add(out, headers, b->checksum.name, b->checksum.value);
     if (b->framed) {

@@ -52,12 +52,14 @@ static bool must_move(const struct call *c)
 
 /* --- buckets on remote storages --- */
 
+/* What is a form, or none though it ought to be one, is taken or refused here: only the body of a
+ * form says which object it is about. */
 static bool is_form(const struct call *c)
 {
     struct str type = STR("multipart/form-data");
 
     return c->op && c->op->id == S3_OP_PostObject &&
-           str_ieq(str_head(call_header(c, "content-type"), type.len), type);
+           (!c->beyond || str_ieq(str_head(call_header(c, "content-type"), type.len), type));
 }
 
 /* A copy from another storage is made here. */
@@ -131,7 +133,7 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
         code = 0;
     if (code == 0 && *out && (!(*out)->ops->forward || makes_torrent(c)))
         *out = NULL;
-    if (code == 0 && *out && (id == S3_OP_CopyObject || id == S3_OP_UploadPartCopy))
+    if (code == 0 && *out && call_is_copy(c))
         code = copies_within(c, *out, &within, err);
     if (!within)
         *out = NULL;
@@ -226,6 +228,9 @@ static int run(struct call *c, struct err *err)
         return website_run(c, err);
     if (c->head->method == HTTP_OPTIONS)
         return preflight(c, err);
+    code = call_check_query(c, err);
+    if (code < 0)
+        return code;
     found = call_find_operation(c, &unknown);
     if (found < 0 && !routes_any_remote(c->g->o.routes)) {
         *err = unknown;

@@ -68,23 +68,3 @@ void call_not_captured(struct call *c)
 
     BUG_ON(code < 0); /* nothing was made */
 }
-
-int capture_keys(struct call *c, struct str body, struct str **out, size_t *count, struct err *err)
-{
-    struct xml_node *root = NULL;
-    int code = document_read(&root, c->a, body, "Delete", err);
-
-    if (code < 0)
-        return code;
-    size_t n = 0, most = document_count(root, "Object");
-    struct str *keys = arena_array(c->a, most + 1, sizeof(*keys));
-    if (!keys)
-        return err_code(err, ERR_NO_MEMORY);
-    for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object")) {
-        keys[n] = xml_child_text(o, "Key", STR_EMPTY);
-        n += keys[n].len > 0;
-    }
-    *out = keys;
-    *count = n;
-    return 0;
-}

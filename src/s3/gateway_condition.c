@@ -237,11 +237,10 @@ static struct str source_name(struct call *c, const struct question *q)
 {
     struct copy_source s = {0};
     struct err ignored = {0};
-    struct str bucket;
 
-    if (!acts(c, q->on) || copy_source_parse(c, &bucket, &s, &ignored) < 0)
+    if (!acts(c, q->on) || copy_source_parse(c, &s, &ignored) < 0)
         return STR_EMPTY;
-    return arena_fmt(c->a, STR_FMT "/" STR_FMT, STR_ARG(bucket), STR_ARG(s.key));
+    return arena_fmt(c->a, STR_FMT "/" STR_FMT, STR_ARG(s.bucket), STR_ARG(s.key));
 }
 
 /* Of a part and the end of an upload it is what the upload began with. */

@@ -43,6 +43,9 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
+/* What a request is about, beside bucket and key. */
+static const char *const once[] = {"versionId", "uploadId", "partNumber"};
+
 /* What says nothing to an operation, beside x-* and headers of the answer: signatures of version 2,
  * with the headers that botocore puts there. */
 static const char *const ignored[] = {
@@ -120,6 +123,13 @@ static bool is_any(struct str name, const char *const *names, size_t count)
     return false;
 }
 
+static bool call_reads(const struct call *c)
+{
+    enum http_method m = c->head->method;
+
+    return m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS;
+}
+
 static bool names_any(const struct call *c, const char *const *names, size_t count)
 {
     for (size_t i = 0; c->query_count && i < count; i++)
@@ -189,7 +199,7 @@ static bool change_knows(const struct call *c, const struct call_param *p)
 /* The parameter that c->op does not know; NULL: it knows all. */
 static const struct call_param *unknown_parameter(const struct call *c)
 {
-    bool reads = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
+    bool reads = call_reads(c);
 
     for (size_t i = 0; i < c->query_count; i++) {
         const struct call_param *p = &c->query[i];
@@ -200,6 +210,54 @@ static const struct call_param *unknown_parameter(const struct call *c)
     return NULL;
 }
 
+/* Is it the name of a sub-resource, by which an operation is chosen? */
+static bool is_resource(const struct call *c, struct str name)
+{
+    bool is = is_any(name, plain_refuses, ARRAY_SIZE(plain_refuses));
+
+    for (size_t i = 0; !is && i < ARRAY_SIZE(strange); i++)
+        is = (strange[i].of_objects || c->level != LEVEL_OBJECT) &&
+             str_eq(name, str_z(strange[i].name));
+    for (size_t i = 0; !is && i < operation_count; i++)
+        is = operations[i].level == c->level && operations[i].query &&
+             str_eq(name, str_z(operations[i].query));
+    return is;
+}
+
+static int check_repeated(const struct call *c, struct err *err)
+{
+    for (size_t i = 0; i < c->query_count; i++)
+        for (size_t k = 0; k < i && is_any(c->query[i].name, once, ARRAY_SIZE(once)); k++)
+            if (str_eq(c->query[i].name, c->query[k].name))
+                return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is given twice",
+                               STR_ARG(c->query[i].name));
+    return 0;
+}
+
+static int check_conflict(const struct call *c, struct err *err)
+{
+    struct str chosen = STR_EMPTY;
+
+    for (size_t i = 0; i < c->query_count; i++) {
+        struct str name = c->query[i].name;
+        if (str_eq(name, chosen) || !is_resource(c, name))
+            continue;
+        if (chosen.len)
+            return err_set(err, S3_INVALID_ARGUMENT,
+                           "Conflicting query string parameters: " STR_FMT ", " STR_FMT,
+                           STR_ARG(chosen), STR_ARG(name));
+        chosen = name;
+    }
+    return 0;
+}
+
+int call_check_query(const struct call *c, struct err *err)
+{
+    int code = c->query_count > 1 ? check_repeated(c, err) : 0;
+
+    return code < 0 || c->query_count < 2 || call_reads(c) ? code : check_conflict(c, err);
+}
+
 static bool row_fits(const struct call *c, const struct operation *op)
 {
     return op->method == c->head->method && op->level == c->level &&
@@ -207,20 +265,31 @@ static bool row_fits(const struct call *c, const struct operation *op)
            (!op->header || call_header(c, op->header).p);
 }
 
+/* A change with a sub-resource that the operation has not is still that operation to a storage that
+ * passes over the sub-resource, and is announced as both (F11). A read is nothing that we know. */
+static void look_beyond(struct call *c)
+{
+    c->beyond = c->op && !call_reads(c);
+    if (!c->beyond)
+        c->op = NULL;
+}
+
 int call_find_operation(struct call *c, struct err *err)
 {
     const char *other = strange_resource(c);
     const struct call_param *unknown;
 
-    if (other)
-        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", other);
-    for (size_t i = 0; i < operation_count; i++)
-        if (row_fits(c, &operations[i])) {
+    for (size_t i = 0; i < operation_count && !c->op; i++)
+        if (row_fits(c, &operations[i]))
             c->op = &operations[i];
-            break;
-        }
-    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses)))
-        c->op = NULL;
+    if (other) {
+        look_beyond(c);
+        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", other);
+    }
+    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses))) {
+        look_beyond(c);
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    }
     if (!c->op)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     unknown = unknown_parameter(c);

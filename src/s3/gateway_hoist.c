@@ -18,7 +18,7 @@ static const struct str shows[] = {
     STR("X-Amz-Signature"),
 };
 
-bool call_signs(struct str parameter)
+static bool is_of_signature(struct str parameter)
 {
     for (size_t i = 0; i < ARRAY_SIZE(presigned); i++)
         if (str_ieq(parameter, presigned[i]))
@@ -26,9 +26,10 @@ bool call_signs(struct str parameter)
     return false;
 }
 
-bool call_is_hoisted(const struct call *c, struct str parameter)
+static bool is_hoisted(const struct call *c, struct str parameter)
 {
-    return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) && !call_signs(parameter);
+    return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) &&
+           !is_of_signature(parameter);
 }
 
 /* As auth.c finds a presigned request: by names as they were sent. One that is encoded
@@ -92,7 +93,7 @@ int call_hoist(struct call *c, struct err *err)
 
     c->hoists = is_presigned(c);
     for (size_t i = 0; i < c->query_count && code == 0; i++) {
-        if (!call_is_hoisted(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
+        if (!is_hoisted(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
             continue;
         if (!head) {
             head = arena_new(c->a, struct http_head);

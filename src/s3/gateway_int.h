@@ -21,7 +21,6 @@ enum {
     CALL_LIST_MAX = XML_MAX_BYTES,  /* of one that is a list of parts or keys (OP_LIST) */
     CALL_USER_META_MAX = 2 * 1024,  /* bytes of x-amz-meta-* names (without prefix) and values */
     CALL_OUT_MAX = 8 * 1024 * 1024, /* bytes of a document in an answer */
-    CALL_DELETE_MAX = 1000,         /* keys of one DeleteObjects */
 };
 #define CALL_PUT_MAX ((uint64_t)5 * GIB) /* of one PUT, part or copy */
 
@@ -102,8 +101,7 @@ struct call {
     bool beyond; /* the query has more than op knows, which a remote storage may know */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
-    struct str asked_bucket;     /* as it was asked for: Ceph's ":name" is the bucket "name" here */
-    struct str host_bucket;      /* named by Host; empty in path style */
+    struct str host_bucket;      /* named by Host, in lower case; empty in path style */
     bool is_website;             /* it was asked by its website's name */
     int status;                  /* of an error page, which is sent with the error's; 0: its own */
     struct str version;          /* versionId; empty: not given */
@@ -164,6 +162,9 @@ int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
 /* Of a request that version 2 has signed: AccessDenied when the query has a parameter that the
  * signature does not cover and an operation may know. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
+/* InvalidArgument: a parameter that says what is asked for stands there twice, or two of a change
+ * each choose another operation. Two readers might go by different ones (docs/forward.md, F13). */
+int call_check_query(const struct call *c, struct err *err) MUST_CHECK;
 /* Does the parameter say nothing to any operation? */
 bool call_ignores(struct str parameter);
 
@@ -191,9 +192,6 @@ struct str call_user_id(const struct call *c);
 /* Puts them into c->head. What the signature is made of is the request's own head. InvalidRequest
  * when a header says otherwise. */
 int call_hoist(struct call *c, struct err *err) MUST_CHECK;
-bool call_is_hoisted(const struct call *c, struct str parameter);
-/* Is it of a signature of version 4 in the query? */
-bool call_signs(struct str parameter);
 
 /* --- gateway_access.c --- */
 
@@ -316,9 +314,6 @@ int call_may_send(struct call *c, struct err *err) MUST_CHECK;
  * became of it, the client must not be told that it succeeded. */
 int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
 void call_not_captured(struct call *c); /* nothing was made */
-/* The keys in the body of a DeleteObjects. MalformedXML. */
-int capture_keys(struct call *c, struct str body, struct str **out, size_t *count,
-                 struct err *err) MUST_CHECK;
 
 /* --- gateway_sides.c: buckets that are on two storages (docs/replication.md, D1 to D8) --- */
 
@@ -385,7 +380,7 @@ int upload_meta(struct call *c, const struct upload_info *upload, struct object_
 
 struct copy_source {
     struct call_target target;
-    struct str key, version;
+    struct str bucket, key, version;
     struct get_result head;
 };
 /* x-amz-copy-source: opened, access asked for, conditions judged. call_close(&out->target). */
@@ -395,10 +390,12 @@ int copy_source_get(struct call *c, struct copy_source *s, const struct object_r
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
 /* x-amz-copy-source, decoded: the bucket, and key and version of *out. InvalidArgument. */
-int copy_source_parse(struct call *c, struct str *bucket, struct copy_source *out,
-                      struct err *err) MUST_CHECK;
+int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
 /* The bucket that x-amz-copy-source names; its side is chosen. */
 int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
+/* The header as it is sent on: written anew from the names that were judged (F13). */
+int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
+bool call_is_copy(const struct call *c); /* CopyObject or UploadPartCopy */
 
 /* --- gateway_encrypt.c (docs/encryption.md) --- */
 

@@ -76,12 +76,15 @@ static int parse_query(struct call *c, struct err *err)
     return code;
 }
 
-/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com. */
+/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com; a dot at the
+ * end of a host says nothing. */
 static struct str bucket_of_host(const struct call *c, struct str domain)
 {
     struct str host = call_header(c, "host"), name, port;
 
     str_cut(host, ':', &name, &port);
+    if (str_ends(name, STR(".")))
+        name = str_head(name, name.len - 1);
     if (domain.len == 0 || name.len < domain.len + 2)
         return STR_EMPTY;
     size_t len = name.len - domain.len - 1;
@@ -90,28 +93,46 @@ static struct str bucket_of_host(const struct call *c, struct str domain)
     return str_head(name, len);
 }
 
+/* Hosts have no case and no escapes: what stands there is the name. */
+static int name_of_host(struct call *c, struct err *err)
+{
+    char *name = arena_z(c->a, c->host_bucket);
+
+    if (!name)
+        return err_code(err, ERR_NO_MEMORY);
+    for (char *p = name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p |= 0x20;
+    c->host_bucket = str_n(name, c->host_bucket.len);
+    return bucket_name_read(&c->bucket_name, c->host_bucket, err);
+}
+
+/* None at all, or Ceph's of no tenant and no name: the request is for no bucket. */
+static int name_of_segment(struct call *c, struct str segment, struct err *err)
+{
+    int code = decode(c, segment, false, &c->bucket_name, err);
+
+    if (code == 0 && c->bucket_name.len && !str_eq(c->bucket_name, STR(":")))
+        return bucket_name_read(&c->bucket_name, c->bucket_name, err);
+    c->bucket_name = STR_EMPTY;
+    return code;
+}
+
 static int parse_path(struct call *c, struct err *err)
 {
-    struct str path = c->head->path, bucket, key = STR_EMPTY;
+    struct str path = c->head->path, bucket = STR_EMPTY, key = path;
     int code;
 
     if (path.len == 0 || path.p[0] != '/')
         return s3_fail(err, S3_INVALID_URI);
-    path = str_skip(path, 1);
+    key = str_skip(path, 1);
     c->host_bucket = bucket_of_host(c, c->g->o.website_domain);
     c->is_website = c->host_bucket.len > 0;
     if (!c->is_website)
         c->host_bucket = bucket_of_host(c, c->g->o.domain);
-    if (c->host_bucket.len) {
-        bucket = c->host_bucket;
-        key = path;
-    } else {
-        str_cut(path, '/', &bucket, &key);
-    }
-    code = decode(c, bucket, false, &c->bucket_name, err);
-    c->asked_bucket = c->bucket_name;
-    if (code == 0 && str_starts(c->bucket_name, STR(":"))) /* Ceph's name of one of no tenant */
-        c->bucket_name = str_skip(c->bucket_name, 1);
+    if (!c->host_bucket.len)
+        str_cut(key, '/', &bucket, &key);
+    code = c->host_bucket.len ? name_of_host(c, err) : name_of_segment(c, bucket, err);
     if (code == 0)
         code = decode(c, key, false, &c->key, err);
     if (code < 0)

@@ -2,39 +2,74 @@
 #include "s3/bucket_name.h"
 #include "s3/gateway_int.h"
 
-/* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
-int copy_source_parse(struct call *c, struct str *bucket, struct copy_source *out, struct err *err)
+bool call_is_copy(const struct call *c)
 {
-    struct str text = call_header(c, "x-amz-copy-source"), version = STR_EMPTY;
-    struct buf b = BUF_INIT(HTTP_MAX_HEAD);
-    ptrdiff_t at = str_find(text, STR("?versionId="));
-    int code;
+    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_UploadPartCopy);
+}
 
-    if (at >= 0) {
-        version = str_skip(text, (size_t)at + 11);
-        text = str_head(text, (size_t)at);
-    }
-    code = url_decode(&b, text, false);
-    text = arena_str(c->a, buf_str(&b));
+static int decode_part(struct call *c, struct str in, struct str *out)
+{
+    struct buf b = BUF_INIT(HTTP_MAX_HEAD);
+    int code = url_decode(&b, in, false);
+
+    *out = arena_str(c->a, buf_str(&b));
     buf_release(&b);
+    return code;
+}
+
+/* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
+int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
+{
+    const struct http_header *h = http_header_next(c->head, "x-amz-copy-source", NULL);
+    struct str text = h ? h->value : STR_EMPTY, version, bucket;
+    ptrdiff_t at = str_find(text, STR("?versionId="));
+
+    if (h && http_header_next(c->head, "x-amz-copy-source", h))
+        return err_set(err, S3_INVALID_ARGUMENT, "There is more than one Copy Source");
+    version = at < 0 ? STR_EMPTY : str_skip(text, (size_t)at + 11);
+    if (at >= 0)
+        text = str_head(text, (size_t)at);
+    if (at >= 0 && !version.len)
+        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
+    bool decoded = decode_part(c, text, &text) == 0 && decode_part(c, version, &out->version) == 0;
     if (str_starts(text, STR("/")))
         text = str_skip(text, 1);
-    if (code < 0 || !str_cut(text, '/', bucket, &out->key) || !bucket->len || !out->key.len)
+    if (!decoded || !str_cut(text, '/', &bucket, &out->key) || !bucket.len || !out->key.len)
         return err_set(err, S3_INVALID_ARGUMENT,
                        "Copy Source must mention the source bucket and key: "
                        "sourcebucket/sourcekey");
-    if (at >= 0 && !version.len)
-        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
-    out->version = version;
-    return object_key_check(out->key, err);
+    int code = bucket_name_read(&out->bucket, bucket, err);
+    return code < 0 ? code : object_key_check(out->key, err);
 }
 
 int copy_source_bucket(struct call *c, struct str *out, struct err *err)
 {
     struct copy_source s = {0};
-    int code = copy_source_parse(c, out, &s, err);
+    int code = copy_source_parse(c, &s, err);
 
-    return code < 0 ? code : call_source_side(c, *out, s.key, s.version, err);
+    *out = s.bucket;
+    return code < 0 ? code : call_source_side(c, s.bucket, s.key, s.version, err);
+}
+
+int copy_source_text(struct call *c, struct str *out, struct err *err)
+{
+    struct copy_source s = {0};
+    struct buf text = BUF_INIT(0);
+    int code = copy_source_parse(c, &s, err);
+
+    if (code < 0)
+        return code;
+    buf_append_char(&text, '/');
+    url_encode(&text, s.bucket, false);
+    buf_append_char(&text, '/');
+    url_encode(&text, s.key, true);
+    if (s.version.len) {
+        buf_append_z(&text, "?versionId=");
+        url_encode(&text, s.version, false);
+    }
+    *out = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 /* Access to the source, whose version is not the request's own. */
@@ -69,13 +104,12 @@ static int judge_source(struct call *c, struct copy_source *s, int code, struct 
 int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
 {
     struct object_conditions conditions;
-    struct str bucket;
-    int code = copy_source_parse(c, &bucket, out, err);
+    int code = copy_source_parse(c, out, err);
 
     if (code == 0)
-        code = call_source_side(c, bucket, out->key, out->version, err);
+        code = call_source_side(c, out->bucket, out->key, out->version, err);
     if (code == 0)
-        code = call_open(c, &out->target, bucket, err);
+        code = call_open(c, &out->target, out->bucket, err);
     if (code == 0)
         code = conditions_read(c, "x-amz-copy-source-", &conditions, err);
     if (code < 0)

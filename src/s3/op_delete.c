@@ -1,5 +1,6 @@
 /* DeleteObjects: up to a thousand keys, each with its own answer. */
 #include "s3/bucket_name.h"
+#include "s3/deletion.h"
 #include "s3/gateway_int.h"
 
 /* One of the keys, and how it went. */
@@ -12,7 +13,8 @@ struct removal {
 };
 
 struct batch {
-    bool quiet, bypass;
+    struct deletion asked;
+    bool bypass;
     struct buf xml;
     struct removal *removals;
     size_t count;
@@ -87,12 +89,12 @@ static void fail(struct call *c, struct removal *r, int code, const struct err *
 }
 
 /* In the order of the request. */
-static int remove_all(struct call *c, struct batch *b, const struct xml_node *root, struct err *err)
+static int remove_all(struct call *c, struct batch *b, struct err *err)
 {
-    b->removals = arena_array(c->a, document_count(root, "Object"), sizeof(*b->removals));
+    b->removals = arena_array(c->a, b->asked.count, sizeof(*b->removals));
     if (!b->removals)
         return err_code(err, ERR_NO_MEMORY);
-    for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object")) {
+    for (struct xml_node *o = xml_child(b->asked.root, "Object"); o; o = xml_next(o, "Object")) {
         struct removal *r = &b->removals[b->count++];
         struct err why = {0};
         *r = (struct removal){.key = xml_child_text(o, "Key", STR_EMPTY),
@@ -130,24 +132,9 @@ static void tell_all(struct call *c, struct batch *b)
         call_log_removal(c, r->key, r->version, r->code);
         if (r->code < 0)
             put_error(b, r);
-        else if (!b->quiet)
+        else if (!b->asked.quiet)
             put_deleted(b, r);
     }
-}
-
-static int read_batch(struct call *c, struct batch *b, struct xml_node **root, struct err *err)
-{
-    int code = document_read(root, c->a, c->body, "Delete", err);
-
-    if (code == 0)
-        code = document_shape(*root, "Object+ Quiet?", err);
-    if (code == 0)
-        code = document_bool(*root, "Quiet", false, &b->quiet, err);
-    if (code == 0 && document_count(*root, "Object") > CALL_DELETE_MAX)
-        code = s3_fail(err, S3_MALFORMED_XML);
-    for (struct xml_node *o = xml_child(*root, "Object"); o && code == 0; o = xml_next(o, "Object"))
-        code = document_shape(o, "Key! VersionId? ETag? LastModifiedTime? Size?", err);
-    return code;
 }
 
 /* To what is there now, by a version or a condition. */
@@ -160,32 +147,27 @@ static bool is_bound(const struct xml_node *root)
 }
 
 /* Where the bucket is on two storages each key may have to be waited for. */
-static int announce(struct call *c, const struct xml_node *root, struct err *err)
+static int announce(struct call *c, const struct deletion *b, struct err *err)
 {
-    struct str *keys = NULL;
-    size_t count = 0;
-    int code = c->pair.route ? capture_keys(c, c->body, &keys, &count, err) : 0;
-
-    if (code < 0 || !c->pair.route)
-        return code;
-    code = call_before_removals(c, keys, count, !is_bound(root), err);
-    return code < 0 ? code : call_capture(c, c->target.bucket->storage, keys, count, err);
+    if (!c->pair.route)
+        return 0;
+    int code = call_before_removals(c, b->keys, b->count, !is_bound(b->root), err);
+    return code < 0 ? code : call_capture(c, c->target.bucket->storage, b->keys, b->count, err);
 }
 
 int op_delete_objects(struct call *c, struct err *err)
 {
     struct batch b = {.xml = BUF_INIT(CALL_OUT_MAX)};
-    struct xml_node *root = NULL;
     int code = call_read_body(c, err); /* access is asked for each key in it */
 
     if (code == 0)
-        code = read_batch(c, &b, &root, err);
+        code = deletion_read(&b.asked, c->a, c->body, err);
     if (code == 0)
-        code = announce(c, root, err);
+        code = announce(c, &b.asked, err);
     if (code < 0)
         return code;
     b.bypass = str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true"));
-    code = remove_all(c, &b, root, err);
+    code = remove_all(c, &b, err);
     if (code == 0)
         code = settle(c, &b, err);
     if (code < 0)

@@ -1,6 +1,7 @@
 /* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
 #include "object/remote.h"
+#include "s3/bucket_name.h"
 #include "s3/gateway_int.h"
 
 #include "sign/base64.h"
@@ -42,7 +43,7 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
         code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
                                     err);
         for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
-            bool reached = str_starts(got[i].name, p->prefix);
+            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name);
             if (reached && !all)
                 code = is_reached(c, s, got[i].name, &reached, err);
             if (code == 0 && reached)

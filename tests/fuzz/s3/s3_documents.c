@@ -2,6 +2,7 @@
  * again gives the same bytes. */
 #include "s3/access.h"
 #include "s3/cors.h"
+#include "s3/deletion.h"
 #include "s3/encryption.h"
 #include "s3/lifecycle.h"
 #include "s3/lock.h"
@@ -56,6 +57,8 @@ ROUNDTRIP(ownership_xml, enum ownership, ownership_read(&value, a, in, err),
 ROUNDTRIP(website_xml, struct website, website_read(&value, a, in, err), website_write(out, &value))
 ROUNDTRIP(notification_xml, struct notification, notification_read(&value, a, in, err),
           notification_write(out, &value))
+ROUNDTRIP(deletion_xml, struct deletion, deletion_read(&value, a, in, err),
+          deletion_write(out, &value))
 
 ROUNDTRIP(encryption_xml, struct sse_asked, sse_default_read(&value, a, in, err),
           sse_default_write(out, &value))
@@ -73,10 +76,10 @@ static int logging_xml(struct buf *out, struct arena *a, struct str in, struct e
 ROUNDTRIP(logging_kept, struct logging, logging_decode(&value, a, in, err),
           logging_encode(out, &value))
 
-static roundtrip *const all[] = {tagging_xml,    tagging_kept,  acl_xml,     acl_kept,
-                                 cors_xml,       lifecycle_xml, lock_xml,    hold_xml,
-                                 block_xml,      ownership_xml, website_xml, notification_xml,
-                                 encryption_xml, logging_xml,   logging_kept};
+static roundtrip *const all[] = {tagging_xml,    tagging_kept,  acl_xml,      acl_kept,
+                                 cors_xml,       lifecycle_xml, lock_xml,     hold_xml,
+                                 block_xml,      ownership_xml, website_xml,  notification_xml,
+                                 encryption_xml, logging_xml,   logging_kept, deletion_xml};
 
 static void check(roundtrip *again, struct str in)
 {

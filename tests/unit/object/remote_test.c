@@ -78,15 +78,20 @@ TEST(remote, a_forwarded_request_is_signed_with_the_users_own_credentials)
     peer_stop(p);
 }
 
-TEST(remote, path_and_query_are_sent_in_the_form_that_is_signed)
+TEST(remote, a_query_is_sent_in_the_form_that_is_signed_and_a_path_as_it_is)
 {
     struct peer *p = peer_start(peer_echo, NULL, NULL);
     struct storage *s = open_storage(peer_url(p), false);
     struct forward_request r = get;
+    struct exchange *e = NULL;
+    struct err err = {0};
 
-    r.path = STR("/b/a(b)%20%e4//%2Fc");
+    r.path = STR("/b%2Fx/a%28b%29%20%E4//%2Fc%252F/../.");
     r.query = STR("acl&prefix=a+b&&x=");
-    expect_sent(s, &r, "GET /b/a%28b%29%20%E4///c?acl&prefix=a%20b&x= HTTP/1.1\r\n");
+    expect_sent(s, &r,
+                "GET /b%2Fx/a%28b%29%20%E4//%2Fc%252F/../.?acl&prefix=a%20b&x= HTTP/1.1\r\n");
+    r.path = STR("/b/a(b)"); /* not encoded */
+    CHECK_INT(s->ops->forward(s, &r, &e, &err), ERR_INVALID);
     s->ops->close(s);
     peer_stop(p);
 }
@@ -101,8 +106,13 @@ TEST(remote, a_bucket_may_stand_in_the_host)
     expect_sent(s, &r, "Host: b.127.0.0.1:");
     r.path = STR("/b");
     expect_sent(s, &r, "GET / HTTP/1.1\r\n");
-    r.path = STR("/B_ad/k");
-    expect_sent(s, &r, "GET /B_ad/k HTTP/1.1\r\n");
+    static const char *const others[] = {"/B_ad/k", "/bad./k", "/.bad/k", "/b..ad/k"};
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        char line[64];
+        r.path = str_z(others[i]);
+        snprintf(line, sizeof(line), "GET %s HTTP/1.1\r\n", others[i]);
+        expect_sent(s, &r, line);
+    }
     r.path = STR("/");
     expect_sent(s, &r, "Host: 127.0.0.1:");
     s->ops->close(s);

@@ -54,6 +54,29 @@ TEST(bucket_name, names_that_s3_keeps_for_itself_are_refused)
         CHECK_INT(check(bad[i]), S3_INVALID_BUCKET_NAME);
 }
 
+TEST(bucket_name, a_name_that_is_asked_for_may_be_of_another_service)
+{
+    static const char *const good[] = {"a", "Old_Bucket.-", "...", ".x", "..x", "_", "1.2.3.4"};
+    static const char *const bad[] = {"",    ".",   "..",   "a/b",      "a%b", "a:b", "::a",
+                                      "a b", "a+b", "a\\b", "\xc3\xbc", ":",   ":.",  "a\n"};
+    struct err err = {0};
+    struct str name;
+    char longest[257];
+
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        CHECK_OK(bucket_name_read(&name, str_z(good[i]), &err));
+        CHECK_STR(name, str_z(good[i]));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        CHECK_INT(bucket_name_read(&name, str_z(bad[i]), &err), S3_INVALID_BUCKET_NAME);
+    CHECK_INT(bucket_name_read(&name, STR("a\0b"), &err), S3_INVALID_BUCKET_NAME);
+    CHECK_OK(bucket_name_read(&name, STR(":a.b"), &err)); /* Ceph's, of no tenant */
+    CHECK_STR(name, STR("a.b"));
+    memset(longest, 'x', sizeof(longest));
+    CHECK_OK(bucket_name_read(&name, str_n(longest, 255), &err));
+    CHECK_INT(bucket_name_read(&name, str_n(longest, 256), &err), S3_INVALID_BUCKET_NAME);
+}
+
 TEST(bucket_name, a_key_is_any_utf8_of_1_to_1024_bytes_without_nul)
 {
     struct err err = {0};

@@ -161,15 +161,103 @@ TEST(forward_peer, what_the_service_is_asked_beside_its_buckets_goes_to_the_main
     end(&p);
 }
 
-TEST(forward_peer, buckets_of_tenants_are_asked_for_by_their_whole_names)
+TEST(forward_peer, a_name_is_sent_as_it_was_judged_or_not_at_all)
 {
+    static const char *const refused[] = {"GET /tenant%3Abox/key", "GET /box%2Fkey",
+                                          "PUT /box%2Fkey/x", "GET /..%2Fbox/key",
+                                          "GET /::box/key"};
     struct pair p;
 
     begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-    gate_do(&p.front, "GET /tenant%3Abox/key", 200);
-    CHECK(was_sent("GET /tenant%3Abox/key HTTP/1.1\r\n"));
-    gate_do(&p.front, "GET /%3Abox?list-type=2", 200); /* of the tenant without a name */
-    CHECK(was_sent("GET /%3Abox?list-type=2 HTTP/1.1\r\n"));
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        gate_do(&p.front, refused[i], 400);
+        GATE_ERROR(&p.front, "InvalidBucketName");
+    }
+    gate_ask(&p.front, NOBODY, "GET /box/%2E%2E/other/key", NULL, NONE, 400);
+    GATE_ERROR(&p.front, "InvalidURI"); /* no signature would show that it was rewritten */
+    CHECK_INT(seen_whole(), 0);
+    gate_do(&p.front, "GET /%3Abox?list-type=2", 200); /* Ceph's, of no tenant */
+    CHECK(was_sent("GET /box?list-type=2 HTTP/1.1\r\n"));
+    gate_do(&p.front, "GET /Old_Box/a%2Fb//%2e%2E/%252F+%2B%20\\", 200);
+    CHECK(was_sent("GET /Old_Box/a/b//../%252F%2B%2B%20%5C HTTP/1.1\r\n"));
+    gate_ask(&p.front, ALICE, "GET /box/key",
+             "x-http-method-override: DELETE\nx-original-url: /other/key\nx-rewrite-url: /other",
+             NONE, 200);
+    CHECK(!was_sent("DELETE") && !was_sent("other"));
+    gate_do(&p.front, "GET /box/key?x-amz-copy-source=/other/key&b=1", 200);
+    CHECK(was_sent("GET /box/key?b=1 HTTP/1.1\r\n"));
+    end(&p);
+}
+
+TEST(forward_peer, the_source_of_a_copy_is_sent_as_it_was_read)
+{
+    static const struct {
+        const char *header, *sent; /* NULL: InvalidBucketName, or InvalidArgument */
+    } rows[] = {
+        {"box/a%20b+c?versionId=v%2F1", "/box/a%20b%2Bc?versionId=v%2F1"},
+        {"%2F:box%2Fkey", "/box/key"},
+        {"//box/key", NULL},
+        {"/tenant:box/key", NULL},
+        {"/tenant%3Abox%2Fkey", NULL},
+        {"arn:aws:s3:us-east-1:1:accesspoint/ap/object/key", NULL},
+        {"box/key?a=1", "/box/key%3Fa%3D1"},
+        {"box/key\nx-amz-copy-source: other/key", NULL},
+    };
+    struct pair p;
+    char text[256];
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        unsigned before = seen_whole();
+        snprintf(text, sizeof(text), "x-amz-copy-source: %s", rows[i].header);
+        gate_ask(&p.front, ALICE, "PUT /box/to", text, NONE, rows[i].sent ? 200 : 400);
+        CHECK_INT(seen_whole(), before + (rows[i].sent != NULL));
+        if (rows[i].sent)
+            snprintf(text, sizeof(text), "x-amz-copy-source: %s\r\n", rows[i].sent);
+        CHECK(!rows[i].sent || was_sent(text));
+    }
+    gate_ask(&p.front, ALICE, "PUT /box/to?acl", "x-amz-copy-source: other/key", NONE, 200);
+    CHECK(!was_sent("x-amz-copy-source"));
+    gate_ask(&p.front, ALICE, "PUT /box/to", "x_amz_copy_source: other/key", NONE, 501);
+    gate_ask(&p.front, ALICE, "PUT /box/to", "x-goog-copy-source: other/key", NONE, 501);
+    gate_ask(&p.front, ALICE, "PUT /box/to", "x-amz-meta-copy-source: other/key", NONE, 200);
+    end(&p);
+}
+
+TEST(forward_peer, the_keys_of_a_batch_are_sent_as_they_were_read)
+{
+    struct str odd =
+        STR("<!-- <Key>no</Key> --><Delete><Object><x:Key xmlns:x='urn:x'>a<![CDATA[<b]]>"
+            "<!--no--></x:Key><VersionId/></Object><Quiet>TRUE</Quiet></Delete>");
+    struct str own = STR("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Delete xmlns=\""
+                         "http://s3.amazonaws.com/doc/2006-03-01/\"><Object><Key>a&lt;b</Key>"
+                         "</Object><Quiet>true</Quiet></Delete>");
+    static const char *const refused[] = {
+        "<Delete><Object><Key>a</Key><Key>b</Key></Object></Delete>",
+        "<Delete><Object><Key>a</Key><x:Key xmlns:x='urn:x'>b</x:Key></Object></Delete>",
+        "<Delete><Object><Key>a<Key>b</Key></Key></Object></Delete>",
+        "<Delete><Object><Key>a</Key><Name>b</Name></Object></Delete>",
+        "<Delete><Object><Key/></Object></Delete>",
+        "<Delete><Object><VersionId>a</VersionId></Object></Delete>",
+    };
+    char sum[64], line[128];
+    struct pair p;
+
+    begin(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        gate_ask(&p.front, ALICE, "POST /box?delete", NULL, str_z(refused[i]), 400);
+        GATE_ERROR(&p.front, "MalformedXML");
+    }
+    CHECK_INT(seen_whole(), 0);
+    pair_checksum(sum, DIGEST_CRC32, odd);
+    snprintf(line, sizeof(line), "x-amz-checksum-crc32: %s\nx-amz-sdk-checksum-algorithm: CRC32",
+             sum);
+    gate_ask(&p.front, ALICE, "POST /box?delete", line, odd, 200);
+    CHECK_STR(buf_str(&seen.body), own);
+    CHECK(!was_sent("x-amz-checksum") && !was_sent("x-amz-sdk-checksum"));
+    pair_checksum(sum, DIGEST_MD5, own);
+    snprintf(line, sizeof(line), "Content-MD5: %s\r\n", sum);
+    CHECK(was_sent(line));
     end(&p);
 }
 

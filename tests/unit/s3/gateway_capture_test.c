@@ -168,13 +168,45 @@ TEST(gateway_capture, a_parameter_that_is_not_known_hides_no_change)
     expect("back/box 9 one two: done;");
     gate_do(g, "DELETE /box/key?new=1", 200);
     expect("back/box 7 key: done;");
-    gate_ask(g, ALICE, "PUT /box/key?tagging&acl", NULL, STR("<x/>"), 200);
+    gate_ask(g, ALICE, "PUT /box/key?acl&new=1", NULL, STR("<x/>"), 200);
     expect("back/box 7 key: done;");
+    gate_ask(g, ALICE, "PUT /box/key?append&position=0", NULL, STR("x"), 200);
+    expect("back/box 7 key: done;");
+    gate_do(g, "DELETE /box?metrics&id=x", 200); /* whoever has no metrics removes the bucket */
+    expect("back/box 136: done;");
+    gate_do(g, "DELETE /box?acl", 200);
+    expect("back/box 136: done;");
     gate_do(g, "DELETE /box?new", 200);
     expect("back/box 136: done;");
     gate_do(g, "PUT /fresh?new", 200);
     expect("back/fresh 72: done;");
     gate_do(g, "GET /box?new", 200);
+    expect("");
+    pair_stop(&p);
+    release();
+}
+
+/* Either might be done, and each changes something else. */
+TEST(gateway_capture, what_two_readers_may_take_for_two_things_is_not_sent)
+{
+    static const char *const asks[] = {
+        "PUT /box/key?tagging&acl",
+        "POST /box?delete&logging",
+        "POST /box?metrics&delete",
+        "DELETE /box/key?versionId=a&%76ersionId=b",
+        "PUT /box/key?uploadId=a&partNumber=1&uploadId=b",
+        "POST /box/key?uploads&uploadId=a",
+        "COPY /box/key",
+    };
+    struct pair p;
+
+    init();
+    pair_start_peer(&p, answer_all, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    for (size_t i = 0; i < ARRAY_SIZE(asks); i++)
+        gate_ask(&p.front, ALICE, asks[i], NULL, STR("<x/>"), i + 1 < ARRAY_SIZE(asks) ? 400 : 405);
+    gate_ask(&p.front, ALICE, "POST /box/key", "content-type: Multipart/Form-Data", STR("x"), 400);
+    gate_ask(&p.front, ALICE, "POST /box?logging",
+             "content-type: a\ncontent-type: multipart/form-data", STR("x"), 400);
     expect("");
     pair_stop(&p);
     release();

@@ -86,8 +86,14 @@ GATE_TEST(a_bucket_is_never_a_path)
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         gate_do(g, names[i], 400);
-    gate_do(g, "GET /..", 404);
-    gate_do(g, "GET //box", 400); /* no bucket before the key */
+    static const char *const reads[] = {"GET /..",       "GET /%2e/a",   "GET /box%2Fa",
+                                        "GET /box%5Ca",  "GET /box%3Fa", "GET /box%00/a",
+                                        "GET /t:box/a",  "GET /::box/a", "GET /box%20/a",
+                                        "GET /b%C3%BCx", "HEAD /box+",   "DELETE /box;x/a"};
+    for (size_t i = 0; i < ARRAY_SIZE(reads); i++)
+        gate_do(g, reads[i], 400);
+    gate_do(g, "GET /Box_1.-", 404); /* other services have such */
+    gate_do(g, "GET //box", 400);    /* no bucket before the key */
     gate_do(g, "GET /", 200);
     CHECK_STR(gate_element(g, "Name"), STR("box"));
 }

@@ -335,7 +335,13 @@ GATE_TEST(a_bucket_of_no_tenant_has_a_colon_for_ceph)
     gate_ask(g, ALICE, "PUT /box/key", NULL, STR("x"), 200);
     gate_do(g, "GET /:box/key", 200);
     gate_do(g, "GET /%3Abox/key", 200);
-    gate_do(g, "GET /::box/key", 404);
+    gate_do(g, "GET /::box/key", 400);
+    GATE_ERROR(g, "InvalidBucketName");
+    gate_do(g, "GET /tenant:box/key", 400);
+    GATE_ERROR(g, "InvalidBucketName");
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /%3Abox/key", NONE, 200);
+    gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: tenant:box/key", NONE, 400);
+    GATE_ERROR(g, "InvalidBucketName");
     gate_do(g, "GET /:", 200); /* no name at all: the buckets */
 }
 
