@@ -133,12 +133,13 @@ static bool names_object(struct str header)
     return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
 }
 
-/* A form's key is in its body, whatever the path says. */
+/* A form's key is in its body, whatever the path says. The type of an upload is its object's. */
 static bool is_form_data(const struct call *c, const struct http_header *h)
 {
     struct str value = h->value, type = STR("form-data");
+    bool begins_upload = c->op && c->op->id == S3_OP_CreateMultipartUpload && !c->beyond;
 
-    if (c->head->method != HTTP_POST || !str_ieq(h->name, STR("content-type")))
+    if (c->head->method != HTTP_POST || begins_upload || !str_ieq(h->name, STR("content-type")))
         return false;
     while (value.len >= type.len && !str_ieq(str_head(value, type.len), type))
         value = str_skip(value, 1);

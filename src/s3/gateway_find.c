@@ -210,18 +210,21 @@ static const struct call_param *unknown_parameter(const struct call *c)
     return NULL;
 }
 
-/* Is it the name of a sub-resource, by which an operation is chosen? */
-static bool is_resource(const struct call *c, struct str name)
+/* The sub-resource, by which an operation is chosen, that the name is in any case; NULL: none. */
+static const char *resource_of(const struct call *c, struct str name)
 {
-    bool is = is_any(name, plain_refuses, ARRAY_SIZE(plain_refuses));
-
-    for (size_t i = 0; !is && i < ARRAY_SIZE(strange); i++)
-        is = (strange[i].of_objects || c->level != LEVEL_OBJECT) &&
-             str_eq(name, str_z(strange[i].name));
-    for (size_t i = 0; !is && i < operation_count; i++)
-        is = operations[i].level == c->level && operations[i].query &&
-             str_eq(name, str_z(operations[i].query));
-    return is;
+    for (size_t i = 0; i < ARRAY_SIZE(plain_refuses); i++)
+        if (str_ieq(name, str_z(plain_refuses[i])))
+            return plain_refuses[i];
+    for (size_t i = 0; i < ARRAY_SIZE(strange); i++)
+        if ((strange[i].of_objects || c->level != LEVEL_OBJECT) &&
+            str_ieq(name, str_z(strange[i].name)))
+            return strange[i].name;
+    for (size_t i = 0; i < operation_count; i++)
+        if (operations[i].level == c->level && operations[i].query &&
+            str_ieq(name, str_z(operations[i].query)))
+            return operations[i].query;
+    return NULL;
 }
 
 static int check_repeated(const struct call *c, struct err *err)
@@ -234,19 +237,21 @@ static int check_repeated(const struct call *c, struct err *err)
     return 0;
 }
 
-static int check_conflict(const struct call *c, struct err *err)
+/* Some servers take parameters in any case. */
+static int check_resources(const struct call *c, struct err *err)
 {
-    struct str chosen = STR_EMPTY;
+    const char *chosen = NULL;
 
     for (size_t i = 0; i < c->query_count; i++) {
         struct str name = c->query[i].name;
-        if (str_eq(name, chosen) || !is_resource(c, name))
-            continue;
-        if (chosen.len)
-            return err_set(err, S3_INVALID_ARGUMENT,
-                           "Conflicting query string parameters: " STR_FMT ", " STR_FMT,
-                           STR_ARG(chosen), STR_ARG(name));
-        chosen = name;
+        const char *resource = resource_of(c, name);
+        if (resource && !str_eq(name, str_z(resource)))
+            return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is spelled %s",
+                           STR_ARG(name), resource);
+        if (resource && chosen && strcmp(resource, chosen) != 0)
+            return err_set(err, S3_INVALID_ARGUMENT, "Conflicting query string parameters: %s, %s",
+                           chosen, resource);
+        chosen = resource ? resource : chosen;
     }
     return 0;
 }
@@ -255,7 +260,7 @@ int call_check_query(const struct call *c, struct err *err)
 {
     int code = c->query_count > 1 ? check_repeated(c, err) : 0;
 
-    return code < 0 || c->query_count < 2 || call_reads(c) ? code : check_conflict(c, err);
+    return code < 0 || c->query_count == 0 || call_reads(c) ? code : check_resources(c, err);
 }
 
 static bool row_fits(const struct call *c, const struct operation *op)

@@ -163,7 +163,8 @@ int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
  * signature does not cover and an operation may know. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
 /* InvalidArgument: a parameter that says what is asked for stands there twice, or two of a change
- * each choose another operation. Two readers might go by different ones (docs/forward.md, F13). */
+ * each choose another operation, or one that does is spelled in another case. Two readers might go
+ * by different ones (docs/forward.md, F13). */
 int call_check_query(const struct call *c, struct err *err) MUST_CHECK;
 /* Does the parameter say nothing to any operation? */
 bool call_ignores(struct str parameter);

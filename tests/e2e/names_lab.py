@@ -150,8 +150,9 @@ def paths_of(asked):
 
 
 def values_of(query, name):
-    """First and last, by any spelling."""
-    found = [unquote_plus(v) for n, _, v in (p.partition("=") for p in query.split("&")) if unquote_plus(n) == name]
+    """First and last, by any spelling; names of sub-resources in any case."""
+    fold = str.lower if name == "delete" else str
+    found = [unquote_plus(v) for n, _, v in (p.partition("=") for p in query.split("&")) if fold(unquote_plus(n)) == name]
     return {found[0], found[-1]} if found else {None}
 
 

@@ -36,7 +36,7 @@ uploadId=u1&partNumber=2&uploadId=u2 partNumber=1&uploadId=u1&%75ploadId=u2 tagg
 select append&position=0 x-amz-copy-source=/blocked/s X-Amz-Copy-Source=/blocked/s new=1 renameObject;versionId={v}
 versionId={v};versionId=w versionId={v}%26versionId=w""".split()
 BATCH_QUERIES = ["delete", "delete=", "delete&logging", "logging&delete", "delete&metrics", "acl&delete", "delete&x=1",
-                 "%64elete"]
+                 "%64elete", "Delete", "DELETE=1"]
 SOURCES = """/{s}/{k} {s}/{k} {s}%2F{k} %2F{s}%2F{k} /{s}/{k}?versionId=v9 :{s}/{k} /:{s}/{k} %3A{s}/{k} t:{s}/{k} /t%3A{s}%2F{k}
 //{s}/{k} %2F%2F{s}/{k} here%2F..%2F{s}/{k} {s}/{k}?x=1 {s}/{k}?versionId=a&versionId=b {s}/{k}?x=1&versionId=b {s}/{k}+x
 {s}/{k}%2Bx arn:aws:s3:::{s}/{k} {s} {s}/{k}%3FversionId=v {s}/{k}?versionId=a%2Fb {s}%5C{k} ../{s}/{k} {s}/{k}?versionId=""".split()
