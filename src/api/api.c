@@ -10,6 +10,15 @@ static void end_waits(void *ctx)
     routes_abort(ctx);
 }
 
+/* A user of the tracker may be named by its passkey; "%73warm" is "swarm". */
+static struct str log_path(const struct http_head *head)
+{
+    struct str users = STR("/api/v1/swarm/users/");
+    bool encoded = str_chr(str_head(head->path, users.len), '%') >= 0;
+
+    return encoded || str_starts(head->path, users) ? users : head->path;
+}
+
 int api_start(struct api **out, const struct api_options *o, struct err *err)
 {
     struct api *api = xcalloc(1, sizeof(*api));
@@ -28,6 +37,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         .idle_timeout_ms = conf->http.idle_timeout_ms,
         .body_min_rate = conf->http.body_rate,
         .max_body = 1 * MIB,
+        .log_path = log_path,
         .on_drop = end_waits,
         .drop_ctx = o->routes,
     };

@@ -181,14 +181,21 @@ static void linger(struct conn *c)
     linger_on(c);
 }
 
-/* The path alone: a query may hold a signature, which is a secret while it lasts. */
+/* Without the query, which may hold a signature or a token. */
+static struct str logged_path(const struct http_request *req)
+{
+    const struct http_server *s = req->conn->server;
+
+    return s->log_path ? s->log_path(&req->head) : req->head.path;
+}
+
 static void log_request(struct http_request *req)
 {
     const struct http_head *head = &req->head;
 
     log_debug(http_request_log(req), "http.request", log_s("method", head->method_text),
-              log_s("path", head->path), log_i("status", req->status), log_u("sent", req->sent),
-              log_u("us", (clock_mono_ns() - req->started_ns) / 1000));
+              log_s("path", logged_path(req)), log_i("status", req->status),
+              log_u("sent", req->sent), log_u("us", (clock_mono_ns() - req->started_ns) / 1000));
 }
 
 static void count_response(struct http_request *req)
@@ -283,7 +290,7 @@ static void handler_failed(struct http_request *req, int code)
         return; /* the peer is gone or too slow: that is no failure of ours */
     if (status == 500)
         log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
-                  log_s("method", req->head.method_text), log_s("path", req->head.path));
+                  log_s("method", req->head.method_text), log_s("path", logged_path(req)));
     else
         count(&counters_mine(req->conn->server)->bad_requests, 1);
     if (status == 0 || req->stage > STAGE_HEAD) {

@@ -199,6 +199,7 @@ static struct http_server *server_new(const struct http_server_options *o)
     s->log = o->log;
     s->name = o->name ? o->name : "http";
     s->pool = o->pool;
+    s->log_path = o->log_path;
     s->on_drop = o->on_drop;
     s->drop_ctx = o->drop_ctx;
     s->max_connections = or_default(o->max_connections, 20000);

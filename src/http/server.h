@@ -46,6 +46,8 @@ struct http_server_options {
     uint64_t rate_window_ms;  /* 0: 10 s */
     uint64_t max_body;        /* 0: no limit of the server's; the handler has its own */
     const char *server_header; /* NULL: "weir" */
+    /* What the log shows as a request's path, where paths may hold secrets. NULL: the path. */
+    struct str (*log_path)(const struct http_head *head);
     /* Called once by http_server_stop() when its deadline has passed and handlers still run: ends
      * what they wait for besides their peers. NULL: nothing. */
     void (*on_drop)(void *ctx);
@@ -119,7 +121,7 @@ void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resu
 /* --- the response: status, headers, then one of the body calls --- */
 
 void http_respond(struct http_request *req, int status);
-/* Name and value are copied. A value with CR, LF or NUL is a bug. */
+/* Name and value are copied. What http_field_is_valid() refuses is a bug. */
 void http_respond_header(struct http_request *req, struct str name, struct str value);
 void http_respond_header_u64(struct http_request *req, struct str name, uint64_t value);
 

@@ -167,6 +167,7 @@ struct http_server {
     const struct log *log; /* borrowed; may be NULL */
     const char *name;
     struct pool *pool;
+    struct str (*log_path)(const struct http_head *head); /* NULL: the path */
     void (*on_drop)(void *ctx);
     void *drop_ctx;
     size_t max_connections, max_per_address;

@@ -18,8 +18,8 @@
 
 enum { POLICY_MAX_BYTES = 20 * 1024 };
 
-#define POLICY_ANONYMOUS "anonymous" /* aws:userid and aws:PrincipalAccount of who signs nothing   \
-                                      */
+/* aws:userid and aws:PrincipalAccount of who signs nothing. */
+#define POLICY_ANONYMOUS "anonymous"
 
 struct policy;
 

@@ -20,6 +20,7 @@ struct swarm_http {
 enum { MAX_FORWARDED = 4096 };
 
 static http_handler_fn handle;
+static struct str log_path(const struct http_head *head);
 
 int swarm_http_trust(struct swarm_http *h, struct str trusted, struct err *err)
 {
@@ -45,6 +46,7 @@ int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o
     server.name = "tracker";
     server.handler = handle;
     server.ctx = h;
+    server.log_path = log_path;
     server.max_body = 4096; /* nothing has a body */
     if (code == 0)
         code = http_server_start(&h->server, &server, err);
@@ -282,6 +284,20 @@ static const struct {
     {{"/stats", 6}, send_stats},
     {{"/check", 6}, send_check},
 };
+
+/* A path may hold a passkey, also where it is misspelled: of those that are not known, nothing. */
+static struct str log_path(const struct http_head *head)
+{
+    struct str passkey;
+    enum query_action action = query_path(head->path, &passkey);
+
+    for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+        if (str_eq(head->path, pages[i].path))
+            return head->path;
+    return action == QUERY_ANNOUNCE ? STR("/announce")
+           : action == QUERY_SCRAPE ? STR("/scrape")
+                                    : STR("?");
+}
 
 static int send_page(struct swarm_http *h, struct http_request *req)
 {

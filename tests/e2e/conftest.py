@@ -60,6 +60,91 @@ def free_port():
 
 Response = collections.namedtuple("Response", "status headers body")
 
+# --- no secret is in a log (docs/security.md) ---
+#
+# Every log that a suite's servers write is kept and read when the suite is over: it must hold none of the secrets that
+# the suite has come across, and nothing of the form of a signature or a credential. The servers log at level debug,
+# unless the suite measures something.
+
+LOGS = []       # files
+SECRETS = set()
+SECRET_NAMES = {"secret_key", "secret", "passkey", "token", "password"}
+SECRET_FLAGS = re.compile(r"--(?:[\w.]*\.)?(?:secret[-_]key|secret|passkey|password)(?:=(.*))?$")
+CREDENTIALS = re.compile(r"AWS4-HMAC-SHA256\s|X-Amz-(?:Signature|Credential)|[?&]Signature=|\bAWS \w+:|\bBasic [\w+/=]{8}"
+                         r"|\bBearer |token=|://[^/\s\"]*:[^/\s\"@]+@", re.I)
+
+
+def secret(value):
+    """Tells the check of the logs of a secret; returns it."""
+    if len(value) >= 8:
+        SECRETS.add(value)
+    return value
+
+
+def note_secrets(value):
+    """Those in what was read from JSON."""
+    if isinstance(value, list):
+        for one in value:
+            note_secrets(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name in SECRET_NAMES and isinstance(one, str):
+                secret(one)
+            note_secrets(one)
+
+
+def note_secrets_in(text):
+    """The same of text that may be JSON or YAML."""
+    try:
+        note_secrets(json.loads(text))
+    except ValueError:
+        for name, value in re.findall(r"\b(\w+)[:=] *\"?([^\s\",}]+)", text):
+            note_secrets({name: value})
+
+
+def note_secrets_of(args, env):
+    """Of a command: in its flags, in its environment, and in the address of a Redis."""
+    args = [str(a) for a in args]
+    for i, arg in enumerate(args):
+        if found := SECRET_FLAGS.match(arg):
+            secret(found.group(1) or (args + [""])[i + 1])
+        if found := re.search(r"redis\S*://[^/@]*:([^/@]+)@", arg):
+            secret(urllib.parse.unquote(found.group(1)))
+    for name, value in (env or {}).items():
+        if name.startswith("WEIR_") and "SECRET" in name:
+            secret(value or "")
+
+
+def keep_log(path):
+    """The log of a server that was started there before, under another name."""
+    if path.exists():
+        kept = path.with_name(f"{path.name}.{len(LOGS)}")
+        path.rename(kept)
+        LOGS[:] = [kept if log == path else log for log in LOGS]
+    LOGS.append(path)
+
+
+def leaks():
+    for log in filter(pathlib.Path.exists, LOGS):
+        for line in log.read_text(errors="replace").splitlines():
+            if CREDENTIALS.search(line) or any(value in line for value in SECRETS):
+                yield f"{log}: {line[:300]}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_secret_is_in_a_log():
+    yield
+    found = list(leaks())
+    assert not found, "secrets in logs:\n" + "\n".join(found[:20])
+
+
+def log_level(args, config):
+    """The environment that sets it, unless the test does so itself or measures something."""
+    named = any("log.level" in str(a) for a in args) or "log" in (config or "")
+    measures = re.search(r"test_(swarm_)?load\.py", os.environ.get("PYTEST_CURRENT_TEST", "test_load.py"))
+    return {} if named or measures else {"WEIR_LOG_LEVEL": "debug"}
+
+
 
 class Server:
     """One `weir serve`."""
@@ -83,9 +168,13 @@ class Server:
         if any("store.redis.url" in a for a in self.args) and not any("store.redis.timeout" in a for a in self.args):
             self.args.append("--store.redis.timeout=30s")  # a busy machine keeps a Redis waiting that is well
         self.out_path, self.err_path = folder / "stdout", folder / "stderr"
+        keep_log(self.err_path)
+        note_secrets_of(args, env)
+        note_secrets_in(config or "")
+        env = {**log_level(args, config), **(env or {})}
         with open(self.out_path, "w") as out, open(self.err_path, "w") as err:
             self.process = subprocess.Popen(self.args, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
-                                            env=clean_env(**(env or {})), cwd=folder)
+                                            env=clean_env(**env), cwd=folder)
 
     @property
     def out(self):
@@ -107,16 +196,18 @@ class Server:
         """A boto3 client of its S3 endpoint, that asks once; as the administrator unless told otherwise."""
         import boto3
         from botocore.config import Config
-        access, secret = keys or self.keys
+        access, secret_key = keys or self.keys
+        secret(secret_key)
         config = {"signature_version": "s3v4", **config}
-        return boto3.client("s3", endpoint_url=self.s3_url, aws_access_key_id=access, aws_secret_access_key=secret,
+        return boto3.client("s3", endpoint_url=self.s3_url, aws_access_key_id=access, aws_secret_access_key=secret_key,
                             region_name="us-east-1",
                             config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}, **config))
 
     @property
     def keys(self):
         lines = (self.data / "credentials").read_text().splitlines()
-        return tuple(line.split("=", 1)[1] for line in lines)
+        access, value = (line.split("=", 1)[1] for line in lines)
+        return access, secret(value)
 
     def ready(self):
         """Wait until it answers; returns self."""
@@ -148,9 +239,13 @@ class Server:
         try:
             connection.request(method, path, body=body, headers=headers)
             answer = connection.getresponse()
-            return Response(answer.status, answer.headers, answer.read().decode())
+            text = answer.read().decode()
         finally:
             connection.close()
+        if path.startswith("/api/"):
+            note_secrets_in(body if isinstance(body, str) else "")
+            note_secrets_in(text)
+        return Response(answer.status, answer.headers, text)
 
     def get(self, path, **more):
         return self.request("GET", path, **more)
@@ -213,6 +308,8 @@ def weir(tmp_path):
     def run(*args, env=None, cwd=None):
         done = subprocess.run([str(WEIR), *map(str, args)], capture_output=True, text=True, timeout=DEADLINE,
                               env=clean_env(**(env or {})), cwd=cwd or tmp_path)
+        note_secrets_of(args, env)
+        note_secrets_in(done.stdout)
         check_sanitizers(done.stderr)
         return done
     return run

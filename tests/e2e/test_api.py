@@ -4,6 +4,8 @@ import json
 import re
 import socket
 
+import conftest
+import pytest
 from conftest import wait_for
 
 
@@ -191,3 +193,16 @@ def test_a_body_that_breaks_off_is_no_failure_of_ours(server):
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(100) == b""
     assert "error" not in server.err
+
+
+@pytest.mark.parametrize("line", [
+    "debug http.request path=/PASSKEYPASSKEY/announce", "warn x url=redis://:word@h:1", "info x header=Basic dXNlcjpwYXNz",
+    "debug http.request path=/box/key?X-Amz-Signature=0", "warn x text=AWS4-HMAC-SHA256 Credential=a", "warn x url=/n?token=a"])
+def test_a_secret_in_a_log_is_found(tmp_path, monkeypatch, line):
+    log = tmp_path / "log"
+    monkeypatch.setattr(conftest, "LOGS", [log, tmp_path / "gone"])
+    monkeypatch.setattr(conftest, "SECRETS", {"PASSKEYPASSKEY"})
+    log.write_text("info server.started version=1\ndebug http.request path=/box/key status=200\n")
+    assert not list(conftest.leaks())
+    log.write_text(line + "\n")
+    assert len(list(conftest.leaks())) == 1

@@ -1,4 +1,5 @@
 """Server-side encryption as boto3 uses it, what is then on the disk, and a backup of it."""
+import base64
 import io
 import os
 import urllib.request
@@ -9,10 +10,13 @@ pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from boto3.s3.transfer import TransferConfig  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
-from conftest import body  # noqa: E402
+from conftest import body, secret  # noqa: E402
 
 MIB = 1024 * 1024
 ONE, TWO = b"1" * 32, b"2" * 32
+for text in (ONE, TWO):
+    secret(text.decode())
+    secret(base64.b64encode(text).decode())
 KINDS = {
     "none": {},
     "c": {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": ONE},
@@ -29,7 +33,7 @@ def reading(kind):
 def s3(server):
     keys = server.data / "encryption.keys"
     with open(os.open(keys, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-        file.write(f"payroll 1 {os.urandom(32).hex()}\n")
+        file.write(f"payroll 1 {secret(os.urandom(32).hex())}\n")
     return server.box()
 
 
