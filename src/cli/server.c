@@ -320,6 +320,8 @@ static int start_users(struct server *s, struct err *err)
     code = users_open(&s->users, s->stores[CONFIG_DB], path.p, &s->log, err);
     if (code == 0)
         users_set_root(s->users, str_z(s->admin.access_key), str_z(s->admin.secret_key));
+    if (code == 0)
+        users_compare_root(s->users);
     vec_each (&s->conf->users, const struct conf_user *, u)
         if (code == 0)
             code = add_file_user(s, u, err);

@@ -23,9 +23,8 @@ static int first_load(struct users *u, const struct log *log, bool key_is_new, s
                            err);
 
     if (code == ERR_CORRUPT && key_is_new) {
+        code = users_missing_key(u, err);
         unlink(u->key_file);
-        return err_set(err, code, "%s is missing, and the users' secrets are sealed with it",
-                       u->key_file);
     }
     return code;
 }

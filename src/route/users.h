@@ -41,6 +41,9 @@ struct user {
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err) MUST_CHECK;
 void users_set_root(struct users *u, struct str access, struct str secret);
+/* Logs a warning when the weir of this store that was started before this one, elsewhere, has other
+ * keys of the first administrator. Silent while the store cannot be asked. */
+void users_compare_root(struct users *u);
 /* One of the configuration file: not stored, not changed by the calls below. Its id is its name
  * when it has none; it has one key. Before any other thread uses the users. ERR_EXISTS. */
 int users_add_fixed(struct users *u, const struct user *wanted, struct err *err) MUST_CHECK;

@@ -33,6 +33,7 @@ struct users {
     struct store *store; /* borrowed */
     struct seal_key key;
     char *key_file;
+    bool key_told; /* the store knows of a right key file; of whoever loads */
     struct script scripts[USERS_SCRIPTS];
     struct reload reload;
 
@@ -51,6 +52,13 @@ extern const char *const users_script_sources[USERS_SCRIPTS];
 
 /* Read all users and install them. */
 int users_load(struct users *u, struct err *err) MUST_CHECK;
+
+/* ERR_CORRUPT: the key file is not the one that secrets are sealed with. The text says what to
+ * copy. */
+int users_check_key(struct users *u, struct err *err) MUST_CHECK;
+/* ERR_CORRUPT with that text. */
+int users_wrong_key(struct users *u, struct err *err);
+int users_missing_key(struct users *u, struct err *err);
 
 /* ERR_UNAVAILABLE: none was ever loaded. */
 int users_view_get(struct users *u, struct users_view **out, struct err *err) MUST_CHECK;

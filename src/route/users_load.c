@@ -1,8 +1,7 @@
 /* Reading all users from the store.
  *
  * Keys: set "users" of names; hash "user:<name>"; string "users:version", counted up by each
- * change; string "users:check", a known text sealed with the key file, so that a wrong one is found
- * before a secret is sealed with it. */
+ * change. */
 #include "route/users_int.h"
 
 #include "base/json.h"
@@ -11,8 +10,6 @@
 
 enum { CHUNK = 64 /* users asked for in one round trip */ };
 
-static const struct str CHECK_OWNER = {"users:check", 11}, CHECK_TEXT = {"weir", 4};
-
 void users_key_of(struct buf *out, struct str name)
 {
     buf_append_z(out, "user:");
@@ -20,12 +17,6 @@ void users_key_of(struct buf *out, struct str name)
 }
 
 /* --- one user --- */
-
-static int wrong_key(struct users *u, struct err *err)
-{
-    return err_set(err, ERR_CORRUPT,
-                   "%s is not the key file that the users' secrets are sealed with", u->key_file);
-}
 
 static int read_keys(struct users *u, struct users_view *view, struct member *m, struct err *err)
 {
@@ -45,7 +36,7 @@ static int read_keys(struct users *u, struct users_view *view, struct member *m,
         code = unseal(&u->key, key->access,
                       str_n(json_string_value(sealed), json_string_length(sealed)), &secret);
         if (code < 0) {
-            code = wrong_key(u, err);
+            code = users_wrong_key(u, err);
             break;
         }
         key->secret = str_n(str_dup(buf_str(&secret)), secret.len);
@@ -153,31 +144,6 @@ static int read_all(struct users *u, struct users_view *view, struct err *err)
     return code;
 }
 
-/* Whoever is first leaves the check; all others must be able to open it. */
-static int check_key(struct users *u, struct err *err)
-{
-    struct arena arena = {0};
-    struct buf sealed = {0}, plain = {0};
-    struct reply *reply = NULL;
-    int code = store_call(u->store, &arena, &reply, err, STR("GET"), CHECK_OWNER);
-
-    if (code == 0 && reply_is_nil(reply)) {
-        seal(&u->key, CHECK_OWNER, CHECK_TEXT, &sealed);
-        code = store_call(u->store, &arena, &reply, err, STR("SET"), CHECK_OWNER, buf_str(&sealed),
-                          STR("NX"));
-        if (code == 0)
-            code = store_call(u->store, &arena, &reply, err, STR("GET"), CHECK_OWNER);
-    }
-    if (code == 0)
-        code = reply_expect(reply, REPLY_BULK, err);
-    if (code == 0 && unseal(&u->key, CHECK_OWNER, reply->str, &plain) < 0)
-        code = wrong_key(u, err);
-    buf_release(&sealed);
-    buf_release(&plain);
-    arena_release(&arena);
-    return code;
-}
-
 struct users_view *users_view_new(void)
 {
     struct users_view *view = xcalloc(1, sizeof(*view));
@@ -202,7 +168,7 @@ int users_load(struct users *u, struct err *err)
     u->loading = true;
     mutex_unlock(&u->lock);
 
-    code = check_key(u, err);
+    code = users_check_key(u, err);
     if (code == 0)
         code = read_all(u, view, err);
 
