@@ -158,11 +158,9 @@ class Lab:
             self.names = {"a": "local", "b": "b"}
             return
         self.names = {"a": "a", "b": "b"}
-        redis_folder = self.folder / "redis"
-        redis_folder.mkdir()
-        self.redis = Redis(redis_folder, "--appendonly", "yes", "--appendfsync", "always")
+        self.start_redis(self.folder / "redis")
         self.build_sides()
-        store = ("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{self.store_port()}", *self.args)
+        store = ("--store.engine=redis", f"--store.redis.url={self.store_url()}", *self.args)
         self.gateways = [self.weir(f"gateway{n}", "--only", "gateway", *store) for n in range(2)]
         self.workers = [self.weir(f"worker{n}", "--only", "worker", *store) for n in range(2)]
         for weir in self.started:
@@ -172,6 +170,13 @@ class Lab:
                      keys[1], *(["--main"] if name == "a" else []))
         for weir in self.started[len(self.sides) - self.far:]:
             wait_for(lambda: len(self.rest(weir, "GET", "/api/v1/storages")["storages"]) >= 3, "the storages")
+
+    def start_redis(self, folder):
+        folder.mkdir()
+        self.redis = Redis(folder, "--appendonly", "yes", "--appendfsync", "always")
+
+    def store_url(self):
+        return f"redis://127.0.0.1:{self.store_port()}"
 
     def store_port(self):
         return self.redis.port

@@ -69,7 +69,7 @@ class Group:
         try:
             self.start()
         except BaseException:
-            self.end()
+            self.kill()
             raise
 
     def tls_args(self, of="server"):
@@ -86,7 +86,9 @@ class Group:
             server.start()
         for server in self.servers:
             wait_for(server.answers, "redis-server")
-        wait_for(lambda: self.servers[0].call("WAIT", len(self.servers) - 1, 1000) == [str(len(self.servers) - 1)], "replicas")
+        if len(self.servers) > 1:
+            wait_for(lambda: self.servers[0].call("SET", "started", 1) == ["OK"], "replicas")
+        wait_for(lambda: self.servers[0].call("DEL", "started") and self.has_all(self.servers[0]), "the replicas to follow")
         for n in range(len(self.sentinels)):
             self.write_sentinel(n)
         for sentinel in self.sentinels:
@@ -98,7 +100,7 @@ class Group:
         """They know of each other and of the replicas from the start, which they would learn within seconds."""
         ids = [f"{i + 1:040x}" for i in range(len(self.sentinels))]
         lines = [f"sentinel monitor {NAME} 127.0.0.1 {self.servers[0].port} {len(self.sentinels) // 2 + 1}",
-                 f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}", f"sentinel failover-timeout {NAME} 20000",
+                 f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}", f"sentinel failover-timeout {NAME} 5000",
                  f"sentinel myid {ids[n]}"]
         lines += [f"sentinel known-replica {NAME} 127.0.0.1 {s.port}" for s in self.servers[1:]]
         lines += [f"sentinel known-sentinel {NAME} 127.0.0.1 {s.port} {ids[i]}"
@@ -121,11 +123,30 @@ class Group:
     def fail_over(self, how=signal.SIGKILL):
         """The master ends or stops; returns it when another has taken its place."""
         old = self.master()
-        assert old.call("WAIT", 1, 10000)  # a replica that is connected
         old.kill() if how == signal.SIGKILL else old.signal(how)
         wait_for(lambda: self.master() not in (None, old), "a failover")
         return old
 
-    def end(self):
+    def offset(self, server):
+        """How much of the master's stream it has sent, or received."""
+        return [line for line in server.call("INFO", "replication") if "master_repl_offset" in line]
+
+    def has_all(self, master):
+        """Every server has received what the master has sent: one that was just copied to gets the stream a second later."""
+        return len({tuple(self.offset(s)) for s in (master, *self.servers) if s.process.poll() is None}) == 1
+
+    def level(self):
+        """Writes wait from now on, and the replicas have received all that was answered."""
+        master = self.master()
+        assert master.call("CLIENT", "PAUSE", 60000, "WRITE") == ["OK"]
+        wait_for(lambda: self.has_all(master), "the replicas")
+
+    def join(self, server):
+        """It is started again, as a replica of the master."""
+        server.args = (*server.args, "--replicaof", "127.0.0.1", self.master().port)
+        server.start()
+        wait_for(lambda: self.has_all(self.master()), "the replica")
+
+    def kill(self):
         for one in self.sentinels + self.servers:
             one.kill()

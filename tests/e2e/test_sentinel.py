@@ -20,7 +20,7 @@ def group(tmp_path):
         return made[-1]
     yield start
     for one in made:
-        one.end()
+        one.kill()
 
 
 def on(serve, url, *args, **more):
