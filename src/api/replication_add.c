@@ -209,6 +209,44 @@ static int check_owner(const struct adding *x, struct str bucket, struct str own
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
+/* The owner's requests go to the source by now. A bucket that the owner has on a local storage may
+ * stand before the policy (docs/forward.md, rule 2). */
+static int check_present(struct adding *x, struct err *err)
+{
+    const struct replication_id *id = &x->n.id;
+    struct bucket *b = NULL;
+    int code = route_bucket(x->api->o.routes, id->user, id->bucket, &b, err);
+
+    if (code == 0 && b->storage != x->from)
+        code = err_set(err, ERR_CONFLICT,
+                       "the policy leads bucket " STR_FMT " to storage " STR_FMT
+                       ", but user " STR_FMT " has one of that name on storage " STR_FMT
+                       ", which clients use; weir bucket route " STR_FMT " STORAGE decides",
+                       STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(x->user.name),
+                       STR_ARG(b->storage->name), STR_ARG(id->bucket));
+    if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+/* Nobody else is led to the destination by a policy for this bucket: it becomes a copy. */
+static int check_others(struct adding *x, struct err *err)
+{
+    const struct replication_id *id = &x->n.id;
+    struct route_policy *list;
+    size_t count;
+    int code = id->to_bucket.len ? 1 : route_list(x->api->o.routes, x->a, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (!list[i].blocked && str_eq(list[i].bucket, id->bucket) &&
+            str_eq(list[i].storage, id->to) && !str_eq(list[i].user, id->user))
+            code = err_set(err, ERR_CONFLICT,
+                           "a routing policy leads user " STR_FMT " to bucket " STR_FMT
+                           " on storage " STR_FMT ", which is to be a copy; remove it first",
+                           STR_ARG(list[i].user), STR_ARG(id->bucket), STR_ARG(id->to));
+    return code < 0 ? code : 0;
+}
+
 static int check_buckets(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -222,6 +260,10 @@ static int check_buckets(struct adding *x, struct err *err)
                        STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(id->bucket));
     if (code == 0)
         code = check_owner(x, id->bucket, owner, x->from, err);
+    if (code == 0)
+        code = check_present(x, err);
+    if (code == 0)
+        code = check_others(x, err);
     if (code == 0)
         code = look(x, x->to, there, &owner, err);
     if (code == 0)
@@ -371,16 +413,16 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
         code = taps_claim(x->api->o.taps, x->to, false, err);
     if (code < 0)
         return code;
-    if (x->n.id.bucket.len)
-        return add_bucket(x, err);
-    code = add_policy(x, err);
-    if (code < 0)
-        return code;
-    json_out_key(w, "buckets");
-    json_out_open(w, '[');
-    code = add_all(x, w, err);
-    json_out_close(w, ']');
-    return code;
+    if (x->n.id.bucket.len) {
+        code = add_bucket(x, err);
+    } else if ((code = add_policy(x, err)) == 0) {
+        json_out_key(w, "buckets");
+        json_out_open(w, '[');
+        code = add_all(x, w, err);
+        json_out_close(w, ']');
+    }
+    /* The routes that came with it; a load that fails is tried again by itself. */
+    return code == 0 && routes_reload(x->api->o.routes, NULL) < 0 ? 0 : code;
 }
 
 int api_post_replication(struct http_request *req, const struct route_params *params, void *ctx)

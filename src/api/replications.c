@@ -60,12 +60,27 @@ static void write_time(struct json_out *w, const char *name, int64_t ms)
     json_out_member_str(w, name, str_z(text));
 }
 
-static const char *state_of(const struct replication_status *s, int64_t lag)
+/* B5: clients write to the source, and nobody to the destination. While a switch has blocked the
+ * bucket (ERR_BUSY), nobody writes at all. */
+static bool is_routed(struct api *api, const struct replication_id *id)
+{
+    struct storage *route = NULL;
+    int code = route_storage(api->o.routes, id->user, id->bucket, &route, NULL);
+
+    if (code == ERR_BUSY)
+        return true;
+    return code == 0 && str_eq(route->name, id->from) &&
+           (id->to_bucket.len || route_is_copy(api->o.routes, id->to, id->bucket));
+}
+
+static const char *state_of(const struct replication_status *s, int64_t lag, bool routed)
 {
     if (s->archived)
         return "archived";
     if (s->paused)
         return "paused";
+    if (replication_init_done(s) && !routed)
+        return "misrouted";
     if (replication_init_done(s))
         return lag > 0 ? "behind" : "in sync";
     return s->listing_started ? "copying" : "listing";
@@ -96,11 +111,12 @@ static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
     return p;
 }
 
-static void write_status(struct json_out *w, const struct replication_status *s, int64_t lag)
+static void write_status(struct json_out *w, const struct replication_status *s, int64_t lag,
+                         bool routed)
 {
     struct pace pace = pace_of(s, clock_wall_ms());
 
-    json_out_member_str(w, "state", str_z(state_of(s, lag)));
+    json_out_member_str(w, "state", str_z(state_of(s, lag, routed)));
     write_time(w, "created", s->created_ms);
     json_out_member_bool(w, "paused", s->paused);
     json_out_member_bool(w, "archived", s->archived);
@@ -160,7 +176,7 @@ int api_write_replication(struct json_out *w, struct replication_look *l,
         return code;
     write_names(w, l->api, l->a, p);
     if (p->id.bucket.len)
-        write_status(w, &status, lag);
+        write_status(w, &status, lag, is_routed(l->api, &p->id));
     else
         json_out_member_str(w, "state", STR("policy"));
     return 0;

@@ -415,7 +415,8 @@ const struct command replicate_commands[] = {
      .help = "Shows for each what was copied of what was listed, changes that wait (lag), objects "
              "that failed, and while the first copy goes on its rate and the time left. States: "
              "listing, copying (the first copy), in sync, behind (changes wait), paused, archived, "
-             "policy (of a user, which makes replications).",
+             "misrouted (clients do not use the source), policy (of a user, which makes "
+             "replications).",
      .examples = "weir replicate list\nweir replicate list photos --watch\nweir replicate list "
                  "--user alice --json",
      .run = command_replicate_list},

@@ -21,6 +21,7 @@ static const struct refusal {
     {{"route", 5}, ERR_CONFLICT, "the source is not where the route leads"},
     {{"source", 6}, ERR_CONFLICT, "its replications have another source"},
     {{"destination", 11}, ERR_CONFLICT, "the source is blocked, as a destination is, on"},
+    {{"copy", 4}, ERR_CONFLICT, "the bucket is elsewhere, and there is a copy of it alone on"},
     {{"archived", 8}, ERR_CONFLICT, "the replication is archived"},
     {{"agent", 5}, ERR_CONFLICT, "its changes come by notifications"},
     {{"many", 4}, ERR_CONFLICT, "the bucket has more than one destination"},

@@ -161,19 +161,6 @@ static int settle_all(struct taps *t, struct err *err)
     return code;
 }
 
-/* Routes are read by a way of their own, and may be older than the view. */
-static int follow_routes(struct taps *t, const struct replication_view *view, struct err *err)
-{
-    const struct replication *const *all;
-    size_t count = replication_view_all(view, &all);
-    bool before = t->moving;
-
-    t->moving = false;
-    for (size_t i = 0; i < count; i++)
-        t->moving |= all[i]->switching || all[i]->blocked;
-    return before || t->moving ? routes_reload(t->o.routes, err) : 0;
-}
-
 /* --- the keeper --- */
 
 /* The filter follows the policies. A storage that is new is tapped before any policy can count that
@@ -189,7 +176,7 @@ int keep_filter(struct taps *t, struct err *err)
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
         filter_set(t, view);
-        code = follow_routes(t, view, err);
+        code = routes_reload(t->o.routes, err); /* they may be older than the view */
         if (code == 0)
             code = settle_all(t, err);
         if (code == 0)

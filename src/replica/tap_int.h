@@ -121,7 +121,6 @@ struct taps {
     /* of the keeper alone: */
     int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
     bool ended;               /* of `pending`: what was under way has ended */
-    bool moving;              /* a bucket is being switched, or was in the view before */
     int64_t settling_ms;      /* the store's; 0: none yet */
     bool cut_off;             /* it was told that the lease is over */
     uint64_t postponed_ns, settled_ns, named_ns;

@@ -276,8 +276,15 @@ int routes_check_block(const struct routes_view *view, const struct storage *s, 
                    STR_ARG(bucket), STR_ARG(s->name));
 }
 
-int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
-                      struct str bucket, struct storage **out, struct err *err)
+const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
+                           struct str bucket)
+{
+    return bucket.len ? routes_look_up(&view->copies, s->name, bucket) : NULL;
+}
+
+/* Bucket policy, else user policy, else main. */
+static int storage_by_policy(struct routes *r, const struct routes_view *view, struct str user,
+                             struct str bucket, struct storage **out, struct err *err)
 {
     const char *policy = bucket.len ? routes_look_up(&view->policies, user, bucket) : NULL;
     struct storage *s;
@@ -290,6 +297,36 @@ int routes_storage_by(struct routes *r, const struct routes_view *view, struct s
                        "a routing policy names the storage %s, which is not there", policy);
     if (!s)
         return err_set(err, ERR_OFFLINE, "there is no storage");
+    *out = s;
+    return 0;
+}
+
+int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
+                      struct storage **at, struct err *err)
+{
+    const char *owner = routes_copy_of(view, *at, bucket);
+    struct storage *s = *at;
+    int code = owner ? storage_by_policy(r, view, str_z(owner), bucket, &s, err) : 0;
+
+    if (code == 0 && owner && routes_copy_of(view, s, bucket))
+        return err_set(err, ERR_BUSY,
+                       "the route of bucket " STR_FMT " leads to storage " STR_FMT
+                       ", which holds a copy of it",
+                       STR_ARG(bucket), STR_ARG(s->name));
+    *at = s;
+    return code;
+}
+
+int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
+                      struct str bucket, struct storage **out, struct err *err)
+{
+    struct storage *s = NULL;
+    int code = storage_by_policy(r, view, user, bucket, &s, err);
+
+    if (code == 0)
+        code = routes_leave_copy(r, view, bucket, &s, err);
+    if (code < 0)
+        return code;
     *out = s;
     return routes_check_block(view, s, bucket, err);
 }
@@ -305,6 +342,18 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
         routes_view_put(r, view);
     }
     return code;
+}
+
+bool route_is_copy(struct routes *r, struct str storage, struct str bucket)
+{
+    struct routes_view *view;
+    bool is = false;
+
+    if (routes_view_get(r, &view, NULL) == 0) {
+        is = routes_look_up(&view->copies, storage, bucket) != NULL;
+        routes_view_put(r, view);
+    }
+    return is;
 }
 
 bool routes_any(struct routes *r)
@@ -351,7 +400,7 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
     if (!first->ops->forward)
         code = first->ops->open_bucket(out, first, STR_EMPTY, bucket, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
-        if (all[i] == first || all[i]->ops->forward)
+        if (all[i] == first || all[i]->ops->forward || routes_copy_of(view, all[i], bucket))
             continue;
         if (is_blocked(view, all[i], bucket)) {
             if (is_switched(view, all[i], bucket)) /* it is there, but not now */
@@ -374,7 +423,7 @@ static int find_local(struct routes *r, const struct routes_view *view, struct s
     /* A user's policy moves nothing (rule 2): a storage that it names in vain costs none of the
      * buckets that the user has elsewhere. */
     if (code == ERR_OFFLINE && !routes_look_up(&view->policies, user, bucket) &&
-        (at = routes_local_of(r, bucket, user)))
+        (at = routes_local_of(r, view, bucket, user)))
         code = 0;
     if (code == 0)
         code = open_local(r, view, bucket, &at, &found, err);

@@ -1,7 +1,8 @@
 /* Which bucket is where: storages by name, and the seed's routing policies (configDB, keys
  * p:route:<user>, p:route:<user>:<bucket>, set p:route_block:<storage>), variable parts escaped by
  * store_key_part(). Order: bucket policy, else user policy, else the main storage; a blocked bucket
- * is refused. Held in memory and refreshed by published messages; finding never waits. Any thread.
+ * is refused. The hash w:copies names the places that replication fills; no route leads there. Held
+ * in memory and refreshed by published messages; finding never waits. Any thread.
  *
  * A `user` is a user's id, as in bucket_info.owner; empty: nobody. Until the store was reached once
  * finding is ERR_UNAVAILABLE. */
@@ -59,10 +60,15 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
                          struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
- * blocked by a switch, for a while (docs/replication.md, S1). ERR_OFFLINE: a policy names a
+ * blocked by a switch, for a while (docs/replication.md, S1), or led to nothing but copies
+ * (docs/forward.md, B2). ERR_OFFLINE: a policy names a
  * storage that is not there. */
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
+
+/* Whether the place holds a copy of a bucket that is elsewhere (docs/forward.md, B1). Never waits.
+ * False also until the store was reached once. */
+bool route_is_copy(struct routes *r, struct str storage, struct str bucket);
 
 /* Reads the policies again: all that was changed before is seen by the calls here when it returns.
  */

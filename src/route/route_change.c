@@ -4,16 +4,21 @@
 
 #include <pthread.h>
 
-extern const char lua_route_change[];
+extern const char lua_route_change[], lua_route_pin[];
 
-static struct script script;
+enum { CHANGE, PIN };
+
+static const struct script_row rows[] = {
+    [CHANGE] = {"route_change", lua_route_change, 0},
+    [PIN] = {"route_pin", lua_route_pin, 0},
+};
+
+static struct script scripts[ARRAY_SIZE(rows)];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init(void)
 {
-    static const struct script_row row = {"route_change", lua_route_change, 0};
-
-    scripts_init(&script, &row, 1);
+    scripts_init(scripts, rows, ARRAY_SIZE(rows));
 }
 
 /* --- why not --- */
@@ -59,10 +64,24 @@ int routes_change(struct store *config, struct store_args args, struct err *err)
     struct reply *reply;
 
     pthread_once(&once, init);
-    struct script_run run = {.script = &script, .args = args};
+    struct script_run run = {.script = &scripts[CHANGE], .args = args};
     int code = script_eval(config, &arena, &reply, &run, err);
     if (code == 0)
         code = read_answer(reply, err);
+    arena_release(&arena);
+    return code;
+}
+
+int routes_pin(struct store *config, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+
+    pthread_once(&once, init);
+    int code =
+        script_eval(config, &arena, &reply, &(struct script_run){.script = &scripts[PIN]}, err);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
     arena_release(&arena);
     return code;
 }
@@ -99,11 +118,16 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
 {
     struct storage *at, *otherwise = routes_main(r);
     struct buf user_part = {0}, bucket_part = {0};
-    int code = 0;
+    struct routes_view *view;
+    int code;
 
     if (user.len == 0)
         return err_set(err, ERR_INVALID, "a routing policy needs a user");
-    at = bucket.len ? routes_local_of(r, bucket, user) : NULL;
+    code = routes_view_get(r, &view, err);
+    if (code < 0)
+        return code;
+    at = bucket.len ? routes_local_of(r, view, bucket, user) : NULL;
+    routes_view_put(r, view);
     if (storage.len)
         code = check_target(r, storage, at, err);
     if (code < 0)

@@ -20,12 +20,16 @@ struct routes_view {
     struct map switches; /* those that a switch with downtime has blocked; as blocks */
     struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, or to ""
                             when they differ */
+    struct map copies;   /* "<storage>:<bucket>", a place that holds a copy, to the id of the user
+                            whose bucket was copied (char *); docs/forward.md, B1 */
+    uint64_t serial;     /* no other view of this process has it */
 };
 
 /* Bucket names that were on no local storage when they were last looked for, so that a request on
- * its way to a remote one reads no row. A slot is a keyed hash of the name and of the generations
- * of all local storages then; these only grow, so that once a bucket may have been made the slot
- * says nothing any more. */
+ * its way to a remote one reads no row. A slot is a keyed hash of the name, of the view's serial,
+ * and of the generations of all local storages then. Generations only grow, and each view has a
+ * serial of its own, so that once a bucket may have been made, or is no copy any more, the slot
+ * says nothing. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {
@@ -36,6 +40,7 @@ struct routes {
     struct cond loaded;
     bool loading;             /* one load at a time, so that an older view never follows a newer */
     struct routes_view *view; /* NULL: the store could not be asked yet */
+    uint64_t views;           /* loads that were begun; gives views their serials */
     VEC(struct storage *) storages;
     VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
@@ -53,14 +58,23 @@ struct routes {
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
 /* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
 const char *routes_look_up(const struct map *map, struct str first, struct str second);
-/* Bucket policy, else user policy, else main; and blocks. */
+/* Bucket policy, else user policy, else main; where that is a copy, the same of the copy's owner
+ * (docs/forward.md, B1); and blocks. */
 int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
                       struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
+/* B1, B2: a place that holds a copy is replaced by where the route of the copy's owner leads. */
+int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
+                      struct storage **at, struct err *err) MUST_CHECK;
 /* As route_remote(). */
 int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
                      struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
-/* The local storage that has a bucket of this name, of this owner unless that is empty; or NULL. */
-struct storage *routes_local_of(struct routes *r, struct str bucket, struct str owner);
+/* The local storage that has a bucket of this name, of this owner unless that is empty; or NULL.
+ * Copies are passed over. */
+struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
+                                struct str owner);
+/* The user whose bucket was copied to this place; NULL: the place holds no copy. */
+const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
+                           struct str bucket);
 int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
                        struct err *err) MUST_CHECK;
 
@@ -72,6 +86,8 @@ void routes_view_free(struct routes_view *view); /* NULL is fine */
 /* Runs route_change.lua, on the store of policies. ERR_CONFLICT: a replication or a switch counts
  * on what is there (docs/replication.md, P6). */
 int routes_change(struct store *config, struct store_args args, struct err *err) MUST_CHECK;
+/* Runs route_pin.lua: gives replications from before there were copies their routes and copies. */
+int routes_pin(struct store *config, struct err *err) MUST_CHECK;
 
 /* `prefix`, `first` and, unless it is empty, ':' and `second`; both escaped. */
 void routes_key(struct buf *out, const char *prefix, struct str first, struct str second);

@@ -26,6 +26,7 @@ void routes_view_free(struct routes_view *view)
     map_release(&view->blocks);
     map_release(&view->switches);
     map_release(&view->named);
+    map_release(&view->copies);
     arena_release(&view->arena);
     free(view);
 }
@@ -44,16 +45,28 @@ static void add_policy(struct routes_view *view, struct str key, struct str stor
             (void *)(other && !str_eq(str_z(other), storage) ? "" : value));
 }
 
-static int read_policy(struct routes *r, struct routes_view *view, struct str key, struct err *err)
+/* Those of the page that are policies, in one call: there is one for each replicated bucket. */
+static int read_policies(struct routes *r, struct routes_view *view, const struct reply *keys,
+                         struct err *err)
 {
+    VEC(struct str) argv = {0};
     struct arena arena = {0};
     struct reply *reply;
-    int code = store_call(r->store, &arena, &reply, err, STR("GET"), key);
+    int code = 0;
 
-    if (code == 0 && reply->type == REPLY_BULK)
-        add_policy(view, str_skip(key, POLICY.len), reply->str);
-    else if (code == 0 && !reply_is_nil(reply))
-        code = reply_expect(reply, REPLY_BULK, err);
+    vec_push(&argv, STR("MGET"));
+    for (size_t i = 0; i < keys->count; i++)
+        if (str_starts(keys->items[i].str, POLICY))
+            vec_push(&argv, keys->items[i].str);
+    size_t wanted = argv.len - 1;
+    if (wanted)
+        code = store_command(r->store, &arena, &reply, argv.items, argv.len, err);
+    if (wanted && code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < wanted && i < reply->count; i++)
+        if (reply->items[i].type == REPLY_BULK)
+            add_policy(view, str_skip(argv.items[i + 1], POLICY.len), reply->items[i].str);
+    vec_release(&argv);
     arena_release(&arena);
     return code;
 }
@@ -119,12 +132,12 @@ static int read_page(struct routes *r, struct routes_view *view, const struct re
 {
     int code = reply_expect(keys, REPLY_ARRAY, err);
 
+    if (code == 0)
+        code = read_policies(r, view, keys, err);
     for (size_t i = 0; code == 0 && i < keys->count; i++) {
         struct str key = keys->items[i].str;
         if (str_starts(key, BLOCK))
             code = read_block(r, view, key, err);
-        else if (str_starts(key, POLICY))
-            code = read_policy(r, view, key, err);
         else if (str_starts(key, SWITCH))
             code = read_switch(r, view, key, err);
     }
@@ -158,14 +171,39 @@ static int read_like(struct routes *r, struct routes_view *view, struct str patt
     return code;
 }
 
+/* Fields are "<storage>:<bucket>", values users, all escaped. */
+static int read_copies(struct routes *r, struct routes_view *view, struct err *err)
+{
+    struct arena arena = {0};
+    struct buf user = {0};
+    struct reply *reply;
+    int code = store_call(r->store, &arena, &reply, err, STR("HGETALL"), STR("w:copies"));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2) {
+        buf_reset(&user);
+        code = store_key_unescape(&user, reply->items[i + 1].str);
+        if (code < 0)
+            err_set(err, code, "w:copies names a user that is none");
+        else
+            map_put(&view->copies, arena_str(&view->arena, reply->items[i].str),
+                    arena_z(&view->arena, buf_str(&user)));
+    }
+    buf_release(&user);
+    arena_release(&arena);
+    return code;
+}
+
 /* A switch ends by a new route and no block in one step: with blocks read before routes, an old
  * route is never without its block. A block whose switch is seen neither before nor after is for
- * ever. */
+ * ever. Copies and routes change together; a view that has one of the two from before the change
+ * refuses the bucket (B2) until the next load, which the change has asked for. */
 static int read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",
                                            "p:route:*"};
-    int code = 0;
+    int code = read_copies(r, view, err);
 
     for (size_t i = 0; i < ARRAY_SIZE(patterns) && code == 0; i++)
         code = read_like(r, view, str_z(patterns[i]), err);
@@ -182,6 +220,7 @@ static struct routes_view *view_new(void)
     map_init(&view->blocks);
     map_init(&view->switches);
     map_init(&view->named);
+    map_init(&view->copies);
     return view;
 }
 
@@ -194,9 +233,13 @@ int routes_load(struct routes *r, struct err *err)
     while (r->loading)
         cond_wait(&r->loaded, &r->lock);
     r->loading = true;
+    view->serial = ++r->views;
+    bool first = !r->view;
     mutex_unlock(&r->lock);
 
-    code = read_all(r, view, err);
+    code = first ? routes_pin(r->store, err) : 0;
+    if (code == 0)
+        code = read_all(r, view, err);
 
     mutex_lock(&r->lock);
     if (code == 0) {

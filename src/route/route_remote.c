@@ -39,9 +39,10 @@ static uint64_t generations(struct storage *const *all, size_t count, struct str
 }
 
 /* What the name's slot holds while the name is known to be absent; 0: that cannot be known. */
-static uint64_t absent_tag(const struct routes *r, struct str bucket, uint64_t generation)
+static uint64_t absent_tag(const struct routes *r, const struct routes_view *view,
+                           struct str bucket, uint64_t generation)
 {
-    struct hash_key key = {r->absent_key.k0, r->absent_key.k1 ^ generation};
+    struct hash_key key = {r->absent_key.k0 ^ view->serial, r->absent_key.k1 ^ generation};
 
     return generation ? hash_sip(&key, bucket) : 0;
 }
@@ -51,11 +52,12 @@ static _Atomic(uint64_t) *absent_slot(struct routes *r, struct str bucket)
     return &r->absent[hash_xxh3(bucket, r->absent_key.k0) % ROUTES_ABSENT];
 }
 
-struct storage *routes_local_of(struct routes *r, struct str bucket, struct str owner)
+struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
+                                struct str owner)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
-    uint64_t tag = absent_tag(r, bucket, generations(all, count, bucket));
+    uint64_t tag = absent_tag(r, view, bucket, generations(all, count, bucket));
     _Atomic(uint64_t) *slot = absent_slot(r, bucket);
     struct storage *found = NULL;
     bool absent = true;
@@ -64,7 +66,7 @@ struct storage *routes_local_of(struct routes *r, struct str bucket, struct str 
         return NULL;
     for (size_t i = 0; i < count && !found; i++) {
         struct bucket *b = NULL;
-        if (is_remote(all[i]))
+        if (is_remote(all[i]) || routes_copy_of(view, all[i], bucket))
             continue;
         int code = all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL);
         absent &= code == ERR_NO_BUCKET;
@@ -79,17 +81,42 @@ struct storage *routes_local_of(struct routes *r, struct str bucket, struct str 
     return found;
 }
 
-/* Rule 5: what the bucket policies of all users agree on. */
-static int by_name(struct routes *r, const struct routes_view *view, struct str bucket,
-                   struct storage **out, struct err *err)
+/* Rule 5: what the bucket policies of all users agree on; NULL: nothing. */
+static struct storage *by_name(struct routes *r, const struct routes_view *view, struct str bucket)
 {
     const char *name = routes_look_up(&view->named, bucket, STR_EMPTY);
-    struct storage *s = name && *name ? routes_storage(r, str_z(name)) : NULL;
 
-    if (!s)
-        return 0;
-    *out = s;
-    return routes_check_block(view, s, bucket, err);
+    return name && *name ? routes_storage(r, str_z(name)) : NULL;
+}
+
+/* The remote storage that the owner of a local bucket has given it by a bucket policy; or NULL. */
+static struct storage *owners_remote(struct routes *r, const struct routes_view *view,
+                                     struct storage *at, struct str bucket)
+{
+    struct arena arena = {0};
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    const char *policy = NULL;
+
+    if (!routes_look_up(&view->named, bucket, STR_EMPTY) ||
+        at->ops->open_bucket(&b, at, STR_EMPTY, bucket, NULL) < 0)
+        return NULL;
+    if (b->ops->info(b, &arena, &info, NULL) == 0)
+        policy = routes_look_up(&view->policies, info.owner, bucket);
+    struct storage *s = policy ? routes_storage(r, str_z(policy)) : NULL;
+    b->ops->unref(b);
+    arena_release(&arena);
+    return s && is_remote(s) ? s : NULL;
+}
+
+/* Rules 4 and 5, of a user whom no policy of their own leads to a remote storage. `at`: rule 3. */
+static struct storage *by_others(struct routes *r, const struct routes_view *view,
+                                 struct str bucket, struct storage *at)
+{
+    struct storage *here = is_remote(at) ? NULL : routes_local_of(r, view, bucket, STR_EMPTY);
+    struct storage *other = here ? owners_remote(r, view, here, bucket) : by_name(r, view, bucket);
+
+    return other ? other : at;
 }
 
 int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
@@ -101,13 +128,17 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     int code = routes_storage_by(r, view, user, bucket, &s, err);
 
     *out = NULL;
-    if ((code == 0 || code == ERR_OFFLINE) && !own && user.len && routes_local_of(r, bucket, user))
+    if ((code == 0 || code == ERR_OFFLINE) && !own && user.len &&
+        routes_local_of(r, view, bucket, user))
         return 0;
     if (code < 0)
         return code;
-    if (!own && !(policy && is_remote(s)) &&
-        (is_remote(s) || !routes_local_of(r, bucket, STR_EMPTY)))
-        code = by_name(r, view, bucket, &s, err);
+    if (!own && !(policy && is_remote(s))) {
+        s = by_others(r, view, bucket, s);
+        code = routes_leave_copy(r, view, bucket, &s, err);
+    }
+    if (code == 0)
+        code = routes_check_block(view, s, bucket, err);
     if (code == 0 && is_remote(s))
         *out = s;
     return code;

@@ -15,8 +15,9 @@ static const struct str hops[] = {
     STR("upgrade"),
 };
 
-/* Of the client's signature or of the framing of its body. */
+/* Of the client's signature or of the framing of its body, or for weir alone. */
 static const struct str spent[] = {
+    STR("x-weir-storage"),
     STR("host"),
     STR("authorization"),
     STR("date"),

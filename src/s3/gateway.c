@@ -242,6 +242,8 @@ static int run(struct call *c, struct err *err)
     code = call_authenticate(c, err);
     c->auth_failed = code < 0;
     if (code == 0)
+        code = call_view(c, err);
+    if (code == 0 && !c->side.storage)
         code = call_sides(c, err);
     if (code == 0)
         code = find_remote(c, &remote, err);

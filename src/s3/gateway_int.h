@@ -321,6 +321,9 @@ void call_not_captured(struct call *c); /* nothing was made */
 /* Finds out whether the request's bucket is one, and the side that it goes to. ERR_AGAIN where
  * nothing may wait. A bucket of which that is not so costs a load or two. */
 int call_sides(struct call *c, struct err *err) MUST_CHECK;
+/* An administrator may read on a storage of their choice, which the header x-weir-storage names
+ * (docs/forward.md, B2): c->side is that one. ERR_AGAIN as above. */
+int call_view(struct call *c, struct err *err) MUST_CHECK;
 /* The same of a form, whose key is known by now. */
 int call_sides_form(struct call *c, struct err *err) MUST_CHECK;
 /* Turns c->target to the side of this key, for a website. */

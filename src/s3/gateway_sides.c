@@ -182,6 +182,26 @@ int call_sides(struct call *c, struct err *err)
     return choose(c, err);
 }
 
+int call_view(struct call *c, struct err *err)
+{
+    struct str name = call_header(c, "x-weir-storage");
+    enum http_method m = c->head->method;
+
+    if (!name.p)
+        return 0;
+    if (!http_may_block(c->http))
+        return ERR_AGAIN;
+    if (!c->user || !c->user->admin || (m != HTTP_GET && m != HTTP_HEAD) ||
+        !auth_signs(&c->auth, STR("x-weir-storage")))
+        return s3_fail(err, S3_ACCESS_DENIED);
+    struct storage *s = routes_storage(c->g->o.routes, name);
+    if (!s || c->level == LEVEL_SERVICE)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "x-weir-storage names a storage, for a request of a bucket");
+    c->side = (struct side_choice){s, s};
+    return 0;
+}
+
 int call_sides_form(struct call *c, struct err *err)
 {
     if (!may_be_on_two(c, c->bucket_name))

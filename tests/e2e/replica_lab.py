@@ -7,8 +7,8 @@ foreign   as redis, and `b` is s3rver
 s3-to     as redis, and `b` is the server of WEIR_TEST_S3 (URL, access key and secret key by spaces)
 s3-from   the same the other way round: that server is `a`
 
-What a storage holds is read past the gateways under test: from the service itself; in the embedded set-up, while nothing
-else goes on, by leading the route of the bucket there for a moment.
+What a storage holds is read past the gateways under test: from the service itself; in the embedded set-up, by an
+administrator's requests that name the storage.
 """
 import contextlib
 import json
@@ -28,7 +28,6 @@ from conftest import BUILD, DEADLINE, WEIR, Redis, Server, check_sanitizers, cle
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 FAULTY = BUILD / "tests/crash/weir_faulty"
 KEYS = ("AKIAREPLICALAB", "secret-of-the-replica-lab")
-VIEWER = ("AKIAVIEWER", "secret-of-the-viewer")
 KINDS = ["embedded", "redis", "foreign"] + ["s3-to", "s3-from"] * ("WEIR_TEST_S3" in os.environ)
 # What weir's replication is not to blame for, and scenarios leave out.
 LACKS = {"foreign": {"escapes", "versions", "lists of access", "bucket tags", "tags with a put", "ETags of parts"},
@@ -74,15 +73,10 @@ def fill(s3, bucket, model, count, size=200):
         put(s3, bucket, model, f"dir{n % 5}/sub{n % 3}/k{n}" if n % 2 else f"k{n}", os.urandom(size + n))
 
 
-@contextlib.contextmanager
-def viewer(run, bucket, storage):
-    """Meanwhile VIEWER's keys show what this storage has of the bucket, wherever its owner's route leads."""
-    run("user", "add", "viewer", "--admin", "--access-key", VIEWER[0], "--secret-key", VIEWER[1], status=None)
-    run("bucket", "route", bucket, storage, "--user", "viewer")
-    try:
-        yield
-    finally:
-        run("bucket", "route", bucket, "--remove", "--user", "viewer")
+def viewer(s3, storage):
+    """Makes an administrator's client read what this storage has, wherever routes lead (docs/forward.md, B2)."""
+    s3.meta.events.register("before-sign.s3", lambda request, **_: request.headers.add_header("x-weir-storage", storage))
+    return s3
 
 
 class Weir(Server):
@@ -297,12 +291,23 @@ class Lab:
     @contextlib.contextmanager
     def side(self, name, bucket):
         """A client of what the storage holds, past the gateways: its administrator's. Of folders of one weir: an
-        administrator's with a route of its own."""
+        administrator's that names the storage."""
         if self.redis:
             yield client(*self.endpoints[name])
             return
-        with viewer(self.run, bucket, self.names[name]):
-            yield self.s3(keys=VIEWER)
+        yield viewer(self.s3(), self.names[name])
+
+    @contextlib.contextmanager
+    def damaging(self, bucket):
+        """A client that writes to the copy on `b`. No route leads to a copy of a replication, so where `b` is a folder the
+        replication ends before."""
+        if self.redis:
+            yield client(*self.endpoints["b"])
+            return
+        self.run("replicate", "remove", bucket)
+        self.run("bucket", "route", bucket, self.names["b"], "--user", "root")
+        yield self.s3()
+        self.run("bucket", "route", bucket, self.names["a"], "--user", "root")
 
     def content(self, name, bucket):
         with self.side(name, bucket) as s3:

@@ -448,7 +448,7 @@ def test_diff(lab, bucket):
     s3, model = lab.copied(bucket, 12)
     places = [f"{lab.names[name]}:{bucket}" for name in ("a", "b")]
     lab.run("diff", "check", *places, "--user", "root", "--watch")
-    with lab.side("b", bucket) as there:
+    with lab.damaging(bucket) as there:
         there.put_object(Bucket=bucket, Key="k0", Body=b"wrong")
         there.put_object(Bucket=bucket, Key="more", Body=b"more")
         there.delete_object(Bucket=bucket, Key="k2")
@@ -500,6 +500,7 @@ KEYS_OF_REDIS = [
     (CONFIG, f"p:repl_st:{PART}:{PART}:{PART}:{PART}(:{PART})?", "hash", STATUS),
     (CONFIG, f"p:switch:{PART}:{PART}", "hash", SWITCH),
     (CONFIG, f"p:switch-hist:{PART}:{PART}", "list", TIME.removesuffix("Z") + r".*\|.* -> .*:.*"),
+    (CONFIG, r"w:copies", "hash", {f"{PART}:{PART}": PART}), (CONFIG, r"w:pinned", "string", "1"),
     (CONFIG, r"w:epoch", "string", NUMBER), (CONFIG, r"w:epochs", "zset", r"[ns]:.*"),
     (CONFIG, r"w:gateways", "hash", {r"\w+": f"{NUMBER}:{NUMBER}"}),
     (CONFIG, r"w:settled", "hash", {r".+": NUMBER}),

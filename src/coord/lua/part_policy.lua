@@ -31,6 +31,13 @@ local function policy_block(command, storage, bucket)
         redis.call('PUBLISH', 'weir:routes', 'changed')
     end
 end
+-- The user's bucket is on one storage, and a copy of it on another (docs/forward.md, B3). Names are escaped, as in keys; `present_raw` is not.
+local function policy_places(user, bucket, present, present_raw, copy)
+    redis.call('SET', 'p:route:' .. user .. ':' .. bucket, present_raw)
+    redis.call('HDEL', 'w:copies', present .. ':' .. bucket)
+    redis.call('HSET', 'w:copies', copy .. ':' .. bucket, user)
+    redis.call('PUBLISH', 'weir:routes', 'changed')
+end
 -- One that has not begun, or has ended in vain: everything is as before it.
 local function switch_waits(user, bucket)
     local status = redis.call('HGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus')

@@ -52,9 +52,9 @@ local function switch_block(s, command)
     policy_block(command, s.from, raw(s.bucket))
     policy_block(command, s.to, raw(s.bucket))
 end
+-- Clients go to this side; the other one is a copy from now on.
 local function switch_route(s, storage)
-    redis.call('SET', 'p:route:' .. s.user .. ':' .. s.bucket, raw(storage))
-    redis.call('PUBLISH', 'weir:routes', 'changed')
+    policy_places(s.user, s.bucket, storage, raw(storage), storage == s.from and s.to or s.from)
 end
 local function archive(s, from, to)
     redis.call('ZREM', set_of(s), from .. ':' .. to)

@@ -28,6 +28,13 @@ if bucket ~= '' then
     if redis.call('SISMEMBER', 'p:route_block:' .. from, raw_bucket) == 1 then
         return {'destination', raw_from}
     end
+    if redis.call('HEXISTS', 'w:copies', from .. ':' .. bucket) == 1 then
+        return {'copy', raw_from}
+    end
+    local owner = other == '' and redis.call('HGET', 'w:copies', to .. ':' .. bucket)
+    if owner and owner ~= user then
+        return {'taken'}
+    end
     -- The block of an archived one of this name is its own.
     local again = other ~= '' and redis.call('EXISTS', status) == 1
     if not again and redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
@@ -41,6 +48,10 @@ if bucket ~= '' then
             end
         end
         policy_block('SADD', to, raw_other)
+        redis.call('SETNX', 'p:route:' .. user .. ':' .. bucket, raw_from)
+        redis.call('PUBLISH', 'weir:routes', 'changed')
+    else
+        policy_places(user, bucket, from, raw_from, to)
     end
     local created = status_new(status, init_done, ARGV[16] ~= '' and '1' or '0')
     if ARGV[13] ~= '' then

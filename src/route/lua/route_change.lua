@@ -24,14 +24,31 @@ local function switch_of(user, bucket)
     local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'replicationID')
     return row[1] and row[1] ~= 'done' and row[2]
 end
--- Whether the route of these may lead to this storage.
-local function held(user, bucket, storage)
+-- Whether the route of these may lead to this storage; `always`: by a policy of its own.
+local function held(user, bucket, storage, always)
     local members = redis.call('ZRANGE', 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or ''), 0, 0)
     local from = members[1] and raw(string.match(members[1], '^[^:]*'))
     if bucket ~= '' and switch_of(user, bucket) then
         return {'switch', raw(bucket), ''}
     end
-    return from and from ~= storage and {'source', raw(bucket), from}
+    return from and (from ~= storage or always) and {'source', raw(bucket), from}
+end
+-- A copy becomes a bucket of its own when a route is led to it, unless a replication or a switch needs the place (docs/forward.md, B4).
+local function release_copy(bucket, storage)
+    local place = string.gsub(storage, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
+    local owner = redis.call('HGET', 'w:copies', place .. ':' .. bucket)
+    if not owner then
+        return nil
+    end
+    for _, member in ipairs(redis.call('ZRANGE', 'p:repl:' .. owner .. ':' .. bucket, 0, -1)) do
+        if string.match(member, '^[^:]*:([^:]*)$') == place then
+            return {'destination', raw(bucket), storage}
+        end
+    end
+    if switch_of(owner, bucket) then
+        return {'switch', raw(bucket), ''}
+    end
+    redis.call('HDEL', 'w:copies', place .. ':' .. bucket)
 end
 local function has_policy(user, bucket)
     return bucket ~= '' and redis.call('EXISTS', 'p:route:' .. user .. ':' .. bucket) == 1
@@ -42,7 +59,7 @@ function change.route(user, bucket, storage, otherwise)
     local target = storage ~= '' and storage or bucket ~= '' and redis.call('GET', 'p:route:' .. user) or otherwise
     local found
     if bucket ~= '' then
-        found = held(user, bucket, target)
+        found = held(user, bucket, target, storage == '') or release_copy(bucket, target)
     else
         found = find('p:repl:', function(owner, name)
             return owner == user and not has_policy(owner, name) and held(owner, name, target)

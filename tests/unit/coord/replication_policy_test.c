@@ -92,9 +92,9 @@ TEST_FOUR(replication_policy, a_bucket_has_one_source_and_many_destinations)
     repl_add(&l, "u photos main backup");
     repl_add(&l, "u photos main cold");
     repl_add(&l, "u photos main cold archive");
-    repl_add(&l, "other photos main backup");
-    CHECK_INT(repl_from(&l, "main", "photos"), 4);
-    check_refused(&l, "u photos backup cold", ERR_CONFLICT, "another source: main");
+    check_refused(&l, "other photos main backup", ERR_CONFLICT, "used otherwise");
+    CHECK_INT(repl_from(&l, "main", "photos"), 3);
+    check_refused(&l, "u photos backup cold", ERR_CONFLICT, "the route leads: main");
     check_refused(&l, "u photos main main", ERR_INVALID, NULL);
     check_refused(&l, "u photos main main photos", ERR_INVALID, NULL);
     repl_add(&l, "u photos main main copy");
@@ -115,7 +115,7 @@ TEST_FOUR(replication_policy, a_destination_is_no_source_and_is_taken_once)
     repl_add(&l, "u docs main backup");
     check_refused(&l, "u photos main backup docs", ERR_CONFLICT, "used otherwise");
     check_refused(&l, "u photos main main docs", ERR_CONFLICT, "used otherwise");
-    check_refused(&l, "u docs backup main", ERR_CONFLICT, "another source");
+    check_refused(&l, "u docs backup main", ERR_CONFLICT, "the route leads: main");
     check_reply(l.config, "KEYS p:route_block:*", "[\"p:route_block:cold\"]");
     repl_close(&l);
 }
@@ -148,7 +148,7 @@ TEST_FOUR(replication_policy, removing_leaves_nothing_of_it)
     repl_open(&l, f);
     repl_add(&l, "u photos main cold archive");
     repl_remove(&l, "u photos main cold archive");
-    check_reply(l.config, "KEYS p:*", "[]");
+    check_reply(l.config, "KEYS p:repl*", "[]");
     CHECK_INT(repl_from(&l, "main", "photos"), 0);
     id = repl_id(&l, "u photos main cold archive");
     CHECK_ERR(replication_remove(l.r, &id, &err), ERR_NOT_FOUND);
@@ -216,7 +216,10 @@ TEST_FOUR(replication_policy, pausing_and_archiving_are_seen_in_status_and_view)
     CHECK_INT(replication_view_all(view, &list), 1);
     CHECK(list[0]->archived && !list[0]->switching);
     replication_view_unref(view);
-    /* The reverse is no cycle, and the archived one may be made again. */
+    /* The reverse is no cycle once the bucket is there, and the archived one may be made again. */
+    check_reply(l.config, "SET p:route:u:photos backup", "OK");
+    check_refused(&l, "u photos backup main", ERR_CONFLICT, "a copy of it alone on: backup");
+    check_reply(l.config, "HDEL w:copies backup:photos", "1");
     CHECK_OK(replication_add(
         l.r,
         &(struct replication_new){.id = repl_id(&l, "u photos backup main"), .init_done = true},
@@ -224,6 +227,8 @@ TEST_FOUR(replication_policy, pausing_and_archiving_are_seen_in_status_and_view)
     s = repl_status(&l, "u photos backup main");
     CHECK(replication_init_done(&s));
     repl_remove(&l, "u photos backup main");
+    check_reply(l.config, "SET p:route:u:photos main", "OK");
+    check_reply(l.config, "DEL w:copies", "1");
     repl_add(&l, "u photos main backup");
     CHECK(!repl_status(&l, "u photos main backup").archived);
     repl_close(&l);
@@ -244,7 +249,7 @@ TEST_FOUR(replication_policy, an_archived_one_keeps_its_block_until_it_is_remove
     CHECK_OK(replication_archive(l.r, &id, &err));
     check_reply(l.config, "SMEMBERS p:route_block:cold", "[\"archive\"]");
     repl_remove(&l, "u photos main cold archive");
-    check_reply(l.config, "KEYS p:*", "[]");
+    check_reply(l.config, "KEYS p:repl*", "[]");
     repl_close(&l);
 }
 
@@ -320,7 +325,7 @@ TEST_FOUR(replication_policy, names_with_colons_and_percents_do_not_collide)
     CHECK_STR(list[0]->id.to_bucket, STR("z%"));
     replication_view_unref(view);
     repl_remove(&l, "a:b c%d main x:y z%");
-    check_reply(l.config, "KEYS p:*", "[]");
+    check_reply(l.config, "KEYS p:repl*", "[]");
     repl_close(&l);
 }
 

@@ -39,7 +39,7 @@ TEST_FOUR(switch, without_downtime_it_is_announced_before_the_route_changes)
     switch_planned(&l, SWITCH_LIVE);
     check_switch(&l, "not_started");
     check_history(&l, " -> not_started: planned");
-    check_reply(l.config, "GET p:route:u:photos", "nil");
+    check_reply(l.config, "GET p:route:u:photos", "\"main\"");
     check_reply(l.config,
                 "HMGET p:switch:u:photos replicationID multipartTTL replPriority startedAt",
                 "[\"u:photos:main:backup\", \"3600000000000\", \"0\", nil]");
@@ -208,7 +208,7 @@ TEST_FOUR(switch, with_downtime_the_bucket_is_blocked_until_it_is_done)
     CHECK_INT(repl_drain(&l, "events1"), 1);
     CHECK_OK(switch_try_step(&l, SWITCH_CHECK, &err));
     check_switch(&l, "check_in_progress");
-    check_reply(l.config, "GET p:route:u:photos", "nil");
+    check_reply(l.config, "GET p:route:u:photos", "\"main\"");
     CHECK_OK(switch_try_done(&l, &err));
     check_switch(&l, "done");
     check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup p:repl:u:photos", "0");
@@ -348,8 +348,8 @@ TEST_FOUR(switch, an_error_takes_the_block_away_and_leaves_the_route)
             CHECK_OK(switch_try_step(&l, SWITCH_CHECK, &err));
         CHECK_OK(switch_try_step(&l, SWITCH_ERROR, &err));
         check_switch(&l, "error");
-        check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup p:route:u:photos",
-                    "0");
+        check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup", "0");
+        check_reply(l.config, "GET p:route:u:photos", "\"main\"");
         check_reply(l.config, "ZRANGE p:repl:u:photos 0 -1", "[\"main:backup\"]");
     }
     check_history(&l, "check_in_progress -> error: because");
@@ -424,8 +424,7 @@ static const struct {
      "HDEL p:repl_st:u:photos:main:backup agent_url", false},
     {"ZADD p:repl:u:photos 0 main:cold", "more than one destination",
      "ZREM p:repl:u:photos main:cold", false},
-    {"SET p:route:u:photos cold", "route leads: cold", "DEL p:route:u:photos", false},
-    {"SET p:route:u cold", "route leads: cold", "DEL p:route:u", false},
+    {"SET p:route:u:photos cold", "route leads: cold", "SET p:route:u:photos main", false},
     {"SADD p:route_block:backup photos", "blocked on: backup", "DEL p:route_block:backup", false},
     {"SADD p:route_block:main photos", "blocked on: main", "DEL p:route_block:main", false},
     {"HSET p:repl_st:u:photos:main:backup archived 1", "archived",
@@ -643,8 +642,8 @@ TEST_FOUR(switch, given_up_with_downtime_or_before_it_began_only_the_metadata_go
         switch_force(&l, states[i]);
         CHECK_OK(switch_try_abort(&l, &err));
         check_switch(&l, "");
-        check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup p:route:u:photos",
-                    "0");
+        check_reply(l.config, "EXISTS p:route_block:main p:route_block:backup", "0");
+        check_reply(l.config, "GET p:route:u:photos", "\"main\"");
         check_reply(l.config, "ZRANGE p:repl:u:photos 0 -1", "[\"main:backup\"]");
     }
     switch_planned(&l, SWITCH_LIVE);

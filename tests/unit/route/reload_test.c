@@ -206,7 +206,7 @@ TEST(reload, a_redis_that_still_loads_its_data_is_asked_again)
     server.extra = slow_start;
     CHECK(redis_server_start(&server));
     other = store_at(server.url);
-    while (!was_refused(other, "get") || !was_refused(other, "scan"))
+    while (!was_refused(other, "get") || !was_refused(other, "evalsha"))
         sched_yield();
     check_reply(other, "CONFIG SET key-load-delay 0", "OK");
     while (users_by_name(users, &arena, STR("alice"), &made, &err) == ERR_UNAVAILABLE ||

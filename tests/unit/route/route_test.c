@@ -318,3 +318,111 @@ TEST(route, what_a_switch_changes_is_not_changed_beside_it)
     CHECK(strstr(err.text, "is the destination of a replication"));
     lab_stop(&l);
 }
+
+/* --- copies (docs/forward.md, B1 to B4) --- */
+
+static void check_found(struct lab *l, const char *user, const char *bucket, const char *want)
+{
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    CHECK_OK(route_bucket(l->routes, str_z(user), str_z(bucket), &b, &err));
+    CHECK_STR(b->storage->name, str_z(want));
+    b->ops->unref(b);
+}
+
+static const char *const askers[] = {"alice", "bob", "carl", ""}; /* carl's policy: "other" */
+
+/* A bucket of alice on "local", with a copy on "other". */
+static void lab_copied(struct lab *l)
+{
+    struct err err = {0};
+
+    lab_start(l);
+    CHECK_OK(add_local(l, "other", l->other, &err));
+    CHECK_OK(route_set(l->routes, STR("carl"), STR_EMPTY, STR("other"), &err));
+    make_bucket(l, "local", "photos", "alice");
+    make_bucket(l, "other", "photos", "alice");
+    check_reply(l->store, "SET p:route:alice:photos local", "OK");
+    check_reply(l->store, "HSET w:copies other:photos alice", "1");
+    CHECK_OK(routes_reload(l->routes, &err));
+}
+
+TEST(route, a_copy_is_never_a_route_whoever_asks)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_copied(&l);
+    CHECK(route_is_copy(l.routes, STR("other"), STR("photos")));
+    CHECK(!route_is_copy(l.routes, STR("local"), STR("photos")));
+    for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
+        check_found(&l, askers[i], "photos", "local");
+        check_route(&l, askers[i], "photos", "local");
+    }
+    check_reply(l.store, "SET p:route:alice:photos other", "OK"); /* as a switch has it */
+    check_reply(l.store, "HDEL w:copies other:photos", "1");
+    check_reply(l.store, "HSET w:copies local:photos alice", "1");
+    CHECK_OK(routes_reload(l.routes, &err));
+    for (size_t i = 0; i < ARRAY_SIZE(askers); i++)
+        check_found(&l, askers[i], "photos", "other");
+    lab_stop(&l);
+}
+
+TEST(route, a_bucket_of_which_there_are_copies_alone_is_refused)
+{
+    struct bucket *b = NULL;
+    struct lab l;
+    struct err err = {0};
+
+    lab_copied(&l);
+    check_reply(l.store, "HSET w:copies local:photos alice", "1");
+    CHECK_OK(routes_reload(l.routes, &err));
+    for (size_t i = 0; i < ARRAY_SIZE(askers); i++)
+        CHECK_ERR(route_bucket(l.routes, str_z(askers[i]), STR("photos"), &b, &err), ERR_BUSY);
+    lab_stop(&l);
+}
+
+TEST(route, a_copy_becomes_a_bucket_when_a_route_is_led_to_it_and_nothing_fills_it)
+{
+    struct lab l;
+    struct err err = {0};
+
+    lab_copied(&l);
+    check_reply(l.store, "ZADD p:repl:alice:photos 0 local:other", "1");
+    CHECK_ERR(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err), ERR_CONFLICT);
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("photos"), STR("other"), &err), ERR_CONFLICT);
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("photos"), STR_EMPTY, &err), ERR_CONFLICT);
+    check_reply(l.store, "ZREM p:repl:alice:photos local:other", "1");
+    check_reply(l.store, "HSET p:switch:alice:photos lastStatus in_progress replicationID x", "2");
+    CHECK_ERR(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err), ERR_CONFLICT);
+    check_reply(l.store, "DEL p:switch:alice:photos", "1");
+    CHECK_OK(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err));
+    check_reply(l.store, "EXISTS w:copies", "0");
+    check_found(&l, "bob", "photos", "other");
+    check_found(&l, "alice", "photos", "local");
+    lab_stop(&l);
+}
+
+/* Stores from before there were copies. */
+TEST(route, replications_without_copies_are_given_them_at_the_start)
+{
+    struct lab l;
+
+    lab_start(&l);
+    check_reply(l.store, "ZADD p:repl:u:photos 0 local:b%3Ac", "1");
+    check_reply(l.store, "ZADD p:repl:u:photos 0 local:cold:archive", "1");
+    check_reply(l.store, "ZADD p:repl:u 0 local:far", "1");
+    check_reply(l.store, "SET p:route:u:left new", "OK");
+    check_reply(l.store, "HSET p:repl_st:u:left:old:new archived 1", "1");
+    check_reply(l.store, "HSET p:repl_st:u:back:old:new archived 1", "1");
+    lab_stop(&l);
+    lab_start(&l);
+    check_reply(l.store, "HGETALL w:copies", "[\"b%3Ac:photos\", \"u\", \"old:left\", \"u\"]");
+    check_reply(l.store, "GET p:route:u:photos", "\"local\"");
+    check_reply(l.store, "DEL w:copies", "1");
+    lab_stop(&l);
+    lab_start(&l); /* once */
+    check_reply(l.store, "EXISTS w:copies", "0");
+    lab_stop(&l);
+}
