@@ -33,17 +33,22 @@ struct check {
     struct thread thread;
 };
 
+static void set_state(struct ready_state *state, int code, const struct err *err)
+{
+    state->code = code;
+    snprintf(state->text, sizeof(state->text), "%.*s", (int)sizeof(state->text) - 1,
+             state->code == 0 ? ""
+             : *err->text     ? err->text
+                              : err_text(state->code));
+}
+
 static void run_check(void *ctx)
 {
     struct check *c = ctx;
-    struct ready_state *state = c->state;
     struct err err = {0};
+    int code = c->part->check(c->part->ctx, &err);
 
-    state->code = c->part->check(c->part->ctx, &err);
-    snprintf(state->text, sizeof(state->text), "%.*s", (int)sizeof(state->text) - 1,
-             state->code == 0 ? ""
-             : *err.text      ? err.text
-                              : err_text(state->code));
+    set_state(c->state, code, &err);
 }
 
 /* Beside each other: with a Redis that hangs each check takes its whole timeout. */
@@ -76,6 +81,17 @@ static void run_round(struct ready *r)
     cond_broadcast(&r->done);
 }
 
+static void look_now(const struct ready *r, struct ready_state *out)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        const struct ready_part *part = &r->parts[i];
+        struct err err = {0};
+        int code = part->now ? part->now(part->ctx, &err) : 0;
+        if (code < 0)
+            set_state(&out[i], code, &err);
+    }
+}
+
 int ready_get(struct ready *r, struct ready_state *out, bool may_block)
 {
     int code = 0;
@@ -92,6 +108,8 @@ int ready_get(struct ready *r, struct ready_state *out, bool may_block)
     if (code == 0)
         memcpy(out, r->states, r->count * sizeof(*out));
     mutex_unlock(&r->lock);
+    if (code == 0)
+        look_now(r, out);
     return code;
 }
 
@@ -100,4 +118,5 @@ void ready_last(struct ready *r, struct ready_state *out)
     mutex_lock(&r->lock);
     memcpy(out, r->states, r->count * sizeof(*out));
     mutex_unlock(&r->lock);
+    look_now(r, out);
 }

@@ -1,6 +1,8 @@
 /* Is every part ready to serve? Asked by /readyz, which anybody may call as often as they like: a
  * round of checks runs at most once a second, its parts beside each other, one round at a time, and
- * callers that come meanwhile get what the last round found. */
+ * callers that come meanwhile get what the last round found, and what is known to have failed
+ * since.
+ */
 #ifndef API_READY_H
 #define API_READY_H
 
@@ -9,18 +11,19 @@
 
 enum { READY_MAX_PARTS = 80, READY_FRESH_MS = 1000 };
 
-/* Called on a thread that may block; any failure means not ready, its text says why. */
+/* Any failure means not ready, its text says why. */
 typedef int ready_check_fn(void *ctx, struct err *err);
 
 struct ready_part {
-    const char *name; /* "db", "store.appDB" */
-    ready_check_fn *check;
-    void *ctx; /* borrowed */
+    const char *name;      /* "db", "store.appDB" */
+    ready_check_fn *check; /* called on a thread that may block */
+    void *ctx;             /* borrowed */
+    ready_check_fn *now;   /* never blocks: what is known to have failed since; may be NULL */
 };
 
 struct ready_state {
     int code; /* 0: ready */
-    char text[256];
+    char text[sizeof(((struct err *)NULL)->text)];
 };
 
 struct ready {

@@ -5,7 +5,8 @@
  *
  * Flags are --name, --name=VALUE or --name VALUE and may stand anywhere behind the command; "--"
  * ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every key.
- * Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun. */
+ * Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, 3 (serve
+ * alone) a disk failed and a new start may mend it. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -14,7 +15,7 @@
 #include "base/vec.h"
 #include "conf/conf.h"
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_DISK = 3 };
 
 enum flag_type {
     FLAG_END,

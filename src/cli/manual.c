@@ -96,6 +96,7 @@ static const struct {
     {"EXIT STATUS", "0", "Done."},
     {"EXIT STATUS", "1", "It failed; the line on standard error says why."},
     {"EXIT STATUS", "2", "Used or configured wrongly; nothing was begun."},
+    {"EXIT STATUS", "3", "Of weir serve: a disk failed, and a new start may mend it."},
 };
 
 void help_man(const struct command_table *table, FILE *out)

@@ -27,7 +27,8 @@ static void write_flag_rows(FILE *out, const struct flag *flags)
 void help_commands(const struct command_table *table, FILE *out)
 {
     fputs("# Commands\n\nWritten by `weir help --commands`; a test fails when this page is stale.\n"
-          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun.\n",
+          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, "
+          "3 (of weir serve) a disk failed and a new start may mend it.\n",
           out);
     for (size_t i = 0; i < table->count; i++) {
         const struct command *c = &table->rows[i];

@@ -147,6 +147,45 @@ static void reload(struct server *s, const struct invocation *inv)
     process_notify(STR("READY=1"));
 }
 
+/* The database takes no writes any more (docs/operations.md, "A disk that fails"). True when a new
+ * start may mend it: the disk takes writes. Until it does, a process that can still read is better
+ * than one that cannot start. */
+static bool disk_failed(const struct server *s, bool *told)
+{
+    struct err why = {0}, err = {0};
+    char status[sizeof(why.text) + 16];
+
+    if (db_failed(s->db, &why) == 0)
+        return false;
+    if (!*told) {
+        snprintf(status, sizeof(status), "STATUS=%s", why.text);
+        process_notify(str_z(status));
+    }
+    *told = true;
+    if (db_try_disk(s->db, &err) < 0)
+        return false;
+    log_error(&s->log, "server.ending", log_z("why", why.text),
+              log_z("now", "the disk takes writes: start weir again"), log_u("status", EXIT_DISK));
+    return true;
+}
+
+/* Until it is told to stop; returns the exit status. */
+static int wait_for_end(struct server *s, const struct invocation *inv)
+{
+    enum { TRY_DISK_MS = 1000 };
+    bool told = false;
+
+    for (;;) {
+        enum process_signal got = process_signal_wait(told ? TRY_DISK_MS : -1);
+        if (got == PROCESS_STOP)
+            return EXIT_DONE;
+        if (got == PROCESS_RELOAD)
+            reload(s, inv);
+        else if (disk_failed(s, &told))
+            return EXIT_DISK;
+    }
+}
+
 int command_serve(struct invocation *inv)
 {
     uint64_t began_ns = clock_mono_ns(), files;
@@ -160,6 +199,7 @@ int command_serve(struct invocation *inv)
         return status;
     limit_heaps();
     process_signals_hold();
+    process_exit_on_bad_page(EXIT_DISK);
     files = process_raise_files();
     if (server_start(&server, conf, parse_roles(only ? only : ""), &err) < 0)
         return complain(EXIT_USAGE, "%s", err.text);
@@ -168,11 +208,10 @@ int command_serve(struct invocation *inv)
              log_z("roles", only ? only : "all"));
     check_files(&server, files);
     process_notify(STR("READY=1"));
-    while (process_signal_wait() == PROCESS_RELOAD)
-        reload(&server, inv);
+    status = wait_for_end(&server, inv);
     process_notify(STR("STOPPING=1"));
     log_info(&server.log, "server.stopping");
     process_signals_release();
     server_stop(&server);
-    return EXIT_DONE;
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "conf/keys.h"
 #include "object/local.h"
 #include "os/file.h"
+#include "os/process.h"
 #include "os/tls.h"
 #include "replica/sides.h"
 
@@ -168,6 +169,18 @@ static void stop_credentials(struct server *s)
 
 /* --- the database --- */
 
+static int check_db_now(void *ctx, struct err *err)
+{
+    return db_failed(ctx, err);
+}
+
+/* The main thread sees to it (serve.c). */
+static void on_db_failed(void *ctx)
+{
+    (void)ctx;
+    process_wake();
+}
+
 /* A row of our own: a write to it shows that writes work. */
 static int check_db(void *ctx, struct err *err)
 {
@@ -187,6 +200,7 @@ static int start_db(struct server *s, struct err *err)
         .cache_bytes = s->conf->db.cache,
         .memtable_bytes = s->conf->db.memtable,
         .log = &s->log,
+        .failed = on_db_failed,
     };
     int code;
 
@@ -197,7 +211,7 @@ static int start_db(struct server *s, struct err *err)
     options.path = path.p;
     code = db_open(&s->db, &options, err);
     if (code == 0)
-        ready_add(&s->ready, (struct ready_part){"db", check_db, s->db});
+        ready_add(&s->ready, (struct ready_part){"db", check_db, s->db, check_db_now});
     buf_release(&path);
     return code;
 }
@@ -347,6 +361,11 @@ static int check_storage(void *ctx, struct err *err)
     return storage->ops->check(storage, err);
 }
 
+static int check_storage_now(void *ctx, struct err *err)
+{
+    return local_trouble(ctx, err);
+}
+
 /* One that was removed meanwhile is nobody's business any more. */
 static int check_added(void *ctx, struct err *err)
 {
@@ -357,17 +376,25 @@ static int check_added(void *ctx, struct err *err)
                : 0;
 }
 
+static int check_added_now(void *ctx, struct err *err)
+{
+    const struct added_storage *a = ctx;
+
+    return local_trouble(a->storage, err);
+}
+
 static void watch_storages(struct server *s)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(s->routes, all, ARRAY_SIZE(all));
 
-    ready_add(&s->ready, (struct ready_part){"storage.local", check_storage, all[0]});
+    ready_add(&s->ready,
+              (struct ready_part){"storage.local", check_storage, all[0], check_storage_now});
     for (size_t i = 1; i < count; i++) {
         struct added_storage *a = &s->added[i];
         *a = (struct added_storage){.routes = s->routes, .storage = all[i]};
         snprintf(a->part, sizeof(a->part), "storage." STR_FMT, STR_ARG(all[i]->name));
-        ready_add(&s->ready, (struct ready_part){a->part, check_added, a});
+        ready_add(&s->ready, (struct ready_part){a->part, check_added, a, check_added_now});
     }
 }
 

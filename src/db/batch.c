@@ -179,7 +179,9 @@ static int write_rows(struct db *db, struct batch *b, enum db_durability d, stru
 
     if (b->count == 0)
         return 0;
-    int code = space_check(db, b->bytes, d, err);
+    int code = db_failed(db, err);
+    if (code == 0)
+        code = space_check(db, b->bytes, d, err);
     if (code != 0)
         return code;
     rows_write_begin(db->rows, b->hashes.items, b->hashes.len);
@@ -187,7 +189,8 @@ static int write_rows(struct db *db, struct batch *b, enum db_durability d, stru
                                 &message);
     rows_write_end(db->rows, b->hashes.items, b->hashes.len);
     if (message)
-        return error_take(err, message, "writing to", db->path);
+        return failure_take(db, err, message, "writing to");
+    headroom_keep(db, b->bytes);
     atomic_fetch_add_explicit(&g->groups, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&g->syncs, d == DB_DURABLE, memory_order_relaxed);
     return 0;

@@ -140,6 +140,8 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
 
     db->path = xstrdup(o->path);
     db->log = o->log;
+    db->on_failure = o->failed;
+    db->failure_ctx = o->failed_ctx;
     db->read = rocksdb_readoptions_create();
     db->latest = (struct db_view){.db = db, .read = db->read};
     code = group_init(db, o->reserve_bytes ? o->reserve_bytes : default_reserve_bytes, err);
@@ -186,6 +188,10 @@ void db_close(struct db *db)
     if (!db)
         return;
     group_release(db);
+    if (db_failed(db, NULL) < 0) {
+        failure_abandon(db);
+        return;
+    }
     if (db->rocks && space_to_flush(db, keep_unwritten(db)))
         flush_before_close(db);
     for (size_t i = 0; i < db->cf_count; i++)

@@ -37,6 +37,10 @@ struct db_cf_spec {
     bool skips;             /* remember what db_iter_skip found */
 };
 
+/* Called once, by a thread in the middle of a write, when the disk has failed: no write is taken
+ * any more until the database is opened anew. Must neither block nor call the database. */
+typedef void db_failed_fn(void *ctx);
+
 struct db_options {
     const char *path;             /* created, with mode 0700, if absent */
     const struct db_cf_spec *cfs; /* families to open or create; others found stay untouched */
@@ -46,12 +50,15 @@ struct db_options {
     size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB. Half as
                               much again is kept as ballast, for urgent ones */
     const struct log *log; /* NULL: silent */
+    db_failed_fn *failed;  /* may be NULL */
+    void *failed_ctx;
 };
 
 /* ERR_IN_USE: another process has it. ERR_VERSION: written by a newer weir. ERR_CORRUPT. */
 int db_open(struct db **out, const struct db_options *o, struct err *err) MUST_CHECK;
-void db_close(
-    struct db *db); /* waits for changes handed in; every view and iterator must be gone */
+/* Waits for changes handed in; every view and iterator must be gone. One that has failed
+ * (db_failed()) stays locked until the process ends. */
+void db_close(struct db *db);
 
 /* BUG_ON when the name was not in db_options.cfs. */
 struct db_cf *db_cf(struct db *db, const char *name);
@@ -111,9 +118,9 @@ enum db_durability {
 typedef int db_change_fn(struct db_tx *tx, void *ctx, struct err *err);
 
 /* Runs `fn`, maybe on another thread; returns its result once committed. ERR_TOO_LARGE past 64 MiB.
- * ERR_NO_SPACE, ERR_IO: nothing of it is there, reads go on, a later write may succeed once there
- * is room again; only after a sync that failed it may come back with the next start. ERR_SHUTDOWN
- * after db_close began. */
+ * ERR_NO_SPACE: nothing of it is there, reads go on, a later write may succeed once there is room
+ * again. ERR_IO: the disk failed while it was written; it may be there after the next start.
+ * ERR_UNAVAILABLE: the disk failed before (db_failed()). ERR_SHUTDOWN after db_close began. */
 int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx,
              struct err *err) MUST_CHECK;
 
@@ -133,6 +140,12 @@ int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durabilit
  * change: for ranges that nothing can reach any more (their owner row is gone). Durable. */
 int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str to,
                     struct err *err) MUST_CHECK;
+
+/* ERR_UNAVAILABLE, with the reason, once a write or sync has failed for anything but a full disk;
+ * db_apply() says the same to every change that would write. Reads go on. Never waits. */
+int db_failed(const struct db *db, struct err *err) MUST_CHECK;
+/* Whether the disk takes writes: if so, opening the database anew is worth a try. */
+int db_try_disk(const struct db *db, struct err *err) MUST_CHECK;
 
 /* --- keeping --- */
 

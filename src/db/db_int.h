@@ -77,6 +77,9 @@ struct space {
     _Atomic(uint64_t) roomy_ns; /* when more was free; 0: it was not */
     _Atomic(uint64_t) written;  /* bytes since then */
     _Atomic(bool) ballast;      /* taken on, or tried */
+    uint64_t unlooked;          /* the writer's: bytes since the headroom was looked after */
+    uint64_t unshrunk;          /* the writer's: bytes since all memtables were written out */
+    uint64_t spent;             /* the writer's: bytes of the headroom since there was room */
 };
 
 struct group {
@@ -107,11 +110,24 @@ struct group {
     _Atomic(uint64_t) changes, groups, syncs, failed;
 };
 
+enum { FAILURE_NONE, FAILURE_BEING_NOTED, FAILURE_NOTED };
+
+/* Why no write is taken any more; set once. */
+struct failure {
+    _Atomic(int) state;
+    struct err why; /* stands still once it is noted */
+};
+
 struct db {
     char *path;
     const struct log *log;
+    db_failed_fn *on_failure; /* may be NULL */
+    void *failure_ctx;
+    struct failure failure;
+    struct db *abandoned; /* the one before; failure.c */
     rocksdb_t *rocks;
     rocksdb_options_t *options;
+    size_t memtable_bytes; /* all write buffers together */
     rocksdb_cache_t *cache;
     struct rows *rows; /* of the latest state */
     struct db_cf *cfs; /* those asked for, then the others that were found */
@@ -147,6 +163,13 @@ void options_release(struct db *db);
 
 /* Take RocksDB's message (freed) and translate it; the text becomes "<what> <path>: <message>". */
 int error_take(struct err *err, char *message, const char *what, const char *path);
+
+/* --- failure.c --- */
+
+/* The same for a write; one that RocksDB does not come back from is noted. */
+int failure_take(struct db *db, struct err *err, char *message, const char *what);
+/* Instead of a close, with nobody using it any more. */
+void failure_abandon(struct db *db);
 
 /* --- db.c --- */
 
@@ -193,6 +216,15 @@ void wake_await(struct waiter *self);
 
 /* Bytes of rows that are in memory and in the log alone. */
 uint64_t keep_unwritten(struct db *db);
+
+/* --- headroom.c --- */
+
+/* Bytes of all logs; *last: the number of the last one. */
+uint64_t headroom_logs(const struct db *db, uint64_t *last);
+/* By the writer, after it has written so many bytes. */
+void headroom_keep(struct db *db, size_t written);
+/* By the writer, when the disk gives no more: takes what is kept for it. False: it is used up. */
+bool headroom_spend(struct db *db, size_t bytes);
 
 /* --- space.c --- */
 

@@ -12,7 +12,10 @@ static int delete_rows(struct db *db, struct db_cf *cf, struct str from, struct 
                        struct err *err)
 {
     char *message = NULL;
+    int code = db_failed(db, err);
 
+    if (code < 0)
+        return code;
     rows_range_begin(db->rows, cf, from, to);
     if (cf->gaps)
         gaps_range_begin(cf->gaps);
@@ -21,7 +24,7 @@ static int delete_rows(struct db *db, struct db_cf *cf, struct str from, struct 
     if (cf->gaps)
         gaps_range_end(cf->gaps);
     rows_range_end(db->rows);
-    return message ? error_take(err, message, "deleting from", db->path) : 0;
+    return message ? failure_take(db, err, message, "deleting from") : 0;
 }
 
 /* RocksDB has no "to the end": the end is put behind the last row that is there. */

@@ -12,10 +12,13 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
+    WRITE_BUFFERS =
+        2,           /* as large as they are to get: what is above that is headroom (headroom.c) */
     GAPS_SHARE = 16, /* of the cache's size comes on top, for each family that skips */
 };
 
-static const double MEMTABLE_BLOOM = 0.02; /* of a memtable's bytes: 10 bits for a row of 64 */
+static const double MEMTABLE_BLOOM = 0.01; /* of a write buffer: 10 bits for a row of 64, since a
+                                              memtable has half of that (headroom.c) */
 static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;
 
@@ -78,8 +81,8 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
-    rocksdb_options_set_db_write_buffer_size(o, memtable_bytes);
-    rocksdb_options_set_max_total_wal_size(o, 4 * memtable_bytes);
+    rocksdb_options_set_db_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes);
+    rocksdb_options_set_max_total_wal_size(o, 6 * memtable_bytes); /* at 4, headroom.c shrinks it */
     rocksdb_options_set_max_open_files(o, MAX_OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_max_file_opening_threads(o, 1);
@@ -96,7 +99,7 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
 
 static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
 {
-    rocksdb_options_set_write_buffer_size(o, memtable_bytes / 2);
+    rocksdb_options_set_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes / 2);
     rocksdb_options_set_max_write_buffer_number(o, 3);
     rocksdb_options_set_arena_block_size(o, 256 * KIB);
     /* Most keys that are asked for before they are written are new: no walk through the memtable.
@@ -126,9 +129,9 @@ static void take_no_room_ahead(rocksdb_options_t **o)
 void options_build(struct db *db, const struct db_options *o)
 {
     size_t memtable_bytes = o->memtable_bytes ? o->memtable_bytes : default_memtable_bytes;
-
     size_t cache_bytes = o->cache_bytes ? o->cache_bytes : default_cache_bytes;
 
+    db->memtable_bytes = memtable_bytes;
     db->cache = rocksdb_cache_create_lru(cache_bytes);
     db->rows = rows_new(cache_bytes);
     db->options = rocksdb_options_create();

@@ -5,10 +5,8 @@
 #include "base/clock.h"
 #include "os/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -127,38 +125,22 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
         return 0;
     int code = d == DB_VOLATILE ? look(db, &available, err)
                                 : make_room(db, floor + bytes, &available, err);
-    if (code == 0 && available < floor + bytes)
-        code = refuse(db, available, floor, err);
-    return code;
-}
-
-/* Of the log, which is replayed and written out at an open. */
-static uint64_t log_bytes(const struct db *db)
-{
-    struct buf path = BUF_INIT(0);
-    DIR *dir = opendir(db->path);
-    struct dirent *entry;
-    struct stat st;
-    uint64_t sum = 0;
-
-    while (dir && (entry = readdir(dir))) {
-        if (!str_ends(str_z(entry->d_name), STR(".log")))
-            continue;
-        buf_reset(&path);
-        buf_appendf(&path, "%s/%s", db->path, entry->d_name);
-        if (stat(path.p, &st) == 0)
-            sum += (uint64_t)st.st_size;
+    if (code < 0)
+        return code;
+    if (available >= floor + bytes) {
+        s->spent = 0;
+        return 0;
     }
-    if (dir)
-        closedir(dir);
-    buf_release(&path);
-    return sum;
+    if (d != DB_VOLATILE && headroom_spend(db, bytes))
+        return 0;
+    return refuse(db, available, floor, err);
 }
 
 /* RocksDB ends the process when it meets a full disk in there. */
 int space_to_open(struct db *db, struct err *err)
 {
-    uint64_t need = log_bytes(db) + open_bytes, available;
+    uint64_t last, available;
+    uint64_t need = headroom_logs(db, &last) + open_bytes; /* logs are replayed and written out */
     int code = make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
 
     db->scarce = code == 0 && available < db->group.space.reserve;

@@ -83,6 +83,7 @@ const char *local_folder(struct storage *s)
 static void local_free(struct local *l)
 {
     hasher_stop(l->hasher);
+    mutex_release(&l->trouble.lock);
     fd_close(&l->lock_fd);
     free(l->name);
     free(l->folder);
@@ -111,6 +112,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
     };
     l->storage = (struct storage){&storage_ops, str_z(l->name)};
     generations_init(l);
+    mutex_init(&l->trouble.lock, "local.trouble");
     int code = hasher_start(&l->hasher, err);
     if (code == 0)
         code = folder_enter(l, &missing, err);
@@ -165,6 +167,8 @@ static int local_check(struct storage *s, struct err *err)
         code = local_present(l, err); /* it is about to be found */
     if (code == 0 && access(l->folder, W_OK) < 0)
         code = err_set(err, ERR_IO, "%s cannot be written", l->folder);
+    if (code == 0)
+        code = trouble_try(l, err);
     return code < 0 ? code : blob_space(l, 0, err);
 }
 

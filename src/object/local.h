@@ -44,6 +44,10 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
 void local_identity(struct storage *s, struct buf *out);
 const char *local_folder(struct storage *s); /* lives as long as the storage */
 
+/* ERR_IO, with the reason, when its disk failed to write a file and has not been found to work
+ * since, which the storage's check does. Never waits. */
+int local_trouble(struct storage *s, struct err *err) MUST_CHECK;
+
 /* Its folder was not found yet; of another kind of storage: false. */
 bool local_is_missing(const struct storage *s);
 /* Looks for it no more. */

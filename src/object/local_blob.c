@@ -137,6 +137,14 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
     return 0;
 }
 
+/* An error of the disk itself, not of the body or of a limit. */
+static int noted(struct writing *w, int code, const struct err *err)
+{
+    if (code == ERR_IO)
+        trouble_note(w->l, err);
+    return code;
+}
+
 static int write_block(struct writing *w, struct blob *out, struct str block, struct err *err)
 {
     int code = 0;
@@ -146,7 +154,7 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
     if (w->count % SPACE_EVERY == SPACE_EVERY - 1)
         code = blob_space(w->l, 0, err);
     if (code == 0)
-        code = file_write_all(w->fd, block.p, block.len, err);
+        code = noted(w, file_write_all(w->fd, block.p, block.len, err), err);
     if (code < 0)
         return code;
     out->checksum = blob_checksum(out->checksum, block);
@@ -226,7 +234,7 @@ static int write_file(struct writing *w, const struct blob_source *from, struct 
                       struct err *err)
 {
     bool one_block = w->block->len < w->room;
-    int code = writing_begin(w, &out->id, err);
+    int code = noted(w, writing_begin(w, &out->id, err), err);
 
     if (code == 0 && w->wants_md5 && one_block)
         md5_of_bytes(buf_str(w->block), out);
@@ -236,13 +244,13 @@ static int write_file(struct writing *w, const struct blob_source *from, struct 
     if (code == 0)
         code = write_blocks(w, from, out, err);
     if (code == 0)
-        code = file_sync(w->fd, err);
+        code = noted(w, file_sync(w->fd, err), err);
     if (w->streams) {
         hash_end(&w->md5, out->md5);
         blob_hex(out->md5, out->etag);
     }
     if (code == 0)
-        code = sync_parent(&w->path, err);
+        code = noted(w, sync_parent(&w->path, err), err);
     return code;
 }
 

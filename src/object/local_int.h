@@ -55,6 +55,13 @@ struct collector {
     struct thread thread;
 };
 
+/* A file of an object could not be written or synced, and nothing has been since. */
+struct trouble {
+    struct mutex lock; /* class "local.trouble" */
+    bool set;
+    struct err why;
+};
+
 struct local {
     struct storage storage;
     struct db *db;
@@ -80,6 +87,7 @@ struct local {
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;
+    struct trouble trouble;
 };
 
 struct local_bucket {
@@ -97,6 +105,11 @@ extern const struct bucket_ops local_bucket_ops;
 
 /* ERR_OFFLINE while its folder is not there. */
 int local_present(const struct local *l, struct err *err) MUST_CHECK;
+
+/* --- local_trouble.c --- */
+
+void trouble_note(struct local *l, const struct err *err);
+int trouble_try(struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_folder.c --- */
 

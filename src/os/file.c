@@ -255,6 +255,19 @@ int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_byte
     return 0;
 }
 
+int file_try_folder(const char *folder, struct err *err)
+{
+    static const char bytes[4096];
+    struct buf path = BUF_INIT(PATH_MAX);
+
+    buf_appendf(&path, "%s/try", folder);
+    int code = file_write_durable(path.p, str_n(bytes, sizeof(bytes)), 0600, err);
+    if (code == 0 && unlink(path.p) < 0)
+        code = err_errno(err, errno, "removing %s", path.p);
+    buf_release(&path);
+    return code;
+}
+
 static int lock_taken(int fd, const char *path, struct err *err)
 {
     char pid[24] = "";

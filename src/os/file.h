@@ -38,6 +38,10 @@ bool file_exists(const char *path);
 int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_bytes,
                     struct err *err) MUST_CHECK;
 
+/* Whether the disk of a folder takes writes: a file of its own is made there, synced and removed.
+ */
+int file_try_folder(const char *folder, struct err *err) MUST_CHECK;
+
 /* Exclusive advisory lock on path (created 0600), held until the descriptor is closed; ERR_IN_USE
  * names the holder's process id when it can be read. */
 int file_lock(int *fd, const char *path, struct err *err) MUST_CHECK;

@@ -4,9 +4,50 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What is mapped, for pages_file_at(). A place is taken by its first byte's address, stored last.
+ */
+static struct mapped {
+    _Atomic(char *) from;
+    size_t size;
+    char path[512];
+} mapped[8];
+static _Atomic(bool) mapped_taken[ARRAY_SIZE(mapped)];
+
+static void remember(char *from, size_t size, const char *path)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(mapped); i++)
+        if (!atomic_exchange(&mapped_taken[i], true)) {
+            mapped[i].size = size;
+            snprintf(mapped[i].path, sizeof(mapped[i].path), "%s", path);
+            atomic_store(&mapped[i].from, from);
+            return;
+        }
+}
+
+static void forget(const char *from)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(mapped); i++)
+        if (atomic_load(&mapped[i].from) == from) {
+            atomic_store(&mapped[i].from, NULL);
+            atomic_store(&mapped_taken[i], false);
+        }
+}
+
+const char *pages_file_at(const void *address)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(mapped); i++) {
+        const char *from = atomic_load(&mapped[i].from);
+        if (from && (const char *)address >= from && (const char *)address < from + mapped[i].size)
+            return mapped[i].path;
+    }
+    return NULL;
+}
 
 void *pages_new(size_t size)
 {
@@ -18,8 +59,10 @@ void *pages_new(size_t size)
 
 void pages_free(void *p, size_t size)
 {
-    if (p)
-        BUG_ON(munmap(p, size) != 0);
+    if (!p)
+        return;
+    forget(p);
+    BUG_ON(munmap(p, size) != 0);
 }
 
 /* A page that has no place on the disk would end the process when it is stored to. */
@@ -44,7 +87,7 @@ int pages_map(void **out, const char *path, size_t size, bool *whole, struct err
         if (p == MAP_FAILED)
             code = err_errno(err, errno, "mapping %s", path);
         else
-            *out = p;
+            remember(*out = p, size, path);
     }
     fd_close(&fd);
     return code;

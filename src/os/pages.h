@@ -17,4 +17,8 @@ void pages_free(void *p, size_t size);
  */
 int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err) MUST_CHECK;
 
+/* The path of the mapped file that the address is in, or NULL. May be called by a signal's handler;
+ * of the files that are mapped at a time it knows the first eight. */
+const char *pages_file_at(const void *address);
+
 #endif

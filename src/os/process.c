@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "os/file.h"
+#include "os/pages.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@ static sigset_t held_signals(void)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
     return set;
 }
 
@@ -34,14 +37,23 @@ void process_signals_hold(void)
     BUG_ON(pthread_sigmask(SIG_BLOCK, &set, NULL) != 0);
 }
 
-enum process_signal process_signal_wait(void)
+enum process_signal process_signal_wait(int timeout_ms)
 {
+    struct timespec time = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
     sigset_t set = held_signals();
-    int number = 0;
+    int number;
 
-    while (sigwait(&set, &number) != 0)
-        ;
+    do
+        number = sigtimedwait(&set, NULL, timeout_ms < 0 ? NULL : &time);
+    while (number < 0 && errno == EINTR);
+    if (number < 0 || number == SIGUSR1)
+        return PROCESS_WOKEN;
     return number == SIGHUP ? PROCESS_RELOAD : PROCESS_STOP;
+}
+
+void process_wake(void)
+{
+    kill(getpid(), SIGUSR1);
 }
 
 void process_signals_release(void)
@@ -49,9 +61,43 @@ void process_signals_release(void)
     sigset_t set = held_signals();
 
     signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     BUG_ON(pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0);
+}
+
+static int bad_page_status;
+
+static void write_err(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+/* Only what may be called in the middle of anything. */
+static void on_bad_page(int number, siginfo_t *info, void *context)
+{
+    const char *path = info->si_code == BUS_ADRERR ? pages_file_at(info->si_addr) : NULL;
+
+    (void)context;
+    if (!path) { /* no file of ours: a bug, or memory that is broken */
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    write_err("weir: the disk failed under ");
+    write_err(path);
+    write_err(", which is mapped: a page of it cannot be read or written (SIGBUS)\n");
+    _exit(bad_page_status);
+}
+
+void process_exit_on_bad_page(int status)
+{
+    struct sigaction action = {.sa_sigaction = on_bad_page, .sa_flags = SA_SIGINFO | SA_NODEFER};
+
+    bad_page_status = status;
+    sigemptyset(&action.sa_mask);
+    BUG_ON(sigaction(SIGBUS, &action, NULL) != 0);
 }
 
 uint64_t process_raise_files(void)

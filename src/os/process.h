@@ -7,14 +7,20 @@
 
 /* --- signals --- */
 
-enum process_signal { PROCESS_STOP, PROCESS_RELOAD };
+enum process_signal { PROCESS_STOP, PROCESS_RELOAD, PROCESS_WOKEN };
 
-/* SIGTERM, SIGINT and SIGHUP are taken by process_signal_wait() alone, SIGPIPE is ignored. Call it
- * before any thread is started: threads inherit the mask. */
+/* SIGTERM, SIGINT, SIGHUP and SIGUSR1 are taken by process_signal_wait() alone, SIGPIPE is ignored.
+ * Call it before any thread is started: threads inherit the mask. */
 void process_signals_hold(void);
-enum process_signal process_signal_wait(void);
+/* PROCESS_WOKEN: by process_wake(), or after `timeout_ms`; below 0 there is no such time. */
+enum process_signal process_signal_wait(int timeout_ms);
+void process_wake(void); /* any thread, after process_signals_hold() */
 /* SIGTERM and SIGINT end the process at once from here on, those that wait already too. */
 void process_signals_release(void);
+
+/* A page of a file that is mapped (os/pages.h) and cannot be read or written ends the process: with
+ * one line on standard error that names the file, and this status instead of a signal. */
+void process_exit_on_bad_page(int status);
 
 /* --- limits and use --- */
 

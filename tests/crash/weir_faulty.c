@@ -6,7 +6,7 @@
  * among those that a switch makes: its plan, its task up to the word that it is done, its abort. A
  * call's name is its script's or its command's; `*` is any. "after": the store has done it, and
  * nobody was told. FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is
- * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. */
+ * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. FAULT_DISK: disk_faults.c. */
 #include "coord/switch.h"
 #include "replica/switch.h"
 

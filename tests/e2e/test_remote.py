@@ -16,7 +16,7 @@ boto3 = pytest.importorskip("boto3")
 requests = pytest.importorskip("requests")
 from botocore import UNSIGNED  # noqa: E402
 from botocore.config import Config  # noqa: E402
-from botocore.exceptions import ClientError  # noqa: E402
+from botocore.exceptions import BotoCoreError, ClientError  # noqa: E402
 
 KEY = "a key ü+%&=.txt"
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
@@ -218,6 +218,19 @@ def test_a_user_s_policy_that_leads_nowhere_costs_no_bucket_elsewhere(two):
         with pytest.raises(ClientError) as e:
             call(Bucket="unrouted")
         assert e.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+
+
+def test_a_disk_that_fails_under_the_journal_ends_weir_with_a_word(two):
+    """The journal of intents is mapped, and a page that is not there is a signal."""
+    two.run("replicate", "add", "there", "local", "--user", "root", "--watch")
+    s3 = two.server.s3()
+    s3.put_object(Bucket="there", Key="k", Body=b"x")
+    os.truncate(two.server.data / "intents", 0)
+    with pytest.raises(BotoCoreError):
+        s3.put_object(Bucket="there", Key="k", Body=b"y")
+    assert two.server.wait() == 3, two.server.err
+    last = two.server.err.splitlines()[-1]
+    assert last.startswith("weir: the disk failed under ") and "/intents" in last and "SIGBUS" in last
 
 
 class Silent:
