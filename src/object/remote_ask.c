@@ -265,7 +265,9 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = judge(q, &verbatim, err);
     }
-    return code < 0 && !verbatim ? name_request(q, code, err) : code;
+    /* A body that was refused on its way out is no word of the storage. */
+    bool own = verbatim || (!q->head && code == ERR_INVALID);
+    return code < 0 && !own ? name_request(q, code, err) : code;
 }
 
 int ask_done(struct ask *q, struct err *err)

@@ -392,7 +392,7 @@ TEST(switch_task, uploads_on_the_old_side_are_waited_for_until_their_time_is_ove
     CHECK_OK(
         rig.s.from->ops->upload_begin(rig.s.from, &rig.a, upload.key, &meta, &upload.id, &err));
     plan(&rig, LIVE);
-    check_waits(&rig, true, "an upload is open");
+    check_waits(&rig, true, "uploads open on storage one: 1");
     check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two");
     CHECK_OK(rig.s.from->ops->upload_abort(rig.s.from, &upload, &err));
     check_ended(&rig, true);
@@ -410,7 +410,7 @@ TEST(switch_task, uploads_that_nobody_ends_are_left)
     rig_open(&rig);
     CHECK_OK(rig.s.from->ops->upload_begin(rig.s.from, &rig.a, STR("big"), &meta, &id, &err));
     plan(&rig, LIVE);
-    check_waits(&rig, true, "an upload is open");
+    check_waits(&rig, true, "uploads open on storage one: 1");
     play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
     check_ended(&rig, true);
     check_state(&rig, SWITCH_DONE, "done");
@@ -456,7 +456,7 @@ TEST(switch_task, with_downtime_it_goes_on_without_for_the_uploads_that_are_open
     check_waits(&rig, true, "not every gateway");
     check_blocked(&rig, true);
     CHECK_OK(gateways_tell(config, STR("g"), INT64_MAX / 2, &err));
-    check_waits(&rig, true, "an upload is open");
+    check_waits(&rig, true, "uploads open on storage one: 1");
     check_state(&rig, SWITCH_IN_PROGRESS, "unblocked");
     check_route(&rig, "\"two\"");
     check_ended(&rig, false); /* the task that it had before has nothing to do */
@@ -510,7 +510,7 @@ TEST(switch_task, given_up_it_ends_when_everything_has_gone_back)
     rig_open(&rig);
     CHECK_OK(rig.s.from->ops->upload_begin(rig.s.from, &rig.a, STR("big"), &meta, &id, &err));
     plan(&rig, LIVE);
-    check_waits(&rig, true, "an upload is open");
+    check_waits(&rig, true, "uploads open on storage one: 1");
     play(&rig, "HSET p:repl_st:owner:box:two:one events 1");
     CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
     check_waits(&rig, true,

@@ -215,7 +215,7 @@ TEST(reload, a_redis_that_still_loads_its_data_is_asked_again)
         sched_yield();
     }
     CHECK_OK(users_by_name(users, &arena, STR("alice"), &made, &err));
-    CHECK_ERR(route_storage(routes, STR("u"), STR("b"), &where, &err), ERR_NOT_FOUND);
+    CHECK_ERR(route_storage(routes, STR("u"), STR("b"), &where, &err), ERR_OFFLINE);
     routes_close(routes);
     users_close(users);
     store_close(other);

@@ -95,7 +95,7 @@ SITE_TEST(folders_have_an_index)
     read_site(g, "GET /a%20page", 200);
     read_site(g, "HEAD /a%20page", 200);
     CHECK_STR(gate_header(g, "content-length"), STR("11"));
-    gate_ask(g, NOBODY, "GET /", "host: BOX.Web.Test:8080", NONE, 404); /* names are lower case */
+    gate_ask(g, NOBODY, "GET /", "host: BOX.Web.Test:8080", NONE, 200);
     gate_ask(g, NOBODY, "GET /", "host: box.WEB.test:8080", NONE, 200);
 }
 
