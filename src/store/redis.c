@@ -197,6 +197,7 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
     rc = send_trip(r, &c, trip, deadline_ns, err);
     if (rc < 0)
         goto out;
+    BUG_ON(!c);
     rc = receive_all(c, arena, trip, deadline_ns, err);
     /* R6: its next reply would be this call's; R9: the name may lead elsewhere by now */
     if (rc < 0 || turned_away(trip)) {

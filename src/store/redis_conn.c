@@ -76,13 +76,15 @@ static int greeting_error(const struct redis_target *t, enum greeting_step step,
     static const int otherwise[GREETING_STEPS] = {
         [GREET_AUTH] = ERR_DENIED, [GREET_SELECT] = ERR_INVALID, [GREET_ROLE] = ERR_UNAVAILABLE};
     int code = redis_refusal(text);
+    /* Whoever needs a login refuses the next command; a user that may not name its connection works
+     * without. */
+    bool harmless = (step == GREET_AUTH && t->try_login) ||
+                    (step == GREET_NAME && str_starts(text, STR("NOPERM")));
 
     if (str_starts(text, STR("ERR max number of clients")))
         code = ERR_UNAVAILABLE;
-    else if (step == GREET_AUTH && t->try_login)
-        code = 0; /* whoever needs a login refuses the next command */
-    else if (step == GREET_NAME && str_starts(text, STR("NOPERM")))
-        code = 0; /* a user that may not name its connection works without */
+    else if (harmless)
+        code = 0;
     else if (!code)
         code = otherwise[step];
     return code ? err_set(err, code, STR_FMT, STR_ARG(text)) : 0;
