@@ -504,7 +504,7 @@ KEYS_OF_REDIS = [
     (CONFIG, r"w:epoch", "string", NUMBER), (CONFIG, r"w:epochs", "zset", r"[ns]:.*"),
     (CONFIG, r"w:gateways", "hash", {r"\w+": f"{NUMBER}:{NUMBER}"}),
     (CONFIG, r"w:settled", "hash", {r".+": NUMBER}),
-    (CONFIG, r"users|storages", "set", r".+"), (CONFIG, r"users:(version|check)|storages:(main|version)", "string", r".+"),
+    (CONFIG, r"users|storages", "set", r".+"), (CONFIG, r"users:(version|check|check:at|root)|storages:(main|version)", "string", r".+"),
     (CONFIG, r"user:.+|users:(id|email|access)|storage:.+|storage_keys:.+|webhooks", "hash", ANY),
 ]
 READ = {"set": ("SMEMBERS",), "zset": ("ZRANGE", 0, -1), "list": ("LRANGE", 0, -1), "string": ("GET",)}
