@@ -88,9 +88,9 @@ static const struct command last_commands[] = {
 
 /* In the order of help and manual. */
 static const struct command *const groups[] = {
-    first_commands,   user_commands,    storage_commands,   bucket_commands,
-    webhook_commands, torrent_commands, replicate_commands, switch_commands,
-    diff_commands,    task_commands,    swarm_commands,     last_commands,
+    first_commands, user_commands,    storage_commands,   bucket_commands, webhook_commands,
+    store_commands, torrent_commands, replicate_commands, switch_commands, diff_commands,
+    task_commands,  swarm_commands,   last_commands,
 };
 
 int main(int argc, char **argv)

@@ -293,6 +293,39 @@ static bool may_change(struct http_request *req, int *answer)
     return true;
 }
 
+/* One that cannot be asked is the handler's to tell of. */
+static int known_or_away(struct api *api, struct err *err)
+{
+    int code = store_is_known(api->o.config, err);
+
+    return code == ERR_STORE ? code : 0;
+}
+
+/* What works while the store is not the known one: health, and what an administrator needs to say
+ * what the store is. */
+static bool is_always_served(const struct route *route)
+{
+    struct str path = str_z(route->pattern);
+
+    if (route->open)
+        return !str_starts(path, STR("/notify/"));
+    return str_eq(path, STR("/api/v1")) || str_eq(path, STR("/api/v1/version")) ||
+           str_starts(path, STR("/api/v1/store"));
+}
+
+/* A change is made in the store that is known, and in no other: it is asked before, as its last
+ * word may be a second old. */
+static int check_store(struct api *api, struct http_request *req, const struct route *route,
+                       struct err *err)
+{
+    if (is_always_served(route))
+        return 0;
+    int code = store_may_serve(api->o.config, err);
+    if (code < 0 || route->method == HTTP_GET)
+        return code;
+    return http_may_block(req) ? known_or_away(api, err) : ERR_AGAIN;
+}
+
 /* A path under /api that does not exist is told only to those who may know. */
 static int handle(struct http_request *req, void *ctx)
 {
@@ -318,5 +351,8 @@ static int handle(struct http_request *req, void *ctx)
     /* Open routes do not go by keys that a browser keeps. */
     if (!route->open && is_change(head->method) && !may_change(req, &code))
         return code;
-    return route->fn(req, &params, api);
+    code = check_store(api, req, route, &err);
+    if (code == ERR_AGAIN)
+        return code;
+    return code < 0 ? api_send_failure(req, code, &err) : route->fn(req, &params, api);
 }

@@ -16,6 +16,7 @@
 struct api;
 struct db;
 struct http_server;
+struct installation;
 struct remotes;
 struct lifecycle_worker;
 struct access_log;
@@ -26,6 +27,7 @@ struct worker;
 struct routes;
 struct service;
 struct store;
+struct store_keep;
 struct taps;
 struct tls_context;
 struct torrents;
@@ -46,8 +48,10 @@ struct api_options {
     struct queue *queue;
     struct store *config;              /* likewise */
     struct replications *replications; /* NULL: replication is off */
-    struct taps *taps;                 /* of this process's changes; NULL: it makes none */
-    struct worker *worker;             /* for its metrics; NULL: not a worker */
+    struct installation *installation; /* whether the store is the known one */
+    struct store_keep *store_keep;
+    struct taps *taps;     /* of this process's changes; NULL: it makes none */
+    struct worker *worker; /* for its metrics; NULL: not a worker */
     struct service *swarm;
     struct torrents *torrents; /* of objects; NULL: there is no tracker */
     struct pool *pool;

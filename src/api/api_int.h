@@ -117,6 +117,7 @@ route_fn api_get_replications, api_post_replication, api_get_replication, api_de
 route_fn api_get_diffs, api_post_diff, api_get_diff, api_get_diff_entries, api_post_diff_fix,
     api_post_diff_restart, api_delete_diff;
 route_fn api_post_notify, api_get_notify;
+route_fn api_get_store, api_post_store_accept, api_post_store_restore;
 route_fn api_get_torrents, api_post_torrent, api_get_torrent, api_get_torrent_file,
     api_delete_torrent;
 route_fn api_get_switches, api_post_switch, api_get_switch, api_put_switch, api_delete_switch;

@@ -1,5 +1,6 @@
 /* How far a replication is, with what is answered and not recorded yet. */
 #include "api/replications.h"
+#include "coord/installation.h"
 
 int api_look_begin(struct replication_look *l, struct api *api, struct arena *a, struct err *err)
 {
@@ -26,6 +27,11 @@ int api_look(struct replication_look *l, const struct replication_id *id,
     *lag = out->events > out->events_done ? out->events - out->events_done : 0;
     if (!out->archived) /* else there are no new events */
         *lag += (int64_t)more;
+    /* Asked after the status was read: a store that went back since says so (docs/store-redis.md,
+     * I4).
+     */
+    if (*lag == 0 && !out->archived && installation_is_unsure(l->api->o.installation))
+        *lag = 1;
     return 0;
 }
 

@@ -17,6 +17,15 @@ const struct route api_routes[] = {
     {HTTP_GET, "/api/v1/version", get_version, false, "Name and version of the program."},
     {HTTP_POST, "/api/v1/backup", post_backup, false,
      "Copy all data, as of now, to the new folder {\"dir\": \"/absolute/path\"} of the server."},
+    {HTTP_GET, "/api/v1/store", api_get_store, false,
+     "Whether the coordination store is the one that this weir knows, and the copy of the "
+     "configuration that it keeps."},
+    {HTTP_POST, "/api/v1/store/accept", api_post_store_accept, false,
+     "Go on with the store as it is: {what: \"empty\" or \"older\"}, or {what: \"other\", "
+     "installation: ID}."},
+    {HTTP_POST, "/api/v1/store/restore", api_post_store_restore, false,
+     "Put the configuration back from the copy in the data folder, or from the file {from}; with "
+     "{replace: true} in the place of one that is there."},
     {HTTP_GET, "/api/v1/users", api_get_users, false, "All users, without their secrets."},
     {HTTP_POST, "/api/v1/users", api_post_user, false,
      "Add the user {name, id, display_name, email, admin, access_key, secret_key}; all but the "

@@ -10,8 +10,8 @@ extern const struct flag serve_flags[];
 
 /* Of the groups, each in its own file; a row without a name is the end. */
 extern const struct command user_commands[], storage_commands[], bucket_commands[],
-    webhook_commands[], torrent_commands[], replicate_commands[], switch_commands[],
-    diff_commands[], task_commands[], swarm_commands[];
+    webhook_commands[], store_commands[], torrent_commands[], replicate_commands[],
+    switch_commands[], diff_commands[], task_commands[], swarm_commands[];
 
 /* "no command '...'; did you mean ...?"; EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);

@@ -14,9 +14,6 @@
 
 enum { POOL_STACK = 512 * 1024, POOL_END_MS = 1000 };
 
-static const char *const store_names[STORE_DATABASES] = {
-    "store.appDB", "store.queueDB", "store.lockDB", "store.configDB", "store.swarmDB"};
-
 struct part {
     int (*start)(struct server *s, struct err *err);
     void (*stop)(struct server *s);
@@ -28,8 +25,6 @@ static int start_credentials(struct server *s, struct err *err);
 static void stop_credentials(struct server *s);
 static int start_db(struct server *s, struct err *err);
 static void stop_db(struct server *s);
-static int start_stores(struct server *s, struct err *err);
-static void stop_stores(struct server *s);
 static int start_users(struct server *s, struct err *err);
 static void stop_users(struct server *s);
 static int start_routes(struct server *s, struct err *err);
@@ -59,12 +54,14 @@ static const struct part parts[] = {
     {server_try_ports, NULL},
     {start_credentials, stop_credentials},
     {start_db, stop_db},
-    {start_stores, stop_stores},
+    {server_start_stores, server_stop_stores},
+    {server_start_installation, server_stop_installation},
     {server_start_queue, server_stop_queue},
     {start_users, stop_users},
     {start_routes, stop_routes},
     {start_remotes, stop_remotes},
     {server_start_taps, server_stop_taps},
+    {server_start_keeping, server_stop_keeping},
     {start_notify, stop_notify},
     {start_lifecycle, stop_lifecycle},
     {start_access_log, stop_access_log},
@@ -219,86 +216,6 @@ static int start_db(struct server *s, struct err *err)
 static void stop_db(struct server *s)
 {
     db_close(s->db);
-}
-
-/* --- the stores --- */
-
-/* A store that answers and takes no writes (a replica, one that is full) is not ready. */
-static int check_store(void *ctx, struct err *err)
-{
-    return store_probe(ctx, err);
-}
-
-/* A number is a database on store.redis.url; a url stands for itself. */
-static int open_redis(struct server *s, int i, struct err *err)
-{
-    static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
-                                                      "store.redis.lockDB", "store.redis.configDB",
-                                                      "store.redis.swarmDB"};
-    const char *key = "store.redis.url";
-    const struct conf *c = s->conf;
-    struct store_redis_options options = {
-        .url = str_z(c->store.redis.url),
-        .number = i,
-        .max_connections = c->store.redis.connections,
-        .timeout_ms = c->store.redis.timeout_ms,
-        .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
-        .tls_insecure = c->store.redis.insecure,
-        .beside = s->stores[0],
-        .log = &s->log,
-    };
-    uint64_t number;
-
-    if (str_u64(str_z(c->store.redis.database[i]), &number) == 0)
-        options.number = (int)number;
-    else
-        options.url = str_z(c->store.redis.database[i]), key = keys[i];
-    int code = store_open_redis(&s->stores[i], &options, err);
-    return code < 0 ? server_name_key(s, key, code, err) : 0;
-}
-
-static int open_embedded(struct server *s, int i, struct err *err)
-{
-    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
-    enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
-    int code = store_open_embedded(&s->stores[i], s->db, i, d, &s->log, err);
-
-    return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
-}
-
-/* Without it all works but what needs scripts over several databases. */
-static void join_stores(struct server *s)
-{
-    struct err err = {0};
-
-    s->joined = store_join(s->stores, JOINED_DATABASES, &err) == 0;
-    if (!s->joined)
-        log_warn(&s->log, "replication.off", log_z("error", err.text),
-                 log_z("why", "it needs the four databases of the store on one server: give "
-                              "store.redis.appDB, queueDB, lockDB and configDB as numbers"));
-}
-
-static int start_stores(struct server *s, struct err *err)
-{
-    for (int i = 0; i < STORE_DATABASES; i++) {
-        bool redis = s->conf->store.engine == CONF_ENGINE_REDIS;
-        int code = redis ? open_redis(s, i, err) : open_embedded(s, i, err);
-        if (code < 0) {
-            stop_stores(s);
-            return code;
-        }
-        ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
-    }
-    join_stores(s);
-    return 0;
-}
-
-static void stop_stores(struct server *s)
-{
-    for (int i = 0; i < STORE_DATABASES; i++) {
-        store_close(s->stores[i]);
-        s->stores[i] = NULL;
-    }
 }
 
 /* --- users --- */
@@ -658,6 +575,7 @@ static int start_s3(struct server *s, struct err *err)
     s->gateway = gateway_new(&(struct gateway_options){
         .routes = s->routes,
         .users = s->users,
+        .store = s->stores[CONFIG_DB],
         .region = str_z(s->conf->s3.region),
         .domain = str_z(s->conf->s3.domain),
         .website_domain = str_z(s->conf->s3.website_domain),
@@ -712,6 +630,8 @@ static int start_api(struct server *s, struct err *err)
         .queue = s->queue,
         .config = s->stores[CONFIG_DB],
         .replications = s->replications,
+        .installation = s->installation,
+        .store_keep = s->store_keep,
         .taps = s->taps,
         .worker = s->worker,
         .swarm = &s->swarm,

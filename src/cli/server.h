@@ -13,6 +13,7 @@
 #include "db/db.h"
 #include "os/process.h"
 #include "replica/clean.h"
+#include "replica/store_keep.h"
 #include "replica/switch.h"
 #include "replica/tap.h"
 #include "replica/tasks.h"
@@ -58,14 +59,16 @@ struct server {
     bool new_credentials; /* made by this start */
     struct db *db;
     struct store *stores[STORE_DATABASES];
-    bool joined; /* the stores are of one server: store_join() */
+    bool joined;                       /* the stores are of one server: store_join() */
+    struct installation *installation; /* whether the store is the known one */
+    struct store_keep *store_keep;
     struct queue *queue;
     struct locks *locks;
     struct replications *replications; /* NULL: off, as the stores are not joined */
     struct taps *taps;                 /* NULL likewise */
     struct sides *sides;               /* NULL likewise */
     struct beacon *beacon;             /* NULL likewise */
-    char boot[PROCESS_BOOT_LEN + 1];   /* of the machine, for the taps; empty: the store is Redis */
+    char boot[PROCESS_BOOT_LEN + 1];   /* of the machine */
     struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;
     struct cleaner cleaner;

@@ -24,6 +24,17 @@ int server_name_key(const struct server *s, const char *name, int code, struct e
 int server_try_ports_first(struct server *s, struct err *err) MUST_CHECK;
 int server_try_ports(struct server *s, struct err *err) MUST_CHECK;
 
+/* --- server_store.c: parts of the table in server.c --- */
+
+int server_start_stores(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_stores(struct server *s);
+/* Whether the store is the one that the data folder knows; then, once users and storages were read,
+ * that it is remembered, and copied. */
+int server_start_installation(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_installation(struct server *s);
+int server_start_keeping(struct server *s, struct err *err) MUST_CHECK;
+void server_stop_keeping(struct server *s);
+
 /* --- server_work.c: parts of the table in server.c --- */
 
 int server_start_queue(struct server *s, struct err *err) MUST_CHECK;

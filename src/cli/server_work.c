@@ -22,9 +22,11 @@ static int open_queue(struct server *s, struct err *err)
         .app = s->stores[APP_DB],
         .queue = s->stores[QUEUE_DB],
         .config = s->stores[CONFIG_DB],
+        .seen = installation_seen(s->installation),
         .log = &s->log,
     };
     s->queue = queue_new(s->stores[QUEUE_DB]);
+    queue_number_steps(s->queue, installation_seen(s->installation));
     int code = locks_open(&s->locks, &locks, err);
 
     if (code < 0)
@@ -55,17 +57,34 @@ void server_stop_queue(struct server *s)
 
 static int64_t epoch_held(void *ctx)
 {
-    return taps_epoch(ctx);
+    const struct server *s = ctx;
+
+    return taps_epoch(s->taps);
 }
 
 static void told(void *ctx, uint64_t sent_ns)
 {
-    taps_told(ctx, sent_ns);
+    const struct server *s = ctx;
+
+    taps_told(s->taps, sent_ns);
 }
 
 static void not_told(void *ctx, const struct err *why)
 {
-    taps_not_told(ctx, why);
+    const struct server *s = ctx;
+
+    taps_not_told(s->taps, why, atomic_load(installation_halted(s->installation)));
+}
+
+/* The word goes out in every process; without replication it says only that the process lives. */
+static int start_beacon(struct server *s, struct err *err)
+{
+    struct beacon_options o = {
+        .config = s->stores[CONFIG_DB], .installation = s->installation, .ctx = s, .log = &s->log};
+
+    if (s->taps)
+        o.epoch = epoch_held, o.told = told, o.not_told = not_told;
+    return beacon_start(&s->beacon, &o, err);
 }
 
 /* In every process, as each may write: a gateway, a worker by lifecycle rules. */
@@ -84,28 +103,22 @@ int server_start_taps(struct server *s, struct err *err)
     };
     struct buf journal = {0};
     if (!taps.shared) {
-        process_boot(s->boot);
+        taps.boot = str_z(s->boot);
         buf_appendf(&journal, "%s/intents", s->conf->data);
         taps.journal = journal.p;
     }
-    taps.boot = str_z(s->boot);
     int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
     buf_release(&journal);
 
-    if (code < 0 || !s->replications)
-        return code < 0 ? err_wrap(err, code, "capture of changes") : 0;
-    code = beacon_start(&s->beacon,
-                        &(struct beacon_options){.config = s->stores[CONFIG_DB],
-                                                 .epoch = epoch_held,
-                                                 .told = told,
-                                                 .not_told = not_told,
-                                                 .ctx = s->taps,
-                                                 .log = &s->log},
-                        err);
+    if (code < 0)
+        return err_wrap(err, code, "capture of changes");
+    code = start_beacon(s, err);
     if (code < 0) {
         taps_close(s->taps);
         return code;
     }
+    if (!s->replications)
+        return 0;
     /* Without it the first changes would be refused; a store that is away is no reason to wait. */
     taps_await_lease(s->taps, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
     s->sides = sides_new(&(struct sides_options){.replications = s->replications,
@@ -169,6 +182,13 @@ static bool all_know(void *ctx, const struct replication_id *id)
            taps_contact(s->taps) == contact;
 }
 
+static bool unsure(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return installation_is_unsure(s->installation);
+}
+
 static uint64_t contact(void *ctx)
 {
     const struct server *s = ctx;
@@ -214,6 +234,7 @@ static void open_tasks(struct server *s)
                                     .find = find_storage,
                                     .main = main_storage,
                                     .settle = settle,
+                                    .unsure = unsure,
                                     .contact = contact,
                                     .ctx = s};
     s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};

@@ -4,17 +4,6 @@
 
 enum { CALL_ARENA_MAX = 64 * 1024 };
 
-int gateways_tell(struct store *config, struct str id, int64_t epoch, struct err *err)
-{
-    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    const struct str args[] = {id, queue_number(&a, epoch), queue_number(&a, GATEWAY_LIFE_S)};
-    struct reply *reply;
-    int code = coord_eval(config, &a, &reply, SCRIPT_gateways_tell, args, ARRAY_SIZE(args), err);
-
-    arena_release(&a);
-    return code;
-}
-
 int gateways_forget(struct store *config, struct str id, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);

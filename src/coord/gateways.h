@@ -8,9 +8,8 @@
 
 enum { GATEWAY_LIFE_S = 10 }; /* one that was not heard of for so long does not count */
 
-/* `id` is the process's, without meaning. To be told again well within its life. */
-int gateways_tell(struct store *config, struct str id, int64_t epoch, struct err *err) MUST_CHECK;
-/* At the end of a process: nobody need wait for it. */
+/* A process tells its epoch by installation_tell(), well within its life again. At its end: nobody
+ * need wait for it. `id` is the process's, without meaning. */
 int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
 /* Whether all that count hold this epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;

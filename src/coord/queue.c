@@ -25,6 +25,11 @@ struct queue *queue_new(struct store *s)
     return q;
 }
 
+void queue_number_steps(struct queue *q, struct seen *seen)
+{
+    q->seen = seen;
+}
+
 void queue_free(struct queue *q)
 {
     free(q);
@@ -121,15 +126,21 @@ static int add(struct queue *q, struct arena *a, const struct task *tasks, size_
 
     for (size_t i = 0; i < count && code == 0; i++)
         code = add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
+    struct seen_keys keys;
     struct script_run run = {.script = coord_script(SCRIPT_queue_add),
+                             .keys = seen_ask(q->seen, &keys),
                              .args = {args, count * ADD_ARGS}};
     if (code == 0)
         code = store_eval(q->store, a, out, &run, err);
     if (code == 0)
+        code = seen_check(q->seen, *out, err);
+    if (code == 0)
         code = reply_expect(*out, REPLY_ARRAY, err);
-    if (code == 0 && (*out)->count != count)
+    if (code == 0 && (*out)->count != count + (q->seen != NULL))
         code =
             err_set(err, ERR_TYPE, "the store answered for %zu tasks of %zu", (*out)->count, count);
+    if (code == 0 && q->seen)
+        seen_took(q->seen, (uint64_t)(*out)->items[count].integer);
     return code;
 }
 

@@ -41,7 +41,11 @@ struct task {
 };
 
 struct queue *queue_new(struct store *s); /* queueDB; borrowed */
-void queue_free(struct queue *q);         /* NULL is fine */
+/* What is added is acknowledged with a number from now on (coord/seen.h); borrowed. Before other
+ * threads use the queue. */
+struct seen;
+void queue_number_steps(struct queue *q, struct seen *seen);
+void queue_free(struct queue *q); /* NULL is fine */
 struct store *queue_store(struct queue *q);
 
 /* --- adding --- */

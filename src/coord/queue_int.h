@@ -5,9 +5,11 @@
 #include "coord/message.h"
 #include "coord/queue.h"
 #include "coord/scripts.h"
+#include "coord/seen.h"
 
 struct queue {
     struct store *store; /* borrowed */
+    struct seen *seen;   /* likewise; NULL: steps have no numbers */
 };
 
 enum {

@@ -55,9 +55,8 @@ static bool heard(void *ctx, struct str channel, struct str message)
 {
     struct replications *r = ctx;
 
-    (void)message;
-    if (!channel.p)
-        atomic_store(&r->doubt, true); /* another server may answer now */
+    if (!channel.p || str_eq(message, STR("all")))
+        atomic_store(&r->doubt, true); /* another server may answer now, or one that went back */
     return true;
 }
 

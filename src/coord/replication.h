@@ -23,6 +23,8 @@ enum { PRIORITY_MAX = 5 };
 
 struct replications_options {
     struct store *app, *queue, *config; /* borrowed; joined (store_join()) */
+    struct seen *seen; /* records are acknowledged with a number (coord/seen.h); borrowed; NULL:
+                          without */
     const struct log *log;
 };
 /* A store that is down is no error: until it is back calls are ERR_UNAVAILABLE. */

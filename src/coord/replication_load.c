@@ -333,6 +333,8 @@ static int read_view(struct replications *r, const struct replication_view *at_h
         return 0;
     struct replication_view *view = replication_view_new(epoch);
     code = fill(r, at_hand, doubt, view, err);
+    if (code == 0)
+        code = store_is_known(r->o.config, err);
     if (code == 0) {
         *out = view;
     } else {

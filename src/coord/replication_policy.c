@@ -33,6 +33,7 @@ static const struct refusal {
     {{"gone", 4}, ERR_NOT_FOUND, "there is no such switch"},
     {{"state", 5}, ERR_CONFLICT, "the switch is"},
     {{"lag", 3}, ERR_AGAIN, "changes that have not gone over yet"},
+    {{"unsure", 6}, ERR_AGAIN, "the store may have lost changes, and is being looked into"},
     {{"aborted", 7}, ERR_CONFLICT, "the switch was given up already, and goes back"},
 };
 

@@ -334,7 +334,10 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
 /* *current false: policies have changed since the view. */
 static int run(struct draft *d, const struct record *rec, bool *current, struct err *err)
 {
+    struct seen *seen = d->r->o.seen;
+    struct seen_keys keys;
     struct script_run run = {.script = coord_script(SCRIPT_replication_record),
+                             .keys = seen_ask(seen, &keys),
                              .args = arguments(d, rec),
                              .relaxed = rec->relaxed};
     struct reply *reply;
@@ -344,8 +347,12 @@ static int run(struct draft *d, const struct record *rec, bool *current, struct 
         return err_code(err, ERR_NO_MEMORY);
     int code = store_eval(d->r->o.queue, d->arena, &reply, &run, err);
     if (code == 0)
+        code = seen_check(seen, reply, err);
+    if (code == 0)
         code = queue_integer(reply, &done, err);
-    *current = done == 1;
+    *current = done >= 1;
+    if (code == 0 && *current)
+        seen_took(seen, (uint64_t)done);
     return code;
 }
 

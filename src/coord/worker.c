@@ -206,7 +206,7 @@ static bool work_once(struct worker *w, struct arena *a)
     atomic_init(&r.lease_until_ns, r.started_ns + LEASE_NS);
     atomic_init(&r.ended, END_NOT);
     int code = queue_take(w->o.queue, a, order, queue_weight_count, &r.task, &err);
-    if (code < 0 && code != ERR_NOT_FOUND)
+    if (code < 0 && code != ERR_NOT_FOUND && code != ERR_STORE)
         log_warn(w->o.log, "worker.take", log_z("error", err.text));
     if (code < 0)
         return false;

@@ -31,6 +31,14 @@ static bool rest(struct beacon *b)
     return go;
 }
 
+/* A step was refused, as the store has lost what it had acknowledged: the word says so to all. */
+static bool is_doubted(const struct beacon *b)
+{
+    struct seen *seen = installation_seen(b->o.installation);
+
+    return seen && atomic_load(&seen->lost);
+}
+
 /* A new epoch at once, since somebody waits for it. */
 static void run(void *ctx)
 {
@@ -40,22 +48,23 @@ static void run(void *ctx)
     bool failed = false;
 
     do {
-        int64_t epoch = b->o.epoch(b->o.ctx);
+        int64_t epoch = b->o.epoch ? b->o.epoch(b->o.ctx) : 0;
         uint64_t now = clock_mono_ms();
         struct err err = {0};
-        if (epoch == told && now - told_ms < TELL_MS)
+        if (epoch == told && now - told_ms < TELL_MS && !is_doubted(b))
             continue;
         uint64_t sent_ns = clock_boot_ns();
-        int code = gateways_tell(b->o.config, str_z(b->id), epoch, &err);
-        if (code < 0 && !failed)
+        int code = installation_tell(b->o.installation, b->o.epoch ? str_z(b->id) : STR_EMPTY,
+                                     epoch, &err);
+        if (code < 0 && code != ERR_STORE && !failed)
             log_warn(b->o.log, "beacon.failed", log_z("error", err.text));
         failed = code < 0;
-        if (code < 0)
+        if (code < 0 && b->o.not_told)
             b->o.not_told(b->o.ctx, &err);
-        if (code == 0) {
-            told = epoch, told_ms = now;
+        if (code == 0 && b->o.told)
             b->o.told(b->o.ctx, sent_ns);
-        }
+        if (code == 0)
+            told = epoch, told_ms = now;
     } while (rest(b));
 }
 
@@ -87,7 +96,7 @@ void beacon_stop(struct beacon *b)
     cond_signal(&b->wake);
     mutex_unlock(&b->lock);
     thread_join(&b->thread);
-    if (gateways_forget(b->o.config, str_z(b->id), &err) < 0) /* it expires */
+    if (b->o.epoch && gateways_forget(b->o.config, str_z(b->id), &err) < 0) /* it expires */
         log_info(b->o.log, "beacon.not_forgotten", log_z("error", err.text));
     cond_release(&b->wake);
     mutex_release(&b->lock);

@@ -61,6 +61,8 @@ static int reached(struct switch_run *x, struct err *err)
 
     if (code == 0 && (!contact || contact_of(x) != contact)) /* E5 */
         return wait_for(err, "this process was not heard of for a while");
+    if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))
+        return wait_for(err, "the store may have lost changes, and is being looked into");
     return code == 0 && !all ? wait_for(err, "not every gateway knows of it yet") : code;
 }
 
@@ -184,7 +186,7 @@ static int begin_live(struct switch_run *x, struct err *err)
     if (code < 0)
         return code;
     if (is_copied_anew(x))
-        return wait_for(err, "the machine was down, and the bucket is copied anew");
+        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
     return open ? wait_for(err, "the outcome of a write is not known yet") : begin(x, err);
 }
 
@@ -265,7 +267,7 @@ static int begin_down(struct switch_run *x, struct err *err)
     if (!ready && x->s.o.on_init_done)
         return wait_for(err, "the initial copy is not done");
     if (at_once && is_copied_anew(x))
-        return wait_for(err, "the machine was down, and the bucket is copied anew");
+        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
     if (!ready)
         return skip(x, STR("the initial copy is not done"), err);
     if (most && lag > most)

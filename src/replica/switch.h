@@ -29,6 +29,8 @@ struct switcher {
     struct str (*main)(void *ctx);
     /* As in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
+    /* Whether the store may have lost changes; NULL: never. */
+    bool (*unsure)(void *ctx);
     uint64_t (*contact)(void *ctx); /* taps_contact(); NULL: always the same */
     void *ctx;
     int64_t poll_s; /* between two looks; 0: 2 s */

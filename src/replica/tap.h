@@ -118,11 +118,12 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
  * written before is recorded, and found by a listing (P3). -1: none yet. */
 int64_t taps_epoch(struct taps *t);
 
-/* The store has taken a word of this process (gateways_tell()) that was sent at `sent_ns`
+/* The store has taken a word of this process (installation_tell()) that was sent at `sent_ns`
  * (clock_boot_ns()). For a while from there on others count with it (docs/replication.md, E1). */
 void taps_told(struct taps *t, uint64_t sent_ns);
-/* It has not: what it said is told to clients whose changes are refused. */
-void taps_not_told(struct taps *t, const struct err *why);
+/* It has not: what it said is told to clients whose changes are refused. `halted`: the store is not
+ * the known one, and the lease is over at once. */
+void taps_not_told(struct taps *t, const struct err *why, bool halted);
 /* 0: others do not count with this process now. Else another number after each time that they may
  * not have. Who asks whether everybody knows of something asks this before and afterwards: its own
  * word may have been too old to count (E5). */

@@ -35,9 +35,15 @@ void taps_told(struct taps *t, uint64_t sent_ns)
     mutex_unlock(&t->lock);
 }
 
-void taps_not_told(struct taps *t, const struct err *why)
+void taps_not_told(struct taps *t, const struct err *why, bool halted)
 {
     atomic_store(&t->trouble, store_refusal(why));
+    if (!halted)
+        return;
+    mutex_lock(&t->lock);
+    t->heard_until_ns = 0; /* as if it were over: the next word begins another */
+    atomic_store(&t->lease_until_ns, 0);
+    mutex_unlock(&t->lock);
 }
 
 uint64_t taps_contact(struct taps *t)

@@ -16,6 +16,7 @@ static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then ret
                                  "  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])\n"
                                  "end\n"
                                  "redis.call('SADD', KEYS[2], ARGV[2])\n"
+                                 "redis.call('INCR', 'w:config')\n"
                                  "redis.call('PUBLISH', ARGV[1], ARGV[2])\n"
                                  "return ''\n";
 
@@ -329,17 +330,19 @@ int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err
 int remotes_change(struct remotes *r, const struct store_args *commands, size_t count,
                    struct err *err)
 {
+    const struct str count_up[] = {STR("INCR"), STORE_CONFIG_COUNT};
     const struct str publish[] = {STR("PUBLISH"), REMOTES_CHANNEL, STR("changed")};
     struct arena a = {0};
-    struct store_args *all = arena_array(&a, count + 1, sizeof(*all));
+    struct store_args *all = arena_array(&a, count + 2, sizeof(*all));
     struct reply *reply = NULL;
     int code;
 
     if (!all)
         return err_code(err, ERR_NO_MEMORY);
     memcpy(all, commands, count * sizeof(*commands));
-    all[count] = (struct store_args){publish, ARRAY_SIZE(publish)};
-    code = store_atomic(r->store, &a, &reply, all, count + 1, err);
+    all[count] = (struct store_args){count_up, ARRAY_SIZE(count_up)};
+    all[count + 1] = (struct store_args){publish, ARRAY_SIZE(publish)};
+    code = store_atomic(r->store, &a, &reply, all, count + 2, err);
     for (size_t i = 0; code == 0 && i < count; i++)
         if (reply->items[i].type == REPLY_ERROR)
             code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[i].str));

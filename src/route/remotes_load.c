@@ -159,18 +159,27 @@ static bool is_named(const struct reply *names, struct str name)
     return false;
 }
 
-static int load_main(struct remotes *r, struct arena *a, struct err *err)
+static int set_main(struct remotes *r, const struct reply *name, struct err *err)
 {
-    struct reply *reply = NULL;
-    int code;
-
     if (r->main_is_fixed)
         return 0;
-    code = store_call(r->store, a, &reply, err, STR("GET"), REMOTES_MAIN);
-    if (code < 0)
-        return code;
     return routes_set_main(
-        r->routes, reply->type == REPLY_BULK && reply->str.len ? reply->str : r->local_main, err);
+        r->routes, name->type == REPLY_BULK && name->str.len ? name->str : r->local_main, err);
+}
+
+/* What says which storages there are, and which is the main one. A store that was emptied would say
+ * that there are none, and this process's own folder would become the main storage: so the store
+ * is asked whether it is the known one before anything of it counts. */
+static int read_names(struct remotes *r, struct arena *a, struct reply **names, struct reply **main,
+                      struct err *err)
+{
+    int code = store_call(r->store, a, names, err, STR("SMEMBERS"), REMOTES_NAMES);
+
+    if (code == 0)
+        code = reply_expect(*names, REPLY_ARRAY, err);
+    if (code == 0)
+        code = store_call(r->store, a, main, err, STR("GET"), REMOTES_MAIN);
+    return code == 0 ? store_is_known(r->store, err) : code;
 }
 
 /* One storage that cannot be opened does not keep the others away; its error is what is returned.
@@ -178,13 +187,11 @@ static int load_main(struct remotes *r, struct arena *a, struct err *err)
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};
-    struct reply *names = NULL;
+    struct reply *names = NULL, *main = NULL;
     int code, failed = 0;
 
     BUG_ON(!r->busy);
-    code = store_call(r->store, &a, &names, err, STR("SMEMBERS"), REMOTES_NAMES);
-    if (code == 0)
-        code = reply_expect(names, REPLY_ARRAY, err);
+    code = read_names(r, &a, &names, &main, err);
     for (size_t i = 0; code == 0 && i < names->count; i++) {
         code = load_one(r, &a, names->items[i].str, err);
         if (code < 0 && err_kind(code) == ERR_KIND_EXPECTED) {
@@ -196,7 +203,7 @@ int remotes_load(struct remotes *r, struct err *err)
         if (!r->opened.items[i]->entry.fixed && !is_named(names, r->opened.items[i]->entry.name))
             drop(r, i);
     if (code == 0)
-        code = load_main(r, &a, err);
+        code = set_main(r, main, err);
     if (code == 0)
         code = remotes_load_limits(r, &a, err);
     arena_release(&a);

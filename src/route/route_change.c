@@ -145,6 +145,7 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
 /* A block takes nothing from a replication: its tasks do not go by routes. */
 static int block(struct routes *r, struct str storage, struct str bucket, struct err *err)
 {
+    const struct str count_up[] = {STR("INCR"), STORE_CONFIG_COUNT};
     const struct str publish[] = {STR("PUBLISH"), ROUTES_CHANNEL, STR("changed")};
     struct buf key = {0};
     struct arena arena = {0};
@@ -152,7 +153,8 @@ static int block(struct routes *r, struct str storage, struct str bucket, struct
 
     routes_key(&key, "p:route_block:", storage, STR_EMPTY);
     const struct str add[] = {STR("SADD"), buf_str(&key), bucket};
-    const struct store_args commands[] = {{add, ARRAY_SIZE(add)}, {publish, ARRAY_SIZE(publish)}};
+    const struct store_args commands[] = {
+        {add, ARRAY_SIZE(add)}, {count_up, ARRAY_SIZE(count_up)}, {publish, ARRAY_SIZE(publish)}};
     int code = store_atomic(r->store, &arena, &reply, commands, ARRAY_SIZE(commands), err);
     if (code == 0 && reply->items[0].type == REPLY_ERROR)
         code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[0].str));

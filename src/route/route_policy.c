@@ -237,9 +237,13 @@ int routes_load(struct routes *r, struct err *err)
     bool first = !r->view;
     mutex_unlock(&r->lock);
 
-    code = first ? routes_pin(r->store, err) : 0;
+    code = first ? store_is_known(r->store, err) : 0; /* nothing is left in another's store */
+    if (code == 0 && first)
+        code = routes_pin(r->store, err);
     if (code == 0)
         code = read_all(r, view, err);
+    if (code == 0)
+        code = store_is_known(r->store, err);
 
     mutex_lock(&r->lock);
     if (code == 0) {

@@ -4,7 +4,9 @@
 #include "base/ids.h"
 #include "os/file.h"
 
+#include <limits.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { NONCE_LEN = 12, TAG_LEN = 16, SEALED_MAX = NONCE_LEN + SEAL_PLAIN_MAX + TAG_LEN };
@@ -52,43 +54,88 @@ void seal_key_release(struct seal_key *key)
 
 /* --- sealing --- */
 
-void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+/* `out` has room for NONCE_LEN + plain.len + TAG_LEN bytes. */
+static void close_up(const struct seal_key *key, struct str owner, struct str plain,
+                     unsigned char *out)
 {
-    unsigned char sealed[SEALED_MAX], *text = sealed + NONCE_LEN;
+    unsigned char *text = out + NONCE_LEN;
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
     int len = 0;
 
-    BUG_ON(!c || plain.len > SEAL_PLAIN_MAX || owner.len == 0 || plain.len == 0);
-    random_bytes(sealed, NONCE_LEN);
-    BUG_ON(EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, sealed) != 1);
+    BUG_ON(!c || owner.len == 0 || plain.len == 0 || plain.len > INT_MAX);
+    random_bytes(out, NONCE_LEN);
+    BUG_ON(EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, out) != 1);
     BUG_ON(EVP_EncryptUpdate(c, NULL, &len, (const unsigned char *)owner.p, (int)owner.len) != 1);
     BUG_ON(EVP_EncryptUpdate(c, text, &len, (const unsigned char *)plain.p, (int)plain.len) != 1);
     BUG_ON(EVP_EncryptFinal_ex(c, text + plain.len, &len) != 1);
     BUG_ON(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG_LEN, text + plain.len) != 1);
     EVP_CIPHER_CTX_free(c);
+}
+
+/* `sealed` has more than NONCE_LEN + TAG_LEN bytes, `out` room for what is between them. */
+static bool open_up(const struct seal_key *key, struct str owner, struct str sealed,
+                    unsigned char *out)
+{
+    const unsigned char *bytes = (const unsigned char *)sealed.p;
+    size_t len = sealed.len - NONCE_LEN - TAG_LEN;
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    int got = 0;
+
+    BUG_ON(!c || EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, bytes) != 1);
+    bool good =
+        EVP_DecryptUpdate(c, NULL, &got, (const unsigned char *)owner.p, (int)owner.len) == 1 &&
+        EVP_DecryptUpdate(c, out, &got, bytes + NONCE_LEN, (int)len) == 1 &&
+        EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG_LEN,
+                            (void *)(bytes + sealed.len - TAG_LEN)) == 1 &&
+        EVP_DecryptFinal_ex(c, out + len, &got) == 1;
+    EVP_CIPHER_CTX_free(c);
+    return good;
+}
+
+void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+{
+    unsigned char sealed[SEALED_MAX];
+
+    BUG_ON(plain.len > SEAL_PLAIN_MAX);
+    close_up(key, owner, plain, sealed);
     buf_append_hex(out, sealed, NONCE_LEN + plain.len + TAG_LEN);
 }
 
 int unseal(const struct seal_key *key, struct str owner, struct str sealed, struct buf *out)
 {
     unsigned char bytes[SEALED_MAX], plain[SEAL_PLAIN_MAX];
-    size_t all = sealed.len / 2, len = all - NONCE_LEN - TAG_LEN;
-    EVP_CIPHER_CTX *c;
-    int got = 0;
-    bool good;
+    size_t all = sealed.len / 2;
 
     if (all > SEALED_MAX || all <= NONCE_LEN + TAG_LEN || owner.len == 0 ||
         !hex_parse(sealed, bytes, all))
         return ERR_CORRUPT;
-    c = EVP_CIPHER_CTX_new();
-    BUG_ON(!c || EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, key->bytes, bytes) != 1);
-    good = EVP_DecryptUpdate(c, NULL, &got, (const unsigned char *)owner.p, (int)owner.len) == 1 &&
-           EVP_DecryptUpdate(c, plain, &got, bytes + NONCE_LEN, (int)len) == 1 &&
-           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG_LEN, bytes + all - TAG_LEN) == 1 &&
-           EVP_DecryptFinal_ex(c, plain + len, &got) == 1;
-    EVP_CIPHER_CTX_free(c);
+    bool good = open_up(key, owner, str_n(bytes, all), plain);
+    if (good)
+        buf_append(out, plain, all - NONCE_LEN - TAG_LEN);
+    secure_zero(plain, sizeof(plain));
+    return good ? 0 : ERR_CORRUPT;
+}
+
+void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+{
+    size_t all = NONCE_LEN + plain.len + TAG_LEN;
+    unsigned char *sealed = xmalloc(all);
+
+    close_up(key, owner, plain, sealed);
+    buf_append(out, sealed, all);
+    free(sealed);
+}
+
+int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed, struct buf *out)
+{
+    if (sealed.len <= NONCE_LEN + TAG_LEN || sealed.len > INT_MAX || owner.len == 0)
+        return ERR_CORRUPT;
+    size_t len = sealed.len - NONCE_LEN - TAG_LEN;
+    unsigned char *plain = xmalloc(len);
+    bool good = open_up(key, owner, sealed, plain);
     if (good)
         buf_append(out, plain, len);
-    secure_zero(plain, sizeof(plain));
+    secure_zero(plain, len);
+    free(plain);
     return good ? 0 : ERR_CORRUPT;
 }

@@ -26,4 +26,9 @@ void seal(const struct seal_key *key, struct str owner, struct str plain, struct
 int unseal(const struct seal_key *key, struct str owner, struct str sealed,
            struct buf *out) MUST_CHECK;
 
+/* The same of any length up to 2 GiB, and as bytes instead of hex. */
+void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out);
+int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed,
+                 struct buf *out) MUST_CHECK;
+
 #endif

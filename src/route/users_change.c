@@ -37,6 +37,7 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
         "redis.call('HSET', KEYS[3], ARGV[3], ARGV[2])\n"
         "if ARGV[6] ~= '' then redis.call('HSET', KEYS[4], ARGV[6], ARGV[2]) end\n"
         "for i = 9, #ARGV do redis.call('HSET', KEYS[5], ARGV[i], ARGV[2]) end\n"
+        "redis.call('INCR', 'w:config')\n"
         "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
         "return ''\n",
     /* KEYS as above. ARGV: channel, name, id, folded email, keys, access keys: as they were read;
@@ -48,6 +49,7 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
                       "redis.call('HDEL', KEYS[3], ARGV[3])\n"
                       "if ARGV[4] ~= '' then redis.call('HDEL', KEYS[4], ARGV[4]) end\n"
                       "for i = 6, #ARGV do redis.call('HDEL', KEYS[5], ARGV[i]) end\n"
+                      "redis.call('INCR', 'w:config')\n"
                       "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
                       "return ''\n",
     /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read, new
@@ -61,6 +63,7 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
                     "end\n"
                     "if ARGV[7] ~= '' then redis.call('HDEL', KEYS[2], ARGV[7]) end\n"
                     "redis.call('HSET', KEYS[1], 'keys', ARGV[5])\n"
+                    "redis.call('INCR', 'w:config')\n"
                     "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[3]))\n"
                     "return ''\n",
 };

@@ -168,9 +168,13 @@ int users_load(struct users *u, struct err *err)
     u->loading = true;
     mutex_unlock(&u->lock);
 
-    code = users_check_key(u, err);
+    code = store_is_known(u->store, err); /* nothing is left in another's store */
+    if (code == 0)
+        code = users_check_key(u, err);
     if (code == 0)
         code = read_all(u, view, err);
+    if (code == 0)
+        code = store_is_known(u->store, err);
 
     mutex_lock(&u->lock);
     if (code == 0) {

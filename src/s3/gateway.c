@@ -7,6 +7,7 @@
 #include "s3/forward.h"
 #include "s3/lifecycle.h"
 #include "s3/storage_class.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 
@@ -222,6 +223,8 @@ static int run(struct call *c, struct err *err)
     struct err unknown = {0};
     int code = call_parse(c, err), found;
 
+    if (code == 0)
+        code = store_may_serve(c->g->o.store, err);
     if (code < 0)
         return code;
     if (c->is_website)

@@ -20,6 +20,7 @@ struct object_torrents;
 struct gateway_options {
     struct routes *routes; /* borrowed, as all of these */
     struct users *users;
+    const struct store *store;     /* nothing is served while it is halted; NULL: it never is */
     struct str region;             /* empty: us-east-1 */
     struct str domain;             /* buckets are also <bucket>.<domain>; empty: path style alone */
     struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */

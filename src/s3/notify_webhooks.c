@@ -96,7 +96,7 @@ static int read_all(struct notify *n, webhook_vec *out, struct err *err)
             vec_push(out, w);
     }
     arena_release(&arena);
-    return code;
+    return code == 0 ? store_is_known(n->o.config, err) : code;
 }
 
 static struct webhook *take_named(webhook_vec *list, const char *name)
@@ -237,8 +237,10 @@ static int check_room(struct notify *n, struct str name, struct err *err)
 /* The change and the message that tells of it, as one step; then what it made is loaded. */
 static int change(struct notify *n, struct store_args command, int64_t *answer, struct err *err)
 {
+    const struct str count_up[] = {STR("INCR"), STORE_CONFIG_COUNT};
     const struct str publish[] = {STR("PUBLISH"), WEBHOOKS_CHANNEL, STR("changed")};
-    struct store_args commands[] = {command, {publish, ARRAY_SIZE(publish)}};
+    struct store_args commands[] = {
+        command, {count_up, ARRAY_SIZE(count_up)}, {publish, ARRAY_SIZE(publish)}};
     struct arena arena = {0};
     struct reply *reply;
     int code = store_atomic(n->o.config, &arena, &reply, commands, ARRAY_SIZE(commands), err);

@@ -3,13 +3,35 @@
 #include "base/hex.h"
 
 #include <openssl/evp.h>
+#include <stdatomic.h>
+
+void store_set_watch(struct store *s, const struct store_watch *w)
+{
+    s->watch = *w;
+}
+
+int store_is_known(struct store *s, struct err *err)
+{
+    return s && s->watch.check ? s->watch.check(s->watch.ctx, err) : 0;
+}
+
+static bool is_halted(const struct store *s)
+{
+    return s->watch.halted && atomic_load_explicit(s->watch.halted, memory_order_acquire);
+}
+
+int store_may_serve(const struct store *s, struct err *err)
+{
+    return s && is_halted(s) ? s->watch.why(s->watch.ctx, err) : 0;
+}
 
 int store_command(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                   size_t argc, struct err *err)
 {
     if (argc == 0)
         return err_set(err, ERR_INVALID, "a command has at least a name");
-    return s->engine->command(s, arena, out, argv, argc, err);
+    int code = store_may_serve(s, err);
+    return code < 0 ? code : s->engine->command(s, arena, out, argv, argc, err);
 }
 
 static int run_batch(struct store *s, struct arena *arena, struct reply **out,
@@ -18,6 +40,9 @@ static int run_batch(struct store *s, struct arena *arena, struct reply **out,
     for (size_t i = 0; i < b->count; i++)
         if (b->commands[i].argc == 0)
             return err_set(err, ERR_INVALID, "a command has at least a name");
+    int code = store_may_serve(s, err);
+    if (code < 0)
+        return code;
     if (b->count == 0) {
         *out = arena_new(arena, struct reply);
         if (!*out)
@@ -57,7 +82,8 @@ void scripts_init(struct script *out, const struct script_row *rows, size_t coun
         out[i] = (struct script){.name = rows[i].name,
                                  .source = str_z(rows[i].source),
                                  .readonly = rows[i].flags & SCRIPT_READS,
-                                 .relaxed = rows[i].flags & SCRIPT_RELAXED};
+                                 .relaxed = rows[i].flags & SCRIPT_RELAXED,
+                                 .always = rows[i].flags & SCRIPT_ALWAYS};
         script_init(&out[i]);
     }
 }
@@ -66,7 +92,8 @@ int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err)
 {
     BUG_ON(!run->script->sha1[0]); /* script_init() was not called */
-    return s->engine->eval(s, arena, out, run, err);
+    int code = run->script->always ? 0 : store_may_serve(s, err);
+    return code < 0 ? code : s->engine->eval(s, arena, out, run, err);
 }
 
 int script_eval(struct store *s, struct arena *arena, struct reply **out,
@@ -128,7 +155,8 @@ int store_probe(struct store *s, struct err *err)
     struct script script = {.name = "probe",
                             .source = STR("redis.call('SET', 'w:probe', '', 'PX', '1000')\n"
                                           "return redis.call('DEL', 'w:probe')\n"),
-                            .relaxed = true};
+                            .relaxed = true,
+                            .always = true};
     struct script_run run = {.script = &script};
     struct arena arena = ARENA_INIT(4 * KIB);
     struct reply *reply;
@@ -143,7 +171,8 @@ int store_cannot(struct err *err, const char *what, const char *word)
 {
     return word ? err_set(err, ERR_STORE, "%s: the coordination store refuses writes (%s).", what,
                           word)
-                : err_set(err, ERR_STORE, "%s: the coordination store cannot be reached.", what);
+                : err_set(err, ERR_STORE,
+                          "%s: the coordination store cannot be asked at the moment.", what);
 }
 
 int reply_expect(const struct reply *r, enum reply_type type, struct err *err)

@@ -102,12 +102,13 @@ struct script {
     const char *name; /* "queue/enqueue" */
     struct str source;
     bool readonly, relaxed; /* relaxed: each run of it is */
+    bool always;            /* runs also while the store is halted (store_watch()) */
     char sha1[41];          /* filled by script_init() once at start */
 };
 void script_init(struct script *script);
 
 /* The same of a room's table, as its scripts.def has it. */
-enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2 };
+enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4 };
 struct script_row {
     const char *name, *source;
     unsigned flags;
@@ -126,6 +127,29 @@ int store_eval(struct store *s, struct arena *arena, struct reply **out,
 /* The same; an error reply is ERR_INVALID with its text. */
 int script_eval(struct store *s, struct arena *arena, struct reply **out,
                 const struct script_run *run, struct err *err) MUST_CHECK;
+
+/* --- a store that is not the one that was known (docs/store-redis.md, I1 to I7) --- */
+
+#define STORE_CONFIG_COUNT                                                                         \
+    STR("w:config") /* in configDB; each change of the configuration adds 1 */
+
+struct store_watch {
+    /* While it is true no call reaches the store but scripts that run always: the others fail with
+     * why(), ERR_STORE, and nothing was done. */
+    const _Atomic(bool) *halted;
+    int (*why)(void *ctx, struct err *err);
+    /* Asks the store whether it is the known one. */
+    int (*check)(void *ctx, struct err *err);
+    void *ctx;
+};
+/* Before other threads use the store. */
+void store_set_watch(struct store *s, const struct store_watch *w);
+/* For who has read something and is about to put it in the place of what it knew: fails when the
+ * store is not the known one any more. One round trip; 0 without a watch. */
+int store_is_known(struct store *s, struct err *err) MUST_CHECK;
+/* For who serves without asking the store: ERR_STORE while it is halted. Never waits. Both: no
+ * store is never halted. */
+int store_may_serve(const struct store *s, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
 

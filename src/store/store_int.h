@@ -33,6 +33,7 @@ struct store_engine {
 struct store {
     const struct store_engine *engine;
     int number; /* of the database */
+    struct store_watch watch;
 };
 
 /* First member of an engine's own subscription. */

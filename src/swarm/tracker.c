@@ -188,6 +188,8 @@ static enum swarm_failure refusal(struct tracker *t, const struct tracker_option
 {
     unsigned port = (unsigned)(a->addr.port[0] << 8 | a->addr.port[1]);
 
+    if (store_may_serve(t->store, NULL) < 0)
+        return SWARM_UNAVAILABLE;
     if (port == 0 || (port < LOW_PORTS && !o->allow_low_ports))
         return SWARM_PORT;
     if (t->mode == TRACKER_PRIVATE)
@@ -296,7 +298,9 @@ enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const u
 {
     enum swarm_failure failure = SWARM_NONE;
 
-    if (count > tracker_settings(t)->max_scrape)
+    if (store_may_serve(t->store, NULL) < 0)
+        failure = SWARM_UNAVAILABLE;
+    else if (count > tracker_settings(t)->max_scrape)
         failure = SWARM_MALFORMED;
     else if (t->swarms)
         swarms_scrape(t->swarms, hashes, count, out);

@@ -364,7 +364,7 @@ class Redis:
 def redis(tmp_path):
     folder = tmp_path / "redis"
     folder.mkdir()
-    server = Redis(folder)
+    server = Redis(folder, "--appendonly", "yes")  # killed and started again it is the same one
     yield server
     server.kill()
 

@@ -14,6 +14,10 @@ local function policy_changed(name, source)
     end
     redis.call('PUBLISH', 'weir:replications', text)
 end
+-- Ends every change of a policy that must not be lost unnoticed (docs/store-redis.md, I5).
+local function config_changed()
+    redis.call('INCR', 'w:config')
+end
 -- A status that begins; `init_done` '1': there is nothing to copy first. Answers when it was made.
 local function status_new(key, init_done, listings)
     local created = rfc3339()

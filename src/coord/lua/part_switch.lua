@@ -28,6 +28,7 @@ local function set_of(s)
 end
 -- Changes of either side are recorded by views that have this.
 local function switch_changed(s)
+    config_changed()
     local name = s.user .. ':' .. s.bucket .. ':'
     policy_changed(name .. s.from .. ':' .. s.to, s.from .. ':' .. s.bucket)
     policy_changed(name .. s.to .. ':' .. s.from, s.to .. ':' .. s.bucket)

@@ -66,5 +66,6 @@ if bucket ~= '' then
     end
 end
 redis.call('ZADD', set, ARGV[11], member)
+config_changed()
 policy_changed(user .. ':' .. bucket .. ':' .. member, bucket ~= '' and from .. ':' .. bucket or nil)
 return {'ok'}

@@ -3,8 +3,10 @@
 -- of its destination in vectors;
 -- sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('': none), field, 'w' for a whole object,
 -- 'b' for what is beside one (V5), '~' before it for one that is found late (R4), how many tasks, for each: replication (from 1), queue, id, message, of how many changes.
--- Answers 1, or 0 when the replications of these sources are not those of the epoch any more.
+-- Answers 1, or 0 when the replications of these sources are not those of the epoch any more. With KEYS (part_seen) the step's number
+-- instead of 1.
 -- include part_enqueue
+-- include part_seen
 -- include part_remove
 -- include part_bump
 local app, queue, config, intents, log = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[6]
@@ -33,6 +35,11 @@ end
 local others, few = {}, replications > 0 and replications <= 4
 for i = 1, few and replications or 0 do
     others[i] = ARGV[9 + 3 * i]
+end
+redis.call('SELECT', queue)
+local lost = seen()
+if lost then
+    return lost
 end
 redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
@@ -97,4 +104,4 @@ for i = 1, replications do
         redis.call('HSET', ARGV[7 + 3 * i], 'last_emitted_at', rfc3339())
     end
 end
-return 1
+return seen_number or 1

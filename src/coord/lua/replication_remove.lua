@@ -17,5 +17,6 @@ redis.call('DEL', status)
 if ARGV[5] ~= '' then
     policy_block('SREM', ARGV[4], ARGV[6])
 end
+config_changed()
 policy_changed(user .. ':' .. bucket .. ':' .. member, bucket ~= '' and ARGV[3] .. ':' .. bucket or nil)
 return {'ok'}

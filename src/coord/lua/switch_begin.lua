@@ -1,6 +1,7 @@
 -- A switch begins. ARGV: databases of vectors, of the queue, of policies; user, bucket, escaped; when it was made; storage that the
 -- route leads to without a policy. Answers {'ok'} or why not.
 -- include part_switch
+-- include part_unsure
 local app, config = ARGV[1], ARGV[3]
 local s = switch_mine()
 if not s then
@@ -8,6 +9,9 @@ if not s then
 end
 if s.status ~= 'not_started' and (s.live or s.status ~= 'error' and s.status ~= 'skipped') then
     return {'state', s.status}
+end
+if store_unsure(ARGV[2], config) then
+    return {'unsure'}
 end
 local why = switch_refused(s, ARGV[7], true)
 if why then

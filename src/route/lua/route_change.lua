@@ -105,5 +105,6 @@ local found = change[ARGV[1]](ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if found then
     return found
 end
+redis.call('INCR', 'w:config')
 redis.call('PUBLISH', 'weir:routes', 'changed')
 return {'ok'}

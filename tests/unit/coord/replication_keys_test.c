@@ -39,6 +39,7 @@ static struct known_key {
     {DB_CONFIG, "p:repl:u:photos", "zset", false},
     {DB_CONFIG, "p:repl_st:u:photos:main:backup", "hash", false},
     {DB_CONFIG, "p:repl_st:u:photos:main:cold:archive", "hash", false},
+    {DB_CONFIG, "w:config", "string", false},
     {DB_CONFIG, "w:epoch", "string", false},
     {DB_CONFIG, "w:epochs", "zset", false},
 };

@@ -1,6 +1,7 @@
 /* The tasks of switches, run by hand: what they wait for, when they begin, how they end. */
 #include "replica/switch.h"
 #include "coord/gateways.h"
+#include "unit/coord/tell.h"
 #include "coord/worker_int.h"
 #include "unit/replica/sides.h"
 #include "unit/store/embedded_test.h"
@@ -308,16 +309,15 @@ TEST(switch_task, blocked_it_waits_for_gateways_and_changes_until_its_duration_i
 {
     struct store *config;
     struct rig rig;
-    struct err err = {0};
 
     rig_open(&rig);
     config = rig.f.stores[DB_CONFIG];
-    CHECK_OK(gateways_tell(config, STR("g"), 1, &err));
+    tell_epoch(config, STR("g"), 1);
     play(&rig, "HSET p:repl_st:owner:box:one:two events 1");
     plan(&rig, (struct switch_options){.max_duration_ns = 3600000000000});
     check_waits(&rig, false, "not every gateway");
     check_state(&rig, SWITCH_IN_PROGRESS, "blocked");
-    CHECK_OK(gateways_tell(config, STR("g"), INT64_MAX / 2, &err));
+    tell_epoch(config, STR("g"), INT64_MAX / 2);
     check_waits(&rig, false, "not gone over yet: 1");
     play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
     check_ended(&rig, false);
@@ -349,15 +349,14 @@ TEST(switch_task, a_bucket_that_is_gone_is_an_error_unless_nobody_looks)
 TEST(switch_task, without_downtime_the_route_changes_when_every_gateway_knows)
 {
     struct rig rig;
-    struct err err = {0};
 
     rig_open(&rig);
-    CHECK_OK(gateways_tell(rig.f.stores[DB_CONFIG], STR("g"), 1, &err));
+    tell_epoch(rig.f.stores[DB_CONFIG], STR("g"), 1);
     plan(&rig, LIVE);
     check_waits(&rig, true, "not every gateway");
     check_state(&rig, SWITCH_NOT_STARTED, "planned");
     check_route(&rig, "\"one\"");
-    CHECK_OK(gateways_tell(rig.f.stores[DB_CONFIG], STR("g"), INT64_MAX / 2, &err));
+    tell_epoch(rig.f.stores[DB_CONFIG], STR("g"), INT64_MAX / 2);
     check_ended(&rig, true);
     check_state(&rig, SWITCH_DONE, "the route leads to two");
     check_route(&rig, "\"two\"");
@@ -452,10 +451,10 @@ TEST(switch_task, with_downtime_it_goes_on_without_for_the_uploads_that_are_open
     check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two; uploads open on one: 1");
     check_reply(config, "GET p:route:owner:box", "\"two\"");
     check_blocked(&rig, true);
-    CHECK_OK(gateways_tell(config, STR("g"), 1, &err));
+    tell_epoch(config, STR("g"), 1);
     check_waits(&rig, true, "not every gateway");
     check_blocked(&rig, true);
-    CHECK_OK(gateways_tell(config, STR("g"), INT64_MAX / 2, &err));
+    tell_epoch(config, STR("g"), INT64_MAX / 2);
     check_waits(&rig, true, "uploads open on storage one: 1");
     check_state(&rig, SWITCH_IN_PROGRESS, "unblocked");
     check_route(&rig, "\"two\"");

@@ -1,5 +1,6 @@
 /* A user's policy and the buckets that are there when it is made. */
 #include "coord/gateways.h"
+#include "unit/coord/tell.h"
 #include "coord/worker_int.h"
 #include "replica/first.h"
 #include "unit/replica/tap_lab.h"
@@ -33,11 +34,11 @@ TEST(tap_user, buckets_that_are_there_are_replicated_once_everybody_knows_the_po
     struct err err;
 
     tap_lab_open(&l);
-    CHECK_OK(gateways_tell(l.stores[3], STR("slow"), 1, &err));
+    tell_epoch(l.stores[3], STR("slow"), 1);
     tap_lab_replicate(&l, "local", "");
     CHECK_INT(run_task(&l, "other", &err), ERR_AGAIN);
     CHECK_INT(replications_of(&l, "box"), 0);
-    CHECK_OK(gateways_tell(l.stores[3], STR("slow"), INT64_MAX / 2, &err));
+    tell_epoch(l.stores[3], STR("slow"), INT64_MAX / 2);
     CHECK_OK(run_task(&l, "other", &err));
     CHECK_INT(replications_of(&l, "box"), 1);
     CHECK_OK(run_task(&l, "other", &err)); /* at least once */

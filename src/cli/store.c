@@ -1,0 +1,111 @@
+/* weir store: whether the coordination store is the one that a running weir knows. */
+#include "cli/commands.h"
+#include "cli/manage.h"
+
+static const struct flag accept_flags[] = {
+    {"empty", FLAG_SWITCH, NULL, NULL,
+     "The store is empty and is to be so: users, storages and replications are made anew."},
+    {"older", FLAG_SWITCH, NULL, NULL,
+     "The store has an older configuration, which is the right one from now on."},
+    {"installation", FLAG_TEXT, "ID", NULL,
+     "This weir belongs to the installation ID from now on, whose store it was given."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+static const struct flag restore_flags[] = {
+    {"from", FLAG_TEXT, "FILE", NULL,
+     "Another copy than the one in the data folder: an absolute path on the server."},
+    {"replace", FLAG_SWITCH, NULL, NULL,
+     "In the place of a configuration that is there, which is forgotten."},
+    REMOTE_FLAGS,
+    {0},
+};
+
+static const struct output_column columns[] = {
+    {"state"},     {"installation"},  {"found"}, {"comparing"},
+    {"copied_at"}, {"copied_config"}, {"why"},
+};
+
+static int fill_accept(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    bool empty = invocation_flag(inv, "empty"), older = invocation_flag(inv, "older");
+    const char *id = invocation_flag(inv, "installation");
+
+    if (empty + older + (id != NULL) != 1)
+        return err_set(err, ERR_INVALID,
+                       "say what the store is: --empty, --older or "
+                       "--installation ID (weir store status tells)");
+    json_out_member_str(w, "what", empty ? STR("empty") : older ? STR("older") : STR("other"));
+    if (id)
+        json_out_member_str(w, "installation", str_z(id));
+    return 0;
+}
+
+static int fill_restore(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    (void)err;
+    manage_flag(w, inv, "from", "from");
+    if (invocation_flag(inv, "replace"))
+        json_out_member_bool(w, "replace", true);
+    return 0;
+}
+
+static const struct manage_call status = {"GET", "/api/v1/store", MANAGE_COLUMNS(columns)};
+static const struct manage_call accept_store = {"POST", "/api/v1/store/accept",
+                                                MANAGE_COLUMNS(columns), .fill = fill_accept};
+static const struct manage_call restore = {"POST", "/api/v1/store/restore", MANAGE_COLUMNS(columns),
+                                           .fill = fill_restore};
+
+static int command_store_status(struct invocation *inv)
+{
+    return manage(inv, &status);
+}
+
+static int command_store_accept(struct invocation *inv)
+{
+    return manage(inv, &accept_store);
+}
+
+static int command_store_restore(struct invocation *inv)
+{
+    return manage(inv, &restore);
+}
+
+const struct command store_commands[] = {
+    {.name = "store status",
+     .flags = remote_flags,
+     .configured = true,
+     .summary = "Show whether the store is the one that weir knows",
+     .help =
+         "Shows the state of the coordination store (known, empty, other, older), the installation "
+         "that this weir remembers and the one that it found, whether replications are being "
+         "compared since the store went back in time, and the copy of the configuration in the "
+         "data folder: when it was made, and the count of changes that it has. While the store is "
+         "not known weir serves nothing but health (docs/store-redis.md).",
+     .examples = "weir store status",
+     .run = command_store_status},
+    {.name = "store accept",
+     .flags = accept_flags,
+     .configured = true,
+     .summary = "Go on with the store as it is",
+     .help =
+         "Says that the store is right as weir found it. It is refused when the store is something "
+         "else than what is said. --empty and --older hold for every weir of the store; "
+         "--installation is for the weir that is asked alone. Replications are compared anew.",
+     .examples = "weir store accept --empty\nweir store accept --older",
+     .run = command_store_accept},
+    {.name = "store restore",
+     .flags = restore_flags,
+     .configured = true,
+     .summary = "Put the configuration back from weir's own copy",
+     .help =
+         "Puts users, storages, routes, replications and switches back into the store, from the "
+         "sealed copy in the data folder of the weir that is asked. A store that has a "
+         "configuration is refused, unless it is to be replaced. Replications are compared anew.",
+     .examples = "weir store restore\n"
+                 "weir store restore --replace\n"
+                 "weir store restore --from /var/lib/weir/config.sealed.before --replace",
+     .run = command_store_restore},
+    {0},
+};

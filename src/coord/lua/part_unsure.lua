@@ -1,0 +1,26 @@
+-- Whether the store may have lost changes that nobody has compared yet (docs/store-redis.md, I4): it went back, or it is another run of
+-- itself and a data folder has yet to vouch. `queue`, `config`: databases; in that of policies afterwards.
+local function store_run()
+    local run = ''
+    for _, field in ipairs({{'server', 'run_id'}, {'replication', 'master_replid'}}) do
+        local text = redis.pcall('INFO', field[1])
+        run = run .. (type(text) == 'string' and string.match(text, field[2] .. ':(%w+)') or '')
+    end
+    return run
+end
+local function store_unsure(queue, config)
+    redis.call('SELECT', config)
+    local row = redis.call('HMGET', 'w:installation', 'back', 'run')
+    local run = store_run()
+    if row[1] or row[2] and row[2] ~= run then
+        return true
+    end
+    redis.call('SELECT', queue)
+    local unsure = false
+    for _, value in ipairs(redis.call('HVALS', 'w:seen')) do
+        local of, state = string.match(value, '^%d+:(%w*):%d+:(%a)$')
+        unsure = unsure or state == 'o' and of ~= run
+    end
+    redis.call('SELECT', config)
+    return unsure
+end

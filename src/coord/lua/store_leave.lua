@@ -1,0 +1,7 @@
+-- A data folder is closed: nobody waits for it to vouch. ARGV: database of the queue, folder. Answers its number, or nil.
+redis.call('SELECT', ARGV[1])
+local row = redis.call('HGET', 'w:seen', ARGV[2])
+if row then
+    redis.call('HSET', 'w:seen', ARGV[2], (string.gsub(row, 'o$', 'c')))
+end
+return row and string.match(row, '^%d+')

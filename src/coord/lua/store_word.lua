@@ -1,0 +1,100 @@
+-- A process looks whether the store is the one that it knows, tells that it lives, and which epoch of the policies it holds
+-- (docs/store-redis.md, I1 to I5; docs/replication.md, "Epochs").
+-- ARGV: databases of vectors, of the queue, of policies (the first two '' when they are not joined); process, epoch (process '': no
+-- epoch is told), life (s); data folder, the installation that it knows ('': none), the highest number that was acknowledged to it,
+-- '1' when that is certain, the run of the store that it remembers; the count of changes of the configuration that it has seen; an id
+-- for a store that has none.
+-- Answers texts: 'empty', 'other' (and its id) or 'older'; or 'known', then id, number, count of changes of the configuration, round,
+-- '1' while copies have yet to be begun anew, how many folders have yet to vouch, run.
+-- include part_back
+-- include part_unsure
+local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
+local process, epoch, life = ARGV[4], ARGV[5], tonumber(ARGV[6])
+local folder, known, floor, certain, old_run = ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+local vouch_s, quiet_s, forget_s = 60, 600, 30 * 86400
+local now = tonumber(time[1])
+local run = store_run()
+local here = redis.call('HMGET', 'w:installation', 'id', 'run', 'run_at')
+local id, lost = here[1], false
+if not id and (known ~= '' or redis.call('HEXISTS', 'w:installation', 'restoring') == 1) then
+    return {'empty'}
+elseif known ~= '' and id ~= known then
+    return {'other', id}
+elseif not id then
+    id = ARGV[13]
+    redis.call('HSET', 'w:installation', 'id', id, 'round', '1')
+    config_settled(tonumber(redis.call('GET', 'w:config') or '0'))
+    if app ~= '' then
+        redis.call('SELECT', app)
+        redis.call('SET', 'w:installed', id)
+        redis.call('SELECT', queue)
+        redis.call('SET', 'w:installed', id)
+        redis.call('SELECT', config)
+    end
+end
+local count = redis.call('GET', 'w:config') or '0'
+if known ~= '' and tonumber(count) < tonumber(ARGV[12]) then
+    return {'older', id}
+end
+if here[2] ~= run then
+    here[3] = time[1]
+    redis.call('HSET', 'w:installation', 'run', run, 'run_at', time[1])
+end
+-- One of the databases was emptied by itself.
+if app ~= '' then
+    for _, database in ipairs({app, queue}) do
+        redis.call('SELECT', database)
+        if redis.call('GET', 'w:installed') ~= id then
+            redis.call('SET', 'w:installed', id)
+            lost = true
+        end
+    end
+    redis.call('SELECT', queue)
+end
+-- What was acknowledged to this folder.
+local rows, unsure = redis.call('HGETALL', 'w:seen'), 0
+local function row_set(name, number, of, told, state)
+    redis.call('HSET', 'w:seen', name, string.format('%.0f', number) .. ':' .. of .. ':' .. string.format('%.0f', told) .. ':' .. state)
+end
+local number = 0
+for i = 1, #rows, 2 do
+    local n, of, told, state = string.match(rows[i + 1], '^(%d+):(%w*):(%d+):(%a)$')
+    told = tonumber(told or '0')
+    if rows[i] == folder then
+        number = tonumber(n or '0')
+    elseif state == 'o' and of ~= run and now - tonumber(here[3]) > vouch_s then -- it does not come to vouch
+        lost = true
+        row_set(rows[i], n, run, told, 'c')
+    elseif state == 'o' and of ~= run then
+        unsure = unsure + 1
+    elseif state == 'o' and now - told > quiet_s then -- all of its has been there for long
+        row_set(rows[i], n, of, told, 'c')
+    elseif now - told > forget_s then
+        redis.call('HDEL', 'w:seen', rows[i])
+    end
+end
+if number < floor or (certain ~= '1' and old_run ~= run) then
+    lost = true
+end
+number = math.max(number, floor) + 1
+row_set(folder, number, run, now, 'o')
+redis.call('SELECT', config)
+if lost then
+    went_back()
+end
+-- Who died long ago is forgotten; who has told of itself in the future has done so before the clock went back, and its life counts
+-- from now.
+if process ~= '' then
+    redis.call('HSET', 'w:gateways', process, epoch .. ':' .. time[1])
+    rows = redis.call('HGETALL', 'w:gateways')
+    for i = 1, #rows, 2 do
+        local told = tonumber(string.match(rows[i + 1], ':(%d+)$') or '0')
+        if told + 10 * life < now then
+            redis.call('HDEL', 'w:gateways', rows[i])
+        elseif told > now then
+            redis.call('HSET', 'w:gateways', rows[i], string.match(rows[i + 1], '^(.*:)') .. now)
+        end
+    end
+end
+here = redis.call('HMGET', 'w:installation', 'round', 'back')
+return {'known', id, string.format('%.0f', number), count, here[1] or '1', here[2] or '', tostring(unsure), run}
