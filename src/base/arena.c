@@ -36,8 +36,23 @@ static void block_free(struct arena_block *block)
     free(block);
 }
 
+void arena_charge(struct arena *a, struct budget *budget)
+{
+    BUG_ON(a->budget && a->budget != budget);
+    a->budget = budget;
+}
+
+static void give_back(struct arena *a)
+{
+    if (a->charged)
+        budget_give(a->budget, a->charged);
+    a->budget = NULL;
+    a->charged = 0;
+}
+
 void arena_release(struct arena *a)
 {
+    give_back(a);
     for (struct arena_block *block = a->blocks, *next; block; block = next) {
         next = block->next;
         block_free(block);
@@ -62,6 +77,7 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
+    give_back(a); /* a block that is kept is small */
     a->blocks = keep;
     a->used = 0;
     a->failed = false;
@@ -71,10 +87,16 @@ static struct arena_block *block_new(struct arena *a, size_t need)
 {
     size_t last = a->blocks ? a->blocks->size : 0;
     size_t size = size_max(need, size_min(size_max(last * 2, ARENA_BLOCK), 256 * KIB));
-    struct arena_block *block = malloc(sizeof(*block) + size);
+    struct arena_block *block;
 
+    if (a->budget && !budget_take(a->budget, size))
+        return NULL;
+    block = malloc(sizeof(*block) + size);
+    if (!block && a->budget)
+        budget_give(a->budget, size);
     if (!block)
         return NULL;
+    a->charged += a->budget ? size : 0;
     block->next = a->blocks;
     block->size = size;
     block->used = 0;

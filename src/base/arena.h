@@ -7,6 +7,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include "base/budget.h"
 #include "base/str.h"
 
 #include <stdarg.h>
@@ -17,6 +18,8 @@ struct arena {
     struct arena_block *blocks; /* newest first */
     size_t used;                /* bytes handed out, in all blocks */
     size_t max;                 /* 0: ARENA_DEFAULT_MAX */
+    struct budget *budget;      /* that new blocks are taken from; NULL: none */
+    size_t charged;             /* bytes taken from it */
     bool failed;
 };
 
@@ -27,6 +30,10 @@ enum { ARENA_DEFAULT_MAX = 64 * 1024 * 1024, ARENA_BLOCK = 4096 };
 void arena_init(struct arena *a, size_t max);
 void arena_release(struct arena *a);
 void arena_reset(struct arena *a); /* keeps one block for the next user */
+
+/* From now on new blocks are taken from the budget, until the arena is reset or released; when
+ * there is nothing left the arena fails. One budget at a time. */
+void arena_charge(struct arena *a, struct budget *budget);
 
 /* Aligned for any type; zeroed. NULL past the limit. */
 void *arena_alloc(struct arena *a, size_t size);

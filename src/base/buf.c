@@ -21,18 +21,24 @@ void buf_release(struct buf *b)
 void buf_reset(struct buf *b)
 {
     b->len = 0;
-    b->failed = false;
+    b->failed = b->no_memory = false;
     if (b->p)
         b->p[0] = '\0';
 }
 
 /* Out of line, so that an append into what is there needs no frame. */
-static __attribute__((noinline)) void grow(struct buf *b, size_t want)
+static __attribute__((noinline)) bool grow(struct buf *b, size_t want)
 {
     size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));
+    char *p = want > BUF_SURE ? realloc(b->p, cap) : xrealloc(b->p, cap);
 
-    b->p = xrealloc(b->p, cap);
+    if (!p) {
+        b->failed = b->no_memory = true;
+        return false;
+    }
+    b->p = p;
     b->cap = cap;
+    return true;
 }
 
 static inline char *reserve(struct buf *b, size_t len)
@@ -44,8 +50,8 @@ static inline char *reserve(struct buf *b, size_t len)
         return NULL;
     }
     want = b->len + len + 1;
-    if (want > b->cap)
-        grow(b, want);
+    if (want > b->cap && !grow(b, want))
+        return NULL;
     return b->p + b->len;
 }
 
@@ -161,7 +167,7 @@ void buf_consume(struct buf *b, size_t n)
 
 int buf_error(const struct buf *b)
 {
-    return b->failed ? ERR_TOO_LARGE : 0;
+    return b->no_memory ? ERR_NO_MEMORY : b->failed ? ERR_TOO_LARGE : 0;
 }
 
 char *buf_take(struct buf *b)

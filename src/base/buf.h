@@ -11,11 +11,14 @@ struct buf {
     char *p; /* never NULL once appended to; NULL while empty */
     size_t len;
     size_t cap;
-    size_t max;  /* largest len; 0 means BUF_DEFAULT_MAX */
-    bool failed; /* an append went past max; the content is what fitted before it */
+    size_t max;     /* largest len; 0 means BUF_DEFAULT_MAX */
+    bool failed;    /* an append went past max; the content is what fitted before it */
+    bool no_memory; /* it failed for want of memory */
 };
 
-enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024 };
+/* A buf that has to grow past BUF_SURE fails when there is no memory for that, as it does past its
+ * limit: whoever lets one become so large checks it. Below, the process ends, as with xmalloc(). */
+enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024, BUF_SURE = 64 * 1024 };
 
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})
 
@@ -37,14 +40,14 @@ void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower case */
 void buf_append_be64(struct buf *b, uint64_t v);
 
 /* Room for `len` more bytes: returns where they go (borrowed until the next call) or NULL when
- * past the limit. Write there, then buf_commit() what was written. */
+ * past the limit or out of memory. Write there, then buf_commit() what was written. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len);
 
 /* Drop `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 
-/* ERR_TOO_LARGE when an append failed since the last reset, else 0. */
+/* ERR_TOO_LARGE, or ERR_NO_MEMORY, when an append failed since the last reset, else 0. */
 int buf_error(const struct buf *b) MUST_CHECK;
 
 /* Move the memory out; the caller frees it. Never NULL. */

@@ -37,7 +37,28 @@ static int at_end(struct reader *r, bool *end, struct err *err)
     return code;
 }
 
+/* Room for `len` more, taken from the budget if there is one. */
+static int reserve_within(struct buf *out, size_t len, struct budget *budget, char **to,
+                          struct err *err)
+{
+    size_t before = out->cap;
+
+    *to = buf_reserve(out, len);
+    if (!*to)
+        return err_code(err, buf_error(out));
+    if (!budget || out->cap == before || budget_take(budget, out->cap - before))
+        return 0;
+    buf_release(out);
+    budget_give(budget, before);
+    return err_set(err, ERR_BUSY, "other requests hold all the memory that there is for bodies");
+}
+
 int reader_read_all(struct reader *r, struct buf *out, struct err *err)
+{
+    return reader_read_within(r, out, NULL, err);
+}
+
+int reader_read_within(struct reader *r, struct buf *out, struct budget *budget, struct err *err)
 {
     size_t max = out->max ? out->max : BUF_DEFAULT_MAX, got = 1, room = 4 * KIB;
     bool end = false;
@@ -45,10 +66,10 @@ int reader_read_all(struct reader *r, struct buf *out, struct err *err)
 
     while (code == 0 && got && out->len < max) {
         size_t len = size_min(room, max - out->len);
-        char *to = buf_reserve(out, len);
-        if (!to)
-            break;
-        code = reader_read(r, to, len, &got, err);
+        char *to;
+        code = reserve_within(out, len, budget, &to, err);
+        if (code == 0)
+            code = reader_read(r, to, len, &got, err);
         if (code == 0)
             buf_commit(out, got);
         room = size_min(room * 2, MIB);

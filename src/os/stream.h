@@ -6,6 +6,7 @@
 #ifndef OS_STREAM_H
 #define OS_STREAM_H
 
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -50,8 +51,12 @@ struct reader {
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
 /* Exactly `len` bytes, or ERR_CLOSED when it ends early. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
-/* All that is left, appended; ERR_TOO_LARGE past the buf's limit. */
+/* All that is left, appended; ERR_TOO_LARGE past the buf's limit, ERR_NO_MEMORY. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
+/* The same into an empty buf, whose memory is taken from the budget as it grows: whoever releases
+ * it gives out->cap back. ERR_BUSY: nothing is left; then the buf is empty. */
+int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
+                       struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);
 bool reader_as_socket(struct reader *r, int *fd, uint64_t *len);
 bool reader_as_bytes(struct reader *r, struct str *out);
