@@ -5,51 +5,41 @@
 
 /* --- addresses --- */
 
-static void set_v4(struct peer_addr *out, const void *ip)
+static void peer_addr_set(struct peer_addr *out, const uint8_t ip[IP_LEN])
 {
+    out->v6 = !ip_is_v4(ip);
     memset(out->ip, 0, sizeof(out->ip));
-    memcpy(out->ip, ip, 4);
-    out->v6 = false;
+    memcpy(out->ip, out->v6 ? ip : ip + 12, out->v6 ? 16 : 4);
 }
 
-static void set_v6(struct peer_addr *out, const struct in6_addr *ip)
+/* As networks have it. */
+static void peer_addr_ip(const struct peer_addr *a, uint8_t out[IP_LEN])
 {
-    if (IN6_IS_ADDR_V4MAPPED(ip)) {
-        set_v4(out, ip->s6_addr + 12);
-        return;
-    }
-    memcpy(out->ip, ip->s6_addr, sizeof(out->ip));
-    out->v6 = true;
+    static const uint8_t v4[IP_LEN] = {[10] = 0xff, 0xff};
+
+    memcpy(out, a->v6 ? a->ip : v4, IP_LEN);
+    if (!a->v6)
+        memcpy(out + 12, a->ip, 4);
 }
 
 bool peer_addr_parse(struct peer_addr *out, struct str text)
 {
-    char z[INET6_ADDRSTRLEN];
-    struct in6_addr v6;
-    struct in_addr v4;
+    uint8_t ip[IP_LEN];
+    bool is = ip_parse(ip, text);
 
-    if (text.len == 0 || text.len >= sizeof(z) || memchr(text.p, 0, text.len))
-        return false;
-    memcpy(z, text.p, text.len);
-    z[text.len] = 0;
-    if (inet_pton(AF_INET, z, &v4) == 1)
-        set_v4(out, &v4);
-    else if (inet_pton(AF_INET6, z, &v6) == 1)
-        set_v6(out, &v6);
-    else
-        return false;
-    return true;
+    if (is)
+        peer_addr_set(out, ip);
+    return is;
 }
 
 bool peer_addr_of(struct peer_addr *out, const struct sock_addr *addr)
 {
-    if (addr->sa.ss_family == AF_INET)
-        set_v4(out, &((const struct sockaddr_in *)&addr->sa)->sin_addr);
-    else if (addr->sa.ss_family == AF_INET6)
-        set_v6(out, &((const struct sockaddr_in6 *)&addr->sa)->sin6_addr);
-    else
-        return false;
-    return true;
+    uint8_t ip[IP_LEN];
+    bool is = ip_of(ip, addr);
+
+    if (is)
+        peer_addr_set(out, ip);
+    return is;
 }
 
 void peer_addr_text(const struct peer_addr *a, char out[INET6_ADDRSTRLEN])
@@ -59,72 +49,46 @@ void peer_addr_text(const struct peer_addr *a, char out[INET6_ADDRSTRLEN])
 
 /* --- networks --- */
 
-static bool in_network(const struct trust_network *n, const struct peer_addr *a)
-{
-    size_t whole = n->bits / 8;
-    unsigned rest = n->bits % 8;
-
-    if (n->v6 != a->v6 || memcmp(n->ip, a->ip, whole) != 0)
-        return false;
-    return rest == 0 || ((n->ip[whole] ^ a->ip[whole]) >> (8 - rest)) == 0;
-}
-
-static int parse_network(struct trust_network *out, struct str text, struct err *err)
-{
-    struct str host, prefix;
-    struct peer_addr a;
-    bool cut = str_cut(text, '/', &host, &prefix);
-    uint64_t bits;
-
-    if (!peer_addr_parse(&a, host))
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' is not a network such as 10.1.0.0/16",
-                       STR_ARG(text));
-    bits = a.v6 ? 128 : 32;
-    if (cut && (str_u64(prefix, &bits) < 0 || bits > (a.v6 ? 128 : 32)))
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' has no good prefix length", STR_ARG(text));
-    *out = (struct trust_network){.v6 = a.v6, .bits = (uint8_t)bits};
-    memcpy(out->ip, a.ip, sizeof(out->ip));
-    return 0;
-}
-
 int trust_parse(struct trust *out, struct str list, struct err *err)
 {
-    struct trust t = {0};
-    struct str word;
-    int code = 0;
-
-    while (code == 0 && str_token(&list, ", ", &word)) {
-        if (t.count == TRUST_MAX_NETWORKS)
-            return err_set(err, ERR_INVALID, "more than %d networks", TRUST_MAX_NETWORKS);
-        code = parse_network(&t.networks[t.count++], word, err);
-    }
-    if (code == 0)
-        *out = t;
-    return code;
+    return networks_parse(&out->networks, list, err);
 }
 
 bool trust_has(const struct trust *t, const struct peer_addr *a)
 {
-    for (size_t i = 0; i < t->count; i++)
-        if (in_network(&t->networks[i], a))
+    uint8_t ip[IP_LEN];
+
+    peer_addr_ip(a, ip);
+    return networks_have_ip(&t->networks, ip);
+}
+
+static bool in_any(const struct network *list, size_t count, const struct peer_addr *a)
+{
+    uint8_t ip[IP_LEN];
+
+    peer_addr_ip(a, ip);
+    for (size_t i = 0; i < count; i++)
+        if (network_has(&list[i], ip))
             return true;
     return false;
 }
 
-static bool in_any(const struct trust_network *list, size_t count, const struct peer_addr *a)
-{
-    for (size_t i = 0; i < count; i++)
-        if (in_network(&list[i], a))
-            return true;
-    return false;
-}
+#define V4(...)                                                                                    \
+    {                                                                                              \
+        [10] = 0xff, 0xff, __VA_ARGS__                                                             \
+    }
 
 bool peer_addr_is_local(const struct peer_addr *a)
 {
-    static const struct trust_network local[] = {
-        {{127}, false, 8},       {{10}, false, 8},         {{172, 16}, false, 12},
-        {{192, 168}, false, 16}, {{169, 254}, false, 16},  {{[15] = 1}, true, 128},
-        {{0xfc}, true, 7},       {{0xfe, 0x80}, true, 10},
+    static const struct network local[] = {
+        {V4(127), IP_V4_BITS + 8},
+        {V4(10), IP_V4_BITS + 8},
+        {V4(172, 16), IP_V4_BITS + 12},
+        {V4(192, 168), IP_V4_BITS + 16},
+        {V4(169, 254), IP_V4_BITS + 16},
+        {{[15] = 1}, 128},
+        {{0xfc}, 7},
+        {{0xfe, 0x80}, 10},
     };
 
     return in_any(local, ARRAY_SIZE(local), a);
@@ -132,11 +96,11 @@ bool peer_addr_is_local(const struct peer_addr *a)
 
 bool peer_addr_is_host(const struct peer_addr *a)
 {
-    static const struct trust_network never[] = {
-        {{0}, false, 8},
-        {{224}, false, 3}, /* multicast, reserved, broadcast */
-        {{0}, true, 128},
-        {{0xff}, true, 8},
+    static const struct network never[] = {
+        {V4(0), IP_V4_BITS + 8},
+        {V4(224), IP_V4_BITS + 3}, /* multicast, reserved, broadcast */
+        {{0}, 128},
+        {{0xff}, 8},
     };
 
     return !in_any(never, ARRAY_SIZE(never), a);

@@ -4,23 +4,16 @@
 #define SWARM_TRUST_H
 
 #include "base/err.h"
-#include "os/sock.h"
+#include "os/networks.h"
 #include "swarm/announce.h"
 
-enum { TRUST_MAX_NETWORKS = 64, TRUST_MAX_HOPS = 32 };
-
-struct trust_network {
-    uint8_t ip[16]; /* as in struct peer_addr, bits behind the prefix 0 */
-    bool v6;
-    uint8_t bits;
-};
+enum { TRUST_MAX_HOPS = 32 };
 
 struct trust {
-    struct trust_network networks[TRUST_MAX_NETWORKS];
-    size_t count;
+    struct networks networks;
 };
 
-/* "10.1.0.0/16,fd00::/8, 192.0.2.1"; empty: none. ERR_INVALID names what is wrong. */
+/* As networks_parse(). */
 int trust_parse(struct trust *out, struct str list, struct err *err) MUST_CHECK;
 bool trust_has(const struct trust *t, const struct peer_addr *a);
 

@@ -1,0 +1,30 @@
+/* Networks of the configuration: lists such as "10.1.0.0/16,fd00::/8". Plain values, any thread. */
+#ifndef OS_NETWORKS_H
+#define OS_NETWORKS_H
+
+#include "os/sock.h"
+
+enum { NETWORKS_MAX = 64, IP_LEN = 16, IP_V4_BITS = 96 };
+
+struct network {
+    uint8_t ip[IP_LEN]; /* an IPv4 address as ::ffff:a.b.c.d; bits behind the prefix do not count */
+    uint8_t bits;       /* of the prefix, out of 128 */
+};
+
+struct networks {
+    struct network list[NETWORKS_MAX];
+    size_t count;
+};
+
+/* "10.1.0.0/16,fd00::/8, 192.0.2.1"; empty: none. ERR_INVALID names what is wrong. */
+int networks_parse(struct networks *out, struct str list, struct err *err) MUST_CHECK;
+bool network_has(const struct network *n, const uint8_t ip[IP_LEN]);
+bool networks_have_ip(const struct networks *n, const uint8_t ip[IP_LEN]);
+bool networks_have(const struct networks *n, const struct sock_addr *addr); /* unix: no */
+
+/* The 16 bytes of an address, by text or of a socket. False: it is none. */
+bool ip_parse(uint8_t out[IP_LEN], struct str text);
+bool ip_of(uint8_t out[IP_LEN], const struct sock_addr *addr);
+bool ip_is_v4(const uint8_t ip[IP_LEN]);
+
+#endif
