@@ -1,5 +1,6 @@
 /* The API's server: from a request to its route, past authentication. */
 #include "api/api_int.h"
+#include "api/endpoint.h"
 #include "base/clock.h"
 
 static http_handler_fn handle;
@@ -30,12 +31,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         .log = o->log,
         .tls = o->tls,
         .pool = o->pool,
-        .fast_workers = conf->http.workers,
-        .max_connections = conf->http.connections,
-        .max_per_address = conf->http.per_address,
-        .head_timeout_ms = conf->http.head_timeout_ms,
-        .idle_timeout_ms = conf->http.idle_timeout_ms,
-        .body_min_rate = conf->http.body_rate,
         .max_body = 1 * MIB,
         .log_path = log_path,
         .on_drop = end_waits,
@@ -43,6 +38,8 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     };
     int code = sock_addr_parse(&server.listen, str_z(conf->api.listen), err);
 
+    if (code == 0)
+        code = endpoint_options(&server, conf, err);
     api->o = *o;
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();

@@ -549,17 +549,13 @@ static int listen_s3(struct server *s, struct tls_context *tls, struct err *err)
         .log = &s->log,
         .tls = tls,
         .pool = s->pool,
-        .fast_workers = conf->http.workers,
-        .max_connections = conf->http.connections,
-        .max_per_address = conf->http.per_address,
-        .head_timeout_ms = conf->http.head_timeout_ms,
-        .idle_timeout_ms = conf->http.idle_timeout_ms,
-        .body_min_rate = conf->http.body_rate,
         .on_drop = end_waits,
         .drop_ctx = s->routes,
     };
     int code = sock_addr_parse(&options.listen, str_z(conf->s3.listen), err);
 
+    if (code == 0)
+        code = endpoint_options(&options, conf, err);
     return code < 0 ? code : http_server_start(&s->s3, &options, err);
 }
 

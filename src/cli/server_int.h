@@ -2,6 +2,7 @@
 #ifndef CLI_SERVER_INT_H
 #define CLI_SERVER_INT_H
 
+#include "api/endpoint.h"
 #include "cli/server.h"
 
 enum {

@@ -46,6 +46,9 @@ static int listen_options(struct service_options *o, const struct conf *c, struc
         code = sock_addr_parse(&o->http.server.listen, str_z(c->tracker.http), err);
     if (code < 0)
         return err_wrap(err, code, "tracker.http");
+    code = endpoint_options(&o->http.server, c, err);
+    if (code < 0)
+        return code;
     if (o->udp_on)
         code = sock_addr_parse(&o->udp.listen, str_z(c->tracker.udp), err);
     return code < 0 ? err_wrap(err, code, "tracker.udp") : 0;
@@ -67,14 +70,7 @@ int server_start_swarm(struct server *s, struct err *err)
         .log = &s->log,
         .tracks = s->roles & ROLE_TRACKER && (*c->tracker.http || *c->tracker.udp),
         .tracker = tracker_options_of(c),
-        .http = {.server = {.pool = s->pool,
-                            .fast_workers = c->http.workers,
-                            .max_connections = c->http.connections,
-                            .max_per_address = c->http.per_address,
-                            .head_timeout_ms = c->http.head_timeout_ms,
-                            .idle_timeout_ms = c->http.idle_timeout_ms,
-                            .body_min_rate = c->http.body_rate},
-                 .trusted = str_z(c->tracker.trusted)},
+        .http = {.server.pool = s->pool, .trusted = str_z(c->tracker.trusted)},
         .udp = {.workers = c->tracker.workers},
     };
     int code = listen_options(&o, c, err);

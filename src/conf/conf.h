@@ -110,6 +110,7 @@ struct conf {
     struct {
         uint64_t connections, per_address, workers, threads, waiting;
         uint64_t head_timeout_ms, idle_timeout_ms, body_rate;
+        const char *proxies; /* networks with commas between them */
     } http;
     struct {
         uint64_t threads;

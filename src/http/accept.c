@@ -8,7 +8,8 @@
 
 enum { BATCH = 64 };
 
-/* Counts one more of this address; false when it has all that it may have. */
+/* Counts one more of this address; false when it has all that it may have. A proxy's address is not
+ * counted: it stands for many. */
 static bool address_enter(struct http_server *s, const struct sock_addr *peer, struct address **out)
 {
     unsigned char key[16];
@@ -16,7 +17,8 @@ static bool address_enter(struct http_server *s, const struct sock_addr *peer, s
     bool room;
 
     *out = NULL;
-    if (s->max_per_address >= s->max_connections)
+    if (s->max_per_address >= s->max_connections || peer->sa.ss_family == AF_UNIX ||
+        networks_have(&s->proxies, peer))
         return true;
     sock_addr_key(peer, key);
     mutex_lock(&s->lock);

@@ -13,6 +13,8 @@
 
 enum { LINGER_BYTES = 32 * 1024 * 1024, LINGER_TURN = 16 };
 
+static const char slow_down[] = "SlowDown: too many requests at once, try again later\n";
+
 static void conn_close(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -100,6 +102,12 @@ static bool still_taking(struct conn *c)
     return (moved - mark) * 1000 >= s->body_min_rate * s->window_ms;
 }
 
+/* Does a peer that let the deadline of a phase pass still get an answer? */
+static bool is_answered_late(enum phase phase)
+{
+    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_BODY;
+}
+
 void conn_sweep(struct conn *c, uint64_t now_ms)
 {
     uint64_t due = atomic_load(&c->due), next;
@@ -121,7 +129,7 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     if (phase == PHASE_AWAIT) /* whoever gets the event waits for us before it goes on [10] */
         shutdown(c->req->await.fd, SHUT_RDWR);
     else
-        shutdown(c->fd, phase == PHASE_IDLE || phase == PHASE_HEAD ? SHUT_RD : SHUT_RDWR);
+        shutdown(c->fd, is_answered_late(phase) ? SHUT_RD : SHUT_RDWR);
 }
 
 void conn_hang_up(struct conn *c, bool only_idle)
@@ -277,6 +285,8 @@ static bool send_on(struct conn *c, bool may_read_disk)
 /* What a handler's error means to the peer: if it is the body's own, the peer is to blame. */
 static int failure_status(const struct http_request *req, int code)
 {
+    if (code == ERR_BUSY)
+        return 503;
     if (code != req->body.failed)
         return 500;
     return code == ERR_TIMEOUT ? 408 : code == ERR_TOO_LARGE ? 413 : code == ERR_PARSE ? 400 : 0;
@@ -298,7 +308,7 @@ static void handler_failed(struct http_request *req, int code)
         return;
     }
     req->linger = true;
-    response_refuse(req, status, http_reason(status));
+    response_refuse(req, status, status == 503 ? slow_down : http_reason(status));
 }
 
 static bool resume(struct conn *c, bool may_block);
@@ -325,6 +335,22 @@ static bool handled(struct conn *c, int code)
     return send_on(c, req->may_block);
 }
 
+/* The handler is called again when the bytes are here that it waits for; they come at the minimum
+ * rate, after one window in which they need not. */
+static void park_body(struct conn *c)
+{
+    struct http_server *s = c->server;
+    uint64_t ms = s->window_ms + body_missing(c->req) * 1000 / s->body_min_rate;
+
+    request_rewind(c->req);
+    if (body_ask(c->req) < 0) {
+        conn_close(c);
+        return;
+    }
+    c->phase_end = deadline_in(s, ms);
+    conn_park(c, PHASE_BODY, EPOLLIN);
+}
+
 /* Runs the handler. True as response_done(). */
 static bool handle(struct conn *c, bool may_block)
 {
@@ -334,12 +360,17 @@ static bool handle(struct conn *c, bool may_block)
 
     req->may_block = may_block;
     code = s->handler(req, s->ctx);
+    seat_leave(req);
+    if (code == ERR_AGAIN && req->await_body) {
+        park_body(c);
+        return false;
+    }
     if (code == ERR_AGAIN && !may_block && req->stage <= STAGE_HEAD) {
         request_rewind(req);
         if (to_pool(c, WORK_HANDLER))
             return false;
         req->linger = true;
-        response_refuse(req, 503, "SlowDown: too many requests at once, try again later\n");
+        response_refuse(req, 503, slow_down);
         return send_on(c, false);
     }
     return handled(c, code);
@@ -355,6 +386,7 @@ static bool resume(struct conn *c, bool may_block)
     req->may_block = may_block;
     req->await.fn = NULL;
     code = w.fn(req, w.ctx, w.in_time);
+    seat_leave(req);
     if (code == ERR_AGAIN && !may_block && req->stage == STAGE_NONE) {
         req->await = w;
         if (to_pool(c, WORK_RESUME))
@@ -399,10 +431,13 @@ static int refusal_status(const struct http_request *req, int code)
     }
 }
 
-static void attach_request(struct conn *c)
+/* False: there is no memory for it. */
+static bool attach_request(struct conn *c)
 {
     struct http_request *req = request_take(c->server);
 
+    if (!req)
+        return false;
     req->conn = c;
     c->req = req;
     if (c->saved) {
@@ -412,6 +447,7 @@ static void attach_request(struct conn *c)
         c->saved = NULL;
         c->saved_len = 0;
     }
+    return true;
 }
 
 /* Keeps a part of a head in just its size, so that a slow sender costs what it sent [4]. */
@@ -426,7 +462,11 @@ static void wait_for_head(struct conn *c)
     }
     if (c->phase_end == 0)
         c->phase_end = deadline_in(s, s->timeout_ms[PHASE_HEAD]);
-    c->saved = xmalloc(req->in_len);
+    c->saved = malloc(req->in_len);
+    if (!c->saved) {
+        conn_close(c);
+        return;
+    }
     c->saved_len = req->in_len;
     memcpy(c->saved, req->in, req->in_len);
     request_give(s, req);
@@ -495,8 +535,10 @@ static void serve(struct conn *c, bool leftover)
 {
     struct err err;
 
-    if (!c->req)
-        attach_request(c);
+    if (!c->req && !attach_request(c)) {
+        conn_close(c);
+        return;
+    }
     for (int i = 0; i < TURN_REQUESTS; i++) {
         int code = next_head(c, leftover, &err);
         if (code == ERR_AGAIN) {
@@ -539,6 +581,23 @@ static void go_on_later(struct conn *c)
         conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
     else
         to_idle(c);
+}
+
+/* More of a body that a handler waits for. */
+static void body_on(struct conn *c)
+{
+    int code = receive(c);
+
+    if (code == ERR_AGAIN || (code == 0 && body_missing(c->req))) {
+        conn_park(c, PHASE_BODY, EPOLLIN);
+    } else if (code < 0) {
+        conn_close(c);
+    } else {
+        c->phase_end = 0;
+        c->req->await_body = 0;
+        if (handle(c, false))
+            go_on(c);
+    }
 }
 
 static void skip_on(struct conn *c)
@@ -630,8 +689,7 @@ static void on_expired(struct conn *c, enum phase phase)
         c->req->await.in_time = false;
         if (resume(c, false))
             go_on(c);
-    } else if (phase == PHASE_HEAD) {
-        attach_request(c);
+    } else if (phase == PHASE_BODY || (phase == PHASE_HEAD && attach_request(c))) {
         refuse(c, 408, http_reason(408));
     } else {
         conn_close(c);
@@ -660,6 +718,9 @@ void conn_on_event(struct conn *c)
         return;
     case PHASE_READY:
         serve(c, true);
+        return;
+    case PHASE_BODY:
+        body_on(c);
         return;
     case PHASE_SKIP:
         skip_on(c);

@@ -133,6 +133,8 @@ int conn_wait(struct http_request *req, short events)
     int n;
 
     BUG_ON(!req->may_block);
+    if (seat_take(req) < 0) /* in the middle of an answer there is no other way to say so */
+        return events == POLLOUT ? broke(c) : ERR_BUSY;
     if (!pace->running)
         *pace = (struct pace){.running = true, .mark = moved_by(c, events)};
     do {

@@ -159,6 +159,8 @@ static bool body_as_socket(struct reader *reader, int *fd, uint64_t *len)
     if (req->head.chunked || req->conn->tls || !req->may_block || body->failed || body->done ||
         body->at < req->in_len)
         return false;
+    if (seat_take(req) < 0) /* then the reader fails where it would have to wait */
+        return false;
     if (body->wants_continue && send_continue(req) < 0)
         return false;
     *fd = req->conn->fd;
@@ -230,6 +232,8 @@ void request_begin(struct http_request *req)
     req->close = !req->head.keep_alive;
     req->may_block = false;
     req->await.fn = NULL;
+    req->await_body = 0;
+    req->standing = STRANGER;
     req->id[0] = '\0';
     req->log_ready = false;
     req->peer.len = 0;
@@ -332,6 +336,47 @@ void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resu
 {
     BUG_ON(req->may_block || req->stage != STAGE_NONE || req->await.fn);
     req->await = (struct await){fn, ctx, fd, timeout_ms, true};
+}
+
+void http_request_know(struct http_request *req)
+{
+    req->standing = KNOWN;
+}
+
+size_t body_missing(const struct http_request *req)
+{
+    size_t here = req->in_len - req->head.size;
+
+    return here < req->await_body ? req->await_body - here : 0;
+}
+
+/* Once it was asked for its body the peer waits no more. */
+int body_ask(struct http_request *req)
+{
+    struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");
+    struct iovec part = {(void *)line.p, line.len};
+    size_t sent = 0;
+
+    if (!req->body.wants_continue)
+        return 0;
+    req->head.expect_continue = req->body.wants_continue = false;
+    int code = conn_send_now(req->conn, &part, 1, false, &sent);
+    return code == 0 && sent == line.len ? 0 : ERR_CLOSED;
+}
+
+int http_await_body(struct http_request *req, size_t want)
+{
+    struct body *body = &req->body;
+    size_t most = READ_BUFFER - req->head.size;
+
+    BUG_ON(body->taken || req->stage != STAGE_NONE);
+    if (req->head.chunked || body->done || body->failed)
+        return 0; /* its own bytes cannot be counted before they are read */
+    req->await_body = size_min(size_min(want, most), body->left);
+    if (body_missing(req))
+        return ERR_AGAIN;
+    req->await_body = 0;
+    return 0;
 }
 
 struct reader *http_request_body(struct http_request *req)

@@ -432,6 +432,8 @@ int http_send_reader(struct http_request *req, struct reader *r, uint64_t len)
         return send_as_file(req, r, range, size_min(len, range.len));
     if (!req->may_block)
         return ERR_AGAIN;
+    if (len > COPY_PIECE && !req->no_body && seat_take(req) < 0)
+        return ERR_BUSY;
     code = begin_stream(req, len);
     if (code < 0 || req->no_body) {
         req->stage = STAGE_DONE;

@@ -43,7 +43,8 @@ static struct http_request *request_new(void)
 {
     struct http_request *req = malloc(sizeof(*req));
 
-    BUG_ON(!req);
+    if (!req)
+        return NULL;
     memset(req, 0, offsetof(struct http_request, head)); /* the rest is written before it is read */
     arena_init(&req->arena, ARENA_MAX);
     buf_init(&req->body.trailers, 2 * HTTP_MAX_HEAD);
@@ -204,6 +205,7 @@ static struct http_server *server_new(const struct http_server_options *o)
     s->drop_ctx = o->drop_ctx;
     s->max_connections = or_default(o->max_connections, 20000);
     s->max_per_address = or_default(o->max_per_address, s->max_connections);
+    s->proxies = o->proxies;
     s->max_body = o->max_body;
     s->body_min_rate = or_default(o->body_min_rate, 1024);
     s->worker_count =
@@ -226,6 +228,7 @@ static struct http_server *server_new(const struct http_server_options *o)
         list_init(&s->shards[i].conns);
     }
     set_timeouts(s, o);
+    seats_init(s);
     tick(s);
     return s;
 }

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "http/wire.h"
+#include "os/networks.h"
 #include "os/sock.h"
 #include "os/stream.h"
 #include "os/thread.h"
@@ -39,7 +40,9 @@ struct http_server_options {
     struct pool *pool;        /* the blocking pool; borrowed; several servers may share it */
     size_t fast_workers;      /* 0: two per core */
     size_t max_connections;   /* 0: 20000 */
-    size_t max_per_address;   /* 0: max_connections (loopback is not exempt) */
+    size_t max_per_address;   /* 0: max_connections */
+    struct networks proxies;  /* whose addresses stand for many clients: the caps for one address do
+                                 not hold for them, nor for unix sockets */
     uint64_t head_timeout_ms; /* 0: 10 s from the first byte of a head */
     uint64_t idle_timeout_ms; /* 0: 75 s between requests */
     uint64_t body_min_rate;   /* bytes/s both ways, over windows of rate_window_ms; 0: 1024 */
@@ -69,7 +72,7 @@ void http_server_free(struct http_server *s);
 
 struct http_server_stats {
     uint64_t connections;       /* open now */
-    uint64_t accepted, refused; /* refused: over a cap */
+    uint64_t accepted, refused; /* refused: over a cap, or without a seat */
     uint64_t requests;          /* answered */
     uint64_t bad_requests;      /* refused by the parser or a limit */
     uint64_t timeouts;
@@ -91,12 +94,20 @@ bool http_request_is_tls(struct http_request *req);
 const char *http_request_cipher(struct http_request *req);
 const char *http_request_tls_version(struct http_request *req);
 bool http_may_block(struct http_request *req);
+/* The handler has found out who asks. Those who are not known get a smaller share of the threads
+ * that may wait for their peers (docs/http.md, "Seats"). */
+void http_request_know(struct http_request *req);
 
 /* The body, to be pulled; ends at once when there is none. The first read that needs bytes not yet
  * here sends 100-continue if the peer waits for it: a handler that refuses before reading refuses
  * before the bytes. Answers ERR_CLOSED (truncated), ERR_TIMEOUT (too slow), ERR_TOO_LARGE,
- * ERR_PARSE (bad chunk), ERR_AGAIN (fast worker). */
+ * ERR_PARSE (bad chunk), ERR_BUSY (no seat to wait in), ERR_AGAIN (fast worker). */
 struct reader *http_request_body(struct http_request *req);
+/* Before anything of the body is read: waits without a thread until its first `want` bytes are
+ * here, or all of it, or as much as the buffer holds (at least 16 KiB). 0: they are. ERR_AGAIN: the
+ * handler returns it at once, on whichever thread, and is called again from its start when they
+ * are. A body that is chunked is not waited for. */
+int http_await_body(struct http_request *req, size_t want) MUST_CHECK;
 /* Declared length, or UINT64_MAX when chunked. */
 uint64_t http_request_length(struct http_request *req);
 /* Trailer lines ("Name: value\r\n"), complete once the body has ended. */
@@ -130,7 +141,8 @@ int http_send(struct http_request *req, struct str body) MUST_CHECK; /* copied w
 /* A range of a regular file. Never waits for the peer: the server pumps it with sendfile while the
  * handler has long returned, and a slow reader holds no thread. Takes `fd` (closed when sent). */
 int http_send_file(struct http_request *req, struct file_range range) MUST_CHECK;
-/* From a reader (borrowed; until this returns). `len` UINT64_MAX: chunked. Waits. */
+/* From a reader (borrowed; until this returns). `len` UINT64_MAX: chunked. Waits. ERR_BUSY: nothing
+ * was sent, there is no seat to wait in. */
 int http_send_reader(struct http_request *req, struct reader *r, uint64_t len) MUST_CHECK;
 /* Piecewise, chunked: begin, write any number of times, end. Waits. */
 int http_send_begin(struct http_request *req) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "http/server.h"
+#include "os/networks.h"
 #include "os/tls.h"
 
 #include <sys/uio.h>
@@ -30,6 +31,7 @@ enum phase {
     PHASE_IDLE,    /* a request */
     PHASE_HEAD,    /* the rest of a head */
     PHASE_READY,   /* its turn; more of its requests are already here */
+    PHASE_BODY,    /* the first bytes of a body, before the handler is called again */
     PHASE_SKIP,    /* the rest of a body that the handler did not want */
     PHASE_SENDING, /* room in the socket for the rest of a response */
     PHASE_LINGER,  /* the peer's end, before we close */
@@ -40,10 +42,15 @@ enum phase {
 /* What the blocking pool shall do with it. */
 enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_RESUME, WORK_PUMP };
 
+/* Who a request is from, as far as the server was told: strangers get less (docs/http.md, "Seats").
+ */
+enum standing { STRANGER, KNOWN, STANDINGS };
+
 /* One peer address under the cap per address. */
 struct address {
     unsigned char key[16];
     size_t count; /* connections; the entry goes with the last */
+    _Atomic(size_t) seats[STANDINGS];
 };
 
 /* A connection. Its owner is the one thread that may use it [1]; `due` alone is shared, and `fd`,
@@ -65,7 +72,7 @@ struct conn {
     uint64_t linger_left;          /* bytes still read away before closing */
     _Atomic(uint64_t) pushed;      /* bytes given to the socket */
     _Atomic(uint64_t) window_mark; /* bytes acknowledged when the send window began */
-    struct address *address;       /* NULL: not counted */
+    struct address *address;       /* NULL: not counted, such as a proxy's */
     struct pool_job job;
     union {
         struct sockaddr any;
@@ -119,6 +126,9 @@ struct http_request {
     struct body body;
     struct pace in_pace, out_pace;
     struct await await;
+    size_t await_body;            /* bytes of the body that the handler waits for; 0: it does not */
+    enum standing standing, seat; /* `seat`: as what it has one */
+    bool seated;
     bool may_block;
     bool close;    /* after this response */
     bool linger;   /* then not before the peer has ended: it may still be sending */
@@ -171,6 +181,10 @@ struct http_server {
     void (*on_drop)(void *ctx);
     void *drop_ctx;
     size_t max_connections, max_per_address;
+    struct networks proxies;                /* addresses that the caps per address do not count */
+    size_t seats_of_address[STANDINGS];     /* most that one may have */
+    size_t seats_of_all[STANDINGS];         /* most in all */
+    _Atomic(size_t) seats_taken[STANDINGS]; /* by requests of this server */
     uint64_t max_body, body_min_rate;
     uint64_t timeout_ms[PHASE_COUNT];
     uint64_t window_ms, tick_ms;
@@ -207,7 +221,7 @@ static inline void count(_Atomic(uint64_t) *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
-struct http_request *request_take(struct http_server *s); /* clean */
+struct http_request *request_take(struct http_server *s); /* clean; NULL: out of memory */
 void request_give(struct http_server *s, struct http_request *req);
 void request_free(struct http_request *req);
 bool server_stopping(struct http_server *s);
@@ -233,11 +247,20 @@ int conn_wait(struct http_request *req, short events); /* charged to the peer's 
 uint64_t conn_acknowledged(struct conn *c);
 void conn_pushed(struct conn *c, size_t n);
 
+/* seat.c */
+void seats_init(struct http_server *s);
+/* For a handler that is about to wait for its peer, until seat_leave(). ERR_BUSY: it must not. */
+int seat_take(struct http_request *req) MUST_CHECK;
+void seat_leave(struct http_request *req); /* without one: nothing */
+
 /* request.c */
 void request_begin(struct http_request *req);  /* `head` is parsed */
 void request_rewind(struct http_request *req); /* to be handled again from its start */
 void request_reset(struct http_request *req);  /* for the next one */
 int body_skip(struct http_request *req); /* what is here: 0 at its end, ERR_AGAIN, or an error */
+/* Bytes of the body that the handler waits for and that are not here yet. */
+size_t body_missing(const struct http_request *req);
+int body_ask(struct http_request *req); /* 100-continue, if the peer waits for it; does not wait */
 
 /* response.c */
 void response_reset(struct http_request *req);

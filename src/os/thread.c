@@ -158,8 +158,8 @@ struct pool {
     struct list jobs;
     const char *name;
     size_t max_threads, max_waiting, stack_size;
-    size_t threads, busy, waiting;
-    struct thread ended; /* the last that ended, not yet joined */
+    size_t threads, busy, waiting, aside; /* as in struct pool_stats */
+    struct thread ended;                  /* the last that ended, not yet joined */
     bool stopping;
 };
 
@@ -178,12 +178,23 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
     return p;
 }
 
+/* Has the job of this thread stepped aside? */
+static _Thread_local bool is_aside;
+
+/* Threads that have no job, or one that counts as busy. */
+static size_t pool_present(const struct pool *p)
+{
+    return p->threads - p->aside;
+}
+
 /* The next job, or NULL when this thread should end. */
 static struct pool_job *next_job(struct pool *p)
 {
     uint64_t deadline = clock_mono_ns() + IDLE_SECONDS * 1000000000ull;
 
     mutex_assert_held(&p->lock);
+    if (pool_present(p) > p->max_threads) /* another has taken its place */
+        return NULL;
     while (list_empty(&p->jobs)) {
         if (p->stopping || !cond_wait_until(&p->work, &p->lock, deadline))
             break;
@@ -207,7 +218,11 @@ static void pool_thread(void *ctx)
         mutex_unlock(&p->lock);
         fn(arg);
         mutex_lock(&p->lock);
-        p->busy--;
+        if (is_aside)
+            p->aside--;
+        else
+            p->busy--;
+        is_aside = false;
         if (p->stopping)
             cond_broadcast(&p->quiet);
     }
@@ -226,10 +241,10 @@ static int grow(struct pool *p)
     struct thread t;
 
     mutex_assert_held(&p->lock);
-    if (p->busy + p->waiting < p->threads || p->threads == p->max_threads)
+    if (p->busy + p->waiting < pool_present(p) || pool_present(p) >= p->max_threads)
         return 0;
     if (thread_start(&t, p->name, p->stack_size, pool_thread, p, NULL) < 0)
-        return p->threads ? 0 : ERR_BUSY;
+        return pool_present(p) ? 0 : ERR_BUSY;
     p->threads++;
     return 0;
 }
@@ -258,9 +273,30 @@ struct pool_stats pool_stats(struct pool *p)
 {
     struct pool_stats stats;
     mutex_lock(&p->lock);
-    stats = (struct pool_stats){p->threads, p->busy, p->waiting};
+    stats = (struct pool_stats){p->threads, p->busy, p->waiting, p->aside};
     mutex_unlock(&p->lock);
     return stats;
+}
+
+size_t pool_aside_max(const struct pool *p)
+{
+    return POOL_ASIDE * p->max_threads;
+}
+
+bool pool_step_aside(struct pool *p)
+{
+    if (is_aside)
+        return true;
+    mutex_lock(&p->lock);
+    is_aside = p->aside < pool_aside_max(p);
+    if (is_aside) {
+        p->aside++;
+        p->busy--;
+        if (p->waiting)
+            (void)!grow(p); /* without one more the jobs wait for those that there are */
+    }
+    mutex_unlock(&p->lock);
+    return is_aside;
 }
 
 bool pool_stop(struct pool *p, uint64_t deadline_ns)
@@ -270,9 +306,9 @@ bool pool_stop(struct pool *p, uint64_t deadline_ns)
     mutex_lock(&p->lock);
     p->stopping = true;
     cond_broadcast(&p->work);
-    while (p->busy + p->waiting && cond_wait_until(&p->quiet, &p->lock, deadline_ns))
+    while (p->busy + p->waiting + p->aside && cond_wait_until(&p->quiet, &p->lock, deadline_ns))
         ;
-    done = p->busy + p->waiting == 0;
+    done = p->busy + p->waiting + p->aside == 0;
     mutex_unlock(&p->lock);
     return done;
 }

@@ -48,8 +48,15 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
                  struct err *err) MUST_CHECK;
 void thread_join(struct thread *t); /* of one never started: nothing */
 
-/* A bounded pool that grows on demand and shrinks when idle (10 s). Jobs run in the order given. */
+/* A bounded pool that grows on demand and shrinks when idle (10 s). Jobs run in the order given.
+ *
+ * Threads whose pace somebody outside decides, such as the peer of a connection, are counted apart
+ * from those that work: a job that is about to wait for one steps aside, and another thread may be
+ * started in its stead. So jobs that only wait can neither keep others from running nor become more
+ * than POOL_ASIDE times as many. */
 struct pool;
+
+enum { POOL_ASIDE = 4 }; /* so many times max_threads may step aside */
 
 struct pool_job {
     struct list node; /* owned by the pool from pool_submit() until fn is called */
@@ -58,13 +65,20 @@ struct pool_job {
 };
 
 struct pool_stats {
-    size_t threads, busy, waiting;
+    size_t threads;       /* all of them */
+    size_t busy, waiting; /* jobs that work, and jobs for which there is no thread yet */
+    size_t aside;         /* jobs that have stepped aside */
 };
 
 struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, size_t stack_size);
 /* ERR_BUSY when max_threads are busy and max_waiting wait; ERR_SHUTDOWN after pool_stop(). */
 int pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
 struct pool_stats pool_stats(struct pool *p);
+/* Of the job that calls it, until it returns: it no longer counts as busy. False when as many as
+ * may have done so already; then it stays busy, and should not wait. A second call changes nothing.
+ */
+bool pool_step_aside(struct pool *p) MUST_CHECK;
+size_t pool_aside_max(const struct pool *p);
 /* No new jobs; returns when all that were accepted have run, or at the deadline (then false). */
 bool pool_stop(struct pool *p, uint64_t deadline_ns);
 void pool_free(struct pool *p); /* stopped first; waits for jobs that still run */

@@ -174,11 +174,14 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
         return answer_small(c, e, err);
     http_respond(c->http, head->status);
     answer_headers(c, head);
-    c->begun = true;
     if (!http_response_has_body(head, to_head) &&
-        (!to_head || head->has_length || head->status == 204 || head->status == 304))
+        (!to_head || head->has_length || head->status == 204 || head->status == 304)) {
+        c->begun = true;
         return http_send(c->http, STR_EMPTY);
-    return answer_large(c, e);
+    }
+    int code = answer_large(c, e);
+    c->begun = code != ERR_BUSY; /* then nothing was sent */
+    return code;
 }
 
 /* --- on a fast worker: the answer is waited for without a thread --- */

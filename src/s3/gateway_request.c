@@ -242,6 +242,8 @@ int call_authenticate(struct call *c, struct err *err)
         code = call_check_v2(c, err);
     if (code == 0)
         c->user = c->auth.user;
+    if (c->user)
+        http_request_know(c->http);
     return code;
 }
 

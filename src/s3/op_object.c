@@ -161,8 +161,9 @@ static int send_body(struct call *c, struct get_result *got, struct err *err)
     if (!http_may_block(c->http))
         return ERR_AGAIN;
     respond_head(c, got);
-    c->begun = true;
-    return http_send_reader(c->http, got->body, got->len);
+    code = http_send_reader(c->http, got->body, got->len);
+    c->begun = code != ERR_BUSY; /* then nothing was sent */
+    return code;
 }
 
 static int read_asked(struct call *c, struct object_conditions *conditions,

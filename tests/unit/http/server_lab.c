@@ -83,6 +83,27 @@ static int count_body(struct http_request *req, struct lab *lab)
     return http_send(req, str_z(text));
 }
 
+/* As one of whom the handler knows who asks. */
+static int count_known(struct http_request *req, struct lab *lab)
+{
+    http_request_know(req);
+    return count_body(req, lab);
+}
+
+/* Once its first bytes are here. */
+static int count_awaited(struct http_request *req, struct lab *lab)
+{
+    int code = http_await_body(req, 10000);
+
+    if (code == 0 && !http_may_block(req))
+        code = ERR_AGAIN;
+    mutex_lock(&lab->lock);
+    lab->gate_count++; /* how often it was called */
+    cond_broadcast(&lab->changed);
+    mutex_unlock(&lab->lock);
+    return code < 0 ? code : count_body(req, lab);
+}
+
 static int trailers(struct http_request *req, struct lab *lab)
 {
     struct str body;
@@ -198,6 +219,8 @@ int lab_handler(struct http_request *req, void *ctx)
         {STR("/echo"), echo},
         {STR("/echo-reader"), echo_reader},
         {STR("/count"), count_body},
+        {STR("/count-known"), count_known},
+        {STR("/count-awaited"), count_awaited},
         {STR("/trailers"), trailers},
         {STR("/file"), send_file},
         {STR("/file-reader"), send_file_reader},

@@ -225,6 +225,226 @@ TEST(server_full, pool_answers_503)
     pool_free(pool);
 }
 
+/* From another address of this machine: 127.0.0.<host>. */
+static int dial_from(struct lab *lab, unsigned host)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(lab->port)};
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + host - 1);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(bind(fd, (struct sockaddr *)&from, sizeof(from)) == 0);
+    CHECK(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+    return fd;
+}
+
+#define PUT_100(path) STR("PUT " path " HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n")
+
+/* A lab with a pool of 16 threads, so 64 seats: strangers have 16 of them and 4 of one address, who
+ * is known 32 of one address. */
+static void start_seats(struct lab *lab, struct http_server_options options)
+{
+    options.pool = pool_new("seats", 16, 64, 256 * KIB);
+    lab_start(lab, options);
+    lab->pool = options.pool;
+}
+
+/* Strangers of 127.0.0.2, who say what they want and no more. */
+static void take_seats(struct lab *lab, int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        fds[i] = dial_from(lab, 2);
+        lab_say(fds[i], PUT_100("/count"));
+    }
+    LAB_UNTIL(pool_stats(lab->pool).aside == count);
+}
+
+TEST(server_full, silent_strangers_of_one_address_have_a_share_of_the_seats)
+{
+    enum { SHARE = 4 };
+    struct lab lab = {0};
+    struct answer a = {0};
+    int fds[SHARE];
+
+    start_seats(&lab, (struct http_server_options){.max_per_address = 1000});
+    take_seats(&lab, fds, SHARE);
+    CHECK_INT(pool_stats(lab.pool).busy, 0);
+    int one_more = dial_from(&lab, 2), other = dial_from(&lab, 3), known = dial_from(&lab, 2);
+    lab_ask(one_more, &a, PUT_100("/count"), 503);
+    CHECK(str_starts(buf_str(&a.body), STR("SlowDown")));
+    CHECK(lab_is_closed(one_more, &a));
+    CHECK_INT(lab_stats(&lab).refused, 1);
+    lab_say(other, PUT_100("/count"));
+    lab_say(known, PUT_100("/count-known"));
+    LAB_UNTIL(pool_stats(lab.pool).aside == SHARE + 2);
+    lab_say(fds[0], str_n("0123456789012345678901234567890123456789012345678901234567890123456789"
+                          "012345678901234567890123456789",
+                          100));
+    lab_read(fds[0], &a, false); /* with its seat another may wait */
+    CHECK_INT(a.status, 200);
+    LAB_UNTIL(pool_stats(lab.pool).aside == SHARE + 1);
+    int next = dial_from(&lab, 2);
+    lab_say(next, PUT_100("/count"));
+    LAB_UNTIL(pool_stats(lab.pool).aside == SHARE + 2);
+    for (int i = 0; i < SHARE; i++)
+        close(fds[i]);
+    close(one_more), close(other), close(known), close(next);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+TEST(server_full, strangers_of_all_addresses_leave_seats_to_those_who_are_known)
+{
+    enum { SHARE = 16 };
+    struct lab lab = {0};
+    struct answer a = {0};
+    int fds[SHARE], known[SHARE];
+
+    start_seats(&lab, (struct http_server_options){.max_per_address = 1000});
+    for (int i = 0; i < SHARE; i++) {
+        fds[i] = dial_from(&lab, 2 + (unsigned)i / 4);
+        lab_say(fds[i], PUT_100("/count"));
+    }
+    LAB_UNTIL(pool_stats(lab.pool).aside == SHARE);
+    int late = dial_from(&lab, 100);
+    lab_ask(late, &a, PUT_100("/count"), 503);
+    for (int i = 0; i < SHARE; i++) {
+        known[i] = dial_from(&lab, 2);
+        lab_say(known[i], PUT_100("/count-known"));
+    }
+    LAB_UNTIL(pool_stats(lab.pool).aside == 2 * SHARE);
+    CHECK_INT(pool_stats(lab.pool).busy, 0);
+    for (int i = 0; i < SHARE; i++)
+        close(fds[i]), close(known[i]);
+    close(late);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+TEST(server_full, a_proxy_has_no_share_of_its_own)
+{
+    enum { MORE = 10 };
+    struct lab lab = {0};
+    struct http_server_options options = {.max_per_address = 5};
+    struct err err = {0};
+    int fds[MORE];
+
+    CHECK_OK(networks_parse(&options.proxies, STR("127.0.0.2"), &err));
+    start_seats(&lab, options);
+    take_seats(&lab, fds, MORE);
+    for (int i = 0; i < MORE; i++)
+        close(fds[i]);
+    lab_end(&lab);
+}
+
+TEST(server_full, a_stream_without_a_seat_is_refused_before_it_begins)
+{
+    enum { SHARE = 4 };
+    struct lab lab = {0};
+    struct answer a = {0};
+    int fds[SHARE];
+
+    start_seats(&lab, (struct http_server_options){.max_per_address = 1000});
+    take_seats(&lab, fds, SHARE);
+    int fd = dial_from(&lab, 2);
+    lab_ask(fd, &a, STR("PUT /echo-reader HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"),
+            503);
+    for (int i = 0; i < SHARE; i++)
+        close(fds[i]);
+    close(fd);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+#define AWAITED(length)                                                                            \
+    STR("PUT /count-awaited HTTP/1.1\r\nHost: a\r\nContent-Length: " length "\r\n\r\n")
+
+TEST(server_slow, a_body_that_is_awaited_holds_no_thread_until_its_first_bytes_are_here)
+{
+    enum { PEERS = 40 };
+    static const char zeros[20000];
+    struct lab lab = {0};
+    struct answer a = {0};
+    int fds[PEERS];
+
+    lab_start(&lab, (struct http_server_options){0});
+    for (int i = 0; i < PEERS; i++) {
+        fds[i] = lab_dial(&lab);
+        lab_say(fds[i], AWAITED("20000"));
+    }
+    lab_wait_gate(&lab, PEERS);
+    CHECK_INT(pool_stats(lab.pool).threads, 0);
+    lab_say(fds[0], str_n(zeros, 9999));
+    lab_ask(fds[1], &a, str_n(zeros, 20000), 200);
+    CHECK_STR(buf_str(&a.body), STR("20000"));
+    CHECK_INT(lab.gate_count, PEERS + 2); /* the fast worker, then the pool; nothing for 9999 */
+    lab_say(fds[0], str_n(zeros, 10001));
+    lab_read(fds[0], &a, false);
+    CHECK_STR(buf_str(&a.body), STR("20000"));
+    lab_ask(fds[0], &a, GET("/hello"), 200);
+    for (int i = 0; i < PEERS; i++)
+        close(fds[i]);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+TEST(server_slow, an_awaited_body_that_is_whole_or_absent_is_not_waited_for)
+{
+    struct lab lab = {0};
+    struct answer a = {0};
+
+    lab_start(&lab, (struct http_server_options){0});
+    int fd = lab_dial(&lab);
+    lab_ask(fd, &a, STR("PUT /count-awaited HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"),
+            200);
+    CHECK_STR(buf_str(&a.body), STR("3"));
+    lab_ask(fd, &a, AWAITED("0"), 200);
+    CHECK_STR(buf_str(&a.body), STR("0"));
+    lab_ask(fd, &a,
+            STR("PUT /count-awaited HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "2\r\nab\r\n0\r\n\r\n"),
+            200);
+    CHECK_STR(buf_str(&a.body), STR("2"));
+    close(fd);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+TEST(server_slow, an_awaited_body_is_asked_for_once_by_who_expects_that)
+{
+    struct lab lab = {0};
+    struct answer a = {0};
+    char line[25];
+
+    lab_start(&lab, (struct http_server_options){0});
+    int fd = lab_dial(&lab);
+    lab_say(fd, STR("PUT /count-awaited HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                    "Expect: 100-continue\r\n\r\n"));
+    CHECK_INT(recv(fd, line, sizeof(line), MSG_WAITALL), sizeof(line));
+    CHECK_STR(str_n(line, sizeof(line)), STR("HTTP/1.1 100 Continue\r\n\r\n"));
+    lab_ask(fd, &a, STR("abcde"), 200);
+    CHECK_STR(buf_str(&a.body), STR("5"));
+    close(fd);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
+TEST(server_slow, an_awaited_body_that_does_not_come_gets_408)
+{
+    struct lab lab = {0};
+    struct answer a = {0};
+
+    lab_start(&lab, (struct http_server_options){.rate_window_ms = 100, .body_min_rate = 1000000});
+    int fd = lab_dial(&lab);
+    lab_ask(fd, &a, AWAITED("100"), 408);
+    CHECK(lab_is_closed(fd, &a));
+    LAB_UNTIL(lab_stats(&lab).timeouts == 1);
+    close(fd);
+    answer_release(&a);
+    lab_end(&lab);
+}
+
 TEST(server_full, cap_per_address_turns_the_next_one_away)
 {
     struct lab lab = {0};
@@ -335,7 +555,7 @@ TEST(server_stop, drops_what_is_left_at_the_deadline)
     lab_say(reading, GET("/file"));
     lab_say(writing, STR("PUT /count HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"));
     lab_say(half, STR("GET"));
-    LAB_UNTIL(pool_stats(lab.pool).busy == 1 && lab_stats(&lab).bytes_out > 10000 &&
+    LAB_UNTIL(pool_stats(lab.pool).aside == 1 && lab_stats(&lab).bytes_out > 10000 &&
               lab_stats(&lab).connections == 3);
     CHECK(http_server_stop(lab.server, clock_mono_ns()));
     CHECK_INT(lab_stats(&lab).connections, 0);

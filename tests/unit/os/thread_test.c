@@ -200,6 +200,82 @@ TEST(pool, stopping_waits_for_what_was_accepted_until_the_deadline)
     gate_release(&g);
 }
 
+/* A job that steps aside, and then waits at the gate. */
+struct aside {
+    struct pool_job job;
+    struct pool *pool;
+    struct gate *gate;
+    bool stepped;
+};
+
+static void step_aside(void *ctx)
+{
+    struct aside *a = ctx;
+
+    a->stepped = pool_step_aside(a->pool);
+    if (a->stepped)
+        CHECK(pool_step_aside(a->pool)); /* twice is once */
+    gate_pass(a->gate);
+}
+
+TEST(pool, jobs_that_stepped_aside_leave_their_place_to_others)
+{
+    enum { ASIDE = 2 * POOL_ASIDE };
+    static struct aside jobs[ASIDE + 1];
+    struct gate slow, quick;
+    struct pool *p = pool_new("test", 2, 100, 0);
+    struct pool_job work[4];
+
+    gate_init(&slow);
+    gate_init(&quick);
+    CHECK_INT(pool_aside_max(p), ASIDE);
+    for (int i = 0; i < ASIDE; i++) {
+        jobs[i] = (struct aside){{.fn = step_aside, .ctx = &jobs[i]}, p, &slow, false};
+        CHECK_INT(pool_submit(p, &jobs[i].job), 0);
+    }
+    gate_wait(&slow, &slow.arrived, ASIDE); /* all of them, though there are two threads to work */
+    CHECK_INT(pool_stats(p).aside, ASIDE);
+    CHECK_INT(pool_stats(p).busy, 0);
+    gate_open(&quick);
+    for (int i = 0; i < 4; i++) {
+        work[i] = (struct pool_job){.fn = gate_pass, .ctx = &quick};
+        CHECK_INT(pool_submit(p, &work[i]), 0);
+    }
+    gate_wait(&quick, &quick.passed, 4);
+    jobs[ASIDE] = (struct aside){{.fn = step_aside, .ctx = &jobs[ASIDE]}, p, &slow, true};
+    CHECK_INT(pool_submit(p, &jobs[ASIDE].job), 0);
+    gate_wait(&slow, &slow.arrived, ASIDE + 1);
+    CHECK(!jobs[ASIDE].stepped); /* one too many: it stays among those that work */
+    CHECK_INT(pool_stats(p).busy, 1);
+    gate_open(&slow);
+    gate_wait(&slow, &slow.passed, ASIDE + 1);
+    while (pool_stats(p).busy + pool_stats(p).aside)
+        sched_yield();
+    while (pool_stats(p).threads > 2) /* and those whose place was taken end */
+        sched_yield();
+    CHECK(pool_stop(p, soon()));
+    pool_free(p);
+    gate_release(&slow);
+    gate_release(&quick);
+}
+
+TEST(pool, stopping_waits_for_jobs_that_stepped_aside)
+{
+    struct gate g;
+    struct pool *p = pool_new("test", 1, 10, 0);
+    struct aside job = {{.fn = step_aside, .ctx = &job}, p, &g, false};
+
+    gate_init(&g);
+    CHECK_INT(pool_submit(p, &job.job), 0);
+    gate_wait(&g, &g.arrived, 1);
+    CHECK(!pool_stop(p, clock_mono_ns() + 2000000));
+    gate_open(&g);
+    CHECK(pool_stop(p, soon()));
+    CHECK_INT(g.passed, 1);
+    pool_free(p);
+    gate_release(&g);
+}
+
 struct numbered {
     struct pool_job job;
     int n;

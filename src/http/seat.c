@@ -1,0 +1,71 @@
+/* Seats: how many threads of the blocking pool may wait for peers, and for whose (docs/http.md).
+ *
+ * A handler takes a seat before the first time that it waits for its peer, and keeps it until it
+ * has returned, so that nobody is turned out in the middle of a body because others came. The pool
+ * then no longer counts its thread among those that work. */
+#include "http/server_int.h"
+
+/* Of all seats of the pool, a share of which is one in so many. */
+static const struct {
+    size_t all, address;
+} shares[STANDINGS] = {
+    [STRANGER] = {.all = 4, .address = 16},
+    [KNOWN] = {.all = 1, .address = 2},
+};
+
+void seats_init(struct http_server *s)
+{
+    size_t seats = s->pool ? pool_aside_max(s->pool) : 0; /* without one nobody waits */
+
+    for (size_t i = 0; i < STANDINGS; i++) {
+        s->seats_of_all[i] = size_max(seats / shares[i].all, 1);
+        s->seats_of_address[i] = size_max(seats / shares[i].address, 1);
+    }
+}
+
+static bool seat_enter(_Atomic(size_t) *taken, size_t max)
+{
+    if (atomic_fetch_add_explicit(taken, 1, memory_order_relaxed) < max)
+        return true;
+    atomic_fetch_sub_explicit(taken, 1, memory_order_relaxed);
+    return false;
+}
+
+static void seat_exit(_Atomic(size_t) *taken)
+{
+    atomic_fetch_sub_explicit(taken, 1, memory_order_relaxed);
+}
+
+int seat_take(struct http_request *req)
+{
+    struct http_server *s = req->conn->server;
+    struct address *a = req->conn->address;
+    enum standing as = req->standing;
+
+    if (req->seated)
+        return 0;
+    bool for_address = !a || seat_enter(&a->seats[as], s->seats_of_address[as]);
+    bool for_all = for_address && seat_enter(&s->seats_taken[as], s->seats_of_all[as]);
+    req->seated = for_all && pool_step_aside(s->pool);
+    req->seat = as;
+    if (req->seated)
+        return 0;
+    if (for_all)
+        seat_exit(&s->seats_taken[as]);
+    if (for_address && a)
+        seat_exit(&a->seats[as]);
+    count(&counters_mine(s)->refused, 1);
+    return ERR_BUSY;
+}
+
+void seat_leave(struct http_request *req)
+{
+    struct address *a = req->conn->address;
+
+    if (!req->seated)
+        return;
+    req->seated = false;
+    seat_exit(&req->conn->server->seats_taken[req->seat]);
+    if (a)
+        seat_exit(&a->seats[req->seat]);
+}
