@@ -79,7 +79,7 @@ static int open_local(struct call *c, struct call_target *t, struct str bucket, 
     if (!f) {
         code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &b, err);
         if (code == 0)
-            code = facts_read(&f, b, err);
+            code = facts_read(&f, b, http_may_block(c->http), err);
         if (code == 0)
             facts_keep(c->g->facts, f);
     }
@@ -102,7 +102,7 @@ static int open_side(struct call *c, struct call_target *t, const struct side_ch
     if (!f) {
         code = of->ops->open_bucket(&b, of, STR_EMPTY, bucket, err);
         if (code == 0)
-            code = facts_read(&f, b, err);
+            code = facts_read(&f, b, http_may_block(c->http), err);
         if (code == 0)
             facts_keep(c->g->facts, f);
     }
@@ -130,7 +130,10 @@ int call_open(struct call *c, struct call_target *t, struct str bucket, struct e
         return code;
     if (t->remote)
         return open_remote(c, t, side, bucket, err);
-    return side->storage ? open_side(c, t, side, bucket, err) : open_local(c, t, bucket, err);
+    code = side->storage ? open_side(c, t, side, bucket, err) : open_local(c, t, bucket, err);
+    return code == 0 && !http_may_block(c->http) && t->policy && policy_is_large(t->policy)
+               ? ERR_AGAIN
+               : code;
 }
 
 void call_close(struct call_target *t)

@@ -125,11 +125,13 @@ static int read_documents(struct facts *f, struct err *err)
     return code;
 }
 
-static int decode_lists(struct facts *f, struct err *err)
+static int decode_lists(struct facts *f, bool may_block, struct err *err)
 {
     struct call_target *t = &f->target;
     int code = 0;
 
+    if (!may_block && f->documents[POLICY].len > POLICY_FAST_BYTES)
+        return ERR_AGAIN;
     if (f->documents[POLICY].len)
         code =
             damaged(policy_compile(&t->policy, &f->arena, f->documents[POLICY], t->info.name, err),
@@ -156,7 +158,7 @@ static int decode_modes(struct facts *f, struct err *err)
     return code;
 }
 
-int facts_read(struct facts **out, struct bucket *b, struct err *err)
+int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err)
 {
     struct facts *f = xcalloc(1, sizeof(*f));
     uint64_t before = generation(b);
@@ -169,7 +171,7 @@ int facts_read(struct facts **out, struct bucket *b, struct err *err)
     if (code == 0)
         code = read_documents(f, err);
     if (code == 0)
-        code = decode_lists(f, err);
+        code = decode_lists(f, may_block, err);
     if (code == 0)
         code = decode_modes(f, err);
     if (code < 0) {

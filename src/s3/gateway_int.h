@@ -237,8 +237,9 @@ bool call_condition_value(void *ctx, enum policy_key key, struct str suffix,
 struct facts_table *facts_table_new(void);
 void facts_table_free(struct facts_table *t);
 
-/* Reads and decodes; takes the caller's reference of the bucket, also when it fails. */
-int facts_read(struct facts **out, struct bucket *b, struct err *err) MUST_CHECK;
+/* Reads and decodes; takes the caller's reference of the bucket, also when it fails. ERR_AGAIN: its
+ * policy is large, and !may_block. */
+int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
 /* They never change. */
 const struct call_target *facts_target(const struct facts *f);

@@ -248,6 +248,7 @@ int policy_compile(struct policy **out, struct arena *a, struct str text, struct
         return err_set(err, S3_MALFORMED_POLICY, "This policy contains invalid Json");
     code = compile_json(p, a, json, bucket, err);
     json_decref(json);
+    p->large = text.len > POLICY_FAST_BYTES;
     if (code == 0)
         *out = p;
     return code;
@@ -326,10 +327,30 @@ static bool covers(const struct statement *s, const struct policy_request *r, st
     return s->not_resource;
 }
 
+static bool has_action(const struct statement *s, enum s3_action action)
+{
+    return s->actions[action / 64] >> (action % 64) & 1;
+}
+
 static bool applies(const struct statement *s, const struct policy_request *r, struct str resource)
 {
-    return s->actions[r->action / 64] >> (r->action % 64) & 1 && is_about(s, &r->who) &&
-           covers(s, r, resource) && conditions_hold(s->conditions, r);
+    return has_action(s, r->action) && is_about(s, &r->who) && covers(s, r, resource) &&
+           conditions_hold(s->conditions, r);
+}
+
+bool policy_is_large(const struct policy *p)
+{
+    return p->large;
+}
+
+bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum s3_action action)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct statement *s = &p->statements[i];
+        if (s->effect == POLICY_ALLOW && has_action(s, action) && is_about(s, who))
+            return true;
+    }
+    return false;
 }
 
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r)

@@ -16,7 +16,8 @@
 #include "s3/error.h"
 #include "s3/policy_table.h"
 
-enum { POLICY_MAX_BYTES = 20 * 1024 };
+/* S3's own limit; and up to which one is compiled and asked where nothing may wait. */
+enum { POLICY_MAX_BYTES = 20 * 1024, POLICY_FAST_BYTES = 4 * 1024 };
 
 /* aws:userid and aws:PrincipalAccount of who signs nothing. */
 #define POLICY_ANONYMOUS "anonymous"
@@ -65,6 +66,13 @@ int policy_check_principals(const struct policy *p, policy_find_fn *find, void *
  * request to weir has the key: a denial by it would do nothing. Asked when a policy is set; one
  * that is kept from before is judged as it stands. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
+
+/* Whether compiling or asking it takes long enough to be kept from fast workers. */
+bool policy_is_large(const struct policy *p);
+
+/* Whether a statement lets `who` do the action at all, whatever the resource and the conditions: if
+ * not, no request of theirs can be allowed by it. */
+bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum s3_action action);
 
 /* DENY when any statement denies, else ALLOW when one allows, else NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);

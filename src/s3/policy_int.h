@@ -36,7 +36,9 @@ bool pattern_expand(const struct pattern *p, const struct policy_request *r, str
 /* A variable of it that no request has and that has no default; an empty string: there is none. */
 struct str pattern_never(const struct pattern *p);
 
-/* Of an expanded pattern; PATTERN_ONE is one character, or one byte of what is not UTF-8. */
+/* Of an expanded pattern; PATTERN_ONE is one character, or one byte of what is not UTF-8. Takes
+ * time in proportion to the length of both (policy_pattern.c). A string past 64 KiB matches no '?'.
+ */
 bool pattern_match(struct str pattern, struct str s, bool fold_case);
 
 /* --- conditions --- */
@@ -128,6 +130,7 @@ struct policy {
     struct statement *statements;
     size_t count;
     bool variables; /* version 2012-10-17 */
+    bool large;     /* its text has more than POLICY_FAST_BYTES */
 };
 
 int principals_compile(struct statement *s, struct arena *a, const json_t *json,

@@ -128,36 +128,157 @@ struct str pattern_never(const struct pattern *p)
     return STR_EMPTY;
 }
 
-static char folded(char c)
+/* --- matching ---
+ *
+ * A pattern is cut at its stars. The first piece must stand at the front of the string, the last at
+ * its end, and each between them is taken where it ends first: later pieces then have the most
+ * room, so nothing is ever tried again. A piece of plain characters is found by memmem(), in linear
+ * time. One with question marks is found by bits, 64 characters of it at a time: the whole costs at
+ * most the string's length times a 64th of the pattern's. */
+
+enum {
+    PIECE_BITS = 64,
+    SEARCH_MAX = 64 * 1024 /* more than a head, or a field of a form, holds */
+};
+
+/* Where what stands before the next block of a piece can end: bit i, before byte i of the string.
+ */
+struct search {
+    struct str s;
+    bool fold_case;
+    size_t first, last; /* outside of these no bit is set */
+    uint64_t ends[SEARCH_MAX / 64 + 1];
+};
+
+static bool search_bit(const struct search *f, size_t i)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+    return f->ends[i / 64] >> (i % 64) & 1;
 }
 
-/* Only the last star is ever tried again, so the time is at most pattern times string. */
-bool pattern_match(struct str p, struct str s, bool fold_case)
+static void search_set(struct search *f, size_t i, bool on)
 {
-    struct str star = STR_EMPTY, at = STR_EMPTY;
-    bool starred = false;
+    uint64_t bit = UINT64_C(1) << (i % 64);
 
-    while (s.len) {
-        unsigned char c = p.len ? (unsigned char)p.p[0] : 0;
-        if (p.len && c == PATTERN_ANY) {
-            p = str_skip(p, 1);
-            star = p, at = s, starred = true;
-        } else if (p.len && c == PATTERN_ONE) {
-            p = str_skip(p, 1);
-            s = str_skip(s, size_max(1, str_utf8_len(s)));
-        } else if (p.len && (p.p[0] == s.p[0] || (fold_case && folded(p.p[0]) == folded(s.p[0])))) {
-            p = str_skip(p, 1);
-            s = str_skip(s, 1);
-        } else if (starred) {
-            at = str_skip(at, 1);
-            s = at, p = star;
-        } else {
-            return false;
+    f->ends[i / 64] = on ? f->ends[i / 64] | bit : f->ends[i / 64] & ~bit;
+}
+
+/* Is byte i of the string a character's second, third or fourth? */
+static bool is_inside(struct str s, size_t i)
+{
+    if (((unsigned char)s.p[i] & 0xc0) != 0x80)
+        return false;
+    for (size_t back = 1; back <= 3 && back <= i; back++)
+        if (str_utf8_len(str_skip(s, i - back)) > back)
+            return true;
+    return false;
+}
+
+struct block_masks {
+    uint64_t of_byte[256], ones; /* bit j: the block's character j is that byte, or a '?' */
+};
+
+static void block_masks(struct block_masks *m, struct str block, bool fold_case)
+{
+    memset(m, 0, sizeof(*m));
+    for (size_t j = 0; j < block.len; j++) {
+        unsigned char c = (unsigned char)block.p[j];
+        uint64_t bit = UINT64_C(1) << j;
+        if (c == PATTERN_ONE) {
+            m->ones |= bit;
+            continue;
+        }
+        m->of_byte[c] |= bit;
+        if (fold_case && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+            m->of_byte[c ^ 0x20] |= bit;
+    }
+}
+
+/* From where the blocks before can end to where this one can; only the first when that is enough.
+ */
+static void search_block(struct search *f, struct str block, bool first_only)
+{
+    struct block_masks m;
+    uint64_t states = 0, done = UINT64_C(1) << (block.len - 1);
+    size_t i = f->first, last = f->last;
+    bool begins = search_bit(f, i);
+
+    block_masks(&m, block, f->fold_case);
+    search_set(f, i, false);
+    f->first = f->s.len + 1;
+    for (; i < f->s.len && (states || i <= last); i++) {
+        uint64_t entered = states << 1 | begins;
+        uint64_t ones = is_inside(f->s, i) ? states & m.ones : entered & m.ones;
+        states = (entered & m.of_byte[(unsigned char)f->s.p[i]]) | ones;
+        begins = i < last && search_bit(f, i + 1);
+        search_set(f, i + 1, states & done);
+        if (states & done) {
+            f->first = size_min(f->first, i + 1);
+            f->last = i + 1;
+            if (first_only)
+                return;
         }
     }
-    while (p.len && (unsigned char)p.p[0] == PATTERN_ANY)
-        p = str_skip(p, 1);
-    return p.len == 0;
+}
+
+/* Where the piece ends first, or at the end of the string if it must; -1: nowhere. */
+static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, bool anywhere,
+                              bool to_end)
+{
+    if (piece.len > f->s.len - from || f->s.len > SEARCH_MAX)
+        return -1;
+    f->first = from;
+    f->last = anywhere ? f->s.len : from;
+    for (size_t i = f->first; i <= f->last; i++)
+        search_set(f, i, true);
+    while (piece.len && f->first <= f->s.len) {
+        struct str block = str_head(piece, PIECE_BITS);
+        piece = str_skip(piece, block.len);
+        search_block(f, block, !piece.len && !to_end);
+    }
+    if (f->first > f->s.len || (to_end && f->last != f->s.len))
+        return -1;
+    return (ptrdiff_t)(to_end ? f->last : f->first);
+}
+
+/* The same of plain characters. */
+static ptrdiff_t find_plain(struct str s, struct str piece, size_t from, bool anywhere, bool to_end)
+{
+    size_t room = s.len - from;
+    const char *at;
+
+    if (piece.len > room || (!anywhere && to_end && piece.len != room))
+        return -1;
+    if (piece.len == 0)
+        return (ptrdiff_t)(to_end ? s.len : from);
+    if (!anywhere || to_end) {
+        at = s.p + (to_end ? s.len - piece.len : from);
+        return memcmp(at, piece.p, piece.len) == 0 ? at - s.p + (ptrdiff_t)piece.len : -1;
+    }
+    at = memmem(s.p + from, room, piece.p, piece.len);
+    return at ? at - s.p + (ptrdiff_t)piece.len : -1;
+}
+
+static ptrdiff_t find_piece(struct search *f, struct str piece, size_t from, bool anywhere,
+                            bool to_end)
+{
+    if (!f->fold_case && (!piece.len || !memchr(piece.p, PATTERN_ONE, piece.len)))
+        return find_plain(f->s, piece, from, anywhere, to_end);
+    return search_piece(f, piece, from, anywhere, to_end);
+}
+
+bool pattern_match(struct str p, struct str s, bool fold_case)
+{
+    struct search f; /* its bits are set before they are looked at */
+    struct str piece;
+    ptrdiff_t at = 0;
+    bool anywhere = false, more = true;
+
+    f.s = s;
+    f.fold_case = fold_case;
+    while (more && at >= 0) {
+        more = str_cut(p, (char)PATTERN_ANY, &piece, &p);
+        at = find_piece(&f, piece, (size_t)at, anywhere, !more);
+        anywhere = true;
+    }
+    return at >= 0;
 }

@@ -1,6 +1,9 @@
 /* policy: what compiles, who is meant, what a resource and a condition match, what is public. */
-#include "s3/policy.h"
+#include "base/clock.h"
+#include "s3/policy_int.h"
 #include "unit/test.h"
+
+#include <stdlib.h>
 
 /* What the request under test has: at most four keys. */
 struct facts {
@@ -464,6 +467,152 @@ TEST(policy, a_policy_has_20_kib_at_most)
     buf_append_char(&json, ' ');
     CHECK_INT(compile_code(json.p), S3_MALFORMED_POLICY);
     buf_release(&json);
+}
+
+/* --- patterns --- */
+
+static struct str character(struct str s)
+{
+    return str_head(s, size_max(1, str_utf8_len(s)));
+}
+
+/* What matching means, said as simply as can be. */
+static bool matches(struct str p, struct str s)
+{
+    if (p.len == 0)
+        return s.len == 0;
+    if ((unsigned char)p.p[0] == PATTERN_ANY)
+        return matches(str_skip(p, 1), s) || (s.len && matches(p, str_skip(s, character(s).len)));
+    if (s.len == 0)
+        return false;
+    if ((unsigned char)p.p[0] == PATTERN_ONE)
+        return matches(str_skip(p, 1), str_skip(s, character(s).len));
+    return p.p[0] == s.p[0] && matches(str_skip(p, 1), str_skip(s, 1));
+}
+
+/* Of few characters, one of them of two bytes, so that there is much to match. */
+static struct str random_text(char *room, unsigned max, bool is_pattern)
+{
+    static const char *const parts[] = {"a", "b", "\xc3\xa9", "\xff", "\xfe"};
+    size_t n = (size_t)rand() % (max + 1), len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *part = parts[rand() % (is_pattern ? 5 : 3)];
+        memcpy(room + len, part, strlen(part));
+        len += strlen(part);
+    }
+    return str_n(room, len);
+}
+
+TEST(policy_pattern, matches_as_its_definition_says)
+{
+    enum { TRIES = 200000 };
+    char p_room[64], s_room[64];
+    int matched = 0;
+
+    srand(14);
+    for (int i = 0; i < TRIES; i++) {
+        struct str p = random_text(p_room, 8, true), s = random_text(s_room, 10, false);
+        bool want = matches(p, s);
+        if (pattern_match(p, s, false) != want)
+            test_fail(__FILE__, __LINE__, "'" STR_FMT "' of '" STR_FMT "'", STR_ARG(p), STR_ARG(s));
+        matched += want;
+    }
+    CHECK(matched > TRIES / 20);
+}
+
+static struct str repeated(char *room, const char *front, char c, size_t n, const char *end)
+{
+    size_t len = strlen(front);
+
+    memcpy(room, front, len);
+    memset(room + len, c, n);
+    memcpy(room + len + n, end, strlen(end));
+    return str_n(room, len + n + strlen(end));
+}
+
+TEST(policy_pattern, pieces_of_more_than_64_characters_match_over_their_blocks)
+{
+    static char p_room[1000], s_room[1000];
+
+    for (size_t n = 60; n < 200; n++) {
+        struct str s = repeated(s_room, "xx", 'a', n, "b");
+        CHECK(pattern_match(repeated(p_room, "\xff\xfe", 'a', n, "b"), s, false));
+        CHECK(pattern_match(repeated(p_room, "\xff\xfe", 'a', n, "\xff"), s, false));
+        CHECK(pattern_match(repeated(p_room, "X\xfe", 'A', n, "B"), s, true));
+        CHECK(!pattern_match(repeated(p_room, "\xff\xfe", 'a', n + 2, "b"), s, false));
+        CHECK(!pattern_match(repeated(p_room, "\xff\xfe", 'a', n, "c"), s, false));
+        CHECK(!pattern_match(repeated(p_room, "\xfe", 'a', n, "b"), s, false));
+    }
+}
+
+/* The shortest of several runs, which other programs cannot make shorter. */
+static uint64_t match_ns(struct str p, struct str s)
+{
+    uint64_t best = UINT64_MAX;
+
+    for (int i = 0; i < 5; i++) {
+        uint64_t began = clock_mono_ns();
+        CHECK(!pattern_match(p, s, false));
+        best = size_min(best, clock_mono_ns() - began);
+    }
+    return best;
+}
+
+/* Eight times as much of both takes 64 times as long where each place is tried with each character.
+ */
+TEST(policy_pattern, hostile_patterns_take_time_in_proportion_to_their_length)
+{
+    enum { SHORT = 1000, TIMES = 8 };
+    static const char *const fronts[] = {"\xff", "\xff\xff\xff"};
+    static char p_room[20000], s_room[20000];
+
+    for (size_t i = 0; i < ARRAY_SIZE(fronts); i++) {
+        struct str s = repeated(s_room, "", 'a', SHORT, "");
+        uint64_t one = match_ns(repeated(p_room, fronts[i], 'a', SHORT / 2, "b\xff"), s);
+        s = repeated(s_room, "", 'a', TIMES * SHORT, "");
+        uint64_t many = match_ns(repeated(p_room, fronts[i], 'a', TIMES * SHORT / 2, "b\xff"), s);
+        CHECK(many < one * 3 * TIMES + 20000);
+    }
+    /* With question marks: far from the 16 million steps of 8,000 places times 2,000 characters. */
+    struct str s = repeated(s_room, "", 'a', TIMES * SHORT, "");
+    memcpy(p_room, "\xff\xfe", 2);
+    for (size_t i = 0; i < 2 * SHORT; i++)
+        p_room[2 + i] = i % 2 ? 'a' : (char)PATTERN_ONE;
+    p_room[2 + 2 * SHORT] = 'b';
+    p_room[3 + 2 * SHORT] = (char)PATTERN_ANY;
+    CHECK(match_ns(str_n(p_room, 4 + 2 * SHORT), s) < 10 * 1000 * 1000);
+}
+
+TEST(policy, one_that_cannot_allow_an_asker_anything_says_so)
+{
+    static const struct {
+        const char *json, *user;
+        bool may;
+    } rows[] = {
+        {POLICY(
+             STATEMENT("Allow", "\"*\"", "\"s3:DeleteObject\"", "\"arn:aws:s3:::bkt/tmp/*\"", "")),
+         "", true},
+        {POLICY(STATEMENT("Allow", "\"*\"", "\"s3:Delete*\"", OBJECTS,
+                          ",\"Condition\":{\"IpAddress\":{\"aws:SourceIp\":\"10.0.0.0/8\"}}")),
+         "", true},
+        {POLICY(STATEMENT("Allow", "\"*\"", "\"s3:GetObject\"", OBJECTS, "")), "", false},
+        {POLICY(STATEMENT("Deny", "\"*\"", "\"s3:*\"", OBJECTS, "")), "", false},
+        {POLICY(STATEMENT("Allow", "{\"AWS\":\"bob-id\"}", "\"s3:*\"", OBJECTS, "")), "", false},
+        {POLICY(STATEMENT("Allow", "{\"AWS\":\"bob-id\"}", "\"s3:*\"", OBJECTS, "")), "bob-id",
+         true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct arena a = {0};
+        struct err err = {0};
+        struct policy *p;
+        struct policy_who who = {.id = str_z(rows[i].user)};
+        CHECK_OK(policy_compile(&p, &a, str_z(rows[i].json), STR("bkt"), &err));
+        CHECK_INT(policy_may_allow(p, &who, S3_ACTION_DELETE_OBJECT), rows[i].may);
+        CHECK(!policy_is_large(p));
+        arena_release(&a);
+    }
 }
 
 TEST(policy, public_is_what_everybody_may_without_a_fixed_origin)
