@@ -582,6 +582,7 @@ static int start_s3(struct server *s, struct err *err)
         .torrents = s->torrents ? torrents_of_objects(s->torrents) : NULL,
         .url = str_z(s->start->s3.url),
         .allow_v2 = s->conf->s3.signature_v2,
+        .document_memory = s->conf->s3.document_memory,
         .storage_classes = str_z(s->start->s3.storage_classes),
         .key_file = keys.p,
         .max_buckets = s->conf->s3.max_buckets,

@@ -66,6 +66,7 @@ struct conf {
         const char *url;             /* by which everybody reaches it */
         const char *storage_classes; /* names with commas between them */
         uint64_t max_buckets;        /* 0: any number */
+        uint64_t document_memory;
         struct {
             uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
         } lifecycle;

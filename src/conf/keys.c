@@ -104,6 +104,15 @@ const struct conf_key conf_keys[] = {
      .unit = "buckets",
      .doc = "How many buckets one user may have on storages in folders; 0 for any number.",
      FIELD(s3.max_buckets)},
+    {.name = "s3.document_memory",
+     .type = CONF_SIZE,
+     .fallback = "256MiB",
+     .min = 32 * MIB,
+     .max = 64 * GIB,
+     .doc =
+         "Memory for bodies of all requests that are read whole, such as lists of keys to delete, "
+         "and what is made of them; past it the answer is 503. Anonymous requests share a quarter.",
+     FIELD(s3.document_memory)},
     {.name = "s3.lifecycle.day",
      .type = CONF_DURATION,
      .fallback = "24h",

@@ -172,6 +172,25 @@ static bool keeps_the_policy(const struct access_request *r)
     return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
 }
 
+/* Does what the policy allows count for this asker? */
+static bool may_trust_policy(const struct access_request *r)
+{
+    return is_bucket_owner(r) || r->ask.who.service.len || !r->block.restrict_buckets ||
+           !policy_is_public(r->policy);
+}
+
+bool access_possible(const struct access_request *r)
+{
+    const struct access_by_acl *row = &by_acl[r->ask.action];
+    bool by_object = row->permission && row->list == S3_ON_OBJECT; /* any may have such a list */
+
+    if (is_bucket_owner(r))
+        return true;
+    if (r->policy && policy_may_allow(r->policy, &r->ask.who, r->ask.action) && may_trust_policy(r))
+        return true;
+    return list_allows(r) || (by_object && r->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED);
+}
+
 bool access_denied(const struct access_request *r)
 {
     return r->policy && policy_evaluate(r->policy, &r->ask) == POLICY_DENY && !keeps_the_policy(r);
@@ -188,12 +207,7 @@ bool access_allowed(const struct access_request *r)
         return false;
     if (owner && !needs_object_list(r))
         return true;
-    if (effect == POLICY_ALLOW) {
-        bool trusted = owner || r->ask.who.service.len;
-        if (trusted || !r->block.restrict_buckets || !policy_is_public(r->policy))
-            return true;
-    }
-    return list_allows(r);
+    return (effect == POLICY_ALLOW && may_trust_policy(r)) || list_allows(r);
 }
 
 const char *s3_operation_name(enum s3_operation op)

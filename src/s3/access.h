@@ -66,6 +66,9 @@ struct access_request {
  *  3. a policy that allows, allows; unless RestrictPublicBuckets is set and it is public;
  *  4. unless ownership is BucketOwnerEnforced, what the ACL of the bucket or object grants. */
 bool access_allowed(const struct access_request *r);
+/* Whether any request of the asker's for the action in this bucket could be allowed: true if there
+ * is a key, an object and a value for each condition with which access_allowed() might be. */
+bool access_possible(const struct access_request *r);
 /* Whether rule 1 is what refuses it. */
 bool access_denied(const struct access_request *r);
 

@@ -58,12 +58,19 @@ static bool is_boundary(struct str s)
     return s.len > 0 && s.len <= FORM_BOUNDARY_MAX && s.p[s.len - 1] != ' ';
 }
 
-static int set_delimiter(struct form *f, struct str content_type, struct err *err)
+bool form_is_type(struct str content_type)
 {
-    struct str type, rest = content_type, name, value;
+    struct str type;
 
     str_cut(content_type, ';', &type, &(struct str){0});
-    if (!str_ieq(str_trim(type), STR("multipart/form-data")))
+    return str_ieq(str_trim(type), STR("multipart/form-data"));
+}
+
+static int set_delimiter(struct form *f, struct str content_type, struct err *err)
+{
+    struct str rest = content_type, name, value;
+
+    if (!form_is_type(content_type))
         return s3_fail(err, S3_REQUEST_IS_NOT_MULTI_PART_CONTENT);
     while (next_parameter(&rest, &name, &value)) {
         if (!str_ieq(name, STR("boundary")))

@@ -55,6 +55,9 @@ struct form {
     char *buffer;      /* FORM_BUFFER bytes */
 };
 
+/* Is it the Content-Type of a form? */
+bool form_is_type(struct str content_type);
+
 /* `body` and `arena` are borrowed until form_close(). On an error nothing is left to close. */
 int form_open(struct form *f, struct arena *arena, struct reader *body, struct str content_type,
               struct err *err) MUST_CHECK;

@@ -25,6 +25,7 @@ struct forward_body {
     bool whole;      /* set before it is opened: all of it is read before anything is sent, into: */
     struct str text; /* in: */
     struct buf bytes;
+    struct budget *budget; /* that `bytes` of a whole one is taken from; NULL: none */
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */

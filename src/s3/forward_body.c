@@ -136,7 +136,10 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
     int code;
 
     buf_init(&b->bytes, b->whole ? FORWARD_WHOLE : FORWARD_SMALL);
-    code = reader_read_all(&b->payload.reader, &b->bytes, err);
+    if (b->whole)
+        code = call_gather(c, &b->payload.reader, &b->bytes, &b->budget, err);
+    else
+        code = reader_read_all(&b->payload.reader, &b->bytes, err);
     if (code == 0)
         code = payload_verify(&b->payload, err);
     if (code == ERR_TOO_LARGE && b->whole)
@@ -241,5 +244,6 @@ void forward_body_close(struct forward_body *b)
         payload_release(&b->payload);
     b->open = false;
     buf_release(&b->chunk);
-    buf_release(&b->bytes);
+    call_drop_gathered(b->budget, &b->bytes);
+    b->budget = NULL;
 }

@@ -11,6 +11,11 @@
 
 #include <stdlib.h>
 
+enum {
+    DOCUMENTS_MAX = 256 * 1024 * 1024, /* bytes */
+    STRANGERS_SHARE = 4,               /* anonymous requests may have one in so many */
+};
+
 /* Parameters of ListBuckets, which may be empty. */
 static const char *const list_buckets_takes[] = {
     "prefix",
@@ -24,6 +29,8 @@ struct gateway *gateway_new(const struct gateway_options *o)
     struct gateway *g = xcalloc(1, sizeof(*g));
 
     g->o = *o;
+    budget_init(&g->documents, o->document_memory ? o->document_memory : DOCUMENTS_MAX, NULL);
+    budget_init(&g->strangers, g->documents.max / STRANGERS_SHARE, &g->documents);
     g->keys = sign_keys_new();
     g->facts = facts_table_new();
     g->ring = o->key_file ? keyring_new(o->key_file) : NULL;
@@ -158,6 +165,16 @@ static int capture_here(struct call *c, struct err *err)
     return code < 0 ? code : call_capture(c, s, NULL, 0, err);
 }
 
+/* Access is asked for each key of the body. It is not even read for strangers who could not remove
+ * any (G1); users are told of each key, as on S3. */
+static int need_any_removal(struct call *c, struct err *err)
+{
+    bool may = c->user || call_may_ever(c, &c->target, s3_operation_action(c->op->id, false)) ||
+               call_may_ever(c, &c->target, s3_operation_action(c->op->id, true));
+
+    return may ? 0 : s3_fail(err, S3_ACCESS_DENIED);
+}
+
 static int prepare(struct call *c, struct err *err)
 {
     unsigned flags = c->op->flags;
@@ -170,6 +187,8 @@ static int prepare(struct call *c, struct err *err)
         code = checksum_check_names(c, err);
     if (code == 0 && !(flags & OP_NO_BUCKET))
         code = call_open(c, &c->target, c->bucket_name, err);
+    if (code == 0 && c->op->id == S3_OP_DeleteObjects)
+        code = need_any_removal(c, err);
     if (code == 0 && !(flags & OP_ASKS))
         code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
                          NULL, err);
@@ -295,7 +314,7 @@ int call_finish(struct call *c, int code, const struct err *err)
     call_close(&c->target);
     call_close(&c->other);
     auth_release(&c->auth);
-    buf_release(&c->document);
+    call_drop_gathered(c->budget, &c->document);
     secure_zero(&c->encryption, sizeof(c->encryption));
     return code;
 }

@@ -34,6 +34,7 @@ struct gateway_options {
     struct str storage_classes; /* names with commas between them; empty: S3's */
     const char *key_file;       /* of keyring.h, copied; NULL: nothing can be encrypted */
     uint64_t max_buckets;       /* of one user on local storages; 0: any number */
+    size_t document_memory;     /* for bodies of all requests that are gathered; 0: 256 MiB */
     bool sse_c_over_http;       /* customers' keys are taken without TLS from other machines too */
     const struct log *log;
 };

@@ -265,13 +265,22 @@ static struct str creation(struct call *c, const struct question *q)
  *
  * What cannot be read has no value here: it is refused as soon as access was decided. */
 
+/* Nothing is read of who could never be let in, whatever the document says. */
+static int read_for_condition(struct call *c)
+{
+    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    struct err ignored = {0};
+
+    return call_may_ever(c, &c->target, action) ? call_read_body(c, &ignored) : ERR_DENIED;
+}
+
 static struct str ownership_set(struct call *c, const struct question *q)
 {
     struct err ignored = {0};
     enum ownership ownership;
 
     (void)q;
-    if (!is_operation(c, S3_OP_PutBucketOwnershipControls) || call_read_body(c, &ignored) < 0 ||
+    if (!is_operation(c, S3_OP_PutBucketOwnershipControls) || read_for_condition(c) < 0 ||
         ownership_read(&ownership, c->a, c->body, &ignored) < 0)
         return STR_EMPTY;
     return str_z(ownership_name(ownership));
@@ -287,7 +296,7 @@ static int read_lock(struct call *c, struct lock_headers *out)
     out->has_retention = is_operation(c, S3_OP_PutObjectRetention);
     out->has_hold = is_operation(c, S3_OP_PutObjectLegalHold);
     if (out->has_retention || out->has_hold)
-        code = call_read_body(c, &ignored);
+        code = read_for_condition(c);
     if (code == 0 && out->has_retention)
         code = lock_retention_read(&out->retention, c->a, c->body, c->now_ms, &ignored);
     if (code == 0 && out->has_hold)
@@ -346,7 +355,7 @@ static void read_new_tags(struct call *c)
     if (c->new_tags.p)
         return;
     c->new_tags = STR("");
-    if (call_read_body(c, &ignored) == 0 &&
+    if (read_for_condition(c) == 0 &&
         tagging_read(&set, c->a, c->body, TAGS_OF_OBJECT, &ignored) == 0)
         c->new_tags = tagging_text(c->a, &set);
 }

@@ -29,6 +29,8 @@ struct facts_table;
 
 struct gateway {
     struct gateway_options o;
+    struct budget documents; /* memory for bodies that are gathered, and what is made of them */
+    struct budget strangers; /* the part of it that anonymous requests may have */
     struct sign_keys *keys;
     struct facts_table *facts;
     struct keyring *ring; /* NULL: nothing can be encrypted */
@@ -121,6 +123,7 @@ struct call {
     bool waits;                /* the handler is called again (http_await) */
     struct str body;           /* of OP_XML; in: */
     struct buf document;
+    struct budget *budget;             /* that `document` is taken from; NULL: it was not read */
     int body_read;                     /* 1: it is there; an error: it could not be read */
     struct notification *notification; /* the bucket's, once it was needed */
     struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
@@ -185,6 +188,11 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
                 uint64_t *out, struct err *err) MUST_CHECK;
 /* Into c->body; once, whoever asks first. */
 int call_read_body(struct call *c, struct err *err) MUST_CHECK;
+/* All of `from` into an empty buf, by the budget of such bodies. ERR_BUSY: that is used up. Given
+ * back, with what *budget says, in any case. */
+int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
+                struct err *err) MUST_CHECK;
+void call_drop_gathered(struct budget *budget, struct buf *text); /* without a budget: released */
 /* Id of the asking user; empty: anonymous. */
 struct str call_user_id(const struct call *c);
 
@@ -205,6 +213,10 @@ int call_remote(struct call *c, const struct side_choice *side, struct str bucke
 void call_close(struct call_target *t);
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
+/* Whether the asker may do it to anything in the bucket: if not, what they ask for need not be
+ * read.
+ */
+bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action);
 /* The same of the object, asked by nobody in particular. */
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
 /* AccessDenied when not. */

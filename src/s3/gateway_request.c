@@ -270,6 +270,23 @@ void call_claim(struct call *c)
 
 /* --- documents --- */
 
+/* Bodies of all requests share a budget, and strangers a part of it. What is made of the body, in
+ * the arena, is taken from it too: a tree may be many times as large as its text. */
+int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
+                struct err *err)
+{
+    *budget = c->user ? &c->g->documents : &c->g->strangers;
+    arena_charge(c->a, *budget);
+    return reader_read_within(from, out, *budget, err);
+}
+
+void call_drop_gathered(struct budget *budget, struct buf *text)
+{
+    if (budget)
+        budget_give(budget, text->cap);
+    buf_release(text);
+}
+
 static int read_body(struct call *c, struct err *err)
 {
     struct payload *p = arena_new(c->a, struct payload);
@@ -285,7 +302,7 @@ static int read_body(struct call *c, struct err *err)
     if (code < 0)
         return code;
     buf_init(text, c->op->flags & OP_LIST ? CALL_LIST_MAX : CALL_XML_MAX);
-    code = reader_read_all(&p->reader, text, err);
+    code = call_gather(c, &p->reader, text, &c->budget, err);
     if (code == 0)
         code = payload_verify(p, err);
     payload_release(p);

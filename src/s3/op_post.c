@@ -136,6 +136,8 @@ static int open_form(struct call *c, struct post *p, struct err *err)
     c->auth.signed_ms = p->result.signed_ms;
     c->auth.payload_hash = STR_EMPTY; /* the file is not signed */
     c->key = p->result.key;
+    if (c->user)
+        http_request_know(c->http);
     return object_key_check(c->key, err);
 }
 
@@ -356,13 +358,31 @@ static int post_local(struct call *c, struct post *p, const struct http_head *he
     return code < 0 ? code : answer(c, p, &out);
 }
 
+/* Who asks is known when the fields of the form are read. Until then it is a stranger's, so nothing
+ * of it is asked for before there is a bucket, and its first bytes are waited for without a thread.
+ * With remote storages the bucket may be where only the form's signer has one. */
+static int await_form(struct call *c, struct err *err)
+{
+    bool is_form = form_is_type(call_header(c, "content-type"));
+    int code = is_form ? 0 : s3_fail(err, S3_REQUEST_IS_NOT_MULTI_PART_CONTENT);
+
+    if (code == 0 && !routes_any_remote(c->g->o.routes)) {
+        code = call_open(c, &c->target, c->bucket_name, err);
+        call_close(&c->target);
+        c->target = (struct call_target){0};
+    }
+    return code < 0 ? code : http_await_body(c->http, FORM_BUFFER);
+}
+
 int op_post_object(struct call *c, struct err *err)
 {
     const struct http_head *head = c->head;
     struct post *p = arena_new(c->a, struct post);
     struct storage *remote = NULL;
-    int code = p ? open_form(c, p, err) : err_code(err, ERR_NO_MEMORY);
+    int code = p ? await_form(c, err) : err_code(err, ERR_NO_MEMORY);
 
+    if (code == 0)
+        code = open_form(c, p, err);
     if (code == 0)
         code = take_fields(c, p, err);
     if (code == 0)

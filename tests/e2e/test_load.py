@@ -1,14 +1,20 @@
-"""Ten thousand idle connections under a full load, and peers that are slow on purpose."""
+"""Ten thousand idle connections under a full load, peers that are slow on purpose, and strangers who attack."""
+import http.client
+import io
+import json
 import os
 import re
 import resource
 import select
 import socket
 import subprocess
+import sys
 import threading
 import time
+import urllib.parse
 
 import pytest
+from conftest import wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release"))
@@ -201,3 +207,128 @@ def test_slow_peers_do_not_slow_a_normal_client(server, kind):
             assert peers.still_held() == SLOW, "the server dropped some, so they were no load"
     print(f"{SLOW} {kind}: p99 is {min(beside) / min(alone):.2f} of that without them, in {len(beside)} rounds")
     assert min(beside) <= SLOWDOWN_MAX * min(alone)
+
+
+# --- strangers beside a signed client ---
+
+RUN, PATIENCE = 0.7, 5  # seconds that the signed client asks for in one run, and waits for one answer
+# Most that weir's memory may grow while it is attacked, in MiB. A request that waits holds some 50 kB, a thread twice
+# that. What strangers send to an open bucket is read and takes its time; by s3.document_memory they have 64 MiB for it,
+# and the allocator keeps some more: there only the memory is judged.
+GROWTH = {"forms_to_no_bucket": 64, "forms": 64, "readers": 64, "keys": 64, "keys_of_an_open_bucket": 256, "policy": 64}
+
+
+class Attack:
+    """The strangers of strangers.py, on and off."""
+
+    def __init__(self, name, port):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "strangers.py")
+        self.process = subprocess.Popen([sys.executable, script, name, str(port)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def turn(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def crafted_policy():
+    """As large as a policy may be; each place of a key of many a's is one where a pattern might begin."""
+    allow = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::crafted/*"}
+    patterns = [f"arn:aws:s3:::crafted/*{'a' * 100}{i:03d}*" for i in range(145)]
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": patterns}
+    text = json.dumps({"Version": "2012-10-17", "Statement": [allow, deny]})
+    assert 19000 < len(text) <= 20 * 1024
+    return text
+
+
+@pytest.fixture
+def attacked(serve):
+    """A weir with a private, a public and a crafted bucket."""
+    pytest.importorskip("boto3")
+    server = serve().ready()
+    s3 = server.s3()
+    for bucket in "private", "public", "crafted":
+        s3.create_bucket(Bucket=bucket)
+    s3.put_bucket_acl(Bucket="public", ACL="public-read-write")
+    s3.upload_fileobj(io.BytesIO(b"l" * (20 << 20)), "public", "large", ExtraArgs={"ACL": "public-read"})
+    assert s3.head_object(Bucket="public", Key="large")["ETag"].endswith('-3"')
+    s3.put_bucket_policy(Bucket="crafted", Policy=crafted_policy())
+    s3.put_object(Bucket="crafted", Key="a" * 1000, Body=b"x")
+    return server
+
+
+class Signed:
+    """A client whose requests are signed: it puts and gets by turns, on one connection."""
+
+    def __init__(self, server):
+        s3, asked = server.s3(), {"Bucket": "private", "Key": "small"}
+        self.port = urllib.parse.urlsplit(server.s3_url).port
+        self.paths = {method: s3.generate_presigned_url(name, asked).split(str(self.port), 1)[1]
+                      for method, name in (("PUT", "put_object"), ("GET", "get_object"))}
+
+    def ask(self, connection, method):
+        began = time.monotonic()
+        try:
+            connection.request(method, self.paths[method], body=SMALL if method == "PUT" else None)
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == 200, f"{method}: {answer.status}"
+        except TimeoutError:
+            return None
+        return time.monotonic() - began
+
+    def p99(self):
+        """Of PUTs and of GETs, in milliseconds. One that waits in vain ends the run: that is as bad as it gets."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        took = []
+        try:
+            end = time.monotonic() + RUN
+            while time.monotonic() < end or len(took) < 200:
+                took.append(self.ask(connection, ("PUT", "GET")[len(took) % 2]))
+                if took[-1] is None:
+                    return PATIENCE * 1000.0
+        finally:
+            connection.close()
+        return max(sorted(kind)[int(len(kind) * 0.99) - 1] for kind in (took[::2], took[1::2])) * 1000
+
+
+def peak_memory(pid, reset=False):
+    """The most memory that the process had since the last reset, in bytes."""
+    if reset:
+        with open(f"/proc/{pid}/clear_refs", "w") as f:
+            f.write("5")
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) * 1024
+
+
+@pytest.mark.parametrize("kind", GROWTH)
+def test_strangers_do_not_stop_a_signed_client(attacked, kind):
+    """Its p99 while strangers attack over its p99 alone, each the best of runs that take turns, as above; and how much
+    memory the attack costs."""
+    allow_files(2000)
+    client, alone, beside, growth, judged = Signed(attacked), [], [], 0, kind != "keys_of_an_open_bucket"
+    client.p99()
+    with Attack(kind, client.port) as attack:
+        while len(beside) < 3 or (judged and min(beside) > SLOWDOWN_MAX * min(alone) and len(beside) < 12):
+            alone.append(client.p99())
+            before = peak_memory(attacked.process.pid, reset=True)
+            attack.turn("on")
+            beside.append(client.p99())
+            growth = max(growth, peak_memory(attacked.process.pid) - before)
+            got = attack.turn("off")
+            wait_for(lambda: attacked.metric("weir_pool_busy") <= 1, "weir to be at rest")  # who counts is one
+            if min(beside) >= PATIENCE * 1000:
+                break
+    print(f"{kind}: p99 {min(beside):.1f} ms is {min(beside) / min(alone):.2f} of that without, in {len(beside)} rounds; "
+          f"memory grew by {growth / (1 << 20):.0f} MiB; strangers got {got}")
+    assert not judged or min(beside) <= SLOWDOWN_MAX * min(alone)
+    assert SANITIZED or growth <= GROWTH[kind] << 20

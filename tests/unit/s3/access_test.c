@@ -53,6 +53,7 @@ static bool allowed(struct setting s)
         CHECK_OK(policy_compile(&policy, &a, str_z(s.policy), STR("bkt"), &err));
     r.policy = policy;
     yes = access_allowed(&r);
+    CHECK(!yes || access_possible(&r)); /* of everything that these tests allow */
     arena_release(&a);
     return yes;
 }
