@@ -46,8 +46,8 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
 {
     int code = resync(w, &r->id, err);
 
-    if (code == ERR_CONFLICT)
-        code = r->archived && !r->switching ? 0 : stop_switch(w, &r->id, err);
+    if (code == ERR_CONFLICT) /* one that was left, or that goes the other way, is no copy of now */
+        code = r->switching || r->blocked ? stop_switch(w, &r->id, err) : 0;
     else if (code == 0)
         log_warn(w->log, "replica.copied_anew", log_s("bucket", r->id.bucket),
                  log_s("from", r->id.from), log_s("to", r->id.to));

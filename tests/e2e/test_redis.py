@@ -3,7 +3,7 @@ import json
 import shutil
 import socket
 
-from conftest import free_port, wait_for
+from conftest import Redis, free_port, wait_for
 
 
 def test_ready_follows_redis(serve, redis):
@@ -78,3 +78,23 @@ def test_a_wrong_url_is_named_by_its_line(serve):
     server = serve(config="store:\n  engine: redis\n  redis:\n    appDB: redis://127.0.0.1/x\n")
     assert server.wait() == 2
     assert server.err == f"weir: store.redis.appDB ({server.config}:4): 'x' is not a redis database number\n"
+
+
+def test_a_redis_that_would_lose_data_is_warned_of(serve, tmp_path):
+    """At the start, and when Redis has become another run of itself."""
+    args = {"bad": ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"), "good": ("--appendonly", "yes")}
+    redises, weirs = {}, {}
+    for name in args:
+        (tmp_path / name).mkdir()
+        redises[name] = Redis(tmp_path / name, *args[name])
+        weirs[name] = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redises[name].port}")
+    try:
+        wait_for(lambda: " store.no_aof " in weirs["bad"].ready().err and " store.evicts " in weirs["bad"].err, "warnings")
+        redises["good"].kill()
+        redises["good"].args += args["bad"]
+        redises["good"].start()
+        wait_for(lambda: " store.evicts " in weirs["good"].ready().err, "a warning")
+        assert " store.no_aof " not in weirs["good"].err and weirs["good"].err.count(" store.evicts ") == 1
+    finally:
+        for redis in redises.values():
+            redis.kill()

@@ -370,10 +370,8 @@ def test_redis_down_degrades_and_recovers(serve, redis):
     assert peers(announce(public, HASH, 6882, left=1)) == {("127.0.0.1", 6881)}
     answer = announce(private, HASH, 6881, path=path)
     assert answer == {b"failure reason": b"tracker is temporarily unavailable", b"retry in": 5}
-    redis.start()  # with nothing in it: what was there is gone
+    redis.start()
     wait_for(lambda: b"temporarily" not in announce(private, HASH, 6881, path=path).get(b"failure reason", b""), "Redis")
-    add_torrent(private)
-    path = f"/{add_user(private)['passkey']}/announce"
     assert announce(private, HASH, 6881, path=path)[b"complete"] == 1
     # What the public tracker knows comes to another with the next announces.
     other = on_redis(serve, redis, "--tracker.open", "true")

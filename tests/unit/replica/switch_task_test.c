@@ -1,8 +1,9 @@
 /* The tasks of switches, run by hand: what they wait for, when they begin, how they end. */
 #include "replica/switch.h"
 #include "coord/gateways.h"
-#include "unit/coord/tell.h"
 #include "coord/worker_int.h"
+#include "replica/went_back.h"
+#include "unit/coord/tell.h"
 #include "unit/replica/sides.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
@@ -536,5 +537,88 @@ TEST(switch_task, one_at_a_time_works_on_a_bucket)
     check_ended(&rig, true); /* not of its kind */
     check_state(&rig, SWITCH_NOT_STARTED, "planned");
     check_ended(&rig, false);
+    rig_close(&rig);
+}
+
+/* --- after the store went back (docs/store-redis.md, I4) --- */
+
+static void mend(struct rig *rig)
+{
+    struct went_back w = {rig->r, rig->q, rig->locks, NULL};
+    struct err err = {0};
+
+    CHECK_OK(went_back_mend(&w, &err));
+}
+
+static void check_status(struct rig *rig, const char *field, const char *value)
+{
+    struct buf command = {0};
+
+    buf_appendf(&command, "HGET p:repl_st:owner:box:one:two %s", field);
+    check_reply(rig->f.stores[DB_CONFIG], command.p, value);
+    buf_release(&command);
+}
+
+TEST(switch_task, one_that_is_planned_waits_for_the_copy_that_is_begun_anew)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, LIVE);
+    check_status(&rig, "listings", "\"0\"");
+    mend(&rig);
+    check_status(&rig, "init_done_at", "nil");
+    check_status(&rig, "listings", "\"1\"");
+    check_waits(&rig, true, "copied anew");
+    rig_close(&rig);
+}
+
+TEST(switch_task, with_downtime_one_in_progress_is_given_up)
+{
+    struct rig rig;
+    struct bucket_switch s;
+    struct err err = {0};
+
+    rig_open(&rig);
+    tell_epoch(rig.f.stores[DB_CONFIG], STR("g"), 1);
+    plan(&rig, (struct switch_options){0});
+    check_waits(&rig, false, "not every gateway");
+    check_blocked(&rig, true);
+    mend(&rig);
+    check_blocked(&rig, false);
+    CHECK_ERR(switch_read(rig.r, &rig.a, STR("owner"), STR("box"), &s, &err), ERR_NOT_FOUND);
+    check_status(&rig, "init_done_at", "nil");
+    rig_close(&rig);
+}
+
+TEST(switch_task, without_downtime_one_in_progress_is_held)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, LIVE);
+    play(&rig, "HSET p:repl_st:owner:box:one:two events 1");
+    check_waits(&rig, true, "not gone over yet");
+    check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two");
+    mend(&rig);
+    check_status(&rig, "paused", "\"1\"");
+    check_route(&rig, "\"two\"");
+    check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two");
+    rig_close(&rig);
+}
+
+/* Also by the script itself, as the store may go back after the last look. */
+TEST(switch_task, none_begins_while_the_store_may_have_lost_changes)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, LIVE);
+    play(&rig, "HSET w:installation back 1");
+    check_waits(&rig, true, "may have lost changes");
+    check_state(&rig, SWITCH_NOT_STARTED, "planned");
+    play(&rig, "HDEL w:installation back");
+    check_ended(&rig, true);
+    check_state(&rig, SWITCH_DONE, "the route leads to two");
     rig_close(&rig);
 }

@@ -1,8 +1,8 @@
 /* A user's policy and the buckets that are there when it is made. */
 #include "coord/gateways.h"
-#include "unit/coord/tell.h"
 #include "coord/worker_int.h"
 #include "replica/first.h"
+#include "unit/coord/tell.h"
 #include "unit/replica/tap_lab.h"
 
 static int run_task(struct tap_lab *l, const char *to, struct err *err)
