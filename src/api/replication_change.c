@@ -81,9 +81,9 @@ static int remove_one(struct api *api, struct arena *a, const struct replication
     return code;
 }
 
-/* Those of a user's buckets that go the same way as its policy. */
+/* Those of a user's buckets that go the same way as its policy; *removed: how many. */
 static int remove_of_buckets(struct api *api, struct arena *a, const struct replication_id *policy,
-                             struct err *err)
+                             size_t *removed, struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -96,11 +96,28 @@ static int remove_of_buckets(struct api *api, struct arena *a, const struct repl
             !str_eq(id->from, policy->from) || !str_eq(id->to, policy->to))
             continue;
         code = remove_one(api, a, all[i], err);
+        *removed += code == 0;
         if (code == ERR_NOT_FOUND)
             code = 0;
     }
     replication_view_unref(view);
     return code;
+}
+
+/* The policy, which may have been removed before, and what it has made. */
+static int remove_with_buckets(struct api *api, struct arena *a, const struct replication *policy,
+                               bool there, struct err *err)
+{
+    size_t removed = 0;
+    int code = there ? remove_one(api, a, policy, err) : 0;
+
+    if (code == 0)
+        code = remove_of_buckets(api, a, &policy->id, &removed, err);
+    return code == 0 && !there && !removed
+               ? err_set(err, ERR_NOT_FOUND,
+                         "there is neither such a policy nor a replication of "
+                         "a bucket that it may have made")
+               : code;
 }
 
 int api_delete_replication(struct http_request *req, const struct route_params *params, void *ctx)
@@ -116,10 +133,11 @@ int api_delete_replication(struct http_request *req, const struct route_params *
     int code = api_query(req, "buckets", &buckets, &err);
     if (code == 0)
         code = api_find_replication(api, a, route_param(params, "id"), &p, &err);
-    if (code == 0)
+    bool with = p.id.user.len && !p.id.bucket.len && str_eq(buckets, STR("true"));
+    if (with && (code == 0 || code == ERR_NOT_FOUND))
+        code = remove_with_buckets(api, a, &p, code == 0, &err);
+    else if (code == 0)
         code = remove_one(api, a, &p, &err);
-    if (code == 0 && !p.id.bucket.len && str_eq(buckets, STR("true")))
-        code = remove_of_buckets(api, a, &p.id, &err);
     return finish(req, params, "replication.removed", code, &err);
 }
 

@@ -1,6 +1,7 @@
 /* weir replicate: replications of a running weir. */
 #include "cli/commands.h"
 #include "cli/replicate_watch.h"
+#include "store/store.h"
 
 #define SELECT_FLAGS                                                                               \
     {"user", FLAG_TEXT, "NAME", NULL, "Of this user; without a BUCKET: the user's policy."},       \
@@ -106,13 +107,55 @@ static const char *select_path(struct remote *r, const struct invocation *inv)
     return copy;
 }
 
-/* The one that BUCKET and flags choose: its id. Without a BUCKET it is a user's policy. */
+/* The id of the policy that may have made the bucket's replication: "user::from:to". */
+static const char *policy_of(struct remote *r, const json_t *row)
+{
+    const struct str parts[] = {json_get_str(row, "user_id", STR_EMPTY), STR_EMPTY,
+                                json_get_str(row, "from", STR_EMPTY),
+                                json_get_str(row, "to", STR_EMPTY)};
+    struct buf id = BUF_INIT(64 * KIB);
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (i)
+            buf_append_char(&id, ':');
+        store_key_part(&id, parts[i]);
+    }
+    const char *copy = arena_z(&r->arena, buf_str(&id));
+    buf_release(&id);
+    return copy;
+}
+
+/* How many different ones are chosen; *id is one of them. */
+static size_t choose(struct remote *r, const json_t *rows, bool policy, bool with_buckets,
+                     const char **id)
+{
+    json_t *ids = json_object();
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        bool own = policy == (json_get_str(row, "bucket", STR_EMPTY).len == 0);
+        if (!own && (!with_buckets || json_get_str(row, "to_bucket", STR_EMPTY).len))
+            continue;
+        const char *one =
+            own ? arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY)) : policy_of(r, row);
+        json_object_set_new(ids, one, json_null());
+        *id = one;
+    }
+    size_t found = json_object_size(ids);
+    json_decref(ids);
+    return found;
+}
+
+/* The one that BUCKET and flags choose: its id. Without a BUCKET it is a user's policy, which may
+ * be gone where what it has made is meant too. */
 static int select_one(struct remote *r, const struct invocation *inv, const char **id,
                       struct err *err)
 {
     bool policy = inv->args.len == 0;
-    json_t *answer = NULL, *row;
-    size_t i, found = 0;
+    json_t *answer = NULL;
+    size_t found = 0;
     int code = 0;
 
     if (policy && !invocation_flag(inv, "user"))
@@ -120,13 +163,10 @@ static int select_one(struct remote *r, const struct invocation *inv, const char
     code = remote_send(r, &answer, "GET", select_path(r, inv), NULL, err);
     if (code < 0)
         return code;
-    json_array_foreach(json_object_get(answer, "replications"), i, row)
-    {
-        if (policy != (json_get_str(row, "bucket", STR_EMPTY).len == 0))
-            continue;
-        *id = arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY));
-        found++;
-    }
+    const json_t *rows = json_object_get(answer, "replications");
+    found = choose(r, rows, policy, false, id);
+    if (policy && !found && invocation_flag(inv, "with-buckets"))
+        found = choose(r, rows, policy, true, id);
     json_decref(answer);
     if (found == 0)
         return err_set(err, ERR_NOT_FOUND,
@@ -459,7 +499,7 @@ const struct command replicate_commands[] = {
      .summary = "Remove a replication",
      .help = "Ends it, and removes all that weir keeps about it. What was copied stays at the "
              "destination. Without a BUCKET, with --user: the policy of the user; replications "
-             "that it made stay unless --with-buckets is given.",
+             "that it made stay unless --with-buckets is given, now or later.",
      .examples = "weir replicate remove photos --to disk2\nweir replicate remove --user alice "
                  "--with-buckets",
      .run = command_replicate_remove},

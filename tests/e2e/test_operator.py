@@ -134,3 +134,38 @@ def test_the_wait_for_uploads_is_no_longer_than_the_longest_downtime_unless_told
                          (["--max-duration", "5m", "--multipart-ttl", "2h"], 7200)):
         front.run("switch", "plan", "box", "--start-at", "2099-01-01T00:00:00Z", *more)
         assert show(front, "box")["multipart_ttl_ms"] == wanted * 1000
+
+
+# --- what goes with a bucket
+
+
+def policy_for(server, user, to):
+    server.run("replicate", "add", to, "--user", user)
+
+
+def settled(server, wanted):
+    """The replications are those of these buckets, all in sync."""
+    def are():
+        found = {r["bucket"]: r["state"] for r in rows(server) if r["bucket"]}
+        return found == dict.fromkeys(wanted, "in sync")
+    try:
+        wait_for(are, f"replications of {sorted(wanted)}")
+    except AssertionError as e:
+        raise AssertionError(f"{e}: {rows(server)}\n{server.run('task', 'list')}") from None
+
+
+def test_what_a_policy_made_can_be_removed_after_it(front):
+    alice = front.of["alice"]
+    for bucket in ("one", "two"):
+        alice.create_bucket(Bucket=bucket)
+    policy_for(front, "alice", "disk2")
+    settled(front, ["one", "two"])
+    front.run("replicate", "remove", "--user", "alice")
+    assert "there is no such replication" in front.run("replicate", "remove", "--user", "alice", status=1)
+    front.run("replicate", "add", "one", "local", "--user", "alice")
+    assert "there are 2 of them" in front.run("replicate", "remove", "--user", "alice", "--with-buckets", status=1)
+    front.run("replicate", "remove", "--user", "alice", "--with-buckets", "--to", "disk2")
+    assert [(r["bucket"], r["to"]) for r in rows(front)] == [("one", "local")]
+    front.run("replicate", "remove", "--user", "alice", "--with-buckets")
+    assert rows(front) == []
+    assert "there is no such replication" in front.run("replicate", "remove", "--user", "alice", "--with-buckets", status=1)
