@@ -68,6 +68,7 @@ struct server {
     struct taps *taps;                 /* NULL likewise */
     struct sides *sides;               /* NULL likewise */
     struct beacon *beacon;             /* NULL likewise */
+    struct keeper *keeper;             /* NULL where no tasks run */
     char boot[PROCESS_BOOT_LEN + 1];   /* of the machine */
     struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;

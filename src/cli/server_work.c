@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "replica/beacon.h"
 #include "replica/first.h"
+#include "replica/keeper.h"
 #include "replica/sides.h"
 #include "s3/keyring.h"
 
@@ -223,6 +224,7 @@ static void open_tasks(struct server *s)
         .limits = limits_of,
         .is_known = all_know,
         .settle = settle,
+        .main = main_storage,
         .ctx = s,
         .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
     });
@@ -282,6 +284,18 @@ static int start_worker(struct server *s, struct err *err)
     return code < 0 ? err_wrap(err, code, "worker") : 0;
 }
 
+static int start_keeper(struct server *s, struct err *err)
+{
+    const struct keeper_options o = {.replications = s->replications,
+                                     .queue = s->queue,
+                                     .locks = s->locks,
+                                     .interval_ms = s->conf->replication.check_interval_ms,
+                                     .log = &s->log};
+    int code = keeper_start(&s->keeper, &o, err);
+
+    return code < 0 ? err_wrap(err, code, "keeper") : 0;
+}
+
 int server_start_worker(struct server *s, struct err *err)
 {
     int code = 0;
@@ -291,6 +305,8 @@ int server_start_worker(struct server *s, struct err *err)
     if (s->replications)
         open_tasks(s);
     code = start_worker(s, err);
+    if (code == 0 && s->replications)
+        code = start_keeper(s, err);
     if (code < 0)
         server_stop_worker(s);
     return code;
@@ -298,6 +314,7 @@ int server_start_worker(struct server *s, struct err *err)
 
 void server_stop_worker(struct server *s)
 {
+    keeper_stop(s->keeper);
     worker_stop(s->worker);
     tasks_free(s->tasks);
     keyring_free(s->task_keys);

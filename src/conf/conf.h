@@ -117,7 +117,7 @@ struct conf {
         uint64_t threads;
     } worker;
     struct {
-        uint64_t pause_retry_ms;
+        uint64_t pause_retry_ms, check_interval_ms;
     } replication;
     uint64_t shutdown_timeout_ms;
     struct {

@@ -529,6 +529,15 @@ const struct conf_key conf_keys[] = {
      .max = HOUR,
      .doc = "How long a task of a paused replication is put back; a resume is felt within it.",
      FIELD(replication.pause_retry_ms)},
+    {.name = "replication.check_interval",
+     .type = CONF_DURATION,
+     .fallback = "1m",
+     .min = SECOND,
+     .max = HOUR,
+     .doc =
+         "How often a worker looks whether tasks of replications and switches are missing, because "
+         "another tool has deleted them, and for what is left of replications that are gone.",
+     FIELD(replication.check_interval_ms)},
 
     {.name = "shutdown.timeout",
      .type = CONF_DURATION,

@@ -119,6 +119,18 @@ int replication_add(struct replications *r, const struct replication_new *n, str
  * cleans what is large: replication_clean(), version_strip(). ERR_CONFLICT: it has a switch. */
 int replication_remove(struct replications *r, const struct replication_id *id,
                        struct err *err) MUST_CHECK;
+/* P7: neither source nor destination have the bucket. ERR_CONFLICT: it stays, as no policy of the
+ * user would make it again just as it is, or a change of the bucket was recorded since. */
+struct replication_end {
+    struct replication_id id;
+    int64_t number; /* of the source in the bucket's vector, before it was looked for there */
+    /* Queued with it: the task that cleans up, and the one that looks whether the bucket was made
+     * again meanwhile. */
+    struct task then[2];
+    struct str route; /* as in replication_add() */
+};
+int replication_end(struct replications *r, const struct replication_end *e,
+                    struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND; ERR_INVALID for a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
@@ -142,6 +154,40 @@ int replication_read(struct replications *r, struct arena *a, const struct repli
 /* Takes away where its listings were, a part at a time: call again with *at until it is 0. */
 int replication_clean(struct replications *r, const struct replication_id *id, uint64_t *at,
                       struct err *err) MUST_CHECK;
+
+/* --- what is left of those that were removed: V3 --- */
+
+/* Whether one of this bucket was removed since its vectors were forgotten: numbers of a destination
+ * that is new may be of before. */
+int replication_any_removed(struct replications *r, struct str bucket, bool *out,
+                            struct err *err) MUST_CHECK;
+/* Forgets the vectors of buckets whose last replication was removed a day ago, so that no task of
+ * it can be alive. `ended` is asked now and then; *count: buckets. */
+int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), void *ctx,
+                              size_t *count, struct err *err) MUST_CHECK;
+
+/* --- counters and tasks that do not agree: P8 --- */
+
+/* A replication of which tasks are missing, or which has more than it counts. */
+struct replication_gap {
+    struct replication_id id;
+    int64_t copies, listings, events; /* that are missing; below 0: too many */
+    /* 0: mended. ERR_CONFLICT: it cannot be begun anew, as it is archived or its bucket has a
+     * switch. ERR_NOT_FOUND: it has moved since, and is looked at another time. */
+    int outcome;
+};
+struct replication_recount {
+    int64_t idle_ms; /* those that nothing was heard of for so long */
+    /* What begins one anew, as for replication_resync(). */
+    struct task (*first)(struct arena *a, const struct replication_id *id);
+    void (*told)(void *ctx, const struct replication_gap *gap);
+    bool (*ended)(void *ctx); /* asked now and then */
+    void *ctx;
+};
+/* Compares the counters of replications that have something open with the tasks that there are. One
+ * whose tasks are missing begins anew. *looked: how many were compared. */
+int replication_recount(struct replications *r, const struct replication_recount *o, size_t *looked,
+                        struct err *err) MUST_CHECK;
 
 /* --- recording changes: R3 --- */
 

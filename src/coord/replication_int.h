@@ -69,6 +69,9 @@ int replications_load(struct replications *r, struct err *err) MUST_CHECK;
  */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
+/* The same of one that changes nothing that views have. */
+int replications_run(struct replications *r, struct arena *a, enum coord_script script,
+                     const struct store_args *args, struct err *err) MUST_CHECK;
 /* Workers listen on the queue's database, such scripts run on another. */
 void replications_wake(struct replications *r, struct arena *a);
 

@@ -34,6 +34,7 @@ static const struct refusal {
     {{"state", 5}, ERR_CONFLICT, "the switch is"},
     {{"lag", 3}, ERR_AGAIN, "changes that have not gone over yet"},
     {{"unsure", 6}, ERR_AGAIN, "the store may have lost changes, and is being looked into"},
+    {{"kept", 4}, ERR_CONFLICT, "nothing would make the replication again, or its bucket was"},
     {{"aborted", 7}, ERR_CONFLICT, "the switch was given up already, and goes back"},
 };
 
@@ -56,8 +57,8 @@ static int refused(const struct reply *reply, struct err *err)
     return err_set(err, ERR_TYPE, "a script answered '" STR_FMT "'", STR_ARG(reply->items[0].str));
 }
 
-static int run(struct replications *r, struct arena *a, enum coord_script script,
-               const struct store_args *args, struct err *err)
+int replications_run(struct replications *r, struct arena *a, enum coord_script script,
+                     const struct store_args *args, struct err *err)
 {
     struct reply *reply;
     int code = coord_eval(r->o.config, a, &reply, script, args->argv, args->argc, err);
@@ -68,7 +69,7 @@ static int run(struct replications *r, struct arena *a, enum coord_script script
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err)
 {
-    int code = run(r, a, script, args, err);
+    int code = replications_run(r, a, script, args, err);
 
     if (code < 0)
         return code;
@@ -118,7 +119,7 @@ static int add(struct replications *r, struct arena *a, const struct replication
         first[1],
         first[2],
     };
-    code = (n->later ? run : replications_change)(
+    code = (n->later ? replications_run : replications_change)(
         r, a, SCRIPT_replication_add, &(struct store_args){args, ARRAY_SIZE(args)}, err);
     if (first[1].len)
         replications_wake(r, a);
@@ -162,6 +163,74 @@ int replication_remove(struct replications *r, const struct replication_id *id, 
     return on_id(r, SCRIPT_replication_remove, id, id->to_bucket, err);
 }
 
+static struct str field_of(struct arena *a, struct str storage)
+{
+    struct buf field = {0};
+
+    version_field(&field, &(struct place){.storage = storage});
+    struct str out = arena_str(a, buf_str(&field));
+    buf_release(&field);
+    return out;
+}
+
+static struct str bucket_key(struct arena *a, struct str bucket)
+{
+    struct buf key = {0};
+
+    version_key(&key, &(struct thing){.kind = THING_BUCKET, .bucket = bucket});
+    struct str out = arena_str(a, buf_str(&key));
+    buf_release(&key);
+    return out;
+}
+
+static int end(struct replications *r, struct arena *a, const struct replication_end *e,
+               struct err *err)
+{
+    struct id_parts p;
+    struct str tasks[6];
+    int code = replication_parts(a, &e->id, &p, err);
+
+    for (int i = 0; i < 2 && code == 0; i++)
+        code = queue_task_args(a, &e->then[i], 0, tasks + 3 * i, err);
+    if (code < 0)
+        return code;
+    const struct str args[] = {queue_number(a, store_number(r->o.app)),
+                               queue_number(a, store_number(r->o.queue)),
+                               queue_number(a, store_number(r->o.config)),
+                               p.user,
+                               p.bucket,
+                               p.from,
+                               p.to,
+                               bucket_key(a, e->id.bucket),
+                               field_of(a, e->id.from),
+                               queue_number(a, e->number),
+                               tasks[0],
+                               tasks[1],
+                               tasks[2],
+                               tasks[3],
+                               tasks[4],
+                               tasks[5],
+                               e->id.from,
+                               e->route};
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    code = replications_change(r, a, SCRIPT_replication_end,
+                               &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    replications_wake(r, a);
+    return code;
+}
+
+int replication_end(struct replications *r, const struct replication_end *e, struct err *err)
+{
+    struct arena a = ARENA_INIT(CALL_ARENA_MAX);
+    int code = e->id.to_bucket.len
+                   ? err_set(err, ERR_CONFLICT, "no policy makes one with another name")
+                   : end(r, &a, e, err);
+
+    arena_release(&a);
+    return code;
+}
+
 static int set(struct replications *r, const struct replication_id *id, struct str what,
                struct err *err)
 {
@@ -201,8 +270,8 @@ int replication_resync(struct replications *r, const struct replication_id *id,
                                    p.user,
                                    p.bucket,
                                    planned ? STR("1") : STR("0")};
-        code = run(r, &a, SCRIPT_replication_resync, &(struct store_args){args, ARRAY_SIZE(args)},
-                   err);
+        code = replications_run(r, &a, SCRIPT_replication_resync,
+                                &(struct store_args){args, ARRAY_SIZE(args)}, err);
         replications_wake(r, &a);
     }
     arena_release(&a);

@@ -49,6 +49,14 @@ static int strip_vectors(struct cleaning *x, struct err *err)
     return code;
 }
 
+int clean_vectors(const struct cleaner *c, struct task_run *run, const struct replication_id *id,
+                  struct err *err)
+{
+    struct cleaning x = {.c = c, .run = run, .id = *id};
+
+    return strip_vectors(&x, err);
+}
+
 static int drop_cursors(struct cleaning *x, struct err *err)
 {
     uint64_t at = 0;

@@ -1,8 +1,12 @@
-/* The buckets that a user has when a policy for all of them is made. */
+/* Replications that a user's policy makes of buckets that are there: of all when it is new, of one
+ * whose replication ended with the bucket that it was before (P7). */
 #include "replica/first.h"
 #include "replica/tap_int.h"
 
-enum { KNOWN_S = 1 };
+enum {
+    KNOWN_S = 1,
+    ELSEWHERE_S = 2, /* the storage is another worker's */
+};
 
 static int read_id(struct replication_id *out, const json_t *payload, struct err *err)
 {
@@ -32,18 +36,30 @@ static int find_policy(struct taps *t, const struct replication_id *id, bool *fo
     return code;
 }
 
-static int replicate_all(struct taps *t, struct task_run *run, const struct replication_id *id,
-                         struct err *err)
+static int replicate_one(struct taps *t, struct task_run *run, const struct replication_id *id,
+                         struct storage *s, struct err *err)
 {
-    struct storage *s = routes_storage(t->o.routes, id->from);
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, id->user, id->bucket, err);
+
+    if (code == 0)
+        code = b->ops->info(b, run->arena, &info, err);
+    if (b)
+        b->ops->unref(b);
+    if (code == ERR_NO_BUCKET || (code == 0 && info.owner.len && !str_eq(info.owner, id->user)))
+        return 0;
+    return code < 0 ? code : changes_new_bucket(t, run->arena, id->from, id->bucket, id->user, err);
+}
+
+static int replicate_all(struct taps *t, struct task_run *run, const struct replication_id *id,
+                         struct storage *s, struct err *err)
+{
     struct arena a = ARENA_INIT(0);
     struct str after = STR_EMPTY;
     struct bucket_info *list;
     size_t count = OBJECT_LIST_MAX;
-    int code = s && taps_owns(t, s)
-                   ? 0
-                   : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT " here",
-                             STR_ARG(id->from));
+    int code = 0;
 
     while (code == 0 && count == OBJECT_LIST_MAX) {
         code = s->ops->list_buckets(s, &a, id->user, after, OBJECT_LIST_MAX, &list, &count, err);
@@ -58,6 +74,18 @@ static int replicate_all(struct taps *t, struct task_run *run, const struct repl
     return code;
 }
 
+static int replicate(struct taps *t, struct task_run *run, const struct replication_id *id,
+                     struct err *err)
+{
+    struct storage *s = routes_storage(t->o.routes, id->from);
+
+    if (!s || !taps_owns(t, s)) {
+        run->put_back_s = ELSEWHERE_S;
+        return err_set(err, ERR_AGAIN, "there is no storage " STR_FMT " here", STR_ARG(id->from));
+    }
+    return id->bucket.len ? replicate_one(t, run, id, s, err) : replicate_all(t, run, id, s, err);
+}
+
 int taps_user_run(struct task_run *run, struct err *err)
 {
     struct taps *t = run->ctx;
@@ -68,6 +96,7 @@ int taps_user_run(struct task_run *run, struct err *err)
 
     if (code == 0)
         code = read_id(&id, payload, err);
+    struct str bucket = json_get_str(payload, "Bucket", STR_EMPTY);
     uint64_t contact = taps_contact(t);
     if (code == 0)
         code = replication_is_known(t->o.replications, &id, &known, err);
@@ -78,7 +107,7 @@ int taps_user_run(struct task_run *run, struct err *err)
     if (code == 0)
         code = find_policy(t, &id, &found, err);
     if (code == 0 && found)
-        code = replicate_all(t, run, &id, err);
+        code = replicate(t, run, &(struct replication_id){id.user, bucket, id.from, id.to}, err);
     json_decref(payload);
     return code;
 }

@@ -38,6 +38,8 @@ struct tasks_options {
     /* S10: returns when all changes of the storage that were made before the call are recorded.
      * NULL: they are. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
+    /* Where buckets without a policy are. NULL: not known. */
+    struct str (*main)(void *ctx);
     void *ctx;
     int64_t pause_retry_s;    /* until a task of a paused replication is looked at again; 0: 30 s */
     uint64_t outstanding_max; /* copies that are not done before a listing waits; 0: 10,000 */

@@ -2,6 +2,8 @@
 #include "replica/tasks_int.h"
 
 #include "object/local.h"
+#include "replica/clean.h"
+#include "replica/first.h"
 
 #include <unistd.h>
 
@@ -25,7 +27,60 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-static int create(struct job *j, struct err *err)
+/* P7: neither side has the bucket. The replication stays where no policy would make it again. */
+static int end_replication(struct job *j, int64_t number, struct err *err)
+{
+    struct arena *a = j->run->arena;
+    const struct replication_end e = {
+        .id = j->p.id,
+        .number = number,
+        .then = {first_task_clean(a, &j->p.id), first_task_user(a, &j->p.id)},
+        .route = j->t->o.main ? j->t->o.main(j->t->o.ctx) : STR_EMPTY,
+    };
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY)
+                                  : replication_end(j->t->o.replications, &e, err);
+
+    if (code == 0)
+        log_info(&j->run->log, "replication.ended", log_s("bucket", j->p.id.bucket),
+                 log_s("from", j->p.id.from), log_s("to", j->p.id.to));
+    return code == ERR_CONFLICT ? 0 : code;
+}
+
+static int has_policy(struct job *j, bool *out, struct err *err)
+{
+    const struct replication_id *id = &j->p.id;
+    const struct replication *const *all;
+    struct replication_view *view = NULL;
+    int code = replications_view(j->t->o.replications, &view, err);
+
+    *out = false;
+    for (size_t i = 0, n = code < 0 ? 0 : replication_view_user(view, id->user, id->from, &all);
+         i < n; i++)
+        *out |= str_eq(all[i]->id.to, id->to);
+    replication_view_unref(view);
+    return code;
+}
+
+static int remove_destination(struct job *j, bool recorded, struct err *err);
+
+/* The source has none (any more). Before every gateway knew the replication nobody recorded that it
+ * was deleted, and what the destination has may be the empty bucket that was made for it. One that
+ * is not empty is left. */
+static int end_uncreated(struct job *j, int64_t number, struct err *err)
+{
+    bool policy = false;
+    int code = has_policy(j, &policy, err);
+
+    if (code < 0 || !policy)
+        return code < 0 ? code : ERR_END;
+    code = remove_destination(j, false, err);
+    if (code == 0)
+        code = end_replication(j, number, err);
+    return code < 0 && code != ERR_INVALID ? code : ERR_END;
+}
+
+/* *number: of the source in the bucket's vector, before anything was looked at. */
+static int create(struct job *j, int64_t *number, struct err *err)
 {
     struct job_things all = {.first = THING_BUCKET, .count = VERSION_THINGS_MAX};
     int code = job_lock_bucket(j, err);
@@ -34,10 +89,14 @@ static int create(struct job *j, struct err *err)
         code = job_needed(j, &all, err);
     if (code == 0)
         code = job_open(j, true, err);
-    if (code == ERR_NO_BUCKET) /* the source has none (any more) */
-        return ERR_END;
-    if (code == 0)
+    *number = all.numbers[0];
+    if (code == ERR_NO_BUCKET)
+        return end_uncreated(j, *number, err);
+    if (code == 0) {
         code = sync_all(j, err);
+        if (code == ERR_NO_BUCKET)
+            code = err_set(err, ERR_CONFLICT, "a bucket went away meanwhile");
+    }
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
@@ -53,8 +112,20 @@ static bool is_known(struct job *j)
     return known;
 }
 
+/* V4: a number of the destination that one of before has left would say that there is nothing to
+ * do, whatever was changed while nobody recorded it. */
+static int forget_before(struct job *j, struct err *err)
+{
+    const struct tasks_options *o = &j->t->o;
+    const struct cleaner c = {o->replications, o->app, o->queue};
+    bool any = false;
+    int code = replication_any_removed(o->replications, j->p.id.bucket, &any, err);
+
+    return code < 0 || !any ? code : clean_vectors(&c, j->run, &j->p.id, err);
+}
+
 /* P3. Once the bucket was listed to its end, changes are captured. */
-static int begin_listing(struct job *j, struct err *err)
+static int begin_listing(struct job *j, int64_t number, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
     int code;
@@ -68,7 +139,10 @@ static int begin_listing(struct job *j, struct err *err)
     /* as it is now: settings were copied since it was opened */
     code = job_open(j, true, err);
     if (code < 0)
-        return code == ERR_NO_BUCKET ? ERR_END : code;
+        return code == ERR_NO_BUCKET ? end_uncreated(j, number, err) : code;
+    code = forget_before(j, err);
+    if (code < 0)
+        return code;
     struct task listing = task_of_listing(j->run->arena, &j->p.id, STR_EMPTY,
                                           j->source.versioned && j->destination.versioned);
     code = replication_list(o->replications, &j->p.id, j->run->task, &listing, err);
@@ -79,13 +153,14 @@ static int begin_listing(struct job *j, struct err *err)
 
 int task_bucket_create(struct task_run *run, struct err *err)
 {
+    int64_t number = 0;
     struct job j;
     int code = job_begin(&j, run, PAYLOAD_BUCKET, CREATE_REQUESTS, err);
 
     if (code == 0)
-        code = create(&j, err);
+        code = create(&j, &number, err);
     if (code == 0)
-        code = begin_listing(&j, err);
+        code = begin_listing(&j, number, err);
     return job_end(&j, code, err);
 }
 
@@ -299,10 +374,12 @@ static int delete_bucket(struct job *j, struct err *err)
         code = bring_all_left(j, err);
         return code < 0 || !thing.needed[0] ? code : job_confirm(j, &thing, false, err);
     }
-    if (code != ERR_NO_BUCKET || !thing.needed[0])
-        return code == ERR_NO_BUCKET ? 0 : code;
-    code = remove_destination(j, thing.numbers[0] > 0, err);
-    return code < 0 ? code : job_confirm(j, &thing, true, err);
+    if (code != ERR_NO_BUCKET)
+        return code;
+    code = thing.needed[0] ? remove_destination(j, thing.numbers[0] > 0, err) : 0;
+    if (code == 0 && thing.needed[0])
+        code = job_confirm(j, &thing, true, err);
+    return code < 0 ? code : end_replication(j, thing.numbers[0], err);
 }
 
 int task_bucket_delete(struct task_run *run, struct err *err)

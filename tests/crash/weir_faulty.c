@@ -3,12 +3,14 @@
  * program has none of it.
  *
  * FAULT_KILL=before:NAME:N or after:NAME:N: SIGKILL at the N-th call of the store by that name,
- * among those that a switch makes: its plan, its task up to the word that it is done, its abort. A
+ * among those that a switch makes (its plan, its task up to the word that it is done, its abort)
+ * and those that end a replication with its bucket (P7) and look for the bucket afterwards. A
  * call's name is its script's or its command's; `*` is any. "after": the store has done it, and
  * nobody was told. FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is
  * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. FAULT_DISK: disk_faults.c. */
 #include "coord/switch.h"
 #include "replica/switch.h"
+#include "replica/tap.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -32,7 +34,7 @@ static struct {
 } fault = {.log = -1};
 static _Atomic(unsigned) calls, named;
 
-/* Whose calls count: of a thread that is at work for a switch. */
+/* Whose calls count: of a thread that is at work for a switch, or at the end of a replication. */
 static _Thread_local enum { OTHERS, AT_WORK, LAST_WORD } thread_is;
 
 __attribute__((constructor)) static void read_environment(void)
@@ -140,6 +142,25 @@ WRAPPED(int, switch_down_handle, struct task_run *run, struct err *err)
 {
     thread_is = AT_WORK;
     int code = __real_switch_down_handle(run, err);
+    thread_is = LAST_WORD;
+    return code;
+}
+
+/* --- the end of a replication, with its bucket --- */
+
+WRAPPED(int, replication_end, struct replications *r, const struct replication_end *e,
+        struct err *err)
+{
+    thread_is = AT_WORK;
+    int code = __real_replication_end(r, e, err);
+    thread_is = OTHERS;
+    return code;
+}
+
+WRAPPED(int, taps_user_run, struct task_run *run, struct err *err)
+{
+    thread_is = AT_WORK;
+    int code = __real_taps_user_run(run, err);
     thread_is = LAST_WORD;
     return code;
 }

@@ -3,8 +3,9 @@
 One weir in front of folders and of a service (another weir), with users that have keys of their own there."""
 import pytest
 
-from conftest import free_port, runner, wait_for
-from replica_lab import client
+from conftest import DEADLINE, free_port, runner, wait_for
+from replica_lab import FAULTY, QUICK, client
+from test_tasks import Queue
 
 KEYS = {name: (f"AKIA{name.upper()}", f"secret-of-{name}-0123456789") for name in ("alice", "bob")}
 
@@ -154,6 +155,66 @@ def settled(server, wanted):
         raise AssertionError(f"{e}: {rows(server)}\n{server.run('task', 'list')}") from None
 
 
+@pytest.mark.parametrize("side, to", [("disk2", "far"), ("far", "disk2")])
+def test_the_replication_of_a_bucket_that_was_deleted_goes_and_comes_with_a_new_one(front, side, to):
+    """Under a user's policy, between a folder and a service, both ways; bob's buckets are none of alice's business."""
+    alice, bob = front.of["alice"], front.of["bob"]
+    for name in ("alice", "bob"):
+        user_route(front, name, side)
+    policy_for(front, "alice", to)
+    policy_for(front, "bob", to)
+    bob.create_bucket(Bucket="bobs")
+    model = {}
+    for n in range(16):  # some are deleted at once, some are made again at once
+        bucket = f"box{n % 4}"
+        alice.create_bucket(Bucket=bucket)
+        alice.put_object(Bucket=bucket, Key="k", Body=b"%d" % n)
+        if n % 3 == 0:
+            settled(front, [*model, bucket, "bobs"])
+        model[bucket] = b"%d" % n
+        if n < 12 or n % 2:
+            alice.delete_object(Bucket=bucket, Key="k")
+            alice.delete_bucket(Bucket=bucket)
+            del model[bucket]
+    settled(front, [*model, "bobs"])
+    assert set(model) == {"box0", "box2"}
+    for bucket, body in model.items():
+        front.run("diff", "check", f"{side}:{bucket}", f"{to}:{bucket}", "--user", "alice", "--watch")
+        assert alice.get_object(Bucket=bucket, Key="k")["Body"].read() == body
+    assert all(d["consistent"] == "yes" for d in front.run("diff", "list", "--json"))
+    assert {r["user"] for r in rows(front, state="policy")} == {"alice", "bob"}
+    bob.create_bucket(Bucket="box1")  # nothing of alice's is left of the name
+    settled(front, [*model, "bobs", "box1"])
+    assert {r["user"] for r in rows(front, bucket="box1")} == {"bob"}
+
+
+@pytest.mark.parametrize("kill, again", [("before", False), ("after", True)])
+def test_a_kill_where_a_replication_ends_with_its_bucket_loses_nothing(serve, weir, tmp_path, kill, again):
+    """`again`: the bucket is made anew before weir is back at work."""
+    server = serve(*QUICK, binary=FAULTY, env={"FAULT_KILL": f"{kill}:replication_end:1"}).ready()
+    run = runner(server, weir)
+    run("storage", "add", "disk2", tmp_path / "disk2")
+    run("replicate", "add", "disk2", "--user", "root")
+    s3 = server.s3()
+    s3.create_bucket(Bucket="box")
+    s3.put_object(Bucket="box", Key="k", Body=b"old")
+    wait_for(lambda: [r["state"] for r in run("replicate", "list", "box", "--json")] == ["in sync"], "in sync")
+    s3.delete_object(Bucket="box", Key="k")
+    s3.delete_bucket(Bucket="box")
+    server.process.wait(DEADLINE)
+    if again:  # by a weir that has no worker
+        server = serve("--only", "gateway", data=server.data).ready()
+        server.s3().create_bucket(Bucket="box")
+        server.s3().put_object(Bucket="box", Key="new", Body=b"new")
+        server.stop()
+    server = serve(*QUICK, binary=FAULTY, data=server.data, env={"FAULT_CLOCK": "60"}).ready()  # leases are over
+    server.run = runner(server, weir)
+    settled(server, ["box"] if again else [])
+    if again:
+        server.run("diff", "check", "local:box", "disk2:box", "--watch")
+        assert [(d["consistent"], d["keys"]) for d in server.run("diff", "list", "--json")] == [("yes", 1)]
+
+
 def test_what_a_policy_made_can_be_removed_after_it(front):
     alice = front.of["alice"]
     for bucket in ("one", "two"):
@@ -169,3 +230,64 @@ def test_what_a_policy_made_can_be_removed_after_it(front):
     front.run("replicate", "remove", "--user", "alice", "--with-buckets")
     assert rows(front) == []
     assert "there is no such replication" in front.run("replicate", "remove", "--user", "alice", "--with-buckets", status=1)
+
+
+# --- what other tools delete, and what is left
+
+
+class Asynq(Queue):
+    """What Asynq's own tools do to a queue."""
+
+    def delete(self, queue):
+        """All tasks that wait in it; how many."""
+        ids = self.call("LRANGE", f"asynq:{{{queue}}}:pending", 0, -1)
+        for id in ids:
+            self.call("LREM", f"asynq:{{{queue}}}:pending", 0, id)
+            self.call("DEL", b"asynq:{%s}:t:%s" % (queue.encode(), id))
+        return len(ids)
+
+    def keys(self, database, pattern):
+        self.call("SELECT", database)
+        found = self.call("KEYS", pattern)
+        self.call("SELECT", 1)
+        return sorted(key.decode() for key in found)
+
+
+@pytest.mark.parametrize("side, to", [("disk2", "far"), ("local", "disk2")])
+def test_tasks_that_another_tool_deletes_are_noticed_and_vectors_go_in_the_end(serve, weir, redis, far, tmp_path, side, to):
+    store = ("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}", "--replication.check_interval", "1s")
+    server = serve(*QUICK, *store).ready()
+    server.run = run = runner(server, weir)
+    run("storage", "add", "disk2", tmp_path / "disk2")
+    run("storage", "add", "far", "--endpoint", far.s3_url)
+    run("user", "add", "alice", "--access-key", KEYS["alice"][0], "--secret-key", KEYS["alice"][1])
+    run("storage", "key", "far", "alice", "--access-key", KEYS["alice"][0], "--secret-key", KEYS["alice"][1])
+    alice, asynq = client(server.s3_url, KEYS["alice"]), Asynq(redis.port)
+    run("bucket", "route", "photos", side, "--user", "alice")
+    alice.create_bucket(Bucket="photos")
+    for n in range(5):
+        alice.put_object(Bucket="photos", Key=f"k{n}", Body=b"1")
+
+    run("task", "pause", "migrate_obj_copy1")
+    run("replicate", "add", "photos", to, "--user", "alice")
+    wait_for(lambda: [r["state"] for r in rows(server)] == ["copying"], "the copies")
+    assert asynq.delete("migrate_obj_copy1") > 0
+    run("task", "resume", "migrate_obj_copy1")
+    in_sync(server, bucket="photos")
+    assert "replication.begun_anew" in server.err
+
+    run("task", "pause", "events1")
+    alice.put_object(Bucket="photos", Key="k0", Body=b"changed")
+    alice.delete_object(Bucket="photos", Key="k1")
+    wait_for(lambda: asynq.delete("events1") > 0, "the events")
+    run("task", "resume", "events1")
+    assert rows(server)[0]["state"] != "in sync"
+    in_sync(server, bucket="photos")
+    run("diff", "check", f"{side}:photos", f"{to}:photos", "--watch")
+    assert [(d["consistent"], d["keys"]) for d in run("diff", "list", "--json")] == [("yes", 4)]
+
+    run("replicate", "remove", "photos")
+    assert asynq.keys(0, "photos:*")
+    asynq.call("SELECT", 3)
+    asynq.call("ZADD", "w:forget", "XX", 1, "photos")  # a day goes by
+    wait_for(lambda: not asynq.keys(0, "photos:*") and not asynq.keys(0, "b:photos*"), "no vectors")

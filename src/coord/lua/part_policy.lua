@@ -18,6 +18,11 @@ end
 local function config_changed()
     redis.call('INCR', 'w:config')
 end
+-- A replication of the bucket goes: what is known of its destination may be wrong from now on, and nobody may need the bucket's
+-- vectors any more. w:forget says of a bucket from when on (ms) no task of a replication of before can be alive (V3).
+local function vectors_unused(bucket)
+    redis.call('ZADD', 'w:forget', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + 86400000), bucket)
+end
 -- A status that begins; `init_done` '1': there is nothing to copy first. Answers when it was made.
 local function status_new(key, init_done, listings)
     local created = rfc3339()

@@ -14,6 +14,9 @@ if bucket ~= '' and switch_open(user, bucket) then
 end
 redis.call('ZREM', set, member)
 redis.call('DEL', status)
+if bucket ~= '' then
+    vectors_unused(bucket)
+end
 if ARGV[5] ~= '' then
     policy_block('SREM', ARGV[4], ARGV[6])
 end

@@ -7,6 +7,7 @@ local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
 local function remove(s, from, to)
     redis.call('ZREM', set_of(s), from .. ':' .. to)
     redis.call('DEL', status_of(s, from, to))
+    vectors_unused(s.bucket)
     redis.call('SELECT', queue)
     enqueue_beside(ARGV[7], ARGV[8], ARGV[9], nil, function(state) return state == 'active' end)
     flush()

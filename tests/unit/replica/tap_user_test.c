@@ -5,15 +5,21 @@
 #include "unit/coord/tell.h"
 #include "unit/replica/tap_lab.h"
 
-static int run_task(struct tap_lab *l, const char *to, struct err *err)
+static int run_of(struct tap_lab *l, const char *bucket, const char *to, struct err *err)
 {
-    const struct replication_id id = {STR("alice"), STR_EMPTY, STR("local"), str_z(to), STR_EMPTY};
+    const struct replication_id id = {STR("alice"), str_z(bucket), STR("local"), str_z(to),
+                                      STR_EMPTY};
     struct task t = first_task_user(&l->a, &id);
     struct running r = {.run = {.task = &t, .arena = &l->a, .ctx = l->taps}};
 
     atomic_init(&r.lease_until_ns, UINT64_MAX);
     *err = (struct err){0};
     return taps_user_run(&r.run, err);
+}
+
+static int run_task(struct tap_lab *l, const char *to, struct err *err)
+{
+    return run_of(l, "", to, err);
 }
 
 static size_t replications_of(struct tap_lab *l, const char *bucket)
@@ -54,5 +60,24 @@ TEST(tap_user, a_policy_that_is_gone_makes_nothing)
     tap_lab_open(&l);
     CHECK_OK(run_task(&l, "other", &err));
     CHECK_INT(replications_of(&l, "box"), 0);
+    tap_lab_close(&l);
+}
+
+/* P7: the record that it was made came before the end of the old one, and found that there. */
+TEST(tap_user, a_bucket_that_was_made_again_gets_a_replication_and_no_other_does)
+{
+    struct tap_lab l;
+    struct err err;
+
+    tap_lab_open(&l);
+    tap_lab_replicate(&l, "local", "");
+    while (run_of(&l, "none", "other", &err) == ERR_AGAIN)
+        ;
+    CHECK_INT(replications_of(&l, "none"), 0);
+    CHECK_INT(replications_of(&l, "box"), 0);
+    CHECK_OK(run_of(&l, "box", "other", &err));
+    CHECK_INT(replications_of(&l, "box"), 1);
+    CHECK_OK(run_of(&l, "box", "other", &err));
+    CHECK_INT(replications_of(&l, "box"), 1);
     tap_lab_close(&l);
 }

@@ -508,6 +508,112 @@ TEST_FOUR(tasks, a_deleted_bucket_is_deleted_there)
     rig_close(&rig);
 }
 
+static void add_policy(struct rig *rig, int priority)
+{
+    struct replication_new n = {.id = rig->id, .priority = priority};
+    struct err err = {0};
+
+    n.id.bucket = STR_EMPTY;
+    CHECK_OK(replication_add(rig->r, &n, STR("one"), &err));
+}
+
+/* Until the command answers this; the test's own time limit bounds it. */
+static void await_reply(struct store *s, const char *line, const char *want)
+{
+    const char *got;
+
+    do {
+        CHECK_INT(ask(s, line, &got), 0);
+    } while (strcmp(got, want) != 0);
+}
+
+static void delete_source(struct rig *rig)
+{
+    struct storage *one = rig->s.locals[0];
+    struct err err = {0};
+
+    CHECK_OK(one->ops->remove_bucket(one, STR("owner"), STR("box"), &err));
+    record(rig, THING_BUCKET, "bucket:delete", "");
+}
+
+/* P7 */
+TEST_FOUR(tasks, the_replication_of_a_deleted_bucket_goes_if_a_policy_would_make_it_again)
+{
+    struct rig rig;
+    struct storage *two;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    two = rig.s.locals[1];
+    add_policy(&rig, 0);
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    delete_source(&rig);
+    await_reply(f->stores[DB_CONFIG], "EXISTS p:repl_st:owner:box:one:two", "0");
+    check_reply(f->stores[DB_CONFIG], "EXISTS p:repl:owner:box", "0");
+    check_reply(f->stores[DB_CONFIG], "ZRANGE p:repl:owner 0 -1", "[\"one:two\"]");
+    CHECK_ERR(two->ops->open_bucket(&b, two, STR("owner"), STR("box"), &err), ERR_NO_BUCKET);
+    rig_close(&rig);
+}
+
+/* Nobody recorded the deletion, as the replication was not there yet. */
+TEST_FOUR(tasks, the_replication_of_a_bucket_that_was_gone_before_it_was_copied_goes)
+{
+    struct rig rig;
+    struct storage *one;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    one = rig.s.locals[0];
+    add_policy(&rig, 0);
+    CHECK_OK(one->ops->remove_bucket(one, STR("owner"), STR("box"), &err));
+    rig_add(&rig);
+    record(&rig, THING_BUCKET, "bucket:create", "");
+    rig_work(&rig);
+    await_reply(f->stores[DB_CONFIG], "EXISTS p:repl_st:owner:box:one:two", "0");
+    rig_close(&rig);
+}
+
+TEST_FOUR(tasks, the_replication_of_a_deleted_bucket_stays_if_no_policy_would_make_it_again)
+{
+    struct rig rig;
+
+    rig_open(&rig, f);
+    add_policy(&rig, 3); /* of another priority */
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    delete_source(&rig);
+    await_events(&rig, 1);
+    check_reply(f->stores[DB_CONFIG], "EXISTS p:repl_st:owner:box:one:two", "1");
+    rig_close(&rig);
+}
+
+/* V4: nobody recorded what was changed between a removal and a new beginning. */
+TEST_FOUR(tasks, what_one_of_before_has_left_in_the_vectors_is_not_believed)
+{
+    struct rig rig;
+    struct err err = {0};
+
+    rig_open(&rig, f);
+    lab_put(rig.s.from, &rig.s.a, "k", STR("one"));
+    rig_work(&rig);
+    rig_add(&rig);
+    await_copied(&rig);
+    record(&rig, THING_OBJECT, "object:sync", "k");
+    await_events(&rig, 1);
+    CHECK_INT(number_at(&rig, "k", "two"), 1);
+    CHECK_OK(replication_remove(rig.r, &rig.id, &err));
+    lab_put(rig.s.from, &rig.s.a, "k", STR("changed"));
+    rig_add(&rig);
+    await_copied(&rig);
+    rig_reopen(&rig);
+    lab_expect(rig.s.to, "k", STR_EMPTY, STR("changed"));
+    rig_close(&rig);
+}
+
 /* Tasks of objects that find no bucket leave it to bucket:delete, which finds one again. */
 TEST_FOUR(tasks, what_a_deleted_bucket_left_goes_though_the_bucket_was_made_again)
 {

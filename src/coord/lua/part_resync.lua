@@ -1,0 +1,13 @@
+-- Begins an initial copy anew: all counters are of the new round, and tasks of before count for nobody. In the database of policies,
+-- where it ends too. `first`: queue, id, message of the first task.
+-- include part_enqueue
+local function resync_begin(status, queue, config, first)
+    local round = rfc3339()
+    redis.call('HSET', status, 'resynced_at', round, 'obj_listed', '0', 'obj_done', '0', 'obj_failed', '0', 'bytes_listed', '0',
+        'bytes_done', '0', 'listing_started', '0', 'listings', '1', 'events', '0', 'events_done', '0')
+    redis.call('HDEL', status, 'init_done_at')
+    redis.call('SELECT', queue)
+    enqueue_beside(first[1], first[2], first[3], config .. ' ' .. queue .. ' l 0 ' .. round .. ' ' .. status, runs_for_another)
+    flush()
+    redis.call('SELECT', config)
+end

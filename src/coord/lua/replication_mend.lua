@@ -1,0 +1,28 @@
+-- A replication's counters and its tasks do not agree: somebody else than weir has deleted or moved tasks (P8). ARGV: databases of
+-- the queue, of policies; key of the status; user, bucket, escaped; copies that count as failed and are not (0: tasks are missing, and
+-- it begins anew); queue, id, message of the first task; names and values of the status as they were before the tasks were counted.
+-- Answers {'ok'}, or why not: {'none'} when the status is another by now, {'archived'}, {'switch'}.
+-- include part_policy
+-- include part_resync
+local queue, config, status, surplus = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[6])
+-- Whatever of ours adds or ends a task changes the status with it. So if that is the same, the tasks that were counted are all.
+if redis.call('HLEN', status) ~= (#ARGV - 9) / 2 then
+    return {'none'}
+end
+for i = 10, #ARGV, 2 do
+    if redis.call('HGET', status, ARGV[i]) ~= ARGV[i + 1] then
+        return {'none'}
+    end
+end
+if surplus > 0 then
+    redis.call('HINCRBY', status, 'obj_failed', -surplus)
+    return {'ok'}
+end
+if redis.call('HGET', status, 'archived') == '1' then
+    return {'archived'}
+end
+if switch_open(ARGV[4], ARGV[5]) and not switch_waits(ARGV[4], ARGV[5]) then
+    return {'switch'}
+end
+resync_begin(status, queue, config, {ARGV[7], ARGV[8], ARGV[9]})
+return {'ok'}

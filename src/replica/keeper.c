@@ -1,0 +1,203 @@
+/* The thread that looks after what nobody else would notice. */
+#include "replica/keeper.h"
+#include "base/clock.h"
+#include "coord/switch.h"
+#include "os/thread.h"
+#include "replica/first.h"
+#include "replica/switch.h"
+
+#include <stdlib.h>
+
+enum { SHARE = 100 /* it works for one part of so many of the time */ };
+
+struct keeper {
+    struct keeper_options o;
+    struct thread thread;
+    struct mutex lock; /* class "keeper"; guards `stop` */
+    struct cond wake;
+    bool stop;
+};
+
+/* --- tasks that are missing --- */
+
+struct asked {
+    const struct keeper_options *o;
+    bool (*ended)(void *ctx);
+    void *ctx;
+};
+
+static void gap_told(void *ctx, const struct replication_gap *gap)
+{
+    const struct asked *a = ctx;
+    const char *event = gap->outcome == 0 ? "replication.begun_anew" : "replication.tasks_missing";
+
+    if (gap->outcome == 0 && gap->copies < 0)
+        event = "replication.recounted";
+    if (gap->outcome == ERR_NOT_FOUND) /* it has moved, and is looked at the next time */
+        return;
+    log_warn(a->o->log, event, log_s("user", gap->id.user), log_s("bucket", gap->id.bucket),
+             log_s("from", gap->id.from), log_s("to", gap->id.to), log_i("copies", gap->copies),
+             log_i("listings", gap->listings), log_i("changes", gap->events));
+}
+
+static bool gap_ended(void *ctx)
+{
+    const struct asked *a = ctx;
+
+    return a->ended(a->ctx);
+}
+
+static int recount(struct asked *a, struct err *err)
+{
+    const struct replication_recount r = {.idle_ms = (int64_t)a->o->interval_ms,
+                                          .first = first_task_resync,
+                                          .told = gap_told,
+                                          .ended = gap_ended,
+                                          .ctx = a};
+    size_t looked = 0;
+
+    return replication_recount(a->o->replications, &r, &looked, err);
+}
+
+/* --- switches --- */
+
+static bool needs_task(const struct bucket_switch *s)
+{
+    if (s->status == SWITCH_ERROR || s->status == SWITCH_SKIPPED)
+        return s->o.cron.len > 0;
+    return s->status != SWITCH_DONE;
+}
+
+/* One that is there stays as it is. */
+static int add_switch_task(const struct keeper_options *o, struct arena *a,
+                           const struct bucket_switch *s, struct err *err)
+{
+    struct replication_id id = s->id;
+
+    if (s->aborted_ms) {
+        id.from = s->id.to;
+        id.to = s->id.from;
+    }
+    struct task t = switch_task(a, &id, switch_is_live(s));
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : queue_add(o->queue, &t, 0, err);
+    if (code == 0)
+        log_warn(o->log, "switch.task_missing", log_s("bucket", s->id.bucket),
+                 log_s("from", s->id.from), log_s("to", s->id.to));
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+static int keep_switches(const struct keeper_options *o, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct bucket_switch *list = NULL;
+    size_t count = 0;
+    int code = switch_list(o->replications, &a, &list, &count, err);
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        if (needs_task(&list[i]))
+            code = add_switch_task(o, &a, &list[i], err);
+    arena_release(&a);
+    return code;
+}
+
+/* --- a round --- */
+
+static int forget(struct asked *a, struct err *err)
+{
+    size_t count = 0;
+    int code = replication_forget_unused(a->o->replications, gap_ended, a, &count, err);
+
+    if (count)
+        log_info(a->o->log, "replica.vectors_forgotten", log_u("buckets", count));
+    return code;
+}
+
+int keeper_run(const struct keeper_options *o, bool (*ended)(void *ctx), void *ctx, struct err *err)
+{
+    struct asked a = {o, ended, ctx};
+    struct lock *lock = NULL;
+    int code = lock_take(&lock, o->locks, STR("w:keeper"), err);
+
+    if (code == 0)
+        code = recount(&a, err);
+    if (code == 0)
+        code = keep_switches(o, err);
+    if (code == 0)
+        code = forget(&a, err);
+    lock_release(lock);
+    return code;
+}
+
+/* --- the thread --- */
+
+static bool is_stopped(void *ctx)
+{
+    struct keeper *k = ctx;
+
+    mutex_lock(&k->lock);
+    bool stop = k->stop;
+    mutex_unlock(&k->lock);
+    return stop;
+}
+
+/* False at the stop. */
+static bool rest(struct keeper *k, uint64_t ms)
+{
+    uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
+
+    mutex_lock(&k->lock);
+    while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))
+        ;
+    bool go = !k->stop;
+    mutex_unlock(&k->lock);
+    return go;
+}
+
+static void run(void *ctx)
+{
+    struct keeper *k = ctx;
+    uint64_t took_ms = 0;
+    bool failed = false;
+
+    while (rest(k, k->o.interval_ms > SHARE * took_ms ? k->o.interval_ms : SHARE * took_ms)) {
+        uint64_t began_ms = clock_mono_ms();
+        struct err err = {0};
+        int code = keeper_run(&k->o, is_stopped, k, &err);
+        if (code < 0 && code != ERR_BUSY && code != ERR_SHUTDOWN && !failed)
+            log_warn(k->o.log, "replica.not_kept", log_z("error", err.text));
+        failed = code < 0 && code != ERR_BUSY;
+        took_ms = clock_mono_ms() - began_ms;
+    }
+}
+
+int keeper_start(struct keeper **out, const struct keeper_options *o, struct err *err)
+{
+    struct keeper *k = xcalloc(1, sizeof(*k));
+
+    k->o = *o;
+    mutex_init(&k->lock, "keeper");
+    cond_init(&k->wake);
+    int code = thread_start(&k->thread, "keeper", 0, run, k, err);
+    if (code < 0) {
+        cond_release(&k->wake);
+        mutex_release(&k->lock);
+        free(k);
+        return code;
+    }
+    *out = k;
+    return 0;
+}
+
+void keeper_stop(struct keeper *k)
+{
+    if (!k)
+        return;
+    mutex_lock(&k->lock);
+    k->stop = true;
+    cond_signal(&k->wake);
+    mutex_unlock(&k->lock);
+    thread_join(&k->thread);
+    cond_release(&k->wake);
+    mutex_release(&k->lock);
+    free(k);
+}
