@@ -339,7 +339,7 @@ static int add_bucket(struct adding *x, struct err *err)
     code = arena_error(x->a);
     if (code < 0)
         return err_code(err, code);
-    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    code = replication_add(x->api->o.replications, &x->n, routes_main_name(x->api->o.routes), err);
     if (code < 0 && code != ERR_TIMEOUT) /* then it may be there */
         api_notify_undo(x->api, &made);
     return code;
@@ -387,7 +387,7 @@ static int add_policy(struct adding *x, struct err *err)
     code = code < 0 ? err_code(err, code) : queue_add(q, &t, USER_LATER_S, err);
     if (code < 0)
         return code;
-    code = replication_add(x->api->o.replications, &x->n, routes_main(x->api->o.routes)->name, err);
+    code = replication_add(x->api->o.replications, &x->n, routes_main_name(x->api->o.routes), err);
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
     else if (code != ERR_TIMEOUT) /* then it may be there */

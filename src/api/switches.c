@@ -375,7 +375,6 @@ static int plan(struct api *api, struct arena *a, struct str name, const struct 
                 struct bucket_switch *out, struct err *err)
 {
     struct replication p = {0};
-    struct storage *main = routes_main(api->o.routes);
     int code = api_find_replication(api, a, name, &p, err);
 
     if (code < 0)
@@ -384,7 +383,7 @@ static int plan(struct api *api, struct arena *a, struct str name, const struct 
     code = arena_error(a);
     if (code < 0)
         return err_code(err, code);
-    code = switch_plan(api->o.replications, &p.id, o, &t, main ? main->name : STR_EMPTY, err);
+    code = switch_plan(api->o.replications, &p.id, o, &t, routes_main_name(api->o.routes), err);
     return code < 0 ? code : switch_read(api->o.replications, a, p.id.user, p.id.bucket, out, err);
 }
 

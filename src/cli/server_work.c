@@ -167,9 +167,8 @@ static void limits_of(void *ctx, struct str name, struct storage_limits *out)
 static struct str main_storage(void *ctx)
 {
     struct server *s = ctx;
-    struct storage *main = routes_main(s->routes);
 
-    return main ? main->name : STR_EMPTY;
+    return routes_main_name(s->routes);
 }
 
 /* P3. What cannot be asked is not known. */

@@ -143,13 +143,12 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 static int replicate(struct taps *t, struct arena *a, const struct replication *policy,
                      struct str bucket, struct err *err)
 {
-    struct storage *main = routes_main(t->o.routes);
     struct replication_new n = {.id = policy->id, .priority = policy->priority};
 
     n.id.bucket = bucket;
     if (t->o.first)
         n.first = t->o.first(a, &n.id, n.priority);
-    int code = replication_add(t->o.replications, &n, main ? main->name : STR_EMPTY, err);
+    int code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
     if (code == ERR_CONFLICT || code == ERR_INVALID) { /* there is nobody who could be told */
         log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
                  log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));

@@ -163,8 +163,11 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
 {
     if (r->main_is_fixed)
         return 0;
-    return routes_set_main(
-        r->routes, name->type == REPLY_BULK && name->str.len ? name->str : r->local_main, err);
+    struct str wanted = name->type == REPLY_BULK && name->str.len ? name->str : r->local_main;
+    int code = routes_set_main(r->routes, wanted, err);
+    if (code == ERR_NOT_FOUND) /* a folder of another weir: what would go there is refused here */
+        log_warn(r->log, "storages.main_absent", log_s("storage", wanted));
+    return code == ERR_NOT_FOUND ? 0 : code;
 }
 
 /* What says which storages there are, and which is the main one. A store that was emptied would say

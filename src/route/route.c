@@ -144,8 +144,7 @@ int routes_set_main(struct routes *r, struct str name, struct err *err)
 
     mutex_lock(&r->lock);
     s = find_storage(r, name);
-    if (s)
-        r->main = s;
+    r->main = s;
     note_remotes(r);
     mutex_unlock(&r->lock);
     return s ? 0 : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
@@ -201,6 +200,13 @@ struct storage *routes_main(struct routes *r)
     s = r->main;
     mutex_unlock(&r->lock);
     return s;
+}
+
+struct str routes_main_name(struct routes *r)
+{
+    const struct storage *s = routes_main(r);
+
+    return s ? s->name : STR_EMPTY;
 }
 
 size_t routes_storages(struct routes *r, struct storage **out, size_t max)
@@ -282,6 +288,17 @@ const char *routes_copy_of(const struct routes_view *view, const struct storage 
     return bucket.len ? routes_look_up(&view->copies, s->name, bucket) : NULL;
 }
 
+int routes_no_storage(const char *name, struct err *err)
+{
+    return err_set(err, ERR_OFFLINE, "a routing policy names the storage %s, which is not there",
+                   name);
+}
+
+int routes_no_main(struct err *err)
+{
+    return err_set(err, ERR_OFFLINE, "the main storage is not there");
+}
+
 /* Bucket policy, else user policy, else main. */
 static int storage_by_policy(struct routes *r, const struct routes_view *view, struct str user,
                              struct str bucket, struct storage **out, struct err *err)
@@ -292,11 +309,8 @@ static int storage_by_policy(struct routes *r, const struct routes_view *view, s
     if (!policy)
         policy = routes_look_up(&view->policies, user, STR_EMPTY);
     s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
-    if (!s && policy)
-        return err_set(err, ERR_OFFLINE,
-                       "a routing policy names the storage %s, which is not there", policy);
     if (!s)
-        return err_set(err, ERR_OFFLINE, "there is no storage");
+        return policy ? routes_no_storage(policy, err) : routes_no_main(err);
     *out = s;
     return 0;
 }
@@ -375,11 +389,14 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     struct storage *s = NULL;
     struct bucket *other = NULL;
     struct str name = (*b)->name;
-    int code = (*b)->ops->info(*b, &arena, &info, err), there = ERR_NO_BUCKET;
+    int code = (*b)->ops->info(*b, &arena, &info, err), there = ERR_NO_BUCKET, found = code;
 
-    if (code == 0 && !str_eq(info.owner, user) &&
-        routes_storage_by(r, view, info.owner, name, &s, NULL) == 0 && s != at && !s->ops->forward)
+    if (code == 0 && !str_eq(info.owner, user))
+        found = routes_storage_by(r, view, info.owner, name, &s, err);
+    if (found == 0 && s && s != at && !s->ops->forward)
         there = s->ops->open_bucket(&other, s, info.owner, name, err);
+    else if (found == ERR_OFFLINE && routes_look_up(&view->policies, info.owner, name))
+        there = found; /* its policy names a storage that this process has not */
     if (there == 0) {
         (*b)->ops->unref(*b);
         *b = other;

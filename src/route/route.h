@@ -28,9 +28,11 @@ void routes_abort(struct routes *r);
 /* Takes the storage, also when it fails: then it is closed. Storages stay until the close. The
  * first one added is the main storage unless routes_set_main() says otherwise. */
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err) MUST_CHECK;
+/* ERR_NOT_FOUND: then there is none, and what has no policy is ERR_OFFLINE. */
 int routes_set_main(struct routes *r, struct str name, struct err *err) MUST_CHECK;
 struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; NULL when unknown */
 struct storage *routes_main(struct routes *r);                     /* NULL when there is none */
+struct str routes_main_name(struct routes *r);                     /* empty then */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 
 /* Takes one out; it is closed at the close. When it was the main one the first is. */

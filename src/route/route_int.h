@@ -62,6 +62,9 @@ const char *routes_look_up(const struct map *map, struct str first, struct str s
  * (docs/forward.md, B1); and blocks. */
 int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
                       struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
+/* ERR_OFFLINE: a policy names a storage, or one is the main storage, that this process has not. */
+int routes_no_storage(const char *name, struct err *err);
+int routes_no_main(struct err *err);
 /* B1, B2: a place that holds a copy is replaced by where the route of the copy's owner leads. */
 int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                       struct storage **at, struct err *err) MUST_CHECK;

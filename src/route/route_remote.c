@@ -82,16 +82,15 @@ struct storage *routes_local_of(struct routes *r, const struct routes_view *view
 }
 
 /* Rule 5: what the bucket policies of all users agree on; NULL: nothing. */
-static struct storage *by_name(struct routes *r, const struct routes_view *view, struct str bucket)
+static const char *by_name(const struct routes_view *view, struct str bucket)
 {
     const char *name = routes_look_up(&view->named, bucket, STR_EMPTY);
 
-    return name && *name ? routes_storage(r, str_z(name)) : NULL;
+    return name && *name ? name : NULL;
 }
 
-/* The remote storage that the owner of a local bucket has given it by a bucket policy; or NULL. */
-static struct storage *owners_remote(struct routes *r, const struct routes_view *view,
-                                     struct storage *at, struct str bucket)
+/* What the owner of a local bucket says of it by a bucket policy; NULL: nothing. */
+static const char *by_owner(const struct routes_view *view, struct storage *at, struct str bucket)
 {
     struct arena arena = {0};
     struct bucket_info info = {0};
@@ -103,20 +102,28 @@ static struct storage *owners_remote(struct routes *r, const struct routes_view 
         return NULL;
     if (b->ops->info(b, &arena, &info, NULL) == 0)
         policy = routes_look_up(&view->policies, info.owner, bucket);
-    struct storage *s = policy ? routes_storage(r, str_z(policy)) : NULL;
     b->ops->unref(b);
     arena_release(&arena);
-    return s && is_remote(s) ? s : NULL;
+    return policy;
 }
 
-/* Rules 4 and 5, of a user whom no policy of their own leads to a remote storage. `at`: rule 3. */
-static struct storage *by_others(struct routes *r, const struct routes_view *view,
-                                 struct str bucket, struct storage *at)
+/* Rules 4 and 5, of a user whom no policy of their own leads to a remote storage. `at`: what rule 3
+ * has found, or NULL, where there is no main storage here. */
+static int by_others(struct routes *r, const struct routes_view *view, struct str bucket,
+                     struct storage **at, struct err *err)
 {
-    struct storage *here = is_remote(at) ? NULL : routes_local_of(r, view, bucket, STR_EMPTY);
-    struct storage *other = here ? owners_remote(r, view, here, bucket) : by_name(r, view, bucket);
+    bool local = *at && !is_remote(*at);
+    struct storage *here = local ? routes_local_of(r, view, bucket, STR_EMPTY) : NULL, *s;
+    const char *name = here ? by_owner(view, here, bucket) : by_name(view, bucket);
 
-    return other ? other : at;
+    if (!name)
+        return *at ? 0 : routes_no_main(err);
+    s = routes_storage(r, str_z(name));
+    if (!s)
+        return routes_no_storage(name, err);
+    if (!here || is_remote(s))
+        *at = s;
+    return 0;
 }
 
 int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
@@ -131,11 +138,12 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     if ((code == 0 || code == ERR_OFFLINE) && !own && user.len &&
         routes_local_of(r, view, bucket, user))
         return 0;
-    if (code < 0)
+    if (code < 0 && !(code == ERR_OFFLINE && !policy && !s))
         return code;
     if (!own && !(policy && is_remote(s))) {
-        s = by_others(r, view, bucket, s);
-        code = routes_leave_copy(r, view, bucket, &s, err);
+        code = by_others(r, view, bucket, &s, err);
+        if (code == 0)
+            code = routes_leave_copy(r, view, bucket, &s, err);
     }
     if (code == 0)
         code = routes_check_block(view, s, bucket, err);

@@ -151,3 +151,38 @@ def test_with_the_embedded_store_a_name_needs_no_claim(serve, weir):
     run = runner(server, weir)
     run("storage", "claim", "local")
     assert "no local storage nothing" in run("storage", "claim", "nothing", status=1)
+
+
+@pytest.mark.parametrize("by", ("bucket policy", "main storage"))
+def test_a_weir_refuses_what_is_on_a_folder_of_another(machines, tmp_path, by):
+    """A rule of docs/forward.md, "Which storage", that names a storage which this weir has not is the last one asked."""
+    far, one = machines.far(), machines.machine("one", "--only", "gateway").ready()
+    machines.add_far(one, far)
+    machines.run(one, "storage", "add", "disk", tmp_path / "disk")
+    machines.run(one, "user", "add", "ann", "--access-key", "AKIAANN", "--secret-key", "secret-of-ann")
+    ann, two = ("AKIAANN", "secret-of-ann"), machines.machine("two", "--only", "gateway").ready()
+    client(far.s3_url, KEYS).create_bucket(Bucket="elsewhere")
+    machines.run(one, "bucket", "route", "elsewhere", "far", "--user", "root")
+    if by == "bucket policy":
+        machines.run(one, "bucket", "route", "photos", "disk", "--user", "ann")
+    machines.run(one, "storage", "main", "far" if by == "bucket policy" else "disk")
+    client(one.s3_url, ann).create_bucket(Bucket="photos")
+
+    def is_refused():
+        for keys in (KEYS, ann):
+            s3 = client(two.s3_url, keys)
+            calls = ((s3.head_bucket, {}), (s3.get_object, {"Key": "k"}), (s3.put_object, {"Key": "k"}),
+                     (s3.delete_object, {"Key": "k"})) + ((s3.create_bucket, {}),) * (by == "main storage")
+            found = [status_of(call, Bucket="photos", **more) for call, more in calls]
+            if set(found) != {503}:
+                return False
+        return True
+    wait_for(is_refused, "the other weir to know, and to refuse", 10)
+    two.kill()
+    two.start().ready()
+    wait_for(is_refused, "the same after a start", 10)
+    # Everything else goes on there.
+    s3 = client(two.s3_url, KEYS)
+    s3.put_object(Bucket="elsewhere", Key="k", Body=b"x")
+    assert content(client(far.s3_url, KEYS), "elsewhere") == {"k": b"x"}
+    assert "photos" not in [b["Name"] for b in client(far.s3_url, KEYS).list_buckets()["Buckets"]]
