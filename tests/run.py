@@ -39,8 +39,9 @@ def crash_suites(build):
         if name.endswith("_crash"):
             yield "crash-" + name.removesuffix("_crash"), [os.path.join(folder, name), "--runs", "20"]
     yield "crash-serve", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10"]
-    yield "crash-replica", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1",
-                            "--seconds", "15"]
+    chaos = ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1", "--seconds", "15"]
+    yield "crash-replica", [*chaos, "--kind", "redis"]
+    yield "crash-replica-mixed", [*chaos, "--setup", "mixed", "--kind", "sentinel,embedded"]
 
 
 def e2e_suites():

@@ -19,7 +19,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
 RACES = ("os", "http", "db", "store", "replica", "swarm", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
-LONG_RUN = 10  # kills of others for one run of two minutes in which everything that replicates is killed
+LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
+CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
@@ -39,8 +40,10 @@ def steps(build, tsan, runs, seed):
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
     yield "s3", "serve_crash", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build,
                                 "--runs", str(runs), "--seed", str(seed)]
-    yield "replica", "replica_chaos", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build,
-                                       "--runs", str(max(1, runs // LONG_RUN)), "--seed", str(seed)]
+    for setup, seconds in CHAOS_SETUPS.items():
+        yield "replica", f"replica_chaos {setup}", [
+            "/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--setup", setup, "--runs",
+            str(max(1, runs // LONG_RUN)), "--seconds", str(seconds), "--seed", str(seed)]
     yield "replica", "switch_kills", ["/usr/bin/env", "WEIR_TEST_KILLS=all", "/usr/bin/python3", "-m", "pytest", "-q",
                                       os.path.join(ROOT, "tests/e2e/test_switch_kills.py")]
     diff = os.path.join(build, "tests/store_diff")

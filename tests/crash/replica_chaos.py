@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Kills everything that replicates, at random, while clients write; at the end both sides hold what the clients know.
 
-    tests/crash/replica_chaos.py BUILD [--runs N] [--seed S] [--seconds T] [--kind redis|embedded|both]
+    tests/crash/replica_chaos.py BUILD [--setup plain|mixed] [--kind KIND,...] [--runs N] [--seed S] [--seconds T]
 
 One run: several threads put, overwrite, copy, upload in parts, tag and remove keys of their own through two gateways,
 before and after the bucket gets its replication; another makes, fills, empties and deletes buckets of a user whose
@@ -13,13 +13,25 @@ until no task is left, and
   2. the destination has exactly what the source has, by content, ETag, metadata and tags; and of the user's buckets
      the same ones;
   3. no task failed for good.
-Storages are not killed. The last line is "N passed, N failed": one for each run of a kind, one for the proof that what
-is lost would be found.
+Storages behind an endpoint are not killed. The last line is "N passed, N failed": one for each run of a kind, one for the
+proof that what is lost would be found.
+
+Set-ups and their kinds, by the store:
+  plain  embedded: two folders; redis: two services. One user, and a bucket that is switched once.
+  mixed  embedded, redis, sentinel: a folder and a service, and a bucket on its way in either direction. One owner is led by
+         a user policy and has a replication for all buckets, the other by a bucket policy or the main storage; another user
+         and the administrator write to the same buckets. An operator starts switches of both kinds, aborts them, and begins
+         copies anew all the time. On Redis, one gateway and one worker do not have the folder. Sentinel: the master is killed,
+         or stopped, and a replica that has all of it takes its place; at times one is killed that may have been ahead, and then
+         all is compared anew in the end (docs/operations.md, "What is asked of Redis").
+  4. (mixed) A replication that is called in sync has, at the destination, what its writer was told before.
 """
 import argparse
 import base64
 import concurrent.futures
 import hashlib
+import http.client
+import json
 import os
 import pathlib
 import random
@@ -40,7 +52,16 @@ from serve_crash import Client, Gone, PART_MIN, Wrong, digest  # noqa: E402
 WRITERS, KEYS = 4, 15
 REST_S = 5  # of a key whose outcome is not known
 DRAIN_S = 480
+CALM_S = 4
+STORE = ("redis", "failover")
 MAKER = ("AKIAMAKER", "secret-of-the-maker")
+
+
+class Bucket:
+    """Who it belongs to, and who else asks for it."""
+
+    def __init__(self, name, owner, others=()):
+        self.name, self.owner, self.askers = name, owner, (owner, *others)
 
 
 class Key:
@@ -55,8 +76,10 @@ class Writer(threading.Thread):
         super().__init__()
         self.random = random.Random(f"{seed}/{number}")
         self.chaos, self.problem = chaos, None
-        self.keys = [Key(f"/chaos/w{number}/k{i}") for i in range(KEYS)]
-        self.answered = self.unknown = 0
+        self.bucket = chaos.BUCKETS[number % len(chaos.BUCKETS)]
+        self.keys = [Key(f"/{self.bucket.name}/w{number}/k{i}") for i in range(KEYS)]
+        self.avoided_until = 0  # the second gateway, after it refused
+        self.answered = self.unknown = self.proved = 0
 
     def body(self):
         return self.random.randbytes(self.random.choice((0, 1, 500, 3000, 70_000)) + self.random.randrange(50))
@@ -114,9 +137,9 @@ class Writer(threading.Thread):
         for k in keys:
             k.pending.append(None)
             k.rests_until = time.monotonic() + REST_S  # unless it is answered
-        names = "".join(f"<Object><Key>{k.path.removeprefix('/chaos/')}</Key></Object>" for k in keys)
+        names = "".join(f"<Object><Key>{k.path.split('/', 2)[2]}</Key></Object>" for k in keys)
         body = f"<Delete>{names}</Delete>".encode()
-        answer = client.ask("POST", "/chaos", [("delete", "")], body=body,
+        answer = client.ask("POST", f"/{self.bucket.name}", [("delete", "")], body=body,
                             headers={"content-md5": base64.b64encode(hashlib.md5(body).digest()).decode()})
         if b"<Error>" in answer.body or b"DeleteResult" not in answer.body:
             raise Gone()
@@ -130,6 +153,21 @@ class Writer(threading.Thread):
         if found not in [key.value] + key.pending:
             raise AssertionError(f"{key.path} reads {found}, was answered {key.value}, open {key.pending}")
 
+    def prove(self, _, key):
+        """What was answered is where the bucket is called in sync (docs/replication.md, "Status")."""
+        if key.pending:
+            return
+        for to in self.chaos.in_sync_with(self.bucket):
+            answer = self.chaos.look(to, key.path)
+            found = digest(answer.body) if answer.status == 200 else None
+            if found != key.value:
+                raise AssertionError(f"{key.path} on {to}, in sync, is {found}, was answered {key.value}")
+            self.proved += 1
+
+    def gateway(self):
+        number = self.random.randrange(2)
+        return 0 if time.monotonic() < self.avoided_until else number
+
     def step(self, clients):
         now = time.monotonic()
         free = [k for k in self.keys if k.rests_until < now]
@@ -137,18 +175,20 @@ class Writer(threading.Thread):
             time.sleep(0.05)
             return
         key = self.random.choice(free)
-        action = self.random.choice([self.put] * 5 + [
-            self.upload, self.copy, self.remove, self.remove, self.remove_some, self.tag, self.read])
-        number, open_before = self.random.randrange(2), len(key.pending)
+        action = self.random.choice(self.chaos.actions(self))
+        number, asker, open_before = self.gateway(), self.random.choice(self.bucket.askers), len(key.pending)
         try:
-            action(clients.of(number), key)
+            action(clients.of(number, asker), key)
         except (Gone, Wrong) as e:
-            clients.drop(number)
+            clients.drop(number, asker)
             # of a process that was stopped for a while: a body that came meanwhile counts as late
             if isinstance(e, Wrong) and ": 5" not in str(e) and "RequestTimeout" not in str(e):
-                raise AssertionError(f"{e}") from None
-            if isinstance(e, Gone) and isinstance(e.__cause__, ConnectionRefusedError):
-                del key.pending[open_before:]  # nothing was sent
+                raise AssertionError(f"{asker} by gateway {number}: {e}") from None
+            if number and isinstance(e, Wrong):
+                self.avoided_until = time.monotonic() + 1
+            nothing_was_sent = isinstance(e, Gone) and isinstance(e.__cause__, ConnectionRefusedError)
+            if nothing_was_sent or "<Code>SlowDown<" in str(e):  # as a bucket is that a switch holds up
+                del key.pending[open_before:]
                 time.sleep(0.05)
             else:
                 self.unknown += 1
@@ -185,14 +225,14 @@ class Maker(threading.Thread):
         self.done += 1
 
     def run(self):
-        clients = Clients(self.chaos, MAKER)
+        clients = Clients(self.chaos)
         try:
             while not self.chaos.over.is_set():
                 number = self.random.randrange(2)
                 try:
-                    self.step(clients.of(number))
+                    self.step(clients.of(number, self.chaos.MAKES))
                 except (Gone, Wrong) as e:
-                    clients.drop(number)
+                    clients.drop(number, self.chaos.MAKES)
                     if isinstance(e, Wrong) and ": 5" not in str(e) and "RequestTimeout" not in str(e):
                         raise AssertionError(f"{e}") from None
                 time.sleep(self.random.random() * .3)
@@ -202,37 +242,57 @@ class Maker(threading.Thread):
 
 
 class Clients:
-    """A connection to each gateway, wherever it listens by now."""
+    """Connections of users to gateways, wherever these listen by now."""
 
-    def __init__(self, chaos, keys=None):
-        self.chaos, self.open, self.keys = chaos, {}, keys or chaos.keys
+    def __init__(self, chaos):
+        self.chaos, self.open = chaos, {}
 
-    def of(self, number):
-        if number not in self.open:
-            self.open[number] = Client(self.chaos.address(number), self.keys)
-        return self.open[number]
+    def of(self, number, user):
+        if (number, user) not in self.open:
+            self.open[number, user] = Client(self.chaos.address(number), self.chaos.users[user])
+        return self.open[number, user]
 
-    def drop(self, number):
-        if number in self.open:
-            self.open.pop(number).connection.close()
+    def drop(self, number, user):
+        if (number, user) in self.open:
+            self.open.pop((number, user)).connection.close()
 
     def close(self):
-        for number in list(self.open):
-            self.drop(number)
+        for number, user in list(self.open):
+            self.drop(number, user)
 
 
 class Chaos:
+    """The set-up plain."""
+
+    KINDS = ("redis", "embedded")
+    PAUSE_S = 3  # between kills, at most
+    USERS = {"maker": MAKER}  # beside the administrator
+    MAKES = "maker"
+    BUCKETS = (Bucket("chaos", "root"),)  # the first gets its replication later
+
     def __init__(self, kind, seed, seconds):
         import replica_lab  # needs WEIR_BUILD
         self.module, self.kind, self.seconds = replica_lab, kind, seconds
         self.keys = replica_lab.KEYS
+        self.users = {"root": self.keys, **self.USERS}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-replica-chaos-"))
-        self.random = random.Random(seed)
+        self.random, self.seed = random.Random(seed), seed
         self.over = threading.Event()
-        self.lab = replica_lab.Lab(kind, self.folder)
+        self.lab = self.build()
+        self.failover = Failover(self) if kind == "sentinel" else None
         self.writers = [Writer(n, seed, self) for n in range(WRITERS)]
         self.maker = Maker(seed, self)
-        self.kills, self.switched = {}, ""
+        self.kills, self.switched, self.acts = {}, "", {}
+
+    def build(self):
+        return self.module.Lab(self.kind, self.folder)
+
+    def count(self, table, what):
+        table[what] = table.get(what, 0) + 1
+
+    def actions(self, w):
+        """What a writer may do now."""
+        return [w.put] * 5 + [w.upload, w.copy, w.remove, w.remove, w.remove_some, w.tag, w.read]
 
     def address(self, number):
         weir = self.lab.gateways[number % len(self.lab.gateways)]
@@ -250,32 +310,31 @@ class Chaos:
 
     def stop_one(self):
         """For less, or more, than leases of gateways and locks live (10 s)."""
-        name, victim = self.random.choice([v for v in self.victims() if v[0] != "redis"])
-        self.kills["stopped " + name] = self.kills.get("stopped " + name, 0) + 1
+        name, victim = self.random.choice([v for v in self.victims() if v[0] not in STORE])
+        self.count(self.kills, "stopped " + name)
         os.kill(victim.process.pid, signal.SIGSTOP)
         time.sleep(self.random.choice((0.5, 1, 2, 12)))
         os.kill(victim.process.pid, signal.SIGCONT)
 
     def kill_one(self):
         name, victim = self.random.choice(self.victims())
-        self.kills[name] = self.kills.get(name, 0) + 1
+        self.count(self.kills, name)
         victim.kill()
         time.sleep(self.random.choice((0, 0.05, 0.5, 2)))
         victim.start()
-        if self.random.random() < .8 and name != "redis":
+        if self.random.random() < .8 and name not in STORE:
             victim.ready()
 
     def load(self):
+        self.prepare()
         end = time.monotonic() + self.seconds
         added, switch = (time.monotonic() + self.seconds * part for part in (.2, .5))
-        self.lab.s3().create_bucket(Bucket="chaos")
-        self.add_maker()
-        threads = [*self.writers, self.maker]
+        threads = [*self.writers, self.maker, *self.more_threads()]
         for thread in threads:
             thread.start()
         try:
-            while time.monotonic() < end:
-                time.sleep(self.random.random() * 3)
+            while time.monotonic() < end and not any(thread.problem for thread in threads):
+                time.sleep(self.random.random() * self.PAUSE_S)
                 if self.random.random() < .15:
                     self.stop_one()
                 else:
@@ -295,18 +354,23 @@ class Chaos:
             if thread.problem:
                 raise Wrong(f"{thread.problem}")
 
-    def add_maker(self):
+    def prepare(self):
         lab = self.lab
+        lab.s3().create_bucket(Bucket="chaos")
         lab.add_user("maker", MAKER)
         lab.run("replicate", "add", lab.names["b"], "--user", "maker")
 
+    def more_threads(self):
+        return []
+
     def begin_replication(self):
         """As a person would: again, when Redis was killed a moment ago."""
+        to, owner = self.destination(), self.BUCKETS[0].owner
         deadline = time.monotonic() + 30
         while True:
             for weir in self.lab.started:
                 weir.ready()
-            text = self.lab.run("replicate", "add", "chaos", self.lab.names["b"], "--user", "root", status=None)
+            text = self.lab.run("replicate", "add", "chaos", to, "--user", owner, status=None)
             rows = [] if "weir:" in text else [text]
             if not rows and "redis:" not in text:  # the answer of the attempt before may have been lost
                 rows = [r for r in self.lab.api("GET", "/api/v1/replications")["replications"] if r["bucket"] == "chaos"]
@@ -315,6 +379,9 @@ class Chaos:
             if time.monotonic() > deadline:
                 raise Wrong(f"replicate add: {text}")
             time.sleep(.2)
+
+    def destination(self):
+        return self.lab.names["b"]
 
     def begin_switch(self):
         """Without downtime; the old side follows afterwards. Before everything was copied once it is refused."""
@@ -372,7 +439,7 @@ class Chaos:
         with self.lab.side(side, bucket) as s3:
             for key in self.module.names_in(s3, bucket):
                 got = s3.get_object(Bucket=bucket, Key=key)
-                tags = s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"] if bucket == "chaos" else None
+                tags = s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"] if not bucket.startswith("made-") else None
                 out[f"/{bucket}/{key}"] = (digest(got["Body"].read()), got["ETag"], got["Metadata"], tags)
         return out
 
@@ -383,7 +450,7 @@ class Chaos:
         return names, {k: v for name in names for k, v in self.found(side, name).items()}
 
     def check(self):
-        a, b = self.found("a"), self.found("b")
+        a, b = ({k: v for bucket in self.BUCKETS for k, v in self.found(side, bucket.name).items()} for side in ("a", "b"))
         for key in (k for w in self.writers for k in w.keys):
             there = a.get(key.path, (None,))[0]
             if there not in [key.value] + key.pending:
@@ -415,9 +482,9 @@ class Chaos:
         began = time.monotonic()
         self.drain()
         objects = self.check()
-        answered, unknown = (sum(getattr(w, name) for w in self.writers) for name in ("answered", "unknown"))
-        print(f"{self.kind}: {answered} changes answered, {unknown} not known, {self.maker.done} steps with buckets, {self.switched or 'no switch'}, kills "
-              f"{self.kills}, {objects} objects, drained in {time.monotonic() - began:.0f} s", flush=True)
+        answered, unknown, proved = (sum(getattr(w, name) for w in self.writers) for name in ("answered", "unknown", "proved"))
+        print(f"{self.kind}: {answered} changes answered, {unknown} not known, {proved} found in sync, {self.maker.done} steps with buckets, {self.switched or 'no switch'}"
+              f"{f', operator {self.acts}' if self.acts else ''}, kills {self.kills}, {objects} objects, drained in {time.monotonic() - began:.0f} s", flush=True)
 
     def end(self, keep):
         self.over.set()
@@ -426,9 +493,201 @@ class Chaos:
             shutil.rmtree(self.folder)
 
 
-def one(kind, seed, seconds, prove):
+class Operator(threading.Thread):
+    """Starts switches of both kinds, aborts them, and begins copies anew. What it is refused is not looked at."""
+
+    def __init__(self, seed, chaos):
+        super().__init__()
+        self.random, self.chaos, self.problem = random.Random(f"{seed}/operator"), chaos, None
+
+    def choose(self, bucket, switch, states):
+        """The words of a command, or none."""
+        of = (bucket.name, "--user", bucket.owner)
+        live = ("switch", "start", *of, "--continue", "--multipart-ttl", "15s")
+        planned = ("switch", "plan", *of, "--continue", "--max-duration", "15s", "--multipart-ttl", "10s")
+        if switch in ("error", "skipped"):
+            return self.random.choice((planned, ("switch", "abort", *of)))
+        if switch not in ("gone", "done"):
+            return ("switch", "abort", *of) if self.random.random() < .15 else None
+        if "in sync" in states or "behind" in states:
+            return self.random.choice((live, live, planned, ("replicate", "resync", *of)))
+        return None
+
+    def step(self):
+        chaos, bucket = self.chaos, self.random.choice(self.chaos.BUCKETS)
+        states = [r["state"] for r in chaos.replications(bucket)]
+        switches = [s["state"] for s in chaos.asked("switches") if s["bucket"] == bucket.name]
+        words = self.choose(bucket, (switches or ["gone"])[0], states)
+        if words:
+            told = chaos.lab.run(*words, status=None)
+            what = "switched live" if words[1] == "start" else "planned" if words[1] == "plan" else words[1]
+            chaos.count(chaos.acts, what if "weir:" not in told else f"refused {what}")
+
+    def run(self):
+        while not self.chaos.over.is_set():
+            try:
+                self.step()
+            except (Gone, OSError, AttributeError):  # the weir that is asked was killed
+                pass
+            except Exception as e:  # told by the run
+                self.problem = e
+                return
+            self.chaos.over.wait(self.random.random() * 2)
+
+
+class Failover:
+    """What is killed and started again is the master of Redis, and a replica takes its place."""
+
+    def __init__(self, chaos):
+        self.chaos, self.group, self.how, self.old = chaos, chaos.lab.redis, None, None
+
+    def kill(self):
+        wait_for = self.chaos.module.wait_for
+        wait_for(self.group.is_whole, "replicas")
+        self.how = self.chaos.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP))
+        if self.chaos.random.random() < .2:
+            self.chaos.lagged, self.how = True, signal.SIGKILL
+        else:
+            self.group.level()
+        self.old = self.group.fail_over(self.how)
+
+    def start(self):
+        if self.how == signal.SIGSTOP:
+            self.old.signal(signal.SIGCONT)
+        else:
+            self.group.start_as_replica(self.old)
+
+
+class Mixed(Chaos):
+    """A folder and a service; several users; an operator who never rests."""
+
+    KINDS = ("sentinel", "embedded", "redis")
+    PAUSE_S = 6
+    USERS = {name: (f"AKIA{name.upper()}", f"secret-of-{name}") for name in ("ann", "uma", "bob")}
+    MAKES = "uma"
+    BUCKETS = (Bucket("chaos", "ann", ("bob", "root")), Bucket("chaos-uma", "uma", ("bob", "root")))
+
+    def build(self):
+        self.first = dict(zip(("ann", "uma"), self.random.sample(("a", "b"), 2)))  # the side that their buckets are made on
+        self.by_policy = self.random.random() < .5
+        self.lagged = False  # a master was killed that may have been ahead of its replicas
+        more = ("--store.redis.timeout=5s",) if self.kind == "sentinel" else ()
+        return self.module.MixedLab(self.kind, self.folder, *more)
+
+    def prepare(self):
+        lab, names = self.lab, {who: self.lab.names[side] for who, side in self.first.items()}
+        for name, keys in self.USERS.items():
+            lab.add_user(name, keys)
+        lab.api("POST", "/api/v1/users/uma/route", {"storage": names["uma"]})
+        if self.by_policy:
+            lab.run("bucket", "route", "chaos", names["ann"], "--user", "ann")
+        else:
+            lab.run("storage", "main", names["ann"])
+        lab.run("replicate", "add", self.to("uma"), "--user", "uma")
+        for bucket in self.BUCKETS:
+            s3 = lab.s3(keys=self.users[bucket.owner])
+            s3.create_bucket(Bucket=bucket.name)
+            everybody = {"Effect": "Allow", "Principal": "*", "Action": "s3:*",
+                         "Resource": [f"arn:aws:s3:::{bucket.name}", f"arn:aws:s3:::{bucket.name}/*"]}
+            s3.put_bucket_policy(Bucket=bucket.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [everybody]}))
+        # Others find a bucket that a user policy leads to when its own policy is known.
+        for n in range(len(lab.gateways)):
+            self.module.wait_for(lambda: self.replications(self.BUCKETS[1], n), "the replication of the new bucket")
+
+    def to(self, who):
+        return self.lab.names["b" if self.first[who] == "a" else "a"]
+
+    def destination(self):
+        return self.to("ann")
+
+    def more_threads(self):
+        return [Operator(self.seed, self)]
+
+    def victims(self):
+        lab = self.lab
+        if self.kind == "embedded":
+            return [("weir", lab.gateways[0])]
+        store = [("redis", lab.redis)] if self.kind == "redis" else [("failover", self.failover)]
+        return [("home", lab.gateways[0]), ("gateway", lab.gateways[1]), ("worker", lab.workers[0])] + store
+
+    def begin_switch(self):
+        self.switched = "operated"
+
+    # --- what writers ask beside ---
+
+    def actions(self, w):
+        """Each bucket is left alone for a third of the time, so that it can be in sync."""
+        if int(time.monotonic() / CALM_S) % 3 == self.BUCKETS.index(w.bucket):
+            time.sleep(.1)
+            return [w.prove, w.read]
+        return super().actions(w)
+
+    def asked(self, what, n=0):
+        """Of the API; [] when it does not answer."""
+        try:
+            answer = self.lab.gateways[n].request("GET", f"/api/v1/{what}", keys=self.keys)
+        except (AttributeError, OSError, http.client.HTTPException):  # it was killed
+            return []
+        return json.loads(answer.body)[what] if answer.status == 200 else []
+
+    def replications(self, bucket, n=0):
+        return [r for r in self.asked("replications", n) if r["bucket"] == bucket.name and not r["archived"]]
+
+    def in_sync_with(self, bucket):
+        """Storages that have everything, by what weir says."""
+        n = self.random.randrange(len(self.lab.gateways))
+        told = [r["to"] for r in self.replications(bucket, n) if r["state"] == "in sync"]
+        return [] if self.lagged else told
+
+    def look(self, storage, path):
+        """Past the routes."""
+        far = storage == self.lab.names["b"]
+        address = self.lab.endpoints["b"][0].removeprefix("http://") if far else self.address(0)
+        return Client(address, self.keys).ask("GET", path, headers={} if far else {"x-weir-storage": storage}, want=(200, 404))
+
+    # --- the end ---
+
+    def drain(self):
+        for weir in self.lab.started:
+            weir.ready()
+        if self.kind == "sentinel":
+            self.module.wait_for(self.lab.redis.is_whole, "replicas")
+        self.forget_failed()
+        super().drain()
+        if self.lagged:
+            for row in self.asked("replications"):
+                if row["state"] == "in sync":
+                    self.lab.api("POST", f"/api/v1/replications/{row['id']}/resync", {})
+            super().drain()
+
+    def behind(self):
+        self.forget_failed()
+        return super().behind()
+
+    def forget_failed(self):
+        """Of switches with downtime, which end in an error when clients do not leave them the time."""
+        for s in self.asked("switches"):
+            if s["state"] in ("error", "skipped"):
+                self.lab.run("switch", "abort", s["bucket"], "--user", s["user"], status=None)
+
+    def check(self):
+        """What everybody reads by the routes is what the owner was told, too."""
+        for writer in self.writers:
+            for key in writer.keys:
+                asker = self.random.choice(writer.bucket.askers)
+                try:
+                    writer.read(Client(self.address(0), self.users[asker]), key)
+                except AssertionError as e:
+                    raise Wrong(f"for {asker} {e}") from None
+        return super().check()
+
+
+SETUPS = {"plain": Chaos, "mixed": Mixed}
+
+
+def one(setup, kind, seed, seconds, prove):
     """(passed, failed)"""
-    chaos = Chaos(kind, seed, seconds)
+    chaos = SETUPS[setup](kind, seed, seconds)
     failed = True
     try:
         chaos.run()
@@ -437,8 +696,8 @@ def one(kind, seed, seconds, prove):
             print("damage was not found")
         return 1 + bool(prove) - failed, int(failed)
     except (Wrong, Gone, AssertionError, OSError) as e:
-        print(f"{kind} failed: {e if isinstance(e, Wrong) else traceback.format_exc()}\nagain: {sys.argv[0]} BUILD --kind "
-              f"{kind} --runs 1 --seconds {seconds} --seed {seed} (folder kept: {chaos.folder})", flush=True)
+        print(f"{setup}, {kind} failed: {e if isinstance(e, Wrong) else traceback.format_exc()}\nkills {chaos.kills}, operator "
+              f"{chaos.acts}\nagain: {sys.argv[0]} BUILD --setup {setup} --kind {kind} --runs 1 --seconds {seconds} --seed {seed} (folder kept: {chaos.folder})", flush=True)
         return 0, 1
     finally:
         chaos.end(failed)
@@ -449,15 +708,16 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--kind", choices=("redis", "embedded", "both"), default="both")
+    parser.add_argument("--setup", choices=SETUPS, default="plain")
+    parser.add_argument("--kind", help="several by commas; default: all of the set-up")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(31))
     o = parser.parse_args()
     os.environ["WEIR_BUILD"] = os.path.abspath(o.build)
-    kinds = ("redis", "embedded") if o.kind == "both" else (o.kind,)
+    kinds = tuple(o.kind.split(",")) if o.kind else SETUPS[o.setup].KINDS
     passed = failed = 0
     for i in range(o.runs):
         with concurrent.futures.ThreadPoolExecutor(len(kinds)) as pool:  # most of a run is waiting
-            for result in pool.map(lambda kind: one(kind, o.seed + i, o.seconds, prove=i == 0), kinds):
+            for result in pool.map(lambda kind: one(o.setup, kind, o.seed + i, o.seconds, prove=i == 0), kinds):
                 passed, failed = passed + result[0], failed + result[1]
     print(f"seed {o.seed}")
     print(f"{passed} passed, {failed} failed")

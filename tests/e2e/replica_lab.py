@@ -6,6 +6,9 @@ redis     redis-server, two gateways and two workers, each a weir with a data fo
 foreign   as redis, and `b` is s3rver
 s3-to     as redis, and `b` is the server of WEIR_TEST_S3 (URL, access key and secret key by spaces)
 s3-from   the same the other way round: that server is `a`
+sentinel  as redis, with replicas and Sentinels (sentinel_lab.py)
+
+MixedLab has a folder as `a` and a service as `b`, on each kind of store.
 
 What a storage holds is read past the gateways under test: from the service itself; in the embedded set-up, by an
 administrator's requests that name the storage.
@@ -24,6 +27,7 @@ import boto3
 from botocore.config import Config
 
 from conftest import BUILD, DEADLINE, WEIR, Redis, Server, check_sanitizers, clean_env, free_port, wait_for
+from sentinel_lab import Group
 
 S3RVER = BUILD.parent / "npm/node_modules/s3rver/bin/s3rver.js"
 FAULTY = BUILD / "tests/crash/weir_faulty"
@@ -135,7 +139,7 @@ class Lab:
     def __init__(self, kind, folder, *args):
         self.kind, self.folder, self.args = kind, folder, (*QUICK, *args)
         self.lacks = LACKS.get(kind, set())
-        self.redis, self.sides, self.started = None, {}, []
+        self.redis, self.sides, self.endpoints, self.started = None, {}, {}, []
         try:
             self.build()
         except BaseException:
@@ -154,7 +158,7 @@ class Lab:
         self.names = {"a": "a", "b": "b"}
         self.start_redis(self.folder / "redis")
         self.build_sides()
-        store = ("--store.engine=redis", f"--store.redis.url={self.store_url()}", *self.args)
+        store = self.store_args()
         self.gateways = [self.weir(f"gateway{n}", "--only", "gateway", *store) for n in range(2)]
         self.workers = [self.weir(f"worker{n}", "--only", "worker", *store) for n in range(2)]
         for weir in self.started:
@@ -166,11 +170,17 @@ class Lab:
             wait_for(lambda: len(self.rest(weir, "GET", "/api/v1/storages")["storages"]) >= 3, "the storages")
 
     def start_redis(self, folder):
+        if self.kind == "sentinel":
+            self.redis = Group(folder, durable=True)
+            return
         folder.mkdir()
         self.redis = Redis(folder, "--appendonly", "yes", "--appendfsync", "always")
 
+    def store_args(self):
+        return "--store.engine=redis", f"--store.redis.url={self.store_url()}", *self.args
+
     def store_url(self):
-        return f"redis://127.0.0.1:{self.store_port()}"
+        return self.redis.url() if self.kind == "sentinel" else f"redis://127.0.0.1:{self.store_port()}"
 
     def store_port(self):
         return self.redis.port
@@ -233,7 +243,7 @@ class Lab:
             if isinstance(side, Weir):
                 self.rest(side, "POST", "/api/v1/users", {"name": name, "access_key": keys[0], "secret_key": keys[1]})
                 there = keys
-            self.run("storage", "key", storage, name, "--access-key", there[0], "--secret-key", there[1])
+            self.run("storage", "key", self.names[storage], name, "--access-key", there[0], "--secret-key", there[1])
 
     def rest(self, server, method, path, body=None):
         answer = server.request(method, path, keys=KEYS, body=body)
@@ -292,10 +302,7 @@ class Lab:
     def side(self, name, bucket):
         """A client of what the storage holds, past the gateways: its administrator's. Of folders of one weir: an
         administrator's that names the storage."""
-        if self.redis:
-            yield client(*self.endpoints[name])
-            return
-        yield viewer(self.s3(), self.names[name])
+        yield client(*self.endpoints[name]) if name in self.endpoints else viewer(self.s3(), self.names[name])
 
     @contextlib.contextmanager
     def damaging(self, bucket):
@@ -328,6 +335,31 @@ class Lab:
             self.redis.kill()
         for one in self.started:
             one.kill()
+
+
+class MixedLab(Lab):
+    """A folder as `a`, a service as `b`. gateways[0] is the weir that has the folder, with everything in it; on Redis there
+    are a gateway and a worker more, which cannot reach the folder."""
+
+    def build(self):
+        self.names = {"a": "disk", "b": "far"}
+        self.sides["b"] = self.weir("side-b").ready()
+        self.endpoints["b"] = (self.sides["b"].s3_url, KEYS)
+        more = self.args
+        if self.kind != "embedded":
+            self.start_redis(self.folder / "redis")
+            more = self.store_args()
+        self.gateways = [self.weir("home", *more).ready()]
+        self.workers = []
+        self.run("storage", "add", "disk", self.folder / "disk")
+        self.run("storage", "add", "far", "--endpoint", self.endpoints["b"][0], "--user", "root", "--access-key", KEYS[0],
+                 "--secret-key", KEYS[1])
+        if self.kind == "embedded":
+            return
+        self.gateways.append(self.weir("gateway1", "--only", "gateway", *more).ready())
+        self.workers.append(self.weir("worker1", "--only", "worker", *more).ready())
+        for weir in self.gateways[1:] + self.workers:
+            wait_for(lambda: any(s["name"] == "far" for s in self.rest(weir, "GET", "/api/v1/storages")["storages"]), "the storages")
 
 
 def quoted(name):

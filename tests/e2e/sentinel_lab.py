@@ -58,7 +58,7 @@ class Group:
         self.folder, self.password, self.sentinel_password, self.tls = folder, password, sentinel_password, tls
         folder.mkdir()
         more = ["--save", "", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", min(replicas, 1), "--min-replicas-max-lag",
-                "10", "--maxmemory-policy", "noeviction", "--appendonly", "yes" if durable else "no"]
+                "10", "--maxmemory-policy", "noeviction", "--appendonly", "yes" if durable else "no", "--appendfsync", "always"]
         if password:
             more += ["--requirepass", password, "--masterauth", password]
         self.servers = [Process(self, folder / f"server{n}", *more) for n in range(1 + replicas)]
@@ -143,9 +143,18 @@ class Group:
 
     def join(self, server):
         """It is started again, as a replica of the master."""
+        self.start_as_replica(server)
+        wait_for(lambda: self.has_all(self.master()), "the replica")
+
+    def start_as_replica(self, server):
         server.args = (*server.args, "--replicaof", "127.0.0.1", self.master().port)
         server.start()
-        wait_for(lambda: self.has_all(self.master()), "the replica")
+
+    def is_whole(self):
+        """The master sends to all others what it is told."""
+        master = self.master()
+        told = master.call("INFO", "replication") if master else []
+        return sum("state=online" in line for line in told) == len(self.servers) - 1
 
     def kill(self):
         for one in self.sentinels + self.servers:

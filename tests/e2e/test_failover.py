@@ -13,18 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from conftest import DEADLINE, wait_for
 from replica_lab import Lab, content
-from sentinel_lab import Group
 from test_bad_days import synced
 
 BUCKET, WRITERS, KEYS = "failover", 4, 25
-
-
-class SentinelLab(Lab):
-    def start_redis(self, folder):
-        self.redis = Group(folder, durable=True)
-
-    def store_url(self):
-        return self.redis.url()
 
 
 class Writer(threading.Thread):
@@ -120,7 +111,7 @@ def writers_on(lab, model):
 
 
 def test_a_failover_under_load_loses_nothing_that_redis_kept(tmp_path):
-    lab = SentinelLab("redis", tmp_path, "--store.redis.timeout=5s")
+    lab = Lab("sentinel", tmp_path, "--store.redis.timeout=5s")
     group = lab.redis
     try:
         lab.s3().create_bucket(Bucket=BUCKET)
