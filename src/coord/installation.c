@@ -81,7 +81,7 @@ static void copy_text(char *out, size_t room, struct str value)
 {
     size_t len = size_min(value.len, room - 1);
 
-    if (len)
+    if (len && value.p)
         memcpy(out, value.p, len);
     out[len] = '\0';
 }

@@ -95,7 +95,8 @@ static void sweep_all(struct worker *w, sweep_fn *fn, const char *event)
 
     while (moved > 0) {
         if (fn(w->o.queue, &names, &moved, &err) < 0) {
-            log_warn(w->o.log, event, log_z("error", err.text));
+            if (err.code != ERR_STORE) /* that the store is halted was told */
+                log_warn(w->o.log, event, log_z("error", err.text));
             return;
         }
     }
@@ -148,8 +149,10 @@ static void tell(struct worker *w, bool leaving)
         }
     }
     mutex_unlock(&w->lock);
-    if (arena_error(&a) == 0 && coord_eval(queue_store(w->o.queue), &a, &reply,
-                                           SCRIPT_queue_register, args, count, &err) < 0)
+    if (arena_error(&a) == 0 &&
+        coord_eval(queue_store(w->o.queue), &a, &reply, SCRIPT_queue_register, args, count, &err) <
+            0 &&
+        err.code != ERR_STORE)
         log_warn(w->o.log, "worker.register", log_z("error", err.text));
     buf_release(&message);
     arena_release(&a);
