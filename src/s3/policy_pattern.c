@@ -228,8 +228,8 @@ static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, b
         return -1;
     f->first = from;
     f->last = anywhere ? f->s.len : from;
-    for (size_t i = f->first; i <= f->last; i++)
-        search_set(f, i, true);
+    memset(f->ends, anywhere ? 0xff : 0, (f->s.len / 64 + 1) * sizeof(f->ends[0]));
+    search_set(f, from, true);
     while (piece.len && f->first <= f->s.len) {
         struct str block = str_head(piece, PIECE_BITS);
         piece = str_skip(piece, block.len);
@@ -268,7 +268,7 @@ static ptrdiff_t find_piece(struct search *f, struct str piece, size_t from, boo
 
 bool pattern_match(struct str p, struct str s, bool fold_case)
 {
-    struct search f; /* its bits are set before they are looked at */
+    struct search f; /* search_piece() sets its bits */
     struct str piece;
     ptrdiff_t at = 0;
     bool anywhere = false, more = true;

@@ -35,7 +35,7 @@ ATTACKS = {
     "readers": ("stay", message("GET /public/large"), 300, 5),
     "keys": ("end_together", keys_to_delete("private", 30000), 250, 3),
     "keys_of_an_open_bucket": ("end_together", keys_to_delete("public", 60000), 250, 3),
-    "policy": ("come_and_go", message("GET /crafted/" + "a" * 1000), 100, 3),
+    "policy": ("come_and_go", message("GET /crafted/" + "a" * 1000), 60, 3),
 }
 
 
@@ -49,7 +49,7 @@ class Strangers:
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.bind((f"127.0.0.{2 + i % self.addresses}", 0))
-        s.settimeout(20)
+        s.settimeout(5)
         s.connect(("127.0.0.1", self.port))
         return s
 
