@@ -504,6 +504,10 @@ KEYS_OF_REDIS = [
     (CONFIG, r"w:epoch", "string", NUMBER), (CONFIG, r"w:epochs", "zset", r"[ns]:.*"),
     (CONFIG, r"w:gateways", "hash", {r"\w+": f"{NUMBER}:{NUMBER}"}),
     (CONFIG, r"w:settled", "hash", {r".+": NUMBER}),
+    (CONFIG, r"w:forget", "zset", PART), (LOCK, r"w:keeper", "string", r"\w+"),
+    (CONFIG, r"w:installation", "hash", ANY), (CONFIG, r"w:config", "string", NUMBER),
+    (QUEUE, r"w:seen", "hash", {r"\w+": r"\d+:\w*:\d+:\w"}), (APP, r"w:installed", "string", r".+"),
+    (QUEUE, r"w:installed", "string", r".+"),
     (CONFIG, r"users|storages", "set", r".+"), (CONFIG, r"users:(version|check|check:at|root)|storages:(main|version)", "string", r".+"),
     (CONFIG, r"user:.+|users:(id|email|access)|storage:.+|storage_keys:.+|webhooks", "hash", ANY),
 ]
