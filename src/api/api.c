@@ -188,8 +188,12 @@ int api_send_failure(struct http_request *req, int code, const struct err *err)
 
 static int check_auth(struct api *api, struct http_request *req)
 {
-    return auth_check(&api->auth, http_header(http_request_head(req), "Authorization"),
-                      http_request_peer(req), clock_mono_ms());
+    int code = auth_check(&api->auth, http_header(http_request_head(req), "Authorization"),
+                          http_request_peer(req), clock_mono_ms());
+
+    if (code == 0)
+        http_request_know(req);
+    return code;
 }
 
 bool api_is_admin(struct api *api, struct http_request *req)
