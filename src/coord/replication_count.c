@@ -131,13 +131,15 @@ static int find_suspects(struct recount *c, struct err *err)
 static bool tally_read(struct str tally, char *kind, int64_t *objects, struct str *round,
                        struct str *key)
 {
-    struct str part, size, count;
+    struct str parts[4], size, count; /* two databases, kind, size */
 
-    if (!str_cut(tally, ' ', &part, &tally) || !str_cut(tally, ' ', &part, &tally) ||
-        !str_cut(tally, ' ', &part, &tally) || part.len != 1 ||
-        !str_cut(tally, ' ', &size, &tally) || !str_cut(tally, ' ', round, key))
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (!str_cut(tally, ' ', &parts[i], &tally))
+            return false;
+    if (parts[2].len != 1 || !str_cut(tally, ' ', round, key))
         return false;
-    *kind = part.p[0];
+    size = parts[3];
+    *kind = parts[2].p[0];
     *objects = 1;
     return !str_cut(size, '/', &size, &count) || str_i64(count, objects) == 0;
 }
