@@ -65,10 +65,16 @@ static int write_key(struct buf *out, const struct kind *k, struct str key, cons
     return code;
 }
 
-/* What is no configuration: w:, but for whose the names of folders are. */
+/* What processes tell of themselves begins with "w:". These do too, and are configuration: whose
+ * the names of folders are, and which places hold copies, where no route may lead. */
 static bool is_wanted(struct str key)
 {
-    return !str_starts(key, STR("w:")) || str_eq(key, STR("w:storages"));
+    static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pinned")};
+
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        if (str_eq(key, kept[i]))
+            return true;
+    return !str_starts(key, STR("w:"));
 }
 
 static const struct kind *kind_of(const struct reply *type)

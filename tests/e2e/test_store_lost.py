@@ -117,6 +117,8 @@ def test_a_redis_that_comes_back_empty(lab):
         wait_for(lambda: lab.store(weir)["copied_config"] == count, "copies of the configuration")
         assert (weir.data / "config.sealed").stat().st_mode & 0o777 == 0o600
         assert b"AKIAOWNER" not in (weir.data / "config.sealed").read_bytes()
+    copies = call(lab.redis, "-n", 3, "HGETALL", "w:copies")
+    assert f"b:{bucket}" in str(copies)
     call(lab.redis, "FLUSHALL")
     lab.halted()
     served_by_nobody(lab, bucket)
@@ -127,6 +129,7 @@ def test_a_redis_that_comes_back_empty(lab):
     served_by_nobody(lab, bucket)
     assert call(lab.redis, "-n", 3, "KEYS", "*") in ("", "w:settled"), "nothing is left in a store that is not ours"
     lab.run("store", "restore", n=1)
+    assert call(lab.redis, "-n", 3, "HGETALL", "w:copies") == copies
     lab.serving()
     assert lab.run("store", "status", "--json")[0]["state"] == "known"
     lab.run("replicate", "resume", bucket, "--user", "owner", status=None)
