@@ -316,6 +316,11 @@ int job_open(struct job *j, bool anew, struct err *err)
     place_release(&j->destination);
     int code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, anew, err);
 
+    /* Its owner deleted it, and somebody else made one of that name, which is not theirs to have.
+     */
+    if (code == 0 && j->source.foreign)
+        code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
+                       STR_ARG(j->p.id.bucket), STR_ARG(j->p.id.from));
     return code < 0 ? code : open_destination(j, anew, err);
 }
 

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { LOOK_UP_MAX = 384 }; /* of a user's id and a bucket's name */
+
 static reload_fn load;
 
 int routes_open(struct routes **out, struct store *config, const struct log *log, struct err *err)
@@ -246,15 +248,31 @@ void routes_view_put(struct routes *r, struct routes_view *view)
         routes_view_free(view);
 }
 
+static bool is_plain(struct str s)
+{
+    return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
+}
+
+/* Names that need no escape, as nearly all, are put together on the stack: a request looks up
+ * several. */
 const char *routes_look_up(const struct map *map, struct str first, struct str second)
 {
+    char plain[LOOK_UP_MAX];
+    size_t len = first.len + (second.len ? 1 + second.len : 0);
     struct buf key = {0};
-    const char *value = NULL;
 
     if (map->len == 0 || first.len == 0)
         return NULL;
+    if (len <= sizeof(plain) && is_plain(first) && is_plain(second)) {
+        memcpy(plain, first.p, first.len);
+        if (second.len) {
+            plain[first.len] = ':';
+            memcpy(plain + first.len + 1, second.p, second.len);
+        }
+        return map_get(map, str_n(plain, len));
+    }
     routes_key(&key, "", first, second);
-    value = map_get(map, buf_str(&key));
+    const char *value = map_get(map, buf_str(&key));
     buf_release(&key);
     return value;
 }
@@ -323,7 +341,7 @@ int routes_leave_copy(struct routes *r, const struct routes_view *view, struct s
     int code = owner ? storage_by_policy(r, view, str_z(owner), bucket, &s, err) : 0;
 
     if (code == 0 && owner && routes_copy_of(view, s, bucket))
-        return err_set(err, ERR_BUSY,
+        return err_set(err, ERR_UNAVAILABLE,
                        "the route of bucket " STR_FMT " leads to storage " STR_FMT
                        ", which holds a copy of it",
                        STR_ARG(bucket), STR_ARG(s->name));

@@ -62,8 +62,8 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
                          struct err *err) MUST_CHECK;
 
 /* The storage that a user's bucket is on, or would be made on. ERR_DENIED: blocked there. ERR_BUSY:
- * blocked by a switch, for a while (docs/replication.md, S1), or led to nothing but copies
- * (docs/forward.md, B2). ERR_OFFLINE: a policy names a
+ * blocked by a switch, for a while (docs/replication.md, S1). ERR_UNAVAILABLE: led to nothing but
+ * copies (docs/forward.md, B2). ERR_OFFLINE: a policy names a
  * storage that is not there. */
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
@@ -89,9 +89,9 @@ bool routes_any(struct routes *r);
 int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
                  struct err *err) MUST_CHECK;
 
-/* Whether `user` may make a local bucket of this name. ERR_EXISTS: a bucket policy of somebody else
- * leads it to a remote storage, and none of the user's own says otherwise; a local bucket would
- * take it over (docs/forward.md, rule 4). */
+/* Whether `user` may make a local bucket of this name. ERR_EXISTS: somebody else has a bucket
+ * policy for it, and the user has none: the name is theirs, whether the bucket is there or not. It
+ * may be on a remote storage, or deleted while its replication goes on. */
 int route_check_new(struct routes *r, struct str user, struct str bucket,
                     struct err *err) MUST_CHECK;
 

@@ -33,6 +33,12 @@ static int refuse(const struct reply *reply, struct err *err)
                        "bucket " STR_FMT " has a switch under way, which changes its route; end it "
                        "or give it up first",
                        STR_ARG(bucket));
+    if (str_eq(why, STR("copies")))
+        return err_set(err, ERR_CONFLICT,
+                       "bucket " STR_FMT " has a copy on storage " STR_FMT
+                       ", and without its policy it could be led there; name the storage that it "
+                       "is to be on instead: weir bucket route " STR_FMT " STORAGE",
+                       STR_ARG(bucket), STR_ARG(storage), STR_ARG(bucket));
     if (str_eq(why, STR("destination")))
         return err_set(err, ERR_CONFLICT,
                        "bucket " STR_FMT " on storage " STR_FMT " is the destination of a "

@@ -152,27 +152,11 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
     return code;
 }
 
-/* A policy that names no storage counts: only remote ones can be removed, and come back. */
-static bool is_taken(struct routes *r, const struct routes_view *view, struct str user,
-                     struct str bucket)
+/* Is there a bucket policy of somebody else for the name, and none of the user's own? */
+static bool is_taken(const struct routes_view *view, struct str user, struct str bucket)
 {
-    struct buf escaped = {0};
-    struct str key, owner, name;
-    void *value;
-    bool taken = false;
-
-    if (!routes_look_up(&view->named, bucket, STR_EMPTY) ||
-        routes_look_up(&view->policies, user, bucket))
-        return false;
-    store_key_part(&escaped, bucket);
-    for (size_t at = 0; !taken && map_next(&view->policies, &at, &key, &value);) {
-        if (!str_cut(key, ':', &owner, &name) || !str_eq(name, buf_str(&escaped)))
-            continue;
-        struct storage *s = routes_storage(r, str_z(value));
-        taken = !s || is_remote(s);
-    }
-    buf_release(&escaped);
-    return taken;
+    return routes_look_up(&view->named, bucket, STR_EMPTY) &&
+           !routes_look_up(&view->policies, user, bucket);
 }
 
 int route_check_new(struct routes *r, struct str user, struct str bucket, struct err *err)
@@ -182,8 +166,8 @@ int route_check_new(struct routes *r, struct str user, struct str bucket, struct
 
     if (code < 0)
         return code;
-    if (is_taken(r, view, user, bucket))
-        code = err_set(err, ERR_EXISTS, "the name leads to a remote storage");
+    if (is_taken(view, user, bucket))
+        code = err_set(err, ERR_EXISTS, "the name is led to a bucket of another user");
     routes_view_put(r, view);
     return code;
 }

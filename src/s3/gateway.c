@@ -121,6 +121,20 @@ static bool makes_torrent(const struct call *c)
            (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
+/* Where a bucket is to be made. One on a remote storage that later requests would not find is not
+ * made: the name is led to a bucket of somebody else, or is the user's on a local storage. */
+static int find_new(struct call *c, struct storage **out, struct err *err)
+{
+    struct routes *routes = c->g->o.routes;
+    struct storage *later = NULL;
+    int code = route_storage(routes, call_user_id(c), c->bucket_name, out, err);
+
+    if (code < 0 || !(*out)->ops->forward)
+        return code;
+    code = route_remote(routes, call_user_id(c), c->bucket_name, &later, err);
+    return code == 0 && later != *out ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
+}
+
 /* *out: where the whole request is to be sent; NULL: it is done here. */
 static int find_remote(struct call *c, struct storage **out, struct err *err)
 {
@@ -134,7 +148,7 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
     if (c->level == LEVEL_SERVICE)
         code = find_service(c, out, err);
     else if (id == S3_OP_CreateBucket && !c->beyond) /* else it may be of a bucket that is there */
-        code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, out, err);
+        code = find_new(c, out, err);
     else if (!is_merged(c))
         code = call_remote(c, &c->side, c->bucket_name, out, err);
     else

@@ -43,7 +43,8 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
         code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
                                     err);
         for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
-            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name);
+            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name) &&
+                           !route_is_copy(c->g->o.routes, s->name, got[i].name);
             if (reached && !all)
                 code = is_reached(c, s, got[i].name, &reached, err);
             if (code == 0 && reached)

@@ -90,6 +90,21 @@ class Flow:
         gone = f"{state}/{asker}-gone"
         s3.put_object(Bucket=self.bucket, Key=gone, Body=b"x")
         s3.delete_object(Bucket=self.bucket, Key=gone)
+        if asker == self.owner:
+            self.owner_asks(s3, state)
+
+    def owner_asks(self, s3, state):
+        """In the other ways there are to change something."""
+        where, key = {"Bucket": self.bucket}, f"{state}/{self.owner}"
+        s3.copy_object(**where, Key=key + "-copy", CopySource={**where, "Key": key})
+        self.model[key + "-copy"] = self.model[key]
+        upload = {**where, "Key": key + "-parts", "UploadId": s3.create_multipart_upload(**where, Key=key + "-parts")["UploadId"]}
+        tag = s3.upload_part(**upload, PartNumber=1, Body=b"part")["ETag"]
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": tag}]})
+        self.model[key + "-parts"] = b"part"
+        for n in range(2):
+            s3.put_object(**where, Key=f"{key}-batch{n}", Body=b"x")
+        s3.delete_objects(**where, Delete={"Objects": [{"Key": f"{key}-batch{n}"} for n in range(2)]})
 
     def all_ask(self, state):
         """And what they were told is on the present side alone."""
@@ -102,6 +117,8 @@ class Flow:
             key = f"{state}/{asker}"
             assert (self.has(self.present, key), self.has(self.other, key)) == (True, False), (self.bucket, key)
             assert not self.has(self.present, key + "-gone")
+        for key in (f"{state}/{self.owner}-copy", f"{state}/{self.owner}-parts"):
+            assert (self.has(self.present, key), self.has(self.other, key)) == (True, False), (self.bucket, key)
 
     def all_are_refused(self, state):
         for asker in self.askers:
@@ -133,7 +150,7 @@ class Flow:
 
     def remove(self):
         for row in self.lab.get(f"/api/v1/replications?bucket={self.bucket}")["replications"]:
-            self.lab.server.request("DELETE", f"/api/v1/replications/{row['id']}", keys=KEYS)
+            self.lab.call("DELETE", f"/api/v1/replications/{row['id']}", {})
 
     def is_equal(self):
         for storage in (self.present, self.other):
@@ -244,7 +261,7 @@ def walk(lab):
     lab.looks("live-switch")
 
     def abort(flow):
-        lab.server.request("DELETE", f"/api/v1/switches/{switch_id(flow)}", keys=KEYS)
+        lab.call("DELETE", f"/api/v1/switches/{switch_id(flow)}", {})
         flow.moved(back=True)
     lab.each(abort)
     lab.looks("going-back")

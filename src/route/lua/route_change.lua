@@ -1,7 +1,7 @@
 -- Changes a route or the main storage, or takes a block away, unless a replication or a switch counts on it (docs/replication.md, P6).
 -- ARGV: 'route', user, bucket ('': all of the user's), these escaped, storage ('': no policy), storage without any policy;
 -- or 'main', key, storage; or 'unblock', storage, bucket, these escaped, bucket.
--- Answers {'ok'}, or why not, then bucket ('': all of the user's) and storage: 'source', 'switch', 'destination'.
+-- Answers {'ok'}, or why not, then bucket ('': all of the user's) and storage: 'source', 'switch', 'destination', 'copies'.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
@@ -50,6 +50,16 @@ local function release_copy(bucket, storage)
     end
     redis.call('HDEL', 'w:copies', place .. ':' .. bucket)
 end
+-- Without a policy of its own the bucket could be led to one of its copies.
+local function has_copies(user, bucket)
+    local places = redis.call('HGETALL', 'w:copies')
+    for i = 1, #places, 2 do
+        local storage, name = string.match(places[i], '^([^:]*):(.*)$')
+        if name == bucket and places[i + 1] == user then
+            return {'copies', raw(bucket), raw(storage)}
+        end
+    end
+end
 local function has_policy(user, bucket)
     return bucket ~= '' and redis.call('EXISTS', 'p:route:' .. user .. ':' .. bucket) == 1
 end
@@ -59,7 +69,8 @@ function change.route(user, bucket, storage, otherwise)
     local target = storage ~= '' and storage or bucket ~= '' and redis.call('GET', 'p:route:' .. user) or otherwise
     local found
     if bucket ~= '' then
-        found = held(user, bucket, target, storage == '') or release_copy(bucket, target)
+        found = held(user, bucket, target, storage == '')
+            or storage == '' and has_copies(user, bucket) or storage ~= '' and release_copy(bucket, target)
     else
         found = find('p:repl:', function(owner, name)
             return owner == user and not has_policy(owner, name) and held(owner, name, target)

@@ -20,7 +20,6 @@ end
 if redis.call('EXISTS', 'w:pinned') == 1 then
     return 0
 end
-local any = false
 each('p:repl:', function(name, key)
     local user, bucket = string.match(name, '^([^:]*):(.+)$')
     for _, member in ipairs(user and redis.call('ZRANGE', key, 0, -1) or {}) do
@@ -29,7 +28,6 @@ each('p:repl:', function(name, key)
         if other == '' then
             copy(to, bucket, user)
         end
-        any = true
     end
 end)
 -- The sides that switches have left.
@@ -38,10 +36,7 @@ each('p:repl_st:', function(name, key)
     local route = user and redis.call('GET', 'p:route:' .. user .. ':' .. bucket)
     if route and route ~= raw(from) and other == '' and redis.call('HGET', key, 'archived') == '1' then
         copy(from, bucket, user)
-        any = true
     end
 end)
-if any then
-    redis.call('SET', 'w:pinned', '1')
-end
+redis.call('SET', 'w:pinned', '1')
 return added

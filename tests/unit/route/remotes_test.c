@@ -132,7 +132,7 @@ TEST(remotes, what_cannot_be_is_refused_before_it_is_stored)
     lab_start(&l);
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         CHECK(remotes_add(l.remotes, &wrong[i], &err) < 0);
-    check_reply(l.store, "KEYS *", "[]");
+    check_reply(l.store, "KEYS *", "[\"w:pinned\"]");
     add(&l, "one");
     CHECK_ERR(remotes_add(l.remotes,
                           &(struct remote_entry){.name = STR("one"), .url = STR("http://x")}, &err),
@@ -207,7 +207,7 @@ TEST(remotes, credentials_on_a_storage_of_the_file_are_changed_in_the_file_alone
     CHECK_ERR(remotes_set_credential(l.remotes, STR("fixed"), &bob, &err), ERR_DENIED);
     CHECK_ERR(remotes_set_credential(l.remotes, STR("fixed"), &nothing, &err), ERR_DENIED);
     CHECK(remote_has_credential(s, STR("alice")) && !remote_has_credential(s, STR("bob")));
-    check_reply(l.store, "KEYS *", "[]");
+    check_reply(l.store, "KEYS *", "[\"w:pinned\"]");
     lab_stop(&l);
 }
 

@@ -379,7 +379,8 @@ TEST(route, a_bucket_of_which_there_are_copies_alone_is_refused)
     check_reply(l.store, "HSET w:copies local:photos alice", "1");
     CHECK_OK(routes_reload(l.routes, &err));
     for (size_t i = 0; i < ARRAY_SIZE(askers); i++)
-        CHECK_ERR(route_bucket(l.routes, str_z(askers[i]), STR("photos"), &b, &err), ERR_BUSY);
+        CHECK_ERR(route_bucket(l.routes, str_z(askers[i]), STR("photos"), &b, &err),
+                  ERR_UNAVAILABLE);
     lab_stop(&l);
 }
 
@@ -397,6 +398,9 @@ TEST(route, a_copy_becomes_a_bucket_when_a_route_is_led_to_it_and_nothing_fills_
     check_reply(l.store, "HSET p:switch:alice:photos lastStatus in_progress replicationID x", "2");
     CHECK_ERR(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err), ERR_CONFLICT);
     check_reply(l.store, "DEL p:switch:alice:photos", "1");
+    CHECK_ERR(route_set(l.routes, STR("alice"), STR("photos"), STR_EMPTY, &err), ERR_CONFLICT);
+    CHECK(strstr(err.text, "has a copy on storage other") != NULL);
+    CHECK_ERR(route_check_new(l.routes, STR("bob"), STR("photos"), &err), ERR_EXISTS);
     CHECK_OK(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err));
     check_reply(l.store, "EXISTS w:copies", "0");
     check_found(&l, "bob", "photos", "other");
@@ -410,6 +414,7 @@ TEST(route, replications_without_copies_are_given_them_at_the_start)
     struct lab l;
 
     lab_start(&l);
+    check_reply(l.store, "DEL w:pinned", "1");
     check_reply(l.store, "ZADD p:repl:u:photos 0 local:b%3Ac", "1");
     check_reply(l.store, "ZADD p:repl:u:photos 0 local:cold:archive", "1");
     check_reply(l.store, "ZADD p:repl:u 0 local:far", "1");
