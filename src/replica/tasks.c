@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 enum {
+    KNOWN_S = 1,      /* until it is asked again whether every gateway knows */
+    KNOWN_NAPS = 100, /* before that, as they mostly do in a moment */
+    NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
     LOCK_WAIT_MS = 200,   /* tasks of one put come together */
     NAP_MS = 1000,        /* the longest that a thread waits for a limit; past it: put back */
@@ -272,13 +275,31 @@ int job_lock_bucket(struct job *j, struct err *err)
 
 /* --- buckets --- */
 
-/* As the source has it. */
+int job_need_known(struct job *j, struct err *err)
+{
+    const struct tasks_options *o = &j->t->o;
+    bool known = !o->is_known || o->is_known(o->ctx, &j->p.id);
+
+    for (int i = 0; !known && i < KNOWN_NAPS && job_watch(j, 0, NULL) == 0; i++) {
+        usleep(NAP_US);
+        known = o->is_known(o->ctx, &j->p.id);
+    }
+    if (known)
+        return 0;
+    j->run->put_back_s = KNOWN_S;
+    return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
+}
+
+/* As the source has it. A gateway that does not know yet that this is a copy would take a bucket on
+ * a local storage for the one that its owner asks for (docs/forward.md, rule 2). */
 static int make_bucket(struct job *j, struct err *err)
 {
     struct bucket *from = j->source.bucket;
     struct bucket_info info = {0};
-    int code = from->ops->info(from, j->run->arena, &info, err);
+    int code = job_need_known(j, err);
 
+    if (code == 0)
+        code = from->ops->info(from, j->run->arena, &info, err);
     if (code < 0)
         return code;
     info = (struct bucket_info){.name = job_to_bucket(j),

@@ -5,14 +5,9 @@
 #include "replica/clean.h"
 #include "replica/first.h"
 
-#include <unistd.h>
-
 enum {
     CREATE_REQUESTS = 6,
     REQUESTS = 2,
-    KNOWN_S = 1,      /* until it is asked again whether every gateway knows */
-    KNOWN_NAPS = 100, /* before that, as they mostly do in a moment */
-    NAP_US = 10000,
 };
 
 static int sync_all(struct job *j, struct err *err)
@@ -100,18 +95,6 @@ static int create(struct job *j, int64_t *number, struct err *err)
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
-static bool is_known(struct job *j)
-{
-    const struct tasks_options *o = &j->t->o;
-    bool known = !o->is_known || o->is_known(o->ctx, &j->p.id);
-
-    for (int i = 0; !known && i < KNOWN_NAPS && job_watch(j, 0, NULL) == 0; i++) {
-        usleep(NAP_US);
-        known = o->is_known(o->ctx, &j->p.id);
-    }
-    return known;
-}
-
 /* V4: a number of the destination that one of before has left would say that there is nothing to
  * do, whatever was changed while nobody recorded it. */
 static int forget_before(struct job *j, struct err *err)
@@ -132,10 +115,9 @@ static int begin_listing(struct job *j, int64_t number, struct err *err)
 
     if (j->status.listing_started)
         return 0;
-    if (!is_known(j)) {
-        j->run->put_back_s = KNOWN_S;
-        return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
-    }
+    code = job_need_known(j, err);
+    if (code < 0)
+        return code;
     /* as it is now: settings were copied since it was opened */
     code = job_open(j, true, err);
     if (code < 0)

@@ -74,6 +74,9 @@ int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
 /* Opens both. ERR_NO_BUCKET: the source has none; one that the destination lacks is made.
  * `anew`: not from what is kept. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
+/* P3: whether every gateway knows the replication. Waits for a moment; ERR_AGAIN: not all do yet,
+ * and the task is put back. */
+int job_need_known(struct job *j, struct err *err) MUST_CHECK;
 /* Asked by copies, and by whoever works long. Before something is written it looks whether a client
  * was faster (S10): ERR_CONFLICT. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
