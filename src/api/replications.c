@@ -70,7 +70,7 @@ static bool is_routed(struct api *api, const struct replication_id *id)
     if (code == ERR_BUSY)
         return true;
     return code == 0 && str_eq(route->name, id->from) &&
-           (id->to_bucket.len || route_is_copy(api->o.routes, id->to, id->bucket));
+           (id->to_bucket.len || route_is_copy(api->o.routes, id->to, id->bucket, id->user));
 }
 
 static const char *state_of(const struct replication_status *s, int64_t lag, bool routed)

@@ -1,5 +1,6 @@
 /* Users and their keys. */
 #include "api/api_int.h"
+#include "coord/replication.h"
 #include "route/users.h"
 
 static api_fn get_users, get_user, add_user, remove_user, add_key, remove_key;
@@ -104,14 +105,37 @@ static int forget_keys(struct api *api, struct str id, struct err *err)
                     : 0;
 }
 
+/* What replicates a user's buckets goes by the user's keys, and nobody could take it away. */
+static int check_replications(struct api *api, const struct user *user, struct err *err)
+{
+    const struct replication *const *all;
+    struct replication_view *view = NULL;
+    int code = api->o.replications ? replications_view(api->o.replications, &view, err) : 0;
+    size_t count = view ? replication_view_all(view, &all) : 0;
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (str_eq(all[i]->id.user, user->id))
+            code = err_set(err, ERR_CONFLICT,
+                           "buckets of user " STR_FMT " are replicated, " STR_FMT
+                           " to storage " STR_FMT " for one; remove these replications first "
+                           "(weir replicate list --user " STR_FMT ")",
+                           STR_ARG(user->name),
+                           STR_ARG(all[i]->id.bucket.len ? all[i]->id.bucket : STR("all")),
+                           STR_ARG(all[i]->id.to), STR_ARG(user->name));
+    replication_view_unref(view);
+    return code;
+}
+
 static int remove_user(struct api_call *c, struct err *err)
 {
     struct users *users = c->api->o.users;
     struct str name = route_param(c->params, "name");
     struct user user;
     bool known = users_by_name(users, http_request_arena(c->req), name, &user, NULL) == 0;
-    int code = users_remove(users, name, err);
+    int code = known ? check_replications(c->api, &user, err) : 0;
 
+    if (code == 0)
+        code = users_remove(users, name, err);
     /* Behind it: a user that may not be removed keeps them. */
     if (code == 0 && known)
         code = forget_keys(c->api, user.id, err);

@@ -140,6 +140,28 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 
 /* --- new buckets --- */
 
+/* Nobody may have a bucket of the name at the destination but the user: it would become a copy of
+ * the user's, and be overwritten. A storage that is not here is looked at by the task that copies.
+ */
+static int check_destination(struct taps *t, struct arena *a, const struct replication_id *id,
+                             struct err *err)
+{
+    struct storage *s = routes_storage(t->o.routes, id->to);
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = s ? s->ops->open_bucket(&b, s, id->user, id->bucket, err) : ERR_NO_BUCKET;
+
+    if (code == 0) {
+        code = b->ops->info(b, a, &info, err);
+        b->ops->unref(b);
+    }
+    if (code == ERR_DENIED || (code == 0 && info.owner.len && !str_eq(info.owner, id->user)))
+        return err_set(err, ERR_CONFLICT,
+                       "the bucket " STR_FMT " on storage " STR_FMT " is another user's",
+                       STR_ARG(id->bucket), STR_ARG(id->to));
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
 static int replicate(struct taps *t, struct arena *a, const struct replication *policy,
                      struct str bucket, struct err *err)
 {
@@ -148,7 +170,9 @@ static int replicate(struct taps *t, struct arena *a, const struct replication *
     n.id.bucket = bucket;
     if (t->o.first)
         n.first = t->o.first(a, &n.id, n.priority);
-    int code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
+    int code = check_destination(t, a, &n.id, err);
+    if (code == 0)
+        code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
     if (code == ERR_CONFLICT || code == ERR_INVALID) { /* there is nobody who could be told */
         log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
                  log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));

@@ -283,8 +283,13 @@ static int empty_destination(struct job *j, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err)
 {
-    int code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
+    int code = place_open(&j->destination, j->t, j->to, j->p.id.user, job_to_bucket(j), true, err);
 
+    if (code == 0 && j->destination.foreign)
+        return err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
+                       STR_ARG(job_to_bucket(j)), STR_ARG(j->p.id.to));
+    if (code == 0)
+        code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
     if (code == ERR_CONFLICT && recorded) {
         code = empty_destination(j, err);
         if (code == 0)

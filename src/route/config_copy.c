@@ -69,7 +69,8 @@ static int write_key(struct buf *out, const struct kind *k, struct str key, cons
  * the names of folders are, and which places hold copies, where no route may lead. */
 static bool is_wanted(struct str key)
 {
-    static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pinned")};
+    static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pins"),
+                                      STR("w:pinned")};
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         if (str_eq(key, kept[i]))

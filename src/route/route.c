@@ -376,13 +376,14 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
     return code;
 }
 
-bool route_is_copy(struct routes *r, struct str storage, struct str bucket)
+bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user)
 {
     struct routes_view *view;
     bool is = false;
 
     if (routes_view_get(r, &view, NULL) == 0) {
-        is = routes_look_up(&view->copies, storage, bucket) != NULL;
+        const char *owner = routes_look_up(&view->copies, storage, bucket);
+        is = owner && (user.len == 0 || str_eq(str_z(owner), user));
         routes_view_put(r, view);
     }
     return is;

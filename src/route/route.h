@@ -68,9 +68,9 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
 
-/* Whether the place holds a copy of a bucket that is elsewhere (docs/forward.md, B1). Never waits.
- * False also until the store was reached once. */
-bool route_is_copy(struct routes *r, struct str storage, struct str bucket);
+/* Whether the place holds a copy of a bucket that is elsewhere (docs/forward.md, B1), of this user
+ * unless that is empty. Never waits. False also until the store was reached once. */
+bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user);
 
 /* Reads the policies again: all that was changed before is seen by the calls here when it returns.
  */

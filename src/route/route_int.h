@@ -18,8 +18,10 @@ struct routes_view {
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* "<storage>:<bucket>" to something */
     struct map switches; /* those that a switch with downtime has blocked; as blocks */
-    struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, or to ""
-                            when they differ */
+    struct map pins;     /* "<user>:<bucket>" whose policy a replication has made, to something */
+    struct map reserved; /* "<bucket>" of all bucket policies, to something */
+    struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, but for
+                            pins, or to "" when they differ */
     struct map copies;   /* "<storage>:<bucket>", a place that holds a copy, to the id of the user
                             whose bucket was copied (char *); docs/forward.md, B1 */
     uint64_t serial;     /* no other view of this process has it */

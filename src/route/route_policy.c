@@ -25,6 +25,8 @@ void routes_view_free(struct routes_view *view)
     map_release(&view->policies);
     map_release(&view->blocks);
     map_release(&view->switches);
+    map_release(&view->pins);
+    map_release(&view->reserved);
     map_release(&view->named);
     map_release(&view->copies);
     arena_release(&view->arena);
@@ -34,15 +36,40 @@ void routes_view_free(struct routes_view *view)
 /* `key`: "<user>" or "<user>:<bucket>". */
 static void add_policy(struct routes_view *view, struct str key, struct str storage)
 {
-    const char *value = arena_z(&view->arena, storage), *other;
-    struct str user, bucket;
+    map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
+}
 
-    map_put(&view->policies, arena_str(&view->arena, key), (void *)value);
-    if (!str_cut(key, ':', &user, &bucket))
-        return;
-    other = map_get(&view->named, bucket);
-    map_put(&view->named, arena_str(&view->arena, bucket),
-            (void *)(other && !str_eq(str_z(other), storage) ? "" : value));
+/* By the names of buckets. Pins are read behind the policies: one that is made in between is a
+ * pin that has no policy yet, and not a policy that is no pin. */
+static void name_buckets(struct routes_view *view)
+{
+    struct str key, user, bucket;
+    void *value;
+
+    for (size_t at = 0; map_next(&view->policies, &at, &key, &value);) {
+        if (!str_cut(key, ':', &user, &bucket))
+            continue;
+        map_put(&view->reserved, bucket, view);
+        if (map_get(&view->pins, key))
+            continue;
+        const char *other = map_get(&view->named, bucket);
+        bool differs = other && !str_eq(str_z(other), str_z(value));
+        map_put(&view->named, bucket, differs ? (void *)"" : value);
+    }
+}
+
+static int read_pins(struct routes *r, struct routes_view *view, struct err *err)
+{
+    struct arena arena = {0};
+    struct reply *reply;
+    int code = store_call(r->store, &arena, &reply, err, STR("SMEMBERS"), STR("w:pins"));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i < reply->count; i++)
+        map_put(&view->pins, arena_str(&view->arena, reply->items[i].str), view);
+    arena_release(&arena);
+    return code;
 }
 
 /* Those of the page that are policies, in one call: there is one for each replicated bucket. */
@@ -207,6 +234,10 @@ static int read_all(struct routes *r, struct routes_view *view, struct err *err)
 
     for (size_t i = 0; i < ARRAY_SIZE(patterns) && code == 0; i++)
         code = read_like(r, view, str_z(patterns[i]), err);
+    if (code == 0)
+        code = read_pins(r, view, err);
+    if (code == 0)
+        name_buckets(view);
     return code;
 }
 
@@ -219,6 +250,8 @@ static struct routes_view *view_new(void)
     map_init(&view->policies);
     map_init(&view->blocks);
     map_init(&view->switches);
+    map_init(&view->pins);
+    map_init(&view->reserved);
     map_init(&view->named);
     map_init(&view->copies);
     return view;

@@ -97,7 +97,7 @@ static const char *by_owner(const struct routes_view *view, struct storage *at, 
     struct bucket *b = NULL;
     const char *policy = NULL;
 
-    if (!routes_look_up(&view->named, bucket, STR_EMPTY) ||
+    if (!routes_look_up(&view->reserved, bucket, STR_EMPTY) ||
         at->ops->open_bucket(&b, at, STR_EMPTY, bucket, NULL) < 0)
         return NULL;
     if (b->ops->info(b, &arena, &info, NULL) == 0)
@@ -105,6 +105,19 @@ static const char *by_owner(const struct routes_view *view, struct storage *at, 
     b->ops->unref(b);
     arena_release(&arena);
     return policy;
+}
+
+/* A local storage that holds a copy of a bucket of this name; or NULL. */
+static struct storage *local_copy(struct routes *r, const struct routes_view *view,
+                                  struct str bucket)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = view->copies.len ? routes_storages(r, all, ARRAY_SIZE(all)) : 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!is_remote(all[i]) && routes_copy_of(view, all[i], bucket))
+            return all[i];
+    return NULL;
 }
 
 /* Rules 4 and 5, of a user whom no policy of their own leads to a remote storage. `at`: what rule 3
@@ -116,6 +129,8 @@ static int by_others(struct routes *r, const struct routes_view *view, struct st
     struct storage *here = local ? routes_local_of(r, view, bucket, STR_EMPTY) : NULL, *s;
     const char *name = here ? by_owner(view, here, bucket) : by_name(view, bucket);
 
+    if (!name && local && !here && (s = local_copy(r, view, bucket)))
+        *at = s; /* where its owner's route leads, is found from there */
     if (!name)
         return *at ? 0 : routes_no_main(err);
     s = routes_storage(r, str_z(name));
@@ -155,7 +170,7 @@ int routes_remote_by(struct routes *r, const struct routes_view *view, struct st
 /* Is there a bucket policy of somebody else for the name, and none of the user's own? */
 static bool is_taken(const struct routes_view *view, struct str user, struct str bucket)
 {
-    return routes_look_up(&view->named, bucket, STR_EMPTY) &&
+    return routes_look_up(&view->reserved, bucket, STR_EMPTY) &&
            !routes_look_up(&view->policies, user, bucket);
 }
 

@@ -125,10 +125,30 @@ static bool ends_as(struct str name, struct str end)
     return true;
 }
 
+/* Orders of single servers that act on other names than the request's: MinIO unpacks an archive
+ * into many keys, or removes all that begins like the key. */
+static const struct str orders[] = {
+    STR("x-minio-"),
+    STR("x-rustfs-"),
+    STR("x-amz-meta-snowball-auto-extract"),
+    STR("x-amz-meta-minio-snowball"),
+    STR("x-amz-meta-rustfs-snowball"),
+};
+
+static bool is_order(struct str header)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
+        if (header.len >= orders[i].len && ends_as(str_head(header, orders[i].len), orders[i]))
+            return true;
+    return false;
+}
+
 /* Does the header name a second object, otherwise than we know it? Other services have their own
  * names for x-amz-copy-source. */
 static bool names_object(struct str header)
 {
+    if (is_order(header))
+        return true;
     if (header_is_user_meta(header) || str_ieq(header, STR("x-amz-copy-source")))
         return false;
     return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));

@@ -44,7 +44,7 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
                                     err);
         for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
             bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name) &&
-                           !route_is_copy(c->g->o.routes, s->name, got[i].name);
+                           !route_is_copy(c->g->o.routes, s->name, got[i].name, STR_EMPTY);
             if (reached && !all)
                 code = is_reached(c, s, got[i].name, &reached, err);
             if (code == 0 && reached)

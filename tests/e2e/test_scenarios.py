@@ -501,6 +501,7 @@ KEYS_OF_REDIS = [
     (CONFIG, f"p:switch:{PART}:{PART}", "hash", SWITCH),
     (CONFIG, f"p:switch-hist:{PART}:{PART}", "list", TIME.removesuffix("Z") + r".*\|.* -> .*:.*"),
     (CONFIG, r"w:copies", "hash", {f"{PART}:{PART}": PART}), (CONFIG, r"w:pinned", "string", "1"),
+    (CONFIG, r"w:pins", "set", f"{PART}:{PART}"),
     (CONFIG, r"w:epoch", "string", NUMBER), (CONFIG, r"w:epochs", "zset", r"[ns]:.*"),
     (CONFIG, r"w:gateways", "hash", {r"\w+": f"{NUMBER}:{NUMBER}"}),
     (CONFIG, r"w:settled", "hash", {r".+": NUMBER}),

@@ -41,8 +41,16 @@ local function policy_block(command, storage, bucket)
     end
 end
 -- The user's bucket is on one storage, and a copy of it on another (docs/forward.md, B3). Names are escaped, as in keys; `present_raw` is not.
+-- A policy that nobody has set before is a pin: it leads its user alone (w:pins; forward.md, rule 5).
+local function policy_pin(user, bucket, storage_raw)
+    local name = user .. ':' .. bucket
+    if redis.call('EXISTS', 'p:route:' .. name) == 0 then
+        redis.call('SADD', 'w:pins', name)
+    end
+    redis.call('SET', 'p:route:' .. name, storage_raw)
+end
 local function policy_places(user, bucket, present, present_raw, copy)
-    redis.call('SET', 'p:route:' .. user .. ':' .. bucket, present_raw)
+    policy_pin(user, bucket, present_raw)
     redis.call('HDEL', 'w:copies', present .. ':' .. bucket)
     redis.call('HSET', 'w:copies', copy .. ':' .. bucket, user)
     redis.call('PUBLISH', 'weir:routes', 'changed')

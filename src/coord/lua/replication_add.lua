@@ -48,7 +48,7 @@ if bucket ~= '' then
             end
         end
         policy_block('SADD', to, raw_other)
-        redis.call('SETNX', 'p:route:' .. user .. ':' .. bucket, raw_from)
+        policy_pin(user, bucket, raw_from)
         redis.call('PUBLISH', 'weir:routes', 'changed')
     else
         policy_places(user, bucket, from, raw_from, to)

@@ -32,6 +32,7 @@ local route = 'p:route:' .. user .. ':' .. bucket
 if redis.call('EXISTS', set) == 0 and redis.call('GET', route) == ARGV[17]
     and (redis.call('GET', 'p:route:' .. user) or ARGV[18]) == ARGV[17] then
     redis.call('DEL', route)
+    redis.call('SREM', 'w:pins', user .. ':' .. bucket)
 end
 redis.call('PUBLISH', 'weir:routes', 'changed')
 config_changed()

@@ -9,7 +9,7 @@ if id and id ~= mine then
     return {'other'}
 end
 local function is_kept(key)
-    return string.sub(key, 1, 2) == 'w:' and key ~= 'w:storages'
+    return string.sub(key, 1, 2) == 'w:' and key ~= 'w:storages' and key ~= 'w:copies' and key ~= 'w:pins'
 end
 if step == 'begin' then
     local found, settings, cursor = {}, 0, '0'

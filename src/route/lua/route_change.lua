@@ -79,6 +79,7 @@ function change.route(user, bucket, storage, otherwise)
     if found then
         return found
     end
+    redis.call('SREM', 'w:pins', user .. ':' .. bucket)
     if storage ~= '' then
         redis.call('SET', key, storage)
     else

@@ -24,7 +24,9 @@ each('p:repl:', function(name, key)
     local user, bucket = string.match(name, '^([^:]*):(.+)$')
     for _, member in ipairs(user and redis.call('ZRANGE', key, 0, -1) or {}) do
         local from, to, other = string.match(member, '^([^:]*):([^:]*):?(.*)$')
-        redis.call('SETNX', 'p:route:' .. name, raw(from))
+        if redis.call('SETNX', 'p:route:' .. name, raw(from)) == 1 then
+            redis.call('SADD', 'w:pins', name)
+        end
         if other == '' then
             copy(to, bucket, user)
         end

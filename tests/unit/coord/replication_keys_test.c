@@ -35,6 +35,7 @@ static struct known_key {
     {DB_CONFIG, "p:route_block:cold", "set", false},
     {DB_CONFIG, "p:route:u:photos", "string", false},
     {DB_CONFIG, "w:copies", "hash", false},
+    {DB_CONFIG, "w:pins", "set", false},
     {DB_CONFIG, "p:repl:u", "zset", false},
     {DB_CONFIG, "p:repl:u:photos", "zset", false},
     {DB_CONFIG, "p:repl_st:u:photos:main:backup", "hash", false},

@@ -354,8 +354,8 @@ TEST(route, a_copy_is_never_a_route_whoever_asks)
     struct err err = {0};
 
     lab_copied(&l);
-    CHECK(route_is_copy(l.routes, STR("other"), STR("photos")));
-    CHECK(!route_is_copy(l.routes, STR("local"), STR("photos")));
+    CHECK(route_is_copy(l.routes, STR("other"), STR("photos"), STR("alice")));
+    CHECK(!route_is_copy(l.routes, STR("local"), STR("photos"), STR_EMPTY));
     for (size_t i = 0; i < ARRAY_SIZE(askers); i++) {
         check_found(&l, askers[i], "photos", "local");
         check_route(&l, askers[i], "photos", "local");
