@@ -148,32 +148,12 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
     return code < 0 ? code : routes_load(r, err);
 }
 
-/* A block takes nothing from a replication: its tasks do not go by routes. */
-static int block(struct routes *r, struct str storage, struct str bucket, struct err *err)
-{
-    const struct str count_up[] = {STR("INCR"), STORE_CONFIG_COUNT};
-    const struct str publish[] = {STR("PUBLISH"), ROUTES_CHANNEL, STR("changed")};
-    struct buf key = {0};
-    struct arena arena = {0};
-    struct reply *reply;
-
-    routes_key(&key, "p:route_block:", storage, STR_EMPTY);
-    const struct str add[] = {STR("SADD"), buf_str(&key), bucket};
-    const struct store_args commands[] = {
-        {add, ARRAY_SIZE(add)}, {count_up, ARRAY_SIZE(count_up)}, {publish, ARRAY_SIZE(publish)}};
-    int code = store_atomic(r->store, &arena, &reply, commands, ARRAY_SIZE(commands), err);
-    if (code == 0 && reply->items[0].type == REPLY_ERROR)
-        code = err_set(err, ERR_TYPE, STR_FMT, STR_ARG(reply->items[0].str));
-    buf_release(&key);
-    arena_release(&arena);
-    return code;
-}
-
-static int unblock(struct routes *r, struct str storage, struct str bucket, struct err *err)
+static int change_block(struct routes *r, struct str how, struct str storage, struct str bucket,
+                        struct err *err)
 {
     struct buf storage_part = {0}, bucket_part = {0};
-    const struct str args[] = {STR("unblock"), escaped(&storage_part, storage),
-                               escaped(&bucket_part, bucket), bucket};
+    const struct str args[] = {how, escaped(&storage_part, storage), escaped(&bucket_part, bucket),
+                               bucket};
     int code = routes_change(r->store, (struct store_args){args, ARRAY_SIZE(args)}, err);
 
     buf_release(&storage_part);
@@ -189,6 +169,6 @@ int route_block(struct routes *r, struct str storage, struct str bucket, bool bl
     if (code == 0 && bucket.len == 0)
         code = err_set(err, ERR_INVALID, "which bucket is to be blocked?");
     if (code == 0)
-        code = blocked ? block(r, storage, bucket, err) : unblock(r, storage, bucket, err);
+        code = change_block(r, blocked ? STR("block") : STR("unblock"), storage, bucket, err);
     return code < 0 ? code : routes_load(r, err);
 }

@@ -1,6 +1,6 @@
--- Changes a route or the main storage, or takes a block away, unless a replication or a switch counts on it (docs/replication.md, P6).
+-- Changes a route, the main storage or a block, unless a replication or a switch counts on it (docs/replication.md, P6).
 -- ARGV: 'route', user, bucket ('': all of the user's), these escaped, storage ('': no policy), storage without any policy;
--- or 'main', key, storage; or 'unblock', storage, bucket, these escaped, bucket.
+-- or 'main', key, storage; or 'block' or 'unblock', storage, bucket, these escaped, bucket.
 -- Answers {'ok'}, or why not, then bucket ('': all of the user's) and storage: 'source', 'switch', 'destination', 'copies'.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
@@ -95,12 +95,23 @@ function change.main(key, storage)
     end
     redis.call('SET', key, storage)
 end
-function change.unblock(storage, bucket, name)
-    local found = find('p:switch:', function(user, of)
+-- A switch that has the bucket on this storage on either side sets and ends blocks itself.
+local function find_switch(storage, bucket, name)
+    return find('p:switch:', function(user, of)
         local id = of == bucket and switch_of(user, of)
         local from, to = string.match(id or '', '^[^:]*:[^:]*:([^:]*):([^:]*)')
         return (from == storage or to == storage) and {'switch', name, ''}
-    end) or find('p:repl:', function(_, _, key)
+    end)
+end
+function change.block(storage, bucket, name)
+    local found = find_switch(storage, bucket, name)
+    if found then
+        return found
+    end
+    redis.call('SADD', 'p:route_block:' .. storage, name)
+end
+function change.unblock(storage, bucket, name)
+    local found = find_switch(storage, bucket, name) or find('p:repl:', function(_, _, key)
         for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do
             local to, other = string.match(member, '^[^:]*:([^:]*):(.*)$')
             if to == storage and other == bucket then

@@ -306,7 +306,7 @@ TEST(route, what_a_switch_changes_is_not_changed_beside_it)
     check_reply(l.store,
                 "HSET p:switch:alice:b1 replicationID alice:b1:local:other lastStatus in_progress",
                 "2");
-    CHECK_OK(route_block(l.routes, STR("other"), STR("b1"), true, &err));
+    CHECK_ERR(route_block(l.routes, STR("other"), STR("b1"), true, &err), ERR_CONFLICT);
     CHECK_ERR(route_set(l.routes, STR("alice"), STR("b1"), STR("local"), &err), ERR_CONFLICT);
     CHECK_ERR(route_block(l.routes, STR("other"), STR("b1"), false, &err), ERR_CONFLICT);
     CHECK_OK(route_block(l.routes, STR("other"), STR("b2"), false, &err));
