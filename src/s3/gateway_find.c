@@ -238,6 +238,22 @@ static int check_repeated(const struct call *c, struct err *err)
 }
 
 /* Some servers take parameters in any case. */
+static int check_spelling(struct str name, const char *right, struct err *err)
+{
+    if (!right || str_eq(name, str_z(right)))
+        return 0;
+    return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is spelled %s",
+                   STR_ARG(name), right);
+}
+
+static const char *once_of(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(once); i++)
+        if (str_ieq(name, str_z(once[i])))
+            return once[i];
+    return NULL;
+}
+
 static int check_resources(const struct call *c, struct err *err)
 {
     const char *chosen = NULL;
@@ -245,9 +261,8 @@ static int check_resources(const struct call *c, struct err *err)
     for (size_t i = 0; i < c->query_count; i++) {
         struct str name = c->query[i].name;
         const char *resource = resource_of(c, name);
-        if (resource && !str_eq(name, str_z(resource)))
-            return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is spelled %s",
-                           STR_ARG(name), resource);
+        if (check_spelling(name, resource ? resource : once_of(name), err) < 0)
+            return S3_INVALID_ARGUMENT;
         if (resource && chosen && strcmp(resource, chosen) != 0)
             return err_set(err, S3_INVALID_ARGUMENT, "Conflicting query string parameters: %s, %s",
                            chosen, resource);

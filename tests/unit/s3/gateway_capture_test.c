@@ -197,6 +197,7 @@ TEST(gateway_capture, what_two_readers_may_take_for_two_things_is_not_sent)
         "PUT /box/key?uploadId=a&partNumber=1&uploadId=b",
         "POST /box/key?uploads&uploadId=a",
         "POST /box?Delete",
+        "DELETE /box/key?versionid=a",
         "COPY /box/key",
     };
     struct pair p;
