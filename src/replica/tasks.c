@@ -342,7 +342,13 @@ int job_open(struct job *j, bool anew, struct err *err)
     if (code == 0 && j->source.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(j->p.id.bucket), STR_ARG(j->p.id.from));
-    return code < 0 ? code : open_destination(j, anew, err);
+    if (code == 0)
+        code = open_destination(j, anew, err);
+    if (code < 0) {
+        place_release(&j->source);
+        place_release(&j->destination);
+    }
+    return code;
 }
 
 /* --- what copies need --- */

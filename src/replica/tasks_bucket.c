@@ -326,12 +326,15 @@ static int bring_all_left(struct job *j, struct err *err)
     struct arena a = ARENA_INIT(0);
     struct buf after = {0};
     int code = job_open(j, true, err);
-    struct bucket *to = j->destination.bucket;
 
     while (code == 0 && page.more) {
         arena_reset(&a);
         o.after = buf_str(&after);
-        code = to->ops->list(to, &a, &o, &page, err);
+        if (!j->destination.bucket) /* an object's tries have closed both */
+            code = job_open(j, true, err);
+        struct bucket *to = j->destination.bucket;
+        if (code == 0)
+            code = to->ops->list(to, &a, &o, &page, err);
         for (size_t i = 0; code == 0 && i < page.count; i++) {
             code = job_watch(j, 0, err);
             if (code == 0)

@@ -71,8 +71,8 @@ struct str job_to_bucket(const struct job *j); /* its name at the destination */
 /* C1; ERR_AGAIN when another has it. */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
 int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
-/* Opens both. ERR_NO_BUCKET: the source has none; one that the destination lacks is made.
- * `anew`: not from what is kept. */
+/* Opens both, or neither. ERR_NO_BUCKET: the source has none; one that the destination lacks is
+ * made. `anew`: not from what is kept. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
 /* P3: whether every gateway knows the replication. Waits for a moment; ERR_AGAIN: not all do yet,
  * and the task is put back. */
