@@ -136,6 +136,8 @@ class S3rver:
 class Lab:
     """gateways[0] and [1] may be the same process; so may workers. sides: storage to its server, None for a folder."""
 
+    down_after_ms = 1000  # of Sentinel
+
     def __init__(self, kind, folder, *args):
         self.kind, self.folder, self.args = kind, folder, (*QUICK, *args)
         self.lacks = LACKS.get(kind, set())
@@ -171,7 +173,7 @@ class Lab:
 
     def start_redis(self, folder):
         if self.kind == "sentinel":
-            self.redis = Group(folder, durable=True)
+            self.redis = Group(folder, durable=True, down_after_ms=self.down_after_ms)
             return
         folder.mkdir()
         self.redis = Redis(folder, "--appendonly", "yes", "--appendfsync", "always")
@@ -340,6 +342,8 @@ class Lab:
 class MixedLab(Lab):
     """A folder as `a`, a service as `b`. gateways[0] is the weir that has the folder, with everything in it; on Redis there
     are a gateway and a worker more, which cannot reach the folder."""
+
+    down_after_ms = 3000  # a busy machine makes no failovers of its own
 
     def build(self):
         self.names = {"a": "disk", "b": "far"}

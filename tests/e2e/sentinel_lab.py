@@ -54,7 +54,9 @@ class Group:
     """servers[0] is the first master. A write needs a replica (min-replicas-to-write), so two are needed to be able to lose
     the master."""
 
-    def __init__(self, folder, replicas=2, sentinels=3, password=None, sentinel_password=None, tls=None, durable=False):
+    def __init__(self, folder, replicas=2, sentinels=3, password=None, sentinel_password=None, tls=None, durable=False,
+                 down_after_ms=DOWN_AFTER_MS):
+        self.down_after_ms = down_after_ms
         self.folder, self.password, self.sentinel_password, self.tls = folder, password, sentinel_password, tls
         folder.mkdir()
         more = ["--save", "", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", min(replicas, 1), "--min-replicas-max-lag",
@@ -100,7 +102,7 @@ class Group:
         """They know of each other and of the replicas from the start, which they would learn within seconds."""
         ids = [f"{i + 1:040x}" for i in range(len(self.sentinels))]
         lines = [f"sentinel monitor {NAME} 127.0.0.1 {self.servers[0].port} {len(self.sentinels) // 2 + 1}",
-                 f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}", f"sentinel failover-timeout {NAME} 5000",
+                 f"sentinel down-after-milliseconds {NAME} {self.down_after_ms}", f"sentinel failover-timeout {NAME} 5000",
                  f"sentinel myid {ids[n]}"]
         lines += [f"sentinel known-replica {NAME} 127.0.0.1 {s.port}" for s in self.servers[1:]]
         lines += [f"sentinel known-sentinel {NAME} 127.0.0.1 {s.port} {ids[i]}"
