@@ -271,14 +271,14 @@ static int check_buckets(struct storage *s, struct arena *a, struct err *err)
 
 static int check_unused(struct api *api, struct arena *a, struct storage *s, struct err *err)
 {
-    int code = s->ops->forward ? 0 : check_buckets(s, a, err);
+    int code = check_replications(api, s->name, err);
 
     if (code == 0) /* another weir may have set one a moment ago */
         code = routes_reload(api->o.routes, err);
     if (code == 0)
         code = check_policies(api, a, s->name, err);
-    if (code == 0)
-        code = check_replications(api, s->name, err);
+    if (code == 0 && !s->ops->forward)
+        code = check_buckets(s, a, err);
     return code == ERR_IN_USE ? err_wrap(err, code, "not without force") : code;
 }
 

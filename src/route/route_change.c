@@ -36,9 +36,9 @@ static int refuse(const struct reply *reply, struct err *err)
     if (str_eq(why, STR("copies")))
         return err_set(err, ERR_CONFLICT,
                        "bucket " STR_FMT " has a copy on storage " STR_FMT
-                       ", and without its policy it could be led there; name the storage that it "
-                       "is to be on instead: weir bucket route " STR_FMT " STORAGE",
-                       STR_ARG(bucket), STR_ARG(storage), STR_ARG(bucket));
+                       ", and without its policy clients could be led there: the policy stays as "
+                       "long as the copy does",
+                       STR_ARG(bucket), STR_ARG(storage));
     if (str_eq(why, STR("destination")))
         return err_set(err, ERR_CONFLICT,
                        "bucket " STR_FMT " on storage " STR_FMT " is the destination of a "

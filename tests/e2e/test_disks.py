@@ -113,7 +113,7 @@ def test_the_folder_of_another_storage_is_not_taken(disks, tmp_path):
 
 def test_a_local_storage_is_removed_only_when_nothing_needs_it(disks):
     disks.restart_without()
-    assert "buckets" in disks.run("storage", "remove", "disk2", status=1)
+    assert "routing policy" in disks.run("storage", "remove", "disk2", status=1)
     for force in ((), ("--force",)):  # which does not help
         said = disks.run("storage", "remove", "local", *force, status=1)
         assert "data folder" in said and "force" not in said

@@ -34,8 +34,12 @@ local function held(user, bucket, storage, always)
     return from and (from ~= storage or always) and {'source', raw(bucket), from}
 end
 -- A copy becomes a bucket of its own when a route is led to it, unless a replication or a switch needs the place (docs/forward.md, B4).
-local function release_copy(bucket, storage)
-    local place = string.gsub(storage, '[%%:]', {['%'] = '%25', [':'] = '%3A'})
+-- The place that its owner leaves by this is a copy from then on.
+local function escape(storage)
+    return (string.gsub(storage, '[%%:]', {['%'] = '%25', [':'] = '%3A'}))
+end
+local function release_copy(user, bucket, storage)
+    local place = escape(storage)
     local owner = redis.call('HGET', 'w:copies', place .. ':' .. bucket)
     if not owner then
         return nil
@@ -49,6 +53,10 @@ local function release_copy(bucket, storage)
         return {'switch', raw(bucket), ''}
     end
     redis.call('HDEL', 'w:copies', place .. ':' .. bucket)
+    local left = redis.call('GET', 'p:route:' .. user .. ':' .. bucket)
+    if owner == user and left and left ~= storage then
+        redis.call('HSET', 'w:copies', escape(left) .. ':' .. bucket, user)
+    end
 end
 -- Without a policy of its own the bucket could be led to one of its copies.
 local function has_copies(user, bucket)
@@ -70,7 +78,7 @@ function change.route(user, bucket, storage, otherwise)
     local found
     if bucket ~= '' then
         found = held(user, bucket, target, storage == '')
-            or storage == '' and has_copies(user, bucket) or storage ~= '' and release_copy(bucket, target)
+            or storage == '' and has_copies(user, bucket) or storage ~= '' and release_copy(user, bucket, target)
     else
         found = find('p:repl:', function(owner, name)
             return owner == user and not has_policy(owner, name) and held(owner, name, target)

@@ -401,6 +401,9 @@ TEST(route, a_copy_becomes_a_bucket_when_a_route_is_led_to_it_and_nothing_fills_
     CHECK_ERR(route_set(l.routes, STR("alice"), STR("photos"), STR_EMPTY, &err), ERR_CONFLICT);
     CHECK(strstr(err.text, "has a copy on storage other") != NULL);
     CHECK_ERR(route_check_new(l.routes, STR("bob"), STR("photos"), &err), ERR_EXISTS);
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("photos"), STR("other"), &err));
+    check_reply(l.store, "HGETALL w:copies", "[\"local:photos\", \"alice\"]"); /* it was left */
+    CHECK_OK(route_set(l.routes, STR("alice"), STR("photos"), STR("local"), &err));
     CHECK_OK(route_set(l.routes, STR("bob"), STR("photos"), STR("other"), &err));
     check_reply(l.store, "EXISTS w:copies", "0");
     check_found(&l, "bob", "photos", "other");
