@@ -94,7 +94,8 @@ int number_page_open(struct number_page **out, const char *path, struct str boot
         memset(p->magic, 0, sizeof(p->magic));
         atomic_store(&p->number, 0);
         memset(p->boot, 0, sizeof(p->boot));
-        memcpy(p->boot, boot.p, size_min(boot.len, BOOT_MAX));
+        if (boot.len)
+            memcpy(p->boot, boot.p, size_min(boot.len, BOOT_MAX));
         atomic_signal_fence(memory_order_seq_cst);
         memcpy(p->magic, MAGIC, sizeof(MAGIC));
     }

@@ -288,6 +288,7 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     if (code == 0 && j->destination.foreign)
         return err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(job_to_bucket(j)), STR_ARG(j->p.id.to));
+    place_release(&j->destination);
     if (code == 0)
         code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
     if (code == ERR_CONFLICT && recorded) {
