@@ -2,7 +2,7 @@
  * name of its own and renamed when complete, so a folder of that name is a whole backup. */
 #include "api/api_int.h"
 #include "base/ids.h"
-#include "object/local.h"
+#include "object/local/local.h"
 #include "os/file.h"
 #include "route/route.h"
 

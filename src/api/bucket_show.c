@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
-#include "s3/lifecycle_sweep.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
 
 /* What is found, and which storages could not be asked. */
 struct shown {

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "coord/check.h"
 #include "object/bucket.h"
-#include "replica/tap.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 
 enum { ENTRIES_DEFAULT = 100, ENTRIES_MAX = 1000 };

@@ -8,9 +8,9 @@
 #include "coord/worker.h"
 #include "db/db.h"
 #include "http/server.h"
-#include "s3/access_log.h"
-#include "s3/lifecycle_worker.h"
-#include "s3/notify.h"
+#include "s3/log/access_log.h"
+#include "s3/lifecycle/lifecycle_worker.h"
+#include "s3/notify/notify.h"
 #include "swarm/tracker.h"
 
 struct metrics_server {

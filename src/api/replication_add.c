@@ -5,10 +5,10 @@
 #include "object/bucket.h"
 #include "replica/first.h"
 #include "replica/notice_setup.h"
-#include "replica/tap.h"
-#include "replica/tasks.h"
+#include "replica/tap/tap.h"
+#include "replica/tasks/tasks.h"
 #include "route/route.h"
-#include "s3/bucket_name.h"
+#include "s3/gateway/bucket_name.h"
 
 enum { USER_LATER_S = 60 };
 

@@ -4,7 +4,7 @@
 
 #include "api/api_int.h"
 #include "coord/replication.h"
-#include "replica/unrecorded.h"
+#include "replica/tap/unrecorded.h"
 #include "route/users.h"
 
 /* "user:bucket:from:to[:to bucket]", each part escaped as in keys; the bucket of a user's policy is

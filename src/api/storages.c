@@ -1,7 +1,7 @@
 /* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
 #include "api/replications.h"
-#include "object/local.h"
-#include "replica/tap.h"
+#include "object/local/local.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };

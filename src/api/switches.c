@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "coord/switch.h"
 #include "replica/cron.h"
-#include "replica/switch.h"
-#include "replica/tap.h"
+#include "replica/switch/switch.h"
+#include "replica/tap/tap.h"
 
 enum {
     NS_PER_MS = 1000 * 1000,

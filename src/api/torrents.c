@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
-#include "s3/error.h"
+#include "meta/error.h"
 #include "swarm/torrents.h"
 
 enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000 };

@@ -1,6 +1,6 @@
 /* Webhooks of event notifications. */
 #include "api/api_int.h"
-#include "s3/notify.h"
+#include "s3/notify/notify.h"
 
 static api_fn get_webhooks, add_webhook, remove_webhook;
 

@@ -1,7 +1,7 @@
 /* weir bucket: buckets of a running weir, and where they are. */
 #include "cli/commands.h"
 #include "cli/manage.h"
-#include "s3/lifecycle_sweep.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
 
 static const struct flag bucket_route_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the owner of the one there is."},

@@ -1,7 +1,7 @@
 /* weir serve: start, say so, wait for signals, stop. */
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/server.h"
+#include "server/server.h"
 #include "os/process.h"
 
 #include <malloc.h>

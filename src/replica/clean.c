@@ -2,7 +2,7 @@
 #include "replica/clean.h"
 #include "base/json.h"
 #include "replica/first.h"
-#include "replica/tasks.h"
+#include "replica/tasks/tasks.h"
 
 enum { SCAN_PAGE = 500, SCAN_ARENA_MAX = 64 * 1024 * 1024 };
 

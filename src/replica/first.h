@@ -4,7 +4,7 @@
 #define REPLICA_FIRST_H
 
 #include "base/json.h"
-#include "replica/payload.h"
+#include "replica/tasks/payload.h"
 
 /* In the arena; arena_error() tells whether they are whole. */
 

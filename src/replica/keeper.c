@@ -4,7 +4,7 @@
 #include "coord/switch.h"
 #include "os/thread.h"
 #include "replica/first.h"
-#include "replica/switch.h"
+#include "replica/switch/switch.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "replica/notice.h"
 
 #include "base/json.h"
-#include "replica/tap_int.h"
+#include "replica/tap/tap_int.h"
 
 /* What the names of events begin with, behind "s3:". */
 static const struct {

@@ -8,7 +8,7 @@
 #ifndef ROUTE_REMOTES_H
 #define ROUTE_REMOTES_H
 
-#include "object/remote.h"
+#include "object/remote/remote.h"
 #include "route/route.h"
 
 struct remotes;

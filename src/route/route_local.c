@@ -4,7 +4,7 @@
 #include "route/route.h"
 
 #include "base/vec.h"
-#include "object/local.h"
+#include "object/local/local.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* Torrents of objects: from an object version to its file, and the list of those that there are. */
 #include "swarm/torrents_int.h"
 
-#include "s3/envelope.h"
-#include "s3/error.h"
+#include "meta/envelope.h"
+#include "meta/error.h"
 
 #include <stdlib.h>
 

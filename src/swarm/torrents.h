@@ -8,8 +8,8 @@
 #include "coord/queue.h"
 #include "coord/worker.h"
 #include "os/sock.h"
-#include "s3/keyring.h"
-#include "s3/torrent.h"
+#include "meta/keyring.h"
+#include "s3/gateway/torrent.h"
 #include "swarm/torrent.h"
 
 #define TORRENT_TASK_TYPE "torrent:hash"

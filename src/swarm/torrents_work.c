@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "object/digest.h"
-#include "s3/envelope.h"
-#include "s3/error.h"
+#include "meta/envelope.h"
+#include "meta/error.h"
 
 #include <stdlib.h>
 

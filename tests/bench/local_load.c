@@ -7,7 +7,7 @@
  * DATA is a data folder of weir's that nobody uses: "db" and "objects" in it. */
 #include "base/arena.h"
 #include "load.h"
-#include "object/local_int.h"
+#include "object/local/local_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "load.h"
 #include "os/thread.h"
-#include "replica/tap.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 #include "unit/server_db.h"
 

@@ -9,7 +9,7 @@
 #include "crash/harness.h"
 #include "crash/power.h"
 #include "os/thread.h"
-#include "replica/tap.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 #include "unit/server_db.h"
 

@@ -10,7 +10,7 @@
  * Liars do not sync files. */
 #include "base/hash.h"
 #include "crash/harness.h"
-#include "object/local_int.h"
+#include "object/local/local_int.h"
 #include "unit/object/local_check.h"
 
 #include <dirent.h>

@@ -11,7 +11,7 @@
  * Liars forget a row without recording it now and then. */
 #include "crash/harness.h"
 #include "os/thread.h"
-#include "replica/tap.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 #include "unit/server_db.h"
 

@@ -9,8 +9,8 @@
  * nobody was told. FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is
  * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. FAULT_DISK: disk_faults.c. */
 #include "coord/switch.h"
-#include "replica/switch.h"
-#include "replica/tap.h"
+#include "replica/switch/switch.h"
+#include "replica/tap/tap.h"
 
 #include <fcntl.h>
 #include <signal.h>

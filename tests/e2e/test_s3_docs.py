@@ -8,7 +8,7 @@ ROW = re.compile(r"\{S3_OP_(\w+),\s*HTTP_\w+,\s*LEVEL_\w+,\s*(?:\"[\w-]+\"|NULL)
 
 def operations():
     """name -> whether a function stands behind it."""
-    table = (ROOT / "src/s3/gateway_table.c").read_text()
+    table = (ROOT / "src/s3/gateway/gateway_table.c").read_text()
     return {name: fn != "NULL" for name, fn in ROW.findall(table)}
 
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_SERVER_DB_H
 #define TESTS_UNIT_SERVER_DB_H
 
-#include "object/local.h"
+#include "object/local/local.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Records of a local storage: the first byte chooses the kind. Whatever is read is written back as
  * the same bytes, so nothing is read that could not have been written. */
-#include "object/local_record.h"
+#include "object/local/local_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Documents in a remote peer's answers: the first byte chooses the kind. Whatever is accepted keeps
  * what remote_int.h promises: a page is in order, under its prefix, behind where it begins and
  * within its limit, and leads on (M7). */
-#include "object/remote_int.h"
+#include "object/remote/remote_int.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Payloads of replication's tasks: whatever comes is refused, or keeps the limits and reads back
  * the same when it is written. The first byte says of which kind. */
 #include "object/bucket.h"
-#include "replica/payload.h"
+#include "replica/tasks/payload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

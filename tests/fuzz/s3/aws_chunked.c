@@ -1,7 +1,7 @@
 /* aws-chunked bodies: however the input is split, the same bytes and the same verdict; a signed
  * body is never taken. The first byte says how to split, the second which form and how long. */
-#include "s3/error.h"
-#include "s3/framing.h"
+#include "meta/error.h"
+#include "s3/gateway/framing.h"
 #include "unit/slow_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

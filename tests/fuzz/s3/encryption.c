@@ -1,6 +1,6 @@
 /* What is kept beside encrypted objects, and the headers that ask for encryption: the first byte
  * chooses. An envelope that is read says the same when it is sealed again. */
-#include "s3/encryption.h"
+#include "meta/encryption.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -20,8 +20,8 @@
 #include "base/xml.h"
 #include "object/digest.h"
 #include "os/file.h"
-#include "s3/gateway.h"
-#include "s3/notify.h"
+#include "s3/gateway/gateway.h"
+#include "s3/notify/notify.h"
 #include "sign/sign.h"
 #include "unit/server_db.h"
 

@@ -1,7 +1,7 @@
 /* POST forms: however the input is split, the same fields, file and verdict; and policies, which
  * are what a field named "json" holds. The first byte says how to split. */
-#include "s3/error.h"
-#include "s3/form.h"
+#include "meta/error.h"
+#include "s3/gateway/form.h"
 #include "unit/slow_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,15 +1,15 @@
 /* The XML documents and kept forms: what is read is written so that it reads back, and writing that
  * again gives the same bytes. */
-#include "s3/access.h"
-#include "s3/cors.h"
-#include "s3/deletion.h"
-#include "s3/encryption.h"
-#include "s3/lifecycle.h"
-#include "s3/lock.h"
-#include "s3/logging.h"
-#include "s3/notification.h"
-#include "s3/tagging.h"
-#include "s3/website.h"
+#include "s3/access/access.h"
+#include "s3/documents/cors.h"
+#include "s3/documents/deletion.h"
+#include "meta/encryption.h"
+#include "s3/lifecycle/lifecycle.h"
+#include "s3/documents/lock.h"
+#include "s3/log/logging.h"
+#include "s3/notify/notification.h"
+#include "meta/tagging.h"
+#include "s3/documents/website.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

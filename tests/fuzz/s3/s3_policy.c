@@ -1,6 +1,6 @@
 /* policy: whatever compiles can be asked, within the arena, with the same answer twice. The first
  * byte chooses the request. */
-#include "s3/policy.h"
+#include "s3/access/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,8 @@
 /* Requests with a signature: line one is the path and query, the next ones headers. Nothing that is
  * made up is taken, the parsers stay inside their input, and what we sign ourselves is taken. */
 #include "base/clock.h"
-#include "s3/auth.h"
-#include "s3/error.h"
+#include "s3/access/auth.h"
+#include "meta/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

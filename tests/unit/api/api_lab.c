@@ -5,7 +5,7 @@
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
-#include "s3/notify.h"
+#include "s3/notify/notify.h"
 #include "unit/server_db.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Whether a local storage's rows and files agree. */
 #include "unit/object/local_check.h"
 
-#include "object/local_int.h"
+#include "object/local/local_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_OBJECT_LOCAL_CHECK_H
 #define TESTS_UNIT_OBJECT_LOCAL_CHECK_H
 
-#include "object/local.h"
+#include "object/local/local.h"
 
 /* L1 to L3, L5, L6 and L8 hold, each blob's file is there with its size, there is no other file and
  * no row of bytes that nothing names, and no garbage (run the collector first). ERR_CORRUPT with

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_OBJECT_LOCAL_LAB_H
 #define TESTS_UNIT_OBJECT_LOCAL_LAB_H
 
-#include "object/local_int.h"
+#include "object/local/local_int.h"
 #include "unit/object/bucket_conformance.h"
 
 struct local_lab {

@@ -1,5 +1,5 @@
 /* Records of a local storage. */
-#include "object/local_record.h"
+#include "object/local/local_record.h"
 #include "unit/test.h"
 
 static struct object_record sample(struct http_header *headers)

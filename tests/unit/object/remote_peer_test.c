@@ -1,7 +1,7 @@
 /* A remote storage against peers that fail, lie or break off: nothing of it is taken as absent, as
  * a whole body or as a success (docs/remote-storage.md, M1 to M7). */
 #include "base/log.h"
-#include "object/remote_int.h"
+#include "object/remote/remote_int.h"
 #include "os/file.h"
 #include "unit/http/peer.h"
 #include "unit/test.h"

@@ -1,6 +1,6 @@
 /* A remote storage against scripted peers: what is sent, whose credentials sign, what a peer that
  * fails becomes. */
-#include "object/remote.h"
+#include "object/remote/remote.h"
 #include "base/log.h"
 #include "http/upstream.h"
 #include "os/file.h"

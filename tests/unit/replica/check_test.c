@@ -1,7 +1,7 @@
 /* Checks and fixes of buckets, run by a worker over both engines of the store. */
 #include "coord/check.h"
 
-#include "replica/tasks.h"
+#include "replica/tasks/tasks.h"
 #include "unit/replica/sides.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"

@@ -1,8 +1,8 @@
 /* Merged listings against a model: what each side has, and which side a read of each key goes to.
  */
-#include "replica/merge.h"
+#include "replica/switch/merge.h"
 #include "base/vec.h"
-#include "object/local.h"
+#include "object/local/local.h"
 #include "unit/object/bucket_conformance.h"
 #include "unit/server_db.h"
 

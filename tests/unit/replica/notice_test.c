@@ -2,7 +2,7 @@
 #include "replica/notice.h"
 
 #include "replica/notice_setup.h"
-#include "s3/capture.h"
+#include "s3/gateway/capture.h"
 #include "unit/store/four.h"
 #include "unit/store/redis_test.h"
 

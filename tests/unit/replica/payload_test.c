@@ -1,5 +1,5 @@
 /* Payloads of tasks. */
-#include "replica/payload.h"
+#include "replica/tasks/payload.h"
 #include "unit/test.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Two storages for tests of copying. */
 #include "unit/replica/sides.h"
 
-#include "object/local.h"
-#include "replica/same.h"
+#include "object/local/local.h"
+#include "copy/same.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_REPLICA_SIDES_H
 #define TESTS_UNIT_REPLICA_SIDES_H
 
-#include "replica/copy.h"
+#include "copy/copy.h"
 #include "unit/object/bucket_conformance.h"
 #include "unit/s3/remote_lab.h"
 

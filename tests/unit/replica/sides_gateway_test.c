@@ -1,9 +1,9 @@
 /* A gateway over two local storages, and a bucket that is switched from one to the other. */
 #include "coord/lock.h"
 #include "coord/switch.h"
-#include "replica/sides.h"
-#include "replica/tap.h"
-#include "s3/gateway_int.h"
+#include "replica/switch/sides.h"
+#include "replica/tap/tap.h"
+#include "s3/gateway/gateway_int.h"
 #include "store/store_int.h"
 #include "unit/s3/gateway_lab.h"
 

@@ -1,5 +1,5 @@
 /* The tasks of switches, run by hand: what they wait for, when they begin, how they end. */
-#include "replica/switch.h"
+#include "replica/switch/switch.h"
 #include "coord/gateways.h"
 #include "coord/worker_int.h"
 #include "replica/went_back.h"
@@ -255,7 +255,7 @@ TEST(switch_task, what_is_paused_waits)
 
 /* --- after the machine was down: R6 --- */
 
-static void copy_anew(struct rig *rig)
+static void resync_copy(struct rig *rig)
 {
     struct task first = {.type = STR("t"), .id = STR("i"), .queue = STR("q")};
     struct err err = {0};
@@ -275,7 +275,7 @@ TEST(switch_task, a_copy_that_was_begun_anew_since_the_plan_is_waited_for)
     rig_open(&rig);
     for (int live = 0; live < 2; live++) {
         plan(&rig, live ? LIVE : (struct switch_options){.skip_check = true});
-        copy_anew(&rig);
+        resync_copy(&rig);
         check_waits(&rig, live, "the bucket is copied anew");
         check_state(&rig, SWITCH_NOT_STARTED, "planned");
         check_route(&rig, "\"one\"");
@@ -297,7 +297,7 @@ TEST(switch_task, at_its_own_time_a_copy_that_was_begun_anew_is_not_waited_for)
 
     rig_open(&rig);
     plan(&rig, (struct switch_options){.start_at_ms = 1});
-    copy_anew(&rig);
+    resync_copy(&rig);
     check_ended(&rig, false);
     check_state(&rig, SWITCH_SKIPPED, "initial copy");
     rig_close(&rig);

@@ -1,5 +1,5 @@
 /* The file of intents: whole or not at all, whoever ended when. */
-#include "replica/tap_journal.h"
+#include "replica/tap/tap_journal.h"
 #include "os/thread.h"
 #include "unit/replica/tap_lab.h"
 

@@ -4,7 +4,7 @@
 #define TESTS_UNIT_REPLICA_TAP_LAB_H
 
 #include "coord/lock.h"
-#include "replica/tap.h"
+#include "replica/tap/tap.h"
 #include "route/route.h"
 #include "unit/test.h"
 

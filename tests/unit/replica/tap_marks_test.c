@@ -1,6 +1,6 @@
 /* Marks of buckets with intents in the journal (docs/replication.md, R6). What a machine loses with
  * its power is in tests/crash/intent_crash.c. */
-#include "replica/tap_int.h"
+#include "replica/tap/tap_int.h"
 #include "unit/replica/tap_lab.h"
 
 #include <sched.h>

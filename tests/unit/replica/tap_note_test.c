@@ -1,8 +1,8 @@
 /* Writes to remote storages whose intents are entries of the journal (docs/replication.md, "The
  * journal"). */
 #include "os/thread.h"
-#include "replica/tap_int.h"
-#include "replica/unrecorded.h"
+#include "replica/tap/tap_int.h"
+#include "replica/tap/unrecorded.h"
 #include "unit/replica/tap_lab.h"
 
 #include <sched.h>

@@ -1,9 +1,9 @@
 /* The tasks of replication, run by a worker over both engines of the store. */
-#include "replica/tasks.h"
+#include "replica/tasks/tasks.h"
 
 #include "coord/switch.h"
-#include "replica/payload.h"
-#include "s3/envelope.h"
+#include "replica/tasks/payload.h"
+#include "meta/envelope.h"
 #include "unit/replica/sides.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"

@@ -1,5 +1,5 @@
 /* What is answered and not recorded, for who tells how far replications are. */
-#include "replica/unrecorded.h"
+#include "replica/tap/unrecorded.h"
 #include "coord/gateways.h"
 #include "unit/replica/tap_lab.h"
 

@@ -1,6 +1,6 @@
 /* Remote storages: kept sealed, the same on every weir of one store, and which one is found. */
 #include "route/remotes.h"
-#include "object/local.h"
+#include "object/local/local.h"
 #include "store/store.h"
 #include "unit/server_db.h"
 #include "unit/store/redis_test.h"

@@ -1,6 +1,6 @@
 /* Routes: the order of policies, blocks, storages added, and what a restart keeps. */
 #include "route/route.h"
-#include "object/local.h"
+#include "object/local/local.h"
 #include "os/file.h"
 #include "store/store.h"
 #include "unit/server_db.h"

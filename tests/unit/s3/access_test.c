@@ -1,5 +1,5 @@
 /* access: the two documents, and the decision in its order. */
-#include "s3/access.h"
+#include "s3/access/access.h"
 #include "unit/test.h"
 
 static bool no_value(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out)

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "os/child.h"
-#include "s3/auth.h"
-#include "s3/error.h"
+#include "s3/access/auth.h"
+#include "meta/error.h"
 #include "unit/test.h"
 
 #include <stdio.h>

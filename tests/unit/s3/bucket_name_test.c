@@ -1,5 +1,5 @@
 /* bucket_name: the rules of names and keys. */
-#include "s3/bucket_name.h"
+#include "s3/gateway/bucket_name.h"
 #include "unit/test.h"
 
 static int check(const char *name)

@@ -1,5 +1,5 @@
 /* cors: the document, which rule answers, and with which headers. */
-#include "s3/cors.h"
+#include "s3/documents/cors.h"
 #include "unit/test.h"
 
 #define CORS(rules)  "<CORSConfiguration>" rules "</CORSConfiguration>"

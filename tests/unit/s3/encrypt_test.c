@@ -1,7 +1,7 @@
 /* Envelopes and the key file. */
 #include "os/file.h"
-#include "s3/envelope.h"
-#include "s3/keyring.h"
+#include "meta/envelope.h"
+#include "meta/keyring.h"
 #include "unit/test.h"
 
 #include <stdio.h>

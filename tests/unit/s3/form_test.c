@@ -1,8 +1,8 @@
 /* POST forms: the published example, parsing at any split, the policy's every rule. */
 #include "base/clock.h"
 #include "sign/base64.h"
-#include "s3/error.h"
-#include "s3/form.h"
+#include "meta/error.h"
+#include "s3/gateway/form.h"
 #include "unit/slow_reader.h"
 #include "unit/test.h"
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_S3_FORWARD_LAB_H
 #define TESTS_UNIT_S3_FORWARD_LAB_H
 
-#include "object/remote.h"
+#include "object/remote/remote.h"
 #include "unit/http/peer.h"
 #include "unit/s3/gateway_lab.h"
 

@@ -2,8 +2,8 @@
  */
 #include "base/clock.h"
 #include "sign/base64.h"
-#include "s3/error.h"
-#include "s3/payload.h"
+#include "meta/error.h"
+#include "s3/gateway/payload.h"
 #include "unit/slow_reader.h"
 #include "unit/test.h"
 

@@ -2,7 +2,7 @@
  * it is refused; and each is judged on what the request acts on. */
 #include "base/clock.h"
 #include "os/file.h"
-#include "s3/gateway_int.h"
+#include "s3/gateway/gateway_int.h"
 #include "sign/base64.h"
 #include "sign/sign.h"
 #include "unit/s3/gateway_lab.h"

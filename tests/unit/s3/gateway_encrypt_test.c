@@ -1,6 +1,6 @@
 /* Server-side encryption over the wire: headers, errors, and every kind copied to every other. */
 #include "os/file.h"
-#include "s3/keyring.h"
+#include "meta/keyring.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "unit/s3/gateway_lab.h"
 
 #include "base/clock.h"
-#include "s3/gateway_int.h"
+#include "s3/gateway/gateway_int.h"
 #include "sign/sign.h"
 #include "unit/server_db.h"
 

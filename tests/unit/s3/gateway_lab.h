@@ -3,11 +3,11 @@
 #ifndef TESTS_UNIT_S3_GATEWAY_LAB_H
 #define TESTS_UNIT_S3_GATEWAY_LAB_H
 
-#include "object/local.h"
-#include "s3/access_log.h"
-#include "s3/capture.h"
-#include "s3/gateway.h"
-#include "s3/notify.h"
+#include "object/local/local.h"
+#include "s3/log/access_log.h"
+#include "s3/gateway/capture.h"
+#include "s3/gateway/gateway.h"
+#include "s3/notify/notify.h"
 #include "store/store.h"
 #include "unit/http/server_lab.h"
 

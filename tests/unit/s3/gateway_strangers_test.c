@@ -1,6 +1,6 @@
 /* What strangers cannot do to others: have bodies read that could not be let in, hold threads with
  * forms, use up memory, make decisions slow. */
-#include "s3/gateway_int.h"
+#include "s3/gateway/gateway_int.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>

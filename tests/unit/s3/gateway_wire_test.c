@@ -1,7 +1,7 @@
 /* What clients put on the wire that must not be misread: long lists, headers that came as
  * parameters, parameters and checksums that nobody knows. */
 #include "base/clock.h"
-#include "s3/gateway_int.h"
+#include "s3/gateway/gateway_int.h"
 #include "sign/sign.h"
 #include "unit/s3/gateway_lab.h"
 

@@ -1,9 +1,9 @@
 /* lifecycle_sweep: a bucket of a local storage, swept at times that the test chooses; and the race
  * with writers, with a checker. */
-#include "s3/lifecycle_sweep.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
 
 #include "base/clock.h"
-#include "object/local.h"
+#include "object/local/local.h"
 #include "os/thread.h"
 #include "unit/object/bucket_conformance.h"
 #include "unit/object/local_check.h"

@@ -1,5 +1,5 @@
 /* lifecycle: the document in all its forms, and what becomes due when. */
-#include "s3/lifecycle.h"
+#include "s3/lifecycle/lifecycle.h"
 #include "unit/test.h"
 
 #define DAY  LIFECYCLE_DAY_MS

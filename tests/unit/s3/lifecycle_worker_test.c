@@ -1,5 +1,5 @@
 /* lifecycle_worker: when it sweeps, what it remembers, and that it stops. */
-#include "s3/lifecycle_worker.h"
+#include "s3/lifecycle/lifecycle_worker.h"
 
 #include "unit/s3/gateway_lab.h"
 

@@ -1,5 +1,5 @@
 /* lock: configuration, retention, legal hold, headers. */
-#include "s3/lock.h"
+#include "s3/documents/lock.h"
 #include "unit/test.h"
 
 #define NOW INT64_C(1700000000000) /* 2023-11-14T22:13:20Z */

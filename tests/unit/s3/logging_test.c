@@ -1,5 +1,5 @@
 /* BucketLoggingStatus: what is taken, what is kept, and how log objects are named. */
-#include "s3/logging.h"
+#include "s3/log/logging.h"
 #include "unit/test.h"
 
 #define ENABLED(inner)                                                                             \

@@ -1,5 +1,5 @@
 /* notification: the document, and which events a rule wants. */
-#include "s3/notification.h"
+#include "s3/notify/notification.h"
 #include "unit/test.h"
 
 #define CONFIG(inside) "<NotificationConfiguration>" inside "</NotificationConfiguration>"

@@ -1,7 +1,7 @@
 /* Notifications from a request to a webhook: docs/notifications.md. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "s3/lifecycle_sweep.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
 #include "sign/hmac.h"
 #include "unit/s3/gateway_lab.h"
 #include "unit/s3/notify_lab.h"

@@ -1,6 +1,6 @@
 /* policy: what compiles, who is meant, what a resource and a condition match, what is public. */
 #include "base/clock.h"
-#include "s3/policy_int.h"
+#include "s3/access/policy_int.h"
 #include "unit/test.h"
 
 #include <stdlib.h>

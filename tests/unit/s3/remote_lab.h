@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_S3_REMOTE_LAB_H
 #define TESTS_UNIT_S3_REMOTE_LAB_H
 
-#include "object/remote.h"
+#include "object/remote/remote.h"
 
 enum { REMOTE_LAB_PART_MIN = 100 };
 

@@ -1,5 +1,5 @@
 /* A remote storage: the conformance suite of storages, against a gateway of this process. */
-#include "object/remote_int.h"
+#include "object/remote/remote_int.h"
 #include "unit/object/bucket_conformance.h"
 #include "unit/s3/remote_lab.h"
 

@@ -1,5 +1,5 @@
 /* website: the document, which key a path reads, where a redirect leads. */
-#include "s3/website.h"
+#include "s3/documents/website.h"
 #include "unit/test.h"
 
 #define SITE(inside)  "<WebsiteConfiguration>" inside "</WebsiteConfiguration>"

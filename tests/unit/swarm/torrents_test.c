@@ -3,7 +3,7 @@
 #include "base/hex.h"
 #include "db/db.h"
 #include "os/thread.h"
-#include "s3/error.h"
+#include "meta/error.h"
 #include "swarm/torrents_int.h"
 #include "unit/server_db.h"
 #include "unit/test.h"

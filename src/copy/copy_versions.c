@@ -1,0 +1,169 @@
+/* Versions in their order.
+ *
+ * Both sides list the versions of the key; what the destination has is matched with the source's
+ * from the oldest on (a marker with a marker, bytes by size and ETag), which are then there. A
+ * version can only be added behind all others, so from the first that is missing on every one is
+ * written again, in order, and what the destination had behind its last match is removed when
+ * that is done: the current version is never an older one than it was. */
+#include "copy/copy_int.h"
+
+#include "base/vec.h"
+#include "copy/same.h"
+
+enum { VERSIONS_LIMIT = 100000 };
+
+struct history {
+    VEC(struct object_info) v; /* oldest first once it is read */
+};
+
+static void reverse(struct history *h)
+{
+    for (size_t i = 0; i < h->v.len / 2; i++) {
+        struct object_info t = h->v.items[i];
+        h->v.items[i] = h->v.items[h->v.len - 1 - i];
+        h->v.items[h->v.len - 1 - i] = t;
+    }
+}
+
+/* A bucket that is not there has no versions. */
+static int read_history(struct history *h, struct arena *a, struct bucket *b, struct str key,
+                        struct err *err)
+{
+    struct list_options o = {.prefix = key, .limit = OBJECT_LIST_MAX};
+    struct list_result page = {.more = true};
+    bool past = false;
+    int code = 0;
+
+    while (code == 0 && page.more && !past && h->v.len < VERSIONS_LIMIT) {
+        code = b->ops->list_versions(b, a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count && !past; i++) {
+            past = !str_eq(page.entries[i].info.key, key);
+            if (!past)
+                vec_push(&h->v, page.entries[i].info);
+        }
+        o.after = page.next;
+        o.after_version = page.next_version;
+    }
+    if (code == 0 && h->v.len >= VERSIONS_LIMIT)
+        code = err_set(err, ERR_UNSUPPORTED, "more than %d versions of one key", VERSIONS_LIMIT);
+    reverse(h);
+    return code;
+}
+
+static int add_marker(const struct copy *c, struct arena *a, struct err *err)
+{
+    struct remove_options o = {0};
+    struct remove_result made;
+
+    return c->to->ops->remove(c->to, a, c->key, &o, &made, err);
+}
+
+/* The current version of the destination is compared too, so a version that equals the one before
+ * it would be left out: it is written without asking. */
+static int add_version(const struct copy *c, struct arena *a, const struct object_info *v,
+                       uint64_t *bytes, struct err *err)
+{
+    struct copy one = *c;
+    struct copy_result made;
+
+    one.version = v->version;
+    int code = copy_anew(&made, a, &one, err);
+    if (code == 0 && made.outcome == COPY_ABSENT)
+        code = err_set(err, ERR_CONFLICT, "a version of the source went away");
+    *bytes += code == 0 ? made.bytes : 0;
+    return code;
+}
+
+static int remove_version(const struct copy *c, struct arena *a, const struct object_info *v,
+                          struct err *err)
+{
+    struct remove_options o = {.version = v->version};
+    struct remove_result gone;
+
+    return c->to->ops->remove(c->to, a, c->key, &o, &gone, err);
+}
+
+/* How the two histories stand to each other. */
+struct matched {
+    size_t from;   /* the first of the source's that the destination lacks */
+    size_t to;     /* behind the last of the destination's that was matched */
+    bool *matched; /* for each of the destination's */
+};
+
+static int match(struct matched *m, struct arena *a, const struct history *from,
+                 const struct history *to, struct err *err)
+{
+    *m = (struct matched){.matched = arena_array(a, to->v.len + 1, sizeof(bool))};
+    if (!m->matched)
+        return err_code(err, ERR_NO_MEMORY);
+    for (; m->from < from->v.len; m->from++) {
+        size_t i = m->to;
+        while (i < to->v.len && !same_bytes(&from->v.items[m->from], &to->v.items[i]))
+            i++;
+        if (i == to->v.len)
+            break;
+        m->matched[i] = true;
+        m->to = i + 1;
+    }
+    return 0;
+}
+
+static int bring(struct copy_result *out, struct arena *a, const struct copy *c,
+                 const struct history *from, const struct history *to, struct err *err)
+{
+    struct copying w = {.c = c};
+    struct matched m;
+    int code = match(&m, a, from, to, err);
+
+    if (c->o)
+        w.o = *c->o;
+    for (size_t i = m.from; code == 0 && i < from->v.len; i++) {
+        const struct object_info *v = &from->v.items[i];
+        code = copy_watch(&w, 0, err);
+        if (code == 0)
+            code = v->is_marker ? add_marker(c, a, err) : add_version(c, a, v, &out->bytes, err);
+        out->outcome = COPY_MADE;
+    }
+    for (size_t i = 0; code == 0 && i < to->v.len; i++) {
+        if (m.matched[i])
+            continue;
+        code = copy_watch(&w, 0, err);
+        if (code == 0)
+            code = remove_version(c, a, &to->v.items[i], err);
+        if (out->outcome == COPY_SAME)
+            out->outcome = from->v.len ? COPY_MADE : COPY_REMOVED;
+    }
+    return code;
+}
+
+/* A listing without the key is no definite word (C5). */
+static int check_gone(const struct copy *c, struct arena *a, struct err *err)
+{
+    struct get_result got = {0};
+    int code = c->from->ops->head(c->from, a, c->key, STR_EMPTY, NULL, &got, err);
+
+    if (code == 0)
+        return err_set(err, ERR_CONFLICT, "the source has it, and did not list it");
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c, struct err *err)
+{
+    struct history from = {0}, to = {0};
+    int code = read_history(&from, a, c->from, c->key, err);
+
+    *out = (struct copy_result){.outcome = COPY_SAME};
+    if (code == 0)
+        code = read_history(&to, a, c->to, c->key, err);
+    if (code == 0 && !from.v.len && to.v.len)
+        code = check_gone(c, a, err);
+    if (code == 0)
+        code = bring(out, a, c, &from, &to, err);
+    if (code == 0 && from.v.len)
+        out->source = from.v.items[from.v.len - 1];
+    else if (code == 0 && out->outcome == COPY_SAME)
+        out->outcome = COPY_ABSENT;
+    vec_release(&from.v);
+    vec_release(&to.v);
+    return code;
+}

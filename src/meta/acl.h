@@ -1,0 +1,99 @@
+/* Access control lists of buckets and objects: canned names, grant headers, the XML document, the
+ * compact form that is kept, and whether a list allows something.
+ *
+ * A list names its owner, who may always read and write the list itself, and up to 100 grants.
+ * Grants by e-mail address are resolved to the user's id as they come in. Strings live in the
+ * arena. Any thread. */
+#ifndef META_ACL_H
+#define META_ACL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "http/wire.h"
+#include "meta/error.h"
+
+enum { ACL_MAX_GRANTS = 100 };
+
+enum acl_permission {
+    ACL_READ = 1,
+    ACL_WRITE = 2,
+    ACL_READ_ACP = 4,
+    ACL_WRITE_ACP = 8,
+    ACL_FULL_CONTROL = 15,
+};
+
+enum acl_grantee { ACL_USER, ACL_ALL_USERS, ACL_AUTHENTICATED_USERS, ACL_LOG_DELIVERY };
+
+struct acl_grant {
+    enum acl_grantee grantee;
+    struct str id; /* of ACL_USER */
+    enum acl_permission permission;
+};
+
+struct acl {
+    struct str owner; /* user id */
+    struct acl_grant *grants;
+    size_t count;
+};
+
+/* Who is who. find: the user with this id (or e-mail address); false when there is none. The
+ * strings it gives need to live only until the next call. */
+struct acl_users {
+    bool (*find)(void *ctx, bool by_email, struct str name, struct str *id,
+                 struct str *display_name);
+    void *ctx;
+};
+
+/* Whose list is made: the owner of the bucket or object, and for an object also of its bucket. */
+struct acl_subject {
+    struct str owner;
+    struct str bucket_owner; /* empty: the list is a bucket's */
+};
+
+/* InvalidArgument for a name that is not one of the canned lists. */
+int acl_canned(struct acl *out, struct arena *a, struct str name, const struct acl_subject *subject,
+               struct err *err) MUST_CHECK;
+
+/* From x-amz-acl or x-amz-grant-*; private when there is neither. InvalidRequest for both,
+ * InvalidArgument, UnresolvableGrantByEmailAddress. */
+int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *head,
+                     const struct acl_subject *subject, const struct acl_users *users,
+                     struct err *err) MUST_CHECK;
+/* Whether any of them is there. */
+bool acl_headers_given(const struct http_head *head);
+
+/* <AccessControlPolicy>. The owner that it names, if any, must be `owner`: AccessDenied.
+ * MalformedACLError, InvalidArgument for a user or group that is not known,
+ * UnresolvableGrantByEmailAddress. */
+int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
+             const struct acl_users *users, struct err *err) MUST_CHECK;
+void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
+
+/* The <Grant> elements of another list, which has no owner (`list` NULL: none). Errors as above. */
+struct xml_node;
+int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
+                    const struct acl_users *users, struct err *err) MUST_CHECK;
+void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
+
+/* Whether it grants as much to the group that delivers logs. */
+bool acl_allows_log_delivery(const struct acl *acl, enum acl_permission permission);
+
+/* The kept form: ERR_CORRUPT when it is not one. */
+void acl_encode(struct buf *out, const struct acl *acl);
+int acl_decode(struct acl *out, struct arena *a, struct str stored, struct err *err) MUST_CHECK;
+
+/* Whether the list grants `permission` to a user (empty: anonymous). ignore_public leaves out what
+ * is granted to groups (IgnorePublicAcls). */
+bool acl_allows(const struct acl *acl, struct str user, enum acl_permission permission,
+                bool ignore_public);
+
+/* Grants anything to all users or to all that have signed in. */
+bool acl_is_public(const struct acl *acl);
+
+/* Grants nothing to anyone but its owner and this other user. */
+bool acl_is_between(const struct acl *acl, struct str other);
+
+/* Grants nothing to anyone but its owner: what BucketOwnerEnforced demands of a bucket. */
+bool acl_is_owners_only(const struct acl *acl);
+
+#endif

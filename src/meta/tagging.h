@@ -1,0 +1,46 @@
+/* Tags of objects and buckets: the XML document, the header x-amz-tagging, and the form in which
+ * they are kept, "k=v&k2=v2" URL-encoded in the order given.
+ *
+ * A set is checked as a whole: limits, characters, no key twice. Strings live in the arena. */
+#ifndef META_TAGGING_H
+#define META_TAGGING_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "meta/error.h"
+
+enum { TAG_KEY_MAX = 128, TAG_VALUE_MAX = 256 /* characters */ };
+enum tag_limit { TAGS_OF_OBJECT = 10, TAGS_OF_BUCKET = 50 };
+
+struct tag {
+    struct str key, value;
+};
+
+struct tag_set {
+    struct tag *tags;
+    size_t count;
+};
+
+/* MalformedXML; InvalidTag also past the limit. */
+int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_limit limit,
+                 struct err *err) MUST_CHECK;
+
+/* The header's form; InvalidArgument when it is not "k=v&...", else as above. */
+int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum tag_limit limit,
+                  struct err *err) MUST_CHECK;
+
+/* The stored form, which tagging_parse() reads back. */
+void tagging_encode(struct buf *out, const struct tag_set *set);
+
+struct str tagging_text(struct arena *a, const struct tag_set *set); /* the same, in the arena */
+
+/* <Tagging> */
+void tagging_write(struct buf *out, const struct tag_set *set);
+
+/* One tag by itself: InvalidTag. */
+int tag_check(const struct tag *tag, struct err *err) MUST_CHECK;
+
+/* The value of a key, or false. */
+bool tagging_find(const struct tag_set *set, struct str key, struct str *value);
+
+#endif

@@ -1,0 +1,544 @@
+/* Buckets of a local storage, and their documents. */
+#include "object/local/local_int.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+struct local_bucket *local_bucket_of(struct bucket *b)
+{
+    BUG_ON(b->ops != &local_bucket_ops);
+    return container_of(b, struct local_bucket, bucket);
+}
+
+int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
+                   struct bucket_record *out, struct err *err)
+{
+    struct row key;
+
+    buf_reset(row);
+    int code = db_get(view, b->local->rows, row_name(&key, b->local, TAG_BUCKET, b->bucket.name),
+                      row, err);
+    if (code == ERR_NOT_FOUND)
+        return err_code(err, ERR_NO_BUCKET);
+    if (code == 0)
+        code = bucket_record_get(buf_str(row), out, err);
+    return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
+}
+
+/* --- generations (L10) --- */
+
+enum { GENERATION_STEP = 1 << 16 };
+
+void generations_init(struct local *l)
+{
+    for (size_t i = 0; i < GENERATIONS; i++)
+        atomic_init(&l->generations[i], GENERATION_STEP);
+}
+
+static _Atomic(uint64_t) *generation_of(struct local *l, struct str bucket)
+{
+    return &l->generations[hash_xxh3(bucket, 0) % GENERATIONS];
+}
+
+uint64_t local_generation(struct storage *s, struct str bucket)
+{
+    uint64_t value = atomic_load(generation_of(local_of(s), bucket));
+
+    return value % GENERATION_STEP ? 0 : value;
+}
+
+/* Around a change of a bucket's row or documents, whether it succeeds or not. */
+static void generation_begin(struct local *l, struct str bucket)
+{
+    atomic_fetch_add(generation_of(l, bucket), 1);
+}
+
+static void generation_end(struct local *l, struct str bucket)
+{
+    atomic_fetch_add(generation_of(l, bucket), GENERATION_STEP - 1);
+}
+
+static int change_bucket(struct change *c, struct err *err)
+{
+    struct local *l = c->b->local;
+
+    generation_begin(l, c->b->bucket.name);
+    int code = change_apply(c, err);
+    generation_end(l, c->b->bucket.name);
+    return code;
+}
+
+/* --- opening --- */
+
+static int info_copy(const struct bucket_record *r, struct arena *a, struct str name,
+                     struct bucket_info *out, struct err *err)
+{
+    *out = r->info;
+    out->name = arena_str(a, name);
+    out->owner = arena_str(a, r->info.owner);
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+int local_bucket_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
+                      struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct buf row = BUF_INIT(0);
+    struct bucket_record r;
+    int code = bucket_row_get(b, db_latest(b->local->db), &row, &r, err);
+
+    if (code == 0)
+        code = info_copy(&r, a, bucket->name, out, err);
+    buf_release(&row);
+    return code;
+}
+
+struct bucket *local_bucket_ref(struct bucket *bucket)
+{
+    atomic_fetch_add(&local_bucket_of(bucket)->refs, 1);
+    return bucket;
+}
+
+void local_bucket_unref(struct bucket *bucket)
+{
+    if (bucket && atomic_fetch_sub(&local_bucket_of(bucket)->refs, 1) == 1)
+        free(local_bucket_of(bucket));
+}
+
+static int info_check(const struct bucket_info *info, struct err *err)
+{
+    if (info->name.len == 0 || info->name.len > BUCKET_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a bucket's name has 1 to %d bytes", BUCKET_NAME_MAX);
+    if (info->owner.len > OWNER_MAX)
+        return err_set(err, ERR_INVALID, "an owner's id has at most %d bytes", OWNER_MAX);
+    return 0;
+}
+
+int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                      struct err *err)
+{
+    struct local *l = local_of(s);
+    struct buf value = BUF_INIT(0);
+    struct bucket_record r = {0};
+    struct row row;
+
+    if (name.len == 0 || name.len > BUCKET_NAME_MAX)
+        return err_code(err, ERR_NO_BUCKET);
+    int code = db_get(db_latest(l->db), l->rows, row_name(&row, l, TAG_BUCKET, name), &value, err);
+    if (code == 0)
+        code = bucket_record_get(buf_str(&value), &r, err);
+    buf_release(&value);
+    if (code == 0) /* what is absent is absent with or without the disk: the rows say so */
+        code = local_present(l, err);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
+    struct local_bucket *b = xcalloc(1, sizeof(*b) + name.len + 1);
+    memcpy(b->name, name.p, name.len);
+    b->bucket = (struct bucket){&local_bucket_ops, str_n(b->name, name.len), s};
+    b->local = l;
+    b->id = r.id;
+    atomic_init(&b->refs, 1);
+    *out = &b->bucket;
+    return 0;
+}
+
+/* --- making and removing --- */
+
+struct create {
+    struct local *l;
+    const struct bucket_info *info;
+    bool untapped;
+    struct change change; /* of no bucket yet */
+    struct local_bucket shell;
+};
+
+static int create_row(struct create *c, struct bucket_record *r, struct err *err)
+{
+    struct local *l = c->l;
+    struct tapped t = {.kind = TAP_BUCKET_MADE, .bucket = r->info.name, .owner = r->info.owner};
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = change_sequence(&c->change, &r->id, err);
+
+    if (r->info.object_lock) /* a lock needs versions to keep */
+        r->info.versions = VERSIONS_ON;
+    if (r->info.created_ms == 0)
+        r->info.created_ms = db_tx_now_ms(c->change.tx);
+    bucket_record_put(&value, r);
+    if (code == 0) {
+        db_tx_put(c->change.tx, l->rows, row_name(&row, l, TAG_BUCKET, r->info.name),
+                  buf_str(&value));
+        db_tx_put(c->change.tx, l->rows, row_owned(&row, l, r->info.owner, r->info.name),
+                  STR_EMPTY);
+        code = change_keep(&c->change, &t, NULL, r->id, err);
+    }
+    buf_release(&value);
+    return code;
+}
+
+static int create_run(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct create *c = ctx;
+    struct bucket_record r = {.info = *c->info};
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    c->shell = (struct local_bucket){.local = c->l, .untapped = c->untapped};
+    c->change = (struct change){.b = &c->shell, .tx = tx, .view = db_tx_view(tx)};
+    int code = db_get(c->change.view, c->l->rows, row_name(&row, c->l, TAG_BUCKET, c->info->name),
+                      &value, err);
+    if (code == ERR_NOT_FOUND) {
+        code = create_row(c, &r, err);
+    } else if (code == 0) {
+        code = bucket_record_get(buf_str(&value), &r, err);
+        if (code == 0)
+            code = err_set(err, ERR_EXISTS, STR_FMT, STR_ARG(r.info.owner));
+    }
+    buf_release(&value);
+    return code;
+}
+
+static int create(struct create *c, struct err *err)
+{
+    int code = info_check(c->info, err);
+
+    if (code == 0)
+        code = local_present(c->l, err);
+    if (code < 0)
+        return code;
+    generation_begin(c->l, c->info->name);
+    code = db_apply(c->l->db, DB_DURABLE, create_run, c, err);
+    generation_end(c->l, c->info->name);
+    if (code == 0)
+        change_tapped(&c->change);
+    return code;
+}
+
+int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    struct create c = {local_of(s), info};
+
+    return create(&c, err);
+}
+
+int local_create_untapped(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    if (s->ops->create_bucket != local_create_bucket)
+        return s->ops->create_bucket(s, info, err);
+    struct create c = {local_of(s), info, .untapped = true};
+    return create(&c, err);
+}
+
+/* Calls fn with every row of the bucket under the tag; stops at its first error. */
+static int each_row(struct change *c, enum tag tag, int (*fn)(struct change *, struct str),
+                    struct err *err)
+{
+    struct buf end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct str key, value;
+    struct row row;
+
+    struct str from = row_key(&row, c->b, tag, STR_EMPTY);
+    db_prefix_end(from, &end);
+    struct db_range range = {.from = from, .to = buf_str(&end)};
+    int code = db_iter_open(&it, c->view, c->b->local->rows, &range, err);
+    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
+        code = fn(c, key);
+    db_iter_close(it);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+static int not_empty(struct change *c, struct str row)
+{
+    (void)c, (void)row;
+    return ERR_CONFLICT;
+}
+
+static int delete_row(struct change *c, struct str row)
+{
+    db_tx_delete(c->tx, c->b->local->rows, row);
+    return 0;
+}
+
+static int remove_run(struct change *c, struct err *err)
+{
+    static const enum tag holders[] = {TAG_OBJECT, TAG_VERSION, TAG_UPLOAD};
+    struct local *l = c->b->local;
+    struct row row;
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(holders) && code == 0; i++)
+        code = each_row(c, holders[i], not_empty, err);
+    if (code == ERR_CONFLICT)
+        return err_set(err, ERR_CONFLICT, "the bucket is not empty");
+    if (code == 0)
+        code = each_row(c, TAG_DOCUMENT, delete_row, err);
+    if (code == 0)
+        db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id));
+    if (code < 0)
+        return code;
+    db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
+    db_tx_delete(c->tx, l->rows, row_owned(&row, l, c->bucket.info.owner, c->b->bucket.name));
+    return change_keep(c, &(struct tapped){.kind = TAP_BUCKET_REMOVED}, NULL, 0, err);
+}
+
+/* Takes the reference. */
+static int remove_opened(struct bucket *bucket, struct err *err)
+{
+    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run, .frees = true};
+    int code = change_bucket(&c, err);
+
+    local_bucket_unref(bucket);
+    return code;
+}
+
+int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
+{
+    struct bucket *bucket = NULL;
+    int code = local_open_bucket(&bucket, s, user, name, err);
+
+    return code < 0 ? code : remove_opened(bucket, err);
+}
+
+int local_remove_untapped(struct storage *s, struct str user, struct str name, struct err *err)
+{
+    struct bucket *bucket = NULL;
+    int code;
+
+    if (s->ops->remove_bucket != local_remove_bucket)
+        return s->ops->remove_bucket(s, user, name, err);
+    code = local_open_bucket(&bucket, s, user, name, err);
+    if (code < 0)
+        return code;
+    local_untap(bucket);
+    return remove_opened(bucket, err);
+}
+
+/* --- listing --- */
+
+struct bucket_page {
+    struct local *l;
+    struct arena *a;
+    struct str owner; /* empty: of all */
+    VEC(struct bucket_info) found;
+};
+
+static int page_add(struct bucket_page *p, struct str name, struct str value, struct err *err)
+{
+    struct bucket_record r;
+    struct bucket_info info;
+    int code = bucket_record_get(value, &r, err);
+
+    if (code < 0 || (p->owner.len && !str_eq(p->owner, r.info.owner)))
+        return code;
+    code = info_copy(&r, p->a, name, &info, err);
+    if (code == 0)
+        vec_push(&p->found, info);
+    return code;
+}
+
+/* The row of an owner's names says nothing else of the bucket, which may be gone by now. */
+static int page_add_owned(struct bucket_page *p, struct str name, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = db_get(db_latest(p->l->db), p->l->rows, row_name(&row, p->l, TAG_BUCKET, name),
+                      &value, err);
+
+    if (code == 0)
+        code = page_add(p, name, buf_str(&value), err);
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* Buckets behind `after`, by name: an owner's cost what they are, not what all of the storage are
+ * (L13). */
+static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
+{
+    struct local *l = p->l;
+    struct str name = str_head(after, BUCKET_NAME_MAX), key, value;
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct row row;
+
+    struct str prefix =
+        p->owner.len ? row_owned(&row, l, p->owner, STR_EMPTY) : row_tag(&row, l, TAG_BUCKET);
+    size_t prefix_len = prefix.len;
+    buf_append_str(&start, prefix);
+    buf_append_str(&start, name);
+    if (after.len)
+        buf_append_char(&start, '\0');
+    db_prefix_end(prefix, &end);
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
+    int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
+    while (code == 0 && p->found.len < limit && (code = db_iter_next(it, &key, &value, err)) == 0) {
+        name = str_skip(key, prefix_len);
+        code = p->owner.len ? page_add_owned(p, name, err) : page_add(p, name, value, err);
+    }
+    db_iter_close(it);
+    buf_release(&start);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                       size_t limit, struct bucket_info **out, size_t *count, struct err *err)
+{
+    struct bucket_page p = {.l = local_of(s), .a = a, .owner = owner};
+    struct bucket_info *infos = NULL;
+    int code = owner.len > OWNER_MAX ? 0 : page_read(&p, after, limit, err);
+
+    if (code == 0 && p.found.len) {
+        infos = arena_array(a, p.found.len, sizeof(*infos));
+        if (infos)
+            memcpy(infos, p.found.items, p.found.len * sizeof(*infos));
+        else
+            code = err_code(err, ERR_NO_MEMORY);
+    }
+    if (code == 0) {
+        *out = infos;
+        *count = p.found.len;
+    }
+    vec_release(&p.found);
+    return code;
+}
+
+/* --- documents and versions --- */
+
+struct document_change {
+    struct change change;
+    struct str name, document;
+};
+
+static int document_name(const char *name, struct str *out, struct err *err)
+{
+    *out = str_z(name);
+    if (out->len == 0 || out->len > DOCUMENT_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a document's name has 1 to %d bytes", DOCUMENT_NAME_MAX);
+    return 0;
+}
+
+int local_get_document(struct bucket *bucket, struct arena *a, const char *name, struct str *out,
+                       struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct db_view *latest = db_latest(b->local->db);
+    struct buf value = BUF_INIT(0), bucket_row = BUF_INIT(0);
+    struct bucket_record r;
+    struct str document;
+    struct row row;
+    int code = document_name(name, &document, err);
+
+    if (code == 0)
+        code =
+            db_get(latest, b->local->rows, row_key(&row, b, TAG_DOCUMENT, document), &value, err);
+    if (code == 0) {
+        *out = arena_str(a, buf_str(&value));
+        code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    } else if (code == ERR_NOT_FOUND) {
+        code = bucket_row_get(b, latest, &bucket_row, &r, err);
+        code = code < 0 ? code : err_code(err, ERR_NOT_FOUND);
+    }
+    buf_release(&value);
+    buf_release(&bucket_row);
+    return code;
+}
+
+/* The bucket's own row says whether it notifies, so that nobody else need look. */
+static void set_notifies(struct change *c, bool on)
+{
+    struct bucket_record r = c->bucket;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    r.info.notifies = on;
+    bucket_record_put(&value, &r);
+    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
+              buf_str(&value));
+    buf_release(&value);
+}
+
+/* Whether the document differs from what is there. */
+static int document_differs(struct change *c, struct str row, struct str document, bool *out,
+                            struct err *err)
+{
+    struct buf have = BUF_INIT(0);
+    int code = db_get(c->view, c->b->local->rows, row, &have, err);
+
+    *out = !str_eq(buf_str(&have), document);
+    buf_release(&have);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+static int document_run(struct change *c, struct err *err)
+{
+    struct document_change *p = container_of(c, struct document_change, change);
+    struct row row;
+    struct str key = row_key(&row, c->b, TAG_DOCUMENT, p->name);
+    bool differs;
+    int code = document_differs(c, key, p->document, &differs, err);
+
+    if (code < 0)
+        return code;
+    if (p->document.len)
+        db_tx_put(c->tx, c->b->local->rows, key, p->document);
+    else
+        db_tx_delete(c->tx, c->b->local->rows, key);
+    if (str_eq(p->name, STR("notification")) && c->bucket.info.notifies != (p->document.len > 0))
+        set_notifies(c, p->document.len > 0);
+    struct tapped t = {.kind = TAP_DOCUMENT, .document = p->name};
+    return differs ? change_keep(c, &t, NULL, 0, err) : 0;
+}
+
+int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err)
+{
+    struct document_change p = {.change = {.b = local_bucket_of(b), .fn = document_run},
+                                .document = document};
+    int code = document_name(name, &p.name, err);
+
+    return code < 0 ? code : change_bucket(&p.change, err);
+}
+
+struct versions_change {
+    struct change change;
+    bool on;
+    bool lock; /* turn object lock on instead */
+};
+
+static int versions_run(struct change *c, struct err *err)
+{
+    struct versions_change *p = container_of(c, struct versions_change, change);
+    struct bucket_record r = c->bucket;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    if (!p->on && r.info.object_lock)
+        return err_set(err, ERR_CONFLICT, "a bucket with object lock keeps its versions");
+    if (p->lock && r.info.versions != VERSIONS_ON)
+        return err_set(err, ERR_CONFLICT, "object lock needs versions");
+    r.info.versions = p->on ? VERSIONS_ON : VERSIONS_SUSPENDED;
+    r.info.object_lock |= p->lock;
+    bucket_record_put(&value, &r);
+    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
+              buf_str(&value));
+    bool differs = !str_eq(buf_str(&value), buf_str(&c->bucket_row));
+    buf_release(&value);
+    return differs ? change_keep(c, &(struct tapped){.kind = TAP_VERSIONS}, NULL, 0, err) : 0;
+}
+
+int local_set_versions(struct bucket *b, bool on, struct err *err)
+{
+    struct versions_change p = {.change = {.b = local_bucket_of(b), .fn = versions_run}, .on = on};
+
+    return change_bucket(&p.change, err);
+}
+
+int local_set_object_lock(struct bucket *b, struct err *err)
+{
+    struct versions_change p = {
+        .change = {.b = local_bucket_of(b), .fn = versions_run}, .on = true, .lock = true};
+
+    return change_bucket(&p.change, err);
+}

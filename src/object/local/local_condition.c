@@ -1,0 +1,79 @@
+/* Conditions of requests, judged against the current version. */
+#include "object/local/local_int.h"
+
+/* Whether a list of etags names this one. Quotes may be missing, as some clients send them so. A
+ * weak tag never matches where the comparison is strong (RFC 9110 section 8.8.3.2). */
+static bool etag_listed(struct str list, struct str etag, bool strong)
+{
+    struct str one;
+
+    while (str_token(&list, ",", &one)) {
+        one = str_trim(one);
+        bool weak = str_starts(one, STR("W/"));
+        if (weak)
+            one = str_skip(one, 2);
+        if (one.len >= 2 && one.p[0] == '"' && one.p[one.len - 1] == '"')
+            one = str_n(one.p + 1, one.len - 2);
+        if (str_eq(one, STR("*")) || (str_eq(one, etag) && !(weak && strong)))
+            return true;
+    }
+    return false;
+}
+
+/* HTTP dates have whole seconds. */
+static bool modified_after(const struct object_record *r, int64_t since_ms)
+{
+    return r->modified_ms / 1000 > since_ms / 1000;
+}
+
+int condition_read(const struct object_conditions *c, const struct object_record *r,
+                   struct err *err)
+{
+    if (!c)
+        return 0;
+    if (c->if_match.len) {
+        if (!etag_listed(c->if_match, r->etag, true))
+            return err_code(err, ERR_PRECONDITION);
+    } else if (c->if_unmodified_since_ms && modified_after(r, c->if_unmodified_since_ms)) {
+        return err_code(err, ERR_PRECONDITION);
+    }
+    if (c->if_none_match.len) {
+        if (etag_listed(c->if_none_match, r->etag, false))
+            return err_code(err, ERR_NOT_MODIFIED);
+    } else if (c->if_modified_since_ms && !modified_after(r, c->if_modified_since_ms)) {
+        return err_code(err, ERR_NOT_MODIFIED);
+    }
+    return 0;
+}
+
+int condition_write(const struct object_conditions *c, const struct object_record *r,
+                    struct err *err)
+{
+    bool there = r->sequence > 0;
+
+    if (c->if_match.len && !there)
+        return err_set(err, ERR_NOT_FOUND, "there is nothing that could match");
+    if (c->if_match.len && !etag_listed(c->if_match, r->etag, true))
+        return err_code(err, ERR_PRECONDITION);
+    if (!c->if_match.len && there && c->if_unmodified_since_ms &&
+        modified_after(r, c->if_unmodified_since_ms))
+        return err_code(err, ERR_PRECONDITION);
+    if (c->if_none_match.len && there && etag_listed(c->if_none_match, r->etag, false))
+        return err_code(err, ERR_PRECONDITION);
+    return 0;
+}
+
+bool condition_given(const struct object_conditions *c)
+{
+    return c->if_match.len || c->if_none_match.len || c->if_unmodified_since_ms ||
+           c->if_modified_at_ms || c->has_if_size;
+}
+
+int condition_remove(const struct object_conditions *c, const struct object_record *r,
+                     struct err *err)
+{
+    if ((c->has_if_size && c->if_size != r->size) ||
+        (c->if_modified_at_ms && c->if_modified_at_ms / 1000 != r->modified_ms / 1000))
+        return err_code(err, ERR_PRECONDITION);
+    return condition_write(c, r, err);
+}

@@ -1,0 +1,243 @@
+/* The folder of a local storage: whose it is, its lock, the epoch that begins when it is entered.
+ */
+#include "base/ids.h"
+#include "object/local/local_int.h"
+#include "os/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+/* Of the file FORMAT, and of the rows: 2 has counts of what buckets hold (L11), 3 also what each
+ * owner has (L13). */
+enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
+
+static void format_text(struct buf *out, const struct local *l)
+{
+    buf_appendf(out, "weir local %d ", FORMAT);
+    buf_append_hex(out, l->identity, sizeof(l->identity));
+    buf_append_char(out, '\n');
+}
+
+/* Two processes on one folder, each with a database of its own, would take the other's blobs for
+ * leftovers of a crash. */
+static int folder_lock(struct local *l, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+
+    buf_appendf(&path, "%s/lock", l->folder);
+    int code = file_lock(&l->lock_fd, path.p, err);
+    if (code == ERR_IN_USE)
+        code = err_wrap(err, code, "the folder %s is in use", l->folder);
+    buf_release(&path);
+    return code;
+}
+
+int folder_check(const struct local *l, struct err *err)
+{
+    struct buf want = BUF_INIT(0), have = BUF_INIT(256), path = BUF_INIT(0);
+
+    buf_appendf(&path, "%s/FORMAT", l->folder);
+    int code = file_read(path.p, &have, err);
+    format_text(&want, l);
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_CORRUPT, "%s is missing: is the disk mounted?", path.p);
+    else if (code == 0 && !str_eq(buf_str(&want), buf_str(&have)))
+        code = err_set(err, ERR_CORRUPT, "%s is of another storage", path.p);
+    buf_release(&want);
+    buf_release(&have);
+    buf_release(&path);
+    return code;
+}
+
+static int put_storage_row(struct local *l, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    buf_append_char(&value, ROWS_FORMAT);
+    buf_append(&value, l->identity, sizeof(l->identity));
+    buf_append_be64(&value, l->version_key.k0);
+    buf_append_be64(&value, l->version_key.k1);
+    int code =
+        db_put(l->db, l->rows, row_tag(&row, l, TAG_STORAGE), buf_str(&value), DB_DURABLE, err);
+    buf_release(&value);
+    return code;
+}
+
+/* A folder whose making was cut short has no blobs yet, and is made anew. */
+static int folder_make(struct local *l, const char *format_path, struct err *err)
+{
+    struct buf text = BUF_INIT(0), blobs = BUF_INIT(0);
+
+    buf_appendf(&blobs, "%s/blobs", l->folder);
+    int code = dir_make(l->folder, 0700, err);
+    if (code == 0)
+        code = folder_lock(l, err);
+    if (code == 0 && file_exists(blobs.p))
+        code = err_set(err, ERR_CORRUPT, "%s holds blobs of a storage that the database lacks",
+                       l->folder);
+    random_bytes(l->identity, sizeof(l->identity));
+    hash_key_random(&l->version_key);
+    format_text(&text, l);
+    if (code == 0)
+        code = file_write_durable(format_path, buf_str(&text), 0600, err);
+    if (code == 0)
+        code = put_storage_row(l, err);
+    buf_release(&text);
+    buf_release(&blobs);
+    return code;
+}
+
+/* *format 0: there is none. */
+static int storage_row(struct local *l, int *format, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = db_get(db_latest(l->db), l->rows, row_tag(&row, l, TAG_STORAGE), &value, err);
+
+    *format = code == 0 && value.len > 0 ? value.p[0] : 0;
+    if (code == ERR_NOT_FOUND)
+        code = 0;
+    else if (code == 0 && *format > ROWS_FORMAT)
+        code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
+    else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
+        code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
+    if (code == 0 && *format &&
+        !l->identified) { /* once: others read it while a disk is looked for */
+        struct str rest = str_skip(buf_str(&value), 1);
+        memcpy(l->identity, rest.p, IDENTITY_LEN);
+        l->version_key.k0 = row_u64(str_skip(rest, IDENTITY_LEN));
+        l->version_key.k1 = row_u64(str_skip(rest, IDENTITY_LEN + 8));
+        l->identified = true;
+    }
+    buf_release(&value);
+    return code;
+}
+
+/* A weir that does not count must not write behind this: the row's format keeps it out. Cut short,
+ * it is done anew. */
+static int count_first(struct local *l, struct err *err)
+{
+    log_info(l->log, "local.counting", log_z("storage", l->name));
+    int code = usage_build(l, err);
+    return code < 0 ? code : put_storage_row(l, err);
+}
+
+static int make_blobs(struct local *l, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+
+    buf_appendf(&path, "%s/blobs", l->folder);
+    int code = dir_make(path.p, 0700, err);
+    if (code == 0)
+        code = dir_sync(l->folder, err);
+    buf_release(&path);
+    return code;
+}
+
+static int number_row(struct db_view *view, struct local *l, enum tag tag, uint64_t *out,
+                      struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = db_get(view, l->rows, row_tag(&row, l, tag), &value, err);
+
+    *out = 0;
+    if (code == 0 && value.len == 8)
+        *out = row_u64(buf_str(&value));
+    else if (code == 0)
+        code = err_set(err, ERR_CORRUPT, "a row of the storage %s cannot be read", l->name);
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* The last epoch that has a folder: later than the rows say when the database is an older copy that
+ * was put back. Its names must not be used again. */
+static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+    struct dirent *entry;
+    unsigned char bytes[3];
+    int code = 0;
+
+    *out = 0;
+    buf_appendf(&path, "%s/blobs", l->folder);
+    DIR *dir = opendir(path.p);
+    if (!dir)
+        code = err_errno(err, errno, "opening the folder %s", path.p);
+    while (dir && (entry = readdir(dir))) {
+        if (!hex_parse(str_z(entry->d_name), bytes, sizeof(bytes)))
+            continue;
+        uint32_t epoch = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+        if (epoch > *out)
+            *out = epoch;
+    }
+    if (dir)
+        closedir(dir);
+    buf_release(&path);
+    return code;
+}
+
+/* An epoch of our own, open until the storage is closed (L8). */
+static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct local *l = ctx;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    uint64_t last;
+    int code = number_row(db_tx_view(tx), l, TAG_EPOCH, &last, err);
+
+    if (code == 0)
+        code = number_row(db_tx_view(tx), l, TAG_SEQUENCE, &l->sequence, err);
+    if (last < l->epoch)
+        last = l->epoch;
+    if (code == 0 && last + 1 >= (uint64_t)1 << EPOCH_BITS)
+        code = err_set(err, ERR_TOO_LARGE, "the storage %s was started too often", l->name);
+    if (code < 0)
+        return code;
+    l->epoch = (uint32_t)last + 1;
+    buf_append_be64(&value, l->epoch);
+    db_tx_put(tx, l->rows, row_tag(&row, l, TAG_EPOCH), buf_str(&value));
+    db_tx_put(tx, l->rows, row_id(&row, l, TAG_OPEN_EPOCH, l->epoch), STR_EMPTY);
+    buf_release(&value);
+    return 0;
+}
+
+/* Nothing here is of the database. */
+static int take_folder(struct local *l, bool is_new, struct err *err)
+{
+    int code = is_new ? 0 : folder_check(l, err);
+
+    if (code == 0 && !is_new) /* not in a folder that may be another's */
+        code = folder_lock(l, err);
+    if (code == 0)
+        code = make_blobs(l, err);
+    if (code == 0)
+        code = highest_epoch(l, &l->epoch, err);
+    return code;
+}
+
+int folder_enter(struct local *l, bool *missing, struct err *err)
+{
+    struct buf path = BUF_INIT(0);
+    int format, code = storage_row(l, &format, err);
+
+    *missing = false;
+    buf_appendf(&path, "%s/FORMAT", l->folder);
+    if (code == 0 && !format)
+        code = folder_make(l, path.p, err);
+    if (code == 0) {
+        code = take_folder(l, !format, err);
+        *missing = code < 0 && format && code != ERR_IN_USE;
+    }
+    if (code == 0 && format && format < ROWS_FORMAT)
+        code = count_first(l, err);
+    if (code == 0)
+        code = db_apply(l->db, DB_URGENT, epoch_run, l, err);
+    if (code == 0)
+        atomic_store_explicit(&l->present, true, memory_order_release);
+    else
+        fd_close(&l->lock_fd);
+    buf_release(&path);
+    return code;
+}

@@ -1,0 +1,456 @@
+/* What the files of the local storage share. Invariants are numbered in docs/local-storage.md. */
+#ifndef OBJECT_LOCAL_LOCAL_INT_H
+#define OBJECT_LOCAL_LOCAL_INT_H
+
+#include "base/hash.h"
+#include "base/hex.h"
+#include "base/vec.h"
+#include "object/hasher.h"
+#include "object/local/local.h"
+#include "object/local/local_record.h"
+#include "os/thread.h"
+
+enum {
+    IDENTITY_LEN = 16,
+    UPLOAD_ID_LEN = 16,
+    UPLOAD_ID_TEXT = 2 * UPLOAD_ID_LEN,
+    VERSION_ID_TEXT = 32,
+    BUCKET_NAME_MAX = 255,
+    OWNER_MAX = 512,
+    DOCUMENT_NAME_MAX = 64,
+    BLOB_BLOCK = 256 * 1024, /* what a checksum goes by; never changes */
+    EPOCH_BITS = 24,
+    COUNTER_BITS = 40, /* the highest is set for rows of family "bytes" */
+    SHARD_BITS = 12,   /* files of a shard */
+    GENERATIONS = 256, /* buckets share them by the hash of their names */
+    BLOB_ETAG_MAX = 36,
+};
+
+/* Readers of many blobs, and what they keep the collector from (L9). */
+struct pins {
+    struct mutex lock; /* class "local.pins" */
+    struct cond resolved;
+    struct list readers; /* struct pin, in the order of their registration */
+    uint64_t registered; /* how many there have been */
+    bool skipped;        /* the collector left something because of a pin */
+};
+
+struct pin {
+    struct list node;
+    uint64_t number;
+    bool resolving;  /* its row is being read */
+    uint64_t *blobs; /* ordered; owned */
+    size_t count;
+};
+
+struct collector {
+    struct mutex lock; /* class "local.collector" */
+    struct cond wake, finished;
+    uint64_t asked, done; /* rounds */
+    unsigned holds;       /* backups that copy the files: no round begins */
+    bool running;
+    bool stop;
+    bool given_up;          /* a folder that is not there is not looked for */
+    VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
+    struct thread thread;
+};
+
+/* A file of an object could not be written or synced, and nothing has been since. */
+struct trouble {
+    struct mutex lock; /* class "local.trouble" */
+    bool set;
+    struct err why;
+};
+
+struct local {
+    struct storage storage;
+    struct db *db;
+    struct db_cf *rows, *bytes, *outbox, *changes;
+    _Atomic(const struct change_tap *) tap; /* NULL: none */
+    char *name, *folder;
+    int lock_fd;           /* held while the storage is open */
+    _Atomic(bool) present; /* its folder was entered; never goes back */
+    const struct log *log;
+    uint32_t id, epoch;
+    size_t inline_max;
+    uint64_t reserve_bytes, part_min;
+    unsigned char identity[IDENTITY_LEN];
+    bool identified; /* by its row; not written any more when others may read */
+    struct hash_key version_key;
+    uint64_t sequence; /* the last given out; touched only inside changes, so never by two */
+    _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */
+    _Atomic(uint64_t) shards_synced;         /* of this epoch: those before it are durable */
+    _Atomic(bool) leaked; /* a file of this epoch may have no row: the epoch stays open */
+    _Atomic(uint64_t) list_steps, collected, swept;
+    _Atomic(uint64_t)
+        generations[GENERATIONS]; /* L10; the lowest 16 bits count changes under way */
+    struct hasher *hasher;
+    struct pins pins;
+    struct collector collector;
+    struct trouble trouble;
+};
+
+struct local_bucket {
+    struct bucket bucket;
+    struct local *local;
+    uint64_t id;
+    bool untapped; /* local_untap() */
+    _Atomic(unsigned) refs;
+    char name[];
+};
+
+struct local *local_of(struct storage *s);
+struct local_bucket *local_bucket_of(struct bucket *b);
+extern const struct bucket_ops local_bucket_ops;
+
+/* ERR_OFFLINE while its folder is not there. */
+int local_present(const struct local *l, struct err *err) MUST_CHECK;
+
+/* --- local_trouble.c --- */
+
+void trouble_note(struct local *l, const struct err *err);
+int trouble_try(struct local *l, struct err *err) MUST_CHECK;
+
+/* --- local_folder.c --- */
+
+/* Takes the folder into service and begins an epoch. *missing: it failed for what the disk is like,
+ * and may go another time. */
+int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
+/* The folder must be the one that the rows are about: a disk that is not mounted looks empty. */
+int folder_check(const struct local *l, struct err *err) MUST_CHECK;
+
+/* --- local_rows.c: keys of rows, ids --- */
+
+enum tag {
+    TAG_STORAGE = 's',
+    TAG_SEQUENCE = 'q',
+    TAG_EPOCH = 'e',
+    TAG_OPEN_EPOCH = 'E',
+    TAG_BUCKET = 'b',
+    TAG_OWNED = 'w',
+    TAG_USAGE = 'c',
+    TAG_DOCUMENT = 'd',
+    TAG_OBJECT = 'o',
+    TAG_VERSION = 'v',
+    TAG_NULL = 'n',
+    TAG_UPLOAD = 'u',
+    TAG_PART = 'p',
+    TAG_FINISHED = 'f',
+    TAG_BLOB = 'B',
+    TAG_GARBAGE = 'g',
+};
+
+enum { ROW_PREFIX_LEN = 5, ROW_BUCKET_LEN = 13, ROW_VERSION_TAIL = 9, ROW_UPLOAD_TAIL = 17 };
+
+/* A key being built; what the functions return is borrowed from it. */
+struct row {
+    char bytes[ROW_BUCKET_LEN + OBJECT_KEY_MAX + ROW_UPLOAD_TAIL];
+    size_t len;
+};
+
+struct str row_tag(struct row *r, const struct local *l, enum tag tag);
+struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
+struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket);
+struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id);
+struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* of family "bytes" */
+struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key);
+struct str row_version(struct row *r, const struct local_bucket *b, struct str key,
+                       uint64_t sequence);
+struct str row_versions(struct row *r, const struct local_bucket *b, struct str key); /* prefix */
+struct str row_upload(struct row *r, const struct local_bucket *b, struct str key,
+                      const unsigned char id[UPLOAD_ID_LEN]);
+struct str row_part(struct row *r, const struct local *l, const unsigned char id[UPLOAD_ID_LEN],
+                    uint32_t number);
+uint64_t row_u64(struct str bytes); /* the first eight, big-endian */
+
+/* "null" or the version's id, in the arena. */
+struct str version_text(const struct local_bucket *b, struct arena *a, struct str key,
+                        const struct object_record *r);
+struct str version_id(const struct local_bucket *b, struct arena *a, struct str key,
+                      uint64_t sequence);
+/* False when it is not an id that this storage gave to a version of this key. */
+bool version_parse(const struct local_bucket *b, struct str key, struct str text,
+                   uint64_t *sequence);
+
+/* ERR_INVALID: empty, too long, or with a NUL byte. */
+int key_check(struct str key, struct err *err) MUST_CHECK;
+
+/* --- local_version.c: which version is where, and changes of it --- */
+
+/* A record and the bytes that it points into. */
+struct stored {
+    struct buf row;
+    struct object_record r;
+};
+
+void stored_release(struct stored *s);
+
+/* The record at this key of a row. ERR_NOT_FOUND. */
+int stored_get(struct stored *out, struct db_view *view, struct local *l, struct str row,
+               struct err *err) MUST_CHECK;
+/* The version named, in `o` or in `v`; not for the empty one. ERR_NOT_FOUND. */
+int stored_find(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
+                struct str version, struct err *err) MUST_CHECK;
+/* The newest of the `v` rows. ERR_NOT_FOUND. */
+int stored_newest(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
+                  struct err *err) MUST_CHECK;
+/* The list of parts, of the record or of its row; appended. ERR_AGAIN: the row is gone. */
+int stored_parts(struct buf *out, struct db_view *view, struct local *l,
+                 const struct object_record *r, struct err *err) MUST_CHECK;
+
+/* A change of one bucket's rows: embed it first, set `fn`, hand it to change_apply. */
+struct change {
+    struct local_bucket *b;
+    struct str key;
+    enum meta_set set; /* of what is kept beside the bytes */
+    bool frees;        /* it is to make room: allowed on a full disk (P7) */
+    int (*fn)(struct change *c, struct err *err);
+    /* While fn runs: */
+    struct db_tx *tx;
+    struct db_view *view;
+    struct buf bucket_row;
+    struct bucket_record bucket;
+    struct bucket_usage counted; /* what came less what went, modulo 2^64 (L11) */
+    uint64_t tapped;             /* number of the tap's row; 0: none (L12) */
+    /* Afterwards: */
+    bool refused; /* by fn: nothing of it can come back with the next start */
+    bool garbage; /* blobs lost their last reference */
+};
+
+int change_apply(struct change *c, struct err *err) MUST_CHECK;
+/* What is current, or a record of nothing with sequence 0 when that is a marker or nothing. */
+int change_current(struct change *c, struct stored *out, struct err *err) MUST_CHECK;
+int change_sequence(struct change *c, uint64_t *out, struct err *err) MUST_CHECK;
+/* Make `r` the current version in place of `current`: gives it sequence, time and null flag, writes
+ * its row, and moves or drops what was there by the bucket's state. A marker goes to `v`. */
+int change_install(struct change *c, const struct stored *current, struct object_record *r,
+                   struct err *err) MUST_CHECK;
+/* Drop a version's row and its bytes. ERR_DENIED when it is locked. */
+int change_drop(struct change *c, const struct object_record *r, bool in_o, bool bypass,
+                struct err *err) MUST_CHECK;
+/* After the current version went: the newest older one becomes current, unless it is a marker. */
+int change_promote(struct change *c, struct err *err) MUST_CHECK;
+/* Tells the tap, and `note` (may be NULL), what became of the version; what they keep is part of
+ * this change. */
+int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+                const struct object_record *r, struct err *err) MUST_CHECK;
+/* One more or one fewer mention of the blob (L6). */
+int change_ref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
+int change_unref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
+/* The record's bytes: one more mention of each of its blobs; inline rows are copied under a new id,
+ * which r gets. */
+int change_share(struct change *c, struct object_record *r, struct err *err) MUST_CHECK;
+int change_free(struct change *c, const struct object_record *r, struct err *err) MUST_CHECK;
+
+/* --- local_tap.c: the log of changes (L12) --- */
+
+/* Keeps a row if the tap wants one; `sequence` is its number, 0: a new one. `r`: of what version
+ * the change is, NULL: of the bucket. */
+int change_keep(struct change *c, struct tapped *t, const struct object_record *r,
+                uint64_t sequence, struct err *err) MUST_CHECK;
+/* After the commit. */
+void change_tapped(const struct change *c);
+
+/* --- local_usage.c: counts (L11) --- */
+
+/* A row of the version is put (sign 1) or deleted (-1) under TAG_OBJECT or TAG_VERSION. */
+void change_count(struct change *c, enum tag tag, const struct object_record *r, int sign);
+/* Writes what was counted; the last step of a change. */
+int change_count_end(struct change *c, struct err *err) MUST_CHECK;
+int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
+/* Counts every bucket, and gives each owner its own (L13); durable with the next durable change.
+ * While nothing else is written. */
+int usage_build(struct local *l, struct err *err) MUST_CHECK;
+/* Compares the bucket's counts with its rows and puts them right; writes may go on meanwhile. */
+int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
+
+/* --- local_condition.c --- */
+
+/* RFC 9110 section 13.2.2. `r` with sequence 0: there is no current version. */
+int condition_read(const struct object_conditions *c, const struct object_record *r,
+                   struct err *err) MUST_CHECK;
+int condition_write(const struct object_conditions *c, const struct object_record *r,
+                    struct err *err) MUST_CHECK;
+/* Of a version that is there; of a marker too. */
+int condition_remove(const struct object_conditions *c, const struct object_record *r,
+                     struct err *err) MUST_CHECK;
+bool condition_given(const struct object_conditions *c);
+
+/* --- local_blob.c: files --- */
+
+struct blob {
+    uint64_t id;                /* 0: none was made */
+    uint64_t size, checksum;    /* of what is stored */
+    uint64_t plain;             /* bytes of the body; as `size` when it is not sealed */
+    unsigned char md5[MD5_LEN]; /* of the body, when wanted */
+    char etag[BLOB_ETAG_MAX];   /* the same in hex, or hidden; empty when not wanted */
+};
+
+void blob_path(struct buf *out, const struct local *l, uint64_t id);
+uint64_t blob_bytes_id(struct local *l); /* a new id for a row of family "bytes" */
+
+/* A body: up to `inline_max` bytes come back in *small, with out->id 0; more become a file that is
+ * durable on return. size UINT64_MAX: not known. */
+struct blob_source {
+    struct reader *body;
+    uint64_t size;
+    size_t inline_max; /* 0 makes a file of any body */
+    bool md5;
+};
+int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
+               struct err *err) MUST_CHECK;
+/* A file that no committed row can name. */
+void blob_discard(struct local *l, uint64_t id);
+/* After a failure: the change was refused, or its commit failed and the collector must find out
+ * what became of it. id 0 is fine. */
+void blob_unused(struct local *l, const struct change *c, uint64_t id);
+/* ERR_NOT_FOUND when it is not there. */
+int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST_CHECK;
+/* The next block's share of a checksum. */
+uint64_t blob_checksum(uint64_t sum, struct str block);
+int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
+/* All of a body, through the digests that are wanted of it. */
+int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CHECK;
+void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
+
+/* --- local_reader.c: bodies --- */
+
+/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: they are gone, read the row again.
+ * Objects of parts need a pin, which the reader takes. */
+int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
+              const uint64_t range[2], struct pin **pin, struct err *err) MUST_CHECK;
+/* The pin keeps the blobs of this list of parts (L9). */
+int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err) MUST_CHECK;
+struct pin *pin_begin(struct local *l);
+void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
+
+/* --- local_sealed.c: bodies under a key --- */
+
+/* As blob_write(), sealed when `meta`, with which the bytes will be kept, has an encryption. */
+struct blob_target {
+    const struct put_options *o;
+    const struct object_meta *meta;
+    uint32_t part; /* 0: none */
+};
+int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
+
+/* As body_open(), for a record with an encryption. */
+int sealed_body_open(struct reader **out, struct local *l, struct arena *a,
+                     const struct object_record *r, const uint64_t range[2], struct pin **pin,
+                     struct err *err) MUST_CHECK;
+int sealed_body_unlock(struct reader *body, const struct sealed_key *key, struct err *err);
+
+/* --- local_get.c --- */
+
+int local_head(struct bucket *b, struct arena *a, struct str key, struct str version,
+               const struct object_conditions *c, struct get_result *out, struct err *err);
+int local_get(struct bucket *b, struct arena *a, struct str key, struct str version,
+              const struct object_conditions *c, const struct object_range *range,
+              struct get_result *out, struct err *err);
+
+/* --- local_put.c --- */
+
+int local_put(struct bucket *b, struct arena *a, struct str key, struct reader *body, uint64_t size,
+              const struct put_options *o, struct put_result *out, struct err *err);
+int local_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
+               const struct object_info *source, const struct put_options *o,
+               struct put_result *out, struct err *err);
+/* What a put answers about the record that it installed. */
+int put_answer(const struct change *c, struct arena *a, const struct object_record *r,
+               struct put_result *out, struct err *err);
+
+/* --- local_remove.c --- */
+
+int local_remove(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
+                 struct remove_result *out, struct err *err);
+int local_set_meta(struct bucket *b, struct arena *a, struct str key, struct str version,
+                   enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
+                   struct err *err);
+
+/* --- local_list.c --- */
+
+int local_list(struct bucket *b, struct arena *a, const struct list_options *o,
+               struct list_result *out, struct err *err);
+int local_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
+                        struct list_result *out, struct err *err);
+/* The part of `key` up to the delimiter behind the prefix; empty when there is none. */
+struct str list_common(struct str key, const struct list_options *o);
+/* Where a listing begins: the row of the first key that may be an entry. */
+void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
+                const struct list_options *o);
+
+/* --- local_upload.c, local_finish.c, local_upload_list.c --- */
+
+struct kept_parts {
+    const struct upload_part *parts; /* ordered by number */
+    size_t count;
+};
+
+/* ERR_NOT_FOUND; else the upload's row is appended. */
+int upload_there(struct change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
+                 struct err *err) MUST_CHECK;
+/* Every part's row goes, with its share of its blob unless `kept` (may be NULL) has it. */
+int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
+                      const struct kept_parts *kept, struct err *err) MUST_CHECK;
+bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms);
+
+int local_upload_begin(struct bucket *b, struct arena *a, struct str key,
+                       const struct object_meta *meta, struct str *id, struct err *err);
+int local_upload_part(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                      uint32_t number, struct reader *body, uint64_t size,
+                      const struct put_options *o, struct upload_part *out, struct err *err);
+int local_upload_part_copy(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                           uint32_t number, struct bucket *from, const struct object_info *source,
+                           const struct object_range *range, struct upload_part *out,
+                           struct err *err);
+int local_upload_finish(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                        const struct upload_part *parts, size_t count, const struct put_options *o,
+                        struct put_result *out, struct err *err);
+int local_upload_abort(struct bucket *b, const struct upload_info *upload, struct err *err);
+int local_list_parts(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                     uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int local_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
+                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int local_list_uploads(struct bucket *b, struct arena *a, const struct list_options *o,
+                       struct upload_list *out, struct err *err);
+/* ERR_NOT_FOUND for an id that cannot be one. */
+int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err *err) MUST_CHECK;
+/* Which bytes of an object of this size a range means. ERR_RANGE. */
+int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[2],
+                  struct err *err) MUST_CHECK;
+
+/* --- local_bucket.c --- */
+
+/* The bucket's row as it is now; ERR_NO_BUCKET when it is gone, or another has its name. */
+int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
+                   struct bucket_record *out, struct err *err) MUST_CHECK;
+int local_bucket_info(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
+int local_get_document(struct bucket *b, struct arena *a, const char *name, struct str *out,
+                       struct err *err);
+int local_set_document(struct bucket *b, const char *name, struct str document, struct err *err);
+int local_set_versions(struct bucket *b, bool on, struct err *err);
+int local_set_object_lock(struct bucket *b, struct err *err);
+int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err);
+int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err);
+int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                      struct err *err);
+int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                       size_t limit, struct bucket_info **out, size_t *count, struct err *err);
+void generations_init(struct local *l);
+uint64_t local_generation(struct storage *s, struct str bucket);
+struct bucket *local_bucket_ref(struct bucket *b);
+void local_bucket_unref(struct bucket *b);
+
+/* --- local_collect.c --- */
+
+int collector_start(struct local *l, struct err *err) MUST_CHECK;
+void collector_stop(struct local *l);
+void collector_ask(struct local *l); /* there is garbage */
+/* Whether a file without a row of this epoch can be on its way or about to be swept. */
+bool epoch_is_open(struct local *l, uint32_t epoch);
+/* Calls fn for every file under blobs/ of an epoch. `id` is 0 for a name that is not ours. */
+typedef int blob_file_fn(void *ctx, uint64_t id, const char *path, struct err *err);
+int epoch_each_file(struct local *l, uint32_t epoch, blob_file_fn *fn, void *ctx, struct err *err);
+
+#endif

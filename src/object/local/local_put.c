@@ -1,0 +1,172 @@
+/* Writing objects: put and copy. */
+#include "object/local/local_int.h"
+
+struct put_change {
+    struct change change;
+    const struct put_options *o;
+    struct object_record r; /* without what the change gives it */
+    const struct blob *blob;
+    struct str small;
+};
+
+struct copy_change {
+    struct change change;
+    const struct put_options *o;
+    const struct object_meta *meta;
+    struct local_bucket *from;
+    const struct object_info *source;
+    struct object_record r;
+    struct buf etag; /* of the source: r.etag points into it */
+};
+
+/* The bytes get their row in the change that gives the object its own. */
+static void put_bytes(struct put_change *p)
+{
+    struct local *l = p->change.b->local;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    if (p->r.where == WHERE_INLINE)
+        db_tx_put(p->change.tx, l->bytes, row_bytes(&row, l, p->r.id), p->small);
+    if (p->r.where != WHERE_BLOB)
+        return;
+    blob_record_put(&value, &(struct blob_record){1, p->blob->size, p->blob->checksum});
+    db_tx_put(p->change.tx, l->rows, row_id(&row, l, TAG_BLOB, p->r.id), buf_str(&value));
+    buf_release(&value);
+}
+
+static int put_run(struct change *c, struct err *err)
+{
+    struct put_change *p = container_of(c, struct put_change, change);
+    struct stored current = {0};
+    int code = change_current(c, &current, err);
+
+    if (code == 0)
+        code = condition_write(&p->o->conditions, &current.r, err);
+    if (code == 0)
+        code = change_install(c, &current, &p->r, err);
+    if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+    if (code == 0)
+        put_bytes(p);
+    stored_release(&current);
+    return code;
+}
+
+int put_answer(const struct change *c, struct arena *a, const struct object_record *r,
+               struct put_result *out, struct err *err)
+{
+    *out = (struct put_result){
+        .etag = arena_str(a, r->etag), .modified_ms = r->modified_ms, .size = r->size};
+    if (c->bucket.info.versions != VERSIONS_NEVER)
+        out->version = version_text(c->b, a, c->key, r);
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+int local_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
+              uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct local *l = b->local;
+    struct put_change p = {.change = {.b = b, .key = key, .fn = put_run}, .o = o};
+    struct blob_source from = {body, size, l->inline_max, o->etag.len == 0};
+    struct buf small = BUF_INIT(0);
+    struct blob blob = {0};
+    int code = key_check(key, err);
+
+    if (code == 0)
+        code = blob_take(l, &from, &(struct blob_target){o, &o->meta, 0}, &blob, &small, err);
+    p.r.meta = o->meta;
+    if (code == 0 && o->verify)
+        code = o->verify(o->ctx, &p.r.meta, err);
+    p.r.size = blob.plain;
+    p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
+    p.r.where = blob.id ? WHERE_BLOB : blob.size ? WHERE_INLINE : WHERE_NONE;
+    p.r.id = blob.id || blob.size == 0 ? blob.id : blob_bytes_id(l);
+    p.r.checksum = blob.checksum;
+    p.blob = &blob;
+    p.small = buf_str(&small);
+    if (code == 0)
+        code = change_apply(&p.change, err);
+    if (code < 0)
+        blob_unused(l, &p.change, blob.id);
+    else
+        code = put_answer(&p.change, a, &p.r, out, err);
+    buf_release(&small);
+    return code;
+}
+
+/* --- copy --- */
+
+static int find_source(struct copy_change *p, struct stored *source, struct err *err)
+{
+    struct change *c = &p->change;
+    int code = stored_find(source, c->view, p->from, p->source->key, p->source->version, err);
+
+    if (code == 0 && source->r.is_marker)
+        return err_code(err, ERR_NOT_FOUND);
+    if (code == 0 && (!str_eq(source->r.etag, p->source->etag) ||
+                      !str_eq(source->r.meta.encryption, p->source->meta.encryption))) /* E6 */
+        return err_set(err, ERR_CONFLICT, "the source of the copy has changed");
+    return code;
+}
+
+static int copy_run(struct change *c, struct err *err)
+{
+    struct copy_change *p = container_of(c, struct copy_change, change);
+    struct stored current = {0}, source = {0};
+    int code = change_current(c, &current, err);
+
+    if (code == 0)
+        code = condition_write(&p->o->conditions, &current.r, err);
+    if (code == 0)
+        code = find_source(p, &source, err);
+    if (code == 0) {
+        p->r = source.r;
+        p->r.meta = *p->meta;
+        p->r.headers_raw = STR_EMPTY;
+        buf_reset(&p->etag);
+        buf_append_str(&p->etag, p->o->etag.len ? p->o->etag : source.r.etag);
+        p->r.etag = buf_str(&p->etag);
+        code = change_share(c, &p->r, err); /* before the old version's share goes */
+    }
+    if (code == 0)
+        code = change_install(c, &current, &p->r, err);
+    if (code == 0)
+        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+    stored_release(&current);
+    stored_release(&source);
+    return code;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bucket *from,
+               const struct object_info *source, const struct put_options *o,
+               struct put_result *out, struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct object_meta meta = o->meta;
+    struct copy_change p = {
+        .change = {.b = b, .key = key, .fn = copy_run}, .o = o, .meta = &meta, .source = source};
+    int code = key_check(key, err);
+
+    if (code == 0 && from->ops != &local_bucket_ops)
+        return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");
+    if (code < 0)
+        return code;
+    p.from = local_bucket_of(from);
+    if (p.from->local != b->local)
+        return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");
+    if (!source->meta.encryption.len != !o->meta.encryption.len) /* E1 */
+        return err_set(err, ERR_UNSUPPORTED, "only one of source and copy is sealed");
+    code = blob_space(b->local, 0, err);
+    if (code == 0 && o->verify)
+        code = o->verify(o->ctx, &meta, err);
+    if (code == 0)
+        code = change_apply(&p.change, err);
+    if (code == 0)
+        code = put_answer(&p.change, a, &p.r, out, err);
+    buf_release(&p.etag);
+    return code;
+}

@@ -1,0 +1,434 @@
+/* Uploads of many parts: begin, part, part from a copy, abort. */
+#include "object/local/local_int.h"
+#include "base/ids.h"
+
+#include <stdlib.h>
+
+int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err *err)
+{
+    return hex_parse(text, id, UPLOAD_ID_LEN) ? 0 : err_set(err, ERR_NOT_FOUND, "no such upload");
+}
+
+/* --- begin --- */
+
+struct begin_change {
+    struct change change;
+    const struct object_meta *meta;
+    unsigned char id[UPLOAD_ID_LEN];
+};
+
+/* Ids begin with the sequence, so that uploads of a key list in the order of their beginning. */
+static int begin_run(struct change *c, struct err *err)
+{
+    struct begin_change *p = container_of(c, struct begin_change, change);
+    struct upload_record r = {.started_ms = db_tx_now_ms(c->tx), .meta = *p->meta};
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    uint64_t sequence;
+    int code = change_sequence(c, &sequence, err);
+
+    for (size_t i = 0; i < 8; i++)
+        p->id[i] = (unsigned char)(sequence >> (56 - 8 * i));
+    upload_record_put(&value, &r);
+    if (code == 0)
+        code = buf_error(&value);
+    if (code == 0)
+        db_tx_put(c->tx, c->b->local->rows, row_upload(&row, c->b, c->key, p->id), buf_str(&value));
+    buf_release(&value);
+    return code;
+}
+
+int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
+                       const struct object_meta *meta, struct str *id, struct err *err)
+{
+    struct begin_change p = {.change = {.b = local_bucket_of(bucket), .key = key, .fn = begin_run},
+                             .meta = meta};
+    int code = key_check(key, err);
+
+    random_bytes(p.id + 8, sizeof(p.id) - 8);
+    if (code == 0)
+        code = blob_space(p.change.b->local, 0, err);
+    if (code == 0)
+        code = change_apply(&p.change, err);
+    if (code < 0)
+        return code;
+    *id = arena_hex(a, p.id, sizeof(p.id));
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* --- parts --- */
+
+struct part_change {
+    struct change change;
+    unsigned char id[UPLOAD_ID_LEN];
+    uint32_t number;
+    struct part_record r;
+    const struct blob *blob; /* a new one; NULL: r names a blob of `from` */
+    struct local_bucket *from;
+    const struct object_info *source;
+    char etag[33]; /* of shared bytes */
+};
+
+int upload_there(struct change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
+                 struct err *err)
+{
+    struct row row;
+    int code = db_get(c->view, c->b->local->rows, row_upload(&row, c->b, c->key, id), value, err);
+
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no such upload") : code;
+}
+
+static int drop_part(struct change *c, struct str value, struct err *err)
+{
+    struct part_record old;
+    int code = part_record_get(value, &old, err);
+
+    return code < 0 ? code : change_unref(c, old.blob, err);
+}
+
+/* The source still names the blob that the part wants to share. */
+static int source_check(struct part_change *p, struct err *err)
+{
+    struct stored source = {0};
+    struct change *c = &p->change;
+    struct buf parts = BUF_INIT(0);
+    struct piece piece;
+    bool found = false;
+    int code = stored_find(&source, c->view, p->from, p->source->key, p->source->version, err);
+
+    if (code == 0 && source.r.where == WHERE_BLOB)
+        found = source.r.id == p->r.blob;
+    else if (code == 0)
+        code = stored_parts(&parts, c->view, c->b->local, &source.r, err);
+    struct str rest = buf_str(&parts);
+    while (code == 0 && !found && (code = piece_next(&rest, &piece, err)) == 0)
+        found = piece.blob == p->r.blob;
+    stored_release(&source);
+    buf_release(&parts);
+    if (!found && (code == 0 || code == ERR_END || code == ERR_AGAIN))
+        return err_set(err, ERR_CONFLICT, "the source of the copy has changed");
+    return code;
+}
+
+static int take_blob(struct part_change *p, struct err *err)
+{
+    struct change *c = &p->change;
+    struct local *l = c->b->local;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    if (!p->blob) {
+        int code = source_check(p, err);
+        return code < 0 ? code : change_ref(c, p->r.blob, err);
+    }
+    blob_record_put(&value, &(struct blob_record){1, p->blob->size, p->blob->checksum});
+    db_tx_put(c->tx, l->rows, row_id(&row, l, TAG_BLOB, p->r.blob), buf_str(&value));
+    buf_release(&value);
+    return 0;
+}
+
+static int part_run(struct change *c, struct err *err)
+{
+    struct part_change *p = container_of(c, struct part_change, change);
+    struct local *l = c->b->local;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = upload_there(c, p->id, &value, err);
+
+    if (code == 0)
+        code = take_blob(p, err);
+    if (code == 0) {
+        buf_reset(&value);
+        code = db_get(c->view, l->rows, row_part(&row, l, p->id, p->number), &value, err);
+        if (code == 0)
+            code = drop_part(c, buf_str(&value), err);
+        else if (code == ERR_NOT_FOUND)
+            code = 0;
+    }
+    if (code == 0) {
+        p->r.modified_ms = db_tx_now_ms(c->tx);
+        buf_reset(&value);
+        part_record_put(&value, &p->r);
+        db_tx_put(c->tx, l->rows, row_part(&row, l, p->id, p->number), buf_str(&value));
+    }
+    buf_release(&value);
+    return code;
+}
+
+static int part_begin(struct part_change *p, struct bucket *b, const struct upload_info *upload,
+                      uint32_t number, struct err *err)
+{
+    p->change = (struct change){.b = local_bucket_of(b), .key = upload->key, .fn = part_run};
+    p->number = number;
+    if (number < 1 || number > OBJECT_MAX_PARTS)
+        return err_set(err, ERR_INVALID, "part numbers are 1 to %d", OBJECT_MAX_PARTS);
+    int code = key_check(upload->key, err);
+    return code < 0 ? code : upload_id_parse(upload->id, p->id, err);
+}
+
+static int part_answer(const struct part_change *p, struct arena *a, struct upload_part *out,
+                       struct err *err)
+{
+    *out = (struct upload_part){
+        .number = p->number,
+        .size = p->r.size,
+        .modified_ms = p->r.modified_ms,
+        .etag = arena_str(a, p->r.etag),
+        .checksum = p->r.checksum,
+    };
+    out->checksum.value = arena_str(a, p->r.checksum.value);
+    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* Before a long body is read. What is found points into the row. */
+static int upload_check(struct part_change *p, struct buf *value, struct upload_record *out,
+                        struct err *err)
+{
+    struct local_bucket *b = p->change.b;
+    struct row row;
+    int code = db_get(db_latest(b->local->db), b->local->rows,
+                      row_upload(&row, b, p->change.key, p->id), value, err);
+
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_NOT_FOUND, "no such upload");
+    return code < 0 ? code : upload_record_get(buf_str(value), out, err);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+int local_upload_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                      uint32_t number, struct reader *body, uint64_t size,
+                      const struct put_options *o, struct upload_part *out, struct err *err)
+{
+    struct part_change p = {0};
+    struct local *l = local_bucket_of(bucket)->local;
+    struct object_meta meta = o->meta;
+    struct blob_source from = {.body = body, .size = size, .md5 = o->etag.len == 0};
+    struct buf row = BUF_INIT(0);
+    struct upload_record begun = {0};
+    struct blob blob = {0};
+    int code = part_begin(&p, bucket, upload, number, err);
+
+    if (code == 0)
+        code = upload_check(&p, &row, &begun, err);
+    if (code == 0)
+        code = blob_take(l, &from, &(struct blob_target){o, &begun.meta, number}, &blob, NULL, err);
+    buf_release(&row);
+    if (code == 0 && o->verify)
+        code = o->verify(o->ctx, &meta, err);
+    p.r = (struct part_record){.size = blob.plain, .blob = blob.id, .checksum = meta.checksum};
+    p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
+    p.blob = &blob;
+    if (code == 0)
+        code = change_apply(&p.change, err);
+    if (code == 0)
+        return part_answer(&p, a, out, err);
+    blob_unused(l, &p.change, blob.id);
+    return code;
+}
+
+/* The one blob that holds all of the range; false when there is none. */
+static int range_blob(struct part_change *p, const struct object_record *r, const uint64_t range[2],
+                      bool *found, struct err *err)
+{
+    struct local *l = p->change.b->local;
+    struct buf parts = BUF_INIT(0);
+    struct piece piece = {.blob = r->id, .offset = r->offset, .size = r->size};
+    uint64_t at = 0;
+    int code = 0;
+
+    if (r->where == WHERE_PARTS || r->where == WHERE_PARTED) {
+        code = stored_parts(&parts, db_latest(l->db), l, r, err);
+        struct str rest = buf_str(&parts);
+        while (code == 0 && (code = piece_next(&rest, &piece, err)) == 0 &&
+               at + piece.size <= range[0])
+            at += piece.size;
+        buf_release(&parts);
+    } else if (r->where != WHERE_BLOB) {
+        return 0;
+    }
+    if (code < 0)
+        return code == ERR_END ? 0 : code;
+    *found = range[0] + range[1] <= at + piece.size;
+    p->r.blob = piece.blob;
+    p->r.offset = piece.offset + (range[0] - at);
+    p->r.size = range[1];
+    return 0;
+}
+
+/* Whether a part can share the range's bytes; p->r says which. */
+static int find_shared(struct part_change *p, const struct get_result *got, bool *shared,
+                       struct err *err)
+{
+    struct stored source = {0};
+    uint64_t range[2] = {got->first, got->len};
+    int code = stored_find(&source, db_latest(p->change.b->local->db), p->from, p->source->key,
+                           p->source->version, err);
+
+    if (code == 0 && got->len > 0 && !source.r.meta.encryption.len)
+        code = range_blob(p, &source.r, range, shared, err);
+    stored_release(&source);
+    return code;
+}
+
+/* Of a whole object that was put in one piece the ETag is the MD5 that the part needs. */
+static bool etag_is_md5(const struct get_result *got)
+{
+    return got->len == got->info.size && got->info.part_count == 0 && got->info.etag.len == 32 &&
+           got->info.meta.encryption.len == 0;
+}
+
+/* What of MD5 and checksum is not known is computed; the bytes stay where they are. */
+static int digest_shared(struct part_change *p, struct get_result *got, struct arena *a,
+                         struct err *err)
+{
+    struct object_checksum *sum = &p->r.checksum;
+    bool sums = sum->type != CHECKSUM_NONE && !sum->value.len, has_md5 = etag_is_md5(got);
+    struct digests *d;
+    struct digest_value value;
+
+    if (has_md5)
+        memcpy(p->etag, got->info.etag.p, 32);
+    if (has_md5 && !sums)
+        return 0;
+    d = digests_new((has_md5 ? 0 : 1u << DIGEST_MD5) | (sums ? 1u << sum->kind : 0));
+    int code = blob_digest(got->body, d, err);
+    if (code == 0 && !has_md5) {
+        digests_final(d, DIGEST_MD5, &value);
+        blob_hex(value.bytes, p->etag);
+    }
+    if (code == 0 && sums) {
+        digests_final(d, sum->kind, &value);
+        sum->value = digest_text(a, &value);
+    }
+    digests_free(d);
+    return code;
+}
+
+static int share_part(struct part_change *p, struct get_result *got, struct arena *a,
+                      struct upload_part *out, struct err *err)
+{
+    int code = digest_shared(p, got, a, err);
+
+    p->r.etag = str_z(p->etag);
+    if (code == 0)
+        code = change_apply(&p->change, err);
+    return code < 0 ? code : part_answer(p, a, out, err);
+}
+
+/* Bytes that cannot be shared; a checksum of them that is not known is the caller's to make. */
+static int copy_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                     struct get_result *got, struct upload_part *part, struct err *err)
+{
+    struct put_options o = {.meta.checksum = part->checksum};
+
+    if (part->checksum.type != CHECKSUM_NONE && !part->checksum.value.len)
+        return err_set(err, ERR_UNSUPPORTED, "the checksum of the part is not known");
+    return local_upload_part(bucket, a, upload, part->number, got->body, got->len, &o, part, err);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                           uint32_t number, struct bucket *from, const struct object_info *source,
+                           const struct object_range *range, struct upload_part *out,
+                           struct err *err)
+{
+    struct part_change p = {.source = source};
+    struct object_conditions same = {.if_match = source->etag};
+    struct get_result got = {0};
+    bool shared = false;
+    struct buf row = BUF_INIT(0);
+    struct upload_record begun = {0};
+    int code = part_begin(&p, bucket, upload, number, err);
+
+    if (code == 0)
+        code = upload_check(&p, &row, &begun, err);
+    if (code == 0 && begun.meta.encryption.len)
+        code = err_set(err, ERR_UNSUPPORTED, "the upload is sealed");
+    buf_release(&row);
+    if (code == 0)
+        code = from->ops->get(from, a, source->key, source->version, &same, range, &got, err);
+    if (code == 0 && got.unlock)
+        code = err_set(err, ERR_UNSUPPORTED, "the source is sealed");
+    if (code < 0) {
+        reader_close(got.body);
+        return code;
+    }
+    if (from->ops == &local_bucket_ops && local_bucket_of(from)->local == p.change.b->local) {
+        p.from = local_bucket_of(from);
+        code = find_shared(&p, &got, &shared, err);
+    }
+    p.r.checksum = out->checksum;
+    out->number = number;
+    if (code == 0)
+        code = shared ? share_part(&p, &got, a, out, err)
+                      : copy_part(bucket, a, upload, &got, out, err);
+    reader_close(got.body);
+    return code;
+}
+
+/* --- abort --- */
+
+struct abort_change {
+    struct change change;
+    unsigned char id[UPLOAD_ID_LEN];
+};
+
+static int by_part(const void *a, const void *b)
+{
+    const struct upload_part *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
+                      const struct kept_parts *kept, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct str key, value;
+    struct row row;
+
+    buf_append_str(&start, row_name(&row, l, TAG_PART, str_n(id, UPLOAD_ID_LEN)));
+    db_prefix_end(buf_str(&start), &end);
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
+    int code = db_iter_open(&it, c->view, l->rows, &range, err);
+    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0) {
+        struct upload_part part = {0};
+        for (size_t i = start.len; i < key.len; i++)
+            part.number = part.number << 8 | (unsigned char)key.p[i];
+        if (!kept || !bsearch(&part, kept->parts, kept->count, sizeof(part), by_part))
+            code = drop_part(c, value, err);
+        db_tx_delete(c->tx, l->rows, key);
+    }
+    db_iter_close(it);
+    buf_release(&start);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+static int abort_run(struct change *c, struct err *err)
+{
+    struct abort_change *p = container_of(c, struct abort_change, change);
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = upload_there(c, p->id, &value, err);
+
+    if (code == 0)
+        code = upload_drop_parts(c, p->id, NULL, err);
+    if (code == 0)
+        db_tx_delete(c->tx, c->b->local->rows, row_upload(&row, c->b, c->key, p->id));
+    buf_release(&value);
+    return code;
+}
+
+int local_upload_abort(struct bucket *bucket, const struct upload_info *upload, struct err *err)
+{
+    struct abort_change p = {
+        .change = {
+            .b = local_bucket_of(bucket), .key = upload->key, .fn = abort_run, .frees = true}};
+    int code = key_check(upload->key, err);
+
+    if (code == 0)
+        code = upload_id_parse(upload->id, p.id, err);
+    return code < 0 ? code : change_apply(&p.change, err);
+}

@@ -1,0 +1,208 @@
+/* What each bucket holds: counted in the change that puts or removes it (L11), and compared with
+ * the rows by the scrub. Counts, and what each owner has (L13), are built for storages that lack
+ * them. */
+#include "object/local/local_int.h"
+
+static uint64_t signed_to(uint64_t value, int sign)
+{
+    return sign < 0 ? 0 - value : value;
+}
+
+static void count_version(struct bucket_usage *u, enum tag tag, const struct object_record *r,
+                          int sign)
+{
+    bool is_current = tag == TAG_OBJECT;
+
+    if (r->is_marker)
+        return;
+    *(is_current ? &u->objects : &u->old_versions) += signed_to(1, sign);
+    *(is_current ? &u->bytes : &u->old_bytes) += signed_to(r->size, sign);
+}
+
+void change_count(struct change *c, enum tag tag, const struct object_record *r, int sign)
+{
+    count_version(&c->counted, tag, r, sign);
+}
+
+static bool is_nothing(const struct bucket_usage *u)
+{
+    return !(u->objects | u->bytes | u->old_versions | u->old_bytes);
+}
+
+/* Differences are modulo 2^64. A count that would fall below zero was wrong before: the scrub's to
+ * find, not a reason to refuse a write. */
+static uint64_t sum(uint64_t have, uint64_t more)
+{
+    bool falls = more >> 63;
+
+    return falls && have < 0 - more ? 0 : have + more;
+}
+
+static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
+                     struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+    int code = db_get(view, b->local->rows, row_id(&row, b->local, TAG_USAGE, b->id), &value, err);
+
+    *out = (struct bucket_usage){0};
+    if (code == 0)
+        code = usage_record_get(buf_str(&value), out, err);
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+int change_count_end(struct change *c, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct buf value = BUF_INIT(0);
+    struct bucket_usage u;
+    struct row row;
+    int code;
+
+    if (is_nothing(&c->counted))
+        return 0;
+    code = usage_get(c->b, c->view, &u, err);
+    if (code < 0)
+        return code;
+    u.objects = sum(u.objects, c->counted.objects);
+    u.bytes = sum(u.bytes, c->counted.bytes);
+    u.old_versions = sum(u.old_versions, c->counted.old_versions);
+    u.old_bytes = sum(u.old_bytes, c->counted.old_bytes);
+    usage_record_put(&value, &u);
+    db_tx_put(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id), buf_str(&value));
+    buf_release(&value);
+    return 0;
+}
+
+int local_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+
+    return usage_get(b, db_latest(b->local->db), out, err);
+}
+
+/* --- counting rows --- */
+
+/* A record that cannot be read counts for nothing: it cannot be removed by a change either. */
+static int count_rows(struct local_bucket *b, struct db_view *view, enum tag tag,
+                      struct bucket_usage *out, struct err *err)
+{
+    struct buf end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct object_record r;
+    struct str key, value;
+    struct row row;
+
+    struct str from = row_key(&row, b, tag, STR_EMPTY);
+    db_prefix_end(from, &end);
+    struct db_range range = {.from = from, .to = buf_str(&end)};
+    int code = db_iter_open(&it, view, b->local->rows, &range, err);
+    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
+        if (record_get(value, &r, NULL) == 0)
+            count_version(out, tag, &r, 1);
+    db_iter_close(it);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+static int count_bucket(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
+                        struct err *err)
+{
+    *out = (struct bucket_usage){0};
+    int code = count_rows(b, view, TAG_OBJECT, out, err);
+    return code < 0 ? code : count_rows(b, view, TAG_VERSION, out, err);
+}
+
+static int build_one(struct local *l, struct str name, struct str bucket_row, struct err *err)
+{
+    struct local_bucket shell = {.local = l};
+    struct buf value = BUF_INIT(0);
+    struct bucket_record r;
+    struct bucket_usage u;
+    struct row row;
+    int code = bucket_record_get(bucket_row, &r, err);
+
+    if (code < 0)
+        return code;
+    shell.id = r.id;
+    code = count_bucket(&shell, db_latest(l->db), &u, err);
+    usage_record_put(&value, &u);
+    if (code == 0)
+        code = db_put(l->db, l->rows, row_id(&row, l, TAG_USAGE, r.id), buf_str(&value),
+                      DB_VOLATILE, err);
+    if (code == 0)
+        code = db_put(l->db, l->rows, row_owned(&row, l, r.info.owner, name), STR_EMPTY,
+                      DB_VOLATILE, err);
+    buf_release(&value);
+    return code;
+}
+
+int usage_build(struct local *l, struct err *err)
+{
+    struct buf start = BUF_INIT(0), end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct str key, value;
+    struct row row;
+
+    buf_append_str(&start, row_tag(&row, l, TAG_BUCKET));
+    db_prefix_end(buf_str(&start), &end);
+    struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
+    int code = db_iter_open(&it, db_latest(l->db), l->rows, &range, err);
+    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
+        code = build_one(l, str_skip(key, ROW_PREFIX_LEN), value, err);
+    db_iter_close(it);
+    buf_release(&start);
+    buf_release(&end);
+    return code == ERR_END ? 0 : code;
+}
+
+/* --- the scrub's --- */
+
+/* The row and the rows that it counts are of one moment. */
+static int compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
+{
+    struct db_view *view = NULL;
+    struct bucket_usage kept = {0};
+    int code = db_snapshot(&view, b->local->db, err);
+
+    if (code < 0)
+        return code;
+    code = count_bucket(b, view, missing, err);
+    if (code == 0)
+        code = usage_get(b, view, &kept, err);
+    db_snapshot_free(view);
+    if (code < 0)
+        return code;
+    missing->objects -= kept.objects;
+    missing->bytes -= kept.bytes;
+    missing->old_versions -= kept.old_versions;
+    missing->old_bytes -= kept.old_bytes;
+    return 0;
+}
+
+struct mend_change {
+    struct change change;
+    struct bucket_usage missing;
+};
+
+static int mend_run(struct change *c, struct err *err)
+{
+    (void)err;
+    c->counted = container_of(c, struct mend_change, change)->missing;
+    return 0;
+}
+
+int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
+{
+    struct mend_change m = {.change = {.b = b, .fn = mend_run}};
+    int code = compare(b, &m.missing, err);
+
+    *was_wrong = code == 0 && !is_nothing(&m.missing);
+    if (!*was_wrong)
+        return code;
+    code = change_apply(&m.change, err); /* what was missing then is missing still */
+    if (code == ERR_NO_BUCKET)
+        *was_wrong = false; /* removed meanwhile */
+    return code == ERR_NO_BUCKET ? 0 : code;
+}

@@ -1,0 +1,468 @@
+/* Which version of a key is where (L1 to L4), who refers to which bytes (L6), and the changes of
+ * both. */
+#include "object/local/local_int.h"
+
+enum { SEQUENCE_AHEAD_US = 60 * 1000 * 1000 };
+
+void stored_release(struct stored *s)
+{
+    buf_release(&s->row);
+}
+
+int stored_get(struct stored *out, struct db_view *view, struct local *l, struct str row,
+               struct err *err)
+{
+    buf_reset(&out->row);
+    int code = db_get(view, l->rows, row, &out->row, err);
+    return code < 0 ? code : record_get(buf_str(&out->row), &out->r, err);
+}
+
+static int find_null(struct stored *out, struct db_view *view, struct local_bucket *b,
+                     struct str key, struct err *err)
+{
+    struct row row;
+
+    buf_reset(&out->row);
+    int code = db_get(view, b->local->rows, row_key(&row, b, TAG_NULL, key), &out->row, err);
+    if (code < 0)
+        return code;
+    if (out->row.len != 8)
+        return err_set(err, ERR_CORRUPT, "the row of a null version cannot be read");
+    uint64_t sequence = row_u64(buf_str(&out->row));
+    return stored_get(out, view, b->local, row_version(&row, b, key, sequence), err);
+}
+
+int stored_find(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
+                struct str version, struct err *err)
+{
+    bool null = str_eq(version, STR("null"));
+    uint64_t sequence = 0;
+    struct row row;
+
+    if (!null && !version_parse(b, key, version, &sequence))
+        return err_code(err, ERR_NOT_FOUND);
+    int code = stored_get(out, view, b->local, row_key(&row, b, TAG_OBJECT, key), err);
+    if (code == 0 && out->r.is_null == null && (null || out->r.sequence == sequence))
+        return 0;
+    if (code < 0 && code != ERR_NOT_FOUND)
+        return code;
+    if (null)
+        return find_null(out, view, b, key, err);
+    code = stored_get(out, view, b->local, row_version(&row, b, key, sequence), err);
+    return code == 0 && out->r.is_null ? err_code(err, ERR_NOT_FOUND) : code;
+}
+
+int stored_newest(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
+                  struct err *err)
+{
+    struct buf end = BUF_INIT(0);
+    struct db_iter *it = NULL;
+    struct row row;
+    struct str found, value;
+
+    struct str from = row_versions(&row, b, key);
+    db_prefix_end(from, &end);
+    struct db_range range = {.from = from, .to = buf_str(&end)};
+    int code = db_iter_open(&it, view, b->local->rows, &range, err);
+    if (code == 0)
+        code = db_iter_next(it, &found, &value, err);
+    if (code == 0) {
+        buf_reset(&out->row);
+        buf_append_str(&out->row, value);
+        code = record_get(buf_str(&out->row), &out->r, err);
+    }
+    db_iter_close(it);
+    buf_release(&end);
+    return code == ERR_END ? err_code(err, ERR_NOT_FOUND) : code;
+}
+
+int stored_parts(struct buf *out, struct db_view *view, struct local *l,
+                 const struct object_record *r, struct err *err)
+{
+    struct row row;
+
+    if (r->where != WHERE_PARTED) {
+        buf_append_str(out, r->parts);
+        return buf_error(out);
+    }
+    int code = db_get(view, l->bytes, row_bytes(&row, l, r->id), out, err);
+    if (code == ERR_NOT_FOUND)
+        return err_code(err, ERR_AGAIN);
+    if (code == 0 && hash_xxh3(buf_str(out), 0) != r->checksum)
+        return err_set(err, ERR_CORRUPT, "a list of parts is damaged");
+    return code;
+}
+
+/* --- changes --- */
+
+static int change_run(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct change *c = ctx;
+
+    c->tx = tx;
+    c->view = db_tx_view(tx);
+    c->refused = c->garbage = false;
+    c->counted = (struct bucket_usage){0};
+    c->tapped = 0;
+    buf_reset(&c->bucket_row);
+    int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err); /* L5 */
+    if (code == 0)
+        code = c->fn(c, err);
+    if (code == 0)
+        code = change_count_end(c, err);
+    c->refused = code < 0;
+    return code;
+}
+
+int change_apply(struct change *c, struct err *err)
+{
+    struct local *l = c->b->local;
+    int code = db_apply(l->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
+
+    if (code == 0 && c->garbage)
+        collector_ask(l);
+    if (code == 0)
+        change_tapped(c);
+    buf_release(&c->bucket_row);
+    return code;
+}
+
+int change_current(struct change *c, struct stored *out, struct err *err)
+{
+    struct row row;
+    int code = stored_get(out, c->view, c->b->local, row_key(&row, c->b, TAG_OBJECT, c->key), err);
+
+    if (code == ERR_NOT_FOUND) {
+        out->r = (struct object_record){0};
+        return 0;
+    }
+    return code;
+}
+
+int change_sequence(struct change *c, uint64_t *out, struct err *err)
+{
+    struct local *l = c->b->local;
+    uint64_t now = (uint64_t)db_tx_now_ms(c->tx) * 1000, limit = 0;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    int code = db_get(c->view, l->rows, row_tag(&row, l, TAG_SEQUENCE), &value, err);
+    if (code == 0 && value.len == 8)
+        limit = row_u64(buf_str(&value));
+    else if (code != ERR_NOT_FOUND)
+        code = code < 0 ? code : err_set(err, ERR_CORRUPT, "the row of sequence numbers");
+    buf_release(&value);
+    if (code < 0 && code != ERR_NOT_FOUND)
+        return code;
+    l->sequence = now > l->sequence ? now : l->sequence + 1;
+    *out = l->sequence;
+    if (*out < limit)
+        return 0;
+    struct buf ahead = BUF_INIT(0); /* L2 */
+    buf_append_be64(&ahead, *out + SEQUENCE_AHEAD_US);
+    db_tx_put(c->tx, l->rows, row_tag(&row, l, TAG_SEQUENCE), buf_str(&ahead));
+    buf_release(&ahead);
+    return 0;
+}
+
+struct change_outbox {
+    struct outbox outbox;
+    struct change *c;
+};
+
+static void keep_row(struct outbox *o, struct str key, struct str value)
+{
+    struct change *c = container_of(o, struct change_outbox, outbox)->c;
+
+    db_tx_put(c->tx, c->b->local->outbox, key, value);
+}
+
+static int tell_note(struct change *c, const struct change_note *note, enum change_kind kind,
+                     const struct object_record *r, struct err *err)
+{
+    struct change_outbox out = {{keep_row}, c};
+    struct change_fact fact = {.kind = kind, .etag = r->etag, .size = r->size};
+    struct arena a = ARENA_INIT(ARENA_BLOCK);
+    int code = 0;
+
+    fact.storage = c->b->local->id;
+    fact.sequence = r->sequence;
+    fact.time_ms = db_tx_now_ms(c->tx);
+    if (kind == CHANGE_REMOVED || kind == CHANGE_META) /* the version's own is of its making */
+        code = change_sequence(c, &fact.sequence, err);
+    if (c->bucket.info.versions != VERSIONS_NEVER)
+        fact.version = version_text(c->b, &a, c->key, r);
+    if (code == 0)
+        note->tell(note->ctx, &fact, &out.outbox);
+    arena_release(&a);
+    return code;
+}
+
+int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+                const struct object_record *r, struct err *err)
+{
+    static const enum tap_kind kinds[] = {[CHANGE_PUT] = TAP_PUT,
+                                          [CHANGE_MARKER] = TAP_MARKER,
+                                          [CHANGE_REMOVED] = TAP_REMOVED,
+                                          [CHANGE_META] = TAP_META};
+    struct tapped t = {.kind = kinds[kind], .key = c->key, .set = c->set, .size = r->size};
+    bool made = kind == CHANGE_PUT || kind == CHANGE_MARKER;
+    int code = note ? tell_note(c, note, kind, r, err) : 0;
+
+    return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
+}
+
+/* --- references --- */
+
+static int blob_row(struct change *c, uint64_t blob, struct blob_record *out, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    int code = db_get(c->view, l->rows, row_id(&row, l, TAG_BLOB, blob), &value, err);
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_CORRUPT, "the row of blob %016llx is missing",
+                       (unsigned long long)blob);
+    if (code == 0)
+        code = blob_record_get(buf_str(&value), out, err);
+    buf_release(&value);
+    return code;
+}
+
+static void put_blob_row(struct change *c, uint64_t blob, const struct blob_record *r)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    blob_record_put(&value, r);
+    db_tx_put(c->tx, c->b->local->rows, row_id(&row, c->b->local, TAG_BLOB, blob), buf_str(&value));
+    buf_release(&value);
+}
+
+int change_ref(struct change *c, uint64_t blob, struct err *err)
+{
+    struct blob_record r = {0};
+    int code = blob_row(c, blob, &r, err);
+
+    if (code < 0)
+        return code;
+    r.refs++;
+    put_blob_row(c, blob, &r);
+    return 0;
+}
+
+int change_unref(struct change *c, uint64_t blob, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct blob_record r = {0};
+    struct row row;
+    int code = blob_row(c, blob, &r, err);
+
+    if (code < 0)
+        return code;
+    if (r.refs > 1) {
+        r.refs--;
+        put_blob_row(c, blob, &r);
+        return 0;
+    }
+    db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_BLOB, blob));
+    db_tx_put(c->tx, l->rows, row_id(&row, l, TAG_GARBAGE, blob), STR_EMPTY);
+    c->garbage = true;
+    return 0;
+}
+
+/* Of a record in a change nothing can be gone: what is absent is damage. */
+static int change_parts(struct change *c, struct buf *out, const struct object_record *r,
+                        struct err *err)
+{
+    int code = stored_parts(out, c->view, c->b->local, r, err);
+    return code == ERR_AGAIN ? err_set(err, ERR_CORRUPT, "a list of parts is missing") : code;
+}
+
+static int each_blob(struct change *c, const struct object_record *r,
+                     int (*fn)(struct change *, uint64_t, struct err *), struct err *err)
+{
+    struct buf parts = BUF_INIT(0);
+    struct piece piece;
+    int code;
+
+    if (r->where == WHERE_BLOB)
+        return fn(c, r->id, err);
+    if (r->where != WHERE_PARTS && r->where != WHERE_PARTED)
+        return 0;
+    code = change_parts(c, &parts, r, err);
+    struct str rest = buf_str(&parts);
+    while (code == 0 && (code = piece_next(&rest, &piece, err)) == 0)
+        code = fn(c, piece.blob, err);
+    buf_release(&parts);
+    return code == ERR_END ? 0 : code;
+}
+
+static int copy_bytes(struct change *c, struct object_record *r, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct buf bytes = BUF_INIT(0);
+    struct row row;
+    int code = db_get(c->view, l->bytes, row_bytes(&row, l, r->id), &bytes, err);
+
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_CORRUPT, "an inline body is missing");
+    if (code == 0) {
+        r->id = blob_bytes_id(l);
+        db_tx_put(c->tx, l->bytes, row_bytes(&row, l, r->id), buf_str(&bytes));
+    }
+    buf_release(&bytes);
+    return code;
+}
+
+int change_share(struct change *c, struct object_record *r, struct err *err)
+{
+    int code = each_blob(c, r, change_ref, err);
+
+    if (code == 0 && (r->where == WHERE_INLINE || r->where == WHERE_PARTED))
+        code = copy_bytes(c, r, err);
+    return code;
+}
+
+int change_free(struct change *c, const struct object_record *r, struct err *err)
+{
+    struct local *l = c->b->local;
+    struct row row;
+    int code = each_blob(c, r, change_unref, err);
+
+    if (code == 0 && (r->where == WHERE_INLINE || r->where == WHERE_PARTED))
+        db_tx_delete(c->tx, l->bytes, row_bytes(&row, l, r->id));
+    return code;
+}
+
+/* --- versions --- */
+
+static int lock_check(struct change *c, const struct object_record *r, bool bypass, struct err *err)
+{
+    const struct object_meta *m = &r->meta;
+
+    if (m->legal_hold)
+        return err_set(err, ERR_DENIED, "the version is under legal hold");
+    if (m->retain_until_ms > db_tx_now_ms(c->tx) && (m->retain_compliance || !bypass))
+        return err_set(err, ERR_DENIED, "the version is retained");
+    return 0;
+}
+
+int change_drop(struct change *c, const struct object_record *r, bool in_o, bool bypass,
+                struct err *err)
+{
+    struct local_bucket *b = c->b;
+    struct row row;
+    int code = lock_check(c, r, bypass, err);
+
+    if (code == 0)
+        code = change_free(c, r, err);
+    if (code < 0)
+        return code;
+    change_count(c, in_o ? TAG_OBJECT : TAG_VERSION, r, -1);
+    if (in_o) {
+        db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key));
+        return 0;
+    }
+    db_tx_delete(c->tx, b->local->rows, row_version(&row, b, c->key, r->sequence));
+    if (r->is_null)
+        db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key));
+    return 0;
+}
+
+/* The record goes to `v` as it is (L4). */
+static void put_version(struct change *c, struct str record, const struct object_record *r)
+{
+    struct local_bucket *b = c->b;
+    struct row row;
+
+    db_tx_put(c->tx, b->local->rows, row_version(&row, b, c->key, r->sequence), record);
+    change_count(c, TAG_VERSION, r, 1);
+    if (!r->is_null)
+        return;
+    struct buf sequence = BUF_INIT(0); /* L3 */
+    buf_append_be64(&sequence, r->sequence);
+    db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key), buf_str(&sequence));
+    buf_release(&sequence);
+}
+
+/* Where versions were kept once there may be a null version that is not current. */
+static int drop_older_null(struct change *c, struct err *err)
+{
+    struct stored old = {0};
+    int code = find_null(&old, c->view, c->b, c->key, err);
+
+    if (code == 0)
+        code = change_drop(c, &old.r, false, false, err);
+    stored_release(&old);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* Takes `current` out of the way of a new version; its `o` row is the caller's to replace. */
+static int displace(struct change *c, const struct stored *current, bool new_is_null,
+                    struct err *err)
+{
+    int code = 0;
+    bool there = current->r.sequence > 0;
+
+    if (there)
+        change_count(c, TAG_OBJECT, &current->r, -1);
+    if (there && new_is_null && current->r.is_null) {
+        code = lock_check(c, &current->r, false, err);
+        return code < 0 ? code : change_free(c, &current->r, err);
+    }
+    if (new_is_null && c->bucket.info.versions != VERSIONS_NEVER)
+        code = drop_older_null(c, err);
+    if (code == 0 && there)
+        put_version(c, buf_str(&current->row), &current->r);
+    return code;
+}
+
+int change_install(struct change *c, const struct stored *current, struct object_record *r,
+                   struct err *err)
+{
+    struct local *l = c->b->local;
+    struct buf record = BUF_INIT(0);
+    struct row row;
+
+    r->is_null = c->bucket.info.versions != VERSIONS_ON;
+    r->modified_ms = db_tx_now_ms(c->tx);
+    int code = change_sequence(c, &r->sequence, err);
+    if (code == 0)
+        code = displace(c, current, r->is_null, err);
+    if (code == 0) {
+        record_put(&record, r);
+        code = buf_error(&record);
+    }
+    if (code == 0 && r->is_marker) {
+        put_version(c, buf_str(&record), r);
+        if (current->r.sequence > 0)
+            db_tx_delete(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key));
+    } else if (code == 0) {
+        db_tx_put(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key), buf_str(&record));
+        change_count(c, TAG_OBJECT, r, 1);
+    }
+    buf_release(&record);
+    return code;
+}
+
+int change_promote(struct change *c, struct err *err)
+{
+    struct local_bucket *b = c->b;
+    struct stored newest = {0};
+    struct row row;
+    int code = stored_newest(&newest, c->view, b, c->key, err);
+
+    if (code == 0 && !newest.r.is_marker) {
+        db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key),
+                  buf_str(&newest.row));
+        db_tx_delete(c->tx, b->local->rows, row_version(&row, b, c->key, newest.r.sequence));
+        change_count(c, TAG_OBJECT, &newest.r, 1);
+        change_count(c, TAG_VERSION, &newest.r, -1);
+        if (newest.r.is_null)
+            db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key));
+    }
+    stored_release(&newest);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}

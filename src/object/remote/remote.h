@@ -1,0 +1,60 @@
+/* A remote storage: buckets and objects behind any S3 endpoint. docs/remote-storage.md has its
+ * promise, what each failure of the peer becomes, and its limits.
+ *
+ * Every request is signed (SigV4) with the credentials that the asking weir user has on that
+ * storage, and travels over kept connections (http/upstream.h). Calls block: blocking threads and
+ * workers only. While the peer is down they fail at once, and a thread of the storage's own tries
+ * to reach it until it is back. */
+#ifndef OBJECT_REMOTE_REMOTE_H
+#define OBJECT_REMOTE_REMOTE_H
+
+#include "base/log.h"
+#include "object/bucket.h"
+
+struct remote_credential {
+    struct str user; /* id of the weir user */
+    struct str access, secret;
+};
+
+/* How long the peer may take; 0: the default, see remote_timeouts[]. */
+struct remote_times {
+    uint64_t connect_ms;  /* to be connected, with name look-up and TLS */
+    uint64_t response_ms; /* from a request that is sent to the head of its answer */
+    uint64_t idle_ms;     /* of a body, either way, without progress */
+};
+
+/* The same as a table, for who reads, keeps and shows them. */
+struct remote_timeout {
+    const char *name; /* "connect_timeout" */
+    uint64_t usual_ms, min_ms, max_ms;
+    size_t offset; /* in struct remote_times */
+};
+enum { REMOTE_TIMEOUTS = 3 };
+extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
+/* Of the row `i`. */
+uint64_t *remote_time(struct remote_times *times, size_t i);
+/* ERR_INVALID names the row that is out of its bounds, and them. */
+int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
+
+struct remote_options {
+    struct str name;
+    struct str url;    /* http://host[:port] or https://...; no path */
+    struct str region; /* empty: us-east-1 */
+    bool virtual_host; /* bucket.host; else host/bucket */
+    const char *ca_file;
+    bool tls_insecure;
+    struct remote_times times;
+    const struct log *log; /* borrowed until the close */
+};
+
+/* Does not connect. ERR_INVALID: the URL. */
+int remote_open(struct storage **out, const struct remote_options *o, struct err *err) MUST_CHECK;
+
+/* Sets the credentials of one user, or removes them when `secret` is empty. Any time, any thread:
+ * requests under way end with those that they began with. The strings are copied; secrets are
+ * overwritten before their memory is given back. ERR_INVALID: an empty user, a malformed key. */
+int remote_set_credential(struct storage *s, const struct remote_credential *c,
+                          struct err *err) MUST_CHECK;
+bool remote_has_credential(struct storage *s, struct str user);
+
+#endif

@@ -1,0 +1,248 @@
+/* The parts of a remote storage. For its own files only; the invariants cited (M1, ...) are in
+ * docs/remote-storage.md. */
+#ifndef OBJECT_REMOTE_REMOTE_INT_H
+#define OBJECT_REMOTE_REMOTE_INT_H
+
+#include "base/map.h"
+#include "base/xml.h"
+#include "http/upstream.h"
+#include "object/names.h"
+#include "object/remote/remote.h"
+#include "os/thread.h"
+#include "sign/sign.h"
+
+enum {
+    REMOTE_ERROR_MAX = 64 * 1024,      /* bytes of an error's document that are looked at */
+    REMOTE_DOCUMENT_MAX = 1024 * 1024, /* of a bucket's document */
+    REMOTE_GATHER_MAX = 64 * 1024,     /* bodies up to this are read before they are sent */
+    REMOTE_PIECE = 8 * 1024 * 1024,    /* of a body of unknown size, held in memory */
+};
+#define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* of one PUT or copy; S3's limit */
+#define REMOTE_PART_SIZE ((uint64_t)64 * MIB)
+
+/* What a user signs with: counted, so that it can be replaced while it is in use. */
+struct credential {
+    _Atomic(size_t) refs;
+    struct str user, access, secret; /* in `bytes` */
+    size_t size;
+    char bytes[];
+};
+
+struct credential_table {
+    struct mutex lock; /* guards all */
+    struct map by_user;
+};
+
+struct remote {
+    struct storage storage;
+    /* never change */
+    struct upstream *upstream;
+    struct sign_keys *keys;
+    struct buf name, host, region; /* host[:port] as it goes into Host */
+    bool virtual_host;
+    uint64_t put_max, part_size; /* past put_max an object goes as parts of at least part_size */
+
+    struct credential_table credentials;
+
+    /* the prober */
+    struct thread prober;
+    struct mutex lock; /* guards `stopping` */
+    struct cond wake;
+    bool stopping;
+};
+
+struct remote_bucket {
+    struct bucket bucket;
+    struct remote *remote;
+    _Atomic(size_t) refs;
+    struct str user; /* whose credentials; behind the name in `bytes` */
+    char bytes[];
+};
+
+struct remote *remote_of(struct storage *s);
+struct remote_bucket *remote_bucket_of(struct bucket *b);
+bool remote_is_bucket_of(const struct bucket *b, const struct remote *r);
+void remote_wake_prober(struct remote *r);
+
+/* --- remote_credential.c --- */
+
+void credential_table_init(struct credential_table *c);
+void credential_table_release(struct credential_table *c);
+/* A reference; NULL: the user has none. */
+struct credential *credential_table_get(struct credential_table *c, struct str user);
+/* Of any user; NULL: there are none. */
+struct credential *credential_table_any(struct credential_table *c);
+/* The users that have some, in the arena. */
+int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
+                           size_t *count, struct err *err) MUST_CHECK;
+void credential_unref(struct credential *c); /* NULL is fine; wipes the last */
+
+/* --- remote_request.c --- */
+
+int remote_forward(struct storage *s, const struct forward_request *r, struct exchange **out,
+                   struct err *err) MUST_CHECK;
+
+/* --- remote_ask.c: one request of the bucket's calls, and its answer --- */
+
+struct ask {
+    struct remote *remote;
+    struct forward_request request;
+    struct http_header headers[HTTP_MAX_HEADERS];
+    struct arena a; /* what the headers say, and what the answer says */
+    struct buf path, query;
+    struct str_reader document;
+    bool too_many; /* headers */
+    struct exchange *exchange;
+    const struct http_head *head; /* NULL: no answer */
+    struct str error;             /* the answer's code when it is an error; may be empty */
+};
+
+/* Of the service (no bucket), a bucket (no key) or an object. `method` is a literal. GET, HEAD and
+ * DELETE are idempotent; who makes another so sets request.idempotent. */
+void ask_init(struct ask *q, struct remote *r, struct str user, const char *method);
+void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
+void ask_release(struct ask *q);
+void ask_name(struct ask *q, struct str bucket, struct str key);
+void ask_param(struct ask *q, const char *name, struct str value); /* NULL p: without '=' */
+void ask_param_u64(struct ask *q, const char *name, uint64_t value);
+void ask_param_given(struct ask *q, const char *name, struct str value); /* not when empty */
+void ask_header(struct ask *q, const char *name, struct str value);      /* not when empty */
+void ask_time(struct ask *q, const char *name, int64_t ms);              /* not when 0 */
+void ask_body(struct ask *q, struct reader *body, uint64_t len);
+/* A document as the body; borrowed. */
+void ask_document(struct ask *q, struct str text);
+/* A body in memory; borrowed. Its hash is signed when it is short. */
+void ask_bytes(struct ask *q, struct str bytes);
+
+/* Sends and judges (M1): 0 is a status of 2xx. */
+int ask_send(struct ask *q, struct err *err) MUST_CHECK;
+/* The same, the answer's body dropped. */
+int ask_done(struct ask *q, struct err *err) MUST_CHECK;
+/* The body, in the arena; past `max` it is ERR_PEER. */
+int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,
+             struct err *err) MUST_CHECK;
+/* The value of a header of the answer, or empty. */
+struct str ask_answer(const struct ask *q, const char *name);
+/* What an answer that is not 2xx means (M1). */
+int remote_error_of(int status, struct str code, struct str message, struct err *err);
+/* Whether the answer is about a delete marker. */
+bool ask_is_marker(const struct ask *q);
+
+/* --- remote_xml.c: the documents of answers; hostile --- */
+
+struct remote_error {
+    struct str code, message;
+};
+
+/* Root `name`; one that is <Error> is that error, though its status was 200 (M3). ERR_PEER. */
+int remote_read_root(struct xml_node **out, struct arena *a, struct str text, const char *name,
+                     struct err *err) MUST_CHECK;
+/* Empty strings when it is not <Error>. */
+struct remote_error remote_read_error(struct arena *a, struct str text);
+int remote_read_list(struct list_result *out, struct arena *a, struct str text,
+                     const struct list_options *o, struct err *err) MUST_CHECK;
+int remote_read_versions(struct list_result *out, struct arena *a, struct str text,
+                         const struct list_options *o, struct err *err) MUST_CHECK;
+int remote_read_uploads(struct upload_list *out, struct arena *a, struct str text,
+                        const struct list_options *o, struct err *err) MUST_CHECK;
+int remote_read_parts(struct part_list *out, struct arena *a, struct str text, uint32_t after,
+                      size_t limit, struct err *err) MUST_CHECK;
+/* CopyObjectResult, CopyPartResult, CompleteMultipartUploadResult. The ETag may be empty. */
+int remote_read_result(struct put_result *out, struct arena *a, struct str text, const char *root,
+                       struct err *err) MUST_CHECK;
+int remote_read_upload_id(struct str *out, struct arena *a, struct str text,
+                          struct err *err) MUST_CHECK;
+int remote_read_tags(struct str *out, struct arena *a, struct str text, struct err *err) MUST_CHECK;
+struct remote_bucket_page {
+    struct bucket_info *buckets; /* name and created_ms */
+    size_t count;
+    struct str token; /* of the next page; empty: none */
+};
+int remote_read_buckets(struct remote_bucket_page *out, struct arena *a, struct str text,
+                        struct err *err) MUST_CHECK;
+/* Without quotes, in the arena. */
+struct str remote_etag(struct arena *a, struct str text);
+/* 0 when it is no time. */
+int64_t remote_iso_time(struct str text);
+
+/* --- remote_meta.c: what is kept beside the bytes, as headers --- */
+
+int remote_meta_check(const struct object_meta *meta, struct err *err) MUST_CHECK;
+void ask_meta(struct ask *q, const struct object_meta *meta);
+void ask_checksum(struct ask *q, const struct object_checksum *sum);
+void ask_conditions(struct ask *q, const struct object_conditions *c);
+/* Of an answer to HEAD or GET; ERR_PEER when it is not that of S3. */
+int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q, struct str key,
+                   struct err *err) MUST_CHECK;
+struct object_checksum remote_checksum_of(struct arena *a, const struct http_head *head);
+
+/* --- remote_put.c --- */
+
+int remote_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,
+               uint64_t size, const struct put_options *o, struct put_result *out,
+               struct err *err) MUST_CHECK;
+/* Sends a body of known size with `q`, under M4; `meta` is o's, which verify may fill. */
+int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
+                     struct object_meta *meta, struct err *err) MUST_CHECK;
+
+/* --- the calls --- */
+
+int remote_key_check(struct str key, struct err *err) MUST_CHECK;
+
+int remote_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err);
+int remote_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err);
+int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                       struct err *err);
+int remote_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
+int remote_check(struct storage *s, struct err *err);
+
+int remote_info(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
+int remote_get_document(struct bucket *b, struct arena *a, const char *name, struct str *out,
+                        struct err *err);
+int remote_set_document(struct bucket *b, const char *name, struct str document, struct err *err);
+int remote_set_versions(struct bucket *b, bool on, struct err *err);
+int remote_set_object_lock(struct bucket *b, struct err *err);
+
+int remote_head(struct bucket *b, struct arena *a, struct str key, struct str version,
+                const struct object_conditions *c, struct get_result *out, struct err *err);
+int remote_get(struct bucket *b, struct arena *a, struct str key, struct str version,
+               const struct object_conditions *c, const struct object_range *range,
+               struct get_result *out, struct err *err);
+int remote_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
+                const struct object_info *source, const struct put_options *o,
+                struct put_result *out, struct err *err);
+int remote_remove(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
+                  struct remove_result *out, struct err *err);
+int remote_set_meta(struct bucket *b, struct arena *a, struct str key, struct str version,
+                    enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
+                    struct err *err);
+/* x-amz-copy-source, pinned to the source's version and ETag. */
+void ask_copy_source(struct ask *q, struct bucket *from, const struct object_info *source);
+
+int remote_list(struct bucket *b, struct arena *a, const struct list_options *o,
+                struct list_result *out, struct err *err);
+int remote_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
+                         struct list_result *out, struct err *err);
+
+int remote_upload_begin(struct bucket *b, struct arena *a, struct str key,
+                        const struct object_meta *meta, struct str *id, struct err *err);
+int remote_upload_part(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                       uint32_t number, struct reader *body, uint64_t size,
+                       const struct put_options *o, struct upload_part *out, struct err *err);
+int remote_upload_part_copy(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                            uint32_t number, struct bucket *from, const struct object_info *source,
+                            const struct object_range *range, struct upload_part *out,
+                            struct err *err);
+int remote_upload_finish(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                         const struct upload_part *parts, size_t count, const struct put_options *o,
+                         struct put_result *out, struct err *err);
+int remote_upload_abort(struct bucket *b, const struct upload_info *upload, struct err *err);
+int remote_list_parts(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                      uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int remote_list_uploads(struct bucket *b, struct arena *a, const struct list_options *o,
+                        struct upload_list *out, struct err *err);
+
+extern const struct bucket_ops remote_bucket_ops;
+
+#endif

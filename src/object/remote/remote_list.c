@@ -1,0 +1,103 @@
+/* Listings: the options of a page as a query, the page read by remote_list_xml.c. */
+#include "object/remote/remote_int.h"
+
+/* What S3 calls the parts of a listing's query. */
+struct listing {
+    struct {
+        const char *name, *value;
+    } query[2];                                /* what is listed */
+    const char *after, *after_version, *limit; /* after_version: NULL when it has none */
+};
+
+static const struct listing objects = {
+    {{"list-type", "2"}, {"fetch-owner", "true"}}, "start-after", NULL, "max-keys"};
+static const struct listing versions = {
+    {{"versions", ""}}, "key-marker", "version-id-marker", "max-keys"};
+static const struct listing uploads = {
+    {{"uploads", ""}}, "key-marker", "upload-id-marker", "max-uploads"};
+
+/* `after` is itself a common prefix of the listing. */
+static bool is_common_prefix(const struct list_options *o)
+{
+    struct str rest = str_skip(o->after, o->prefix.len);
+
+    if (o->delimiter.len == 0 || !str_starts(o->after, o->prefix))
+        return false;
+    ptrdiff_t at = str_find(rest, o->delimiter);
+    return at >= 0 && (size_t)at + o->delimiter.len == rest.len;
+}
+
+/* Where the peer is to begin. Peers differ in what follows a common prefix: some list it again,
+ * since keys under it are behind it. So they are told to begin behind all of them: the largest
+ * character stands for the last key. */
+static struct str begin_after(struct arena *a, const struct list_options *o)
+{
+    if (o->after_version.len || !is_common_prefix(o))
+        return o->after;
+    return arena_fmt(a, STR_FMT "\xf4\x8f\xbf\xbf", STR_ARG(o->after));
+}
+
+static void ask_page(struct ask *q, struct bucket *bucket, const struct listing *l,
+                     const struct list_options *o)
+{
+    ask_init_bucket(q, remote_bucket_of(bucket), "GET", STR_EMPTY);
+    ask_param_given(q, "prefix", o->prefix);
+    ask_param_given(q, "delimiter", o->delimiter);
+    ask_param(q, "encoding-type", STR("url"));
+    for (size_t i = 0; i < ARRAY_SIZE(l->query) && l->query[i].name; i++)
+        ask_param(q, l->query[i].name, str_z(l->query[i].value));
+    ask_param_given(q, l->after, begin_after(&q->a, o));
+    if (l->after_version)
+        ask_param_given(q, l->after_version, o->after_version);
+    ask_param_u64(q, l->limit, o->limit);
+}
+
+/* The page's document, in the arena. */
+static int read_page(struct bucket *bucket, struct arena *a, const struct listing *l,
+                     const struct list_options *o, struct str *text, struct err *err)
+{
+    struct ask q;
+
+    ask_page(&q, bucket, l, o);
+    int code = ask_send(&q, err);
+    if (code == 0)
+        code = ask_text(&q, a, XML_MAX_BYTES, text, err);
+    ask_release(&q);
+    return code;
+}
+
+int remote_list(struct bucket *bucket, struct arena *a, const struct list_options *o,
+                struct list_result *out, struct err *err)
+{
+    struct str text = STR_EMPTY;
+
+    *out = (struct list_result){0};
+    if (o->limit == 0)
+        return 0;
+    int code = read_page(bucket, a, &objects, o, &text, err);
+    return code < 0 ? code : remote_read_list(out, a, text, o, err);
+}
+
+int remote_list_versions(struct bucket *bucket, struct arena *a, const struct list_options *o,
+                         struct list_result *out, struct err *err)
+{
+    struct str text = STR_EMPTY;
+
+    *out = (struct list_result){0};
+    if (o->limit == 0)
+        return 0;
+    int code = read_page(bucket, a, &versions, o, &text, err);
+    return code < 0 ? code : remote_read_versions(out, a, text, o, err);
+}
+
+int remote_list_uploads(struct bucket *bucket, struct arena *a, const struct list_options *o,
+                        struct upload_list *out, struct err *err)
+{
+    struct str text = STR_EMPTY;
+
+    *out = (struct upload_list){0};
+    if (o->limit == 0)
+        return 0;
+    int code = read_page(bucket, a, &uploads, o, &text, err);
+    return code < 0 ? code : remote_read_uploads(out, a, text, o, err);
+}

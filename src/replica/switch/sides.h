@@ -1,0 +1,30 @@
+/* Where requests of a bucket go that is in a switch without downtime: implements s3/sides.h.
+ * docs/replication.md, "Reads during a switch" (D1 to D8). */
+#ifndef REPLICA_SWITCH_SIDES_H
+#define REPLICA_SWITCH_SIDES_H
+
+#include "coord/replication.h"
+#include "route/route.h"
+#include "s3/gateway/sides.h"
+
+struct sides;
+struct taps;
+
+struct sides_options {
+    struct replications *replications; /* borrowed, as all of these */
+    struct routes *routes;
+    struct taps *taps;
+    struct store *app, *config;
+    uint64_t wait_ms; /* that a change waits for what has yet to be brought over; 0: 15 s */
+};
+struct sides *sides_new(const struct sides_options *o);
+void sides_free(struct sides *s); /* NULL is fine */
+
+/* For gateway_options.sides; borrowed. */
+const struct bucket_sides *sides_of_buckets(struct sides *s);
+
+/* Whether the bucket there is on a side of a switch; true while that is not known. For who changes
+ * objects by himself (lifecycle rules): not now. */
+bool sides_has(struct sides *s, const struct storage *at, struct str bucket);
+
+#endif

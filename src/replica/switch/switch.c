@@ -1,0 +1,425 @@
+/* The tasks of switches: what is to be done next. */
+#include "replica/switch/switch_int.h"
+#include "base/clock.h"
+#include "coord/gateways.h"
+#include "replica/cron.h"
+#include "replica/first.h"
+#include "replica/tap/tap.h"
+
+enum {
+    POLL_S = 2,
+    POLL_MAX_S = 30, /* of one whose time is far off */
+    NS_PER_MS = 1000 * 1000,
+};
+
+/* --- what both kinds have in common --- */
+
+static struct str main_of(const struct switch_run *x)
+{
+    return x->o->main(x->o->ctx);
+}
+
+int switch_clock(struct switch_run *x, int64_t *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct reply *reply;
+    int64_t seconds = 0, micros = 0;
+    int code = store_call(x->o->config, &a, &reply, err, STR("TIME"));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && (reply->count != 2 || str_i64(reply->items[0].str, &seconds) < 0 ||
+                      str_i64(reply->items[1].str, &micros) < 0))
+        code = err_set(err, ERR_TYPE, "the store's time cannot be read");
+    if (code == 0)
+        *out = seconds * 1000 + micros / 1000;
+    arena_release(&a);
+    return code;
+}
+
+int switch_moved(int code)
+{
+    return code == ERR_CONFLICT || code == ERR_NOT_FOUND ? ERR_AGAIN : code;
+}
+
+static int wait_for(struct err *err, const char *what)
+{
+    return err_set(err, ERR_AGAIN, "%s", what);
+}
+
+static uint64_t contact_of(const struct switch_run *x)
+{
+    return x->o->contact ? x->o->contact(x->o->ctx) : 1;
+}
+
+/* Everybody knows of the last change. */
+static int reached(struct switch_run *x, struct err *err)
+{
+    bool all = false;
+    uint64_t contact = contact_of(x);
+    int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
+
+    if (code == 0 && (!contact || contact_of(x) != contact)) /* E5 */
+        return wait_for(err, "this process was not heard of for a while");
+    if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))
+        return wait_for(err, "the store may have lost changes, and is being looked into");
+    return code == 0 && !all ? wait_for(err, "not every gateway knows of it yet") : code;
+}
+
+/* Begins, or says why it never will. */
+static int begin(struct switch_run *x, struct err *err)
+{
+    struct err why = {0};
+    int code = switch_begin(x->o->replications, &x->s, main_of(x), &why);
+
+    if (code != ERR_CONFLICT)
+        return code < 0 ? err_set(err, switch_moved(code), "%s", why.text) : 0;
+    return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR, str_z(why.text), err));
+}
+
+int switch_settled(struct switch_run *x, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+    bool open = false;
+
+    if (!from)
+        return wait_for(err, "the old storage is not here");
+    int code = reached(x, err);
+    if (code == 0 && x->o->settle)
+        code = x->o->settle(x->o->ctx, from, err);
+    if (code == 0 && from->ops->forward)
+        code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, 0, &open, err);
+    return code == 0 && open ? wait_for(err, "the outcome of a write is not known yet") : code;
+}
+
+int switch_finish(struct switch_run *x, struct err *err)
+{
+    const struct replication_id *id = &x->s.id;
+    struct replication_id gone = *id;
+
+    if (!x->s.aborted_ms) {
+        gone.from = id->to;
+        gone.to = id->from;
+    }
+    struct task clean = first_task_clean(x->run->arena, &gone);
+    if (arena_error(x->run->arena) < 0)
+        return err_code(err, ERR_NO_MEMORY);
+    return switch_moved(switch_done(x->o->replications, &x->s, &clean, err));
+}
+
+/* --- without downtime --- */
+
+int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
+                   struct upload_list *out, struct err *err)
+{
+    struct list_options first = {.limit = SWITCH_UPLOADS_MAX};
+    struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, user, bucket, err);
+
+    *out = (struct upload_list){0};
+    if (code == 0)
+        code = b->ops->list_uploads(b, a, &first, out, err);
+    if (b)
+        b->ops->unref(b);
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+
+    return from ? switch_uploads(from, x->run->arena, x->s.id.user, x->s.id.bucket, out, err)
+                : wait_for(err, "the old storage is not here");
+}
+
+int64_t switch_uploads_until(const struct bucket_switch *s)
+{
+    int64_t since = s->aborted_ms ? s->aborted_ms : s->started_ms;
+
+    return switch_is_live(s) && s->status == SWITCH_IN_PROGRESS
+               ? since + s->o.multipart_ttl_ns / NS_PER_MS
+               : 0;
+}
+
+/* S7 */
+static int check_uploads(struct switch_run *x, struct err *err)
+{
+    int64_t until = switch_uploads_until(&x->s);
+    struct upload_list open = {0};
+    char time[CLOCK_ISO_LEN + 1];
+
+    if (x->now_ms >= until)
+        return 0;
+    int code = switch_uploads_left(x, &open, err);
+    if (code < 0 || !open.count)
+        return code;
+    clock_iso(until, time);
+    return err_set(err, ERR_AGAIN,
+                   "uploads open on storage " STR_FMT ": %zu%s, of key " STR_FMT
+                   " first; they are waited for until %s",
+                   STR_ARG(x->s.id.from), open.count, open.more ? " or more" : "",
+                   STR_ARG(open.uploads[0].key), time);
+}
+
+/* The copy was begun anew since the plan, as the machine had gone down between the plan and its
+ * epoch (R6). It was done when it was planned, so it is waited for. */
+static bool is_copied_anew(const struct switch_run *x)
+{
+    return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
+}
+
+/* Once everybody knows of it a write is answered after its record. One of before, by a gateway that
+ * was killed between its answer and the record, is known by its intent alone, which comes due:
+ * until then a read by vectors would miss it (S4). Such a gateway was heard of GATEWAY_LIFE_S ago
+ * at most. */
+static int begin_live(struct switch_run *x, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+    int64_t due_s = x->s.created_ms / 1000 + 1 + GATEWAY_LIFE_S + INTENT_DELAY_S;
+    bool open = false;
+
+    if (!from)
+        return wait_for(err, "the old storage is not here");
+    int code = reached(x, err);
+    if (code == 0 && from->ops->forward)
+        code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, due_s, &open, err);
+    if (code < 0)
+        return code;
+    if (is_copied_anew(x))
+        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
+    return open ? wait_for(err, "the outcome of a write is not known yet") : begin(x, err);
+}
+
+/* S11: nobody goes by the block alone any more. */
+static int unblock(struct switch_run *x, struct err *err)
+{
+    int code = reached(x, err);
+
+    return code == 0 ? switch_moved(switch_unblock(x->o->replications, &x->s, err)) : code;
+}
+
+static int step_live(struct switch_run *x, struct err *err)
+{
+    int code;
+
+    if (x->s.status == SWITCH_NOT_STARTED)
+        return begin_live(x, err);
+    if (x->s.status != SWITCH_IN_PROGRESS)
+        return ERR_END;
+    if (x->s.blocked)
+        return unblock(x, err);
+    /* In this order: what ends an upload is recorded afterwards. */
+    code = check_uploads(x, err);
+    if (code == 0)
+        code = switch_settled(x, err);
+    return code == 0 ? switch_finish(x, err) : code;
+}
+
+/* --- with downtime --- */
+
+/* When it is to begin; in the past: now. */
+static int due(const struct switch_run *x, int64_t *out, struct err *err)
+{
+    const struct switch_options *o = &x->s.o;
+    struct cron cron;
+
+    *out = o->start_at_ms;
+    if (!o->cron.len)
+        return 0;
+    int code = cron_parse(&cron, o->cron, err);
+    if (code == 0)
+        code = cron_next(&cron, x->s.started_ms ? x->s.started_ms + 1000 : x->s.created_ms, out);
+    return code;
+}
+
+static int skip(struct switch_run *x, struct str why, struct err *err)
+{
+    return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
+}
+
+/* R6: no intent of the bucket can be lost any more when it is blocked, and none was, or its copy
+ * has been begun anew. */
+static int check_marks(struct switch_run *x, struct err *err)
+{
+    struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
+    bool suspect = false;
+
+    if (!from || !from->ops->forward)
+        return 0;
+    int code = reached(x, err);
+    if (code == 0)
+        code = taps_suspect(x->o->queue, x->s.id.from, x->s.id.bucket, &suspect, err);
+    return code == 0 && suspect
+               ? wait_for(err, "the machine was down, and the bucket is to be copied anew")
+               : code;
+}
+
+/* It is time. */
+static int begin_down(struct switch_run *x, struct err *err)
+{
+    int64_t lag = x->status.events - x->status.events_done, most = x->s.o.max_event_lag;
+    bool ready = replication_init_done(&x->status);
+    bool at_once = !x->s.o.cron.len && !x->s.o.start_at_ms;
+    int code = check_marks(x, err);
+
+    if (code < 0)
+        return code;
+    if (!ready && x->s.o.on_init_done)
+        return wait_for(err, "the initial copy is not done");
+    if (at_once && is_copied_anew(x))
+        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
+    if (!ready)
+        return skip(x, STR("the initial copy is not done"), err);
+    if (most && lag > most)
+        return skip(x,
+                    arena_fmt(x->run->arena,
+                              "%lld changes have not gone over, which is more than %lld",
+                              (long long)lag, (long long)most),
+                    err);
+    return begin(x, err);
+}
+
+static int step_waiting(struct switch_run *x, struct err *err)
+{
+    int64_t at = 0;
+
+    if (x->s.status != SWITCH_NOT_STARTED && !x->s.o.cron.len)
+        return ERR_END;
+    int code = due(x, &at, err);
+    if (code < 0) /* the API has checked it */
+        return switch_moved(
+            switch_step(x->o->replications, &x->s, SWITCH_ERROR, STR("the time never comes"), err));
+    if (at > x->now_ms) {
+        int64_t seconds = (at - x->now_ms + 999) / 1000;
+        x->run->put_back_s = seconds < POLL_MAX_S ? seconds : POLL_MAX_S;
+        return wait_for(err, "it is not the time");
+    }
+    return begin_down(x, err);
+}
+
+static int step_blocked(struct switch_run *x, struct err *err)
+{
+    if (switch_is_late(x, x->now_ms))
+        return switch_give_up(x, err);
+    int code = switch_settled(x, err);
+    return code == 0 ? switch_moved(switch_step(x->o->replications, &x->s, SWITCH_CHECK,
+                                                STR("everything has gone over"), err))
+                     : code;
+}
+
+static int step_down(struct switch_run *x, struct err *err)
+{
+    switch (x->s.status) {
+    case SWITCH_IN_PROGRESS:
+        return step_blocked(x, err);
+    case SWITCH_CHECK:
+        return switch_check(x, err);
+    case SWITCH_DONE:
+        return ERR_END;
+    default:
+        return step_waiting(x, err);
+    }
+}
+
+/* --- a run --- */
+
+static int look(struct switch_run *x, const struct replication_id *id, bool live, struct err *err)
+{
+    struct replications *r = x->o->replications;
+    int code = switch_read(r, x->run->arena, id->user, id->bucket, &x->s, err);
+
+    if (code == 0 && switch_is_live(&x->s) != live)
+        code = ERR_NOT_FOUND; /* the other task's */
+    if (code == 0)
+        code = replication_read(r, x->run->arena, &x->s.id, &x->status, err);
+    if (code == ERR_NOT_FOUND)
+        return ERR_END;
+    if (code == 0 && x->status.paused && !switch_is_open(&x->s))
+        return wait_for(err, "the replication is paused");
+    return code == 0 ? switch_clock(x, &x->now_ms, err) : code;
+}
+
+static int run_steps(struct switch_run *x, const struct replication_id *id, bool live,
+                     struct err *err)
+{
+    int code = 0;
+
+    while (code == 0) {
+        if (task_ended(x->run) || !lock_held(x->lock))
+            return err_set(err, ERR_AGAIN, "the task has ended");
+        code = look(x, id, live, err);
+        if (code == 0)
+            code = live ? step_live(x, err) : step_down(x, err);
+    }
+    return code;
+}
+
+static int take_lock(struct switch_run *x, const struct replication_id *id, struct err *err)
+{
+    struct buf key = {0};
+
+    buf_append_z(&key, "lks:");
+    const struct str parts[] = {id->user, id->bucket, id->from, id->to};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (i)
+            buf_append_char(&key, ':');
+        store_key_part(&key, parts[i]);
+    }
+    int code = lock_take(&x->lock, x->o->locks, buf_str(&key), err);
+    buf_release(&key);
+    return code;
+}
+
+/* Whatever fails is tried again: a switch is never left where it is. */
+static int handle(struct task_run *run, bool live, struct err *err)
+{
+    struct switch_run x = {.o = run->ctx, .run = run};
+    struct payload p;
+    int code = payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
+
+    if (code < 0)
+        return code;
+    code = take_lock(&x, &p.id, err);
+    if (code == 0)
+        code = run_steps(&x, &p.id, live, err);
+    lock_release(x.lock);
+    if (code == ERR_END)
+        return 0;
+    if (err_kind(code) == ERR_KIND_FAILURE && code != ERR_BUSY)
+        log_warn(&run->log, "switch.delayed", log_s("bucket", p.id.bucket),
+                 log_z("error", err->text));
+    if (!run->put_back_s)
+        run->put_back_s = x.o->poll_s ? x.o->poll_s : POLL_S;
+    return ERR_AGAIN;
+}
+
+int switch_live_handle(struct task_run *run, struct err *err)
+{
+    return handle(run, true, err);
+}
+
+int switch_down_handle(struct task_run *run, struct err *err)
+{
+    return handle(run, false, err);
+}
+
+struct task switch_task(struct arena *a, const struct replication_id *id, bool live)
+{
+    const struct str parts[] = {id->user, id->bucket, id->from, id->to};
+    const struct payload p = {.id = *id};
+    struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX), name = {0};
+
+    payload_write(&payload, &p, PAYLOAD_BUCKET);
+    buf_append_z(&name, live ? "api:zdrs" : "api:sd");
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        buf_append_char(&name, ':');
+        store_key_part(&name, parts[i]);
+    }
+    struct task t = {.type = live ? STR(SWITCH_LIVE_TYPE) : STR(SWITCH_DOWN_TYPE),
+                     .payload = arena_str(a, buf_str(&payload)),
+                     .id = arena_str(a, buf_str(&name)),
+                     .queue = STR("api")};
+    buf_release(&payload);
+    buf_release(&name);
+    return t;
+}

@@ -1,0 +1,436 @@
+/* Taps as a whole: which buckets are replicated, and since when everybody goes by it. */
+#include "replica/tap/tap.h"
+#include "base/clock.h"
+#include "coord/gateways.h"
+#include "replica/tap/tap_int.h"
+
+#include <stdlib.h>
+
+enum {
+    TICK_MS = 100,
+    SETTLE_MS = 1000,
+    POSTPONE_MS = 15 * 1000,
+    MS = 1000 * 1000,
+};
+
+/* Users have bits of their own, and buckets in a switch. */
+static const uint64_t USER_SEED = 0x75736572, SWITCH_SEED = 0x73776974;
+
+/* --- the filter --- */
+
+static unsigned bit_of(struct str storage, struct str name, uint64_t seed)
+{
+    return (unsigned)(hash_xxh3(name, hash_xxh3(storage, seed)) % FILTER_BITS);
+}
+
+static bool has(const struct filter *f, struct str storage, struct str name, uint64_t seed)
+{
+    if (!atomic_load_explicit(&f->any, memory_order_acquire))
+        return false;
+    unsigned bit = bit_of(storage, name, seed);
+    uint64_t word = atomic_load_explicit(&f->words[bit / 64], memory_order_acquire);
+    return word >> bit % 64 & 1;
+}
+
+bool filter_has(const struct filter *f, struct str storage, struct str bucket)
+{
+    return has(f, storage, bucket, 0);
+}
+
+bool filter_has_user(const struct filter *f, struct str storage, struct str user)
+{
+    return has(f, storage, user, USER_SEED);
+}
+
+static unsigned switch_bit(struct str bucket)
+{
+    return (unsigned)(hash_xxh3(bucket, SWITCH_SEED) % SWITCH_BITS);
+}
+
+const _Atomic(bool) *taps_switching(const struct taps *t)
+{
+    return &t->switching;
+}
+
+bool taps_may_switch(const struct taps *t, struct str bucket)
+{
+    unsigned bit = switch_bit(bucket);
+
+    return atomic_load(&t->switch_words[bit / 64]) >> bit % 64 & 1;
+}
+
+/* Until policies were read. */
+static void filter_all(struct taps *t)
+{
+    struct filter *f = &t->filter;
+
+    for (size_t i = 0; i < ARRAY_SIZE(f->words); i++)
+        atomic_store(&f->words[i], UINT64_MAX);
+    for (size_t i = 0; i < ARRAY_SIZE(t->switch_words); i++)
+        atomic_store(&t->switch_words[i], UINT64_MAX);
+    atomic_store(&f->any, true);
+    atomic_store(&t->switching, true);
+}
+
+static void mark(uint64_t *words, unsigned bit)
+{
+    words[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+static void mark_policy(uint64_t *words, const struct replication *r)
+{
+    const struct replication_id *id = &r->id;
+
+    if (!id->bucket.len)
+        mark(words, bit_of(id->from, id->user, USER_SEED));
+    else if (!r->archived || r->switching)
+        mark(words, bit_of(id->from, id->bucket, 0));
+    if (r->switching || r->blocked) /* reads of both sides go by the vectors; S3 */
+        mark(words, bit_of(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
+}
+
+/* What is to be captured is so before `any` says that there is nothing, and after it says the
+ * reverse. */
+static void filter_set(struct taps *t, const struct replication_view *view)
+{
+    const struct replication *const *all;
+    size_t count = replication_view_all(view, &all);
+    uint64_t *words = xcalloc(ARRAY_SIZE(t->filter.words), sizeof(*words));
+    uint64_t switches[ARRAY_SIZE(t->switch_words)] = {0};
+    bool switching = false;
+
+    for (size_t i = 0; i < count; i++) {
+        mark_policy(words, all[i]);
+        if (all[i]->switching)
+            mark(switches, switch_bit(all[i]->id.bucket));
+        switching |= all[i]->switching;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
+        atomic_store(&t->switch_words[i], switches[i]);
+    if (switching) /* who finds a bit of a switch finds this too */
+        atomic_store(&t->switching, true);
+    for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
+        atomic_store(&t->filter.words[i], words[i]);
+    atomic_store(&t->filter.any, count > 0);
+    if (!switching)
+        atomic_store(&t->switching, false);
+    free(words);
+}
+
+/* --- local storages --- */
+
+struct tap *taps_find(struct taps *t, const struct storage *s)
+{
+    size_t count = atomic_load(&t->tap_count);
+
+    for (size_t i = 0; i < count; i++)
+        if (t->taps[i]->storage == s)
+            return t->taps[i];
+    return NULL;
+}
+
+static int tap_new_storages(struct taps *t, struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(t->o.routes, all, ARRAY_SIZE(all));
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        size_t have = atomic_load(&t->tap_count);
+        if (all[i]->ops->forward || taps_find(t, all[i]))
+            continue;
+        if (have == ARRAY_SIZE(t->taps))
+            return err_set(err, ERR_TOO_LARGE,
+                           "storage " STR_FMT " is one too many for this process, which has had "
+                           "%zu: start it anew",
+                           STR_ARG(all[i]->name), have);
+        code = tap_start(&t->taps[have], t, all[i], err);
+        if (code == 0)
+            atomic_store(&t->tap_count, have + 1);
+    }
+    return code;
+}
+
+/* What was written by the filter as it was before is there. */
+static int settle_all(struct taps *t, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < atomic_load(&t->tap_count) && code == 0; i++)
+        code = local_tap_settle(t->taps[i]->storage, err);
+    return code;
+}
+
+/* --- the keeper --- */
+
+/* The filter follows the policies. A storage that is new is tapped before any policy can count that
+ * names it as a source. */
+int keep_filter(struct taps *t, struct err *err)
+{
+    struct replication_view *view = NULL;
+    struct err away = {0};
+
+    if (replications_view(t->o.replications, &view, &away) < 0)
+        return 0; /* everything is captured until then */
+    int code = tap_new_storages(t, err);
+    int64_t epoch = replication_view_epoch(view);
+    if (code == 0 && epoch != t->applied) {
+        filter_set(t, view);
+        code = routes_reload(t->o.routes, err); /* they may be older than the view */
+        if (code == 0)
+            code = settle_all(t, err);
+        if (code == 0)
+            t->applied = epoch;
+    }
+    replication_view_unref(view);
+    return code;
+}
+
+/* Whether everything that was committed when what was under way had ended has been recorded. */
+static bool is_recorded(struct taps *t)
+{
+    for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
+        struct tap *tap = t->taps[i];
+        mutex_lock(&tap->lock);
+        bool is = atomic_load(&tap->caught_up) && tap->recorded >= tap->goal;
+        mutex_unlock(&tap->lock);
+        if (!is)
+            return false;
+    }
+    return true;
+}
+
+/* A switch begins when the epoch is held: intents of its bucket are tasks by then (R6). */
+static bool are_marks_clear(struct taps *t)
+{
+    struct err err = {0};
+    int code = marks_clear_switched(t, &err);
+
+    if (code < 0 && code != ERR_BUSY)
+        log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
+    return code == 0;
+}
+
+/* Writes are counted by the phase in which they began. When the phase is turned after the filter
+ * and the routes have changed, and those of the phase before have ended, all that are under way
+ * went by the new ones. */
+static void keep_epoch(struct taps *t)
+{
+    unsigned phase = atomic_load(&t->phase);
+
+    if (t->pending >= 0 && !t->ended && atomic_load(&t->under_way[(phase + 1) % 2]) == 0) {
+        t->ended = true;
+        for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
+            t->taps[i]->goal = atomic_load(&t->taps[i]->told);
+    }
+    if (t->pending >= 0 && t->ended && is_recorded(t) && are_marks_clear(t)) {
+        atomic_store(&t->held, t->pending);
+        t->pending = -1;
+        t->ended = false;
+    }
+    if (t->pending < 0 && t->applied != atomic_load(&t->held)) {
+        t->pending = t->applied;
+        atomic_store(&t->phase, phase + 1);
+    }
+}
+
+/* Other processes tell their clients how far replications from storages of this one are. What was
+ * told of by the time that the store gave the last time, and is recorded now, is recorded for all
+ * to see. */
+static void keep_settled(struct taps *t)
+{
+    struct str names[ROUTES_STORAGES_MAX];
+    size_t count = 0, all = atomic_load(&t->tap_count);
+    int64_t now_ms = 0;
+    struct err err = {0};
+
+    if (!t->o.config || all == 0 || !atomic_load(&t->filter.any) ||
+        clock_mono_ns() - t->settled_ns < (uint64_t)SETTLE_MS * MS)
+        return;
+    t->settled_ns = clock_mono_ns();
+    for (size_t i = 0; i < all; i++) {
+        struct tap *tap = t->taps[i];
+        mutex_lock(&tap->lock);
+        if (!tap_name_lost(tap) && atomic_load(&tap->caught_up) && tap->recorded >= tap->settling)
+            names[count++] = tap->storage->name;
+        mutex_unlock(&tap->lock);
+    }
+    if (t->settling_ms == 0)
+        count = 0;
+    if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
+        return; /* whoever told of us says so */
+    t->settling_ms = now_ms;
+    for (size_t i = 0; i < all; i++)
+        t->taps[i]->settling = atomic_load(&t->taps[i]->told);
+}
+
+static void keep_once(struct taps *t)
+{
+    uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
+    struct err err = {0};
+
+    keep_lease(t);
+    if (keep_filter(t, &err) < 0)
+        log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
+    keep_epoch(t);
+    names_keep(t);
+    keep_settled(t);
+    if (clock_mono_ns() - t->postponed_ns < every)
+        return;
+    t->postponed_ns = clock_mono_ns();
+    intents_postpone(t);
+    marks_keep(t);
+}
+
+static void keeper_main(void *ctx)
+{
+    struct taps *t = ctx;
+
+    marks_keep(t);
+    mutex_lock(&t->lock);
+    while (!t->stop) {
+        mutex_unlock(&t->lock);
+        keep_once(t);
+        mutex_lock(&t->lock);
+        if (!t->stop)
+            cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + (uint64_t)TICK_MS * MS);
+    }
+    mutex_unlock(&t->lock);
+}
+
+/* --- opening and closing --- */
+
+int taps_record(struct taps *t, const struct record *rec, struct err *err)
+{
+    return (t->o.record ? t->o.record : replication_record)(t->o.replications, rec, err);
+}
+
+int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
+{
+    struct taps *t = xcalloc(1, sizeof(*t));
+
+    t->o = *o;
+    t->capture = (struct change_capture){intent_begin, intent_check, intent_end, t};
+    t->applied = t->pending = -1;
+    t->postponed_ns = clock_mono_ns();
+    atomic_init(&t->held, -1);
+    list_init(&t->open);
+    list_init(&t->astray);
+    list_init(&t->joining);
+    list_init(&t->over);
+    cond_init(&t->announced);
+    cond_init(&t->over_wake);
+    cond_init(&t->over_moved);
+    list_init(&t->held_locks);
+    cond_init(&t->lock_moved);
+    mutex_init(&t->lock, "replica.intents");
+    cond_init(&t->wake);
+    cond_init(&t->leased);
+    filter_all(t);
+    map_init(&t->marks);
+    bool kept = false;
+    notes_open(t, &kept);
+    int code = marks_load(t, kept, err);
+    if (code == 0)
+        code = tap_new_storages(t, err);
+    if (code == 0)
+        code = recorder_start(t, err);
+    if (code == 0)
+        code = notes_take_left(t, err);
+    if (code == 0)
+        code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);
+    if (code < 0) {
+        taps_close(t);
+        return code;
+    }
+    *out = t;
+    return 0;
+}
+
+void taps_close(struct taps *t)
+{
+    if (!t)
+        return;
+    recorder_stop(t);
+    mutex_lock(&t->lock);
+    t->stop = true;
+    cond_signal(&t->wake);
+    mutex_unlock(&t->lock);
+    thread_join(&t->keeper);
+    intents_forget_astray(t);
+    for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
+        tap_stop(t->taps[i]);
+    marks_release(t);
+    journal_close(t->journal);
+    BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
+    cond_release(&t->lock_moved);
+    cond_release(&t->wake);
+    cond_release(&t->leased);
+    cond_release(&t->announced);
+    cond_release(&t->over_wake);
+    cond_release(&t->over_moved);
+    mutex_release(&t->lock);
+    free(t);
+}
+
+const struct change_capture *taps_capture(struct taps *t)
+{
+    return &t->capture;
+}
+
+int64_t taps_epoch(struct taps *t)
+{
+    return atomic_load(&t->held);
+}
+
+bool taps_ready(struct taps *t, struct storage *s)
+{
+    struct tap *tap = taps_find(t, s);
+
+    return !tap || (atomic_load(&tap->ready) && !tap_name_lost(tap));
+}
+
+int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
+               struct err *err)
+{
+    struct tap *tap = taps_find(t, s);
+
+    return tap ? tap_wait(tap, number, deadline_ns, err) : 0;
+}
+
+int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns, struct err *err)
+{
+    struct tap *tap = taps_find(t, s);
+
+    if (!tap)
+        return 0;
+    if (!atomic_load(&tap->caught_up))
+        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+    int code = local_tap_settle(s, err);
+    return code == 0 ? tap_wait(tap, atomic_load(&tap->told), deadline_ns, err) : code;
+}
+
+int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns, struct err *err)
+{
+    struct tap *tap = s ? taps_find(t, s) : NULL;
+
+    if (!s)
+        return recorder_wait(t, deadline_ns, err);
+    if (!tap) /* a remote one, or one that is so new that nothing was written to it */
+        return 0;
+    if (!atomic_load(&tap->caught_up))
+        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+    return tap_wait(tap, atomic_load(&tap->told), deadline_ns, err);
+}
+
+void taps_stats(struct taps *t, struct taps_stats *out)
+{
+    *out = (struct taps_stats){.recorded = atomic_load(&t->count_recorded),
+                               .intents = atomic_load(&t->count_intents)};
+    mutex_lock(&t->lock);
+    list_each (&t->open, struct intent, node, i)
+        out->open++;
+    out->open += atomic_load(&t->noted);
+    out->ended = t->over_count - t->over_recorded;
+    mutex_unlock(&t->lock);
+}

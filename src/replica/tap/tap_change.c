@@ -1,0 +1,198 @@
+/* Changes as the store is told of them: which things, and the tasks that look at them. */
+#include "base/json.h"
+#include "replica/tap/tap_int.h"
+
+/* docs/replication.md, "Capture" and "Work". */
+static const struct {
+    unsigned change;
+    enum thing_kind thing;
+    const char *type;
+} things[] = {
+    {CHANGES_OBJECT, THING_OBJECT, "object:sync"},
+    {CHANGES_OBJECT_TAGS, THING_OBJECT_TAGS, "object:sync:tags"},
+    {CHANGES_OBJECT_ACL, THING_OBJECT_ACL, "object:sync:acl"},
+    {CHANGES_BUCKET | CHANGES_BUCKET_MADE, THING_BUCKET, "bucket:create"},
+    {CHANGES_BUCKET_GONE, THING_BUCKET, "bucket:delete"},
+    {CHANGES_BUCKET_TAGS, THING_BUCKET_TAGS, "bucket:sync:tags"},
+    {CHANGES_BUCKET_ACL, THING_BUCKET_ACL, "bucket:sync:acl"},
+};
+
+int changes_out_init(struct changes_out *out, struct arena *a, struct err *err)
+{
+    *out = (struct changes_out){.a = a};
+    out->items = arena_array(a, QUEUE_BATCH_MAX, sizeof(*out->items));
+    return out->items ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+/* Members, without the braces around them. */
+static struct str payload_of(struct arena *a, struct str bucket, struct str key)
+{
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    if (key.len) {
+        json_out_key(&w, "Object");
+        json_out_open(&w, '{');
+        json_out_member_str(&w, "Bucket", bucket);
+        json_out_member_str(&w, "Name", key);
+        json_out_member_str(&w, "Version", STR_EMPTY);
+        json_out_close(&w, '}');
+    } else {
+        json_out_member_str(&w, "Bucket", bucket);
+    }
+    struct str kept = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}
+
+static struct str entry_of(struct arena *a, struct str key)
+{
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "Name", key);
+    json_out_close(&w, '}');
+    struct str kept = arena_str(a, buf_str(&text));
+    buf_release(&text);
+    return kept;
+}
+
+void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
+                 struct str key, uint64_t row)
+{
+    struct str payload = payload_of(out->a, bucket, key);
+    bool whole = (changes & CHANGES_OF_OBJECT) == CHANGES_NEW_OBJECT;
+
+    if (whole) /* V5: the object's task brings all three */
+        changes &= ~((unsigned)CHANGES_OBJECT_TAGS | CHANGES_OBJECT_ACL);
+    for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
+        if (!(things[i].change & changes))
+            continue;
+        BUG_ON(out->count == QUEUE_BATCH_MAX);
+        out->items[out->count++] = (struct change){
+            .thing = {things[i].thing, .bucket = bucket, .object = key},
+            .place = {.storage = storage},
+            .whole = whole && things[i].thing == THING_OBJECT,
+            .type = str_z(things[i].type),
+            .payload = payload,
+            .entry = things[i].thing == THING_OBJECT ? entry_of(out->a, key) : STR_EMPTY,
+            .row = row,
+        };
+    }
+}
+
+/* What of a change beside the bytes has no vector of its own is the object's. */
+static unsigned changes_of_meta(enum meta_set set)
+{
+    unsigned changes = 0;
+
+    if (set & META_TAGS)
+        changes |= CHANGES_OBJECT_TAGS;
+    if (set & META_ACL)
+        changes |= CHANGES_OBJECT_ACL;
+    if (set & ~((unsigned)META_TAGS | META_ACL))
+        changes |= CHANGES_OBJECT;
+    return changes;
+}
+
+unsigned changes_of_row(const struct tapped *row)
+{
+    switch (row->kind) {
+    case TAP_PUT:
+        return CHANGES_NEW_OBJECT;
+    case TAP_MARKER:
+    case TAP_REMOVED:
+        return CHANGES_OBJECT;
+    case TAP_META:
+        return changes_of_meta(row->set);
+    case TAP_BUCKET_MADE:
+        return CHANGES_BUCKET_MADE;
+    case TAP_BUCKET_REMOVED:
+        return CHANGES_BUCKET_GONE;
+    case TAP_DOCUMENT:
+        if (str_eq(row->document, STR("tagging")))
+            return CHANGES_BUCKET_TAGS;
+        return str_eq(row->document, STR("acl")) ? CHANGES_BUCKET_ACL : CHANGES_BUCKET;
+    default:
+        return CHANGES_BUCKET;
+    }
+}
+
+int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
+                        struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct changes_out out;
+    int code = changes_out_init(&out, &a, err);
+
+    if (code == 0) {
+        changes_add(&out, CHANGES_OBJECT, s->name, bucket, key, 0);
+        code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    }
+    if (code == 0)
+        code = taps_record(t, &(struct record){.changes = out.items, .count = out.count}, err);
+    arena_release(&a);
+    return code;
+}
+
+/* --- new buckets --- */
+
+/* Nobody may have a bucket of the name at the destination but the user: it would become a copy of
+ * the user's, and be overwritten. A storage that is not here is looked at by the task that copies.
+ */
+static int check_destination(struct taps *t, struct arena *a, const struct replication_id *id,
+                             struct err *err)
+{
+    struct storage *s = routes_storage(t->o.routes, id->to);
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = s ? s->ops->open_bucket(&b, s, id->user, id->bucket, err) : ERR_NO_BUCKET;
+
+    if (code == 0) {
+        code = b->ops->info(b, a, &info, err);
+        b->ops->unref(b);
+    }
+    if (code == ERR_DENIED || (code == 0 && info.owner.len && !str_eq(info.owner, id->user)))
+        return err_set(err, ERR_CONFLICT,
+                       "the bucket " STR_FMT " on storage " STR_FMT " is another user's",
+                       STR_ARG(id->bucket), STR_ARG(id->to));
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+static int replicate(struct taps *t, struct arena *a, const struct replication *policy,
+                     struct str bucket, struct err *err)
+{
+    struct replication_new n = {.id = policy->id, .priority = policy->priority};
+
+    n.id.bucket = bucket;
+    if (t->o.first)
+        n.first = t->o.first(a, &n.id, n.priority);
+    int code = check_destination(t, a, &n.id, err);
+    if (code == 0)
+        code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
+    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* there is nobody who could be told */
+        log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
+                 log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));
+        return 0;
+    }
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, struct str bucket,
+                       struct str user, struct err *err)
+{
+    struct replication_view *view = NULL;
+    const struct replication *const *policies = NULL;
+    int code = replications_view(t->o.replications, &view, err);
+
+    if (code < 0)
+        return code;
+    size_t count = replication_view_user(view, user, storage, &policies);
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = replicate(t, a, policies[i], bucket, err);
+    replication_view_unref(view);
+    return code;
+}

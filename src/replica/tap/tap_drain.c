@@ -1,0 +1,355 @@
+/* The rows of one local storage on their way to the store: one thread, in order. */
+#include "base/clock.h"
+#include "replica/tap/tap_int.h"
+
+#include <stdlib.h>
+
+enum {
+    LINGER_MS = 20, /* rows that come while it waits go in one record */
+    LOOK_MS = 1000,
+    RETRY_FIRST_MS = 50,
+    RETRY_MAX_MS = 1000,
+    SWITCH_WAIT_MS = 5000,
+    DROP_MANY = 64,  /* rows at once that are not deleted one by one */
+    DROP_MAX = 8192, /* that are there though recorded; the next start finds so many */
+    MS = 1000 * 1000,
+};
+
+/* --- inside and behind the storage's commits --- */
+
+static bool wants(void *ctx, const struct tapped *row)
+{
+    const struct tap *tap = ctx;
+    const struct filter *f = &tap->taps->filter;
+
+    return filter_has(f, tap->storage->name, row->bucket) ||
+           (row->kind == TAP_BUCKET_MADE && filter_has_user(f, tap->storage->name, row->owner));
+}
+
+/* E2 */
+static int may(void *ctx, struct err *err)
+{
+    const struct taps *t = ((const struct tap *)ctx)->taps;
+
+    return lease_check(t, lease_of(t), err);
+}
+
+static void committed(void *ctx, uint64_t number)
+{
+    struct tap *tap = ctx;
+    uint64_t have = atomic_load(&tap->told);
+    struct err err = {0};
+
+    while (have < number && !atomic_compare_exchange_weak(&tap->told, &have, number))
+        ;
+    if (atomic_load(&tap->asleep)) {
+        mutex_lock(&tap->lock);
+        cond_signal(&tap->wake);
+        mutex_unlock(&tap->lock);
+    }
+    if (atomic_load_explicit(&tap->taps->switching, memory_order_relaxed)) {
+        uint64_t deadline = clock_mono_ns() + (uint64_t)SWITCH_WAIT_MS * MS;
+        int code = tap_wait(tap, number, deadline, &err);
+        if (code < 0) /* the row is there, and is recorded later */
+            log_warn(tap->taps->o.log, "replica.tap_slow", log_s("storage", tap->storage->name),
+                     log_z("error", err.text));
+    }
+}
+
+int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err *err)
+{
+    int code = 0;
+
+    mutex_lock(&tap->lock);
+    tap->waiters++;
+    cond_signal(&tap->wake);
+    while (tap->recorded < number && code == 0) {
+        if (!atomic_load(&tap->ready) || tap->stop)
+            code = err_set(err, ERR_UNAVAILABLE, "changes cannot be recorded at present");
+        else if (!cond_wait_until(&tap->moved, &tap->lock, deadline_ns))
+            code = err_set(err, ERR_TIMEOUT, "a change was not recorded in time");
+    }
+    if (tap->recorded >= number)
+        code = 0;
+    tap->waiters--;
+    mutex_unlock(&tap->lock);
+    return code;
+}
+
+/* --- recording --- */
+
+/* The bits may have been set for nothing, or for all buckets. What is not replicated by now was
+ * there before any listing of a replication that is yet to come (P3). */
+static bool counts(const struct tap *tap, const struct replication_view *view,
+                   const struct tapped *row)
+{
+    const struct replication *const *found;
+    struct str storage = tap->storage->name;
+
+    return replication_view_from(view, storage, row->bucket, &found) > 0 ||
+           replication_view_switch(view, storage, row->bucket) ||
+           replication_view_blocked(view, storage, row->bucket);
+}
+
+static int gather_rows(struct tap *tap, struct changes_out *out, const struct tapped *rows,
+                       size_t count, struct err *err)
+{
+    struct str storage = tap->storage->name;
+    struct replication_view *view = NULL;
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const struct tapped *row = &rows[i];
+        if (row->kind == TAP_BUCKET_MADE) {
+            code = changes_new_bucket(tap->taps, out->a, storage, row->bucket, row->owner, err);
+            replication_view_unref(view); /* it may be another one now */
+            view = NULL;
+        }
+        if (code == 0 && !view)
+            code = replications_view(tap->taps->o.replications, &view, err);
+        if (code == 0 && counts(tap, view, row))
+            changes_add(out, changes_of_row(row), storage, row->bucket, row->key, row->number);
+    }
+    replication_view_unref(view);
+    return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
+}
+
+/* *none: nothing was recorded, as none of them counts. */
+static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
+                       bool *none, struct err *err)
+{
+    struct changes_out out = {0};
+    int code = tap_name_check(tap, err);
+
+    *none = true;
+    if (code == ERR_CONFLICT) /* N3: what is replicated is another folder */
+        return 0;
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = changes_out_init(&out, a, err);
+    if (code == 0)
+        code = gather_rows(tap, &out, rows, count, err);
+    if (code == 0 && out.count)
+        code = tap_name_take(tap, err);
+    if (code < 0 || out.count == 0)
+        return code == ERR_CONFLICT && tap_name_lost(tap) ? 0 : code;
+    *none = false;
+    return taps_record(tap->taps,
+                       &(struct record){.changes = out.items,
+                                        .count = out.count,
+                                        .log = tap->storage->name,
+                                        .log_last = rows[count - 1].number,
+                                        .relaxed = true},
+                       err);
+}
+
+static void set_recorded(struct tap *tap, uint64_t number, size_t count)
+{
+    atomic_fetch_add(&tap->taps->count_recorded, count);
+    mutex_lock(&tap->lock);
+    tap->recorded = number;
+    cond_broadcast(&tap->moved);
+    mutex_unlock(&tap->lock);
+}
+
+/* Told once when it begins to fail and once when it works again. */
+static void set_ready(struct tap *tap, int code, const struct err *err)
+{
+    const struct log *log = tap->taps->o.log;
+    bool ready = code == 0;
+
+    if (atomic_exchange(&tap->ready, ready) == ready)
+        return;
+    if (ready)
+        log_info(log, "replica.tap_recording", log_s("storage", tap->storage->name));
+    else
+        log_error(log, "replica.tap_stuck", log_s("storage", tap->storage->name),
+                  log_z("error", err->text));
+    mutex_lock(&tap->lock);
+    cond_broadcast(&tap->moved);
+    mutex_unlock(&tap->lock);
+}
+
+/* Rows that are too large to be recorded together go by fewer, or all after them would wait. */
+static void set_batch(struct tap *tap, int code, size_t count)
+{
+    if (code == 0)
+        tap->batch = size_min(2 * tap->batch, TAP_BATCH);
+    else if ((code == ERR_NO_MEMORY || code == ERR_TOO_LARGE) && count > 1)
+        tap->batch = count / 2;
+}
+
+/* Rows that were recorded, all up to tap->recorded. A delete costs as much as the row did, so many
+ * wait for one of all. `none`: the store has no number of them, so they must not be found again. */
+static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, bool none)
+{
+    bool many = (tap->undropped || count >= DROP_MANY) && !none;
+    struct err err = {0};
+    int code = 0;
+
+    if (many)
+        tap->undropped += count;
+    else if (count)
+        code = local_tap_drop(tap->storage, rows, count, &err);
+    if (tap->undropped >= DROP_MAX || (tap->undropped && count == 0)) {
+        code = local_tap_drop_until(tap->storage, tap->recorded, &err);
+        tap->undropped = code < 0 ? tap->undropped : 0;
+    }
+    if (code < 0)
+        log_warn(tap->taps->o.log, "replica.tap_rows_left", log_s("storage", tap->storage->name),
+                 log_z("error", err.text));
+}
+
+/* What the last process recorded and did not delete is not looked at again: a bucket's beginning
+ * would make replications that were removed since. */
+static int begin_behind_recorded(struct tap *tap, struct err *err)
+{
+    uint64_t last = 0;
+    int code = tap_name_check(tap, err);
+
+    if (code == 0)
+        code = replication_recorded(tap->taps->o.replications, tap->storage->name, &last, err);
+    else if (code == ERR_CONFLICT || code == ERR_NOT_FOUND) /* the number is not this folder's */
+        code = 0;
+    if (code < 0)
+        return code;
+    mutex_lock(&tap->lock);
+    tap->recorded = last;
+    mutex_unlock(&tap->lock);
+    tap->undropped = last > 0;
+    tap->begun = true;
+    return 0;
+}
+
+/* One batch. *count 0: there was nothing. */
+static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
+{
+    struct tapped *rows = NULL;
+    bool none = false;
+    int code = tap->begun ? 0 : begin_behind_recorded(tap, err);
+
+    if (code == 0)
+        code = local_tap_read(tap->storage, a, tap->recorded, tap->batch, &rows, count, err);
+    if (code == 0 && *count) {
+        code = record_rows(tap, a, rows, *count, &none, err);
+        set_batch(tap, code, *count);
+        if (code == 0)
+            set_recorded(tap, rows[*count - 1].number, *count);
+    }
+    if (code == 0)
+        drop_rows(tap, rows, *count, none);
+    return code;
+}
+
+static bool stopping(struct tap *tap)
+{
+    mutex_lock(&tap->lock);
+    bool stop = tap->stop;
+    mutex_unlock(&tap->lock);
+    return stop;
+}
+
+/* Until there is something to do, or `ms` are over. */
+static void sleep_a_while(struct tap *tap, uint64_t ms)
+{
+    uint64_t deadline = clock_mono_ns() + ms * MS;
+
+    mutex_lock(&tap->lock);
+    atomic_store(&tap->asleep, true); /* before the look at `told`: committed() does the reverse */
+    if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
+        cond_wait_until(&tap->wake, &tap->lock, deadline);
+    atomic_store(&tap->asleep, false);
+    mutex_unlock(&tap->lock);
+}
+
+/* Others that write just now come along; not when somebody waits for it. */
+static void linger(struct tap *tap)
+{
+    uint64_t deadline = clock_mono_ns() + (uint64_t)LINGER_MS * MS;
+
+    mutex_lock(&tap->lock);
+    while (!tap->stop && tap->waiters == 0)
+        if (!cond_wait_until(&tap->wake, &tap->lock, deadline))
+            break;
+    mutex_unlock(&tap->lock);
+}
+
+static void back_off(struct tap *tap, uint64_t *delay_ms)
+{
+    uint64_t deadline = clock_mono_ns() + *delay_ms * MS;
+
+    mutex_lock(&tap->lock);
+    while (!tap->stop)
+        if (!cond_wait_until(&tap->wake, &tap->lock, deadline))
+            break;
+    mutex_unlock(&tap->lock);
+    *delay_ms = *delay_ms * 2 < RETRY_MAX_MS ? *delay_ms * 2 : RETRY_MAX_MS;
+}
+
+static void drain_main(void *ctx)
+{
+    struct tap *tap = ctx;
+    struct arena a = ARENA_INIT(0);
+    uint64_t delay_ms = RETRY_FIRST_MS;
+    bool stop = false;
+
+    for (;;) {
+        struct err err = {0};
+        size_t count = 0, asked = tap->batch;
+        int code = drain_some(tap, &a, &count, &err);
+        set_ready(tap, code, &err);
+        if (code == 0 && count < asked)
+            atomic_store(&tap->caught_up, true);
+        arena_reset(&a);
+        if (stop && (code < 0 || count == 0))
+            break;
+        stop = stopping(tap); /* then what is there is tried once more */
+        if (stop)
+            continue;
+        if (code < 0) {
+            back_off(tap, &delay_ms);
+            continue;
+        }
+        delay_ms = RETRY_FIRST_MS;
+        if (count < asked) {
+            sleep_a_while(tap, LOOK_MS);
+            linger(tap);
+        }
+    }
+    arena_release(&a);
+}
+
+/* --- starting and stopping --- */
+
+int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *err)
+{
+    struct tap *tap = xcalloc(1, sizeof(*tap));
+
+    *tap = (struct tap){
+        .taps = t, .storage = s, .hooks = {wants, may, committed, tap}, .batch = TAP_BATCH};
+    mutex_init(&tap->lock, "replica.tap");
+    cond_init(&tap->wake);
+    cond_init(&tap->moved);
+    atomic_init(&tap->ready, true);
+    int code = thread_start(&tap->thread, "tap", 0, drain_main, tap, err);
+    if (code < 0) {
+        tap_stop(tap);
+        return code;
+    }
+    local_set_tap(s, &tap->hooks);
+    *out = tap;
+    return 0;
+}
+
+void tap_stop(struct tap *tap)
+{
+    mutex_lock(&tap->lock);
+    tap->stop = true;
+    cond_broadcast(&tap->wake);
+    mutex_unlock(&tap->lock);
+    thread_join(&tap->thread);
+    local_set_tap(tap->storage, NULL);
+    cond_release(&tap->wake);
+    cond_release(&tap->moved);
+    mutex_release(&tap->lock);
+    free(tap);
+}

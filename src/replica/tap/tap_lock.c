@@ -1,0 +1,133 @@
+/* Locks of objects that clients change during a switch (S10). A worker that brings an older change
+ * of the other side would find the newer one that is not recorded yet, and write over it. Changes
+ * of one process share a lock, so that clients do not wait for each other. */
+#include "base/clock.h"
+#include "coord/lock.h"
+#include "replica/tap/tap_int.h"
+
+#include <stdlib.h>
+
+enum { WAIT_MS = 5000, MS = 1000 * 1000 };
+
+struct shared_lock {
+    struct list node;
+    struct lock *lock; /* NULL: being taken */
+    size_t users;
+    size_t len;
+    char key[];
+};
+
+/* Those of one change. */
+struct held {
+    size_t count;
+    struct shared_lock *locks[];
+};
+
+static struct shared_lock *find(struct taps *t, struct str key)
+{
+    list_each (&t->held_locks, struct shared_lock, node, s)
+        if (str_eq(str_n(s->key, s->len), key))
+            return s;
+    return NULL;
+}
+
+static struct shared_lock *add(struct taps *t, struct str key)
+{
+    struct shared_lock *s = xcalloc(1, sizeof(*s) + key.len);
+
+    s->users = 1;
+    s->len = key.len;
+    memcpy(s->key, key.p, key.len);
+    list_push(&t->held_locks, &s->node);
+    return s;
+}
+
+/* One that is there, also when another takes it just now; NULL: it is ours to take, as *out. */
+static bool join(struct taps *t, struct str key, uint64_t deadline, struct shared_lock **out,
+                 bool *ours)
+{
+    struct shared_lock *s;
+    bool in_time = true;
+
+    mutex_lock(&t->lock);
+    while ((s = find(t, key)) && !s->lock && in_time)
+        in_time = cond_wait_until(&t->lock_moved, &t->lock, deadline);
+    *ours = !s;
+    if (s && s->lock)
+        s->users++;
+    else if (!s)
+        s = add(t, key);
+    mutex_unlock(&t->lock);
+    *out = s;
+    return in_time;
+}
+
+static void drop(struct taps *t, struct shared_lock *s)
+{
+    struct lock *last = NULL;
+
+    mutex_lock(&t->lock);
+    bool gone = --s->users == 0;
+    if (gone) {
+        list_remove(&s->node);
+        last = s->lock;
+        cond_broadcast(&t->lock_moved);
+    }
+    mutex_unlock(&t->lock);
+    lock_release(last);
+    if (gone)
+        free(s);
+}
+
+static int take(struct taps *t, struct str key, struct shared_lock **out, struct err *err)
+{
+    uint64_t deadline = clock_mono_ns() + (uint64_t)WAIT_MS * MS;
+    struct lock *lock = NULL;
+    bool ours;
+
+    if (!join(t, key, deadline, out, &ours))
+        return err_set(err, ERR_BUSY, "the object is being brought from the other storage");
+    if (!ours)
+        return 0;
+    int code = lock_wait(&lock, t->o.locks, key, WAIT_MS, err);
+    if (code < 0) {
+        drop(t, *out);
+        return code;
+    }
+    mutex_lock(&t->lock);
+    (*out)->lock = lock;
+    cond_broadcast(&t->lock_moved);
+    mutex_unlock(&t->lock);
+    return 0;
+}
+
+int tap_locks_take(struct taps *t, const struct intended *i, void **out, struct err *err)
+{
+    struct buf key = {0};
+    int code = 0;
+
+    if (!t->o.locks || i->key_count == 0)
+        return 0;
+    struct held *h = xcalloc(1, sizeof(*h) + i->key_count * sizeof(h->locks[0]));
+    for (size_t k = 0; k < i->key_count && code == 0; k++) {
+        buf_reset(&key);
+        lock_key_object(&key, i->storage->name, i->bucket, i->keys[k]);
+        code = take(t, buf_str(&key), &h->locks[h->count], err);
+        h->count += code == 0;
+    }
+    buf_release(&key);
+    if (code < 0)
+        tap_locks_release(t, h);
+    else
+        *out = h;
+    return code;
+}
+
+void tap_locks_release(struct taps *t, void *locks)
+{
+    struct held *h = locks;
+
+    for (size_t k = 0; h && k < h->count; k++)
+        drop(t, h->locks[k]);
+    free(h);
+}

@@ -1,0 +1,103 @@
+/* Intents that are open: what is announced and not recorded. */
+#include "base/json.h"
+#include "replica/tap/tap_int.h"
+
+enum {
+    PAGE = 4096, /* more than there are on any usual day: a page is one step */
+    WALKS = 10,
+};
+
+struct walk {
+    struct queue *queue;
+    bool (*fn)(void *ctx, const struct task_info *t);
+    void *ctx;
+    bool enough;
+    char last[2 * ID_HEX_LEN]; /* of the page before; ids of intents are short */
+};
+
+/* Pages overlap by one: if that is another one, some have gone meanwhile, and others may have moved
+ * past the place where we look. ERR_AGAIN: it is so. */
+static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct task_info *list = NULL;
+    int code = queue_tasks(w->queue, &a, page, &list, count, err);
+
+    if (code == 0 && page->skip && (*count == 0 || !str_eq(list[0].task.id, str_z(w->last))))
+        code = ERR_AGAIN;
+    for (size_t i = page->skip ? 1 : 0; code == 0 && i < *count && !w->enough; i++)
+        w->enough = !w->fn(w->ctx, &list[i]);
+    if (code == 0 && *count) {
+        struct str id = list[*count - 1].task.id;
+        snprintf(w->last, sizeof(w->last), STR_FMT, STR_ARG(id));
+        page->skip += *count - 1;
+    }
+    arena_release(&a);
+    return code;
+}
+
+static int walk_state(struct walk *w, enum task_state state, struct err *err)
+{
+    int code = ERR_AGAIN;
+
+    for (int i = 0; i < WALKS && code == ERR_AGAIN; i++) {
+        struct queue_page page = {INTENT_QUEUE, state, 0, PAGE};
+        size_t count = PAGE;
+        code = 0;
+        while (code == 0 && count == PAGE && !w->enough)
+            code = walk_page(w, &page, &count, err);
+    }
+    if (code == ERR_NOT_FOUND) /* the queue was never used */
+        return 0;
+    return code == ERR_AGAIN ? err_set(err, ERR_BUSY, "intents move faster than they can be read")
+                             : code;
+}
+
+/* In the order in which they move, so that none is missed on its way. */
+int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
+                 struct err *err)
+{
+    static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING, TASK_ACTIVE,
+                                             TASK_RETRY,     TASK_PENDING, TASK_ACTIVE,
+                                             TASK_SCHEDULED, TASK_ARCHIVED};
+    struct walk w = {.queue = q, .fn = fn, .ctx = ctx};
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(states) && code == 0 && !w.enough; i++)
+        code = walk_state(&w, states[i], err);
+    return code;
+}
+
+struct looked_for {
+    struct str storage, bucket;
+    int64_t due_s; /* 0: all */
+    bool found;
+};
+
+static bool is_other(void *ctx, const struct task_info *t)
+{
+    struct looked_for *f = ctx;
+    json_t *json = NULL;
+    bool is = json_read(&json, t->task.payload, NULL) == 0 &&
+              str_eq(json_get_str(json, "Storage", STR_EMPTY), f->storage) &&
+              str_eq(json_get_str(json, "Bucket", STR_EMPTY), f->bucket);
+
+    if (is && f->due_s)
+        is = !json_get_bool(json, "Again", false) &&
+             (t->state != TASK_SCHEDULED || t->due_s <= f->due_s);
+    json_decref(json);
+    f->found |= is;
+    return !is;
+}
+
+int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
+                      bool *out, struct err *err)
+{
+    struct looked_for f = {storage, bucket, due_s, false};
+    int code = taps_suspect(q, storage, bucket, &f.found, err);
+
+    if (code == 0 && !f.found)
+        code = intents_each(q, is_other, &f, err);
+    *out = f.found;
+    return code;
+}

@@ -1,0 +1,431 @@
+/* Marks of buckets that have intents in the journal (R6), as a RAID's bitmap of writes has them.
+ *
+ * What is in the journal is the kernel's, and so is the log's tail with what was recorded last.
+ * weir may be killed, but if the machine goes down both are lost, and with them intents of puts
+ * that happened. So a bucket is marked by a durable step before its first entry, with the id of the
+ * machine's start (boot). Who finds a mark of another start copies the bucket anew.
+ *
+ * A mark is taken away some time after the last entry, and never while it is held, which it is by
+ * each entry until that was recorded: so its end stands behind the records in the log. Marks come
+ * and go in the role of the announcer, one at a time; one that is going is not held, but waited
+ * for. */
+#include "base/clock.h"
+#include "replica/first.h"
+#include "replica/tap/tap_int.h"
+
+#include <stdlib.h>
+
+enum {
+    IDLE_MS = 60 * 1000,
+    REMOVE_MAX = 64, /* that go by one step */
+};
+static const uint64_t NS_PER_MS = 1000 * 1000;
+
+#define MARKS_KEY STR("w:marks") /* in queueDB, as the intents */
+#define SUSPECT   STR("suspect") /* instead of a start: intents may have been lost */
+
+struct mark {
+    struct arena a;
+    struct str field, storage, bucket; /* in the arena */
+    bool suspect, told;                /* of who has the role */
+    uint64_t used_ns;                  /* under the lock, as what follows */
+    size_t held;
+    bool going;
+};
+
+static void field_of(struct buf *out, struct str storage, struct str bucket)
+{
+    store_key_part(out, storage);
+    buf_append_char(out, ':');
+    store_key_part(out, bucket);
+}
+
+static int mark_write(struct taps *t, struct str field, struct str value, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct store *s = queue_store(t->o.queue);
+    struct reply *reply;
+    int code = value.len ? store_call(s, &a, &reply, err, STR("HSET"), MARKS_KEY, field, value)
+                         : store_call(s, &a, &reply, err, STR("HDEL"), MARKS_KEY, field);
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    arena_release(&a);
+    return code;
+}
+
+static struct mark *mark_new(struct taps *t, struct str storage, struct str bucket)
+{
+    struct mark *m = xcalloc(1, sizeof(*m));
+    struct buf field = {0};
+
+    m->a = ARENA_INIT(0);
+    m->storage = arena_str(&m->a, storage);
+    m->bucket = arena_str(&m->a, bucket);
+    field_of(&field, storage, bucket);
+    m->field = arena_str(&m->a, buf_str(&field));
+    m->used_ns = clock_mono_ns();
+    buf_release(&field);
+    mutex_lock(&t->lock);
+    map_put(&t->marks, m->field, m);
+    mutex_unlock(&t->lock);
+    return m;
+}
+
+static void mark_free(struct taps *t, struct mark *m)
+{
+    mutex_lock(&t->lock);
+    map_remove(&t->marks, m->field);
+    mutex_unlock(&t->lock);
+    arena_release(&m->a);
+    free(m);
+}
+
+static void role_take(struct taps *t)
+{
+    mutex_lock(&t->lock);
+    while (t->announcing)
+        cond_wait(&t->announced, &t->lock);
+    t->announcing = true;
+    mutex_unlock(&t->lock);
+}
+
+static void role_give(struct taps *t)
+{
+    mutex_lock(&t->lock);
+    t->announcing = false;
+    cond_broadcast(&t->announced);
+    mutex_unlock(&t->lock);
+}
+
+/* --- holding them --- */
+
+static struct mark *hold(struct taps *t, struct str field)
+{
+    mutex_lock(&t->lock);
+    struct mark *m = map_get(&t->marks, field);
+    if (m && m->going)
+        m = NULL;
+    if (m) {
+        m->held++;
+        m->used_ns = clock_mono_ns();
+    }
+    mutex_unlock(&t->lock);
+    return m;
+}
+
+/* In the role of the announcer: one that is not there, or was going and may be gone. */
+static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
+                      struct err *err)
+{
+    struct mark *m = map_get(&t->marks, field);
+    int code = mark_write(t, field, m && m->suspect ? SUSPECT : t->o.boot, err);
+
+    if (code < 0)
+        return code;
+    if (!m)
+        m = mark_new(t, storage, bucket);
+    mutex_lock(&t->lock);
+    m->going = false;
+    mutex_unlock(&t->lock);
+    return 0;
+}
+
+static int hold_new(struct taps *t, struct str storage, struct str bucket, struct str field,
+                    struct mark **out, struct err *err)
+{
+    int code = 0;
+
+    role_take(t);
+    *out = hold(t, field);
+    if (!*out)
+        code = mark_again(t, storage, bucket, field, err);
+    if (code == 0 && !*out)
+        *out = hold(t, field);
+    role_give(t);
+    return code;
+}
+
+int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
+               struct err *err)
+{
+    struct buf field = {0};
+    int code = 0;
+
+    field_of(&field, storage, bucket);
+    *out = hold(t, buf_str(&field));
+    if (!*out)
+        code = hold_new(t, storage, bucket, buf_str(&field), out, err);
+    buf_release(&field);
+    return code;
+}
+
+void marks_drop(struct taps *t, struct mark *m)
+{
+    mutex_lock(&t->lock);
+    m->held--;
+    mutex_unlock(&t->lock);
+}
+
+/* --- taking them away --- */
+
+/* In the role of the announcer. False: it is held. */
+static bool begin_going(struct taps *t, struct mark *m)
+{
+    mutex_lock(&t->lock);
+    m->going = m->held == 0;
+    bool is = m->going;
+    mutex_unlock(&t->lock);
+    return is;
+}
+
+/* After a failure they are going still, as nobody knows whether they are gone. */
+static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct str args[2 + REMOVE_MAX] = {STR("HDEL"), MARKS_KEY};
+    struct reply *reply;
+
+    for (size_t i = 0; i < count; i++)
+        args[2 + i] = some[i]->field;
+    int code = store_command(queue_store(t->o.queue), &a, &reply, args, 2 + count, err);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_INTEGER, err);
+    for (size_t i = 0; i < count && code == 0; i++)
+        mark_free(t, some[i]);
+    arena_release(&a);
+    return code;
+}
+
+struct choice {
+    bool (*fn)(const struct mark *m, void *ctx);
+    void *ctx;
+    bool busy; /* some are held */
+};
+
+/* Some of those that are chosen, but for those that must be looked into first. */
+static size_t choose(struct taps *t, struct choice *c, struct mark **out)
+{
+    size_t at = 0, count = 0;
+    struct str field;
+    void *value;
+
+    c->busy = false;
+    while (count < REMOVE_MAX && map_next(&t->marks, &at, &field, &value)) {
+        struct mark *m = value;
+        mutex_lock(&t->lock);
+        bool chosen = !m->suspect && c->fn(m, c->ctx);
+        mutex_unlock(&t->lock);
+        if (chosen && begin_going(t, m))
+            out[count++] = m;
+        else
+            c->busy |= chosen;
+    }
+    return count;
+}
+
+/* ERR_BUSY: some are held. Requests that wait for the role have it in between. */
+static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
+                      struct err *err)
+{
+    struct choice c = {fn, ctx, false};
+    struct mark *some[REMOVE_MAX];
+    size_t count = REMOVE_MAX;
+    int code = 0;
+
+    if (!t->o.boot.len)
+        return 0;
+    while (count == REMOVE_MAX && code == 0) {
+        role_take(t);
+        count = choose(t, &c, some);
+        if (count)
+            code = marks_remove(t, some, count, err);
+        role_give(t);
+    }
+    return code == 0 && c.busy ? ERR_BUSY : code;
+}
+
+static bool is_idle(const struct mark *m, void *ctx)
+{
+    return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
+}
+
+bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket)
+{
+    const struct replication *const *list = NULL;
+    size_t count = replication_view_from(view, storage, bucket, &list);
+
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->has_switch)
+            return true;
+    return replication_view_switch(view, storage, bucket);
+}
+
+static bool has_switch(const struct mark *m, void *ctx)
+{
+    return marks_has_switch(ctx, m->storage, m->bucket);
+}
+
+int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err)
+{
+    return clear_some(t, is_idle, &idle_ns, err);
+}
+
+int marks_clear_switched(struct taps *t, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = replications_view(t->o.replications, &view, err);
+
+    if (code == 0)
+        code = clear_some(t, has_switch, view, err);
+    replication_view_unref(view);
+    return code;
+}
+
+/* --- after the machine was down --- */
+
+/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in the way, which is in progress:
+ * there is none such, as it begins when the mark is gone. */
+static int copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
+                     struct err *err)
+{
+    const struct replication *const *list = NULL;
+    size_t count = replication_view_from(view, m->storage, m->bucket, &list);
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct arena a = ARENA_INIT(64 * KIB);
+        struct task first = first_task_resync(&a, &list[i]->id);
+        code = arena_error(&a) < 0
+                   ? err_code(err, ERR_NO_MEMORY)
+                   : replication_resync(t->o.replications, &list[i]->id, &first, true, err);
+        if (code == ERR_NOT_FOUND)
+            code = 0;
+        if (code == 0)
+            log_warn(t->o.log, "replica.copied_anew", log_s("bucket", m->bucket),
+                     log_s("from", m->storage), log_s("to", list[i]->id.to));
+        arena_release(&a);
+    }
+    return code;
+}
+
+/* In the role of the announcer. */
+static void look_into(struct taps *t, struct mark *m, const struct replication_view *view)
+{
+    struct err err = {0};
+    int code = copy_anew(t, m, view, &err);
+
+    if (code == 0 && begin_going(t, m)) {
+        code = marks_remove(t, &m, 1, &err);
+        if (code == 0)
+            return;
+    } else if (code == 0) { /* those that hold it came later: it is as any other */
+        code = mark_write(t, m->field, t->o.boot, &err);
+        m->suspect = code < 0;
+    }
+    if (code == 0)
+        return;
+    if (!m->told)
+        log_error(t->o.log, "replica.not_copied_anew", log_s("bucket", m->bucket),
+                  log_s("from", m->storage), log_z("error", err.text));
+    m->told = true;
+}
+
+static void look_into_all(struct taps *t)
+{
+    struct replication_view *view = NULL;
+    size_t at = 0;
+    struct str field;
+    void *value;
+
+    if (replications_view(t->o.replications, &view, NULL) < 0)
+        return;
+    role_take(t);
+    while (map_next(&t->marks, &at, &field, &value)) {
+        struct mark *m = value;
+        if (m->suspect)
+            look_into(t, m, view);
+    }
+    role_give(t);
+    replication_view_unref(view);
+}
+
+void marks_keep(struct taps *t)
+{
+    struct err err = {0};
+
+    if (!t->o.boot.len)
+        return;
+    look_into_all(t);
+    uint64_t idle_ms = t->o.mark_idle_ms ? t->o.mark_idle_ms : IDLE_MS;
+    int code = marks_clear_idle(t, idle_ms * NS_PER_MS, &err);
+    if (code < 0 && code != ERR_BUSY)
+        log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
+}
+
+static int load_one(struct taps *t, struct str field, struct str value, bool kept, struct err *err)
+{
+    struct buf storage = {0}, bucket = {0};
+    struct str first, second;
+    int code = 0;
+
+    str_cut(field, ':', &first, &second);
+    if (store_key_unescape(&storage, first) < 0 || store_key_unescape(&bucket, second) < 0)
+        code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no mark of a bucket", STR_ARG(field));
+    if (code == 0) {
+        struct mark *m = mark_new(t, buf_str(&storage), buf_str(&bucket));
+        m->suspect = !kept || !str_eq(value, t->o.boot);
+        if (m->suspect)
+            code = mark_write(t, m->field, SUSPECT, err);
+    }
+    buf_release(&storage);
+    buf_release(&bucket);
+    return code;
+}
+
+int marks_load(struct taps *t, bool kept, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct reply *reply;
+
+    if (!t->o.boot.len)
+        return 0;
+    int code = store_call(queue_store(t->o.queue), &a, &reply, err, STR("HGETALL"), MARKS_KEY);
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
+        code = load_one(t, reply->items[i].str, reply->items[i + 1].str, kept, err);
+    arena_release(&a);
+    return code;
+}
+
+void marks_release(struct taps *t)
+{
+    size_t at = 0;
+    struct str field;
+    void *value;
+    struct err err = {0};
+
+    if (marks_clear_idle(t, 0, &err) < 0) /* they stay, and are good for this start */
+        log_info(t->o.log, "replica.marks_left", log_z("error", err.text));
+    while (map_next(&t->marks, &at, &field, &value))
+        mark_free(t, value);
+    map_release(&t->marks);
+}
+
+int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct buf field = {0};
+    struct reply *reply;
+
+    field_of(&field, storage, bucket);
+    int code = store_call(queue_store(q), &a, &reply, err, STR("HGET"), MARKS_KEY, buf_str(&field));
+    if (code == 0 && !reply_is_nil(reply))
+        code = reply_expect(reply, REPLY_BULK, err);
+    if (code == 0)
+        *out = !reply_is_nil(reply) && str_eq(reply->str, SUSPECT);
+    buf_release(&field);
+    arena_release(&a);
+    return code;
+}

@@ -1,0 +1,132 @@
+/* Whether the name of a local storage is its own (docs/replication.md, "Names of folders"): each
+ * weir of a store has one that is called `local`, and a replication means one of them.
+ *
+ * That a name is ours is remembered, as nobody takes it from a folder that is in use. Everything
+ * else is asked for anew. */
+#include "base/clock.h"
+#include "coord/claim.h"
+#include "replica/tap/tap_int.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 1000, MS = 1000 * 1000, WHERE_MAX = PATH_MAX + 512 };
+
+/* The store is this process's alone, or there is nobody else. */
+static bool is_alone(const struct taps *t)
+{
+    return t->o.boot.len || !t->o.config;
+}
+
+/* A storage, and its tap unless it is so new that it has none. */
+struct named {
+    struct taps *t;
+    struct storage *storage;
+    struct tap *tap;
+};
+
+static void describe(struct storage *s, struct buf *folder, struct buf *where)
+{
+    char host[256] = "";
+
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        host[0] = '\0';
+    local_identity(s, folder);
+    buf_appendf(where, "%s:%s", host, local_folder(s));
+}
+
+static void set_state(struct tap *tap, int code, const struct err *err)
+{
+    enum name_state state = code == 0               ? NAME_OURS
+                            : code == ERR_NOT_FOUND ? NAME_FREE
+                            : code == ERR_CONFLICT  ? NAME_OTHERS
+                                                    : NAME_UNKNOWN;
+
+    if (atomic_exchange(&tap->name, (int)state) != NAME_OTHERS && state == NAME_OTHERS)
+        log_error(tap->taps->o.log, "replica.name_taken", log_s("storage", tap->storage->name),
+                  log_z("error", err->text));
+}
+
+enum asking { ASK_LOOK, ASK_TAKE, ASK_FORCE };
+
+static int ask(const struct named *n, enum asking how, struct err *err)
+{
+    struct buf folder = {0}, where = BUF_INIT(WHERE_MAX);
+    struct replications *r = n->t->o.replications;
+    struct err why = {0};
+
+    describe(n->storage, &folder, &where);
+    struct claim c = {n->storage->name, buf_str(&folder), buf_str(&where)};
+    int code =
+        how == ASK_LOOK ? claim_check(r, &c, &why) : claim_take(r, &c, how == ASK_FORCE, &why);
+    if (n->tap)
+        set_state(n->tap, code, &why);
+    buf_release(&folder);
+    buf_release(&where);
+    return code < 0 ? err_set(err, code, "%s", why.text) : 0;
+}
+
+static bool is_known(const struct named *n)
+{
+    return is_alone(n->t) || (n->tap && atomic_load(&n->tap->name) == NAME_OURS);
+}
+
+int tap_name_check(struct tap *tap, struct err *err)
+{
+    struct named n = {tap->taps, tap->storage, tap};
+
+    return is_known(&n) ? 0 : ask(&n, ASK_LOOK, err);
+}
+
+int tap_name_take(struct tap *tap, struct err *err)
+{
+    struct named n = {tap->taps, tap->storage, tap};
+
+    return is_known(&n) ? 0 : ask(&n, ASK_TAKE, err);
+}
+
+bool tap_name_lost(const struct tap *tap)
+{
+    return atomic_load(&tap->name) == NAME_OTHERS;
+}
+
+int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
+{
+    if (!t || s->ops->forward || is_alone(t))
+        return 0;
+    struct named n = {t, s, taps_find(t, s)};
+    return ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
+}
+
+/* One without a bucket is none that a replication means which nobody has claimed. */
+static bool has_bucket(struct storage *s)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct bucket_info *list;
+    size_t count = 0;
+    int code = s->ops->list_buckets(s, &a, STR_EMPTY, STR_EMPTY, 1, &list, &count, NULL);
+
+    arena_release(&a);
+    return code == 0 && count > 0;
+}
+
+bool taps_owns(struct taps *t, struct storage *s)
+{
+    if (!t || s->ops->forward)
+        return true;
+    struct named n = {t, s, taps_find(t, s)};
+    int code = is_known(&n) ? 0 : ask(&n, ASK_LOOK, NULL);
+    return code == 0 || (code == ERR_NOT_FOUND && has_bucket(s));
+}
+
+/* What clients are told of storages whose names are others' follows within a second. */
+void names_keep(struct taps *t)
+{
+    uint64_t now = clock_mono_ns();
+
+    if (is_alone(t) || !atomic_load(&t->filter.any) || now - t->named_ns < (uint64_t)LOOK_MS * MS)
+        return;
+    t->named_ns = now;
+    for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
+        (void)!tap_name_check(t->taps[i], NULL);
+}

@@ -1,0 +1,113 @@
+/* Replications that a user's policy makes of buckets that are there: of all when it is new, of one
+ * whose replication ended with the bucket that it was before (P7). */
+#include "replica/first.h"
+#include "replica/tap/tap_int.h"
+
+enum {
+    KNOWN_S = 1,
+    ELSEWHERE_S = 2, /* the storage is another worker's */
+};
+
+static int read_id(struct replication_id *out, const json_t *payload, struct err *err)
+{
+    *out = (struct replication_id){
+        .user = json_get_str(payload, "User", STR_EMPTY),
+        .from = json_get_str(payload, "FromStorage", STR_EMPTY),
+        .to = json_get_str(payload, "ToStorage", STR_EMPTY),
+    };
+    return out->user.len && out->from.len && out->to.len
+               ? 0
+               : err_set(err, ERR_INVALID, "the task names no policy");
+}
+
+/* By the view: everybody knows the policy, this process too. */
+static int find_policy(struct taps *t, const struct replication_id *id, bool *found,
+                       struct err *err)
+{
+    const struct replication *const *all;
+    struct replication_view *view = NULL;
+    int code = replications_view(t->o.replications, &view, err);
+
+    *found = false;
+    for (size_t i = 0, n = code < 0 ? 0 : replication_view_user(view, id->user, id->from, &all);
+         i < n; i++)
+        *found |= str_eq(all[i]->id.to, id->to);
+    replication_view_unref(view);
+    return code;
+}
+
+static int replicate_one(struct taps *t, struct task_run *run, const struct replication_id *id,
+                         struct storage *s, struct err *err)
+{
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = s->ops->open_bucket(&b, s, id->user, id->bucket, err);
+
+    if (code == 0)
+        code = b->ops->info(b, run->arena, &info, err);
+    if (b)
+        b->ops->unref(b);
+    if (code == ERR_NO_BUCKET || (code == 0 && info.owner.len && !str_eq(info.owner, id->user)))
+        return 0;
+    return code < 0 ? code : changes_new_bucket(t, run->arena, id->from, id->bucket, id->user, err);
+}
+
+static int replicate_all(struct taps *t, struct task_run *run, const struct replication_id *id,
+                         struct storage *s, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct str after = STR_EMPTY;
+    struct bucket_info *list;
+    size_t count = OBJECT_LIST_MAX;
+    int code = 0;
+
+    while (code == 0 && count == OBJECT_LIST_MAX) {
+        code = s->ops->list_buckets(s, &a, id->user, after, OBJECT_LIST_MAX, &list, &count, err);
+        for (size_t i = 0; code == 0 && i < count; i++) {
+            after = list[i].name;
+            code = task_ended(run)
+                       ? err_set(err, ERR_SHUTDOWN, "broken off")
+                       : changes_new_bucket(t, run->arena, id->from, after, id->user, err);
+        }
+    }
+    arena_release(&a);
+    return code;
+}
+
+static int replicate(struct taps *t, struct task_run *run, const struct replication_id *id,
+                     struct err *err)
+{
+    struct storage *s = routes_storage(t->o.routes, id->from);
+
+    if (!s || !taps_owns(t, s)) {
+        run->put_back_s = ELSEWHERE_S;
+        return err_set(err, ERR_AGAIN, "there is no storage " STR_FMT " here", STR_ARG(id->from));
+    }
+    return id->bucket.len ? replicate_one(t, run, id, s, err) : replicate_all(t, run, id, s, err);
+}
+
+int taps_user_run(struct task_run *run, struct err *err)
+{
+    struct taps *t = run->ctx;
+    struct replication_id id;
+    json_t *payload = NULL;
+    bool known = false, found = false;
+    int code = json_read(&payload, run->task->payload, err);
+
+    if (code == 0)
+        code = read_id(&id, payload, err);
+    struct str bucket = json_get_str(payload, "Bucket", STR_EMPTY);
+    uint64_t contact = taps_contact(t);
+    if (code == 0)
+        code = replication_is_known(t->o.replications, &id, &known, err);
+    if (code == 0 && (!known || !contact || taps_contact(t) != contact)) {
+        run->put_back_s = KNOWN_S;
+        code = err_set(err, ERR_AGAIN, "not every gateway knows the policy yet");
+    }
+    if (code == 0)
+        code = find_policy(t, &id, &found, err);
+    if (code == 0 && found)
+        code = replicate(t, run, &(struct replication_id){id.user, bucket, id.from, id.to}, err);
+    json_decref(payload);
+    return code;
+}

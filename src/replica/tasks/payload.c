@@ -1,0 +1,186 @@
+/* Payloads of replication's tasks. */
+#include "replica/tasks/payload.h"
+
+#include "base/json.h"
+#include "object/bucket.h"
+
+enum { NAME_MAX_BYTES = 255, VERSION_MAX_BYTES = 1024 };
+
+/* A string of 1 (or `min`) to `max` bytes. */
+struct field {
+    const char *name;
+    size_t min, max;
+    struct str *out;
+};
+
+static int read_field(struct arena *a, const json_t *object, const struct field *f, struct err *err)
+{
+    const json_t *value = json_object_get(object, f->name);
+
+    if (value && !json_is_string(value) && !json_is_null(value))
+        return err_set(err, ERR_INVALID, "the payload's %s is no text", f->name);
+    struct str text = json_get_str(object, f->name, STR_EMPTY);
+    if (text.len < f->min || text.len > f->max || str_chr(text, '\0') >= 0)
+        return err_set(err, ERR_INVALID, "the payload's %s has %zu bytes, not %zu to %zu", f->name,
+                       text.len, f->min, f->max);
+    *f->out = arena_str(a, text);
+    return text.len && !f->out->len ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+static int read_fields(struct arena *a, const json_t *object, const struct field *fields,
+                       size_t count, struct err *err)
+{
+    int code = json_is_object(object) ? 0 : err_set(err, ERR_INVALID, "the payload lacks a part");
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = read_field(a, object, &fields[i], err);
+    return code;
+}
+
+static uint64_t read_size(const json_t *object)
+{
+    int64_t size = json_get_i64(object, "Size", 0);
+
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+static int read_objects(struct payload *out, struct arena *a, const json_t *list, struct err *err)
+{
+    size_t count = json_array_size(list);
+    struct payload_object *objects;
+    int code = 0;
+
+    if (count == 0 || count > PAYLOAD_OBJECTS_MAX)
+        return err_set(err, ERR_INVALID, "the payload has %zu objects, not 1 to %d", count,
+                       PAYLOAD_OBJECTS_MAX);
+    objects = arena_array(a, count, sizeof(*objects));
+    if (!objects)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        const json_t *object = json_array_get(list, i);
+        struct field name = {"Name", 1, OBJECT_KEY_MAX, &objects[i].name};
+        code = read_fields(a, object, &name, 1, err);
+        objects[i].size = read_size(object);
+        objects[i].absent = json_get_bool(object, "Absent", false);
+    }
+    out->objects = objects;
+    out->object_count = count;
+    return code;
+}
+
+static int read_thing(struct payload *out, struct arena *a, const json_t *root,
+                      enum payload_kind kind, struct err *err)
+{
+    const struct field bucket = {"Bucket", 1, NAME_MAX_BYTES, &out->id.bucket},
+                       prefix = {"Prefix", 0, OBJECT_KEY_MAX, &out->prefix},
+                       object[] = {bucket,
+                                   {"Name", 1, OBJECT_KEY_MAX, &out->object},
+                                   {"Version", 0, VERSION_MAX_BYTES, &out->version}},
+                       copy[] = {{"Name", 1, OBJECT_KEY_MAX, &out->object},
+                                 {"VersionID", 0, VERSION_MAX_BYTES, &out->version}};
+    const json_t *obj = json_object_get(root, "Obj");
+    int code;
+
+    if (kind == PAYLOAD_OBJECT)
+        return read_fields(a, json_object_get(root, "Object"), object, ARRAY_SIZE(object), err);
+    code = read_fields(a, root, &bucket, 1, err);
+    if (code == 0 && kind == PAYLOAD_LIST)
+        code = read_fields(a, root, &prefix, 1, err);
+    if (code == 0 && kind == PAYLOAD_COPY && json_get_bool(obj, "Encoded", false))
+        return err_set(err, ERR_INVALID, "the key is not UTF-8: S3 has no such keys");
+    if (code == 0 && kind == PAYLOAD_COPY) {
+        code = read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
+        out->size = read_size(obj);
+    }
+    if (code == 0 && kind == PAYLOAD_COPIES)
+        code = read_objects(out, a, json_object_get(root, "Objs"), err);
+    return code;
+}
+
+int payload_read(struct payload *out, struct arena *a, struct str text, enum payload_kind kind,
+                 struct err *err)
+{
+    const struct field common[] = {
+        {"User", 1, NAME_MAX_BYTES, &out->id.user},
+        {"FromStorage", 1, NAME_MAX_BYTES, &out->id.from},
+        {"ToStorage", 1, NAME_MAX_BYTES, &out->id.to},
+        {"ToBucket", 0, NAME_MAX_BYTES, &out->id.to_bucket},
+    };
+    json_t *root = NULL;
+    struct err why = {0};
+
+    *out = (struct payload){0};
+    if (text.len > TASK_PAYLOAD_MAX)
+        return err_set(err, ERR_INVALID, "the payload is too large");
+    if (json_read(&root, text, &why) < 0)
+        return err_set(err, ERR_INVALID, "the payload cannot be read: %s", why.text);
+    int code = read_fields(a, root, common, ARRAY_SIZE(common), err);
+    if (code == 0)
+        code = read_thing(out, a, root, kind, err);
+    json_decref(root);
+    return code;
+}
+
+static void write_object(struct json_out *w, const struct payload *p)
+{
+    json_out_key(w, "Object");
+    json_out_open(w, '{');
+    json_out_member_str(w, "Bucket", p->id.bucket);
+    json_out_member_str(w, "Name", p->object);
+    json_out_member_str(w, "Version", p->version);
+    json_out_close(w, '}');
+}
+
+static void write_copy(struct json_out *w, const struct payload *p)
+{
+    json_out_key(w, "Obj");
+    json_out_open(w, '{');
+    json_out_member_str(w, "Name", p->object);
+    json_out_member_str(w, "VersionID", p->version);
+    json_out_member_u64(w, "Size", p->size);
+    if (p->encoded)
+        json_out_member_bool(w, "Encoded", true);
+    json_out_close(w, '}');
+}
+
+static void write_copies(struct json_out *w, const struct payload *p)
+{
+    json_out_key(w, "Objs");
+    json_out_open(w, '[');
+    for (size_t i = 0; i < p->object_count; i++) {
+        json_out_open(w, '{');
+        json_out_member_str(w, "Name", p->objects[i].name);
+        json_out_member_u64(w, "Size", p->objects[i].size);
+        if (p->objects[i].absent)
+            json_out_member_bool(w, "Absent", true);
+        json_out_close(w, '}');
+    }
+    json_out_close(w, ']');
+}
+
+void payload_write(struct buf *out, const struct payload *p, enum payload_kind kind)
+{
+    struct json_out w;
+
+    json_out_init(&w, out);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "FromStorage", p->id.from);
+    json_out_member_str(&w, "ToStorage", p->id.to);
+    json_out_key(&w, "ToBucket");
+    if (p->id.to_bucket.len)
+        json_out_str(&w, p->id.to_bucket);
+    else
+        json_out_null(&w);
+    json_out_member_str(&w, "User", p->id.user);
+    if (kind == PAYLOAD_OBJECT)
+        write_object(&w, p);
+    else
+        json_out_member_str(&w, "Bucket", p->id.bucket);
+    if (kind == PAYLOAD_COPY)
+        write_copy(&w, p);
+    if (kind == PAYLOAD_COPIES)
+        write_copies(&w, p);
+    if (kind == PAYLOAD_LIST)
+        json_out_member_str(&w, "Prefix", p->prefix);
+    json_out_close(&w, '}');
+}

@@ -1,0 +1,384 @@
+/* Tasks of a bucket: made, deleted, its tags, its access control list. */
+#include "replica/tasks/tasks_int.h"
+
+#include "object/local/local.h"
+#include "replica/clean.h"
+#include "replica/first.h"
+
+enum {
+    CREATE_REQUESTS = 6,
+    REQUESTS = 2,
+};
+
+static int sync_all(struct job *j, struct err *err)
+{
+    struct copy_bucket c = job_copy_bucket(j);
+    int code = copy_bucket_settings(j->run->arena, &c, err);
+
+    if (code == 0)
+        code = copy_bucket_tags(j->run->arena, &c, err);
+    if (code == 0)
+        code = copy_bucket_acl(j->run->arena, &c, err);
+    return code;
+}
+
+/* P7: neither side has the bucket. The replication stays where no policy would make it again. */
+static int end_replication(struct job *j, int64_t number, struct err *err)
+{
+    struct arena *a = j->run->arena;
+    const struct replication_end e = {
+        .id = j->p.id,
+        .number = number,
+        .then = {first_task_clean(a, &j->p.id), first_task_user(a, &j->p.id)},
+        .route = j->t->o.main ? j->t->o.main(j->t->o.ctx) : STR_EMPTY,
+    };
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY)
+                                  : replication_end(j->t->o.replications, &e, err);
+
+    if (code == 0)
+        log_info(&j->run->log, "replication.ended", log_s("bucket", j->p.id.bucket),
+                 log_s("from", j->p.id.from), log_s("to", j->p.id.to));
+    return code == ERR_CONFLICT ? 0 : code;
+}
+
+static int has_policy(struct job *j, bool *out, struct err *err)
+{
+    const struct replication_id *id = &j->p.id;
+    const struct replication *const *all;
+    struct replication_view *view = NULL;
+    int code = replications_view(j->t->o.replications, &view, err);
+
+    *out = false;
+    for (size_t i = 0, n = code < 0 ? 0 : replication_view_user(view, id->user, id->from, &all);
+         i < n; i++)
+        *out |= str_eq(all[i]->id.to, id->to);
+    replication_view_unref(view);
+    return code;
+}
+
+static int remove_destination(struct job *j, bool recorded, struct err *err);
+
+/* The source has none (any more). Before every gateway knew the replication nobody recorded that it
+ * was deleted, and what the destination has may be the empty bucket that was made for it. One that
+ * is not empty is left. */
+static int end_uncreated(struct job *j, int64_t number, struct err *err)
+{
+    bool policy = false;
+    int code = has_policy(j, &policy, err);
+
+    if (code < 0 || !policy)
+        return code < 0 ? code : ERR_END;
+    code = remove_destination(j, false, err);
+    if (code == 0)
+        code = end_replication(j, number, err);
+    return code < 0 && code != ERR_INVALID ? code : ERR_END;
+}
+
+/* *number: of the source in the bucket's vector, before anything was looked at. */
+static int create(struct job *j, int64_t *number, struct err *err)
+{
+    struct job_things all = {.first = THING_BUCKET, .count = VERSION_THINGS_MAX};
+    int code = job_lock_bucket(j, err);
+
+    if (code == 0)
+        code = job_needed(j, &all, err);
+    if (code == 0)
+        code = job_open(j, true, err);
+    *number = all.numbers[0];
+    if (code == ERR_NO_BUCKET)
+        return end_uncreated(j, *number, err);
+    if (code == 0) {
+        code = sync_all(j, err);
+        if (code == ERR_NO_BUCKET)
+            code = err_set(err, ERR_CONFLICT, "a bucket went away meanwhile");
+    }
+    return code < 0 ? code : job_confirm(j, &all, false, err);
+}
+
+/* V4: a number of the destination that one of before has left would say that there is nothing to
+ * do, whatever was changed while nobody recorded it. */
+static int forget_before(struct job *j, struct err *err)
+{
+    const struct tasks_options *o = &j->t->o;
+    const struct cleaner c = {o->replications, o->app, o->queue};
+    bool any = false;
+    int code = replication_any_removed(o->replications, j->p.id.bucket, &any, err);
+
+    return code < 0 || !any ? code : clean_vectors(&c, j->run, &j->p.id, err);
+}
+
+/* P3. Once the bucket was listed to its end, changes are captured. */
+static int begin_listing(struct job *j, int64_t number, struct err *err)
+{
+    const struct tasks_options *o = &j->t->o;
+    int code;
+
+    if (j->status.listing_started)
+        return 0;
+    code = job_need_known(j, err);
+    if (code < 0)
+        return code;
+    /* as it is now: settings were copied since it was opened */
+    code = job_open(j, true, err);
+    if (code < 0)
+        return code == ERR_NO_BUCKET ? end_uncreated(j, number, err) : code;
+    code = forget_before(j, err);
+    if (code < 0)
+        return code;
+    struct task listing = task_of_listing(j->run->arena, &j->p.id, STR_EMPTY,
+                                          j->source.versioned && j->destination.versioned);
+    code = replication_list(o->replications, &j->p.id, j->run->task, &listing, err);
+    if (code == 0)
+        j->run->done = true;
+    return code == ERR_NOT_FOUND ? ERR_END : code;
+}
+
+int task_bucket_create(struct task_run *run, struct err *err)
+{
+    int64_t number = 0;
+    struct job j;
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, CREATE_REQUESTS, err);
+
+    if (code == 0)
+        code = create(&j, &number, err);
+    if (code == 0)
+        code = begin_listing(&j, number, err);
+    return job_end(&j, code, err);
+}
+
+/* --- tags and list --- */
+
+static int sync_thing(struct task_run *run, enum thing_kind kind,
+                      int (*fn)(struct arena *a, const struct copy_bucket *c, struct err *err),
+                      struct err *err)
+{
+    struct job j;
+    struct job_things thing = {.first = kind, .count = 1};
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
+
+    if (code == 0)
+        code = job_lock_bucket(&j, err);
+    if (code == 0)
+        code = job_needed(&j, &thing, err);
+    if (code == 0 && thing.needed[0]) {
+        code = job_open(&j, true, err);
+        if (code == 0) {
+            struct copy_bucket c = job_copy_bucket(&j);
+            code = fn(run->arena, &c, err);
+        }
+        if (code == 0)
+            code = job_confirm(&j, &thing, false, err);
+        else if (code == ERR_NO_BUCKET)
+            code = 0; /* bucket:delete decides */
+    }
+    return job_end(&j, code, err);
+}
+
+int task_bucket_tags(struct task_run *run, struct err *err)
+{
+    return sync_thing(run, THING_BUCKET_TAGS, copy_bucket_tags, err);
+}
+
+int task_bucket_acl(struct task_run *run, struct err *err)
+{
+    return sync_thing(run, THING_BUCKET_ACL, copy_bucket_acl, err);
+}
+
+/* --- deleted --- */
+
+/* The job is one object's under its lock, and then the bucket's again. */
+static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
+{
+    *bucket = j->lock;
+    j->p.object = name;
+    j->lock = NULL;
+    return job_lock_object(j, err);
+}
+
+static void object_leave(struct job *j, struct lock *bucket)
+{
+    lock_release(j->lock);
+    j->lock = bucket;
+    j->p.object = STR_EMPTY;
+}
+
+/* Once the source's bucket is there again, what the destination has may be a copy from it. A copy
+ * is made under the object's lock, so nothing comes between the look and the removal. */
+static int remove_left(struct job *j, struct arena *a, const struct object_info *info,
+                       struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct remove_options r = {.version = info->version};
+    struct remove_result removed;
+    struct lock *bucket;
+    int code = object_enter(j, info->key, &bucket, err);
+
+    if (code == 0)
+        code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
+    if (code == 0)
+        code = err_set(err, ERR_CONFLICT, "the bucket was made again");
+    else if (code == ERR_NO_BUCKET)
+        code = to->ops->remove(to, a, info->key, &r, &removed, err);
+    object_leave(j, bucket);
+    return code;
+}
+
+static int remove_page(struct job *j, bool *more, struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct arena a = ARENA_INIT(0);
+    struct list_result page;
+    int code = to->ops->list_versions(to, &a, &o, &page, err);
+
+    if (code == ERR_UNSUPPORTED)
+        code = to->ops->list(to, &a, &o, &page, err);
+    for (size_t i = 0; code == 0 && i < page.count; i++) {
+        code = job_watch(j, 0, err);
+        if (code == 0)
+            code = remove_left(j, &a, &page.entries[i].info, err);
+    }
+    *more = code == 0 && page.count > 0;
+    arena_release(&a);
+    return code;
+}
+
+static int abort_uploads(struct job *j, struct err *err)
+{
+    struct bucket *to = j->destination.bucket;
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct arena a = ARENA_INIT(0);
+    struct upload_list page = {.more = true};
+    int code = 0;
+
+    while (code == 0 && page.more) {
+        arena_reset(&a);
+        code = to->ops->list_uploads(to, &a, &o, &page, err);
+        if (code == ERR_UNSUPPORTED) { /* then none is in the way */
+            code = 0;
+            break;
+        }
+        for (size_t i = 0; code == 0 && i < page.count; i++)
+            code = to->ops->upload_abort(to, &page.uploads[i], err);
+        page.more = page.more && page.count > 0;
+    }
+    arena_release(&a);
+    return code;
+}
+
+/* The source's bucket was empty when it was deleted, and objects' own tasks do nothing once it is
+ * gone. Only where the deletion was recorded: a storage that suddenly knows no bucket is no
+ * reason. */
+static int empty_destination(struct job *j, struct err *err)
+{
+    bool more = true;
+    int code = place_open(&j->destination, j->t, j->to, j->p.id.user, job_to_bucket(j), true, err);
+
+    if (code == 0)
+        local_untap(j->destination.bucket);
+    while (code == 0 && more)
+        code = remove_page(j, &more, err);
+    return code < 0 ? code : abort_uploads(j, err);
+}
+
+static int remove_destination(struct job *j, bool recorded, struct err *err)
+{
+    int code = place_open(&j->destination, j->t, j->to, j->p.id.user, job_to_bucket(j), true, err);
+
+    if (code == 0 && j->destination.foreign)
+        return err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
+                       STR_ARG(job_to_bucket(j)), STR_ARG(j->p.id.to));
+    place_release(&j->destination);
+    if (code == 0)
+        code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
+    if (code == ERR_CONFLICT && recorded) {
+        code = empty_destination(j, err);
+        if (code == 0)
+            code = local_remove_untapped(j->to, j->p.id.user, job_to_bucket(j), err);
+    } else if (code == ERR_CONFLICT) {
+        return err_set(err, ERR_INVALID,
+                       "the bucket is gone at the source, and not empty at the destination; no "
+                       "deletion of it was recorded");
+    }
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* One that the destination has, if a change of it is known that did not get there. */
+static int bring_left(struct job *j, struct str name, struct err *err)
+{
+    struct job_things things = {.first = THING_OBJECT, .count = VERSION_THINGS_MAX};
+    struct lock *bucket;
+    int code = object_enter(j, name, &bucket, err);
+
+    if (code == 0)
+        code = job_needed(j, &things, err);
+    if (code == 0 && things.numbers[0] > 0)
+        code = job_bring_object(j, &things, false, err);
+    object_leave(j, bucket);
+    return code;
+}
+
+/* It was deleted, and is there again. Objects' tasks that ran in between found no bucket and did
+ * nothing, so that what they were about is left at the destination. */
+static int bring_all_left(struct job *j, struct err *err)
+{
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct list_result page = {.more = true};
+    struct arena a = ARENA_INIT(0);
+    struct buf after = {0};
+    int code = job_open(j, true, err);
+
+    while (code == 0 && page.more) {
+        arena_reset(&a);
+        o.after = buf_str(&after);
+        if (!j->destination.bucket) /* an object's tries have closed both */
+            code = job_open(j, true, err);
+        struct bucket *to = j->destination.bucket;
+        if (code == 0)
+            code = to->ops->list(to, &a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++) {
+            code = job_watch(j, 0, err);
+            if (code == 0)
+                code = bring_left(j, page.entries[i].info.key, err);
+        }
+        buf_reset(&after);
+        if (code == 0)
+            buf_append_str(&after, page.next);
+        page.more = page.more && page.count > 0;
+    }
+    arena_release(&a);
+    buf_release(&after);
+    return code;
+}
+
+static int delete_bucket(struct job *j, struct err *err)
+{
+    struct job_things thing = {.first = THING_BUCKET, .count = 1};
+    int code = job_lock_bucket(j, err);
+
+    if (code == 0)
+        code = job_needed(j, &thing, err);
+    if (code < 0)
+        return code;
+    code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
+    if (code == 0) { /* also when bucket:create has run by now */
+        code = bring_all_left(j, err);
+        return code < 0 || !thing.needed[0] ? code : job_confirm(j, &thing, false, err);
+    }
+    if (code != ERR_NO_BUCKET)
+        return code;
+    code = thing.needed[0] ? remove_destination(j, thing.numbers[0] > 0, err) : 0;
+    if (code == 0 && thing.needed[0])
+        code = job_confirm(j, &thing, true, err);
+    return code < 0 ? code : end_replication(j, thing.numbers[0], err);
+}
+
+int task_bucket_delete(struct task_run *run, struct err *err)
+{
+    struct job j;
+    int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
+
+    if (code == 0)
+        code = delete_bucket(&j, err);
+    return job_end(&j, code, err);
+}

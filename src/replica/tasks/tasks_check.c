@@ -1,0 +1,554 @@
+/* Checks and their fixes: docs/diff.md. Both walk through all buckets at once; a check keeps what
+ * differs, a fix queues a task for each key and each location that is not as the source is. */
+#include "replica/tasks/tasks_int.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "copy/compare.h"
+
+enum {
+    FIX_OPEN_MAX = 2000, /* before a walk waits */
+    FIX_WAIT_S = 2,
+    SWITCH_WAIT_S = 10,
+    REQUESTS = 4, /* of one key that is fixed, to each side */
+    ENTRY_MAX = 16 * 1024,
+    STEP_MS = 5 * 1000,   /* between two steps, and one key */
+    PIECE_MS = 60 * 1000, /* of a walk, that one task does: D9 */
+    PIECE_STEPS = 100,
+};
+
+/* One run over all keys. */
+struct walk {
+    struct job j; /* for limits and the end of the task */
+    struct checks checks;
+    struct check check;
+    struct place_open places[CHECK_LOCATIONS_MAX];
+    struct bucket *buckets[CHECK_LOCATIONS_MAX];
+    struct compare_options o;
+    struct buf after; /* the cursor */
+    uint64_t bytes;
+    uint64_t steps;             /* that this task has done */
+    uint64_t began_ms, step_ms; /* clock_mono_ms */
+    /* since the last step; in `a` */
+    struct arena a;
+    uint64_t differences;
+    VEC(struct str) entries;
+    VEC(struct check_fix_item) items;
+};
+
+/* --- payloads --- */
+
+struct check_payload {
+    struct str id, round, key;
+    int64_t piece;
+    int64_t to; /* location */
+    bool contents;
+};
+
+static int read_payload(struct check_payload *out, struct task_run *run, struct err *err)
+{
+    json_t *root = NULL;
+    struct err why = {0};
+
+    if (json_read(&root, run->task->payload, &why) < 0)
+        return err_set(err, ERR_INVALID, "the payload cannot be read: %s", why.text);
+    *out = (struct check_payload){
+        .id = arena_str(run->arena, json_get_str(root, "ID", STR_EMPTY)),
+        .round = arena_str(run->arena, json_get_str(root, "Round", STR_EMPTY)),
+        .key = arena_str(run->arena, json_get_str(root, "Name", STR_EMPTY)),
+        .piece = json_get_i64(root, "Piece", 0),
+        .to = json_get_i64(root, "To", -1),
+        .contents = json_get_bool(root, "Contents", false),
+    };
+    json_decref(root);
+    if (!out->id.len || !out->round.len)
+        return err_set(err, ERR_INVALID, "the payload names no check");
+    return 0;
+}
+
+/* ERR_END: it is not the present round any more. */
+static int read_check(struct check *out, const struct checks *cs, struct task_run *run,
+                      const struct check_payload *p, enum check_state state, struct err *err)
+{
+    int code = check_read(cs, run->arena, p->id, out, err);
+
+    if (code == ERR_NOT_FOUND)
+        return ERR_END;
+    return code < 0 ? code : out->state == state && str_eq(out->round, p->round) ? 0 : ERR_END;
+}
+
+static struct checks checks_of(const struct tasks *t)
+{
+    return (struct checks){.app = t->o.app, .queue = t->o.queue};
+}
+
+/* --- pieces: D9 --- */
+
+static bool is_due(void *ctx)
+{
+    const struct walk *x = ctx;
+
+    return clock_mono_ms() - x->step_ms >= STEP_MS;
+}
+
+/* Whether the step at hand is the last one of this task. */
+static bool piece_ends(struct walk *x, struct str last)
+{
+    uint64_t most = x->j.t->o.check_steps ? x->j.t->o.check_steps : PIECE_STEPS;
+
+    x->steps++;
+    x->step_ms = clock_mono_ms();
+    return last.len && (x->steps >= most || x->step_ms - x->began_ms >= PIECE_MS);
+}
+
+/* --- what differs --- */
+
+static void write_side(struct json_out *w, const struct difference_side *s)
+{
+    if (!s->found) {
+        json_out_null(w);
+        return;
+    }
+    json_out_open(w, '{');
+    json_out_member_u64(w, "size", s->size);
+    json_out_member_str(w, "etag", s->etag);
+    json_out_member_str(w, "version_id", s->version);
+    if (s->is_marker)
+        json_out_member_bool(w, "marker", true);
+    if (s->digest.len)
+        json_out_member_str(w, "sha256", s->digest);
+    json_out_close(w, '}');
+}
+
+static struct str entry_of(struct walk *x, const struct difference *d)
+{
+    struct buf text = BUF_INIT(ENTRY_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "object", d->key);
+    json_out_member_str(&w, "kind", str_z(difference_name(d->kind)));
+    if (d->versioned)
+        json_out_member_u64(&w, "version_index", d->index);
+    if (d->why)
+        json_out_member_str(&w, "why", str_z(d->why));
+    json_out_key(&w, "sides");
+    json_out_open(&w, '[');
+    for (size_t i = 0; i < x->check.count; i++)
+        write_side(&w, &d->sides[i]);
+    json_out_close(&w, ']');
+    json_out_close(&w, '}');
+    struct str out = buf_error(&text) == 0 ? arena_str(&x->a, buf_str(&text)) : STR_EMPTY;
+    buf_release(&text);
+    return out;
+}
+
+static int keep_difference(void *ctx, const struct difference *d, struct err *err)
+{
+    struct walk *x = ctx;
+
+    x->differences++;
+    if (x->check.kept + (int64_t)x->entries.len >= CHECK_KEPT)
+        return 0;
+    struct str entry = entry_of(x, d);
+    if (!entry.len)
+        return err_code(err, ERR_NO_MEMORY);
+    vec_push(&x->entries, entry);
+    return 0;
+}
+
+static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
+{
+    struct walk *x = ctx;
+    struct check_page p = {.check = &x->check,
+                           .after = buf_str(&x->after),
+                           .last = last,
+                           .keys = keys,
+                           .differences = x->differences,
+                           .bytes = x->bytes,
+                           .entries = x->entries.items,
+                           .count = x->entries.len,
+                           .hand_over = piece_ends(x, last)};
+    int code = check_page(&x->checks, &p, err);
+
+    x->check.kept += (int64_t)x->entries.len;
+    x->differences = x->bytes = x->entries.len = 0;
+    buf_reset(&x->after);
+    buf_append_str(&x->after, last);
+    arena_reset(&x->a);
+    return code == 0 && p.hand_over ? ERR_END : code;
+}
+
+/* --- what is to be fixed --- */
+
+/* Whether the location is not as the source is, as far as the walk tells. */
+static bool is_other(const struct difference *d, const struct difference_side *s,
+                     const struct difference_side *to)
+{
+    if (s->found != to->found || s->is_marker != to->is_marker || s->size != to->size ||
+        !str_eq(s->etag, to->etag))
+        return true;
+    return d->kind == DIFFERENCE_UNKNOWN || !str_eq(s->digest, to->digest);
+}
+
+static struct str fix_payload(struct walk *x, const struct difference *d, size_t to)
+{
+    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
+    struct json_out w;
+
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "ID", x->check.id);
+    json_out_member_str(&w, "Round", x->check.round);
+    json_out_member_u64(&w, "To", to);
+    json_out_member_str(&w, "Name", d->key);
+    json_out_member_bool(&w, "Contents", x->check.contents);
+    json_out_close(&w, '}');
+    struct str out = arena_str(&x->a, buf_str(&text));
+    buf_release(&text);
+    return out;
+}
+
+static struct str fix_member(struct arena *a, struct str key, size_t to)
+{
+    return arena_fmt(a, "%zu:" STR_FMT, to, STR_ARG(key));
+}
+
+static void queue_fix(struct walk *x, const struct difference *d, size_t to)
+{
+    struct str member = fix_member(&x->a, d->key, to);
+    struct check_fix_item item = {
+        .member = member,
+        .task = {.type = STR(CHECK_FIX_OBJECT_TYPE),
+                 .payload = fix_payload(x, d, to),
+                 .id = arena_fmt(&x->a, "ccf:" STR_FMT ":" STR_FMT ":" STR_FMT,
+                                 STR_ARG(x->check.id), STR_ARG(x->check.round), STR_ARG(member)),
+                 .queue = CHECK_QUEUE,
+                 .retry_max = CHECK_TRIES}};
+
+    vec_push(&x->items, item);
+}
+
+/* Versions of one key are one task. */
+static bool is_queued(const struct walk *x, struct str key, size_t to)
+{
+    for (size_t i = x->items.len; i-- > 0 && x->items.len - i <= x->check.count;) {
+        struct str rest;
+        struct str number = x->items.items[i].member;
+        uint64_t n = 0;
+        (void)str_cut(number, ':', &number, &rest);
+        if (str_u64(number, &n) == 0 && n == to && str_eq(rest, key))
+            return true;
+    }
+    return false;
+}
+
+static int fix_difference(void *ctx, const struct difference *d, struct err *err)
+{
+    struct walk *x = ctx;
+    size_t source = (size_t)x->check.source;
+
+    for (size_t i = 0; i < x->check.count; i++)
+        if (i != source && is_other(d, &d->sides[source], &d->sides[i]) && !is_queued(x, d->key, i))
+            queue_fix(x, d, i);
+    return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* The walk does not run away from what it queues. */
+static int check_open(struct walk *x, struct err *err)
+{
+    struct check now;
+    int code = check_read(&x->checks, &x->a, x->check.id, &now, err);
+
+    if (code == 0 && now.fix_queued - now.fix_done - now.fix_failed > FIX_OPEN_MAX) {
+        x->j.run->put_back_s = FIX_WAIT_S;
+        code = err_set(err, ERR_AGAIN, "what is to be fixed waits");
+    }
+    return code;
+}
+
+static int fix_page(void *ctx, struct str last, uint64_t keys, struct err *err)
+{
+    struct walk *x = ctx;
+    struct check_fix_page p = {.check = &x->check,
+                               .after = buf_str(&x->after),
+                               .last = last,
+                               .items = x->items.items,
+                               .count = x->items.len,
+                               .hand_over = piece_ends(x, last)};
+    int code = check_fix_page(&x->checks, &p, err);
+
+    (void)keys;
+    x->items.len = 0;
+    buf_reset(&x->after);
+    buf_append_str(&x->after, last);
+    arena_reset(&x->a);
+    if (code == 0 && p.hand_over)
+        return ERR_END;
+    return code < 0 || !last.len ? code : check_open(x, err);
+}
+
+/* --- the walk --- */
+
+static int watch(void *ctx, size_t side, uint64_t bytes, struct err *err)
+{
+    struct walk *x = ctx;
+    struct str storage = x->check.locations[side].storage;
+
+    if (task_ended(x->j.run))
+        return err_set(err, ERR_CANCELED, "the task has ended");
+    x->bytes += bytes;
+    return bytes ? job_take(&x->j, storage, LIMIT_BYTES, bytes, err)
+                 : job_take(&x->j, storage, LIMIT_REQUESTS, 1, err);
+}
+
+static int open_places(struct walk *x, struct err *err)
+{
+    bool versioned = !x->check.last_only;
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < x->check.count; i++) {
+        const struct check_location *l = &x->check.locations[i];
+        struct storage *s = NULL;
+        code = job_find(&x->j, l->storage, &s, err);
+        if (code == 0)
+            code = place_open(&x->places[i], x->j.t, s, x->check.user, l->bucket, true, err);
+        if (code == ERR_NO_BUCKET)
+            return err_set(err, code, "there is no bucket " STR_FMT " on storage " STR_FMT,
+                           STR_ARG(l->bucket), STR_ARG(l->storage));
+        versioned = versioned && x->places[i].versioned;
+        x->buckets[i] = x->places[i].bucket;
+    }
+    x->check.versioned = versioned;
+    return code;
+}
+
+/* As far as the sides know what they hold: the largest. */
+static int64_t keys_of(const struct walk *x)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < x->check.count; i++) {
+        struct bucket_usage usage = {0};
+        struct bucket *b = x->buckets[i];
+        if (b->ops->usage && b->ops->usage(b, &usage, NULL) == 0 && usage.objects > most)
+            most = usage.objects;
+    }
+    return (int64_t)most;
+}
+
+static int walk_all(struct walk *x, struct err *err)
+{
+    struct compare_result out;
+    struct str after = STR_EMPTY;
+    x->began_ms = x->step_ms = clock_mono_ms();
+    int code = open_places(x, err);
+
+    if (code == 0)
+        code = check_cursor(&x->checks, x->j.run->arena, x->check.id, &after, err);
+    if (code < 0)
+        return code;
+    if (!after.len) {
+        x->check.kept = 0;
+        x->check.total = keys_of(x);
+    }
+    buf_append_str(&x->after, after);
+    x->o.buckets = x->buckets;
+    x->o.count = x->check.count;
+    x->o.ignore_sizes = x->check.ignore_sizes;
+    x->o.ignore_etags = x->check.ignore_etags;
+    x->o.contents = x->check.contents;
+    x->o.versions = x->check.versioned;
+    x->o.after = after;
+    x->o.keys = x->j.t->o.keys;
+    x->o.watch = watch;
+    x->o.due = is_due;
+    x->o.ctx = x;
+    return compare_buckets(&out, &x->o, err);
+}
+
+static void walk_release(struct walk *x)
+{
+    for (size_t i = 0; i < CHECK_LOCATIONS_MAX; i++)
+        place_release(&x->places[i]);
+    buf_release(&x->after);
+    vec_release(&x->entries);
+    vec_release(&x->items);
+    arena_release(&x->a);
+}
+
+static bool is_last_try(const struct task_run *run)
+{
+    return run->task->retried >= run->task->retry_max;
+}
+
+/* What the failure means to the check, which people look at, and to the queue. */
+static int walk_failed(struct walk *x, int code, struct err *err)
+{
+    struct task_run *run = x->j.run;
+    bool ends = code == ERR_NO_BUCKET || code == ERR_UNSUPPORTED;
+
+    if (code == ERR_NOT_FOUND || code == ERR_END) /* the round is over, or the piece */
+        return 0;
+    if (code == ERR_AGAIN || code == ERR_CANCELED || code == ERR_CONFLICT || code == ERR_BUSY) {
+        if (!run->put_back_s)
+            run->put_back_s = BUSY_S;
+        return ERR_AGAIN;
+    }
+    (void)!check_note(&x->checks, &x->check, str_z(err->text), ends || is_last_try(run), NULL);
+    return ends ? 0 : code == ERR_INVALID ? ERR_PEER : code;
+}
+
+static int run_walk(struct task_run *run, enum check_state state,
+                    const struct compare_options *calls, struct err *err)
+{
+    struct tasks *t = run->ctx;
+    struct check_payload p;
+    struct walk x = {.j = {.t = t, .run = run}, .checks = checks_of(t), .o = *calls};
+    int code = read_payload(&p, run, err);
+
+    if (code < 0)
+        return code;
+    code = read_check(&x.check, &x.checks, run, &p, state, err);
+    if (code < 0 || x.check.piece != p.piece)
+        return code < 0 && code != ERR_END ? code : 0;
+    code = walk_all(&x, err);
+    if (code < 0)
+        code = walk_failed(&x, code, err);
+    walk_release(&x);
+    return code;
+}
+
+int task_check(struct task_run *run, struct err *err)
+{
+    static const struct compare_options calls = {.tell = keep_difference, .reached = keep_page};
+
+    return run_walk(run, CHECK_CHECKING, &calls, err);
+}
+
+int task_check_fix(struct task_run *run, struct err *err)
+{
+    static const struct compare_options calls = {.tell = fix_difference, .reached = fix_page};
+
+    return run_walk(run, CHECK_FIXING, &calls, err);
+}
+
+/* --- one key at one location --- */
+
+/* Clients may write to either side then: the switch has its own order of things (S4). */
+static int check_switches(struct job *j, const struct check *c, struct err *err)
+{
+    struct replication_view *view = NULL;
+    int code = replications_view(j->t->o.replications, &view, err);
+
+    for (size_t i = 0; code == 0 && i < c->count; i++)
+        if (replication_view_switch(view, c->locations[i].storage, c->locations[i].bucket)) {
+            j->run->put_back_s = SWITCH_WAIT_S;
+            code = err_set(err, ERR_AGAIN, "bucket " STR_FMT " is being switched",
+                           STR_ARG(c->locations[i].bucket));
+        }
+    replication_view_unref(view);
+    return code;
+}
+
+/* A location from which others are replicated has got a change that no tap saw. It is recorded also
+ * when nothing was to be done any more: the run that did it may have died before this. */
+static int record_change(struct job *j, struct err *err)
+{
+    const struct replication *const *list;
+    struct replications *r = j->t->o.replications;
+    struct replication_view *view = NULL;
+    struct buf payload = {0};
+    struct json_out w;
+    struct change c = {.thing = {THING_OBJECT, job_to_bucket(j), j->p.object, STR_EMPTY},
+                       .place = {.storage = j->p.id.to},
+                       .type = STR("object:sync")};
+    struct record rec = {.changes = &c, .count = 1};
+    int code = replications_view(r, &view, err);
+    bool needed =
+        code == 0 && (replication_view_from(view, j->p.id.to, job_to_bucket(j), &list) > 0 ||
+                      replication_view_switch(view, j->p.id.to, job_to_bucket(j)) != NULL);
+
+    replication_view_unref(view);
+    if (!needed)
+        return code;
+    buf_append_z(&payload, "\"Object\":");
+    json_out_init(&w, &payload);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "Bucket", job_to_bucket(j));
+    json_out_member_str(&w, "Name", j->p.object);
+    json_out_member_str(&w, "Version", STR_EMPTY);
+    json_out_close(&w, '}');
+    c.payload = buf_str(&payload);
+    code = replication_record(r, &rec, err);
+    buf_release(&payload);
+    return code;
+}
+
+static int fix_object(struct job *j, const struct check *c, const struct check_payload *p,
+                      struct err *err)
+{
+    const struct check_location *from = &c->locations[c->source], *to = &c->locations[p->to];
+    int code;
+
+    j->p.id = (struct replication_id){.user = c->user,
+                                      .bucket = from->bucket,
+                                      .from = from->storage,
+                                      .to = to->storage,
+                                      .to_bucket = to->bucket};
+    j->p.object = p->key;
+    code = check_switches(j, c, err);
+    if (code == 0)
+        code = job_find(j, from->storage, &j->from, err);
+    if (code == 0)
+        code = job_find(j, to->storage, &j->to, err);
+    if (code == 0)
+        code = job_take(j, from->storage, LIMIT_REQUESTS, REQUESTS, err);
+    if (code == 0)
+        code = job_take(j, to->storage, LIMIT_REQUESTS, REQUESTS, err);
+    if (code == 0)
+        code = object_fix(j, p->contents, err);
+    return code < 0 ? code : record_change(j, err);
+}
+
+static int end_fix(struct job *j, const struct check *c, const struct check_payload *p, int code,
+                   struct err *err)
+{
+    struct checks cs = checks_of(j->t);
+    struct str member = fix_member(j->run->arena, p->key, (size_t)p->to);
+    bool ends = code == ERR_INVALID || (code < 0 && code != ERR_AGAIN && is_last_try(j->run));
+
+    if (code < 0 && !ends)
+        return code;
+    struct str why = STR_EMPTY;
+    if (code < 0)
+        why = arena_fmt(j->run->arena, STR_FMT ": %s", STR_ARG(p->key),
+                        err->text[0] ? err->text : err_text(code));
+    struct err own = {0};
+    int noted = check_fixed(&cs, c, member, why, &own);
+    if (noted < 0 && noted != ERR_NOT_FOUND && code == 0)
+        return err_set(err, noted, "%s", own.text);
+    return code;
+}
+
+int task_check_fix_object(struct task_run *run, struct err *err)
+{
+    struct job j = {.t = run->ctx, .run = run, .memory_key = BUF_INIT(16 * KIB)};
+    struct checks cs = checks_of(j.t);
+    struct check_payload p;
+    struct check c;
+    int code = read_payload(&p, run, err);
+
+    if (code == 0)
+        code = read_check(&c, &cs, run, &p, CHECK_FIXING, err);
+    if (code < 0)
+        return code == ERR_END ? 0 : code;
+    if (c.source < 0 || (size_t)c.source >= c.count || p.to < 0 || (size_t)p.to >= c.count ||
+        p.to == c.source || !p.key.len || p.key.len > OBJECT_KEY_MAX)
+        return err_set(err, ERR_INVALID, "the payload names nothing that can be fixed");
+    code = fix_object(&j, &c, &p, err);
+    code = job_end(&j, code, err);
+    return end_fix(&j, &c, &p, code, err);
+}

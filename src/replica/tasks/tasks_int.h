@@ -1,0 +1,146 @@
+/* Between the files of the tasks. */
+#ifndef REPLICA_TASKS_TASKS_INT_H
+#define REPLICA_TASKS_TASKS_INT_H
+
+#include "coord/check.h"
+#include "coord/limit.h"
+#include "os/thread.h"
+#include "replica/tasks/payload.h"
+#include "replica/tasks/tasks.h"
+
+enum {
+    PLACES_MAX = 64,
+    PLACE_LIFE_MS = 10000,
+    PAUSED_S = 30,   /* until a task of a paused replication is looked at again */
+    ELSEWHERE_S = 2, /* of one whose storage is another worker's, who may take it then */
+    BUSY_S = 2,      /* of one whose lock another has, or that changes all the time */
+    LISTING_S = 5,   /* of a listing whose copies lag */
+};
+
+/* A bucket that was opened. */
+struct place_open {
+    struct bucket *bucket; /* a reference */
+    bool versioned;        /* keeps versions now */
+    bool foreign;          /* of another user, as far as the storage tells */
+};
+
+/* One of a remote storage, whose opening costs requests, kept for a while. */
+struct place_kept {
+    struct storage *storage;
+    char *name; /* user, NUL, bucket */
+    size_t len;
+    struct place_open open;
+    uint64_t until_ms;
+};
+
+struct tasks {
+    struct tasks_options o;
+    struct mutex lock; /* class "places"; guards what follows */
+    struct place_kept kept[PLACES_MAX];
+    size_t next; /* to be replaced */
+};
+
+/* One run of a handler. */
+struct job {
+    struct tasks *t;
+    struct task_run *run;
+    struct payload p;
+    struct replication_status status;
+    struct storage *from, *to;
+    struct place_open source, destination;
+    struct lock *lock;
+    bool moving; /* clients may write to the destination: a switch without downtime */
+    struct buf memory_key;
+    struct copy_options copy;
+};
+
+/* Reads the payload and the status, and waits for the limits: `requests` to each side, for each
+ * object where there are several. ERR_END: there is nothing to do (return 0). Always job_end()
+ * afterwards. */
+int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
+              struct err *err) MUST_CHECK;
+/* Releases all; what the code means to the queue. */
+int job_end(struct job *j, int code, struct err *err);
+
+int job_find(struct job *j, struct str name, struct storage **out, struct err *err) MUST_CHECK;
+/* Waits for the storage's limit where a moment is enough; ERR_AGAIN, with the time in the run,
+ * where it is not. */
+int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
+             struct err *err) MUST_CHECK;
+struct str job_to_bucket(const struct job *j); /* its name at the destination */
+/* C1; ERR_AGAIN when another has it. */
+int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
+int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
+/* Opens both, or neither. ERR_NO_BUCKET: the source has none; one that the destination lacks is
+ * made. `anew`: not from what is kept. */
+int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
+/* P3: whether every gateway knows the replication. Waits for a moment; ERR_AGAIN: not all do yet,
+ * and the task is put back. */
+int job_need_known(struct job *j, struct err *err) MUST_CHECK;
+/* Asked by copies, and by whoever works long. Before something is written it looks whether a client
+ * was faster (S10): ERR_CONFLICT. */
+int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
+struct copy job_copy(struct job *j);
+struct copy_bucket job_copy_bucket(struct job *j);
+
+/* Some kinds of things of one object or bucket, one behind the other in enum thing_kind: what the
+ * source had before the work began (0: nothing is known), and whether the destination lacks it
+ * (V4).
+ */
+struct job_things {
+    enum thing_kind first;
+    size_t count;
+    int64_t numbers[VERSION_THINGS_MAX];
+    bool needed[VERSION_THINGS_MAX];
+};
+int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
+/* Of several objects: the vector of each. Those of their tags and lists are read only where it is
+ * known, as others have tasks of their own. */
+int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
+                    struct job_things *out, struct err *err) MUST_CHECK;
+/* V2, C2, of all at once. */
+int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
+
+/* The object with its tags and its list, under its lock, if it is needed; confirmed. `absent` as in
+ * struct copy. */
+int job_bring_object(struct job *j, const struct job_things *things, bool absent,
+                     struct err *err) MUST_CHECK;
+
+/* --- places.c --- */
+
+/* A reference to the bucket, kept ones too unless `anew`. */
+int place_open(struct place_open *out, struct tasks *t, struct storage *s, struct str user,
+               struct str bucket, bool anew, struct err *err) MUST_CHECK;
+void place_release(struct place_open *p);
+void places_release(struct tasks *t);
+
+/* --- tasks_upload.c --- */
+
+/* `w:copy:<storage>:<bucket>:<object>`: which upload carries the object there. */
+void upload_memory_key(struct buf *out, struct str storage, struct str bucket, struct str object);
+struct str upload_of_memory(struct str value);
+/* Before it is remembered for `memory_s`: what is left of it after that is aborted. */
+int upload_watch(const struct job *j, struct str upload, int64_t memory_s,
+                 struct err *err) MUST_CHECK;
+void upload_unwatch(const struct job *j, struct str upload); /* it is over */
+
+/* --- the handlers --- */
+
+task_fn task_bucket_create, task_bucket_delete, task_bucket_tags, task_bucket_acl;
+task_fn task_object_sync, task_object_tags, task_object_acl, task_object_copy;
+task_fn task_objects_copy, task_objects_sync, task_list_objects, task_list_versions;
+task_fn task_check, task_check_fix, task_check_fix_object;
+task_fn task_upload_abort;
+
+/* Makes the job's object at the destination what it is at the source, under its lock, whatever the
+ * vectors say. `contents`: also when only the bytes differ. */
+int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
+
+/* Of one object. In the arena. */
+struct task task_of_copy(struct arena *a, const struct replication_id *id,
+                         const struct payload_object *object, struct str queue);
+/* The listing of a prefix, of objects or of versions. In the arena. */
+struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
+                            bool versions);
+
+#endif

@@ -1,0 +1,173 @@
+/* Who may do what: public access block, object ownership, and the one decision over them, the
+ * bucket's policy and the access control lists.
+ *
+ * The decision is asked once for each action that a request needs: a copy asks for GetObject on
+ * its source and PutObject on its target; a PUT with tags also for PutObjectTagging, one with a
+ * list or grants for PutObjectAcl. It is pure: what it decides on has been read before. Any
+ * thread. */
+#ifndef S3_ACCESS_ACCESS_H
+#define S3_ACCESS_ACCESS_H
+
+#include "meta/acl.h"
+#include "s3/access/policy.h"
+
+/* --- PublicAccessBlockConfiguration --- */
+
+struct public_block {
+    bool block_acls;       /* BlockPublicAcls: a public ACL cannot be set */
+    bool ignore_acls;      /* IgnorePublicAcls: what groups are granted does not count */
+    bool block_policy;     /* BlockPublicPolicy: a public policy cannot be set */
+    bool restrict_buckets; /* RestrictPublicBuckets: a public policy lets in nobody but the owner */
+};
+
+int public_block_read(struct public_block *out, struct arena *a, struct str xml,
+                      struct err *err) MUST_CHECK;
+void public_block_write(struct buf *out, const struct public_block *block);
+
+/* --- OwnershipControls ---
+ *
+ * A bucket that has none behaves as ObjectWriter, as S3's did before 2023 and Ceph's do. */
+
+enum ownership {
+    OWNERSHIP_OBJECT_WRITER,
+    OWNERSHIP_BUCKET_OWNER_PREFERRED,
+    OWNERSHIP_BUCKET_OWNER_ENFORCED, /* ACLs count for nothing */
+};
+
+int ownership_read(enum ownership *out, struct arena *a, struct str xml,
+                   struct err *err) MUST_CHECK;
+void ownership_write(struct buf *out, enum ownership ownership);
+const char *ownership_name(enum ownership ownership);
+/* x-amz-object-ownership; InvalidArgument. */
+int ownership_parse(enum ownership *out, struct str name, struct err *err) MUST_CHECK;
+
+/* Who owns an object that `writer` puts: by the mode, and the canned ACL that came with it. */
+struct str ownership_of_new(enum ownership ownership, struct str writer, struct str bucket_owner,
+                            struct str canned_acl);
+
+/* --- the decision --- */
+
+struct access_request {
+    struct policy_request ask;   /* who, which action, on what; values for conditions */
+    struct str bucket_owner;     /* user id */
+    struct str object_owner;     /* of the object acted on; empty: a bucket, or no such object */
+    const struct policy *policy; /* NULL: none */
+    bool policy_binds_owner;     /* it was set with x-amz-confirm-remove-self-bucket-access */
+    const struct acl *bucket_acl, *object_acl; /* NULL: none */
+    struct public_block block;
+    enum ownership ownership;
+};
+
+/* In this order:
+ *  1. a policy that denies, denies; but the bucket's owner may always read, replace and delete the
+ *     policy, unless it binds the owner;
+ *  2. the bucket's owner may do all in the bucket, but what an object's own ACL grants (reading it
+ *     and its ACL) on an object of somebody else;
+ *  3. a policy that allows, allows; unless RestrictPublicBuckets is set and it is public;
+ *  4. unless ownership is BucketOwnerEnforced, what the ACL of the bucket or object grants. */
+bool access_allowed(const struct access_request *r);
+/* Whether any request of the asker's for the action in this bucket could be allowed: true if there
+ * is a key, an object and a value for each condition with which access_allowed() might be. */
+bool access_possible(const struct access_request *r);
+/* Whether rule 1 is what refuses it. */
+bool access_denied(const struct access_request *r);
+
+/* The ACL permission that also grants an action, on the bucket's or the object's list. */
+struct access_by_acl {
+    enum acl_permission permission; /* 0: none does */
+    enum s3_action_on list;
+};
+struct access_by_acl access_by_acl(enum s3_action action);
+
+/* clang-format off */
+/*    operation, action, action when a version is named */
+#define S3_OPERATION_TABLE(X) \
+    X(AbortMultipartUpload, ABORT_MULTIPART_UPLOAD, ABORT_MULTIPART_UPLOAD) \
+    X(CompleteMultipartUpload, PUT_OBJECT, PUT_OBJECT) \
+    X(CopyObject, PUT_OBJECT, PUT_OBJECT) \
+    X(CreateBucket, CREATE_BUCKET, CREATE_BUCKET) \
+    X(CreateMultipartUpload, PUT_OBJECT, PUT_OBJECT) \
+    X(DeleteBucket, DELETE_BUCKET, DELETE_BUCKET) \
+    X(DeleteBucketCors, PUT_BUCKET_CORS, PUT_BUCKET_CORS) \
+    X(DeleteBucketEncryption, PUT_ENCRYPTION_CONFIGURATION, PUT_ENCRYPTION_CONFIGURATION) \
+    X(DeleteBucketLifecycle, PUT_LIFECYCLE_CONFIGURATION, PUT_LIFECYCLE_CONFIGURATION) \
+    X(DeleteBucketOwnershipControls, PUT_BUCKET_OWNERSHIP_CONTROLS, PUT_BUCKET_OWNERSHIP_CONTROLS) \
+    X(DeleteBucketPolicy, DELETE_BUCKET_POLICY, DELETE_BUCKET_POLICY) \
+    X(DeleteBucketReplication, PUT_REPLICATION_CONFIGURATION, PUT_REPLICATION_CONFIGURATION) \
+    X(DeleteBucketTagging, PUT_BUCKET_TAGGING, PUT_BUCKET_TAGGING) \
+    X(DeleteBucketWebsite, DELETE_BUCKET_WEBSITE, DELETE_BUCKET_WEBSITE) \
+    X(DeleteObject, DELETE_OBJECT, DELETE_OBJECT_VERSION) \
+    X(DeleteObjectTagging, DELETE_OBJECT_TAGGING, DELETE_OBJECT_VERSION_TAGGING) \
+    X(DeleteObjects, DELETE_OBJECT, DELETE_OBJECT_VERSION) \
+    X(DeletePublicAccessBlock, PUT_BUCKET_PUBLIC_ACCESS_BLOCK, PUT_BUCKET_PUBLIC_ACCESS_BLOCK) \
+    X(GetBucketAcl, GET_BUCKET_ACL, GET_BUCKET_ACL) \
+    X(GetBucketCors, GET_BUCKET_CORS, GET_BUCKET_CORS) \
+    X(GetBucketEncryption, GET_ENCRYPTION_CONFIGURATION, GET_ENCRYPTION_CONFIGURATION) \
+    X(GetBucketLifecycleConfiguration, GET_LIFECYCLE_CONFIGURATION, GET_LIFECYCLE_CONFIGURATION) \
+    X(GetBucketLocation, GET_BUCKET_LOCATION, GET_BUCKET_LOCATION) \
+    X(GetBucketLogging, GET_BUCKET_LOGGING, GET_BUCKET_LOGGING) \
+    X(GetBucketNotificationConfiguration, GET_BUCKET_NOTIFICATION, GET_BUCKET_NOTIFICATION) \
+    X(GetBucketOwnershipControls, GET_BUCKET_OWNERSHIP_CONTROLS, GET_BUCKET_OWNERSHIP_CONTROLS) \
+    X(GetBucketPolicy, GET_BUCKET_POLICY, GET_BUCKET_POLICY) \
+    X(GetBucketPolicyStatus, GET_BUCKET_POLICY_STATUS, GET_BUCKET_POLICY_STATUS) \
+    X(GetBucketReplication, GET_REPLICATION_CONFIGURATION, GET_REPLICATION_CONFIGURATION) \
+    X(GetBucketRequestPayment, GET_BUCKET_REQUEST_PAYMENT, GET_BUCKET_REQUEST_PAYMENT) \
+    X(GetBucketTagging, GET_BUCKET_TAGGING, GET_BUCKET_TAGGING) \
+    X(GetBucketVersioning, GET_BUCKET_VERSIONING, GET_BUCKET_VERSIONING) \
+    X(GetBucketWebsite, GET_BUCKET_WEBSITE, GET_BUCKET_WEBSITE) \
+    X(GetObject, GET_OBJECT, GET_OBJECT_VERSION) \
+    X(GetObjectAcl, GET_OBJECT_ACL, GET_OBJECT_VERSION_ACL) \
+    X(GetObjectAttributes, GET_OBJECT_ATTRIBUTES, GET_OBJECT_VERSION_ATTRIBUTES) \
+    X(GetObjectLegalHold, GET_OBJECT_LEGAL_HOLD, GET_OBJECT_LEGAL_HOLD) \
+    X(GetObjectLockConfiguration, GET_BUCKET_OBJECT_LOCK_CONFIGURATION, GET_BUCKET_OBJECT_LOCK_CONFIGURATION) \
+    X(GetObjectRetention, GET_OBJECT_RETENTION, GET_OBJECT_RETENTION) \
+    X(GetObjectTagging, GET_OBJECT_TAGGING, GET_OBJECT_VERSION_TAGGING) \
+    X(GetObjectTorrent, GET_OBJECT_TORRENT, GET_OBJECT_VERSION_TORRENT) \
+    X(GetPublicAccessBlock, GET_BUCKET_PUBLIC_ACCESS_BLOCK, GET_BUCKET_PUBLIC_ACCESS_BLOCK) \
+    X(GetUsage, LIST_ALL_MY_BUCKETS, LIST_ALL_MY_BUCKETS) \
+    X(HeadBucket, LIST_BUCKET, LIST_BUCKET) \
+    X(HeadObject, GET_OBJECT, GET_OBJECT_VERSION) \
+    X(ListBuckets, LIST_ALL_MY_BUCKETS, LIST_ALL_MY_BUCKETS) \
+    X(ListMultipartUploads, LIST_BUCKET_MULTIPART_UPLOADS, LIST_BUCKET_MULTIPART_UPLOADS) \
+    X(ListObjectVersions, LIST_BUCKET_VERSIONS, LIST_BUCKET_VERSIONS) \
+    X(ListObjects, LIST_BUCKET, LIST_BUCKET) \
+    X(ListObjectsV2, LIST_BUCKET, LIST_BUCKET) \
+    X(ListParts, LIST_MULTIPART_UPLOAD_PARTS, LIST_MULTIPART_UPLOAD_PARTS) \
+    X(PostBucketLogging, PUT_BUCKET_LOGGING, PUT_BUCKET_LOGGING) \
+    X(PostObject, PUT_OBJECT, PUT_OBJECT) \
+    X(PutBucketAcl, PUT_BUCKET_ACL, PUT_BUCKET_ACL) \
+    X(PutBucketCors, PUT_BUCKET_CORS, PUT_BUCKET_CORS) \
+    X(PutBucketEncryption, PUT_ENCRYPTION_CONFIGURATION, PUT_ENCRYPTION_CONFIGURATION) \
+    X(PutBucketLifecycleConfiguration, PUT_LIFECYCLE_CONFIGURATION, PUT_LIFECYCLE_CONFIGURATION) \
+    X(PutBucketLogging, PUT_BUCKET_LOGGING, PUT_BUCKET_LOGGING) \
+    X(PutBucketNotificationConfiguration, PUT_BUCKET_NOTIFICATION, PUT_BUCKET_NOTIFICATION) \
+    X(PutBucketOwnershipControls, PUT_BUCKET_OWNERSHIP_CONTROLS, PUT_BUCKET_OWNERSHIP_CONTROLS) \
+    X(PutBucketPolicy, PUT_BUCKET_POLICY, PUT_BUCKET_POLICY) \
+    X(PutBucketReplication, PUT_REPLICATION_CONFIGURATION, PUT_REPLICATION_CONFIGURATION) \
+    X(PutBucketRequestPayment, PUT_BUCKET_REQUEST_PAYMENT, PUT_BUCKET_REQUEST_PAYMENT) \
+    X(PutBucketTagging, PUT_BUCKET_TAGGING, PUT_BUCKET_TAGGING) \
+    X(PutBucketVersioning, PUT_BUCKET_VERSIONING, PUT_BUCKET_VERSIONING) \
+    X(PutBucketWebsite, PUT_BUCKET_WEBSITE, PUT_BUCKET_WEBSITE) \
+    X(PutObject, PUT_OBJECT, PUT_OBJECT) \
+    X(PutObjectAcl, PUT_OBJECT_ACL, PUT_OBJECT_VERSION_ACL) \
+    X(PutObjectLegalHold, PUT_OBJECT_LEGAL_HOLD, PUT_OBJECT_LEGAL_HOLD) \
+    X(PutObjectLockConfiguration, PUT_BUCKET_OBJECT_LOCK_CONFIGURATION, PUT_BUCKET_OBJECT_LOCK_CONFIGURATION) \
+    X(PutObjectRetention, PUT_OBJECT_RETENTION, PUT_OBJECT_RETENTION) \
+    X(PutObjectTagging, PUT_OBJECT_TAGGING, PUT_OBJECT_VERSION_TAGGING) \
+    X(PutPublicAccessBlock, PUT_BUCKET_PUBLIC_ACCESS_BLOCK, PUT_BUCKET_PUBLIC_ACCESS_BLOCK) \
+    X(RestoreObject, RESTORE_OBJECT, RESTORE_OBJECT) \
+    X(UploadPart, PUT_OBJECT, PUT_OBJECT) \
+    X(UploadPartCopy, PUT_OBJECT, PUT_OBJECT)
+/* clang-format on */
+
+enum s3_operation {
+#define X(name, action, version_action) S3_OP_##name,
+    S3_OPERATION_TABLE(X)
+#undef X
+        S3_OPERATIONS
+};
+
+const char *s3_operation_name(enum s3_operation op);
+enum s3_action s3_operation_action(enum s3_operation op, bool names_version);
+
+#endif

@@ -1,0 +1,60 @@
+/* Cross-origin rules of a bucket: the document, and what a browser is told. Strings live in the
+ * arena; a compiled configuration does not change and may be asked by any thread. */
+#ifndef S3_DOCUMENTS_CORS_H
+#define S3_DOCUMENTS_CORS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "http/wire.h"
+#include "meta/error.h"
+
+enum { CORS_MAX_RULES = 100, CORS_MAX_BYTES = 64 * 1024, CORS_MAX_HEADERS = 7 };
+
+struct str_list {
+    struct str *items;
+    size_t count;
+};
+
+struct cors_rule {
+    struct str id; /* empty: none */
+    struct str_list origins, methods, headers, expose;
+    int64_t max_age; /* seconds; -1: none */
+};
+
+struct cors {
+    struct cors_rule *rules;
+    size_t count;
+};
+
+/* MalformedXML; InvalidRequest for a method that is not GET, PUT, POST, DELETE or HEAD, and for
+ * wildcards where S3 does not take them: one in an origin or header, none in an exposed header. */
+int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
+void cors_write(struct buf *out, const struct cors *cors);
+
+/* What a request comes with. For a preflight, method and headers are those that it announces
+ * (Access-Control-Request-*). */
+struct cors_request {
+    struct str origin, method;
+    struct str headers; /* comma-separated; empty: none */
+};
+
+struct cors_answer {
+    const struct cors_rule *rule;
+    struct cors_request request;
+    bool any_origin; /* the rule says "*" */
+};
+
+/* The first rule that takes origin, method and all headers; false when there is none. */
+bool cors_match(const struct cors *cors, const struct cors_request *request,
+                struct cors_answer *out);
+
+/* A preflight (OPTIONS): BadRequest when it lacks origin or method, AccessForbidden when no rule
+ * takes it. `cors` NULL: the bucket has none. */
+int cors_preflight(const struct cors *cors, const struct cors_request *request,
+                   struct cors_answer *out, struct err *err) MUST_CHECK;
+
+/* The headers of the response; returns how many. */
+size_t cors_headers(const struct cors_answer *answer, struct arena *a,
+                    struct http_header out[CORS_MAX_HEADERS]);
+
+#endif

@@ -1,0 +1,59 @@
+/* Object lock: the bucket's default, an object's retention and legal hold, as documents and as
+ * headers. Whether a locked version may be changed or removed is the storage's to decide. */
+#ifndef S3_DOCUMENTS_LOCK_H
+#define S3_DOCUMENTS_LOCK_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "http/wire.h"
+#include "meta/error.h"
+
+enum { LOCK_MAX_DAYS = 36500, LOCK_MAX_YEARS = 100 };
+
+/* <ObjectLockConfiguration>; at most one of days and years, neither: no default. */
+struct lock_config {
+    bool compliance; /* else governance */
+    uint32_t days, years;
+};
+
+/* Of an object: as object_meta has it. */
+struct lock_retention {
+    bool compliance;
+    int64_t until_ms; /* 0: none */
+};
+
+/* MalformedXML, InvalidRetentionPeriod. */
+int lock_config_read(struct lock_config *out, struct arena *a, struct str xml,
+                     struct err *err) MUST_CHECK;
+void lock_config_write(struct buf *out, const struct lock_config *config);
+
+/* What an object put at `now_ms` gets by default; until_ms 0 when there is no default. A year has
+ * 365 days. */
+struct lock_retention lock_default(const struct lock_config *config, int64_t now_ms);
+
+/* <Retention>; an empty one takes the retention away. MalformedXML, InvalidArgument for a date that
+ * is not in the future. */
+int lock_retention_read(struct lock_retention *out, struct arena *a, struct str xml, int64_t now_ms,
+                        struct err *err) MUST_CHECK;
+void lock_retention_write(struct buf *out, const struct lock_retention *retention);
+
+/* <LegalHold> */
+int lock_hold_read(bool *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
+void lock_hold_write(struct buf *out, bool on);
+
+/* x-amz-object-lock-mode, -retain-until-date and -legal-hold of a PUT. */
+struct lock_headers {
+    bool has_retention, has_hold;
+    struct lock_retention retention;
+    bool hold;
+};
+
+/* InvalidArgument: one of mode and date without the other, words that are not known, a date that
+ * is not in the future. */
+int lock_headers_read(struct lock_headers *out, const struct http_head *head, int64_t now_ms,
+                      struct err *err) MUST_CHECK;
+
+/* "GOVERNANCE" or "COMPLIANCE", for headers of a response. */
+const char *lock_mode_name(bool compliance);
+
+#endif

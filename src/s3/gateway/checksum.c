@@ -1,0 +1,160 @@
+/* Checksums that are made here: of what comes without one, and of copies that ask for one. */
+#include "s3/gateway/gateway_int.h"
+
+#include <stdlib.h>
+
+enum { SUM_BLOCK = 256 * 1024 };
+
+/* What hides its MD5 must not show another fingerprint of the plain bytes that nobody asked for. */
+static enum digest_kind made_for(enum sse_kind kind)
+{
+    return kind == SSE_NONE || kind == SSE_S3 ? DIGEST_CRC64NVME : DIGEST_MD5;
+}
+
+enum digest_kind checksum_default(const struct call *c)
+{
+    return made_for(c->encryption.kind);
+}
+
+enum digest_kind checksum_of_part(const struct object_meta *upload)
+{
+    struct envelope e = {0};
+
+    if (upload->checksum.type != CHECKSUM_NONE)
+        return upload->checksum.kind;
+    if (upload->encryption.len && envelope_read(&e, upload->encryption, NULL) < 0)
+        return DIGEST_MD5;
+    return made_for(e.kind);
+}
+
+int checksum_asked(struct call *c, enum digest_kind *out, struct err *err)
+{
+    struct str name = call_header(c, "x-amz-checksum-algorithm");
+
+    *out = DIGEST_MD5;
+    if (name.len && !checksum_by_algorithm(name, out))
+        return err_set(err, S3_INVALID_REQUEST,
+                       "Checksum algorithm provided is unsupported. Please try again with any of "
+                       "the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+    return 0;
+}
+
+static bool is_checksum(struct str header)
+{
+    return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
+}
+
+/* Beside values there are headers about them. */
+static bool is_known(struct str header)
+{
+    static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};
+    enum digest_kind kind;
+
+    for (size_t i = 0; i < ARRAY_SIZE(about); i++)
+        if (str_ieq(str_skip(header, 15), about[i]))
+            return true;
+    return checksum_by_header(header, &kind);
+}
+
+static int unknown_checksum(struct str name, struct err *err)
+{
+    return err_set(err, S3_INVALID_REQUEST,
+                   "The checksum " STR_FMT
+                   " is not supported; those that are: CRC32, CRC32C, CRC64NVME, SHA1, SHA256",
+                   STR_ARG(str_head(name, 64)));
+}
+
+int checksum_check_names(const struct call *c, struct err *err)
+{
+    struct str algorithm = call_header(c, "x-amz-sdk-checksum-algorithm"), name;
+    struct str trailers = call_header(c, "x-amz-trailer");
+    enum digest_kind kind;
+
+    for (size_t i = 0; i < c->head->header_count; i++) {
+        name = c->head->headers[i].name;
+        if (is_checksum(name) && !is_known(name))
+            return unknown_checksum(name, err);
+    }
+    while (str_token(&trailers, ", \t", &name))
+        if (is_checksum(name) && !checksum_by_header(name, &kind))
+            return unknown_checksum(name, err);
+    return algorithm.len && !checksum_by_algorithm(algorithm, &kind)
+               ? unknown_checksum(algorithm, err)
+               : 0;
+}
+
+bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind)
+{
+    return sum->type == CHECKSUM_FULL_OBJECT && sum->kind == kind && sum->value.len;
+}
+
+/* --- made as bytes flow --- */
+
+static int summed_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct summed *s = container_of(r, struct summed, reader);
+    int code = reader_read(s->from, to, len, got, err);
+
+    if (code == 0)
+        digests_update(s->digests, str_n(to, *got));
+    return code;
+}
+
+static const struct reader_ops summed_ops = {.read = summed_read};
+
+static int take(struct digests *d, enum digest_kind kind, struct arena *a,
+                struct object_checksum *out, struct err *err)
+{
+    struct digest_value value;
+
+    digests_final(d, kind, &value);
+    *out = (struct object_checksum){CHECKSUM_FULL_OBJECT, kind, digest_text(a, &value)};
+    return out->value.len ? 0 : err_code(err, ERR_NO_MEMORY);
+}
+
+static int summed_verify(void *ctx, struct object_meta *meta, struct err *err)
+{
+    struct summed *s = ctx;
+    int code = take(s->digests, s->kind, s->a, &s->checksum, err);
+
+    meta->checksum = s->checksum;
+    return code;
+}
+
+struct reader *summed_open(struct summed *s, struct arena *a, struct reader *from,
+                           enum digest_kind kind, struct put_options *put)
+{
+    *s = (struct summed){.reader.ops = &summed_ops, .from = from, .kind = kind, .a = a};
+    if (kind == DIGEST_MD5)
+        return from;
+    s->digests = digests_new(1u << kind);
+    put->verify = summed_verify;
+    put->ctx = s;
+    return &s->reader;
+}
+
+void summed_close(struct summed *s)
+{
+    digests_free(s->digests);
+    s->digests = NULL;
+}
+
+int checksum_compute(struct arena *a, struct reader *from, enum digest_kind kind,
+                     struct object_checksum *out, struct err *err)
+{
+    struct digests *d = digests_new(1u << kind);
+    char *block = xmalloc(SUM_BLOCK);
+    size_t got = 1;
+    int code = 0;
+
+    while (code == 0 && got) {
+        code = reader_read(from, block, SUM_BLOCK, &got, err);
+        if (code == 0)
+            digests_update(d, str_n(block, got));
+    }
+    if (code == 0)
+        code = take(d, kind, a, out, err);
+    digests_free(d);
+    free(block);
+    return code;
+}

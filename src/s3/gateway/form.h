@@ -1,0 +1,93 @@
+/* POST form uploads (multipart/form-data): fields first, then the file, read as it streams.
+ *
+ *     form_open    reads the fields up to where the file's bytes begin
+ *     form_check   who signed the policy, and does the form keep to it
+ *     form.file    the file as a reader; ends at the boundary behind it
+ *
+ * Fields behind the file are not looked at, as in S3. Names of fields are case-insensitive. In
+ * every field but policy and signatures, "${filename}" stands for the name of the file without
+ * folders.
+ *
+ * Limits: a boundary of 70 characters, FORM_FIELDS_MAX fields of FORM_FIELD_MAX bytes, part heads
+ * of FORM_HEAD_MAX bytes.
+ *
+ * Errors (codes of error.h). Opening: RequestIsNotMultiPartContent, MalformedPOSTRequest,
+ * MaxPostPreDataLengthExceededError, IncorrectNumberOfFilesInPostRequest (no file), IncompleteBody.
+ * Checking: UserKeyMustBeSpecified (no key), InvalidArgument (a field of the signature is missing),
+ * InvalidPolicyDocument (malformed), AccessDenied ("Invalid according to Policy: ..."),
+ * InvalidAccessKeyId, SignatureDoesNotMatch. Reading: EntityTooLarge, EntityTooSmall,
+ * MalformedPOSTRequest (it ends without its boundary). One owner at a time. */
+#ifndef S3_GATEWAY_FORM_H
+#define S3_GATEWAY_FORM_H
+
+#include "os/stream.h"
+#include "s3/access/auth.h"
+
+enum {
+    FORM_FIELDS_MAX = 100,
+    FORM_FIELD_MAX = 20 * 1024,
+    FORM_HEAD_MAX = 4 * 1024,
+    FORM_BOUNDARY_MAX = 70,
+    FORM_BUFFER = 32 * 1024,
+};
+
+struct form_field {
+    struct str name, value; /* in the arena */
+};
+
+struct form {
+    struct reader file; /* reader_close() is form_close() */
+    struct reader *body;
+    struct arena *arena;
+    struct form_field fields[FORM_FIELDS_MAX];
+    size_t field_count;
+    struct str filename;                   /* of the file's part, without folders; may be empty */
+    struct str file_type;                  /* its Content-Type; may be empty */
+    char delimiter[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
+    size_t delimiter_len;
+    uint64_t min, max;   /* of the file, by the policy */
+    bool date_is_signed; /* the policy says what x-amz-date is */
+    uint64_t given;      /* bytes of it handed out */
+    bool ended;          /* the boundary behind the file was seen */
+    int failed;
+    size_t start, end; /* of what buffer holds */
+    size_t known;      /* bytes at start that are the file's for certain */
+    char *buffer;      /* FORM_BUFFER bytes */
+};
+
+/* Is it the Content-Type of a form? */
+bool form_is_type(struct str content_type);
+
+/* `body` and `arena` are borrowed until form_close(). On an error nothing is left to close. */
+int form_open(struct form *f, struct arena *arena, struct reader *body, struct str content_type,
+              struct err *err) MUST_CHECK;
+void form_close(struct form *f);
+
+/* The first field so named (case folded), or NULL p. */
+struct str form_field(const struct form *f, const char *name);
+
+struct form_options {
+    struct str bucket; /* that the form was sent to */
+    int64_t now_ms;
+    const struct auth_options *auth;
+};
+
+struct form_result {
+    enum auth_kind kind; /* AUTH_ANONYMOUS: no policy. Else V4_HEADER or V2_HEADER */
+    struct str access_key;
+    int64_t signed_ms; /* 0: the form does not say when */
+    void *user;
+    struct str key;                              /* not empty */
+    struct str success_status, success_redirect; /* as sent; may be empty */
+};
+
+/* Sets the bounds of the file's length. Without a policy the form is anonymous and nothing is
+ * checked but the key. 0, an S3 code, or what find_key failed with. */
+int form_check(struct form_result *out, struct form *f, const struct form_options *o,
+               struct err *err) MUST_CHECK;
+
+/* The policy document (JSON) against the fields; part of form_check, here for tests. */
+int form_check_policy(struct form *f, struct str document, const struct form_options *o,
+                      struct err *err) MUST_CHECK;
+
+#endif

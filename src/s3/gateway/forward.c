@@ -1,0 +1,362 @@
+/* A request to a remote storage, and its answer back. */
+#include "s3/gateway/forward.h"
+#include "s3/gateway/bucket_name.h"
+#include "s3/documents/deletion.h"
+
+struct forward {
+    struct forward_body body;
+    struct forward_request request;
+    struct http_header headers[FORWARD_HEADERS_MAX];
+};
+
+/* A storage that broke off may have acted: that is no "try again" (F6). */
+static int judge(const struct storage *s, int code, struct err *err)
+{
+    if (code == ERR_DENIED)
+        return err_set(err, S3_ACCESS_DENIED,
+                       "You have no credentials on the storage that holds this bucket.");
+    if (code == ERR_CLOSED)
+        code = ERR_PEER;
+    return err_wrap(err, code, "storage " STR_FMT, STR_ARG(s->name)), code;
+}
+
+int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
+                 struct exchange **out, struct err *err)
+{
+    int code;
+
+    BUG_ON(!s->ops->forward);
+    code = s->ops->forward(s, r, out, err);
+    if (code == 0 && exchange_is_early(*out) && exchange_head(*out)->status < 300) {
+        exchange_close(*out);
+        *out = NULL;
+        code = err_set(err, ERR_PEER, "success before it has the body");
+    }
+    if (code == 0)
+        return 0;
+    return b->held.failed ? b->held.failed : judge(s, code, err);
+}
+
+/* What may be sent twice (F7) may have been refused only the second time: made already, or gone. */
+enum outcome forward_outcome(int code, struct exchange *e)
+{
+    int status = code == 0 ? exchange_head(e)->status : 0;
+
+    if (status >= 200 && status < 300)
+        return OUTCOME_DONE;
+    if (status < 400 || status >= 500 || status == 404 || status == 408 || status == 409)
+        return OUTCOME_UNKNOWN;
+    return OUTCOME_REFUSED;
+}
+
+static bool is_passed(const struct http_head *head, struct str name)
+{
+    if (head->status == 204 && str_ieq(name, STR("content-length")))
+        return false;
+    return !str_ieq(name, STR("server")) && !forward_is_hop(head, name);
+}
+
+static void answer_headers(struct call *c, const struct http_head *head)
+{
+    struct str id = str_z(http_request_id(c->http));
+
+    for (size_t i = 0; i < head->header_count; i++)
+        if (is_passed(head, head->headers[i].name))
+            http_respond_header(c->http, head->headers[i].name, head->headers[i].value);
+    if (!http_header(head, "x-amz-request-id").p)
+        http_respond_header(c->http, STR("x-amz-request-id"), id);
+    http_respond_header(c->http, STR("x-weir-request-id"), id);
+}
+
+static int body_without_length(struct call *c, struct exchange *e, struct str *out, struct err *err)
+{
+    struct buf text = BUF_INIT(FORWARD_SMALL);
+    int code = reader_read_all(exchange_body(e), &text, err);
+
+    *out = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return code < 0 ? (err_wrap(err, code, "a storage's answer"), ERR_PEER) : 0;
+}
+
+/* A body that is small is waited for before anything is sent, so that both go in one piece. */
+static int small_body(struct call *c, struct exchange *e, struct str *out, struct err *err)
+{
+    size_t len = (size_t)exchange_head(e)->content_length;
+
+    if (!exchange_head(e)->has_length)
+        return body_without_length(c, e, out, err);
+    if (reader_as_bytes(exchange_body(e), out)) {
+        reader_skip(exchange_body(e), len);
+        return 0;
+    }
+    char *p = arena_alloc(c->a, len + 1);
+    *out = str_n(p, len);
+    int code = p ? reader_read_full(exchange_body(e), p, len, err) : err_code(err, ERR_NO_MEMORY);
+    return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
+}
+
+/* The id of an upload that was begun there is remembered before the client can use it (S7). */
+static int note_upload(struct call *c, struct str body, struct err *err)
+{
+    struct xml_node *root = NULL;
+    int code = xml_read(&root, c->a, body, err);
+    struct str id = code == 0 ? xml_child_text(root, "UploadId", STR_EMPTY) : STR_EMPTY;
+
+    if (code < 0 || !id.len)
+        return err_set(err, ERR_PEER, "a storage began an upload without an id");
+    return call_upload_begun(c, id, err);
+}
+
+static bool begins_upload(const struct call *c, struct exchange *e)
+{
+    return c->pair.route && c->op && c->op->id == S3_OP_CreateMultipartUpload &&
+           exchange_head(e)->status == 200;
+}
+
+static int answer_small(struct call *c, struct exchange *e, struct err *err)
+{
+    struct str body = STR_EMPTY;
+    int code = small_body(c, e, &body, err);
+
+    if (code == 0 && begins_upload(c, e))
+        code = note_upload(c, body, err);
+    if (code == 0)
+        code = call_captured(c, forward_outcome(0, e), err);
+    if (code < 0)
+        return code;
+    http_respond(c->http, exchange_head(e)->status);
+    answer_headers(c, exchange_head(e));
+    c->begun = true;
+    return http_send(c->http, body);
+}
+
+/* The body of an answer to a change, whose end is told before the client has it all. */
+struct told_reader {
+    struct reader reader;
+    struct reader *from;
+    struct call *c;
+    enum outcome outcome;
+    uint64_t left; /* UINT64_MAX: not known */
+};
+
+static int told_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct told_reader *t = container_of(r, struct told_reader, reader);
+    int code = reader_read(t->from, to, len, got, err);
+
+    if (code == 0 && t->left != UINT64_MAX)
+        t->left -= *got;
+    if (code == 0 && (*got == 0 || t->left == 0))
+        code = call_captured(t->c, t->outcome, err);
+    return code;
+}
+
+static const struct reader_ops told_ops = {.read = told_read};
+
+static int answer_large(struct call *c, struct exchange *e)
+{
+    const struct http_head *head = exchange_head(e);
+    uint64_t len = head->has_length ? head->content_length : UINT64_MAX;
+    struct told_reader told = {{&told_ops}, exchange_body(e), c, forward_outcome(0, e), len};
+
+    return http_send_reader(c->http, c->capture.begun ? &told.reader : exchange_body(e), len);
+}
+
+int forward_answer(struct call *c, struct exchange *e, struct err *err)
+{
+    const struct http_head *head = exchange_head(e);
+    bool to_head = c->head->method == HTTP_HEAD;
+    bool small = (head->has_length && head->content_length <= FORWARD_SMALL) || begins_upload(c, e);
+
+    if (head->status < 200 || head->status > 599)
+        return err_set(err, ERR_PEER, "a storage answered with status %d", head->status);
+    if (http_response_has_body(head, to_head) && small)
+        return answer_small(c, e, err);
+    http_respond(c->http, head->status);
+    answer_headers(c, head);
+    if (!http_response_has_body(head, to_head) &&
+        (!to_head || head->has_length || head->status == 204 || head->status == 304)) {
+        c->begun = true;
+        return http_send(c->http, STR_EMPTY);
+    }
+    int code = answer_large(c, e);
+    c->begun = code != ERR_BUSY; /* then nothing was sent */
+    return code;
+}
+
+/* --- on a fast worker: the answer is waited for without a thread --- */
+
+static http_resume_fn resume;
+
+static void wait_for_answer(struct call *c)
+{
+    c->waits = true;
+    http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), resume, c);
+}
+
+/* Requests without a body, when a connection is idle; else ERR_AGAIN. */
+static int start(struct call *c, struct storage *s, struct err *err)
+{
+    static const struct forward_body none;
+    bool asks = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
+    struct forward_request r;
+    struct http_header headers[FORWARD_HEADERS_MAX];
+
+    if (!asks || http_request_length(c->http) != 0 || c->auth.payload >= AUTH_PAYLOAD_CHUNKS)
+        return ERR_AGAIN;
+    int code = forward_describe(c, &none, &r, headers, err);
+    r.now = true;
+    if (code == 0)
+        code = s->ops->forward(s, &r, &c->exchange, err);
+    if (code < 0)
+        return ERR_AGAIN; /* where it may wait, the error is found again */
+    c->remote = s;
+    wait_for_answer(c);
+    return 0;
+}
+
+/* Can it be answered without waiting for more of it? */
+static bool is_whole(const struct call *c)
+{
+    const struct http_head *head = exchange_head(c->exchange);
+    bool to_head = c->head->method == HTTP_HEAD;
+    struct str bytes;
+
+    if (!http_response_has_body(head, to_head))
+        return !to_head || head->has_length || head->status == 204 || head->status == 304;
+    return head->has_length && head->content_length <= FORWARD_SMALL &&
+           reader_as_bytes(exchange_body(c->exchange), &bytes);
+}
+
+static void drop_exchange(struct call *c)
+{
+    exchange_close(c->exchange);
+    c->exchange = NULL;
+}
+
+/* ERR_AGAIN: on the pool. */
+static int go_on(struct call *c, bool in_time, struct err *err)
+{
+    bool may_block = http_may_block(c->http);
+    int code;
+
+    if (!c->exchange)
+        return may_block ? forward_call(c, c->remote, err) : ERR_AGAIN;
+    if (!in_time) {
+        drop_exchange(c);
+        return judge(c->remote, err_code(err, ERR_TIMEOUT), err);
+    }
+    code = exchange_poll(c->exchange, err);
+    if (code == ERR_AGAIN && !may_block) {
+        wait_for_answer(c);
+        return 0;
+    }
+    if (code == 0 && !may_block && !is_whole(c))
+        return ERR_AGAIN;
+    bool again = code < 0 && exchange_is_stale(c->exchange);
+    if (code == 0)
+        code = forward_answer(c, c->exchange, err);
+    else if (!again)
+        code = judge(c->remote, code, err);
+    drop_exchange(c);
+    return again ? ERR_AGAIN : code;
+}
+
+static int resume(struct http_request *req, void *ctx, bool in_time)
+{
+    struct call *c = ctx;
+    struct err err = {0};
+
+    (void)req;
+    c->waits = false;
+    int code = go_on(c, in_time, &err);
+    if (code == ERR_AGAIN && !in_time) /* there is no thread that could ask again */
+        code = err_set(&err, ERR_BUSY, "too many requests at once");
+    return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
+}
+
+/* F13: the keys of a batch go on in our words, so that the storage reads those that we read. */
+static int take_batch(struct call *c, struct forward_body *b, struct deletion *batch,
+                      struct err *err)
+{
+    struct buf text = BUF_INIT(2 * CALL_LIST_MAX); /* what is CDATA there is escaped here */
+    int code = deletion_read(batch, c->a, b->text, err);
+
+    for (size_t i = 0; code == 0 && i < batch->count; i++)
+        code = object_key_check(batch->keys[i], err);
+    if (code == 0) {
+        deletion_write(&text, batch);
+        code = buf_error(&text);
+    }
+    if (code == 0)
+        code = forward_body_replace(c, b, &text, err);
+    buf_release(&text);
+    return code;
+}
+
+/* R1: nothing has been sent yet. */
+static int announce(struct call *c, struct storage *s, const struct deletion *batch,
+                    struct err *err)
+{
+    int code = 0;
+
+    if (batch->keys)
+        code = call_before_removals(c, batch->keys, batch->count, false, err);
+    return code < 0 ? code : call_capture(c, s, batch->keys, batch->count, err);
+}
+
+/* The success of some is said before it is one: the head comes early, and the body when it is over.
+ */
+static bool answers_early(const struct call *c)
+{
+    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_CompleteMultipartUpload);
+}
+
+/* What failed before stays so. */
+static int captured(struct call *c, int code, enum outcome outcome, struct err *err)
+{
+    struct err late = {0};
+    int told = call_captured(c, outcome, code < 0 ? &late : err);
+
+    return code < 0 ? code : told;
+}
+
+static int send_and_answer(struct call *c, struct storage *s, struct forward *f, struct err *err)
+{
+    struct exchange *e = NULL;
+    int code = forward_send(s, &f->request, &f->body, &e, err);
+    enum outcome outcome = forward_outcome(code, e);
+
+    if (!answers_early(c))
+        code = captured(c, code, outcome, err);
+    if (code == 0)
+        code = forward_answer(c, e, err);
+    code = captured(c, code, code == 0 ? outcome : OUTCOME_UNKNOWN, err);
+    exchange_close(e);
+    return code;
+}
+
+int forward_call(struct call *c, struct storage *s, struct err *err)
+{
+    struct deletion batch = {0};
+    struct forward *f;
+    int code;
+
+    if (!http_may_block(c->http))
+        return start(c, s, err);
+    f = arena_new(c->a, struct forward);
+    if (!f)
+        return err_code(err, ERR_NO_MEMORY);
+    f->body.whole = c->op && c->op->id == S3_OP_DeleteObjects;
+    code = forward_body_open(c, &f->body, s->takes_trailers, err);
+    if (code == 0 && f->body.whole)
+        code = take_batch(c, &f->body, &batch, err);
+    if (code == 0)
+        code = forward_describe(c, &f->body, &f->request, f->headers, err);
+    if (code == 0)
+        code = announce(c, s, &batch, err);
+    if (code == 0)
+        code = send_and_answer(c, s, f, err);
+    forward_body_close(&f->body);
+    return code;
+}

@@ -1,0 +1,48 @@
+/* The S3 wire front: an http_handler_fn that finds the operation in one table, checks who asks and
+ * whether they may, and runs it against whatever storage holds the bucket. docs/gateway.md has the
+ * order of the steps, the limits and the table of operations.
+ *
+ * The gateway keeps nothing of a request; any number of servers may share one. */
+#ifndef S3_GATEWAY_GATEWAY_H
+#define S3_GATEWAY_GATEWAY_H
+
+#include "http/server.h"
+#include "route/route.h"
+#include "route/users.h"
+
+struct access_log;
+struct bucket_sides;
+struct change_capture;
+struct gateway;
+struct notify;
+struct object_torrents;
+
+struct gateway_options {
+    struct routes *routes; /* borrowed, as all of these */
+    struct users *users;
+    const struct store *store;     /* nothing is served while it is halted; NULL: it never is */
+    struct str region;             /* empty: us-east-1 */
+    struct str domain;             /* buckets are also <bucket>.<domain>; empty: path style alone */
+    struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */
+    struct notify *notify;         /* event notifications; NULL: none */
+    struct access_log *access_log; /* buckets' logs of requests; NULL: none */
+    const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
+    const struct bucket_sides *sides;     /* s3/sides.h; NULL: no bucket is ever on two storages */
+    const struct object_torrents *torrents; /* s3/torrent.h; NULL: no torrents are made */
+    struct str url; /* by which everybody reaches this endpoint; empty: as each request has */
+    bool allow_v2;  /* signatures of version 2 */
+    struct str storage_classes; /* names with commas between them; empty: S3's */
+    const char *key_file;       /* of keyring.h, copied; NULL: nothing can be encrypted */
+    uint64_t max_buckets;       /* of one user on local storages; 0: any number */
+    size_t document_memory;     /* for bodies of all requests that are gathered; 0: 256 MiB */
+    bool sse_c_over_http;       /* customers' keys are taken without TLS from other machines too */
+    const struct log *log;
+};
+
+struct gateway *gateway_new(const struct gateway_options *o);
+void gateway_free(struct gateway *g); /* no server uses it any more; NULL is fine */
+
+/* The handler; ctx is the gateway. */
+int gateway_handle(struct http_request *req, void *ctx);
+
+#endif

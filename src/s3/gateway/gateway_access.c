@@ -1,0 +1,330 @@
+/* What a decision about access is made on, read from the bucket and the request. */
+#include "s3/gateway/gateway_int.h"
+
+/* --- the bucket --- */
+
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err)
+{
+    if (b == c->target.bucket && facts_document(c->target.facts, name, out))
+        return 0;
+    int code = b->ops->get_document(b, c->a, name, out, err);
+
+    if (code == ERR_NOT_FOUND) {
+        *out = STR_EMPTY;
+        return 0;
+    }
+    return code;
+}
+
+/* Facts that still hold, of a bucket that is where the user's own route leads. */
+static struct facts *find_facts(struct call *c, struct str bucket)
+{
+    struct routes *routes = c->g->o.routes;
+    struct storage *s;
+    struct facts *f = NULL;
+
+    if (route_storage(routes, call_user_id(c), bucket, &s, NULL) == 0)
+        f = facts_find(c->g->facts, s, bucket);
+    if (!f || str_eq(facts_target(f)->info.owner, call_user_id(c)) || !routes_any(routes))
+        return f;
+    facts_unref(f); /* its owner's route may lead elsewhere */
+    return NULL;
+}
+
+int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
+                struct storage **out, struct err *err)
+{
+    if (side->storage) {
+        *out = side->storage->ops->forward ? side->storage : NULL;
+        return 0;
+    }
+    return route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
+}
+
+/* Who asks may say whose bucket it must be. */
+static struct str expected_owner(struct call *c, const struct call_target *t)
+{
+    return call_header(c, t == &c->target ? "x-amz-expected-bucket-owner"
+                                          : "x-amz-source-expected-bucket-owner");
+}
+
+/* Access there is not ours to decide (F2): nothing of it is read, so its owner is not known. */
+static int open_remote(struct call *c, struct call_target *t, const struct side_choice *side,
+                       struct str bucket, struct err *err)
+{
+    if (expected_owner(c, t).len)
+        return err_set(err, S3_NOT_IMPLEMENTED,
+                       "The owner of a bucket on a remote storage cannot be expected in a copy "
+                       "between storages");
+    t->info.name = bucket;
+    if (side->storage)
+        return t->remote->ops->open_bucket(&t->bucket, t->remote, call_user_id(c), bucket, err);
+    return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
+}
+
+static int check_owner(struct call *c, const struct call_target *t, struct err *err)
+{
+    struct str said = expected_owner(c, t);
+
+    return said.len && !str_eq(said, t->info.owner) ? s3_fail(err, S3_ACCESS_DENIED) : 0;
+}
+
+static int open_local(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    struct facts *f = find_facts(c, bucket);
+    struct bucket *b;
+    int code = 0;
+
+    if (!f) {
+        code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &b, err);
+        if (code == 0)
+            code = facts_read(&f, b, http_may_block(c->http), err);
+        if (code == 0)
+            facts_keep(c->g->facts, f);
+    }
+    if (code == 0) {
+        *t = *facts_target(f);
+        code = check_owner(c, t, err);
+    }
+    return code;
+}
+
+/* On a local side: the objects of that one, with the facts of the one where those are newest. */
+static int open_side(struct call *c, struct call_target *t, const struct side_choice *side,
+                     struct str bucket, struct err *err)
+{
+    struct storage *s = side->storage, *of = side->facts;
+    struct facts *f = facts_find(c->g->facts, of, bucket);
+    struct bucket *b = NULL;
+    int code = 0;
+
+    if (!f) {
+        code = of->ops->open_bucket(&b, of, STR_EMPTY, bucket, err);
+        if (code == 0)
+            code = facts_read(&f, b, http_may_block(c->http), err);
+        if (code == 0)
+            facts_keep(c->g->facts, f);
+    }
+    if (code < 0)
+        return code;
+    *t = *facts_target(f);
+    if (s != of) {
+        code = s->ops->open_bucket(&t->other, s, STR_EMPTY, bucket, err);
+        t->bucket = t->other;
+    }
+    return code < 0 ? code : check_owner(c, t, err);
+}
+
+static const struct side_choice *side_of_target(const struct call *c, const struct call_target *t)
+{
+    return t == &c->target ? &c->side : &c->source_side;
+}
+
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    const struct side_choice *side = side_of_target(c, t);
+    int code = call_remote(c, side, bucket, &t->remote, err);
+
+    if (code < 0)
+        return code;
+    if (t->remote)
+        return open_remote(c, t, side, bucket, err);
+    code = side->storage ? open_side(c, t, side, bucket, err) : open_local(c, t, bucket, err);
+    return code == 0 && !http_may_block(c->http) && t->policy && policy_is_large(t->policy)
+               ? ERR_AGAIN
+               : code;
+}
+
+void call_close(struct call_target *t)
+{
+    if (t->other)
+        t->other->ops->unref(t->other);
+    t->other = NULL;
+    if (t->remote && t->bucket)
+        t->bucket->ops->unref(t->bucket);
+    facts_unref(t->facts);
+    t->facts = NULL;
+    t->remote = NULL;
+    t->bucket = NULL;
+}
+
+/* --- decisions --- */
+
+/* Where the requester pays nobody gets in who cannot, or does not say that they will: no bill is
+ * made, but a client that works here works on S3. */
+static bool pays(struct call *c, const struct call_target *t)
+{
+    struct str said = call_header(c, "x-amz-request-payer");
+
+    if (!t->requester_pays || str_eq(call_user_id(c), t->info.owner))
+        return true;
+    if (!said.len) /* in a presigned address */
+        said = call_param(c, "x-amz-request-payer");
+    if (!c->user || !str_ieq(said, STR("requester")))
+        return false;
+    c->charged = true;
+    return true;
+}
+
+static struct access_request request_of(struct call *c, const struct call_target *t,
+                                        enum s3_action action, struct str key)
+{
+    struct access_request r = {
+        .ask = {.action = action,
+                .bucket = t->info.name,
+                .key = s3_actions[action].on == S3_ON_OBJECT ? key : STR_EMPTY,
+                .value = call_condition_value,
+                .ctx = c,
+                .arena = c->a},
+        .bucket_owner = t->info.owner,
+        .policy = t->policy,
+        .policy_binds_owner = t->policy_binds_owner,
+        .bucket_acl = t->acl,
+        .block = t->block,
+        .ownership = t->ownership,
+    };
+
+    c->judged = t;
+    if (c->user)
+        r.ask.who = (struct policy_who){.id = c->user->id, .name = c->user->name};
+    return r;
+}
+
+bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object)
+{
+    struct access_request r = request_of(c, t, action, key);
+    struct err ignored = {0};
+    struct acl acl = {0};
+
+    if (t->remote || (c->user && c->user->admin))
+        return true;
+    if (!pays(c, t))
+        return false;
+    c->object = object;
+    if (object) {
+        r.object_owner = object->meta.owner;
+        int code = ERR_NOT_FOUND;
+        if (object->meta.acl.len)
+            code = acl_decode(&acl, c->a, object->meta.acl, &ignored);
+        else if (object->meta.owner.len)
+            code = acl_canned(&acl, c->a, STR("private"),
+                              &(struct acl_subject){object->meta.owner, t->info.owner}, &ignored);
+        if (code == 0)
+            r.object_acl = &acl;
+    }
+    bool allowed = access_allowed(&r);
+    if (allowed && t->logging.len && !c->acl_required) { /* the log tells why */
+        r.bucket_acl = r.object_acl = NULL;
+        c->acl_required = !access_allowed(&r);
+    }
+    c->object = NULL;
+    return allowed;
+}
+
+bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action)
+{
+    struct access_request r = request_of(c, t, action, STR_EMPTY);
+
+    return t->remote || (c->user && c->user->admin) || (pays(c, t) && access_possible(&r));
+}
+
+bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object)
+{
+    const struct user *user = c->user;
+    enum auth_kind kind = c->auth.kind;
+    bool acl_required = c->acl_required;
+
+    c->user = NULL;
+    c->auth.kind = AUTH_ANONYMOUS;
+    bool may = call_may(c, &c->target, action, c->key, object);
+    c->user = user;
+    c->auth.kind = kind;
+    c->acl_required = acl_required;
+    return may;
+}
+
+int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
+              const struct object_info *object, struct err *err)
+{
+    return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
+}
+
+/* Who may write by the bucket's list owns what they write: they may do to it what comes with
+ * it, unless the policy denies that. */
+static int need_with_write(struct call *c, enum s3_action action, struct err *err)
+{
+    struct call_target *t = &c->target;
+    struct access_request r = request_of(c, t, action, c->key);
+    bool by_list = t->acl && t->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED &&
+                   acl_allows(t->acl, call_user_id(c), ACL_WRITE, t->block.ignore_acls);
+
+    return by_list && !access_denied(&r) ? 0 : call_need(c, t, action, c->key, NULL, err);
+}
+
+int call_need_tagging(struct call *c, struct err *err)
+{
+    return need_with_write(c, S3_ACTION_PUT_OBJECT_TAGGING, err);
+}
+
+int call_need_acl(struct call *c, const struct acl *acl, struct err *err)
+{
+    struct call_target *t = &c->target;
+    struct access_request r = request_of(c, t, S3_ACTION_PUT_OBJECT_ACL, c->key);
+
+    if (acl_is_between(acl, t->info.owner) && !access_denied(&r))
+        return 0;
+    return need_with_write(c, S3_ACTION_PUT_OBJECT_ACL, err);
+}
+
+int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
+                struct err *err)
+{
+    c->absent_key = key;
+    bool may = call_may(c, t, S3_ACTION_LIST_BUCKET, STR_EMPTY, NULL);
+    c->absent_key = STR_EMPTY;
+    if (!may)
+        return s3_fail(err, S3_ACCESS_DENIED);
+    return s3_fail(err, version ? S3_NO_SUCH_VERSION : S3_NO_SUCH_KEY);
+}
+
+int call_object(struct call *c, struct get_result *out, struct err *err)
+{
+    static const struct object_conditions none;
+    struct bucket *b = c->target.bucket;
+    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    int code = b->ops->head(b, c->a, c->key, c->version, &none, out, err);
+    int may = call_need(c, &c->target, action, c->key, code == 0 ? &out->info : NULL, err);
+
+    if (code == ERR_NOT_FOUND && !(out->info.is_marker && c->version.len))
+        return call_absent(c, &c->target, c->key, c->version.len > 0, err);
+    if (may < 0)
+        return may;
+    if (code == ERR_NOT_FOUND)
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    return code == 0 && c->op->flags & OP_XML ? call_read_body(c, err) : code;
+}
+
+/* --- users in lists --- */
+
+static bool find_user(void *ctx, bool by_email, struct str name, struct str *id,
+                      struct str *display_name)
+{
+    struct call *c = ctx;
+    struct err ignored = {0};
+    struct user user;
+    int code = by_email ? users_by_email(c->g->o.users, c->a, name, &user, &ignored)
+                        : users_by_id(c->g->o.users, c->a, name, &user, &ignored);
+
+    if (code < 0)
+        return false;
+    *id = user.id;
+    *display_name = user.display_name.len ? user.display_name : user.name;
+    return true;
+}
+
+struct acl_users call_acl_users(struct call *c)
+{
+    return (struct acl_users){find_user, c};
+}

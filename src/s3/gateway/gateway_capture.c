@@ -1,0 +1,70 @@
+/* Changes that replication must know of before they are made (docs/replication.md, R1, R5). */
+#include "s3/gateway/gateway_int.h"
+
+/* Of a request that only a remote storage understands (Ceph's "?append") the most is expected. */
+static unsigned most_changes(const struct call *c)
+{
+    enum http_method m = c->head->method;
+
+    if (m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS)
+        return 0;
+    return c->level == LEVEL_OBJECT   ? CHANGES_NEW_OBJECT
+           : c->level == LEVEL_BUCKET ? CHANGES_BUCKET
+                                      : 0;
+}
+
+/* "DELETE /bucket?new" removes the bucket where "new" is passed over, and something of it where it
+ * is known. */
+static unsigned changes_of(const struct call *c)
+{
+    return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
+}
+
+int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
+                 struct err *err)
+{
+    const struct change_capture *capture = c->g->o.capture;
+    struct intended i = {.storage = s, .bucket = c->bucket_name, .user = call_user_id(c)};
+
+    if (!capture || c->capture.begun)
+        return 0;
+    i.changes = changes_of(c);
+    if (i.changes == 0)
+        return 0;
+    i.keys = keys ? keys : &c->key;
+    i.key_count = keys ? count : c->key.len > 0;
+    i.ends_upload = c->op && c->op->id == S3_OP_CompleteMultipartUpload;
+    int code = capture->begin(capture->ctx, &i, &c->capture, err);
+    if (code < 0)
+        return code;
+    code = call_check_route(c, s, err);
+    if (code < 0)
+        call_not_captured(c);
+    return code;
+}
+
+int call_may_send(struct call *c, struct err *err)
+{
+    const struct change_capture *capture = c->g->o.capture;
+
+    return c->capture.begun ? capture->check(capture->ctx, &c->capture, err) : 0;
+}
+
+int call_captured(struct call *c, enum outcome outcome, struct err *err)
+{
+    const struct change_capture *capture = c->g->o.capture;
+
+    if (!c->capture.begun)
+        return 0;
+    int code = capture->end(capture->ctx, &c->capture, outcome, err);
+    c->capture = (struct capture){0};
+    return code;
+}
+
+void call_not_captured(struct call *c)
+{
+    struct err err = {0};
+    int code = call_captured(c, OUTCOME_REFUSED, &err);
+
+    BUG_ON(code < 0); /* nothing was made */
+}

@@ -1,0 +1,228 @@
+/* What is known of a bucket besides its objects, decoded once and shared by all requests until
+ * something of it changes (docs/gateway.md, "Facts").
+ *
+ * A table that is direct mapped, so that a look-up is one comparison under a lock that hardly two
+ * threads want at once, and the bound needs no list of what was used last. */
+#include "s3/gateway/gateway_int.h"
+
+#include "base/hash.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+
+enum {
+    SLOTS = 256,
+    FACTS_MAX = 4 * 1024 * 1024, /* bytes of one bucket's facts, while they are made */
+    KEPT_MAX = 128 * 1024,       /* larger ones are made for each request anew */
+    ALWAYS_DOCUMENTS = 7,
+};
+
+/* Those that every request needs come first; the others are there only in facts that are kept. */
+static const char *const names[] = {
+    "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
+    "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",
+    "notification", "object-lock",      "replication", "website",
+};
+
+enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
+
+struct facts {
+    _Atomic(unsigned) refs;
+    uint64_t generation; /* of the bucket when they were read; 0: not to be kept */
+    struct arena arena;
+    struct call_target target;
+    struct str documents[ARRAY_SIZE(names)]; /* empty: none */
+    bool all;                                /* else the first ALWAYS_DOCUMENTS alone */
+};
+
+struct slot {
+    struct mutex lock;
+    struct facts *facts; /* a reference; NULL: free */
+};
+
+struct facts_table {
+    uint64_t seed;
+    struct slot slots[SLOTS];
+};
+
+struct facts_table *facts_table_new(void)
+{
+    struct facts_table *t = xcalloc(1, sizeof(*t));
+    struct hash_key key;
+
+    hash_key_random(&key);
+    t->seed = key.k0;
+    for (size_t i = 0; i < SLOTS; i++)
+        mutex_init(&t->slots[i].lock, "s3.facts");
+    return t;
+}
+
+void facts_table_free(struct facts_table *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < SLOTS; i++) {
+        facts_unref(t->slots[i].facts);
+        mutex_release(&t->slots[i].lock);
+    }
+    free(t);
+}
+
+void facts_unref(struct facts *f)
+{
+    if (!f || atomic_fetch_sub(&f->refs, 1) > 1)
+        return;
+    if (f->target.bucket)
+        f->target.bucket->ops->unref(f->target.bucket);
+    arena_release(&f->arena);
+    free(f);
+}
+
+const struct call_target *facts_target(const struct facts *f)
+{
+    return &f->target;
+}
+
+bool facts_document(const struct facts *f, const char *name, struct str *out)
+{
+    for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = f->documents[i];
+            return true;
+        }
+    return false;
+}
+
+/* --- making them --- */
+
+static uint64_t generation(const struct bucket *b)
+{
+    const struct storage *s = b->storage;
+
+    return s && s->ops->generation ? s->ops->generation(b->storage, b->name) : 0;
+}
+
+/* What is kept was checked when it was set: if it cannot be read now, nobody gets in (G4). */
+static int damaged(int code, struct err *err, const char *name)
+{
+    return code < 0 && code != ERR_NO_MEMORY
+               ? err_set(err, ERR_CORRUPT, "the bucket's %s document cannot be read", name)
+               : code;
+}
+
+static int read_documents(struct facts *f, struct err *err)
+{
+    struct bucket *b = f->target.bucket;
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++) {
+        code = b->ops->get_document(b, &f->arena, names[i], &f->documents[i], err);
+        if (code == ERR_NOT_FOUND) {
+            f->documents[i] = STR_EMPTY;
+            code = 0;
+        }
+    }
+    return code;
+}
+
+static int decode_lists(struct facts *f, bool may_block, struct err *err)
+{
+    struct call_target *t = &f->target;
+    int code = 0;
+
+    if (!may_block && f->documents[POLICY].len > POLICY_FAST_BYTES)
+        return ERR_AGAIN;
+    if (f->documents[POLICY].len)
+        code =
+            damaged(policy_compile(&t->policy, &f->arena, f->documents[POLICY], t->info.name, err),
+                    err, names[POLICY]);
+    t->policy_binds_owner = t->policy && f->documents[BINDS_OWNER].len;
+    if (code < 0 || f->documents[ACL].len == 0)
+        return code;
+    t->acl = arena_new(&f->arena, struct acl);
+    return t->acl ? acl_decode(t->acl, &f->arena, f->documents[ACL], err)
+                  : err_code(err, ERR_NO_MEMORY);
+}
+
+static int decode_modes(struct facts *f, struct err *err)
+{
+    struct call_target *t = &f->target;
+    int code = 0;
+
+    if (f->documents[PUBLIC_BLOCK].len)
+        code = damaged(public_block_read(&t->block, &f->arena, f->documents[PUBLIC_BLOCK], err),
+                       err, names[PUBLIC_BLOCK]);
+    if (code == 0 && f->documents[OWNERSHIP].len)
+        code = damaged(ownership_read(&t->ownership, &f->arena, f->documents[OWNERSHIP], err), err,
+                       names[OWNERSHIP]);
+    return code;
+}
+
+int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err)
+{
+    struct facts *f = xcalloc(1, sizeof(*f));
+    uint64_t before = generation(b);
+
+    atomic_init(&f->refs, 1);
+    arena_init(&f->arena, FACTS_MAX);
+    f->target = (struct call_target){.facts = f, .bucket = b};
+    f->all = before != 0;
+    int code = b->ops->info(b, &f->arena, &f->target.info, err);
+    if (code == 0)
+        code = read_documents(f, err);
+    if (code == 0)
+        code = decode_lists(f, may_block, err);
+    if (code == 0)
+        code = decode_modes(f, err);
+    if (code < 0) {
+        facts_unref(f);
+        return code;
+    }
+    f->target.logging = f->documents[LOGGING];
+    f->target.requester_pays = f->documents[PAYMENT].len > 0;
+    f->generation = generation(b) == before ? before : 0;
+    *out = f;
+    return 0;
+}
+
+/* --- keeping them --- */
+
+static struct slot *slot_of(struct facts_table *t, const struct storage *s, struct str bucket)
+{
+    return &t->slots[hash_xxh3(bucket, t->seed ^ (uintptr_t)s) % SLOTS];
+}
+
+struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket)
+{
+    uint64_t now = s->ops->generation ? s->ops->generation(s, bucket) : 0;
+    struct slot *slot = slot_of(t, s, bucket);
+    struct facts *f;
+
+    if (now == 0)
+        return NULL;
+    mutex_lock(&slot->lock);
+    f = slot->facts;
+    if (f && f->generation == now && f->target.bucket->storage == s &&
+        str_eq(f->target.bucket->name, bucket))
+        atomic_fetch_add(&f->refs, 1);
+    else
+        f = NULL;
+    mutex_unlock(&slot->lock);
+    return f;
+}
+
+void facts_keep(struct facts_table *t, struct facts *f)
+{
+    struct bucket *b = f->target.bucket;
+    struct facts *old;
+
+    if (f->generation == 0 || f->arena.used > KEPT_MAX)
+        return;
+    struct slot *slot = slot_of(t, b->storage, b->name);
+    atomic_fetch_add(&f->refs, 1);
+    mutex_lock(&slot->lock);
+    old = slot->facts;
+    slot->facts = f;
+    mutex_unlock(&slot->lock);
+    facts_unref(old);
+}

@@ -1,0 +1,321 @@
+/* Which operation a request is: a row of the table, and nothing in its query that the row does not
+ * know. A parameter that is not known may be a sub-resource of tomorrow, and its DELETE must not be
+ * that of the bucket. */
+#include "s3/gateway/gateway_int.h"
+
+/* Sub-resources that S3 has and the table has not: also what reads must not fall through to the
+ * plain operation of its method. Those of buckets are nothing behind the address of an object,
+ * where
+ * "?session=1" is for caches and pages. */
+static const struct {
+    const char *name;
+    bool of_objects; /* too */
+} strange[] = {
+    {"accelerate", false},
+    {"analytics", false},
+    {"intelligent-tiering", false},
+    {"inventory", false},
+    {"metrics", false},
+    {"select", true},
+    {"metadataTable", false},
+    {"session", false},
+    {"renameObject", true},
+    {"append", true},
+    {"metadataConfiguration", false},
+    {"metadataInventoryTable", false},
+    {"metadataJournalTable", false},
+    {"metadataAnnotationTable", false},
+    {"annotation", true},
+    {"annotations", true},
+    {"abac", false},
+    {"encryptionConfiguration", true},
+};
+
+/* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
+static const char *const plain_refuses[] = {
+    "acl",          "cors",        "policy",
+    "policyStatus", "tagging",     "publicAccessBlock",
+    "lifecycle",    "retention",   "legal-hold",
+    "versioning",   "object-lock", "ownershipControls",
+    "delete",       "uploads",     "location",
+    "website",      "encryption",  "logging",
+    "notification", "replication", "requestPayment",
+    "torrent",      "attributes",  "restore",
+};
+
+/* What a request is about, beside bucket and key. */
+static const char *const once[] = {"versionId", "uploadId", "partNumber"};
+
+/* What says nothing to an operation, beside x-* and headers of the answer: signatures of version 2,
+ * with the headers that botocore puts there. */
+static const char *const ignored[] = {
+    "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
+};
+
+/* What a request that version 2 signs may have although the signature does not cover it: which part
+ * of a listing is wanted, and in which form. All clients leave these out of what they sign. */
+static const char *const v2_leaves_open[] = {
+    "prefix",
+    "delimiter",
+    "marker",
+    "max-keys",
+    "encoding-type",
+    "list-type",
+    "continuation-token",
+    "fetch-owner",
+    "start-after",
+    "key-marker",
+    "version-id-marker",
+    "upload-id-marker",
+    "max-uploads",
+    "part-number-marker",
+    "max-parts",
+    "allow-unordered",
+    "max-buckets",
+    "bucket-region",
+};
+
+/* What reads may have without a value, beside sub-resources of the table. */
+static const char *const read_takes[] = {
+    "prefix",
+    "delimiter",
+    "marker",
+    "max-keys",
+    "encoding-type",
+    "list-type",
+    "continuation-token",
+    "fetch-owner",
+    "start-after",
+    "key-marker",
+    "version-id-marker",
+    "versions",
+    "versionId",
+    "upload-id-marker",
+    "max-uploads",
+    "uploadId",
+    "part-number-marker",
+    "max-parts",
+    "partNumber",
+    "allow-unordered",
+    "read-stats",
+    "usage",
+    "max-buckets",
+    "bucket-region",
+};
+
+/* What changes may have beside the parameter of their row; those that are not here have none. */
+static const struct {
+    enum s3_operation operation;
+    const char *name;
+} change_takes[] = {
+    {S3_OP_DeleteObject, "versionId"},        {S3_OP_PutObjectTagging, "versionId"},
+    {S3_OP_DeleteObjectTagging, "versionId"}, {S3_OP_PutObjectAcl, "versionId"},
+    {S3_OP_PutObjectRetention, "versionId"},  {S3_OP_PutObjectLegalHold, "versionId"},
+    {S3_OP_RestoreObject, "versionId"},       {S3_OP_UploadPart, "partNumber"},
+    {S3_OP_UploadPartCopy, "partNumber"},
+};
+
+static bool is_any(struct str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(name, str_z(names[i])))
+            return true;
+    return false;
+}
+
+static bool call_reads(const struct call *c)
+{
+    enum http_method m = c->head->method;
+
+    return m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS;
+}
+
+static bool names_any(const struct call *c, const char *const *names, size_t count)
+{
+    for (size_t i = 0; c->query_count && i < count; i++)
+        if (call_param(c, names[i]).p)
+            return true;
+    return false;
+}
+
+/* NULL: the query has none. */
+static const char *strange_resource(const struct call *c)
+{
+    for (size_t i = 0; c->query_count && i < ARRAY_SIZE(strange); i++)
+        if ((strange[i].of_objects || c->level != LEVEL_OBJECT) && call_param(c, strange[i].name).p)
+            return strange[i].name;
+    return NULL;
+}
+
+/* What begins with x- is a client's note for the access log, as on AWS; or of a signature, or the
+ * name of the operation (x-id), which SDKs add. */
+static bool is_note(struct str parameter)
+{
+    return str_ieq(str_head(parameter, 2), STR("x-")) ||
+           is_any(parameter, ignored, ARRAY_SIZE(ignored));
+}
+
+bool call_ignores(struct str parameter)
+{
+    return is_note(parameter) || str_starts(parameter, STR("response-"));
+}
+
+/* A7. By the names as they were sent: one that is encoded ("%61cl") is not among those that are
+ * signed, and still names the sub-resource. */
+int call_check_v2(const struct call *c, struct err *err)
+{
+    struct str rest = c->head->query, sent, value;
+
+    for (size_t i = 0; i < c->query_count && url_query_next(&rest, &sent, &value); i++) {
+        struct str name = c->query[i].name;
+        if (name.len && !sign_v2_covers(sent) && !is_note(name) &&
+            !is_any(name, v2_leaves_open, ARRAY_SIZE(v2_leaves_open)))
+            return err_set(err, S3_ACCESS_DENIED,
+                           "Signature version 2 does not cover the parameter " STR_FMT
+                           ". Please use AWS4-HMAC-SHA256.",
+                           STR_ARG(str_head(name, 64)));
+    }
+    return 0;
+}
+
+/* An address of an object may have anything behind it that makes it another one for caches. */
+static bool read_knows(const struct call *c, const struct call_param *p)
+{
+    return c->level == LEVEL_OBJECT || p->value.len > 0 ||
+           is_any(p->name, read_takes, ARRAY_SIZE(read_takes)) ||
+           is_any(p->name, plain_refuses, ARRAY_SIZE(plain_refuses));
+}
+
+static bool change_knows(const struct call *c, const struct call_param *p)
+{
+    if (c->op->query && str_eq(p->name, str_z(c->op->query)))
+        return true;
+    for (size_t i = 0; i < ARRAY_SIZE(change_takes); i++)
+        if (change_takes[i].operation == c->op->id && str_eq(p->name, str_z(change_takes[i].name)))
+            return true;
+    return false;
+}
+
+/* The parameter that c->op does not know; NULL: it knows all. */
+static const struct call_param *unknown_parameter(const struct call *c)
+{
+    bool reads = call_reads(c);
+
+    for (size_t i = 0; i < c->query_count; i++) {
+        const struct call_param *p = &c->query[i];
+        if (p->name.len && !call_ignores(p->name) &&
+            !(reads ? read_knows(c, p) : change_knows(c, p)))
+            return p;
+    }
+    return NULL;
+}
+
+/* The sub-resource, by which an operation is chosen, that the name is in any case; NULL: none. */
+static const char *resource_of(const struct call *c, struct str name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(plain_refuses); i++)
+        if (str_ieq(name, str_z(plain_refuses[i])))
+            return plain_refuses[i];
+    for (size_t i = 0; i < ARRAY_SIZE(strange); i++)
+        if ((strange[i].of_objects || c->level != LEVEL_OBJECT) &&
+            str_ieq(name, str_z(strange[i].name)))
+            return strange[i].name;
+    for (size_t i = 0; i < operation_count; i++)
+        if (operations[i].level == c->level && operations[i].query &&
+            str_ieq(name, str_z(operations[i].query)))
+            return operations[i].query;
+    return NULL;
+}
+
+static int check_repeated(const struct call *c, struct err *err)
+{
+    for (size_t i = 0; i < c->query_count; i++)
+        for (size_t k = 0; k < i && is_any(c->query[i].name, once, ARRAY_SIZE(once)); k++)
+            if (str_eq(c->query[i].name, c->query[k].name))
+                return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is given twice",
+                               STR_ARG(c->query[i].name));
+    return 0;
+}
+
+/* Some servers take parameters in any case. */
+static int check_spelling(struct str name, const char *right, struct err *err)
+{
+    if (!right || str_eq(name, str_z(right)))
+        return 0;
+    return err_set(err, S3_INVALID_ARGUMENT, "The parameter " STR_FMT " is spelled %s",
+                   STR_ARG(name), right);
+}
+
+static const char *once_of(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(once); i++)
+        if (str_ieq(name, str_z(once[i])))
+            return once[i];
+    return NULL;
+}
+
+static int check_resources(const struct call *c, struct err *err)
+{
+    const char *chosen = NULL;
+
+    for (size_t i = 0; i < c->query_count; i++) {
+        struct str name = c->query[i].name;
+        const char *resource = resource_of(c, name);
+        if (check_spelling(name, resource ? resource : once_of(name), err) < 0)
+            return S3_INVALID_ARGUMENT;
+        if (resource && chosen && strcmp(resource, chosen) != 0)
+            return err_set(err, S3_INVALID_ARGUMENT, "Conflicting query string parameters: %s, %s",
+                           chosen, resource);
+        chosen = resource ? resource : chosen;
+    }
+    return 0;
+}
+
+int call_check_query(const struct call *c, struct err *err)
+{
+    int code = c->query_count > 1 ? check_repeated(c, err) : 0;
+
+    return code < 0 || c->query_count == 0 || call_reads(c) ? code : check_resources(c, err);
+}
+
+static bool row_fits(const struct call *c, const struct operation *op)
+{
+    return op->method == c->head->method && op->level == c->level &&
+           (!op->query || (c->query_count && call_param(c, op->query).p)) &&
+           (!op->header || call_header(c, op->header).p);
+}
+
+/* A change with a sub-resource that the operation has not is still that operation to a storage that
+ * passes over the sub-resource, and is announced as both (F11). A read is nothing that we know. */
+static void look_beyond(struct call *c)
+{
+    c->beyond = c->op && !call_reads(c);
+    if (!c->beyond)
+        c->op = NULL;
+}
+
+int call_find_operation(struct call *c, struct err *err)
+{
+    const char *other = strange_resource(c);
+    const struct call_param *unknown;
+
+    for (size_t i = 0; i < operation_count && !c->op; i++)
+        if (row_fits(c, &operations[i]))
+            c->op = &operations[i];
+    if (other) {
+        look_beyond(c);
+        return err_set(err, S3_NOT_IMPLEMENTED, "The sub-resource %s is not implemented", other);
+    }
+    if (c->op && !c->op->query && names_any(c, plain_refuses, ARRAY_SIZE(plain_refuses))) {
+        look_beyond(c);
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    }
+    if (!c->op)
+        return s3_fail(err, S3_METHOD_NOT_ALLOWED);
+    unknown = unknown_parameter(c);
+    c->beyond = unknown != NULL;
+    if (!unknown)
+        return 0;
+    return err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
+                   STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
+}

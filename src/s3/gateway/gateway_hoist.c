@@ -1,0 +1,108 @@
+/* Headers that came as parameters. Whoever presigns an address may put x-amz-* headers into its
+ * query instead of naming them in X-Amz-SignedHeaders ("hoisting", which SDKs do by default), so
+ * that who uses the address need not send them. They are signed as the query is, and mean what the
+ * headers mean. */
+#include "s3/gateway/gateway_int.h"
+
+/* Parameters of the signature itself. */
+static const struct str presigned[] = {
+    STR("X-Amz-Algorithm"),      STR("X-Amz-Credential"),     STR("X-Amz-Date"),
+    STR("X-Amz-Expires"),        STR("X-Amz-SignedHeaders"),  STR("X-Amz-Signature"),
+    STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
+};
+
+/* Those by which auth.c knows one. */
+static const struct str shows[] = {
+    STR("X-Amz-Algorithm"),
+    STR("X-Amz-Credential"),
+    STR("X-Amz-Signature"),
+};
+
+static bool is_of_signature(struct str parameter)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(presigned); i++)
+        if (str_ieq(parameter, presigned[i]))
+            return true;
+    return false;
+}
+
+static bool is_hoisted(const struct call *c, struct str parameter)
+{
+    return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) &&
+           !is_of_signature(parameter);
+}
+
+/* As auth.c finds a presigned request: by names as they were sent. One that is encoded
+ * ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover it. That of a
+ * preflight has no headers; of a website's page there is no query. */
+static bool is_presigned(const struct call *c)
+{
+    struct str rest = c->head->query, name, value;
+
+    if (c->head->method == HTTP_OPTIONS || !c->query_count)
+        return false;
+    while (url_query_next(&rest, &name, &value))
+        for (size_t i = 0; i < ARRAY_SIZE(shows); i++)
+            if (str_eq(name, shows[i]))
+                return true;
+    return false;
+}
+
+/* SDKs that presign an upload before there is a body say the checksum of nothing, and by which
+ * algorithm: S3 does not look at them. A checksum of something was meant. */
+static bool is_of_nothing(struct call *c, const struct call_param *p)
+{
+    struct digest_value sum = {0};
+    enum digest_kind kind;
+
+    if (str_ieq(p->name, STR("x-amz-sdk-checksum-algorithm")))
+        return true;
+    if (!checksum_by_header(p->name, &kind))
+        return false;
+    digest_of(kind, STR(""), &sum);
+    return str_eq(p->value, digest_text(c->a, &sum));
+}
+
+static int hoist(struct http_head *to, const struct call_param *p, struct err *err)
+{
+    struct str there = STR_EMPTY, value = str_trim(p->value);
+
+    if (!http_field_is_valid(p->name, value))
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "The parameter \"" STR_FMT "\" stands for a header and cannot be one.",
+                       STR_ARG(str_head(p->name, 64)));
+    for (size_t i = 0; i < to->header_count && !there.p; i++)
+        if (str_ieq(to->headers[i].name, p->name))
+            there = to->headers[i].value;
+    if (there.p)
+        return str_eq(there, value)
+                   ? 0
+                   : err_set(err, S3_INVALID_REQUEST,
+                             "The values of " STR_FMT " in the query and in the header differ.",
+                             STR_ARG(str_head(p->name, 64)));
+    if (to->header_count == HTTP_MAX_HEADERS)
+        return err_set(err, S3_INVALID_REQUEST, "The request has too many headers.");
+    to->headers[to->header_count++] = (struct http_header){p->name, value};
+    return 0;
+}
+
+int call_hoist(struct call *c, struct err *err)
+{
+    struct http_head *head = NULL;
+    int code = 0;
+
+    c->hoists = is_presigned(c);
+    for (size_t i = 0; i < c->query_count && code == 0; i++) {
+        if (!is_hoisted(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
+            continue;
+        if (!head) {
+            head = arena_new(c->a, struct http_head);
+            if (!head)
+                return err_code(err, ERR_NO_MEMORY);
+            *head = *c->head;
+            c->head = head;
+        }
+        code = hoist(head, &c->query[i], err);
+    }
+    return code;
+}

@@ -1,0 +1,352 @@
+/* The access log's line of a request (docs/bucket-logging.md, "A line"). */
+#include "s3/gateway/gateway_int.h"
+
+#include "base/clock.h"
+#include "s3/log/access_log.h"
+
+enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head is at most 16 KiB, and grows by its encoding */
+
+/* What AWS calls that which an operation is about, behind "REST.<method>.". */
+static const char *const resources[S3_OPERATIONS] = {
+    [S3_OP_AbortMultipartUpload] = "UPLOAD",
+    [S3_OP_CompleteMultipartUpload] = "UPLOAD",
+    [S3_OP_CopyObject] = "OBJECT",
+    [S3_OP_CreateBucket] = "BUCKET",
+    [S3_OP_CreateMultipartUpload] = "UPLOADS",
+    [S3_OP_DeleteBucket] = "BUCKET",
+    [S3_OP_DeleteBucketCors] = "CORS",
+    [S3_OP_DeleteBucketEncryption] = "ENCRYPTION",
+    [S3_OP_DeleteBucketLifecycle] = "LIFECYCLE",
+    [S3_OP_DeleteBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
+    [S3_OP_DeleteBucketPolicy] = "BUCKETPOLICY",
+    [S3_OP_DeleteBucketReplication] = "REPLICATION",
+    [S3_OP_DeleteBucketTagging] = "TAGGING",
+    [S3_OP_DeleteBucketWebsite] = "WEBSITE",
+    [S3_OP_DeleteObject] = "OBJECT",
+    [S3_OP_DeleteObjectTagging] = "OBJECT_TAGGING",
+    [S3_OP_DeleteObjects] = "MULTI_OBJECT_DELETE",
+    [S3_OP_DeletePublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
+    [S3_OP_GetBucketAcl] = "ACL",
+    [S3_OP_GetBucketCors] = "CORS",
+    [S3_OP_GetBucketEncryption] = "ENCRYPTION",
+    [S3_OP_GetBucketLifecycleConfiguration] = "LIFECYCLE",
+    [S3_OP_GetBucketLocation] = "LOCATION",
+    [S3_OP_GetBucketLogging] = "LOGGING_STATUS",
+    [S3_OP_GetBucketNotificationConfiguration] = "NOTIFICATION",
+    [S3_OP_GetBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
+    [S3_OP_GetBucketPolicy] = "BUCKETPOLICY",
+    [S3_OP_GetBucketPolicyStatus] = "POLICY_STATUS",
+    [S3_OP_GetBucketReplication] = "REPLICATION",
+    [S3_OP_GetBucketRequestPayment] = "REQUEST_PAYMENT",
+    [S3_OP_GetBucketTagging] = "TAGGING",
+    [S3_OP_GetBucketVersioning] = "VERSIONING",
+    [S3_OP_GetBucketWebsite] = "WEBSITE",
+    [S3_OP_GetObject] = "OBJECT",
+    [S3_OP_GetObjectAcl] = "ACL",
+    [S3_OP_GetObjectAttributes] = "OBJECT_ATTRIBUTES",
+    [S3_OP_GetObjectLegalHold] = "LEGAL_HOLD",
+    [S3_OP_GetObjectLockConfiguration] = "OBJECT_LOCK_CONFIGURATION",
+    [S3_OP_GetObjectRetention] = "RETENTION",
+    [S3_OP_GetObjectTagging] = "OBJECT_TAGGING",
+    [S3_OP_GetObjectTorrent] = "TORRENT",
+    [S3_OP_GetPublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
+    [S3_OP_HeadBucket] = "BUCKET",
+    [S3_OP_HeadObject] = "OBJECT",
+    [S3_OP_ListMultipartUploads] = "UPLOADS",
+    [S3_OP_ListObjectVersions] = "BUCKETVERSIONS",
+    [S3_OP_ListObjects] = "BUCKET",
+    [S3_OP_ListObjectsV2] = "BUCKET",
+    [S3_OP_ListParts] = "UPLOAD",
+    [S3_OP_PostBucketLogging] = "LOGGING_STATUS",
+    [S3_OP_PostObject] = "OBJECT",
+    [S3_OP_PutBucketAcl] = "ACL",
+    [S3_OP_PutBucketCors] = "CORS",
+    [S3_OP_PutBucketEncryption] = "ENCRYPTION",
+    [S3_OP_PutBucketLifecycleConfiguration] = "LIFECYCLE",
+    [S3_OP_PutBucketLogging] = "LOGGING_STATUS",
+    [S3_OP_PutBucketNotificationConfiguration] = "NOTIFICATION",
+    [S3_OP_PutBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
+    [S3_OP_PutBucketPolicy] = "BUCKETPOLICY",
+    [S3_OP_PutBucketReplication] = "REPLICATION",
+    [S3_OP_PutBucketRequestPayment] = "REQUEST_PAYMENT",
+    [S3_OP_PutBucketTagging] = "TAGGING",
+    [S3_OP_PutBucketVersioning] = "VERSIONING",
+    [S3_OP_PutBucketWebsite] = "WEBSITE",
+    [S3_OP_PutObject] = "OBJECT",
+    [S3_OP_PutObjectAcl] = "ACL",
+    [S3_OP_PutObjectLegalHold] = "LEGAL_HOLD",
+    [S3_OP_PutObjectLockConfiguration] = "OBJECT_LOCK_CONFIGURATION",
+    [S3_OP_PutObjectRetention] = "RETENTION",
+    [S3_OP_PutObjectTagging] = "OBJECT_TAGGING",
+    [S3_OP_PutPublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
+    [S3_OP_RestoreObject] = "RESTORE",
+    [S3_OP_UploadPart] = "PART",
+    [S3_OP_UploadPartCopy] = "PART",
+};
+
+/* What of a line differs between those that one request can have. */
+struct record {
+    const struct call_target *of;
+    struct str operation;
+    struct str key, version;
+    int status; /* 0: none was sent */
+    int error;  /* S3's code; 0: none */
+    bool has_size;
+    uint64_t size, sent;
+};
+
+static void field(struct buf *out, struct str text)
+{
+    buf_append_char(out, ' ');
+    buf_append_str(out, text.len ? text : STR("-"));
+}
+
+static void number(struct buf *out, bool known, uint64_t value)
+{
+    buf_append_char(out, ' ');
+    if (known)
+        buf_append_u64(out, value);
+    else
+        buf_append_char(out, '-');
+}
+
+/* So that a line is one line, and a quote ends where it should. */
+static void append_safe(struct buf *out, struct str text)
+{
+    for (size_t i = 0; text.p && i < text.len; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+            buf_appendf(out, "%%%02X", c);
+        else
+            buf_append_char(out, (char)c);
+    }
+}
+
+/* Without blanks: the fields that are not quoted end at one. */
+static void word(struct buf *out, struct str text)
+{
+    buf_append_char(out, ' ');
+    for (size_t i = 0; i < text.len; i++)
+        append_safe(out, text.p[i] == ' ' ? STR("%20") : str_n(text.p + i, 1));
+    if (!text.len)
+        buf_append_char(out, '-');
+}
+
+static void quoted(struct buf *out, struct str text)
+{
+    buf_append_z(out, " \"");
+    append_safe(out, text.len ? text : STR("-"));
+    buf_append_char(out, '"');
+}
+
+static void key_field(struct buf *out, struct str key)
+{
+    buf_append_char(out, ' ');
+    if (key.len)
+        url_encode(out, key, true);
+    else
+        buf_append_char(out, '-');
+}
+
+static void time_field(struct buf *out, int64_t ms)
+{
+    static const char *const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    char iso[CLOCK_ISO_LEN + 1]; /* 2006-01-02T15:04:05.000Z */
+
+    clock_iso(ms, iso);
+    size_t month = (size_t)(iso[5] - '0') * 10 + (size_t)(iso[6] - '0') - 1;
+    buf_appendf(out, " [%.2s/%.3s/%.4s:%.8s +0000]", iso + 8, months + month * 3, iso, iso + 11);
+}
+
+static bool is_secret(struct str name)
+{
+    static const char *const secrets[] = {
+        "x-amz-signature",
+        "x-amz-security-token",
+        "signature",
+        "x-amz-server-side-encryption-customer-key",
+        "x-amz-copy-source-server-side-encryption-customer-key",
+    };
+    struct buf text = BUF_INIT(HTTP_MAX_HEAD);
+    bool found = url_decode(&text, name, true) < 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+        found |= str_ieq(buf_str(&text), str_z(secrets[i]));
+    buf_release(&text);
+    return found;
+}
+
+/* A log must not be worth a key: what signs a presigned address is left out, and so are keys of
+ * SSE-C that were hoisted into it. */
+static void uri_field(struct buf *out, const struct http_head *head)
+{
+    struct str rest = head->query, name, value;
+    char before = '?';
+
+    buf_append_z(out, " \"");
+    append_safe(out, head->method_text);
+    buf_append_char(out, ' ');
+    append_safe(out, head->path);
+    while (url_query_next(&rest, &name, &value)) {
+        buf_append_char(out, before);
+        before = '&';
+        append_safe(out, name);
+        if (value.p)
+            buf_append_char(out, '=');
+        if (is_secret(name))
+            buf_append_z(out, "REDACTED");
+        else
+            append_safe(out, value);
+    }
+    buf_appendf(out, " HTTP/1.%d\"", head->minor);
+}
+
+static struct str signature_of(const struct call *c)
+{
+    switch (c->auth.kind) {
+    case AUTH_V4_HEADER:
+    case AUTH_V4_QUERY:
+        return STR("SigV4");
+    case AUTH_V2_HEADER:
+    case AUTH_V2_QUERY:
+        return STR("SigV2");
+    default:
+        return STR_EMPTY;
+    }
+}
+
+static struct str auth_of(const struct call *c)
+{
+    if (c->op && c->op->id == S3_OP_PostObject) /* in the form */
+        return STR_EMPTY;
+    switch (c->auth.kind) {
+    case AUTH_V4_HEADER:
+    case AUTH_V2_HEADER:
+        return STR("AuthHeader");
+    case AUTH_V4_QUERY:
+    case AUTH_V2_QUERY:
+        return STR("QueryString");
+    default:
+        return STR_EMPTY;
+    }
+}
+
+static void write_line(struct buf *out, struct call *c, const struct record *r)
+{
+    struct str id = str_z(http_request_id(c->http));
+    uint64_t length = http_request_length(c->http);
+    int64_t now = clock_wall_ms();
+    char peer[SOCK_ADDR_TEXT];
+
+    sock_addr_host(http_request_peer(c->http), peer);
+    word(out, r->of->info.owner);
+    buf_consume(out, 1); /* the first field has no blank before it */
+    field(out, r->of->info.name);
+    time_field(out, c->now_ms);
+    field(out, str_z(peer));
+    word(out, call_user_id(c));
+    field(out, id);
+    field(out, r->operation);
+    key_field(out, r->key);
+    uri_field(out, c->head);
+    number(out, r->status != 0, (uint64_t)r->status);
+    field(out, r->error ? str_z(s3_code_name(r->error)) : STR_EMPTY);
+    number(out, r->sent > 0, r->sent);
+    number(out, r->has_size, r->size);
+    number(out, now >= c->now_ms, (uint64_t)(now - c->now_ms));
+    number(out, length == 0 && c->answered_ms >= c->now_ms, (uint64_t)(c->answered_ms - c->now_ms));
+    quoted(out, call_header(c, "referer"));
+    quoted(out, call_header(c, "user-agent"));
+    word(out, r->version);
+    field(out, id);
+    field(out, signature_of(c));
+    field(out, str_z(http_request_cipher(c->http)));
+    field(out, auth_of(c));
+    word(out, call_header(c, "host"));
+    field(out, str_z(http_request_tls_version(c->http)));
+    field(out, STR_EMPTY); /* access points are not here */
+    field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
+    buf_append_char(out, '\n');
+}
+
+static void append(struct call *c, const struct record *r)
+{
+    struct buf line = BUF_INIT(LINE_MAX_BYTES);
+    struct access_log_source source = {
+        .bucket = r->of->bucket, .owner = r->of->info.owner, .config = r->of->logging};
+
+    write_line(&line, c, r);
+    if (buf_error(&line) == 0)
+        access_log_append(c->g->o.access_log, &source, c->now_ms, buf_str(&line));
+    buf_release(&line);
+}
+
+static bool is_logged(const struct call *c, const struct call_target *t)
+{
+    return t->logging.len && c->g->o.access_log;
+}
+
+static struct str operation_of(struct call *c)
+{
+    bool copies = c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_UploadPartCopy);
+    const char *resource = c->op ? resources[c->op->id] : NULL;
+
+    return arena_fmt(c->a, "%s." STR_FMT ".%s", c->is_website ? "WEBSITE" : "REST",
+                     STR_ARG(copies ? STR("COPY") : c->head->method_text),
+                     resource     ? resource
+                     : c->key.len ? "OBJECT"
+                                  : "BUCKET");
+}
+
+/* A request that was refused before its bucket was looked for is in the bucket's log too. */
+static void find_bucket(struct call *c)
+{
+    struct err ignored = {0};
+
+    if (c->error && !c->target.facts && !c->target.remote && c->g->o.access_log &&
+        c->bucket_name.len && c->auth_failed)
+        (void)!call_open(c, &c->target, c->bucket_name, &ignored);
+}
+
+void call_log(struct call *c)
+{
+    find_bucket(c);
+    if (!is_logged(c, &c->target) || c->head->method == HTTP_OPTIONS)
+        return;
+    append(c, &(struct record){.of = &c->target,
+                               .operation = operation_of(c),
+                               .key = c->key,
+                               .version = c->version,
+                               .status = c->answered,
+                               .error = c->error,
+                               .has_size = c->has_size,
+                               .size = c->size,
+                               .sent = http_response_bytes(c->http)});
+}
+
+void call_log_removal(struct call *c, struct str key, struct str version, int code)
+{
+    if (is_logged(c, &c->target))
+        append(c, &(struct record){.of = &c->target,
+                                   .operation = STR("BATCH.DELETE.OBJECT"),
+                                   .key = key,
+                                   .version = version,
+                                   .status = code < 0 ? s3_code_status(code) : 204,
+                                   .error = code});
+}
+
+void call_log_copied(struct call *c, const struct copy_source *s, int code)
+{
+    bool whole = c->op->id == S3_OP_CopyObject;
+
+    if (is_logged(c, &s->target))
+        append(c, &(struct record){.of = &s->target,
+                                   .operation = whole ? STR("REST.COPY.OBJECT_GET")
+                                                      : STR("REST.COPY.PART_GET"),
+                                   .key = s->key,
+                                   .version = s->version,
+                                   .status = code < 0 ? s3_code_status(code) : 200,
+                                   .error = code,
+                                   .has_size = code == 0,
+                                   .size = s->head.info.size});
+}

@@ -1,0 +1,276 @@
+/* Buckets themselves: made, removed, looked at, versioning. */
+#include "s3/gateway/bucket_name.h"
+#include "s3/gateway/gateway_int.h"
+
+static int check_location(struct call *c, struct err *err)
+{
+    struct xml_node *root;
+    struct str wanted;
+    int code;
+
+    if (c->body.len == 0)
+        return 0;
+    code = document_read(&root, c->a, c->body, "CreateBucketConfiguration", err);
+    if (code < 0)
+        return code;
+    wanted = xml_child_text(root, "LocationConstraint", STR_EMPTY);
+    if (wanted.len && !str_eq(wanted, c->g->region))
+        return s3_fail(err, S3_INVALID_LOCATION_CONSTRAINT);
+    return 0;
+}
+
+/* x-amz-acl and x-amz-object-ownership, to be kept once the bucket is there. */
+static int read_documents(struct call *c, struct buf *acl_text, struct buf *ownership_text,
+                          struct err *err)
+{
+    struct acl_users users = call_acl_users(c);
+    struct str mode = call_header(c, "x-amz-object-ownership");
+    enum ownership ownership = OWNERSHIP_OBJECT_WRITER;
+    struct acl acl;
+    int code = 0;
+
+    if (mode.p)
+        code = ownership_parse(&ownership, mode, err);
+    if (code == 0 && mode.p)
+        ownership_write(ownership_text, ownership);
+    if (code < 0 || !acl_headers_given(c->head))
+        return code;
+    code = acl_from_headers(&acl, c->a, c->head, &(struct acl_subject){.owner = c->user->id},
+                            &users, err);
+    if (code == 0 && ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED && !acl_is_owners_only(&acl))
+        code = s3_fail(err, S3_INVALID_BUCKET_ACL_WITH_OBJECT_OWNERSHIP);
+    if (code == 0)
+        acl_encode(acl_text, &acl);
+    return code;
+}
+
+static int keep_documents(struct call *c, struct storage *s, struct str acl, struct str ownership,
+                          struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = 0;
+
+    BUG_ON(!s);
+    if (acl.len || ownership.len)
+        code = s->ops->open_bucket(&b, s, c->user->id, c->bucket_name, err);
+    if (code == 0 && ownership.len)
+        code = b->ops->set_document(b, "ownershipControls", ownership, err);
+    if (code == 0 && acl.len)
+        code = b->ops->set_document(b, "acl", acl, err);
+    if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+/* A bucket without a list of its own is private. */
+static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
+{
+    struct acl acl;
+    int code = list.len ? 0
+                        : acl_canned(&acl, c->a, STR("private"),
+                                     &(struct acl_subject){.owner = c->user->id}, err);
+
+    if (list.len)
+        buf_append_str(out, list);
+    else if (code == 0)
+        acl_encode(out, &acl);
+    return code;
+}
+
+static int same_list(struct call *c, struct bucket *there, struct str wanted, struct err *err)
+{
+    struct buf a = BUF_INIT(CALL_XML_MAX), b = BUF_INIT(CALL_XML_MAX);
+    struct str kept = STR_EMPTY;
+    int code = call_document(c, there, "acl", &kept, err);
+
+    if (code == 0)
+        code = list_or_private(c, wanted, &a, err);
+    if (code == 0)
+        code = list_or_private(c, kept, &b, err);
+    if (code == 0 && !str_eq(buf_str(&a), buf_str(&b)))
+        code = err_set(err, S3_BUCKET_ALREADY_EXISTS,
+                       "You already own this bucket, with another access control list.");
+    buf_release(&a);
+    buf_release(&b);
+    return code;
+}
+
+/* Making a bucket that is there: in us-east-1 S3 answers its owner 200, elsewhere an error. A list
+ * that is not the bucket's is refused, as Ceph does, instead of resetting it. */
+static int exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
+{
+    struct bucket_info info;
+    int code = there->ops->info(there, c->a, &info, err);
+
+    if (code < 0)
+        return code;
+    if (!str_eq(info.owner, c->user->id))
+        return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+    if (!str_eq(c->g->region, STR("us-east-1")))
+        return s3_fail(err, S3_BUCKET_ALREADY_OWNED_BY_YOU);
+    return same_list(c, there, acl, err);
+}
+
+static int create(struct call *c, struct str acl, struct str ownership, struct err *err)
+{
+    bool lock = str_ieq(call_header(c, "x-amz-bucket-object-lock-enabled"), STR("true"));
+    struct bucket_info info = {.name = c->bucket_name,
+                               .owner = c->user->id,
+                               .versions = lock ? VERSIONS_ON : VERSIONS_NEVER,
+                               .object_lock = lock};
+    struct storage *s = NULL;
+    struct bucket *there = NULL;
+    struct storage *remote = NULL;
+    int code = call_remote(c, &c->side, c->bucket_name, &remote, err);
+
+    if (code == 0 && remote) /* somebody else's of that name */
+        return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+    if (code == 0)
+        code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
+    /* When it is there: maybe on another storage than a new one would be. */
+    if (code == ERR_NO_BUCKET) {
+        code = route_check_new(c->g->o.routes, c->user->id, c->bucket_name, err);
+        if (code == ERR_EXISTS)
+            return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+        if (code == 0)
+            code = usage_check_new_bucket(c, err);
+        if (code == 0)
+            code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
+        if (code == 0)
+            code = s->ops->create_bucket(s, &info, err);
+        if (!s || code != ERR_EXISTS)
+            return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
+        code = s->ops->open_bucket(&there, s, c->user->id, c->bucket_name, err);
+    }
+    if (code == 0)
+        code = exists(c, there, acl, err);
+    if (there)
+        there->ops->unref(there);
+    return code;
+}
+
+int op_create_bucket(struct call *c, struct err *err)
+{
+    struct buf acl = BUF_INIT(CALL_XML_MAX), ownership = BUF_INIT(CALL_XML_MAX);
+    int code = c->user ? bucket_name_check(c->bucket_name, err) : s3_fail(err, S3_ACCESS_DENIED);
+
+    if (code == 0)
+        code = call_read_body(c, err);
+    if (code == 0)
+        code = check_location(c, err);
+    if (code == 0)
+        code = read_documents(c, &acl, &ownership, err);
+    if (code == 0)
+        code = create(c, buf_str(&acl), buf_str(&ownership), err);
+    buf_release(&acl);
+    buf_release(&ownership);
+    if (code < 0)
+        return code;
+    respond_begin(c, 200);
+    respond_header(c, "Location", arena_fmt(c->a, "/" STR_FMT, STR_ARG(c->bucket_name)));
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+/* Uploads that nobody finished do not keep a bucket in S3. ERR_CONFLICT: something else does. */
+static int abort_uploads(struct call *c, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    struct list_options o = {.limit = 1};
+    struct list_result kept = {0};
+    struct upload_list page = {0};
+    int code = b->ops->list_versions(b, c->a, &o, &kept, err);
+
+    if (code == 0 && kept.count)
+        return err_code(err, ERR_CONFLICT);
+    o.limit = OBJECT_LIST_MAX;
+    do {
+        if (code == 0)
+            code = b->ops->list_uploads(b, c->a, &o, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++) {
+            code = b->ops->upload_abort(b, &page.uploads[i], err);
+            code = code == ERR_NOT_FOUND ? 0 : code; /* just finished or aborted */
+        }
+        o.after = page.next_key;
+        o.after_version = page.next_id;
+    } while (code == 0 && page.more);
+    return code;
+}
+
+int op_delete_bucket(struct call *c, struct err *err)
+{
+    struct storage *s = c->target.bucket->storage;
+    int code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
+
+    if (code == ERR_CONFLICT) {
+        code = abort_uploads(c, err);
+        if (code == 0)
+            code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
+    }
+    if (code == ERR_CONFLICT)
+        return s3_fail(err, S3_BUCKET_NOT_EMPTY);
+    return code < 0 ? code : respond_empty(c, 204);
+}
+
+int op_head_bucket(struct call *c, struct err *err)
+{
+    bool stats = str_ieq(call_param(c, "read-stats"), STR("true")); /* Ceph's */
+    struct bucket_usage usage = {0};
+    int code = stats ? c->target.bucket->ops->usage(c->target.bucket, &usage, err) : 0;
+
+    if (code < 0)
+        return code;
+    respond_begin(c, 200);
+    respond_header(c, "x-amz-bucket-region", c->g->region);
+    if (stats)
+        respond_usage(c, &usage);
+    c->begun = true;
+    return http_send(c->http, STR_EMPTY);
+}
+
+int op_bucket_location(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    bool first = str_eq(c->g->region, STR("us-east-1")); /* which S3 has no name for here */
+
+    (void)err;
+    document_open(&xml, "LocationConstraint");
+    xml_text(&xml, first ? STR_EMPTY : c->g->region);
+    xml_close(&xml, "LocationConstraint");
+    return respond_xml(c, 200, &xml);
+}
+
+int op_get_versioning(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    int state = c->target.info.versions;
+
+    (void)err;
+    document_open(&xml, "VersioningConfiguration");
+    if (state != VERSIONS_NEVER)
+        xml_element(&xml, "Status", state == VERSIONS_ON ? STR("Enabled") : STR("Suspended"));
+    xml_close(&xml, "VersioningConfiguration");
+    return respond_xml(c, 200, &xml);
+}
+
+int op_put_versioning(struct call *c, struct err *err)
+{
+    static const char *const states[] = {"Suspended", "Enabled"};
+    struct bucket *b = c->target.bucket;
+    struct xml_node *root;
+    int state, code = document_read(&root, c->a, c->body, "VersioningConfiguration", err);
+
+    if (code < 0)
+        return code;
+    state = document_choice(xml_child_text(root, "Status", STR_EMPTY), states, ARRAY_SIZE(states));
+    if (state < 0)
+        return s3_fail(err, S3_ILLEGAL_VERSIONING_CONFIGURATION_EXCEPTION);
+    if (str_eq(xml_child_text(root, "MfaDelete", STR_EMPTY), STR("Enabled")))
+        return err_set(err, S3_NOT_IMPLEMENTED, "MFA Delete is not implemented");
+    if (state == 0 && c->target.info.object_lock)
+        return err_set(err, S3_INVALID_BUCKET_STATE,
+                       "An Object Lock configuration is present on this bucket, so the "
+                       "versioning state cannot be changed.");
+    code = b->ops->set_versions(b, state == 1, err);
+    return code < 0 ? code : respond_empty(c, 200);
+}

@@ -1,0 +1,386 @@
+/* CopyObject, and the source of copies. */
+#include "s3/gateway/bucket_name.h"
+#include "s3/gateway/gateway_int.h"
+
+bool call_is_copy(const struct call *c)
+{
+    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_UploadPartCopy);
+}
+
+static int decode_part(struct call *c, struct str in, struct str *out)
+{
+    struct buf b = BUF_INIT(HTTP_MAX_HEAD);
+    int code = url_decode(&b, in, false);
+
+    *out = arena_str(c->a, buf_str(&b));
+    buf_release(&b);
+    return code;
+}
+
+/* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
+int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
+{
+    const struct http_header *h = http_header_next(c->head, "x-amz-copy-source", NULL);
+    struct str text = h ? h->value : STR_EMPTY, version, bucket;
+    ptrdiff_t at = str_find(text, STR("?versionId="));
+
+    if (h && http_header_next(c->head, "x-amz-copy-source", h))
+        return err_set(err, S3_INVALID_ARGUMENT, "There is more than one Copy Source");
+    version = at < 0 ? STR_EMPTY : str_skip(text, (size_t)at + 11);
+    if (at >= 0)
+        text = str_head(text, (size_t)at);
+    if (at >= 0 && !version.len)
+        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
+    bool decoded = decode_part(c, text, &text) == 0 && decode_part(c, version, &out->version) == 0;
+    if (str_starts(text, STR("/")))
+        text = str_skip(text, 1);
+    if (!decoded || !str_cut(text, '/', &bucket, &out->key) || !bucket.len || !out->key.len)
+        return err_set(err, S3_INVALID_ARGUMENT,
+                       "Copy Source must mention the source bucket and key: "
+                       "sourcebucket/sourcekey");
+    int code = bucket_name_read(&out->bucket, bucket, err);
+    return code < 0 ? code : object_key_check(out->key, err);
+}
+
+int copy_source_bucket(struct call *c, struct str *out, struct err *err)
+{
+    struct copy_source s = {0};
+    int code = copy_source_parse(c, &s, err);
+
+    *out = s.bucket;
+    return code < 0 ? code : call_source_side(c, s.bucket, s.key, s.version, err);
+}
+
+int copy_source_text(struct call *c, struct str *out, struct err *err)
+{
+    struct copy_source s = {0};
+    struct buf text = BUF_INIT(0);
+    int code = copy_source_parse(c, &s, err);
+
+    if (code < 0)
+        return code;
+    buf_append_char(&text, '/');
+    url_encode(&text, s.bucket, false);
+    buf_append_char(&text, '/');
+    url_encode(&text, s.key, true);
+    if (s.version.len) {
+        buf_append_z(&text, "?versionId=");
+        url_encode(&text, s.version, false);
+    }
+    *out = arena_str(c->a, buf_str(&text));
+    buf_release(&text);
+    return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* Access to the source, whose version is not the request's own. */
+static int need_source(struct call *c, struct copy_source *s, enum s3_action action,
+                       const struct object_info *object, struct err *err)
+{
+    struct call_item item = {.version = s->version};
+
+    c->item = &item;
+    int code = call_need(c, &s->target, action, s->key, object, err);
+    c->item = NULL;
+    return code;
+}
+
+static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
+{
+    enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
+    bool there = code != ERR_NOT_FOUND && s->head.info.etag.len;
+    int may = need_source(c, s, action, there ? &s->head.info : NULL, err);
+
+    if (may < 0)
+        return may;
+    if (code == ERR_NOT_FOUND && s->head.info.is_marker && s->version.len)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "The source of a copy request may not specifically refer to a delete "
+                       "marker by version id.");
+    if (code == ERR_NOT_FOUND)
+        return call_absent(c, &s->target, s->key, s->version.len > 0, err);
+    return code == ERR_NOT_MODIFIED ? err_code(err, ERR_PRECONDITION) : code;
+}
+
+int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
+{
+    struct object_conditions conditions;
+    int code = copy_source_parse(c, out, err);
+
+    if (code == 0)
+        code = call_source_side(c, out->bucket, out->key, out->version, err);
+    if (code == 0)
+        code = call_open(c, &out->target, out->bucket, err);
+    if (code == 0)
+        code = conditions_read(c, "x-amz-copy-source-", &conditions, err);
+    if (code < 0)
+        return code;
+    struct bucket *b = out->target.bucket;
+    code = b->ops->head(b, c->a, out->key, out->version, &conditions, &out->head, err);
+    return judge_source(c, out, code, err);
+}
+
+/* COPY when there is no header; REPLACE or COPY. */
+static int directive(struct call *c, const char *name, bool *replace, struct err *err)
+{
+    struct str text = call_header(c, name);
+
+    *replace = str_eq(text, STR("REPLACE"));
+    if (text.len && !*replace && !str_eq(text, STR("COPY")))
+        return err_set(err, S3_INVALID_ARGUMENT, "Unknown %s.", name);
+    return 0;
+}
+
+/* To copy tags is to read and to set them. Whether the object may be put was asked before its tags
+ * were known, and a policy may have something against these. */
+static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
+                     struct err *err)
+{
+    const struct object_info *from = &s->head.info;
+    enum s3_action action =
+        s->version.len ? S3_ACTION_GET_OBJECT_VERSION_TAGGING : S3_ACTION_GET_OBJECT_TAGGING;
+
+    out->tags = from->meta.tags;
+    if (!from->meta.tags.len)
+        return 0;
+    int code = need_source(c, s, action, from, err);
+    if (code < 0)
+        return code;
+    c->new_tags = from->meta.tags;
+    code = call_need(c, &c->target, s3_operation_action(c->op->id, false), c->key, NULL, err);
+    return code < 0 ? code : call_need_tagging(c, err);
+}
+
+static int copied_meta(struct call *c, struct copy_source *s, struct object_meta *out,
+                       struct err *err)
+{
+    const struct object_meta *from = &s->head.info.meta;
+    bool replace, replace_tags, itself;
+    int code = directive(c, "x-amz-metadata-directive", &replace, err);
+
+    if (code == 0)
+        code = directive(c, "x-amz-tagging-directive", &replace_tags, err);
+    if (code == 0)
+        code = meta_from_request(c, out, err);
+    if (code == 0)
+        code = meta_common(c, out, err);
+    if (code < 0)
+        return code;
+    itself = str_eq(s->key, c->key) && str_eq(s->target.info.name, c->target.info.name);
+    if (itself && !replace && !s->version.len && !call_header(c, "x-amz-storage-class").p &&
+        !call_header(c, "x-amz-website-redirect-location").p && !sse_given(c->head) &&
+        !call_header(c, "x-amz-checksum-algorithm").len)
+        return err_set(err, S3_INVALID_REQUEST,
+                       "This copy request is illegal because it is trying to copy an object to "
+                       "itself without changing the object's metadata, storage class, website "
+                       "redirect location or encryption attributes.");
+    if (!replace) {
+        out->headers = from->headers;
+        out->header_count = from->header_count;
+    }
+    out->checksum = from->checksum;
+    return replace_tags ? 0 : take_tags(c, s, out, err);
+}
+
+int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
+                    struct get_result *out, struct err *err)
+{
+    struct bucket *from = s->target.bucket;
+    const struct object_info *info = &s->head.info;
+    struct object_conditions same = {.if_match =
+                                         arena_fmt(c->a, "\"" STR_FMT "\"", STR_ARG(info->etag))};
+    int code = from->ops->get(from, c->a, s->key, info->version, &same, range, out, err);
+
+    return code == ERR_PRECONDITION ? err_code(err, ERR_CONFLICT) : code;
+}
+
+bool copy_source_is_versioned(const struct copy_source *s)
+{
+    if (s->target.remote)
+        return s->head.info.version.len && !str_eq(s->head.info.version, STR("null"));
+    return s->target.info.versions != VERSIONS_NEVER;
+}
+
+/* The checksum that the copy shall have and its source has not: DIGEST_MD5 when there is none. The
+ * source's own goes with its bytes, unless another is asked for. */
+static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
+                            struct err *err)
+{
+    struct object_checksum *sum = &o->meta.checksum;
+    int code = checksum_asked(c, out, err);
+
+    if (code < 0)
+        return code;
+    /* One that was made for who said none is not asked for where the MD5 is hidden. */
+    bool unwanted =
+        *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
+    bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
+    if (*out != DIGEST_MD5 && !other)
+        *out = DIGEST_MD5;
+    if (unwanted || other)
+        *sum = (struct object_checksum){0};
+    return 0;
+}
+
+static int open_source(struct call *c, struct copy_source *s, struct get_result *got,
+                       struct err *err)
+{
+    struct object_range all = {.kind = RANGE_ALL};
+    int code = copy_source_get(c, s, &all, got, err);
+
+    return code < 0 ? code : encrypt_source_unlock(c, s, got, err);
+}
+
+/* For a copy that moves no bytes, or to where a checksum must be said before they are sent. */
+static int know_checksum(struct call *c, struct copy_source *s, enum digest_kind kind,
+                         struct object_checksum *out, struct err *err)
+{
+    struct get_result got = {0};
+    int code = open_source(c, s, &got, err);
+
+    if (code == 0)
+        code = checksum_compute(c->a, got.body, kind, out, err);
+    reader_close(got.body);
+    return code;
+}
+
+/* docs/replication.md, E2 */
+static int may_end(void *ctx, struct object_meta *meta, struct err *err)
+{
+    (void)meta;
+    return call_may_send(ctx, err);
+}
+
+/* By hand, between storages, and where bytes must be encrypted or decrypted. `make` is the checksum
+ * that was asked for; without one, what has none or one of parts gets one while it flows. */
+static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
+                        enum digest_kind make, struct put_result *out, struct err *err)
+{
+    struct bucket *to = c->target.bucket;
+    struct object_checksum *sum = &o->meta.checksum;
+    struct get_result got = {0};
+    struct summed summed = {0};
+
+    if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT && !c->target.remote)
+        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
+    if (sum->type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
+        *sum = (struct object_checksum){0};
+    if (c->target.remote) {
+        o->verify = may_end;
+        o->ctx = c;
+    }
+    int code = open_source(c, s, &got, err);
+    if (code == 0) {
+        struct reader *body = summed_open(&summed, c->a, got.body, make, o);
+        code = to->ops->put(to, c->a, c->key, body, got.len, o, out, err);
+    }
+    if (make != DIGEST_MD5)
+        *sum = summed.checksum;
+    summed_close(&summed);
+    reader_close(got.body);
+    return code;
+}
+
+/* Sealed bytes stay as they are when the copy is encrypted too: its envelope gets their key (E6).
+ */
+static int copy_encryption(struct call *c, struct copy_source *s, struct put_options *o,
+                           struct err *err)
+{
+    bool sealed = s->head.info.meta.encryption.len > 0;
+    struct sealed_key data = {0};
+    int code = encrypt_source(c, s, &data, err);
+
+    if (code == 0)
+        code = encrypt_new(c, sealed ? &data : NULL, o, err);
+    secure_zero(&data, sizeof(data));
+    if (code == 0 && c->encryption.kind != SSE_NONE && c->encryption.kind != SSE_S3)
+        o->etag = encrypt_etag(c);
+    return code;
+}
+
+static int copy_bytes(struct call *c, struct copy_source *s, struct put_options *o,
+                      struct put_result *out, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+    bool shares = s->target.remote == c->target.remote &&
+                  !s->head.info.meta.encryption.len == !o->meta.encryption.len;
+    enum digest_kind make;
+    int code = checksum_to_make(c, o, &make, err);
+
+    if (code == 0 && make != DIGEST_MD5 && (shares || c->target.remote)) {
+        code = know_checksum(c, s, make, &o->meta.checksum, err);
+        make = DIGEST_MD5;
+    }
+    if (code == 0)
+        code = call_may_send(c, err);
+    if (code < 0)
+        return code;
+    code = shares ? b->ops->copy(b, c->a, c->key, s->target.bucket, &s->head.info, o, out, err)
+                  : ERR_UNSUPPORTED;
+    return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, make, out, err) : code;
+}
+
+/* `o`: what the copy was made with. */
+static int copy(struct call *c, struct copy_source *s, struct put_options *o,
+                struct put_result *out, struct err *err)
+{
+    int code = copy_source_open(c, s, err);
+
+    if (code == 0 && s->head.info.size > CALL_PUT_MAX)
+        code = err_set(err, S3_INVALID_REQUEST,
+                       "The specified copy source is larger than the maximum allowable size for "
+                       "a copy source: 5368709120");
+    if (code == 0)
+        code = copied_meta(c, s, &o->meta, err);
+    o->conditions.if_match = call_header(c, "if-match");
+    o->conditions.if_none_match = call_header(c, "if-none-match");
+    if (code == 0)
+        code = copy_encryption(c, s, o, err);
+    if (code == 0)
+        code = call_note(c, S3_EVENT_CREATED_COPY, c->key, &o->note, err);
+    if (code < 0) {
+        call_not_captured(c);
+        return code;
+    }
+    code = copy_bytes(c, s, o, out, err);
+    struct err late = {0};
+    int told =
+        call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, code == 0 ? err : &late);
+    if (code == 0)
+        code = told;
+    if (code == 0)
+        call_told(c);
+    return code;
+}
+
+int op_copy_object(struct call *c, struct err *err)
+{
+    struct copy_source s = {0};
+    struct put_options o = {0};
+    struct put_result out = {0};
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    int code = copy(c, &s, &o, &out, err);
+
+    if (code == 0) {
+        c->has_size = true;
+        c->size = out.size;
+        document_open(&xml, "CopyObjectResult");
+        xml_time(&xml, "LastModified", out.modified_ms);
+        xml_etag(&xml, out.etag);
+        xml_checksum(&xml, &o.meta.checksum);
+        xml_checksum_type(&xml, &o.meta.checksum);
+        xml_close(&xml, "CopyObjectResult");
+        respond_begin(c, 200);
+        respond_put_expiration(c, &out, &o.meta);
+        respond_header(c, "Content-Type", STR("application/xml"));
+        respond_new_version(c, out.version);
+        respond_encryption(c);
+        if (copy_source_is_versioned(&s))
+            respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        c->begun = true;
+        code = http_send(c->http, buf_str(&xml));
+    }
+    buf_release(&xml);
+    call_log_copied(c, &s, code);
+    call_close(&s.target);
+    return code;
+}

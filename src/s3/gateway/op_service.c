@@ -1,0 +1,200 @@
+/* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
+#include "base/vec.h"
+#include "object/remote/remote.h"
+#include "s3/gateway/bucket_name.h"
+#include "s3/gateway/gateway_int.h"
+
+#include "sign/base64.h"
+
+#include <stdlib.h>
+
+enum { BUCKETS_MAX = 10000 };
+
+struct page {
+    VEC(struct bucket_info) items;
+    size_t count, limit; /* those of items that are on the page */
+    struct str after, prefix, region;
+    bool more;
+    bool incomplete; /* a storage was not there to be asked */
+};
+
+/* Would a request of the user for this name find the bucket on that storage? Not one that is
+ * blocked (by a switch: for a while), nor one whose route names a storage that was removed. */
+static int is_reached(struct call *c, struct storage *s, struct str bucket, bool *out,
+                      struct err *err)
+{
+    struct storage *remote = NULL;
+    int code = route_remote(c->g->o.routes, call_user_id(c), bucket, &remote, err);
+
+    *out = code == 0 && remote == (s->ops->forward ? s : NULL);
+    return code == ERR_DENIED || code == ERR_BUSY || code == ERR_OFFLINE ? 0 : code;
+}
+
+/* The storage's buckets behind `after`, a page at a time, until more than `limit` are found. */
+static int gather(struct call *c, struct storage *s, struct page *p, struct err *err)
+{
+    bool all = !routes_any_remote(c->g->o.routes);
+    size_t most = p->items.len + p->limit + 1, count = 0;
+    struct str after = p->after;
+    struct bucket_info *got;
+    int code = 0;
+
+    do {
+        code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
+                                    err);
+        for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
+            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name) &&
+                           !route_is_copy(c->g->o.routes, s->name, got[i].name, STR_EMPTY);
+            if (reached && !all)
+                code = is_reached(c, s, got[i].name, &reached, err);
+            if (code == 0 && reached)
+                vec_push(&p->items, got[i]);
+        }
+        if (code == 0 && count)
+            after = got[count - 1].name;
+    } while (code == 0 && count == OBJECT_LIST_MAX && p->items.len < most);
+    return code;
+}
+
+/* The storage does not answer. What is known without it are the buckets that a policy of the user's
+ * leads there; not when they were made. */
+static int recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
+{
+    struct arena a = {0};
+    struct route_policy *list = NULL;
+    size_t count = 0;
+    int code = route_list(c->g->o.routes, &a, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (!list[i].blocked && str_eq(list[i].user, call_user_id(c)) &&
+            str_eq(list[i].storage, s->name) && str_cmp(list[i].bucket, p->after) > 0 &&
+            str_starts(list[i].bucket, p->prefix))
+            vec_push(&p->items, (struct bucket_info){.name = arena_str(c->a, list[i].bucket)});
+    arena_release(&a);
+    p->incomplete = true;
+    return code;
+}
+
+/* Whether an error of a remote storage says that it is not there for the user: down, silent,
+ * talking nonsense, or refusing the user's keys. Of one that is there and busy, or of a weir that
+ * is short of memory or ending, the client should ask again. */
+static bool is_not_there(int code)
+{
+    return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&
+           code != ERR_CANCELED;
+}
+
+static int gather_remote(struct call *c, struct storage *s, struct page *p, struct err *err)
+{
+    size_t before = p->items.len;
+    int code = gather(c, s, p, err);
+
+    if (!is_not_there(code))
+        return code;
+    log_warn(http_request_log(c->http), "buckets.incomplete", log_s("storage", s->name),
+             log_z("error", err->text));
+    p->items.len = before;
+    return recall(c, s, p, err);
+}
+
+/* The oldest first of those with one name. */
+static int by_name(const void *one, const void *two)
+{
+    const struct bucket_info *a = one, *b = two;
+    int order = str_cmp(a->name, b->name);
+
+    return order ? order : (a->created_ms > b->created_ms) - (a->created_ms < b->created_ms);
+}
+
+/* A bucket that is replicated from one local storage to another is on both, and is one. */
+static void put_in_order(struct page *p)
+{
+    size_t kept = 0;
+
+    if (p->items.len)
+        qsort(p->items.items, p->items.len, sizeof(*p->items.items), by_name);
+    for (size_t i = 0; i < p->items.len; i++)
+        if (kept == 0 || !str_eq(p->items.items[i].name, p->items.items[kept - 1].name))
+            p->items.items[kept++] = p->items.items[i];
+    p->items.len = kept;
+}
+
+/* A remote storage is asked where the user is somebody. */
+static int collect(struct call *c, struct page *p, struct err *err)
+{
+    struct storage *storages[ROUTES_STORAGES_MAX];
+    size_t n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
+    int code = 0;
+
+    for (size_t i = 0; i < n && code == 0; i++)
+        if (!storages[i]->ops->forward)
+            code = gather(c, storages[i], p, err);
+        else if (remote_has_credential(storages[i], call_user_id(c)))
+            code = gather_remote(c, storages[i], p, err);
+    if (code < 0)
+        return code;
+    put_in_order(p);
+    p->more = p->items.len > p->limit;
+    p->count = size_min(p->items.len, p->limit);
+    return 0;
+}
+
+static int read_page(struct call *c, struct page *p, struct err *err)
+{
+    struct str token = call_param(c, "continuation-token");
+    struct buf after = BUF_INIT(256);
+    uint64_t limit;
+    int code = call_number(c, "max-buckets", BUCKETS_MAX, BUCKETS_MAX, &limit, err);
+
+    if (code == 0 && token.len && base64_decode(&after, token) < 0)
+        code = err_set(err, S3_INVALID_ARGUMENT, "The continuation token provided is incorrect");
+    if (code == 0 && limit == 0)
+        code = err_set(err, S3_INVALID_ARGUMENT, "max-buckets must be between 1 and 10000");
+    p->after = arena_str(c->a, buf_str(&after));
+    p->limit = (size_t)limit;
+    p->prefix = call_param(c, "prefix");
+    p->region = call_param(c, "bucket-region");
+    buf_release(&after);
+    return code;
+}
+
+static void write_page(struct call *c, struct buf *xml, const struct page *p)
+{
+    document_open(xml, "ListAllMyBucketsResult");
+    xml_owner(c, xml, "Owner", call_user_id(c));
+    xml_open(xml, "Buckets");
+    for (size_t i = 0; i < p->count; i++) {
+        xml_open(xml, "Bucket");
+        xml_element(xml, "Name", p->items.items[i].name);
+        xml_time(xml, "CreationDate", p->items.items[i].created_ms);
+        if (p->region.p || p->prefix.p || call_param(c, "max-buckets").p)
+            xml_element(xml, "BucketRegion", c->g->region);
+        xml_close(xml, "Bucket");
+    }
+    xml_close(xml, "Buckets");
+    if (p->prefix.len)
+        xml_element(xml, "Prefix", p->prefix);
+    if (p->more && p->count) {
+        xml_open(xml, "ContinuationToken");
+        base64_encode(xml, p->items.items[p->count - 1].name);
+        xml_close(xml, "ContinuationToken");
+    }
+    xml_close(xml, "ListAllMyBucketsResult");
+}
+
+int op_list_buckets(struct call *c, struct err *err)
+{
+    struct buf xml = BUF_INIT(CALL_OUT_MAX);
+    struct page p = {0};
+    int code;
+
+    code = read_page(c, &p, err);
+    bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
+    if (code == 0 && c->user && !elsewhere) /* nobody has no buckets */
+        code = collect(c, &p, err);
+    if (code == 0)
+        write_page(c, &xml, &p);
+    vec_release(&p.items);
+    c->incomplete = p.incomplete;
+    return code < 0 ? code : respond_xml(c, 200, &xml);
+}

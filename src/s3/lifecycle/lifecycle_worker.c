@@ -1,0 +1,270 @@
+/* When buckets are swept, and how fast. */
+#include "s3/lifecycle/lifecycle_worker.h"
+
+#include "base/clock.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+
+enum {
+    SHARE = 4,       /* busy one part of as many (C6) */
+    KEEP_EVERY = 8,  /* pages between two writes of a cursor */
+    LOOK_MS = 60000, /* the wall clock may jump: look at it that often */
+};
+
+struct lifecycle_worker {
+    struct lifecycle_worker_options o;
+    int64_t day_ms, interval_ms;
+    struct notify *notify;
+    struct thread thread;
+    _Atomic(bool) stop;
+    struct mutex lock; /* class "lifecycle"; guards what follows */
+    struct cond wake;
+    struct lifecycle_stats stats;
+};
+
+static void run(void *ctx);
+
+int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle_worker_options *o,
+                           struct err *err)
+{
+    struct lifecycle_worker *w = xcalloc(1, sizeof(*w));
+    int code;
+
+    w->o = *o;
+    w->notify = o->notify;
+    w->day_ms = o->day_ms ? o->day_ms : LIFECYCLE_DAY_MS;
+    w->interval_ms = o->interval_ms                  ? o->interval_ms
+                     : w->day_ms == LIFECYCLE_DAY_MS ? w->day_ms
+                     : w->day_ms > 1                 ? w->day_ms / 2
+                                                     : 1;
+    atomic_init(&w->stop, false);
+    mutex_init(&w->lock, "lifecycle");
+    cond_init(&w->wake);
+    code = thread_start(&w->thread, "lifecycle", 0, run, w, err);
+    if (code < 0) {
+        lifecycle_worker_stop(w);
+        return code;
+    }
+    *out = w;
+    return 0;
+}
+
+void lifecycle_worker_stop(struct lifecycle_worker *w)
+{
+    if (!w)
+        return;
+    mutex_lock(&w->lock);
+    atomic_store(&w->stop, true);
+    cond_signal(&w->wake);
+    mutex_unlock(&w->lock);
+    thread_join(&w->thread);
+    cond_release(&w->wake);
+    mutex_release(&w->lock);
+    free(w);
+}
+
+void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *out)
+{
+    mutex_lock(&w->lock);
+    *out = w->stats;
+    mutex_unlock(&w->lock);
+}
+
+int64_t lifecycle_slot(int64_t now_ms, int64_t interval_ms)
+{
+    return now_ms - now_ms % interval_ms;
+}
+
+static bool stopped(const struct lifecycle_worker *w)
+{
+    return atomic_load(&w->stop);
+}
+
+static void rest(struct lifecycle_worker *w, uint64_t ns)
+{
+    uint64_t until = clock_mono_ns() + ns;
+
+    mutex_lock(&w->lock);
+    while (!stopped(w) && cond_wait_until(&w->wake, &w->lock, until))
+        ;
+    mutex_unlock(&w->lock);
+}
+
+/* --- one bucket --- */
+
+static void add_counts(struct lifecycle_worker *w, const struct lifecycle_counts *before,
+                       const struct lifecycle_counts *now)
+{
+    struct lifecycle_counts more = *now;
+
+#define X(name, help) more.name -= before->name;
+    LIFECYCLE_COUNTS(X)
+#undef X
+    mutex_lock(&w->lock);
+    lifecycle_counts_add(&w->stats.counts, &more);
+    mutex_unlock(&w->lock);
+}
+
+/* A page, and the wait behind it. */
+static int one_page(struct lifecycle_worker *w, struct lifecycle_sweep *s, struct err *err)
+{
+    struct lifecycle_counts before = s->counts;
+    uint64_t began = clock_mono_ns();
+    int code = lifecycle_sweep_page(s, clock_wall_ms(), err);
+
+    add_counts(w, &before, &s->counts);
+    rest(w, (SHARE - 1) * (clock_mono_ns() - began));
+    return code;
+}
+
+static int keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s, struct err *err)
+{
+    p->done = s->done;
+    p->uploads = s->uploads;
+    p->cursor = s->done || s->uploads ? STR_EMPTY : buf_str(&s->whole);
+    p->counts = s->counts;
+    if (s->done) {
+        p->finished_ms = clock_wall_ms();
+        p->last = s->counts;
+    }
+    return lifecycle_progress_keep(p, s->b, err);
+}
+
+static bool goes_on(const struct lifecycle_worker *w, const struct bucket *b)
+{
+    return !stopped(w) && !(w->o.rests && w->o.rests(w->o.ctx, b->storage, b->name));
+}
+
+/* From where the progress says to the end, or until it must stop. */
+static int sweep(struct lifecycle_worker *w, struct bucket *b, struct lifecycle_progress *p,
+                 struct err *err)
+{
+    struct lifecycle_sweep s;
+    struct err second = {0};
+    int code = 0;
+
+    lifecycle_sweep_init(&s, b, w->day_ms, p);
+    s.stop = &w->stop;
+    s.notify = w->notify;
+    for (unsigned pages = 1; code == 0 && !s.done && goes_on(w, b); pages++) {
+        code = one_page(w, &s, err);
+        if (code == 0 && !s.done && pages % KEEP_EVERY == 0)
+            code = keep(p, &s, err);
+    }
+    int kept = keep(p, &s, code < 0 ? &second : err); /* also of what failed: C4 */
+    mutex_lock(&w->lock);
+    w->stats.buckets += s.done;
+    mutex_unlock(&w->lock);
+    p->cursor = STR_EMPTY; /* it was the sweep's */
+    lifecycle_sweep_release(&s);
+    return code < 0 ? code : kept;
+}
+
+static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t slot, struct err *err)
+{
+    struct lifecycle_progress p = {0};
+    struct arena a = ARENA_INIT(0);
+    struct str text;
+    int code = b->ops->get_document(b, &a, "lifecycle", &text, err);
+
+    if (code == 0)
+        code = lifecycle_progress_read(&p, b, &a, err);
+    /* One that an earlier interval began is ended first: its cursor is where nobody was since. */
+    while (code == 0 && goes_on(w, b) && !(p.done && p.slot_ms == slot)) {
+        if (p.done || p.slot_ms == 0 || p.slot_ms > slot)
+            p.slot_ms = slot;
+        code = sweep(w, b, &p, err);
+    }
+    arena_release(&a);
+    return code == ERR_NOT_FOUND || code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* --- all of them --- */
+
+static void sweep_named(struct lifecycle_worker *w, struct storage *s, struct str name,
+                        int64_t slot)
+{
+    struct bucket *b = NULL;
+    struct err err = {0};
+    int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, &err);
+
+    if (code == ERR_NO_BUCKET)
+        return;
+    if (code == 0) {
+        code = sweep_bucket(w, b, slot, &err);
+        b->ops->unref(b);
+    }
+    if (code == 0)
+        return;
+    mutex_lock(&w->lock);
+    w->stats.failures++;
+    mutex_unlock(&w->lock);
+    log_warn(w->o.log, "lifecycle.failed", log_s("bucket", name), log_s("storage", s->name),
+             log_z("error", err_name(code)), log_z("text", err.text));
+}
+
+static void sweep_storage(struct lifecycle_worker *w, struct storage *s, int64_t slot)
+{
+    struct arena a = ARENA_INIT(0);
+    struct buf after = BUF_INIT(0);
+    struct bucket_info *list = NULL;
+    size_t count;
+    struct err err = {0};
+    int code;
+
+    do {
+        count = 0;
+        arena_reset(&a);
+        code = s->ops->list_buckets(s, &a, STR_EMPTY, buf_str(&after), OBJECT_LIST_MAX, &list,
+                                    &count, &err);
+        for (size_t i = 0; code == 0 && i < count && !stopped(w); i++)
+            sweep_named(w, s, list[i].name, slot);
+        if (code == 0 && count) {
+            buf_reset(&after);
+            buf_append_str(&after, list[count - 1].name);
+        }
+    } while (code == 0 && count == OBJECT_LIST_MAX && !stopped(w));
+    if (code < 0)
+        log_warn(w->o.log, "lifecycle.failed", log_s("storage", s->name),
+                 log_z("error", err_name(code)), log_z("text", err.text));
+    buf_release(&after);
+    arena_release(&a);
+}
+
+static void sweep_all(struct lifecycle_worker *w, int64_t slot)
+{
+    struct storage *storages[ROUTES_STORAGES_MAX];
+    size_t n = routes_storages(w->o.routes, storages, ROUTES_STORAGES_MAX);
+    uint64_t began = clock_mono_ms();
+
+    mutex_lock(&w->lock);
+    w->stats.running = 1;
+    mutex_unlock(&w->lock);
+    for (size_t i = 0; i < n && !stopped(w); i++)
+        if (strcmp(storages[i]->ops->kind, "local") == 0)
+            sweep_storage(w, storages[i], slot);
+    mutex_lock(&w->lock);
+    w->stats.running = 0;
+    w->stats.sweeps += !stopped(w);
+    w->stats.last_ms = (uint64_t)clock_wall_ms();
+    w->stats.last_took_ms = clock_mono_ms() - began;
+    mutex_unlock(&w->lock);
+}
+
+static void run(void *ctx)
+{
+    struct lifecycle_worker *w = ctx;
+    int64_t done = 0;
+
+    while (!stopped(w)) {
+        int64_t now = clock_wall_ms(), slot = lifecycle_slot(now, w->interval_ms);
+        if (slot != done) {
+            sweep_all(w, slot);
+            done = slot;
+            continue;
+        }
+        int64_t left = slot + w->interval_ms - now;
+        rest(w, (uint64_t)(left < LOOK_MS ? left : LOOK_MS) * 1000000);
+    }
+}

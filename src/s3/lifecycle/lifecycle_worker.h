@@ -1,0 +1,50 @@
+/* The thread that sweeps the buckets of this weir's local storages by their lifecycle
+ * configurations: once an interval, at a quarter of the speed that it could (docs/lifecycle.md).
+ *
+ * Remote storages have a lifecycle of their own. A local storage belongs to one weir, so there is
+ * nobody else who sweeps it and no lock. */
+#ifndef S3_LIFECYCLE_LIFECYCLE_WORKER_H
+#define S3_LIFECYCLE_LIFECYCLE_WORKER_H
+
+#include "base/log.h"
+#include "route/route.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
+
+struct lifecycle_worker;
+
+struct lifecycle_worker_options {
+    struct routes *routes; /* borrowed; must outlive the worker */
+    struct notify *notify; /* likewise; told of what is done; may be NULL */
+    int64_t day_ms;        /* 0: LIFECYCLE_DAY_MS */
+    int64_t interval_ms;   /* 0: a day, or half of a shorter one */
+    /* Whether the bucket there is left alone for now, as it is being switched to another storage:
+     * what the rules do to one side would be done to the newer objects of the other. May be NULL.
+     */
+    bool (*rests)(void *ctx, const struct storage *s, struct str bucket);
+    void *ctx;
+    const struct log *log;
+};
+
+/* Since the start. */
+struct lifecycle_stats {
+    struct lifecycle_counts counts;
+    uint64_t sweeps;   /* over all buckets, ended */
+    uint64_t buckets;  /* swept to their end */
+    uint64_t failures; /* buckets given up until the next interval */
+    uint64_t running;  /* 1: a sweep is under way */
+    uint64_t last_ms;  /* when the last sweep ended, since 1970; 0: none yet */
+    uint64_t last_took_ms;
+};
+
+int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle_worker_options *o,
+                           struct err *err) MUST_CHECK;
+/* Ends behind the change that is under way. NULL is fine. */
+void lifecycle_worker_stop(struct lifecycle_worker *w);
+/* Any thread. */
+void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *out);
+
+/* The interval's beginning that `now_ms` is in: multiples of it since 1970, so that days begin at
+ * midnight UTC. */
+int64_t lifecycle_slot(int64_t now_ms, int64_t interval_ms);
+
+#endif

@@ -1,0 +1,79 @@
+/* Server access logs: lines are gathered in memory, kept as rows, and delivered as objects of the
+ * target bucket. docs/bucket-logging.md has the promise, its invariants (A1 to A6) and the crash
+ * points. Any thread. */
+#ifndef S3_LOG_ACCESS_LOG_H
+#define S3_LOG_ACCESS_LOG_H
+
+#include "base/log.h"
+#include "route/route.h"
+#include "s3/log/logging.h"
+
+struct access_log;
+struct db;
+struct notify;
+
+struct access_log_options {
+    struct db *db; /* with family LOCAL_ACCESS_LOG; borrowed, as all of these */
+    struct routes *routes;
+    struct notify *notify; /* told of log objects; may be NULL */
+    struct str region;     /* empty: us-east-1 */
+    uint64_t interval_ms;  /* from a bucket's first record to its delivery; 0: five minutes */
+    uint64_t waiting_max;  /* bytes of one source's records on disk (A6); 0: 64 MiB */
+    const struct log *log;
+};
+
+/* Before the first request, after the storages are open. */
+int access_log_open(struct access_log **out, const struct access_log_options *o,
+                    struct err *err) MUST_CHECK;
+/* What is in memory is written; what waits, waits for the next start. NULL is fine. */
+void access_log_close(struct access_log *l);
+
+/* Whose record it is. */
+struct access_log_source {
+    const struct bucket *bucket;
+    struct str owner;
+    struct str config; /* the kept form of struct logging */
+};
+
+/* One line, with its newline, of a request that began at `now_ms`. Never waits for disk or thread;
+ * dropped when memory is full (A1). */
+void access_log_append(struct access_log *l, const struct access_log_source *s, int64_t now_ms,
+                       struct str line);
+
+/* Delivers what waits of a bucket. *key: the last object that was made, in the arena; empty: there
+ * was nothing. Waits. When none could be made: as access_log_target_open(), or the storage's
+ * errors; what waits, waits on. */
+int access_log_flush(struct access_log *l, const struct bucket *b, struct arena *a, struct str *key,
+                     struct err *err) MUST_CHECK;
+
+struct access_log_stats {
+    uint64_t records;
+    uint64_t delivered; /* records in objects */
+    uint64_t objects;
+    uint64_t failed;  /* deliveries put off */
+    uint64_t dropped; /* records */
+};
+void access_log_stats(struct access_log *l, struct access_log_stats *out);
+
+/* --- access_log_target.c: the bucket that a log goes to --- */
+
+struct access_log_target {
+    struct bucket *bucket; /* a reference */
+    struct bucket_info info;
+    bool lists; /* access control lists count there */
+};
+
+struct access_log_ask {
+    struct routes *routes;
+    const struct logging *config;
+    struct str owner, bucket, storage; /* of the source */
+    struct str key;                    /* of an object that is to be made */
+    bool setting; /* the configuration is being set: what only that forbids is asked too */
+};
+
+/* Opens it if the log may be delivered there (the table in docs/bucket-logging.md). NoSuchKey,
+ * InvalidArgument, AccessDenied, or errors of the storage. */
+int access_log_target_open(struct access_log_target *out, struct arena *a,
+                           const struct access_log_ask *ask, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,155 @@
+/* The parts of the server that are the store: opening it, and whether it is the one that was known.
+ */
+#include "server/server_int.h"
+
+#include <limits.h>
+
+static const char *const store_names[STORE_DATABASES] = {
+    "store.appDB", "store.queueDB", "store.lockDB", "store.configDB", "store.swarmDB"};
+
+/* --- the stores --- */
+
+/* A store that answers and takes no writes (a replica, one that is full) is not ready. */
+static int check_store(void *ctx, struct err *err)
+{
+    return store_probe(ctx, err);
+}
+
+/* A number is a database on store.redis.url; a url stands for itself. */
+static int open_redis(struct server *s, int i, struct err *err)
+{
+    static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
+                                                      "store.redis.lockDB", "store.redis.configDB",
+                                                      "store.redis.swarmDB"};
+    const char *key = "store.redis.url";
+    const struct conf *c = s->conf;
+    struct store_redis_options options = {
+        .url = str_z(c->store.redis.url),
+        .number = i,
+        .max_connections = c->store.redis.connections,
+        .timeout_ms = c->store.redis.timeout_ms,
+        .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
+        .tls_insecure = c->store.redis.insecure,
+        .beside = s->stores[0],
+        .log = &s->log,
+    };
+    uint64_t number;
+
+    if (str_u64(str_z(c->store.redis.database[i]), &number) == 0)
+        options.number = (int)number;
+    else
+        options.url = str_z(c->store.redis.database[i]), key = keys[i];
+    int code = store_open_redis(&s->stores[i], &options, err);
+    return code < 0 ? server_name_key(s, key, code, err) : 0;
+}
+
+static int open_embedded(struct server *s, int i, struct err *err)
+{
+    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
+    enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
+    int code = store_open_embedded(&s->stores[i], s->db, i, d, &s->log, err);
+
+    return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
+}
+
+/* Without it all works but what needs scripts over several databases. */
+static void join_stores(struct server *s)
+{
+    struct err err = {0};
+
+    s->joined = store_join(s->stores, JOINED_DATABASES, &err) == 0;
+    if (!s->joined)
+        log_warn(&s->log, "replication.off", log_z("error", err.text),
+                 log_z("why", "it needs the four databases of the store on one server: give "
+                              "store.redis.appDB, queueDB, lockDB and configDB as numbers"));
+}
+
+int server_start_stores(struct server *s, struct err *err)
+{
+    for (int i = 0; i < STORE_DATABASES; i++) {
+        bool redis = s->conf->store.engine == CONF_ENGINE_REDIS;
+        int code = redis ? open_redis(s, i, err) : open_embedded(s, i, err);
+        if (code < 0) {
+            server_stop_stores(s);
+            return code;
+        }
+        ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
+    }
+    join_stores(s);
+    return 0;
+}
+
+void server_stop_stores(struct server *s)
+{
+    for (int i = 0; i < STORE_DATABASES; i++) {
+        store_close(s->stores[i]);
+        s->stores[i] = NULL;
+    }
+}
+
+/* --- the installation --- */
+
+static int check_installation(void *ctx, struct err *err)
+{
+    struct installation_status status;
+
+    installation_status(ctx, &status);
+    return status.state == INSTALLATION_KNOWN ? 0 : installation_why(ctx, err);
+}
+
+int server_start_installation(struct server *s, struct err *err)
+{
+    struct installation_options o = {
+        .config = s->stores[CONFIG_DB],
+        .app = s->joined ? s->stores[APP_DB] : NULL,
+        .queue = s->joined ? s->stores[QUEUE_DB] : NULL,
+        .folder = s->conf->data,
+        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
+        .log = &s->log,
+    };
+    process_boot(s->boot);
+    o.boot = str_z(s->boot);
+    int code = installation_open(&s->installation, &o, err);
+    if (code < 0)
+        return err_wrap(err, code, "the store's installation");
+    struct store_watch watch = {.halted = installation_halted(s->installation),
+                                .why = installation_why,
+                                .check = installation_check,
+                                .ctx = s->installation};
+    for (int i = 0; i < STORE_DATABASES; i++)
+        store_set_watch(s->stores[i], &watch);
+    ready_add(&s->ready, (struct ready_part){"store", check_installation, s->installation});
+    return 0;
+}
+
+/* Nothing asks the stores any more but their closing. */
+void server_stop_installation(struct server *s)
+{
+    installation_close(s->installation);
+}
+
+int server_start_keeping(struct server *s, struct err *err)
+{
+    struct buf key = BUF_INIT(PATH_MAX);
+    struct store_keep_options o = {
+        .installation = s->installation,
+        .config = s->stores[CONFIG_DB],
+        .mend = {s->replications, s->queue, s->locks, &s->log},
+        .folder = s->start->data,
+        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
+        .log = &s->log,
+    };
+
+    buf_appendf(&key, "%s/secrets.key", s->conf->data);
+    o.key_file = key.p;
+    int code = installation_keep(s->installation, err);
+    if (code == 0)
+        code = store_keep_start(&s->store_keep, &o, err);
+    buf_release(&key);
+    return code < 0 ? err_wrap(err, code, "the store's installation") : 0;
+}
+
+void server_stop_keeping(struct server *s)
+{
+    store_keep_stop(s->store_keep);
+}

@@ -1,0 +1,320 @@
+/* The parts of the server that do background work: the queue, replications, capture, the worker. */
+#include "server/server_int.h"
+#include "base/clock.h"
+#include "replica/beacon.h"
+#include "replica/first.h"
+#include "replica/keeper.h"
+#include "replica/switch/sides.h"
+#include "meta/keyring.h"
+
+#include <limits.h>
+
+enum {
+    HANDLERS_MAX = 32,
+    GRACE_MS = 1000, /* what is not done by then runs again after the next start */
+    SETTLE_MS = 5000,
+    LEASE_WAIT_MS = 1000,
+};
+
+static int open_queue(struct server *s, struct err *err)
+{
+    struct locks_options locks = {.store = s->stores[LOCK_DB], .log = &s->log};
+    struct replications_options replications = {
+        .app = s->stores[APP_DB],
+        .queue = s->stores[QUEUE_DB],
+        .config = s->stores[CONFIG_DB],
+        .seen = installation_seen(s->installation),
+        .log = &s->log,
+    };
+    s->queue = queue_new(s->stores[QUEUE_DB]);
+    queue_number_steps(s->queue, installation_seen(s->installation));
+    int code = locks_open(&s->locks, &locks, err);
+
+    if (code < 0)
+        return err_wrap(err, code, "locks");
+    if (s->joined)
+        code = replications_open(&s->replications, &replications, err);
+    return code < 0 ? err_wrap(err, code, "replications") : 0;
+}
+
+int server_start_queue(struct server *s, struct err *err)
+{
+    int code = open_queue(s, err);
+
+    if (code < 0)
+        server_stop_queue(s);
+    return code;
+}
+
+void server_stop_queue(struct server *s)
+{
+    replications_close(s->replications);
+    if (s->locks)
+        locks_close(s->locks);
+    queue_free(s->queue);
+}
+
+/* --- capture of changes --- */
+
+static int64_t epoch_held(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return taps_epoch(s->taps);
+}
+
+static void told(void *ctx, uint64_t sent_ns)
+{
+    const struct server *s = ctx;
+
+    taps_told(s->taps, sent_ns);
+}
+
+static void not_told(void *ctx, const struct err *why)
+{
+    const struct server *s = ctx;
+
+    taps_not_told(s->taps, why, atomic_load(installation_halted(s->installation)));
+}
+
+/* The word goes out in every process; without replication it says only that the process lives. */
+static int start_beacon(struct server *s, struct err *err)
+{
+    struct beacon_options o = {
+        .config = s->stores[CONFIG_DB], .installation = s->installation, .ctx = s, .log = &s->log};
+
+    if (s->taps)
+        o.epoch = epoch_held, o.told = told, o.not_told = not_told;
+    return beacon_start(&s->beacon, &o, err);
+}
+
+/* In every process, as each may write: a gateway, a worker by lifecycle rules. */
+int server_start_taps(struct server *s, struct err *err)
+{
+    struct taps_options taps = {
+        .replications = s->replications,
+        .queue = s->queue,
+        .first = tasks_first,
+        .locks = s->locks,
+        .routes = s->routes,
+        .remotes = s->remotes,
+        .config = s->stores[CONFIG_DB],
+        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
+        .log = &s->log,
+    };
+    struct buf journal = {0};
+    if (!taps.shared) {
+        taps.boot = str_z(s->boot);
+        buf_appendf(&journal, "%s/intents", s->conf->data);
+        taps.journal = journal.p;
+    }
+    int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
+    buf_release(&journal);
+
+    if (code < 0)
+        return err_wrap(err, code, "capture of changes");
+    code = start_beacon(s, err);
+    if (code < 0) {
+        taps_close(s->taps);
+        return code;
+    }
+    if (!s->replications)
+        return 0;
+    /* Without it the first changes would be refused; a store that is away is no reason to wait. */
+    taps_await_lease(s->taps, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
+    s->sides = sides_new(&(struct sides_options){.replications = s->replications,
+                                                 .routes = s->routes,
+                                                 .taps = s->taps,
+                                                 .app = s->stores[APP_DB],
+                                                 .config = s->stores[CONFIG_DB]});
+    return 0;
+}
+
+void server_stop_taps(struct server *s)
+{
+    sides_free(s->sides);
+    beacon_stop(s->beacon);
+    taps_close(s->taps);
+}
+
+/* --- the worker --- */
+
+/* Of tasks that wait for a remote storage. */
+static void end_waits(void *ctx)
+{
+    routes_abort(ctx);
+}
+
+static struct storage *find_storage(void *ctx, struct str name)
+{
+    struct server *s = ctx;
+    struct storage *storage = routes_storage(s->routes, name);
+
+    return storage && taps_owns(s->taps, storage) ? storage : NULL;
+}
+
+static void limits_of(void *ctx, struct str name, struct storage_limits *out)
+{
+    struct server *s = ctx;
+    const struct storage *storage = routes_storage(s->routes, name);
+
+    if (!storage)
+        return;
+    out->requests_per_second = (double)atomic_load(&storage->requests_per_minute) / 60;
+    out->bytes_per_second = (double)atomic_load(&storage->bytes_per_second);
+}
+
+static struct str main_storage(void *ctx)
+{
+    struct server *s = ctx;
+
+    return routes_main_name(s->routes);
+}
+
+/* P3. What cannot be asked is not known. */
+static bool all_know(void *ctx, const struct replication_id *id)
+{
+    struct server *s = ctx;
+    uint64_t contact = taps_contact(s->taps);
+    bool known = false;
+
+    return contact && replication_is_known(s->replications, id, &known, NULL) == 0 && known &&
+           taps_contact(s->taps) == contact;
+}
+
+static bool unsure(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return installation_is_unsure(s->installation);
+}
+
+static uint64_t contact(void *ctx)
+{
+    const struct server *s = ctx;
+
+    return taps_contact(s->taps);
+}
+
+/* S10. */
+static int settle(void *ctx, struct storage *storage, struct err *err)
+{
+    struct server *s = ctx;
+    uint64_t deadline = clock_mono_ns() + (uint64_t)SETTLE_MS * 1000 * 1000;
+
+    return s->taps ? taps_settle(s->taps, storage, deadline, err) : 0;
+}
+
+static void open_tasks(struct server *s)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+
+    buf_appendf(&path, "%s/encryption.keys", s->conf->data);
+    s->task_keys = keyring_new(path.p);
+    buf_release(&path);
+    s->tasks = tasks_new(&(struct tasks_options){
+        .replications = s->replications,
+        .app = s->stores[APP_DB],
+        .lock = s->stores[LOCK_DB],
+        .queue = s->queue,
+        .locks = s->locks,
+        .keys = s->task_keys,
+        .find = find_storage,
+        .limits = limits_of,
+        .is_known = all_know,
+        .settle = settle,
+        .main = main_storage,
+        .ctx = s,
+        .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
+    });
+    s->switcher = (struct switcher){.replications = s->replications,
+                                    .config = s->stores[CONFIG_DB],
+                                    .queue = s->queue,
+                                    .locks = s->locks,
+                                    .keys = s->task_keys,
+                                    .find = find_storage,
+                                    .main = main_storage,
+                                    .settle = settle,
+                                    .unsure = unsure,
+                                    .contact = contact,
+                                    .ctx = s};
+    s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
+}
+
+/* Every task that this weir can run. */
+static size_t list_handlers(struct server *s, struct task_handler *out)
+{
+    const struct task_handler own[] = {
+        {INTENT_TYPE, taps_intent_run, s->taps},
+        {USER_TYPE, taps_user_run, s->taps},
+        {"replication:clean", clean_handle, &s->cleaner},
+        {"replication:resync", resync_handle, &s->cleaner},
+        {SWITCH_LIVE_TYPE, switch_live_handle, &s->switcher},
+        {SWITCH_DOWN_TYPE, switch_down_handle, &s->switcher},
+    };
+
+    size_t count = 0;
+
+    _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS < HANDLERS_MAX, "no room for all handlers");
+    if (s->torrents)
+        out[count++] = (struct task_handler){TORRENT_TASK_TYPE, torrents_handle, s->torrents};
+    if (!s->replications)
+        return count;
+    memcpy(out + count, own, sizeof(own));
+    count += ARRAY_SIZE(own);
+    return count + tasks_handlers(s->tasks, out + count);
+}
+
+static int start_worker(struct server *s, struct err *err)
+{
+    struct task_handler handlers[HANDLERS_MAX] = {0};
+    struct worker_options options = {
+        .queue = s->queue,
+        .handlers = handlers,
+        .handler_count = list_handlers(s, handlers),
+        .threads = s->conf->worker.threads,
+        .grace_ms = GRACE_MS,
+        .on_end = end_waits,
+        .end_ctx = s->routes,
+        .log = &s->log,
+    };
+    int code = worker_start(&s->worker, &options, err);
+
+    return code < 0 ? err_wrap(err, code, "worker") : 0;
+}
+
+static int start_keeper(struct server *s, struct err *err)
+{
+    const struct keeper_options o = {.replications = s->replications,
+                                     .queue = s->queue,
+                                     .locks = s->locks,
+                                     .interval_ms = s->conf->replication.check_interval_ms,
+                                     .log = &s->log};
+    int code = keeper_start(&s->keeper, &o, err);
+
+    return code < 0 ? err_wrap(err, code, "keeper") : 0;
+}
+
+int server_start_worker(struct server *s, struct err *err)
+{
+    int code = 0;
+
+    if (!(s->roles & ROLE_WORKER))
+        return 0;
+    if (s->replications)
+        open_tasks(s);
+    code = start_worker(s, err);
+    if (code == 0 && s->replications)
+        code = start_keeper(s, err);
+    if (code < 0)
+        server_stop_worker(s);
+    return code;
+}
+
+void server_stop_worker(struct server *s)
+{
+    keeper_stop(s->keeper);
+    worker_stop(s->worker);
+    tasks_free(s->tasks);
+    keyring_free(s->task_keys);
+}
