@@ -7,6 +7,7 @@
  * Steps come in episodes that begin with empty stores and a seed of their own. An episode that
  * differs is shrunk (--shrink) and kept in tests/unit/store/regressions, which the conformance
  * suite plays for ever. */
+#include "tests_folder.h"
 #include "store_diff/compare.h"
 #include "store_diff/generate.h"
 #include "unit/store/redis_server.h"
@@ -117,7 +118,7 @@ static int write_regression(struct fuzz *f, const struct episode *e, uint64_t se
         buf_reset(&text);
         rc = record_text(f, buf_str(&steps), &text, err);
     }
-    snprintf(path, sizeof(path), "%s/unit/store/regressions/%016llx.txt", TESTS_FOLDER,
+    snprintf(path, sizeof(path), "%s/unit/store/regressions/%016llx.txt", tests_folder,
              (unsigned long long)seed);
     if (rc == 0)
         rc = file_write_durable(path, buf_str(&text), 0644, err);

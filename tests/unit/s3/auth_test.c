@@ -1,4 +1,5 @@
 /* Who sent a request: right signatures of every kind, and everything that is refused. */
+#include "tests_folder.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "os/child.h"
@@ -539,14 +540,15 @@ static void check_line(struct str line)
 
 TEST(s3_auth, what_botocore_signs_is_taken)
 {
-    static const char script[] = TESTS_FOLDER "/unit/s3/botocore_requests.py";
-    static const char *const argv[] = {"/usr/bin/python3", script, "400", "1", NULL};
+    char script[4096];
+    const char *const argv[] = {"/usr/bin/python3", script, "400", "1", NULL};
     struct child_options o = {.argv = argv};
     struct buf out = BUF_INIT(0), errout = BUF_INIT(0);
     struct err err = {0};
     struct str rest, line;
     int status, count = 0;
 
+    snprintf(script, sizeof(script), "%s/unit/s3/botocore_requests.py", tests_folder);
     CHECK_OK(child_run(&status, &o, &(struct child_io){.out = &out, .err = &errout},
                        clock_mono_ns() + UINT64_C(50) * 1000 * 1000 * 1000, &err));
     if (status == 77)

@@ -1,5 +1,6 @@
 /* One suite over both engines: the files of conformance/ hold what Redis 7 answers, those of
  * regressions/ what the differential fuzz once found. Each file begins in an empty database. */
+#include "tests_folder.h"
 #include "unit/store/play.h"
 #include "unit/store/redis_test.h"
 
@@ -50,7 +51,7 @@ static size_t play_file(struct store *s, const char *folder, const char *name)
     struct err err = {0};
     size_t failed;
 
-    snprintf(path, sizeof(path), "%s/unit/store/%s/%s", TESTS_FOLDER, folder, name);
+    snprintf(path, sizeof(path), "%s/unit/store/%s/%s", tests_folder, folder, name);
     CHECK_OK(file_read(path, &text, &err));
     CHECK_OK(play_parse(&play, buf_str(&text), &err));
     CHECK(play.steps.len > 0);
@@ -78,7 +79,7 @@ static void check_folder(void (*open_subject)(struct subject *t), const char *fo
     struct dirent *entry;
     size_t failed = 0;
 
-    snprintf(path, sizeof(path), "%s/unit/store/%s", TESTS_FOLDER, folder);
+    snprintf(path, sizeof(path), "%s/unit/store/%s", tests_folder, folder);
     DIR *dir = opendir(path);
     CHECK(dir);
     open_subject(&t);
