@@ -22,6 +22,7 @@ struct lifecycle_worker;
 struct access_log;
 struct notify;
 struct queue;
+struct queue_weight;
 struct replications;
 struct worker;
 struct routes;
@@ -46,6 +47,8 @@ struct api_options {
     struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
     struct store *app;                  /* joined with the queue's, when replication is on */
     struct queue *queue;
+    const struct queue_weight *queues; /* that workers take tasks from */
+    size_t queue_count;
     struct store *config;              /* likewise */
     struct replications *replications; /* NULL: replication is off */
     struct installation *installation; /* whether the store is the known one */

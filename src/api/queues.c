@@ -50,7 +50,8 @@ static int get_queues(struct api_call *c, struct err *err)
     return code;
 }
 
-/* One that workers take from has no rows before its first task. ERR_NOT_FOUND. */
+/* A queue that workers take from but that never had a task has no rows in the store: its numbers
+ * are 0. ERR_NOT_FOUND. */
 static int find_queue(struct api *api, struct arena *a, struct str name, struct queue_stats *out,
                       struct err *err)
 {
@@ -66,8 +67,8 @@ static int find_queue(struct api *api, struct arena *a, struct str name, struct 
             *out = list[i];
             return 0;
         }
-    for (size_t i = 0; i < queue_weight_count; i++)
-        if (str_eq(str_z(queue_weights[i].name), name))
+    for (size_t i = 0; i < api->o.queue_count; i++)
+        if (str_eq(str_z(api->o.queues[i].name), name))
             return 0;
     return err_set(err, ERR_NOT_FOUND, "there is no queue " STR_FMT, STR_ARG(name));
 }

@@ -19,28 +19,6 @@ enum {
 };
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * 1000000000)
 
-const struct queue_weight queue_weights[] = {
-    {"api", 64},
-    {"intents", 32},
-    {"events6", 28},
-    {"events5", 24},
-    {"events4", 20},
-    {"events3", 16},
-    {"events2", 12},
-    {"events1", 8},
-    {"migrate_obj_copy6", 7},
-    {"migrate_obj_copy5", 6},
-    {"migrate_obj_copy4", 5},
-    {"migrate_obj_copy3", 4},
-    {"migrate_obj_copy2", 3},
-    {"migrate_obj_copy1", 2},
-    {"migrate_bucket_list_obj", 4},
-    {"consistency_check", 2},
-    {"torrents", 2},
-};
-const size_t queue_weight_count = ARRAY_SIZE(queue_weights);
-_Static_assert(ARRAY_SIZE(queue_weights) <= WORKER_QUEUES_MAX, "worker.names is too small");
-
 bool task_ended(const struct task_run *run)
 {
     const struct running *r = container_of(run, struct running, run);
@@ -57,16 +35,20 @@ void worker_hint(struct worker *w)
     mutex_unlock(&w->lock);
 }
 
-/* Q8: a random order in which a queue comes before others as its weight says. Each gets the time
- * until the first event of a process with its weight as rate: sorted, that is drawing without
- * putting back. */
-static void draw_order(const struct worker *w, struct str *out)
+/* Q8: a random order of all queues; the first one is queue i with probability weight i / sum of the
+ * weights, and so on for the queues that remain. Each queue draws an exponentially distributed time
+ * with its weight as the rate, and the queues are sorted by these times. In the arena; NULL: it is
+ * full. */
+static struct str *worker_draw_order(const struct worker *w, struct arena *a)
 {
-    double when[WORKER_QUEUES_MAX] = {0};
+    struct str *out = arena_array(a, w->o.queue_count, sizeof(*out));
+    double *when = arena_array(a, w->o.queue_count, sizeof(*when));
 
-    for (size_t i = 0; i < queue_weight_count; i++) {
+    if (!out || !when)
+        return NULL;
+    for (size_t i = 0; i < w->o.queue_count; i++) {
         double u = ((double)(random_u64() >> 11) + 1) / 9007199254740993.0;
-        double t = -log(u) / queue_weights[i].weight;
+        double t = -log(u) / w->o.queues[i].weight;
         size_t at = i;
         for (; at > 0 && when[at - 1] > t; at--) {
             when[at] = when[at - 1];
@@ -75,13 +57,14 @@ static void draw_order(const struct worker *w, struct str *out)
         when[at] = t;
         out[at] = w->names[i];
     }
+    return out;
 }
 
 static const struct task_handler *handler_of(const struct worker *w, struct str type)
 {
     for (size_t i = 0; i < w->o.handler_count; i++)
-        if (str_eq(type, str_z(w->handlers[i].type)))
-            return &w->handlers[i];
+        if (str_eq(type, str_z(w->o.handlers[i].type)))
+            return &w->o.handlers[i];
     return NULL;
 }
 
@@ -198,14 +181,15 @@ static void leave(struct worker *w, struct running *r)
 /* One task, if there is one; else false. */
 static bool work_once(struct worker *w, struct arena *a)
 {
-    struct str order[WORKER_QUEUES_MAX];
     struct running r = {.run = {.arena = a}, .started_ns = clock_mono_ns()};
     struct err err = {0};
 
-    draw_order(w, order);
+    arena_reset(a);
+    const struct str *order = worker_draw_order(w, a);
+    BUG_ON(!order); /* the arena is empty and large */
     atomic_init(&r.lease_until_ns, r.started_ns + LEASE_NS);
     atomic_init(&r.ended, END_NOT);
-    int code = queue_take(w->o.queue, a, order, queue_weight_count, &r.task, &err);
+    int code = queue_take(w->o.queue, a, order, w->o.queue_count, &r.task, &err);
     if (code < 0 && code != ERR_NOT_FOUND && code != ERR_STORE)
         log_warn(w->o.log, "worker.take", log_z("error", err.text));
     if (code < 0)
@@ -246,7 +230,7 @@ static void work(void *ctx)
 
     while (await_work(w))
         while (!stopped(w) && work_once(w, &a))
-            arena_reset(&a);
+            ;
     arena_release(&a);
 }
 
@@ -294,19 +278,44 @@ static int start_threads(struct worker *w, struct err *err)
     return code;
 }
 
+static void worker_copy_queues(struct worker *w, const struct worker_options *o)
+{
+    struct queue_weight *queues = xcalloc(o->queue_count, sizeof(*queues));
+
+    w->names = xcalloc(o->queue_count, sizeof(*w->names));
+    for (size_t i = 0; i < o->queue_count; i++) {
+        queues[i] = o->queues[i];
+        w->names[i] = str_z(queues[i].name);
+        BUG_ON(queues[i].weight < 1);
+        for (size_t j = 0; j < i; j++)
+            BUG_ON(str_eq(w->names[j], w->names[i]));
+    }
+    w->o.queues = queues;
+}
+
+static void worker_copy_handlers(struct worker *w, const struct worker_options *o)
+{
+    struct task_handler *handlers = xcalloc(o->handler_count, sizeof(*handlers));
+
+    for (size_t i = 0; i < o->handler_count; i++) {
+        handlers[i] = o->handlers[i];
+        for (size_t j = 0; j < i; j++)
+            BUG_ON(strcmp(handlers[j].type, handlers[i].type) == 0);
+    }
+    w->o.handlers = handlers;
+}
+
 int worker_start(struct worker **out, const struct worker_options *o, struct err *err)
 {
     struct worker *w = xcalloc(1, sizeof(*w));
 
-    BUG_ON(o->handler_count > WORKER_HANDLERS_MAX);
     w->o = *o;
-    memcpy(w->handlers, o->handlers, o->handler_count * sizeof(*o->handlers));
+    worker_copy_queues(w, o);
+    worker_copy_handlers(w, o);
     w->o.threads = o->threads ? o->threads : THREADS;
     w->o.grace_ms = o->grace_ms ? o->grace_ms : GRACE_MS;
     w->started_ms = clock_wall_ms();
     w->threads = xcalloc(w->o.threads, sizeof(*w->threads));
-    for (size_t i = 0; i < queue_weight_count; i++)
-        w->names[i] = str_z(queue_weights[i].name);
     name_itself(w);
     mutex_init(&w->lock, "worker");
     cond_init(&w->work);
@@ -357,6 +366,9 @@ void worker_stop(struct worker *w)
     cond_release(&w->work);
     cond_release(&w->idle);
     mutex_release(&w->lock);
+    free((void *)w->o.queues);
+    free((void *)w->o.handlers);
+    free(w->names);
     free(w->threads);
     free(w);
 }

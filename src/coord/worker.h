@@ -8,50 +8,55 @@
 
 struct worker;
 
+/* A queue that workers take tasks from. When several queues have tasks, a worker picks among them
+ * with probabilities in the ratio of their weights (Q8). */
 struct queue_weight {
     const char *name;
-    int weight;
+    int weight; /* at least 1 */
 };
-extern const struct queue_weight queue_weights[]; /* docs/queue.md, "Queues" */
-extern const size_t queue_weight_count;
 
-/* What a handler is given. */
+/* One run of a task's handler. */
 struct task_run {
     const struct task *task;
-    struct arena *arena; /* of the run */
-    struct log log;      /* with the task's context */
-    void *ctx;           /* of the handler */
-    int64_t put_back_s;  /* for ERR_AGAIN: when it is to be tried again; 0: soon */
-    bool done;           /* with 0: its last script has written that already */
+    struct arena *arena; /* freed when the handler has returned */
+    struct log log;      /* adds the task's type and id to each line */
+    void *ctx;           /* task_handler.ctx */
+    int64_t
+        put_back_s; /* set by a handler that returns ERR_AGAIN: seconds until the next run; 0: 5 */
+    bool done;      /* set by a handler that returns 0: its own script has ended the task */
 };
-/* True when the handler is to return at once, with any code: the lease was lost, the task was
- * cancelled, its time is over, or the worker stops. */
+/* True when the handler must return soon, with any code: the lease was lost, the task was
+ * cancelled or has used up its time, or the worker stops. */
 bool task_ended(const struct task_run *run);
 
-/* 0: done. ERR_AGAIN: put back without using a try (Q6). ERR_INVALID: archived at once, as nothing
- * will mend it. Everything else: tried again later. */
+/* 0: the task is done. ERR_AGAIN: the task is put back without using up a try (Q6). ERR_INVALID:
+ * the task is archived at once, since another try would fail too. Any other code: the task is
+ * tried again later. */
 typedef int task_fn(struct task_run *run, struct err *err);
 
 struct task_handler {
-    const char *type;
+    const char *type; /* of the tasks that `fn` runs, as in struct task */
     task_fn *fn;
     void *ctx;
 };
 
 struct worker_options {
-    struct queue *queue;                 /* borrowed */
-    const struct task_handler *handlers; /* copied */
+    struct queue *queue;               /* borrowed */
+    const struct queue_weight *queues; /* copied, but not the names; each name once */
+    size_t queue_count;
+    const struct task_handler *handlers; /* copied, but not the types; each type once */
     size_t handler_count;
     size_t threads;    /* 0: 16 */
-    uint64_t grace_ms; /* at a stop, before running tasks are told to end; 0: 5000 */
-    /* Called once at a stop when that time is over and tasks still run: ends what they wait for.
-     * NULL: nothing. */
+    uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
+    /* Called once at a stop, when that time has passed and tasks still run: makes the calls return
+     * in which handlers wait. NULL: nothing is called. */
     void (*on_end)(void *ctx);
     void *end_ctx;
     const struct log *log;
 };
 int worker_start(struct worker **out, const struct worker_options *o, struct err *err) MUST_CHECK;
-/* Takes no more; those that run may end by themselves for a while, then are ended and put back. */
+/* Takes no more tasks. Running tasks may finish within `grace_ms`; after that they are ended and
+ * put back. Returns when all threads have ended. */
 void worker_stop(struct worker *w); /* NULL is fine */
 
 struct worker_stats {

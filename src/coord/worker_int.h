@@ -5,8 +5,6 @@
 #include "coord/worker.h"
 #include "os/thread.h"
 
-enum { WORKER_HANDLERS_MAX = 32, WORKER_QUEUES_MAX = 32 };
-
 enum ending_why { END_NOT, END_STOP, END_LOST, END_LATE, END_CANCELLED };
 
 /* A task that runs; in worker.running under the lock. */
@@ -22,10 +20,9 @@ struct running {
 };
 
 struct worker {
-    struct worker_options o;
-    struct task_handler handlers[WORKER_HANDLERS_MAX];
-    struct str names[WORKER_QUEUES_MAX]; /* of queue_weights */
-    char id[160];                        /* host:pid:uuid */
+    struct worker_options o; /* `queues` and `handlers` are the worker's own copies */
+    struct str *names;       /* of the queues, in the same order */
+    char id[160];            /* host:pid:uuid */
     char host[65];
     int64_t started_ms;
     struct thread *threads;

@@ -57,7 +57,7 @@ static void note_extended(struct worker *w, struct str queue, const struct store
 /* Q2. A failure is no loss yet: the lease lasts for two more tries. */
 static void extend_all(struct worker *w)
 {
-    for (size_t i = 0; i < queue_weight_count; i++) {
+    for (size_t i = 0; i < w->o.queue_count; i++) {
         struct arena a = ARENA_INIT(KEEP_ARENA_MAX);
         struct store_args asked = pairs_of(w, &a, w->names[i]), lost = {0};
         struct err err = {0};
@@ -89,7 +89,7 @@ typedef int sweep_fn(struct queue *q, const struct store_args *names, size_t *mo
 
 static void sweep_all(struct worker *w, sweep_fn *fn, const char *event)
 {
-    const struct store_args names = {w->names, queue_weight_count};
+    const struct store_args names = {w->names, w->o.queue_count};
     struct err err = {0};
     size_t moved = 1;
 
@@ -134,8 +134,8 @@ static void tell(struct worker *w, bool leaving)
                                .pid = (int)getpid(),
                                .concurrency = (int)w->o.threads,
                                .active = (int)w->busy,
-                               .queues = queue_weights,
-                               .queue_count = queue_weight_count,
+                               .queues = w->o.queues,
+                               .queue_count = w->o.queue_count,
                                .status = w->stop ? "closed" : "active",
                                .started_ms = w->started_ms};
     struct str *args = arena_array(&a, 3 + 2 * w->busy, sizeof(*args));

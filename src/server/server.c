@@ -625,6 +625,8 @@ static int start_api(struct server *s, struct err *err)
         .lifecycle = s->lifecycle,
         .app = s->stores[APP_DB],
         .queue = s->queue,
+        .queues = s->queues.items,
+        .queue_count = s->queues.len,
         .config = s->stores[CONFIG_DB],
         .replications = s->replications,
         .installation = s->installation,

@@ -7,6 +7,7 @@
 #define SERVER_SERVER_H
 
 #include "api/api.h"
+#include "base/vec.h"
 #include "coord/lock.h"
 #include "coord/queue.h"
 #include "coord/worker.h"
@@ -63,6 +64,7 @@ struct server {
     struct installation *installation; /* whether the store is the known one */
     struct store_keep *store_keep;
     struct queue *queue;
+    VEC(struct queue_weight) queues; /* that workers take tasks from */
     struct locks *locks;
     struct replications *replications; /* NULL: off, as the stores are not joined */
     struct taps *taps;                 /* NULL likewise */

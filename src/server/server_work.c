@@ -10,11 +10,22 @@
 #include <limits.h>
 
 enum {
-    HANDLERS_MAX = 32,
     GRACE_MS = 1000, /* what is not done by then runs again after the next start */
     SETTLE_MS = 5000,
     LEASE_WAIT_MS = 1000,
 };
+
+struct handlers {
+    struct task_handler *items;
+    size_t len, cap;
+};
+
+static void list_queues(struct server *s)
+{
+    for (size_t i = 0; i < tasks_queue_count; i++)
+        vec_push(&s->queues, tasks_queues[i]);
+    vec_push(&s->queues, ((struct queue_weight){TORRENT_QUEUE, TORRENT_QUEUE_WEIGHT}));
+}
 
 static int open_queue(struct server *s, struct err *err)
 {
@@ -26,6 +37,7 @@ static int open_queue(struct server *s, struct err *err)
         .seen = installation_seen(s->installation),
         .log = &s->log,
     };
+    list_queues(s);
     s->queue = queue_new(s->stores[QUEUE_DB]);
     queue_number_steps(s->queue, installation_seen(s->installation));
     int code = locks_open(&s->locks, &locks, err);
@@ -52,6 +64,7 @@ void server_stop_queue(struct server *s)
     if (s->locks)
         locks_close(s->locks);
     queue_free(s->queue);
+    vec_release(&s->queues);
 }
 
 /* --- capture of changes --- */
@@ -241,8 +254,8 @@ static void open_tasks(struct server *s)
     s->cleaner = (struct cleaner){s->replications, s->stores[APP_DB], s->queue};
 }
 
-/* Every task that this weir can run. */
-static size_t list_handlers(struct server *s, struct task_handler *out)
+/* Every task that this process can run. */
+static void list_handlers(struct server *s, struct handlers *out)
 {
     const struct task_handler own[] = {
         {INTENT_TYPE, taps_intent_run, s->taps},
@@ -253,25 +266,27 @@ static size_t list_handlers(struct server *s, struct task_handler *out)
         {SWITCH_DOWN_TYPE, switch_down_handle, &s->switcher},
     };
 
-    size_t count = 0;
-
-    _Static_assert(ARRAY_SIZE(own) + TASKS_HANDLERS < HANDLERS_MAX, "no room for all handlers");
     if (s->torrents)
-        out[count++] = (struct task_handler){TORRENT_TASK_TYPE, torrents_handle, s->torrents};
+        vec_push(out, ((struct task_handler){TORRENT_TASK_TYPE, torrents_handle, s->torrents}));
     if (!s->replications)
-        return count;
-    memcpy(out + count, own, sizeof(own));
-    count += ARRAY_SIZE(own);
-    return count + tasks_handlers(s->tasks, out + count);
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+        vec_push(out, own[i]);
+    vec_grow(out, TASKS_HANDLERS);
+    out->len += tasks_handlers(s->tasks, out->items + out->len);
 }
 
 static int start_worker(struct server *s, struct err *err)
 {
-    struct task_handler handlers[HANDLERS_MAX] = {0};
+    struct handlers handlers = {0};
+
+    list_handlers(s, &handlers);
     struct worker_options options = {
         .queue = s->queue,
-        .handlers = handlers,
-        .handler_count = list_handlers(s, handlers),
+        .queues = s->queues.items,
+        .queue_count = s->queues.len,
+        .handlers = handlers.items,
+        .handler_count = handlers.len,
         .threads = s->conf->worker.threads,
         .grace_ms = GRACE_MS,
         .on_end = end_waits,
@@ -280,6 +295,7 @@ static int start_worker(struct server *s, struct err *err)
     };
     int code = worker_start(&s->worker, &options, err);
 
+    vec_release(&handlers);
     return code < 0 ? err_wrap(err, code, "worker") : 0;
 }
 

@@ -14,6 +14,7 @@
 
 #define TORRENT_TASK_TYPE "torrent:hash"
 #define TORRENT_QUEUE     "torrents"
+enum { TORRENT_QUEUE_WEIGHT = 2 }; /* docs/queue.md, "Queues" */
 
 struct torrents;
 

@@ -8,6 +8,7 @@
  * this process). */
 #include "base/clock.h"
 #include "coord/queue_int.h"
+#include "replica/tasks/tasks.h"
 #include "coord/worker.h"
 #include "os/thread.h"
 
@@ -83,8 +84,12 @@ static void add_main(void *ctx)
 static uint64_t run_worker(struct bench *b, size_t threads)
 {
     struct task_handler handler = {"object:sync", nothing, b};
-    struct worker_options o = {
-        .queue = b->queue, .handlers = &handler, .handler_count = 1, .threads = threads};
+    struct worker_options o = {.queue = b->queue,
+                               .queues = tasks_queues,
+                               .queue_count = tasks_queue_count,
+                               .handlers = &handler,
+                               .handler_count = 1,
+                               .threads = threads};
     struct adder adders[THREADS_MAX];
     struct worker *w = NULL;
     struct err err = {0};

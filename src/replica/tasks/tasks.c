@@ -41,6 +41,27 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
 
+/* docs/queue.md, "Queues". Live changes come before bulk work. */
+const struct queue_weight tasks_queues[] = {
+    {"api", 64},
+    {"intents", 32},
+    {"events6", 28},
+    {"events5", 24},
+    {"events4", 20},
+    {"events3", 16},
+    {"events2", 12},
+    {"events1", 8},
+    {"migrate_obj_copy6", 7},
+    {"migrate_obj_copy5", 6},
+    {"migrate_obj_copy4", 5},
+    {"migrate_obj_copy3", 4},
+    {"migrate_obj_copy2", 3},
+    {"migrate_obj_copy1", 2},
+    {"migrate_bucket_list_obj", 4},
+    {"consistency_check", 2},
+};
+const size_t tasks_queue_count = ARRAY_SIZE(tasks_queues);
+
 struct tasks *tasks_new(const struct tasks_options *o)
 {
     struct tasks *t = xcalloc(1, sizeof(*t));

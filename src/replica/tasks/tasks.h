@@ -54,6 +54,10 @@ void tasks_free(struct tasks *t); /* no handler runs any more; NULL is fine */
 enum { TASKS_HANDLERS = 17 };
 size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 
+/* The queues of everything that replication puts on the queue, for coord/worker.h. */
+extern const struct queue_weight tasks_queues[];
+extern const size_t tasks_queue_count;
+
 /* Aborts an upload that a copy began and nobody will go on with. */
 #define UPLOAD_ABORT_TYPE  "upload:abort"
 #define UPLOAD_ABORT_QUEUE STR("api")

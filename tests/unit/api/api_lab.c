@@ -2,6 +2,7 @@
 #include "unit/api/api_lab.h"
 
 #include "api/auth.h"
+#include "coord/worker.h"
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
@@ -45,6 +46,7 @@ void api_lab_start(struct api_lab *l)
     struct sock_addr address;
     struct err err = {0};
     char text[512], at[SOCK_ADDR_TEXT];
+    static const struct queue_weight queues[] = {{"events1", 8}, {"events2", 12}};
 
     *l = (struct api_lab){.root = {"ROOTKEY", "root-secret-1234"}};
     snprintf(text, sizeof(text), "data: %s\napi:\n  listen: 127.0.0.1:0\n", test_dir());
@@ -61,6 +63,8 @@ void api_lab_start(struct api_lab *l)
                                              .notify = l->notify,
                                              .app = l->stores[0],
                                              .queue = l->queue,
+                                             .queues = queues,
+                                             .queue_count = ARRAY_SIZE(queues),
                                              .replications = l->replications,
                                              .pool = l->pool,
                                              .ready = &l->ready,

@@ -56,11 +56,20 @@ static void release_all(struct tally *t)
     mutex_unlock(&t->lock);
 }
 
+static const struct queue_weight queues[] = {
+    {"api", 64}, {"events3", 16}, {"events2", 12}, {"events1", 8}, {"bulk", 7}, {"slow", 2},
+};
+
 static struct worker *start(struct queue *q, struct tally *t, size_t threads)
 {
     struct task_handler handlers[] = {{"test", handle, t}};
-    struct worker_options o = {
-        .queue = q, .handlers = handlers, .handler_count = 1, .threads = threads, .grace_ms = 1};
+    struct worker_options o = {.queue = q,
+                               .queues = queues,
+                               .queue_count = ARRAY_SIZE(queues),
+                               .handlers = handlers,
+                               .handler_count = 1,
+                               .threads = threads,
+                               .grace_ms = 1};
     struct worker *w;
     struct err err = {0};
 
@@ -99,13 +108,13 @@ TEST_FOUR(worker, runs_what_is_there_and_what_comes)
     for (int i = 0; i < 50; i++) {
         char id[16];
         snprintf(id, sizeof(id), "t%d", i);
-        add(q, id, "test", i % 2 ? "events3" : "migrate_obj_copy1");
+        add(q, id, "test", i % 2 ? "events3" : "slow");
     }
     wait_runs(&t, 51);
     await_reply(s, "EXISTS asynq:{events1}:active asynq:{events3}:active", "0");
     worker_stop(w);
     check_reply(s, "GET asynq:{events3}:processed", "\"25\"");
-    check_reply(s, "EXISTS asynq:{events3}:pending asynq:{migrate_obj_copy1}:pending", "0");
+    check_reply(s, "EXISTS asynq:{events3}:pending asynq:{slow}:pending", "0");
     check_reply(s, "ZCARD asynq:servers", "0");
     CHECK_INT(t.runs, 51);
     queue_free(q);
@@ -160,6 +169,8 @@ TEST_FOUR(worker, a_stop_ends_what_tasks_wait_for)
     t.hold = true;
     struct task_handler handlers[] = {{"test", handle_deaf, &t}};
     struct worker_options o = {.queue = q,
+                               .queues = queues,
+                               .queue_count = ARRAY_SIZE(queues),
                                .handlers = handlers,
                                .handler_count = 1,
                                .threads = 2,
@@ -265,13 +276,48 @@ TEST_FOUR(worker, events_do_not_starve_behind_copies)
         snprintf(ids[i], sizeof(ids[i]), "c%d", i);
         tasks[i] = (struct task){.type = STR("test"),
                                  .id = str_z(ids[i]),
-                                 .queue = i < 450 ? STR("migrate_obj_copy6") : STR("events1")};
+                                 .queue = i < 450 ? STR("bulk") : STR("events1")};
     }
     CHECK_OK(queue_add_many(q, tasks, 500, &added, &err));
     struct worker *w = start(q, &t, 1);
     await_reply(s, "LLEN asynq:{events1}:pending", "0");
-    CHECK_INT(ask(s, "LLEN asynq:{migrate_obj_copy6}:pending", &left), 0);
+    CHECK_INT(ask(s, "LLEN asynq:{bulk}:pending", &left), 0);
     CHECK(atoi(left) > 50); /* 50 events among about 44 copies */
     worker_stop(w);
+    queue_free(q);
+}
+
+/* Each room brings its queues and handlers: there is no limit on their number. */
+TEST_FOUR(worker, takes_from_any_number_of_queues_and_runs_any_number_of_types)
+{
+    enum { MANY = 100 };
+    struct store *s = f->stores[DB_QUEUE];
+    struct queue *q = queue_new(s);
+    struct queue_weight many[MANY];
+    struct task_handler handlers[MANY];
+    char names[MANY][16];
+    struct tally t;
+    struct worker *w;
+    struct err err = {0};
+
+    tally_init(&t);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "n%d", i);
+        many[i] = (struct queue_weight){names[i], i + 1};
+        handlers[i] = (struct task_handler){names[i], handle, &t};
+    }
+    for (int i = 0; i < MANY; i++)
+        add(q, "x", names[i], names[MANY - 1 - i]);
+    struct worker_options o = {.queue = q,
+                               .queues = many,
+                               .queue_count = MANY,
+                               .handlers = handlers,
+                               .handler_count = MANY,
+                               .threads = 4};
+    CHECK_OK(worker_start(&w, &o, &err));
+    wait_runs(&t, MANY);
+    worker_stop(w);
+    check_reply(s, "GET asynq:{n0}:processed", "\"1\"");
+    check_reply(s, "GET asynq:{n99}:processed", "\"1\"");
     queue_free(q);
 }

@@ -1,6 +1,7 @@
 /* What removed and resynced replications leave behind: nothing (P5), over both engines. */
 #include "replica/clean.h"
 #include "replica/first.h"
+#include "replica/tasks/tasks.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
 
@@ -44,6 +45,8 @@ static void lab_work(struct lab *l)
         {"bucket:create", count_create, l},
     };
     struct worker_options o = {.queue = l->queue,
+                               .queues = tasks_queues,
+                               .queue_count = tasks_queue_count,
                                .handlers = handlers,
                                .handler_count = ARRAY_SIZE(handlers),
                                .threads = 2,

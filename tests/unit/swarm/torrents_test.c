@@ -362,13 +362,16 @@ static struct worker *start_worker(struct lab *l)
 {
     struct err err = {0};
     struct task_handler handler = {TORRENT_TASK_TYPE, torrents_handle, l->torrents};
+    struct queue_weight queue = {TORRENT_QUEUE, TORRENT_QUEUE_WEIGHT};
+    struct worker_options o = {.queue = l->queue,
+                               .queues = &queue,
+                               .queue_count = 1,
+                               .handlers = &handler,
+                               .handler_count = 1,
+                               .threads = 2};
     struct worker *w;
 
-    CHECK_OK(
-        worker_start(&w,
-                     &(struct worker_options){
-                         .queue = l->queue, .handlers = &handler, .handler_count = 1, .threads = 2},
-                     &err));
+    CHECK_OK(worker_start(&w, &o, &err));
     return w;
 }
 
