@@ -1,0 +1,384 @@
+/* The values of a request: read from path, query and body, and checked by the row's fields. */
+#include "conf/nearest.h"
+#include "rest/rest_int.h"
+
+#include <math.h>
+
+enum { BODY_MAX = 64 * 1024, QUERY_VALUE_MAX = 4096 };
+
+/* What every list takes beside its row's query. */
+static const struct rest_field paging_fields[] = {
+    {"after", "The `next` of the page before; left out: the first page."},
+    {"limit", "How many items to answer at most.", REST_INTEGER},
+    {0},
+};
+
+static const struct rest_field no_fields[] = {{0}};
+
+static size_t field_count(const struct rest_field *fields)
+{
+    size_t count = 0;
+
+    while (fields && fields[count].name)
+        count++;
+    return count;
+}
+
+/* --- checks --- */
+
+static int check_limits(const struct rest_field *f, int64_t size, const char *unit, struct err *err)
+{
+    if ((f->min == 0 && f->max == 0) || (size >= f->min && (size <= f->max || f->max == 0)))
+        return 0;
+    if (f->max == 0)
+        return err_set(err, ERR_INVALID, "%s must be %lld%s or more", f->name, (long long)f->min,
+                       unit);
+    return err_set(err, ERR_INVALID, "%s must be from %lld to %lld%s", f->name, (long long)f->min,
+                   (long long)f->max, unit);
+}
+
+static int check_choice(const struct rest_field *f, struct str text, struct err *err)
+{
+    struct buf all = BUF_INIT(1024);
+
+    for (const char *const *choice = f->choices; *choice; choice++) {
+        if (str_eq(str_z(*choice), text))
+            return 0;
+        buf_appendf(&all, "%s%s", choice == f->choices ? "" : choice[1] ? ", " : " or ", *choice);
+    }
+    err_set(err, ERR_INVALID, "%s must be " STR_FMT ", not '" STR_FMT "'", f->name,
+            STR_ARG(buf_str(&all)), STR_ARG(str_head(text, 64)));
+    buf_release(&all);
+    return ERR_INVALID;
+}
+
+static int set_text(struct rest_value *v, struct str text, struct err *err)
+{
+    v->text = text;
+    if (v->field->choices)
+        return check_choice(v->field, text, err);
+    return check_limits(v->field, (int64_t)text.len, " bytes", err);
+}
+
+static int set_integer(struct rest_value *v, int64_t integer, struct err *err)
+{
+    v->integer = integer;
+    return check_limits(v->field, integer, "", err);
+}
+
+static int set_number(struct rest_value *v, double number, struct err *err)
+{
+    const struct rest_field *f = v->field;
+
+    v->number = number;
+    if (!isfinite(number) || number < (double)f->min || (f->max && number > (double)f->max))
+        return f->max ? err_set(err, ERR_INVALID, "%s must be from %lld to %lld", f->name,
+                                (long long)f->min, (long long)f->max)
+                      : err_set(err, ERR_INVALID, "%s must be %lld or more", f->name,
+                                (long long)f->min);
+    return 0;
+}
+
+/* --- path and query: text --- */
+
+static int wrong_type(const struct rest_field *f, struct err *err)
+{
+    static const char *const kinds[] = {
+        [REST_STRING] = "a string",
+        [REST_INTEGER] = "a whole number",
+        [REST_NUMBER] = "a number",
+        [REST_BOOLEAN] = "true or false",
+        [REST_TIME] = "a time such as \"2026-01-31T03:00:00Z\"",
+        [REST_STRINGS] = "a list of strings",
+        [REST_OBJECT] = "an object",
+        [REST_OBJECTS] = "a list of objects",
+    };
+
+    return err_set(err, ERR_INVALID, "%s must be %s", f->name, kinds[f->type]);
+}
+
+static int read_from_text(struct rest_value *v, struct str text, struct err *err)
+{
+    int64_t integer;
+
+    v->given = true;
+    switch (v->field->type) {
+    case REST_STRING:
+        return set_text(v, text, err);
+    case REST_INTEGER:
+        return str_i64(text, &integer) < 0 ? wrong_type(v->field, err)
+                                           : set_integer(v, integer, err);
+    case REST_BOOLEAN:
+        v->truth = str_eq(text, STR("true"));
+        return v->truth || str_eq(text, STR("false")) ? 0 : wrong_type(v->field, err);
+    default:
+        BUG_ON(true); /* a path and a query have no others */
+    }
+}
+
+static struct rest_value *value_find(const struct rest_call *c, struct str name)
+{
+    for (size_t i = 0; i < c->value_count; i++)
+        if (str_eq(str_z(c->values[i].field->name), name))
+            return &c->values[i];
+    return NULL;
+}
+
+static int read_path(struct rest_call *c, const struct rest_path *path, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < path->count && code == 0; i++) {
+        struct rest_value *v = value_find(c, path->name[i]);
+        BUG_ON(!v);
+        code = read_from_text(v, path->value[i], err);
+    }
+    return code;
+}
+
+static bool is_in(const struct rest_field *fields, const struct rest_field *f)
+{
+    return fields && f >= fields && f < fields + field_count(fields);
+}
+
+/* Of a name that comes twice the last value counts; an empty value is none. Names that the row does
+ * not have are ignored. */
+static int read_query(struct rest_call *c, struct err *err)
+{
+    struct str rest = http_request_head(c->req)->query, name, raw;
+    struct buf text = BUF_INIT(QUERY_VALUE_MAX);
+    int code = 0;
+
+    while (code == 0 && url_query_next(&rest, &name, &raw)) {
+        struct rest_value *v = value_find(c, name);
+        if (!v || !(is_in(c->row->query, v->field) || is_in(paging_fields, v->field)))
+            continue;
+        buf_reset(&text);
+        code = url_decode(&text, raw, true);
+        if (code == 0)
+            code = buf_error(&text);
+        if (code < 0)
+            err_set(err, code, "the query cannot be read");
+        else if (text.len)
+            code = read_from_text(v, arena_str(c->arena, buf_str(&text)), err);
+    }
+    buf_release(&text);
+    return code;
+}
+
+/* --- body --- */
+
+static int check_strings(const struct rest_field *f, const json_t *list, struct err *err)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) if (!json_is_string(item)) return wrong_type(f, err);
+    return check_limits(f, (int64_t)json_array_size(list), " items", err);
+}
+
+static int read_from_json(struct rest_value *v, const json_t *json, struct err *err)
+{
+    v->given = true;
+    v->json = json;
+    switch (v->field->type) {
+    case REST_STRING:
+    case REST_TIME:
+        return json_is_string(json)
+                   ? set_text(v, str_n(json_string_value(json), json_string_length(json)), err)
+                   : wrong_type(v->field, err);
+    case REST_INTEGER:
+        return json_is_integer(json) ? set_integer(v, json_integer_value(json), err)
+                                     : wrong_type(v->field, err);
+    case REST_NUMBER:
+        return json_is_number(json) ? set_number(v, json_number_value(json), err)
+                                    : wrong_type(v->field, err);
+    case REST_BOOLEAN:
+        v->truth = json_is_true(json);
+        return json_is_boolean(json) ? 0 : wrong_type(v->field, err);
+    case REST_STRINGS:
+        return json_is_array(json) ? check_strings(v->field, json, err) : wrong_type(v->field, err);
+    default:
+        BUG_ON(true); /* no body has others */
+    }
+}
+
+static int unknown_member(const struct rest_row *row, const char *name, struct err *err)
+{
+    struct nearest nearest = NEAREST_INIT(str_z(name));
+
+    for (const struct rest_field *f = row->body; f->name; f++)
+        nearest_offer(&nearest, f->name);
+    return nearest.best ? err_set(err, ERR_INVALID,
+                                  "this call takes no member \"%.64s\"; did you mean "
+                                  "\"%s\"?",
+                                  name, nearest.best)
+                        : err_set(err, ERR_INVALID, "this call takes no member \"%.64s\"", name);
+}
+
+static int read_members(struct rest_call *c, struct err *err)
+{
+    const char *name;
+    json_t *json;
+
+    json_object_foreach(c->body, name, json)
+    {
+        struct rest_value *v = value_find(c, str_z(name));
+        int code = v && is_in(c->row->body, v->field) ? read_from_json(v, json, err)
+                                                      : unknown_member(c->row, name, err);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static int read_object(struct rest_call *c, struct str text, struct err *err)
+{
+    int code = json_read(&c->body, text, err);
+
+    if (code == 0 && !json_is_object(c->body))
+        code = err_set(err, ERR_INVALID, "the body must be a JSON object");
+    return code < 0 ? code : read_members(c, err);
+}
+
+/* --- all together --- */
+
+static void values_add(struct rest_call *c, const struct rest_field *fields)
+{
+    for (const struct rest_field *f = fields; f && f->name; f++)
+        c->values[c->value_count++] = (struct rest_value){.field = f, .integer = f->usual};
+}
+
+static int values_init(struct rest_call *c, struct err *err)
+{
+    const struct rest_row *row = c->row;
+    const struct rest_field *all[] = {row->in_path, row->query, row->body,
+                                      row->list ? paging_fields : no_fields};
+    size_t count = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        count += field_count(all[i]);
+    c->values = arena_array(c->arena, size_max(count, 1), sizeof(*c->values));
+    if (!c->values)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        values_add(c, all[i]);
+    return 0;
+}
+
+static int check_required(const struct rest_call *c, struct err *err)
+{
+    for (size_t i = 0; i < c->value_count; i++)
+        if (c->values[i].field->required && !c->values[i].given)
+            return err_set(err, ERR_INVALID, "%s is required", c->values[i].field->name);
+    return 0;
+}
+
+static int read_page(struct rest_call *c, struct err *err)
+{
+    const struct rest_row *row = c->row;
+    int64_t most = row->page_max ? (int64_t)row->page_max : REST_PAGE_MAX;
+    int64_t limit = row->page_usual ? (int64_t)row->page_usual : REST_PAGE_USUAL;
+    uint64_t skip = 0;
+
+    if (!row->list)
+        return 0;
+    if (rest_given(c, "limit"))
+        limit = rest_integer(c, "limit");
+    if (limit < 1 || limit > most)
+        return err_set(err, ERR_INVALID, "limit must be from 1 to %lld", (long long)most);
+    c->page.limit = (size_t)limit;
+    c->page.after = rest_text(c, "after");
+    if (row->by_place && c->page.after.len &&
+        (str_u64(c->page.after, &skip) < 0 || skip > INT32_MAX))
+        return err_set(err, ERR_INVALID, "after must be the next of another page");
+    c->page.skip = skip;
+    return 0;
+}
+
+int rest_read(struct rest_call *c, const struct rest_path *path, struct err *err)
+{
+    int code = values_init(c, err);
+
+    if (code == 0)
+        code = read_path(c, path, err);
+    if (code == 0)
+        code = read_query(c, err);
+    if (code == 0)
+        code = read_page(c, err);
+    if (code == 0 && arena_error(c->arena) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    return code;
+}
+
+int rest_read_body(struct rest_call *c, struct err *err)
+{
+    const struct rest_row *row = c->row;
+    int code = 0;
+
+    if (row->body || row->raw_body)
+        code = http_request_read_all(c->req, row->raw_body ? row->raw_max : BODY_MAX, &c->raw, err);
+    if (code == 0 && row->body)
+        code = read_object(c, c->raw, err);
+    return code < 0 ? code : check_required(c, err);
+}
+
+/* --- for the row's function --- */
+
+static const struct rest_value *value_of(const struct rest_call *c, const char *name,
+                                         enum rest_type type)
+{
+    const struct rest_value *v = value_find(c, str_z(name));
+
+    BUG_ON(!v || v->field->type != type);
+    return v;
+}
+
+struct str rest_text(const struct rest_call *c, const char *name)
+{
+    const struct rest_value *v = value_find(c, str_z(name));
+
+    BUG_ON(!v || (v->field->type != REST_STRING && v->field->type != REST_TIME));
+    return v->text;
+}
+
+const char *rest_text_z(const struct rest_call *c, const char *name)
+{
+    return arena_z(c->arena, rest_text(c, name));
+}
+
+int64_t rest_integer(const struct rest_call *c, const char *name)
+{
+    return value_of(c, name, REST_INTEGER)->integer;
+}
+
+double rest_number(const struct rest_call *c, const char *name, double fallback)
+{
+    const struct rest_value *v = value_of(c, name, REST_NUMBER);
+
+    return v->given ? v->number : fallback;
+}
+
+bool rest_bool(const struct rest_call *c, const char *name)
+{
+    return value_of(c, name, REST_BOOLEAN)->truth;
+}
+
+const json_t *rest_strings(const struct rest_call *c, const char *name)
+{
+    return value_of(c, name, REST_STRINGS)->json;
+}
+
+struct str rest_raw(const struct rest_call *c)
+{
+    BUG_ON(!c->row->raw_body);
+    return c->raw;
+}
+
+bool rest_given(const struct rest_call *c, const char *name)
+{
+    const struct rest_value *v = value_find(c, str_z(name));
+
+    BUG_ON(!v);
+    return v->given;
+}
