@@ -351,6 +351,17 @@ static void park_body(struct conn *c)
     conn_park(c, PHASE_BODY, EPOLLIN);
 }
 
+/* Has the pool call `w.fn`. Without a thread for that the function is called here, and must give
+ * up. True as response_done(). */
+static bool go_on_where_it_may_wait(struct conn *c, struct await w)
+{
+    c->req->await = w;
+    if (to_pool(c, WORK_RESUME))
+        return false;
+    c->req->await.fn = NULL;
+    return handled(c, w.fn(c->req, w.ctx, false));
+}
+
 /* Runs the handler. True as response_done(). */
 static bool handle(struct conn *c, bool may_block)
 {
@@ -365,6 +376,8 @@ static bool handle(struct conn *c, bool may_block)
         park_body(c);
         return false;
     }
+    if (code == ERR_AGAIN && !may_block && req->await.fn)
+        return go_on_where_it_may_wait(c, req->await);
     if (code == ERR_AGAIN && !may_block && req->stage <= STAGE_HEAD) {
         request_rewind(req);
         if (to_pool(c, WORK_HANDLER))
@@ -387,13 +400,12 @@ static bool resume(struct conn *c, bool may_block)
     req->await.fn = NULL;
     code = w.fn(req, w.ctx, w.in_time);
     seat_leave(req);
-    if (code == ERR_AGAIN && !may_block && req->stage == STAGE_NONE) {
-        req->await = w;
-        if (to_pool(c, WORK_RESUME))
-            return false;
-        req->await.fn = NULL;
-        code = w.fn(req, w.ctx, false);
+    if (code == ERR_AGAIN && req->await_body) {
+        park_body(c);
+        return false;
     }
+    if (code == ERR_AGAIN && !may_block && req->stage == STAGE_NONE)
+        return go_on_where_it_may_wait(c, w);
     return handled(c, code);
 }
 

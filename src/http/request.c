@@ -338,6 +338,13 @@ void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resu
     req->await = (struct await){fn, ctx, fd, timeout_ms, true};
 }
 
+int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx)
+{
+    BUG_ON(req->may_block || req->stage != STAGE_NONE || req->await.fn);
+    req->await = (struct await){.fn = fn, .ctx = ctx, .fd = -1, .in_time = true};
+    return ERR_AGAIN;
+}
+
 void http_request_know(struct http_request *req)
 {
     req->standing = KNOWN;

@@ -129,6 +129,12 @@ typedef int http_resume_fn(struct http_request *req, void *ctx, bool in_time);
 void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
                 void *ctx);
 
+/* For a handler on a fast worker that has to wait: returns ERR_AGAIN, which the handler returns at
+ * once. `fn` goes on in its place on the pool, with the request's arena as it is, so that nothing
+ * is done twice. With in_time false there is no thread for it: then `fn` must give up. Neither the
+ * body nor the response has been begun. */
+int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHECK;
+
 /* --- the response: status, headers, then one of the body calls --- */
 
 void http_respond(struct http_request *req, int status);
