@@ -1,6 +1,6 @@
 /* The API's server: from a request to its route, past authentication. */
 #include "api/api_int.h"
-#include "api/endpoint.h"
+#include "http/endpoint.h"
 #include "base/clock.h"
 
 static http_handler_fn handle;

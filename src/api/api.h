@@ -7,7 +7,7 @@
 #define API_API_H
 
 #include "api/credentials.h"
-#include "api/ready.h"
+#include "room/ready.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "os/sock.h"

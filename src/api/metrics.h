@@ -3,7 +3,7 @@
 #define API_METRICS_H
 
 #include "api/auth.h"
-#include "api/ready.h"
+#include "room/ready.h"
 #include "base/buf.h"
 #include "coord/worker.h"
 #include "db/db.h"

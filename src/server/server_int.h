@@ -2,7 +2,7 @@
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
-#include "api/endpoint.h"
+#include "http/endpoint.h"
 #include "server/server.h"
 
 enum {

@@ -3,8 +3,8 @@
  * callers that come meanwhile get what the last round found, and what is known to have failed
  * since.
  */
-#ifndef API_READY_H
-#define API_READY_H
+#ifndef ROOM_READY_H
+#define ROOM_READY_H
 
 #include "base/err.h"
 #include "os/thread.h"

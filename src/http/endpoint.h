@@ -1,6 +1,6 @@
 /* What the configuration says of every endpoint: caps, threads, deadlines. */
-#ifndef API_ENDPOINT_H
-#define API_ENDPOINT_H
+#ifndef HTTP_ENDPOINT_H
+#define HTTP_ENDPOINT_H
 
 #include "conf/conf.h"
 #include "http/server.h"

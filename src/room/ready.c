@@ -1,5 +1,5 @@
 /* Rounds of checks: one at a time, at most one a second. */
-#include "api/ready.h"
+#include "room/ready.h"
 #include "base/clock.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Readiness: rounds are shared, one at a time, and fast threads never wait for one. */
-#include "api/ready.h"
+#include "room/ready.h"
 #include "unit/test.h"
 
 struct probe {

@@ -1,5 +1,5 @@
 /* What the configuration says of every endpoint. */
-#include "api/endpoint.h"
+#include "http/endpoint.h"
 
 static size_t per_address(const struct conf *conf)
 {

@@ -1,0 +1,68 @@
+/* Metrics as rows: a name and a help text, and where the number is. A room brings a table of rows,
+ * and on each request a function of the room adds the structs that the numbers are read from.
+ *
+ *     enum { FROM_BAKERY };
+ *     static const struct metric metrics[] = {
+ *         {"weir_bakery_loaves_total", METRIC_COUNTER, "Loaves baked.",
+ *          METRIC_ONE(FROM_BAKERY, struct bakery_stats, loaves)},
+ *     };
+ *     metric_numbers_add(out, FROM_BAKERY, &stats);
+ */
+#ifndef ROOM_METRICS_H
+#define ROOM_METRICS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/vec.h"
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE };
+
+/* One line of a metric for each struct of numbers. */
+struct metric_series {
+    const char *labels; /* fixed labels, as written: "state=\"active\""; NULL: none */
+    size_t offset;      /* of a uint64_t in the struct of numbers */
+};
+
+struct metric {
+    const char *name;
+    enum metric_type type;
+    const char *help; /* one sentence */
+    unsigned kind;    /* which kind of struct the offsets are of; the table's owner numbers them */
+    size_t count;
+    const struct metric_series *series;
+    unsigned divisor; /* 1000 shows milliseconds as seconds; 0: the number is shown as it is */
+};
+
+#define METRIC_SEVERAL(from, table) .kind = (from), .count = ARRAY_SIZE(table), .series = (table)
+#define METRIC_ONE(from, type, member)                                                             \
+    .kind = (from), .count = 1,                                                                    \
+    .series = (&(const struct metric_series){NULL, offsetof(type, member)})
+
+/* A struct of numbers. Several of one kind are told apart by a label. */
+struct metric_source {
+    unsigned kind;
+    const char *label; /* NULL: none */
+    struct str value;  /* of the label */
+    const void *numbers;
+};
+
+/* The numbers for one answer. */
+struct metric_numbers {
+    struct arena *arena; /* lives until the answer is written: for numbers made for the answer */
+    bool admin;          /* an administrator asks; others are not told names of users and buckets */
+    VEC(struct metric_source) sources;
+};
+
+/* `numbers` is borrowed until the answer is written, and so is the label's value. */
+void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers);
+void metric_numbers_add_labelled(struct metric_numbers *n, unsigned kind, const char *label,
+                                 struct str value, const void *numbers);
+/* Forgets the sources, for the next table. */
+void metric_numbers_reset(struct metric_numbers *n);
+void metric_numbers_release(struct metric_numbers *n);
+
+/* Appends every row as text (Prometheus exposition format 0.0.4). */
+void metrics_text(struct buf *out, const struct metric *rows, size_t count,
+                  const struct metric_numbers *n);
+
+#endif

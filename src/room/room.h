@@ -1,0 +1,93 @@
+/* A room is one thing that weir does beside the gateway: replica, swarm, and those to come. Its
+ * code is a folder of src/, and the rest of the program knows that folder by one struct room:
+ * main.c lists the rooms, and server, worker, API, command line and metrics read the list. No file
+ * below main.c names a room. docs/rooms.md tells how to add one.
+ *
+ * A room keeps no globals. The server makes a zeroed struct of `state_size` bytes for each room of
+ * a running weir and hands it to every function of the room as `state`. */
+#ifndef ROOM_ROOM_H
+#define ROOM_ROOM_H
+
+#include "base/vec.h"
+#include "coord/worker.h"
+#include "room/metrics.h"
+#include "room/services.h"
+
+#include <stdio.h>
+
+struct command;
+struct rest_row;
+
+/* When a part starts. Parts stop in the reverse order of their start. Within a stage the rooms
+ * follow the order of main.c, and the parts of a room the order of its table. */
+enum room_stage {
+    ROOM_STORAGES, /* users, storages and routes are known; nothing changes an object yet */
+    ROOM_WORK,     /* lifecycle rules and logs run; the worker starts next */
+    ROOM_LISTEN,   /* the worker runs and the pool of threads is there; S3 and the API start next */
+};
+
+struct room_part {
+    enum room_stage stage;
+    /* A part that fails undoes what it began; its `stop` is not called. The error's text is one
+     * line for the person who started weir. */
+    int (*start)(void *state, struct services *s, struct err *err);
+    /* False: requests still run at s->deadline_ns and use what this part holds. Nothing more is
+     * taken apart then, and the process ends. NULL: there is nothing to stop. */
+    bool (*stop)(void *state, struct services *s);
+};
+
+/* An address that the room listens on in a process that has the room's role. A start tries all
+ * addresses before it makes anything. */
+struct room_port {
+    const char *key; /* the configuration key that holds the address */
+    bool udp;        /* else TCP */
+};
+
+typedef VEC(struct task_handler) room_tasks;
+
+struct room {
+    const char *name; /* "swarm" */
+    const char *role; /* the name for `weir serve --only`; NULL: the room needs no role */
+    size_t state_size;
+
+    const struct room_part *parts;
+    size_t part_count;
+    const struct room_port *ports;
+    size_t port_count;
+
+    /* The queues that the room puts tasks on; no two rooms share one. */
+    const struct queue_weight *queues;
+    size_t queue_count;
+    /* Appends the handlers of tasks that this process can run. Called once, between ROOM_WORK and
+     * ROOM_LISTEN, in a process with the role "worker". */
+    void (*tasks)(void *state, room_tasks *out);
+
+    const struct rest_row *routes; /* rest/rest.h; the `ctx` of a call is the state */
+    size_t route_count;
+
+    const struct command *commands; /* of the command line; ends with a row without a name */
+
+    const struct metric *metrics;
+    size_t metric_count;
+    /* Adds the numbers that the metrics show. Any thread, between ROOM_LISTEN and its end. */
+    void (*count)(void *state, struct metric_numbers *out);
+
+    /* A reload: `check` refuses a configuration that the room cannot take over, before any room
+     * has changed; `reload` takes it over. Either may be NULL. */
+    int (*check)(void *state, const struct conf *next, struct err *err);
+    void (*reload)(void *state, const struct conf *next);
+
+    /* Prints the lines of the greeting that say where the room listens. May be NULL. */
+    void (*greet)(void *state, FILE *out);
+};
+
+/* For the initializer: ROOM_ROWS(part, swarm_parts) sets .parts and .part_count. */
+#define ROOM_ROWS(noun, table) .noun##s = (table), .noun##_count = ARRAY_SIZE(table)
+
+/* A room of a running weir. */
+struct room_instance {
+    const struct room *room;
+    void *state;
+};
+
+#endif

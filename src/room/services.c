@@ -1,0 +1,31 @@
+/* Questions that every part asks of the shared services. */
+#include "room/services.h"
+#include "conf/keys.h"
+
+bool services_has_role(const struct services *s, const char *role)
+{
+    struct str rest, word;
+
+    if (!s->only)
+        return true;
+    rest = str_z(s->only);
+    while (str_token(&rest, ",", &word))
+        if (str_eq(word, str_z(role)))
+            return true;
+    return false;
+}
+
+void services_path(const struct services *s, const char *name, struct buf *out)
+{
+    buf_appendf(out, "%s/%s", s->conf->data, name);
+}
+
+int services_blame_key(const struct services *s, const char *key, int code, struct err *err)
+{
+    struct buf source = BUF_INIT(1024);
+
+    conf_source_text(s->conf, conf_key_find(str_z(key)), &source);
+    err_wrap(err, code, "%s (%s)", key, source.p);
+    buf_release(&source);
+    return code;
+}

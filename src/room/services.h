@@ -1,0 +1,95 @@
+/* What the rooms of one running weir share. The server opens these services, in the order of this
+ * struct, and lends them to the parts of every room (room/room.h). A room never closes one.
+ *
+ * Each group of members is valid from the stage that its comment names until the parts of that
+ * stage have stopped. The struct is written by the main thread alone, while it starts and stops
+ * parts; the header of each service says which threads may use it. */
+#ifndef ROOM_SERVICES_H
+#define ROOM_SERVICES_H
+
+#include "base/log.h"
+#include "conf/conf.h"
+#include "object/bucket.h"
+#include "os/process.h"
+#include "room/ready.h"
+#include "store/store.h"
+
+struct access_log;
+struct bucket_sides;
+struct change_capture;
+struct http_server;
+struct installation;
+struct locks;
+struct notify;
+struct object_torrents;
+struct queue;
+struct remotes;
+struct replications;
+struct routes;
+struct users;
+
+/* The databases of the coordination store, as indexes of services.stores. A script may use the
+ * first JOINED_DATABASES together when services.joined is set. */
+enum service_database {
+    APP_DB,
+    QUEUE_DB,
+    LOCK_DB,
+    CONFIG_DB,
+    JOINED_DATABASES,
+    SWARM_DB = JOINED_DATABASES
+};
+
+/* What rooms give to the gateway: a part fills in a member at ROOM_STORAGES or ROOM_WORK, since the
+ * gateway reads them when it starts. NULL: no room gives it. */
+struct room_hooks {
+    const struct change_capture *capture;   /* s3/gateway/capture.h */
+    const struct bucket_sides *sides;       /* s3/gateway/sides.h */
+    const struct object_torrents *torrents; /* s3/gateway/torrent.h */
+    /* Whether lifecycle rules must leave the bucket alone for now. */
+    bool (*rests)(void *ctx, const struct storage *storage, struct str bucket);
+    void *rests_ctx;
+};
+
+struct services {
+    /* Always. */
+    const struct conf *conf; /* the configuration at the start; a reload does not replace it */
+    const char *only;        /* roles with commas between them; NULL: every role */
+    const struct log *log;
+    struct ready *ready;
+    uint64_t deadline_ns; /* by which a stop must end, clock_mono_ns(); 0: not stopping */
+    char boot[PROCESS_BOOT_LEN + 1]; /* names the boot of the machine */
+
+    /* From ROOM_STORAGES on. */
+    struct store *stores[STORE_DATABASES]; /* by enum service_database */
+    bool joined;
+    struct installation *installation;
+    struct queue *queue;
+    struct locks *locks;
+    struct replications *replications; /* NULL: the stores are not joined, so replication is off */
+    struct users *users;
+    struct routes *routes;
+    struct remotes *remotes;
+
+    /* From ROOM_WORK on. */
+    struct notify *notify;
+    struct access_log *access_log;
+
+    /* From ROOM_LISTEN on. */
+    struct pool *pool;
+
+    struct http_server *s3; /* when all parts have started; NULL: this process is no gateway */
+
+    struct room_hooks hooks;
+};
+
+/* Whether this process has the role: "gateway", "worker", or the role of a room. */
+bool services_has_role(const struct services *s, const char *role);
+
+/* "<data folder>/<name>", appended. */
+void services_path(const struct services *s, const char *name, struct buf *out);
+
+/* "api.listen (weir.yaml:3): ..." in front of an error's text: the value of this configuration key
+ * led to the error. Returns `code`. */
+int services_blame_key(const struct services *s, const char *key, int code, struct err *err);
+
+#endif
