@@ -1,5 +1,6 @@
 /* One bucket: every storage that has one of the name, local or remote. */
 #include "api/api_int.h"
+#include "object/overlay.h"
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
@@ -64,7 +65,7 @@ static int show_local(struct shown *s, struct storage *storage, struct err *err)
 {
     struct bucket_info info;
     struct bucket *b = NULL;
-    int code = storage->ops->open_bucket(&b, storage, STR_EMPTY, s->name, err);
+    int code = storage_open_bucket(&b, storage, STR_EMPTY, s->name, err);
 
     if (code == 0)
         code = b->ops->info(b, s->a, &info, err);
@@ -98,7 +99,7 @@ static int look(struct shown *s, struct storage *storage, struct str user, struc
                 struct err *err)
 {
     struct bucket *b = NULL;
-    int code = storage->ops->open_bucket(&b, storage, user, s->name, err);
+    int code = storage_open_bucket(&b, storage, user, s->name, err);
 
     if (code == 0)
         code = b->ops->info(b, s->a, out, err);

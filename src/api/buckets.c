@@ -1,5 +1,6 @@
 /* Buckets: which there are, where they are, and where they shall be. */
 #include "api/owners.h"
+#include "object/overlay.h"
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
@@ -27,7 +28,7 @@ static int list_buckets(struct http_request *req, struct storage *s, struct str 
     struct bucket_info *list;
     struct api_json j;
     size_t count;
-    int code = s->ops->list_buckets(s, http_request_arena(req), STR_EMPTY, after, OBJECT_LIST_MAX,
+    int code = storage_list_buckets(s, http_request_arena(req), STR_EMPTY, after, OBJECT_LIST_MAX,
                                     &list, &count, err);
 
     if (code < 0)
@@ -55,7 +56,7 @@ static int write_remote(struct json_out *w, struct storage *s, struct str user, 
     int code;
 
     do {
-        code = s->ops->list_buckets(s, a, user, after, OBJECT_LIST_MAX, &list, &count, err);
+        code = storage_list_buckets(s, a, user, after, OBJECT_LIST_MAX, &list, &count, err);
         for (size_t i = 0; code == 0 && i < count; i++) {
             list[i].owner = user;
             after = list[i].name;

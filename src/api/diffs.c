@@ -1,5 +1,6 @@
 /* Diffs: checks of buckets, their reports and fixes (docs/diff.md). */
 #include "api/owners.h"
+#include "object/overlay.h"
 #include "api/replications.h"
 #include "base/clock.h"
 #include "coord/check.h"
@@ -211,7 +212,7 @@ static int check_location(struct api *api, struct arena *a, struct str user,
 
     if (!s)
         return no_storage(l, err);
-    int code = s->ops->open_bucket(&b, s, user, l->bucket, err);
+    int code = storage_open_bucket(&b, s, user, l->bucket, err);
     if (code == 0)
         code = b->ops->info(b, a, &info, err);
     if (b)

@@ -1,5 +1,6 @@
 /* Whose bucket it is, where the caller names no user (docs/replication.md, "Whose bucket"). */
 #include "api/owners.h"
+#include "object/overlay.h"
 #include "base/buf.h"
 #include "object/bucket.h"
 #include "route/route.h"
@@ -50,7 +51,7 @@ static int look(struct search *s, struct storage *storage, struct str user, stru
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = storage->ops->open_bucket(&b, storage, user, s->of->bucket, err);
+    int code = storage_open_bucket(&b, storage, user, s->of->bucket, err);
 
     if (code == 0)
         code = b->ops->info(b, s->a, &info, err);

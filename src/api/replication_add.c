@@ -1,6 +1,7 @@
 /* Making a replication: everything that would keep it from working is found before it is made, and
  * told together with what to do. */
 #include "api/owners.h"
+#include "object/overlay.h"
 #include "api/replications.h"
 #include "object/bucket.h"
 #include "replica/first.h"
@@ -183,7 +184,7 @@ static int look(struct adding *x, struct storage *s, struct str name, struct str
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, x->user.id, name, err);
+    int code = storage_open_bucket(&b, s, x->user.id, name, err);
 
     if (code == 0)
         code = b->ops->info(b, x->a, &info, err);
@@ -357,7 +358,7 @@ static int add_all(struct adding *x, struct json_out *w, struct err *err)
 
     while (code == 0 && count == OBJECT_LIST_MAX) {
         code =
-            s->ops->list_buckets(s, x->a, x->user.id, after, OBJECT_LIST_MAX, &list, &count, err);
+            storage_list_buckets(s, x->a, x->user.id, after, OBJECT_LIST_MAX, &list, &count, err);
         for (size_t i = 0; code == 0 && i < count; i++) {
             struct adding one = *x;
             struct err why = {0};

@@ -1,5 +1,6 @@
 /* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
 #include "api/replications.h"
+#include "object/overlay.h"
 #include "object/local/local.h"
 #include "replica/tap/tap.h"
 #include "route/route.h"
@@ -261,7 +262,7 @@ static int check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;
     size_t count = 0;
-    int code = s->ops->list_buckets(s, a, STR_EMPTY, STR_EMPTY, 1, &list, &count, err);
+    int code = storage_list_buckets(s, a, STR_EMPTY, STR_EMPTY, 1, &list, &count, err);
 
     if (code == 0 && count > 0)
         code = err_set(err, ERR_IN_USE, "it has buckets, " STR_FMT " among them",

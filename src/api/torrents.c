@@ -1,5 +1,6 @@
 /* Torrents of objects. */
 #include "api/api_int.h"
+#include "object/overlay.h"
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/route.h"
@@ -169,7 +170,7 @@ static int open_bucket(struct api *api, struct str name, struct bucket **out, st
     if (code < 0)
         return code;
     if (remote)
-        return remote->ops->open_bucket(out, remote, STR_EMPTY, name, err);
+        return storage_open_bucket(out, remote, STR_EMPTY, name, err);
     return route_bucket(api->o.routes, STR_EMPTY, name, out, err);
 }
 

@@ -366,6 +366,8 @@ struct bucket_ops {
     void (*unref)(struct bucket *b);
 };
 
+struct overlay; /* object/overlay.h */
+
 struct storage {
     const struct storage_ops *ops;
     struct str name;
@@ -374,6 +376,9 @@ struct storage {
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
     /* Learned by replication: of a write's If-Match it takes no ETag in quotes (Ceph before 18). */
     _Atomic(bool) bare_etags;
+    /* Gives the buckets of this storage that lie over several (object/overlay.h); NULL: none do.
+     * Set by route/. */
+    _Atomic(struct overlay *) overlay;
 };
 
 struct exchange; /* http/upstream.h */

@@ -1,5 +1,6 @@
 /* Notification configurations of storages. */
 #include "replica/notice_setup.h"
+#include "object/overlay.h"
 
 #include "base/hash.h"
 #include "base/xml.h"
@@ -260,7 +261,7 @@ static int begin(struct configuring *c, const struct notice_setup *s, struct err
 {
     *c = (struct configuring){.a = ARENA_INIT(8 * MIB), .id = BUF_INIT(64)};
     name_entry(&c->id, s);
-    int code = s->storage->ops->open_bucket(&c->bucket, s->storage, s->user, s->bucket, err);
+    int code = storage_open_bucket(&c->bucket, s->storage, s->user, s->bucket, err);
 
     if (code == 0)
         code = c->bucket->ops->get_document(c->bucket, &c->a, "notification", &c->before, err);

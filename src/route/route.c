@@ -1,5 +1,6 @@
 /* Storages by name, the policies in memory, and the way from a bucket's name to its storage. */
 #include "route/route.h"
+#include "object/overlay.h"
 #include "route/route_int.h"
 
 #include <stdlib.h>
@@ -128,6 +129,7 @@ int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
         code = err_set(err, ERR_TOO_LARGE, "there are %d storages already", ROUTES_STORAGES_MAX);
     else
         vec_push(&r->storages, s);
+    atomic_store(&s->overlay, r->overlay);
     if (code == 0 && !r->main)
         r->main = s;
     bool aborted = r->aborted;
@@ -413,7 +415,7 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
     if (code == 0 && !str_eq(info.owner, user))
         found = routes_storage_by(r, view, info.owner, name, &s, err);
     if (found == 0 && s && s != at && !s->ops->forward)
-        there = s->ops->open_bucket(&other, s, info.owner, name, err);
+        there = storage_open_bucket(&other, s, info.owner, name, err);
     else if (found == ERR_OFFLINE && routes_look_up(&view->policies, info.owner, name))
         there = found; /* its policy names a storage that this process has not */
     if (there == 0) {
@@ -434,7 +436,7 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
     int code = ERR_NO_BUCKET;
 
     if (!first->ops->forward)
-        code = first->ops->open_bucket(out, first, STR_EMPTY, bucket, err);
+        code = storage_open_bucket(out, first, STR_EMPTY, bucket, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
         if (all[i] == first || all[i]->ops->forward || routes_copy_of(view, all[i], bucket))
             continue;
@@ -444,7 +446,7 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
             continue;
         }
         *at = all[i];
-        code = all[i]->ops->open_bucket(out, all[i], STR_EMPTY, bucket, err);
+        code = storage_open_bucket(out, all[i], STR_EMPTY, bucket, err);
     }
     return code == ERR_NO_BUCKET ? err_code(err, code) : code;
 }
@@ -485,7 +487,7 @@ int route_bucket(struct routes *r, struct str user, struct str bucket, struct bu
     if (routes_any_remote(r))
         code = routes_remote_by(r, view, user, bucket, &remote, err);
     if (code == 0 && remote)
-        code = remote->ops->open_bucket(out, remote, user, bucket, err);
+        code = storage_open_bucket(out, remote, user, bucket, err);
     else if (code == 0)
         code = find_local(r, view, user, bucket, out, err);
     routes_view_put(r, view);

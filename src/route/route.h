@@ -42,6 +42,10 @@ void routes_know_storages(struct routes *r, bool known);
 bool routes_any_remote(struct routes *r);
 bool routes_main_is_remote(struct routes *r);
 
+/* Gives all storages, those that are added later too, this overlay (object/overlay.h), which is
+ * borrowed until the close. */
+void routes_set_overlay(struct routes *r, struct overlay *overlay);
+
 /* Opens `main` (its id is chosen here) and the local storages that were added to this database
  * before; name, folder and id of those come from its family "server". One of those whose folder is
  * not there is missing (object/local.h), and no error. */

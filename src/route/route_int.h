@@ -8,6 +8,7 @@
 #include "os/thread.h"
 #include "store/reload.h"
 #include "route/route.h"
+#include "route/space.h"
 #include "store/store.h"
 
 /* All policies at one moment; never changed once it is installed. The maps' keys are the store's
@@ -46,7 +47,10 @@ struct routes {
     VEC(struct storage *) storages;
     VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
-    bool aborted; /* those that are added from now on, too */
+    bool aborted;            /* those that are added from now on, too */
+    struct overlay *overlay; /* of every storage, now and later; NULL: none */
+    const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count; never changed */
+    _Atomic(size_t) space_count;
     _Atomic(bool) storages_known, any_remote, main_is_remote;
     _Atomic(uint64_t) generation; /* raised when what was found before may be found elsewhere */
 

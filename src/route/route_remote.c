@@ -1,5 +1,6 @@
 /* Which remote storage a request goes to, from memory alone (docs/forward.md, "Which storage"). */
 #include "route/route_int.h"
+#include "object/overlay.h"
 
 static bool is_remote(const struct storage *s)
 {
@@ -68,7 +69,7 @@ struct storage *routes_local_of(struct routes *r, const struct routes_view *view
         struct bucket *b = NULL;
         if (is_remote(all[i]) || routes_copy_of(view, all[i], bucket))
             continue;
-        int code = all[i]->ops->open_bucket(&b, all[i], owner, bucket, NULL);
+        int code = storage_open_bucket(&b, all[i], owner, bucket, NULL);
         absent &= code == ERR_NO_BUCKET;
         /* Of one whose disk is not there it is not asked whose it is: it must not go elsewhere. */
         if (code == ERR_OFFLINE || (code == 0 && is_of(b, owner)))
@@ -98,7 +99,7 @@ static const char *by_owner(const struct routes_view *view, struct storage *at, 
     const char *policy = NULL;
 
     if (!routes_look_up(&view->reserved, bucket, STR_EMPTY) ||
-        at->ops->open_bucket(&b, at, STR_EMPTY, bucket, NULL) < 0)
+        storage_open_bucket(&b, at, STR_EMPTY, bucket, NULL) < 0)
         return NULL;
     if (b->ops->info(b, &arena, &info, NULL) == 0)
         policy = routes_look_up(&view->policies, info.owner, bucket);

@@ -1,6 +1,7 @@
 /* Hashing of objects: while who asks waits, or as a task; and the collector of what is out of date.
  */
 #include "swarm/torrents_int.h"
+#include "object/overlay.h"
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -245,7 +246,7 @@ static int open_bucket(struct torrents *t, const struct torrent_id *id, struct b
 
     if (!s)
         return err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(id->storage));
-    return s->ops->open_bucket(out, s, STR_EMPTY, id->bucket, err);
+    return storage_open_bucket(out, s, STR_EMPTY, id->bucket, err);
 }
 
 /* A record that waits for hashes of bytes that are gone waits no more. */

@@ -1,5 +1,6 @@
 /* Which side of a switch a request goes to. */
 #include "replica/switch/sides.h"
+#include "object/overlay.h"
 
 #include "base/clock.h"
 #include "os/thread.h"
@@ -152,7 +153,7 @@ static int holds(struct arena *a, struct storage *s, const struct side_pair *p,
     static const struct object_conditions none;
     struct get_result got = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, ask->user, p->bucket, err);
+    int code = storage_open_bucket(&b, s, ask->user, p->bucket, err);
 
     if (code == 0) {
         code = b->ops->head(b, a, ask->key, ask->version, &none, &got, err);
@@ -240,7 +241,7 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = p->route->ops->open_bucket(&b, p->route, user, p->bucket, err);
+    int code = storage_open_bucket(&b, p->route, user, p->bucket, err);
 
     if (code == 0) {
         code = b->ops->info(b, a, &info, err);
@@ -392,7 +393,7 @@ static int has_upload(struct arena *a, struct storage *s, const struct side_pair
 {
     struct part_list parts = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, user, p->bucket, err);
+    int code = storage_open_bucket(&b, s, user, p->bucket, err);
 
     if (code == 0) {
         code = b->ops->list_parts(b, a, upload, 0, 1, &parts, err);

@@ -1,5 +1,6 @@
 /* The tasks of switches: what is to be done next. */
 #include "replica/switch/switch_int.h"
+#include "object/overlay.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
 #include "replica/cron.h"
@@ -114,7 +115,7 @@ int switch_uploads(struct storage *s, struct arena *a, struct str user, struct s
 {
     struct list_options first = {.limit = SWITCH_UPLOADS_MAX};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, user, bucket, err);
+    int code = storage_open_bucket(&b, s, user, bucket, err);
 
     *out = (struct upload_list){0};
     if (code == 0)

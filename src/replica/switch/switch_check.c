@@ -1,5 +1,6 @@
 /* The check before a switch with downtime is done: both buckets whole (S2). */
 #include "base/clock.h"
+#include "object/overlay.h"
 #include "copy/compare.h"
 #include "replica/switch/switch_int.h"
 
@@ -72,7 +73,7 @@ static int open_side(struct switch_run *x, struct str storage, struct bucket **o
 
     if (!s)
         return err_set(err, ERR_AGAIN, "the storage " STR_FMT " is not here", STR_ARG(storage));
-    int code = s->ops->open_bucket(out, s, x->s.id.user, x->s.id.bucket, err);
+    int code = storage_open_bucket(out, s, x->s.id.user, x->s.id.bucket, err);
     if (code == 0)
         code = (*out)->ops->info(*out, x->run->arena, &info, err);
     *versions = info.versions == VERSIONS_ON;

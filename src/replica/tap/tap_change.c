@@ -1,5 +1,6 @@
 /* Changes as the store is told of them: which things, and the tasks that look at them. */
 #include "base/json.h"
+#include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
 /* docs/replication.md, "Capture" and "Work". */
@@ -149,7 +150,7 @@ static int check_destination(struct taps *t, struct arena *a, const struct repli
     struct storage *s = routes_storage(t->o.routes, id->to);
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = s ? s->ops->open_bucket(&b, s, id->user, id->bucket, err) : ERR_NO_BUCKET;
+    int code = s ? storage_open_bucket(&b, s, id->user, id->bucket, err) : ERR_NO_BUCKET;
 
     if (code == 0) {
         code = b->ops->info(b, a, &info, err);

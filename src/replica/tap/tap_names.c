@@ -4,6 +4,7 @@
  * That a name is ours is remembered, as nobody takes it from a folder that is in use. Everything
  * else is asked for anew. */
 #include "base/clock.h"
+#include "object/overlay.h"
 #include "coord/claim.h"
 #include "replica/tap/tap_int.h"
 
@@ -104,7 +105,7 @@ static bool has_bucket(struct storage *s)
     struct arena a = ARENA_INIT(64 * KIB);
     struct bucket_info *list;
     size_t count = 0;
-    int code = s->ops->list_buckets(s, &a, STR_EMPTY, STR_EMPTY, 1, &list, &count, NULL);
+    int code = storage_list_buckets(s, &a, STR_EMPTY, STR_EMPTY, 1, &list, &count, NULL);
 
     arena_release(&a);
     return code == 0 && count > 0;

@@ -1,6 +1,7 @@
 /* Replications that a user's policy makes of buckets that are there: of all when it is new, of one
  * whose replication ended with the bucket that it was before (P7). */
 #include "replica/first.h"
+#include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
 enum {
@@ -41,7 +42,7 @@ static int replicate_one(struct taps *t, struct task_run *run, const struct repl
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, id->user, id->bucket, err);
+    int code = storage_open_bucket(&b, s, id->user, id->bucket, err);
 
     if (code == 0)
         code = b->ops->info(b, run->arena, &info, err);
@@ -62,7 +63,7 @@ static int replicate_all(struct taps *t, struct task_run *run, const struct repl
     int code = 0;
 
     while (code == 0 && count == OBJECT_LIST_MAX) {
-        code = s->ops->list_buckets(s, &a, id->user, after, OBJECT_LIST_MAX, &list, &count, err);
+        code = storage_list_buckets(s, &a, id->user, after, OBJECT_LIST_MAX, &list, &count, err);
         for (size_t i = 0; code == 0 && i < count; i++) {
             after = list[i].name;
             code = task_ended(run)

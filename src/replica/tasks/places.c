@@ -1,6 +1,7 @@
 /* Buckets that tasks work on. Those of remote storages are kept open for some seconds, as opening
  * asks the peer; a local one is opened each time, since a handle does not outlive its bucket. */
 #include "replica/tasks/tasks_int.h"
+#include "object/overlay.h"
 
 #include "base/clock.h"
 
@@ -77,7 +78,7 @@ static int open_now(struct place_open *out, struct storage *s, struct str user, 
     struct arena a = ARENA_INIT(MIB);
     struct bucket_info info = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, user, bucket, err);
+    int code = storage_open_bucket(&b, s, user, bucket, err);
 
     if (code == 0)
         code = b->ops->info(b, &a, &info, err);

@@ -2,6 +2,7 @@
  * replication removed. A task that is scheduled with each upload aborts what is left of it once no
  * copy would go on with it. Other uploads are never touched: they may be a client's. */
 #include "replica/tasks/tasks_int.h"
+#include "object/overlay.h"
 
 #include "base/json.h"
 
@@ -140,7 +141,7 @@ static int abort_upload(struct storage *s, const struct left *l, struct err *err
 {
     struct upload_info upload = {.key = l->object, .id = l->upload};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, l->user, l->bucket, err);
+    int code = storage_open_bucket(&b, s, l->user, l->bucket, err);
 
     if (code == 0)
         code = b->ops->upload_abort(b, &upload, err);

@@ -1,5 +1,6 @@
 /* What a decision about access is made on, read from the bucket and the request. */
 #include "s3/gateway/gateway_int.h"
+#include "object/overlay.h"
 
 /* --- the bucket --- */
 
@@ -59,7 +60,7 @@ static int open_remote(struct call *c, struct call_target *t, const struct side_
                        "between storages");
     t->info.name = bucket;
     if (side->storage)
-        return t->remote->ops->open_bucket(&t->bucket, t->remote, call_user_id(c), bucket, err);
+        return storage_open_bucket(&t->bucket, t->remote, call_user_id(c), bucket, err);
     return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
 }
 
@@ -100,7 +101,7 @@ static int open_side(struct call *c, struct call_target *t, const struct side_ch
     int code = 0;
 
     if (!f) {
-        code = of->ops->open_bucket(&b, of, STR_EMPTY, bucket, err);
+        code = storage_open_bucket(&b, of, STR_EMPTY, bucket, err);
         if (code == 0)
             code = facts_read(&f, b, http_may_block(c->http), err);
         if (code == 0)
@@ -110,7 +111,7 @@ static int open_side(struct call *c, struct call_target *t, const struct side_ch
         return code;
     *t = *facts_target(f);
     if (s != of) {
-        code = s->ops->open_bucket(&t->other, s, STR_EMPTY, bucket, err);
+        code = storage_open_bucket(&t->other, s, STR_EMPTY, bucket, err);
         t->bucket = t->other;
     }
     return code < 0 ? code : check_owner(c, t, err);

@@ -1,6 +1,7 @@
 /* Requests of a bucket that is on two storages, while it is switched from one to the other without
  * downtime (docs/replication.md, "Reads during a switch"). */
 #include "s3/gateway/gateway_int.h"
+#include "object/overlay.h"
 
 /* What an operation reads or changes, where it is not the object or bucket itself. */
 static const struct {
@@ -232,7 +233,7 @@ int call_turn(struct call *c, struct str key, struct err *err)
         return code;
     if (side.storage->ops->forward)
         return err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
-    code = side.storage->ops->open_bucket(&b, side.storage, STR_EMPTY, c->bucket_name, err);
+    code = storage_open_bucket(&b, side.storage, STR_EMPTY, c->bucket_name, err);
     if (code < 0)
         return code;
     if (t->other)

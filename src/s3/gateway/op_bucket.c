@@ -1,5 +1,6 @@
 /* Buckets themselves: made, removed, looked at, versioning. */
 #include "s3/gateway/bucket_name.h"
+#include "object/overlay.h"
 #include "s3/gateway/gateway_int.h"
 
 static int check_location(struct call *c, struct err *err)
@@ -52,7 +53,7 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
 
     BUG_ON(!s);
     if (acl.len || ownership.len)
-        code = s->ops->open_bucket(&b, s, c->user->id, c->bucket_name, err);
+        code = storage_open_bucket(&b, s, c->user->id, c->bucket_name, err);
     if (code == 0 && ownership.len)
         code = b->ops->set_document(b, "ownershipControls", ownership, err);
     if (code == 0 && acl.len)
@@ -137,10 +138,10 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
         if (code == 0)
             code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
         if (code == 0)
-            code = s->ops->create_bucket(s, &info, err);
+            code = storage_create_bucket(s, &info, err);
         if (!s || code != ERR_EXISTS)
             return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
-        code = s->ops->open_bucket(&there, s, c->user->id, c->bucket_name, err);
+        code = storage_open_bucket(&there, s, c->user->id, c->bucket_name, err);
     }
     if (code == 0)
         code = exists(c, there, acl, err);
@@ -200,12 +201,12 @@ static int abort_uploads(struct call *c, struct err *err)
 int op_delete_bucket(struct call *c, struct err *err)
 {
     struct storage *s = c->target.bucket->storage;
-    int code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
+    int code = storage_remove_bucket(s, c->target.info.owner, c->bucket_name, err);
 
     if (code == ERR_CONFLICT) {
         code = abort_uploads(c, err);
         if (code == 0)
-            code = s->ops->remove_bucket(s, c->target.info.owner, c->bucket_name, err);
+            code = storage_remove_bucket(s, c->target.info.owner, c->bucket_name, err);
     }
     if (code == ERR_CONFLICT)
         return s3_fail(err, S3_BUCKET_NOT_EMPTY);

@@ -1,5 +1,6 @@
 /* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
+#include "object/overlay.h"
 #include "object/remote/remote.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
@@ -40,7 +41,7 @@ static int gather(struct call *c, struct storage *s, struct page *p, struct err 
     int code = 0;
 
     do {
-        code = s->ops->list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
+        code = storage_list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
                                     err);
         for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
             bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name) &&

@@ -1,6 +1,7 @@
 /* GetObjectTorrent: who may have one, and the addresses in it. swarm/ makes the file (torrent.h).
  */
 #include "s3/gateway/gateway_int.h"
+#include "object/overlay.h"
 
 #include "s3/gateway/torrent.h"
 
@@ -87,7 +88,7 @@ static int look_remote(struct call *c, struct bucket **b, struct get_result *got
 {
     static const struct object_conditions none;
     struct storage *s = c->target.remote;
-    int code = s->ops->open_bucket(b, s, STR_EMPTY, c->bucket_name, err);
+    int code = storage_open_bucket(b, s, STR_EMPTY, c->bucket_name, err);
 
     if (code == 0)
         code = (*b)->ops->head(*b, c->a, c->key, c->version, &none, got, err);

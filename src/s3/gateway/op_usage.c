@@ -1,6 +1,7 @@
 /* How much a user's buckets hold and may hold, in the words of Ceph's extensions. Buckets on remote
  * storages are those services' to count. */
 #include "s3/gateway/gateway_int.h"
+#include "object/overlay.h"
 
 /* Ceph's "no limit": of bytes and objects there is none. */
 #define UNLIMITED STR("-1")
@@ -18,7 +19,7 @@ static int each_on(struct call *c, struct storage *s, own_bucket_fn *fn, void *c
     int code = 0;
 
     do {
-        code = s->ops->list_buckets(s, &a, c->user->id, buf_str(&after), OBJECT_LIST_MAX, &page,
+        code = storage_list_buckets(s, &a, c->user->id, buf_str(&after), OBJECT_LIST_MAX, &page,
                                     &count, err);
         for (size_t i = 0; code == 0 && i < count; i++)
             code = fn(c, s, &page[i], ctx, err);
@@ -90,7 +91,7 @@ static int add_bucket(struct call *c, struct storage *s, const struct bucket_inf
     struct report *r = ctx;
     struct bucket_usage u = {0};
     struct bucket *b = NULL;
-    int code = s->ops->open_bucket(&b, s, c->user->id, info->name, err);
+    int code = storage_open_bucket(&b, s, c->user->id, info->name, err);
 
     if (code == ERR_NO_BUCKET)
         return 0; /* removed just now */

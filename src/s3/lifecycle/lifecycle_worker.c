@@ -1,5 +1,6 @@
 /* When buckets are swept, and how fast. */
 #include "s3/lifecycle/lifecycle_worker.h"
+#include "object/overlay.h"
 
 #include "base/clock.h"
 #include "os/thread.h"
@@ -187,7 +188,7 @@ static void sweep_named(struct lifecycle_worker *w, struct storage *s, struct st
 {
     struct bucket *b = NULL;
     struct err err = {0};
-    int code = s->ops->open_bucket(&b, s, STR_EMPTY, name, &err);
+    int code = storage_open_bucket(&b, s, STR_EMPTY, name, &err);
 
     if (code == ERR_NO_BUCKET)
         return;
@@ -216,7 +217,7 @@ static void sweep_storage(struct lifecycle_worker *w, struct storage *s, int64_t
     do {
         count = 0;
         arena_reset(&a);
-        code = s->ops->list_buckets(s, &a, STR_EMPTY, buf_str(&after), OBJECT_LIST_MAX, &list,
+        code = storage_list_buckets(s, &a, STR_EMPTY, buf_str(&after), OBJECT_LIST_MAX, &list,
                                     &count, &err);
         for (size_t i = 0; code == 0 && i < count && !stopped(w); i++)
             sweep_named(w, s, list[i].name, slot);

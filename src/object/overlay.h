@@ -1,0 +1,59 @@
+/* Buckets that lie over several storages, and the four calls that open, list, make and remove
+ * buckets by the names that clients use.
+ *
+ * A bucket may be too large for one place. Then its objects are in several buckets (its *parts*),
+ * on one storage or on several, and clients see one *logical* bucket. The storage that the logical
+ * bucket's name belongs to is its *home*. An overlay knows the logical buckets and gives each as a
+ * `struct bucket` whose `storage` is NULL. A caller that has to name a storage names the home.
+ *
+ * The overlay is declared here and implemented above. A process has at most one overlay, and every
+ * storage of the routes points to it. Callers outside object/ use the four storage_*() calls below
+ * and never the members of storage_ops, so that they see logical buckets and never their parts. */
+#ifndef OBJECT_OVERLAY_H
+#define OBJECT_OVERLAY_H
+
+#include "object/bucket.h"
+
+struct overlay {
+    const struct overlay_ops *ops;
+};
+
+/* `home` is the storage that the caller asked. Users are meant as in storage_ops. */
+struct overlay_ops {
+    /* Whether the name is a logical bucket at home on this storage. Every request asks this, so it
+     * answers from memory and never waits. */
+    bool (*has)(struct overlay *o, const struct storage *home, struct str name);
+    /* The next two are called for names that has() knows. */
+    /* A reference, whose `storage` is NULL. ERR_NO_BUCKET. Does not wait where the home's own
+     * open_bucket() does not. */
+    int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
+                struct bucket **out, struct err *err);
+    /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. */
+    int (*remove)(struct overlay *o, struct storage *home, struct str user, struct str name,
+                  struct err *err);
+    /* The next two are called for all names. They call the home's own operation for buckets that
+     * are not the overlay's. */
+    /* ERR_EXISTS: the name is a logical bucket or a part of one. */
+    int (*make)(struct overlay *o, struct storage *home, const struct bucket_info *info,
+                struct err *err);
+    /* As storage_ops.list_buckets, with logical buckets and without their parts. */
+    int (*list)(struct overlay *o, struct storage *home, struct arena *a, struct str owner,
+                struct str after, size_t limit, struct bucket_info **out, size_t *count,
+                struct err *err);
+};
+
+/* The overlay, when `name` is one of its buckets at home on `s`; else NULL. Never waits. */
+struct overlay *storage_overlay_of(const struct storage *s, struct str name);
+
+/* As the members of storage_ops, of logical buckets too. */
+int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
+                        struct err *err) MUST_CHECK;
+int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
+                         size_t limit, struct bucket_info **out, size_t *count,
+                         struct err *err) MUST_CHECK;
+int storage_create_bucket(struct storage *s, const struct bucket_info *info,
+                          struct err *err) MUST_CHECK;
+int storage_remove_bucket(struct storage *s, struct str user, struct str name,
+                          struct err *err) MUST_CHECK;
+
+#endif

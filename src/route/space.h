@@ -1,0 +1,41 @@
+/* Spaces: names of buckets that are on no storage, such as the repositories of a lake.
+ *
+ * A space is a table of names that one room brings. It has a `struct storage` of its own, which
+ * opens and lists its buckets. That storage is not among routes_storages(): no policy leads to it,
+ * nothing is replicated from or to it, and it is neither swept nor backed up. A bucket of a space
+ * is found before all storages are asked, so its name hides buckets of the same name there. No
+ * bucket can be made on a storage under a name that a space has.
+ *
+ * Reading a bucket of a space may wait, also where a local storage would not: the gateway moves
+ * such requests to its pool of threads first. */
+#ifndef ROUTE_SPACE_H
+#define ROUTE_SPACE_H
+
+#include "object/bucket.h"
+
+struct routes;
+
+enum { ROUTES_SPACES_MAX = 4 };
+
+struct bucket_space {
+    const char *kind; /* for people: "lake" */
+    /* Opens and lists the buckets. Of its operations open_bucket, list_buckets, remove_bucket and
+     * generation (which may be NULL) are called. `storage` of its buckets is this one or NULL. */
+    struct storage *storage;
+    /* Whether the space has a bucket of this name. Every request asks this, so it answers from
+     * memory, at the price of one look-up in a hash table, and never waits. Any thread. */
+    bool (*has)(void *ctx, struct str name);
+    void *ctx;
+};
+
+/* Adds a space for the rest of the routes' life, before the first request is served. `space` and
+ * its storage are borrowed until the routes are closed. ERR_TOO_LARGE: there are ROUTES_SPACES_MAX
+ * already. */
+int routes_add_space(struct routes *r, const struct bucket_space *space,
+                     struct err *err) MUST_CHECK;
+/* The space that has a bucket of this name; NULL: none. Never waits. */
+const struct bucket_space *routes_space_of(struct routes *r, struct str bucket);
+/* All spaces, at most ROUTES_SPACES_MAX; returns how many. */
+size_t routes_spaces(struct routes *r, const struct bucket_space **out);
+
+#endif
