@@ -259,7 +259,7 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)c->row));
     vec_push(&d->args, name);
     vec_push(&d->args, arena_str(d->arena, buf_str(&field)));
-    bool beside = c->thing.kind == THING_OBJECT_TAGS || c->thing.kind == THING_OBJECT_ACL;
+    bool beside = c->thing.kind & (THING_OBJECT_TAGS | THING_OBJECT_ACL);
     vec_push(&d->args, c->late    ? (c->whole ? STR("~w")
                                      : beside ? STR("~b")
                                               : STR("~"))

@@ -10,21 +10,14 @@ enum {
     CONFIRM_HEAD = 8,
 };
 
-static const struct {
-    bool of_bucket;
-    const char *suffix;
-} kinds[] = {
-    [THING_OBJECT] = {false, ""},       [THING_OBJECT_TAGS] = {false, ":t"},
-    [THING_OBJECT_ACL] = {false, ":a"}, [THING_BUCKET] = {true, ""},
-    [THING_BUCKET_TAGS] = {true, ":t"}, [THING_BUCKET_ACL] = {true, ":a"},
-};
-
 void version_key(struct buf *out, const struct thing *t)
 {
-    if (kinds[t->kind].of_bucket)
+    bool of_bucket = t->kind & THINGS_OF_BUCKET;
+
+    if (of_bucket)
         buf_append_z(out, "b:");
     store_key_part(out, t->bucket);
-    if (!kinds[t->kind].of_bucket) {
+    if (!of_bucket) {
         buf_append_char(out, ':');
         store_key_part(out, t->object);
         if (t->version.len) {
@@ -32,7 +25,10 @@ void version_key(struct buf *out, const struct thing *t)
             store_key_part(out, t->version);
         }
     }
-    buf_append_z(out, kinds[t->kind].suffix);
+    if (t->kind & (THING_OBJECT_TAGS | THING_BUCKET_TAGS))
+        buf_append_z(out, ":t");
+    if (t->kind & (THING_OBJECT_ACL | THING_BUCKET_ACL))
+        buf_append_z(out, ":a");
 }
 
 void version_field(struct buf *out, const struct place *p)
@@ -258,7 +254,7 @@ int version_strip(struct store *app, struct str bucket, const struct place *p, u
                                arena_fmt(&a, "%d", STRIP_PAGE)};
     int code = strip_page(app, &a, args, cursor, err);
 
-    for (int i = THING_BUCKET; code == 0 && *cursor == 0 && i <= THING_BUCKET_ACL; i++) {
+    for (int i = THING_BUCKET; code == 0 && *cursor == 0 && i <= THING_BUCKET_ACL; i <<= 1) {
         struct thing t = {.kind = (enum thing_kind)i, .bucket = bucket};
         struct reply *reply;
         code = store_call(app, &a, &reply, err, STR("HDEL"), key_in(&a, &t), args[1]);

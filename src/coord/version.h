@@ -6,22 +6,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "object/change.h"
 #include "store/store.h"
-
-enum thing_kind {
-    THING_OBJECT,
-    THING_OBJECT_TAGS,
-    THING_OBJECT_ACL,
-    THING_BUCKET,
-    THING_BUCKET_TAGS,
-    THING_BUCKET_ACL,
-};
 
 enum { VERSION_THINGS_MAX = 3 /* an object or a bucket, its tags, its list */ };
 
 /* What a vector is of. `object` and `version` are empty for those of a bucket; `version` may be. */
 struct thing {
-    enum thing_kind kind;
+    enum thing_kind kind; /* exactly one thing */
     struct str bucket, object, version;
 };
 

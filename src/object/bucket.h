@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "http/wire.h"
+#include "object/change.h"
 #include "object/digest.h"
 #include "object/sealed.h"
 #include "os/stream.h"
@@ -96,16 +97,9 @@ struct object_range {
 
 /* --- what a change leaves behind --- */
 
-enum change_kind {
-    CHANGE_PUT,     /* a version was made */
-    CHANGE_MARKER,  /* a delete marker was made */
-    CHANGE_REMOVED, /* a version or a marker is gone for good */
-    CHANGE_META,    /* what is kept beside a version's bytes was changed */
-};
-
 /* What a change did, as known inside its commit. Strings live as long as the call. */
 struct change_fact {
-    enum change_kind kind;
+    unsigned changes;   /* a set of enum thing_kind */
     struct str version; /* empty where versions were never kept */
     struct str etag;
     uint64_t size;

@@ -9,13 +9,13 @@ static const struct {
     const char *prefix;
     unsigned changes;
 } events[] = {
-    {"ObjectCreated:", CHANGES_NEW_OBJECT}, /* MinIO's ...:PutTagging and the like too */
-    {"ObjectRemoved:", CHANGES_OBJECT},
-    {"ObjectTagging:", CHANGES_OBJECT_TAGS},
-    {"ObjectAcl:", CHANGES_OBJECT_ACL},
-    {"LifecycleExpiration:", CHANGES_OBJECT},
-    {"ObjectLifecycle:Expiration:", CHANGES_OBJECT}, /* Ceph */
-    {"ObjectSynced:", CHANGES_NEW_OBJECT},           /* Ceph, from another zone */
+    {"ObjectCreated:", THINGS_OF_OBJECT}, /* MinIO's ...:PutTagging and the like too */
+    {"ObjectRemoved:", THING_OBJECT},
+    {"ObjectTagging:", THING_OBJECT_TAGS},
+    {"ObjectAcl:", THING_OBJECT_ACL},
+    {"LifecycleExpiration:", THING_OBJECT},
+    {"ObjectLifecycle:Expiration:", THING_OBJECT}, /* Ceph */
+    {"ObjectSynced:", THINGS_OF_OBJECT},           /* Ceph, from another zone */
 };
 
 /* --- reading --- */

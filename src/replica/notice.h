@@ -19,7 +19,7 @@ struct notice {
     struct str bucket;
     struct str keys[NOTICE_KEYS];
     size_t key_count;
-    unsigned changes; /* enum changes, of objects */
+    unsigned changes; /* a set of enum thing_kind, of objects */
 };
 
 struct notices {

@@ -134,7 +134,7 @@ static void writer_main(void *ctx)
         struct intended i = {.storage = &w->server->far,
                              .bucket = box.bucket,
                              .user = box.user,
-                             .changes = CHANGES_NEW_OBJECT,
+                             .changes = THINGS_OF_OBJECT,
                              .keys = &key,
                              .key_count = 1};
         must(capture->begin(capture->ctx, &i, &c, &err), &err);

@@ -68,25 +68,13 @@ int local_copy_files(struct storage *s, const char *to, struct err *err) MUST_CH
 
 /* --- the tap: a log of all changes, kept in their commits --- */
 
-enum tap_kind {
-    TAP_PUT,     /* a version was made */
-    TAP_MARKER,  /* a delete marker was made */
-    TAP_REMOVED, /* a version or a marker is gone for good */
-    TAP_META,    /* what is kept beside a version's bytes was changed */
-    TAP_BUCKET_MADE,
-    TAP_BUCKET_REMOVED,
-    TAP_DOCUMENT, /* of a bucket: put, replaced or removed */
-    TAP_VERSIONS, /* whether a bucket keeps versions, or has object lock */
-    TAP_KINDS
-};
-
 /* One change, whoever made it. */
 struct tapped {
-    enum tap_kind kind;
+    unsigned changes;         /* a set of enum thing_kind */
     struct str bucket, owner; /* of the bucket */
     struct str key, version;  /* of an object; no version where they were never kept */
-    struct str document;      /* its name */
-    enum meta_set set;        /* of TAP_META */
+    struct str document;      /* of a bucket, that was put, replaced or removed: its name */
+    enum meta_set set;        /* of an object whose bytes stay: what was set beside them */
     uint64_t size;            /* of the object */
     uint64_t number;          /* later changes of the storage have higher ones, over restarts too */
 };

@@ -155,7 +155,8 @@ struct create {
 static int create_row(struct create *c, struct bucket_record *r, struct err *err)
 {
     struct local *l = c->l;
-    struct tapped t = {.kind = TAP_BUCKET_MADE, .bucket = r->info.name, .owner = r->info.owner};
+    struct tapped t = {
+        .changes = CHANGE_BUCKET_MADE, .bucket = r->info.name, .owner = r->info.owner};
     struct buf value = BUF_INIT(0);
     struct row row;
     int code = change_sequence(&c->change, &r->id, err);
@@ -280,7 +281,7 @@ static int remove_run(struct change *c, struct err *err)
         return code;
     db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
     db_tx_delete(c->tx, l->rows, row_owned(&row, l, c->bucket.info.owner, c->b->bucket.name));
-    return change_keep(c, &(struct tapped){.kind = TAP_BUCKET_REMOVED}, NULL, 0, err);
+    return change_keep(c, &(struct tapped){.changes = CHANGE_BUCKET_GONE}, NULL, 0, err);
 }
 
 /* Takes the reference. */
@@ -488,7 +489,7 @@ static int document_run(struct change *c, struct err *err)
         db_tx_delete(c->tx, c->b->local->rows, key);
     if (str_eq(p->name, STR("notification")) && c->bucket.info.notifies != (p->document.len > 0))
         set_notifies(c, p->document.len > 0);
-    struct tapped t = {.kind = TAP_DOCUMENT, .document = p->name};
+    struct tapped t = {.changes = document_things(p->name), .document = p->name};
     return differs ? change_keep(c, &t, NULL, 0, err) : 0;
 }
 
@@ -525,7 +526,7 @@ static int versions_run(struct change *c, struct err *err)
               buf_str(&value));
     bool differs = !str_eq(buf_str(&value), buf_str(&c->bucket_row));
     buf_release(&value);
-    return differs ? change_keep(c, &(struct tapped){.kind = TAP_VERSIONS}, NULL, 0, err) : 0;
+    return differs ? change_keep(c, &(struct tapped){.changes = THING_BUCKET}, NULL, 0, err) : 0;
 }
 
 int local_set_versions(struct bucket *b, bool on, struct err *err)

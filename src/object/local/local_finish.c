@@ -201,7 +201,7 @@ static int finish_upload(struct finish_change *p, struct err *err)
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
     if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+        code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
     if (code == 0) {
         db_tx_delete(c->tx, c->b->local->rows, row_upload(&row, c->b, c->key, p->id));
         p->versioned = c->bucket.info.versions != VERSIONS_NEVER;

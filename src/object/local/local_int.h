@@ -230,9 +230,9 @@ int change_drop(struct change *c, const struct object_record *r, bool in_o, bool
                 struct err *err) MUST_CHECK;
 /* After the current version went: the newest older one becomes current, unless it is a marker. */
 int change_promote(struct change *c, struct err *err) MUST_CHECK;
-/* Tells the tap, and `note` (may be NULL), what became of the version; what they keep is part of
- * this change. */
-int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+/* Tells the tap, and `note` (may be NULL), what became of the version: `changes` is a set of enum
+ * thing_kind. The rows that they keep are part of this change. */
+int change_tell(struct change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
 /* One more or one fewer mention of the blob (L6). */
 int change_ref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;

@@ -46,7 +46,7 @@ static int put_run(struct change *c, struct err *err)
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
     if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+        code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
     if (code == 0)
         put_bytes(p);
     stored_release(&current);
@@ -134,7 +134,7 @@ static int copy_run(struct change *c, struct err *err)
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
     if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_PUT, &p->r, err);
+        code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
     stored_release(&current);
     stored_release(&source);
     return code;

@@ -378,11 +378,56 @@ int usage_record_get(struct str in, struct bucket_usage *out, struct err *err)
     return cursor_end(&c, "what a bucket holds", err);
 }
 
+unsigned set_things(enum meta_set set)
+{
+    unsigned things = 0;
+
+    if (set & META_TAGS)
+        things |= THING_OBJECT_TAGS;
+    if (set & META_ACL)
+        things |= THING_OBJECT_ACL;
+    if (set & ~((unsigned)META_TAGS | META_ACL))
+        things |= THING_OBJECT;
+    return things;
+}
+
+unsigned document_things(struct str name)
+{
+    return str_eq(name, STR("tagging")) ? THING_BUCKET_TAGS
+           : str_eq(name, STR("acl"))   ? THING_BUCKET_ACL
+                                        : THING_BUCKET;
+}
+
+/* A row says what changed by its place in this table. */
+enum { TAP_SET = 3, TAP_DOCUMENT = 6 };
+static const unsigned tap_changes[] = {
+    CHANGE_PUT | THINGS_OF_OBJECT,
+    CHANGE_MARKER | THING_OBJECT,
+    CHANGE_REMOVED | THING_OBJECT,
+    [TAP_SET] = 0, /* its `set` says it */
+    CHANGE_BUCKET_MADE,
+    CHANGE_BUCKET_GONE,
+    [TAP_DOCUMENT] = 0, /* its `document` says it */
+    THING_BUCKET,
+};
+
+static size_t tap_code(const struct tapped *t)
+{
+    size_t code = 0;
+
+    if (t->set || t->document.len)
+        return t->set ? TAP_SET : TAP_DOCUMENT;
+    while (code < ARRAY_SIZE(tap_changes) && tap_changes[code] != t->changes)
+        code++;
+    BUG_ON(code == ARRAY_SIZE(tap_changes));
+    return code;
+}
+
 /* The number is in the key. */
 void tap_record_put(struct buf *out, const struct tapped *t)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, (uint64_t)t->kind);
+    put_u64(out, tap_code(t));
     put_str(out, t->bucket);
     put_str(out, t->owner);
     put_str(out, t->key);
@@ -398,7 +443,7 @@ int tap_record_get(struct str in, struct tapped *out, struct err *err)
 
     *out = (struct tapped){0};
     cursor_begin(&c, in);
-    out->kind = (enum tap_kind)get_below(&c, TAP_KINDS);
+    uint64_t code = get_below(&c, ARRAY_SIZE(tap_changes));
     out->bucket = get_str(&c);
     out->owner = get_str(&c);
     out->key = get_str(&c);
@@ -406,6 +451,11 @@ int tap_record_get(struct str in, struct tapped *out, struct err *err)
     out->document = get_str(&c);
     out->set = (enum meta_set)get_below(&c, 2 * META_CLASS);
     out->size = get_u64(&c);
+    if ((out->set && code != TAP_SET) || (out->document.len > 0) != (code == TAP_DOCUMENT))
+        c.failed = true;
+    out->changes = code == TAP_SET        ? set_things(out->set)
+                   : code == TAP_DOCUMENT ? document_things(out->document)
+                                          : tap_changes[c.failed ? 0 : code];
     return cursor_end(&c, "a change", err);
 }
 

@@ -64,6 +64,10 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 void usage_record_put(struct buf *out, const struct bucket_usage *u);
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
 
+/* The things that are different after what is kept beside an object's bytes, or a document of a
+ * bucket, was set. */
+unsigned set_things(enum meta_set set);
+unsigned document_things(struct str name);
 void tap_record_put(struct buf *out, const struct tapped *t);
 int tap_record_get(struct str in, struct tapped *out, struct err *err) MUST_CHECK;
 

@@ -62,11 +62,11 @@ static int remove_current(struct remove_change *p, struct err *err)
         p->r = (struct object_record){.is_marker = true, .meta.owner = c->bucket.info.owner};
         code = change_install(c, &current, &p->r, err);
         if (code == 0)
-            code = change_tell(c, p->o->note, CHANGE_MARKER, &p->r, err);
+            code = change_tell(c, p->o->note, CHANGE_MARKER | THING_OBJECT, &p->r, err);
     } else if (code == 0 && current.r.sequence > 0) {
         code = change_drop(c, &current.r, true, p->o->bypass_governance, err);
         if (code == 0)
-            code = change_tell(c, p->o->note, CHANGE_REMOVED, &current.r, err);
+            code = change_tell(c, p->o->note, CHANGE_REMOVED | THING_OBJECT, &current.r, err);
     }
     stored_release(&current);
     return code;
@@ -111,7 +111,7 @@ static int remove_version(struct remove_change *p, struct err *err)
     if (code == 0 && is_current)
         code = change_promote(c, err);
     if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_REMOVED, &found.r, err);
+        code = change_tell(c, p->o->note, CHANGE_REMOVED | THING_OBJECT, &found.r, err);
     p->r.is_marker = code == 0 && found.r.is_marker;
     stored_release(&found);
     return code;
@@ -219,7 +219,7 @@ static int meta_run(struct change *c, struct err *err)
                        : row_version(&row, c->b, c->key, found.r.sequence),
                   buf_str(&record));
     if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_META, &found.r, err);
+        code = change_tell(c, p->o->note, set_things(p->set), &found.r, err);
     buf_release(&record);
     stored_release(&found);
     return code;

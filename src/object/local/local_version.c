@@ -177,18 +177,18 @@ static void keep_row(struct outbox *o, struct str key, struct str value)
     db_tx_put(c->tx, c->b->local->outbox, key, value);
 }
 
-static int tell_note(struct change *c, const struct change_note *note, enum change_kind kind,
+static int tell_note(struct change *c, const struct change_note *note, unsigned changes,
                      const struct object_record *r, struct err *err)
 {
     struct change_outbox out = {{keep_row}, c};
-    struct change_fact fact = {.kind = kind, .etag = r->etag, .size = r->size};
+    struct change_fact fact = {.changes = changes, .etag = r->etag, .size = r->size};
     struct arena a = ARENA_INIT(ARENA_BLOCK);
     int code = 0;
 
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (kind == CHANGE_REMOVED || kind == CHANGE_META) /* the version's own is of its making */
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* the version has the number of its making */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);
@@ -198,16 +198,12 @@ static int tell_note(struct change *c, const struct change_note *note, enum chan
     return code;
 }
 
-int change_tell(struct change *c, const struct change_note *note, enum change_kind kind,
+int change_tell(struct change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err)
 {
-    static const enum tap_kind kinds[] = {[CHANGE_PUT] = TAP_PUT,
-                                          [CHANGE_MARKER] = TAP_MARKER,
-                                          [CHANGE_REMOVED] = TAP_REMOVED,
-                                          [CHANGE_META] = TAP_META};
-    struct tapped t = {.kind = kinds[kind], .key = c->key, .set = c->set, .size = r->size};
-    bool made = kind == CHANGE_PUT || kind == CHANGE_MARKER;
-    int code = note ? tell_note(c, note, kind, r, err) : 0;
+    struct tapped t = {.changes = changes, .key = c->key, .set = c->set, .size = r->size};
+    bool made = changes & (CHANGE_PUT | CHANGE_MARKER);
+    int code = note ? tell_note(c, note, changes, r, err) : 0;
 
     return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }

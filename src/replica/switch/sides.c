@@ -23,12 +23,6 @@ struct sides {
     struct cond pause; /* nobody signals it */
 };
 
-static const enum thing_kind kinds[] = {
-    [SIDE_OBJECT] = THING_OBJECT,           [SIDE_OBJECT_TAGS] = THING_OBJECT_TAGS,
-    [SIDE_OBJECT_ACL] = THING_OBJECT_ACL,   [SIDE_BUCKET] = THING_BUCKET,
-    [SIDE_BUCKET_TAGS] = THING_BUCKET_TAGS, [SIDE_BUCKET_ACL] = THING_BUCKET_ACL,
-};
-
 /* Whatever kept it from answering: a client may try again. */
 static int cannot_ask(int code, struct err *err)
 {
@@ -116,9 +110,9 @@ struct known {
     enum side thing, bucket;
 };
 
-static bool is_of_object(enum side_thing thing)
+static bool is_of_object(enum thing_kind thing)
 {
-    return thing <= SIDE_OBJECT_ACL;
+    return thing & THINGS_OF_OBJECT;
 }
 
 static enum side side_in(const struct side_pair *p, const struct vector *v)
@@ -130,7 +124,7 @@ static int look(struct sides *s, struct arena *a, const struct side_pair *p,
                 const struct side_ask *ask, struct known *out, struct err *err)
 {
     const struct thing things[] = {
-        {.kind = kinds[ask->thing], .bucket = p->bucket, .object = ask->key},
+        {.kind = ask->thing, .bucket = p->bucket, .object = ask->key},
         {.kind = THING_OBJECT, .bucket = p->bucket, .object = ask->key},
         {.kind = THING_BUCKET, .bucket = p->bucket},
     };
@@ -323,7 +317,7 @@ static int removals(void *ctx, struct arena *a, const struct side_pair *p,
     if (code == 0 && waits)
         code = look_many(ctx, a, p, k, &at, err);
     for (size_t i = 0; i < k->count && waits && code == 0; i++) {
-        struct side_ask ask = {.thing = SIDE_OBJECT, .key = k->keys[i], .user = k->user};
+        struct side_ask ask = {.thing = THING_OBJECT, .key = k->keys[i], .user = k->user};
         if (at[i] == SIDE_OTHER)
             code = write_side(ctx, a, p, &ask, alone, &ignored, err);
     }
@@ -334,7 +328,7 @@ static int removals(void *ctx, struct arena *a, const struct side_pair *p,
 static int removed_one(struct sides *s, struct arena *a, const struct side_pair *p, struct str key,
                        enum side at, struct err *err)
 {
-    struct side_ask ask = {.thing = SIDE_OBJECT, .key = key, .user = p->user};
+    struct side_ask ask = {.thing = THING_OBJECT, .key = key, .user = p->user};
     bool seen = at == SIDE_OTHER;
     int code = 0;
 
@@ -434,7 +428,7 @@ static int upload_side(void *ctx, struct arena *a, const struct side_pair *p,
     if (code == 0 && !remembered)
         code = has_upload(a, old, p, &upload, ask->user, &there, err);
     if (code == 0)
-        code = look(s, a, p, &(struct side_ask){.thing = SIDE_BUCKET}, &k, err);
+        code = look(s, a, p, &(struct side_ask){.thing = THING_BUCKET}, &k, err);
     if (code < 0)
         return code;
     out->storage = there ? old : p->begun;

@@ -9,13 +9,13 @@ static const struct {
     enum thing_kind thing;
     const char *type;
 } things[] = {
-    {CHANGES_OBJECT, THING_OBJECT, "object:sync"},
-    {CHANGES_OBJECT_TAGS, THING_OBJECT_TAGS, "object:sync:tags"},
-    {CHANGES_OBJECT_ACL, THING_OBJECT_ACL, "object:sync:acl"},
-    {CHANGES_BUCKET | CHANGES_BUCKET_MADE, THING_BUCKET, "bucket:create"},
-    {CHANGES_BUCKET_GONE, THING_BUCKET, "bucket:delete"},
-    {CHANGES_BUCKET_TAGS, THING_BUCKET_TAGS, "bucket:sync:tags"},
-    {CHANGES_BUCKET_ACL, THING_BUCKET_ACL, "bucket:sync:acl"},
+    {THING_OBJECT, THING_OBJECT, "object:sync"},
+    {THING_OBJECT_TAGS, THING_OBJECT_TAGS, "object:sync:tags"},
+    {THING_OBJECT_ACL, THING_OBJECT_ACL, "object:sync:acl"},
+    {THING_BUCKET | CHANGE_BUCKET_MADE, THING_BUCKET, "bucket:create"},
+    {CHANGE_BUCKET_GONE, THING_BUCKET, "bucket:delete"},
+    {THING_BUCKET_TAGS, THING_BUCKET_TAGS, "bucket:sync:tags"},
+    {THING_BUCKET_ACL, THING_BUCKET_ACL, "bucket:sync:acl"},
 };
 
 int changes_out_init(struct changes_out *out, struct arena *a, struct err *err)
@@ -65,10 +65,10 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
                  struct str key, uint64_t row)
 {
     struct str payload = payload_of(out->a, bucket, key);
-    bool whole = (changes & CHANGES_OF_OBJECT) == CHANGES_NEW_OBJECT;
+    bool whole = (changes & THINGS_OF_OBJECT) == THINGS_OF_OBJECT;
 
     if (whole) /* V5: the object's task brings all three */
-        changes &= ~((unsigned)CHANGES_OBJECT_TAGS | CHANGES_OBJECT_ACL);
+        changes &= ~((unsigned)THING_OBJECT_TAGS | THING_OBJECT_ACL);
     for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
         if (!(things[i].change & changes))
             continue;
@@ -85,43 +85,6 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
     }
 }
 
-/* What of a change beside the bytes has no vector of its own is the object's. */
-static unsigned changes_of_meta(enum meta_set set)
-{
-    unsigned changes = 0;
-
-    if (set & META_TAGS)
-        changes |= CHANGES_OBJECT_TAGS;
-    if (set & META_ACL)
-        changes |= CHANGES_OBJECT_ACL;
-    if (set & ~((unsigned)META_TAGS | META_ACL))
-        changes |= CHANGES_OBJECT;
-    return changes;
-}
-
-unsigned changes_of_row(const struct tapped *row)
-{
-    switch (row->kind) {
-    case TAP_PUT:
-        return CHANGES_NEW_OBJECT;
-    case TAP_MARKER:
-    case TAP_REMOVED:
-        return CHANGES_OBJECT;
-    case TAP_META:
-        return changes_of_meta(row->set);
-    case TAP_BUCKET_MADE:
-        return CHANGES_BUCKET_MADE;
-    case TAP_BUCKET_REMOVED:
-        return CHANGES_BUCKET_GONE;
-    case TAP_DOCUMENT:
-        if (str_eq(row->document, STR("tagging")))
-            return CHANGES_BUCKET_TAGS;
-        return str_eq(row->document, STR("acl")) ? CHANGES_BUCKET_ACL : CHANGES_BUCKET;
-    default:
-        return CHANGES_BUCKET;
-    }
-}
-
 int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
                         struct err *err)
 {
@@ -130,7 +93,7 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
     int code = changes_out_init(&out, &a, err);
 
     if (code == 0) {
-        changes_add(&out, CHANGES_OBJECT, s->name, bucket, key, 0);
+        changes_add(&out, THING_OBJECT, s->name, bucket, key, 0);
         code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     }
     if (code == 0)

@@ -23,7 +23,8 @@ static bool wants(void *ctx, const struct tapped *row)
     const struct filter *f = &tap->taps->filter;
 
     return filter_has(f, tap->storage->name, row->bucket) ||
-           (row->kind == TAP_BUCKET_MADE && filter_has_user(f, tap->storage->name, row->owner));
+           (row->changes & CHANGE_BUCKET_MADE &&
+            filter_has_user(f, tap->storage->name, row->owner));
 }
 
 /* E2 */
@@ -100,7 +101,7 @@ static int gather_rows(struct tap *tap, struct changes_out *out, const struct ta
 
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct tapped *row = &rows[i];
-        if (row->kind == TAP_BUCKET_MADE) {
+        if (row->changes & CHANGE_BUCKET_MADE) {
             code = changes_new_bucket(tap->taps, out->a, storage, row->bucket, row->owner, err);
             replication_view_unref(view); /* it may be another one now */
             view = NULL;
@@ -108,7 +109,7 @@ static int gather_rows(struct tap *tap, struct changes_out *out, const struct ta
         if (code == 0 && !view)
             code = replications_view(tap->taps->o.replications, &view, err);
         if (code == 0 && counts(tap, view, row))
-            changes_add(out, changes_of_row(row), storage, row->bucket, row->key, row->number);
+            changes_add(out, row->changes, storage, row->bucket, row->key, row->number);
     }
     replication_view_unref(view);
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;

@@ -155,7 +155,6 @@ int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) 
 /* Those of one key, or of the bucket when it is empty. `row` as in struct change. */
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row);
-unsigned changes_of_row(const struct tapped *row);
 /* Makes the replications of a bucket that is new, by its owner's policies; those that are there
  * stay. */
 int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, struct str bucket,

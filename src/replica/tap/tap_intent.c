@@ -37,7 +37,7 @@ static void write_payload(struct buf *out, const struct intent *in, bool again)
 /* How many keys make no more changes than one record may have. */
 static size_t keys_max(unsigned changes)
 {
-    unsigned each = (unsigned)__builtin_popcount(changes & CHANGES_OF_OBJECT);
+    unsigned each = (unsigned)__builtin_popcount(changes & THINGS_OF_OBJECT);
 
     return each ? (QUEUE_BATCH_MAX - TAP_PER_BUCKET) / each : 0;
 }
@@ -93,11 +93,11 @@ static int record(struct taps *t, struct intent *in, bool happened, bool ends, s
     int code = changes_out_init(&out, &a, err);
 
     for (size_t i = 0; i < w->key_count && code == 0 && happened; i++)
-        changes_add(&out, w->changes & CHANGES_OF_OBJECT, in->storage, w->bucket, w->keys[i], 0);
+        changes_add(&out, w->changes & THINGS_OF_OBJECT, in->storage, w->bucket, w->keys[i], 0);
     if (code == 0 && happened)
-        changes_add(&out, w->changes & ~(unsigned)CHANGES_OF_OBJECT, in->storage, w->bucket,
+        changes_add(&out, w->changes & ~(unsigned)THINGS_OF_OBJECT, in->storage, w->bucket,
                     STR_EMPTY, 0);
-    if (code == 0 && happened && w->changes & CHANGES_BUCKET_MADE)
+    if (code == 0 && happened && w->changes & CHANGE_BUCKET_MADE)
         code = changes_new_bucket(t, &a, in->storage, w->bucket, w->user, err);
     if (code == 0 && arena_error(&a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
@@ -244,7 +244,7 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
     if (one)
         out->owner = arena_str(a, one->id.user);
     else
-        out->replicated = i->changes & CHANGES_BUCKET_MADE &&
+        out->replicated = i->changes & CHANGE_BUCKET_MADE &&
                           replication_view_user(view, i->user, i->storage->name, &found) > 0;
     replication_view_unref(view);
     return 0;
@@ -270,7 +270,7 @@ static int check_route(struct taps *t, const struct concerned *c, const struct i
 static bool may_be_replicated(const struct taps *t, const struct intended *i)
 {
     return filter_has(&t->filter, i->storage->name, i->bucket) ||
-           (i->changes & CHANGES_BUCKET_MADE &&
+           (i->changes & CHANGE_BUCKET_MADE &&
             filter_has_user(&t->filter, i->storage->name, i->user));
 }
 
@@ -312,7 +312,7 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
 /* One object, and nobody reads by its vector. */
 static bool can_share(const struct concerned *c, const struct intended *i)
 {
-    return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)CHANGES_OF_OBJECT);
+    return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
 }
 
 static int begin_replicated(struct taps *t, const struct intended *i, struct capture *out,
@@ -556,7 +556,7 @@ static int is_concerned(struct taps *t, const struct intent *in, bool *out, stru
         code = replications_view(t->o.replications, &view, err);
     if (code == 0)
         *out = replication_view_any(view, in->storage, in->what.bucket) ||
-               in->what.changes & CHANGES_BUCKET_MADE;
+               in->what.changes & CHANGE_BUCKET_MADE;
     replication_view_unref(view);
     return code;
 }

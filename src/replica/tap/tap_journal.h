@@ -11,7 +11,7 @@ struct journal;
 
 struct journal_entry {
     struct str storage, bucket, key;
-    unsigned changes; /* enum changes */
+    unsigned changes; /* a set of enum thing_kind */
 };
 
 /* *kept: the file is of this start of the machine, and has what was in it when the last process

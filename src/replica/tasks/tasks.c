@@ -449,13 +449,30 @@ struct copy_bucket job_copy_bucket(struct job *j)
 
 /* --- vectors --- */
 
-static void things_of(const struct job *j, const struct job_things *t, struct thing *out)
+/* The lowest bit of a set. */
+static unsigned set_lowest(unsigned set)
 {
-    for (size_t i = 0; i < t->count; i++)
-        out[i] = (struct thing){.kind = (enum thing_kind)(t->first + i),
-                                .bucket = j->p.id.bucket,
-                                .object = j->p.object,
-                                .version = j->p.version};
+    return set & -set;
+}
+
+bool job_lacks(const struct job_things *t)
+{
+    return t->needed & set_lowest(t->kinds);
+}
+
+static size_t job_list_things(const struct job *j, unsigned kinds,
+                              struct thing out[VERSION_THINGS_MAX])
+{
+    size_t count = 0;
+
+    for (unsigned rest = kinds; rest; rest &= rest - 1) {
+        BUG_ON(count == VERSION_THINGS_MAX);
+        out[count++] = (struct thing){.kind = (enum thing_kind)set_lowest(rest),
+                                      .bucket = j->p.id.bucket,
+                                      .object = j->p.object,
+                                      .version = j->p.version};
+    }
+    return count;
 }
 
 int job_needed(struct job *j, struct job_things *t, struct err *err)
@@ -466,14 +483,17 @@ int job_needed(struct job *j, struct job_things *t, struct err *err)
     struct version_pair pairs[VERSION_THINGS_MAX];
     struct thing things[VERSION_THINGS_MAX];
 
-    things_of(j, t, things);
-    int code =
-        version_read_pairs(j->t->o.app, j->run->arena, things, t->count, &places, pairs, err);
-    for (size_t i = 0; code == 0 && i < t->count; i++) {
+    size_t count = job_list_things(j, t->kinds, things);
+    int code = version_read_pairs(j->t->o.app, j->run->arena, things, count, &places, pairs, err);
+    if (code < 0)
+        return code;
+    t->needed = 0;
+    for (size_t i = 0; i < count; i++) {
         t->numbers[i] = pairs[i].from;
-        t->needed[i] = pairs[i].to == 0 || pairs[i].from > pairs[i].to;
+        if (pairs[i].to == 0 || pairs[i].from > pairs[i].to)
+            t->needed |= things[i].kind;
     }
-    return code;
+    return 0;
 }
 
 int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
@@ -490,8 +510,7 @@ int job_needed_many(struct job *j, const struct payload_object *objects, size_t 
         things[i] = (struct thing){THING_OBJECT, j->p.id.bucket, objects[i].name, STR_EMPTY};
     int code = version_read_pairs(j->t->o.app, j->run->arena, things, count, &places, pairs, err);
     for (size_t i = 0; code == 0 && i < count; i++) {
-        out[i] =
-            (struct job_things){THING_OBJECT, VERSION_THINGS_MAX, .needed = {true, true, true}};
+        out[i] = (struct job_things){.kinds = THINGS_OF_OBJECT, .needed = THINGS_OF_OBJECT};
         j->p.object = objects[i].name;
         if (pairs[i].from || pairs[i].to)
             code = job_needed(j, &out[i], err);
@@ -506,7 +525,7 @@ int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err
     struct thing things[VERSION_THINGS_MAX];
     struct version_confirmation c = {.things = things,
                                      .numbers = t->numbers,
-                                     .count = t->count,
+                                     .count = job_list_things(j, t->kinds, things),
                                      .source = &from,
                                      .destination = &to,
                                      .gone = gone,
@@ -515,8 +534,7 @@ int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err
                                      .lock_token = lock_token(j->lock)};
     bool known = false;
 
-    things_of(j, t, things);
-    for (size_t i = 0; i < t->count; i++)
+    for (size_t i = 0; i < c.count; i++)
         known |= t->numbers[i] != 0;
     return known ? version_confirm(j->t->o.app, &c, err) : 0;
 }

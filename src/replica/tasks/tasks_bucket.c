@@ -77,7 +77,7 @@ static int end_uncreated(struct job *j, int64_t number, struct err *err)
 /* *number: of the source in the bucket's vector, before anything was looked at. */
 static int create(struct job *j, int64_t *number, struct err *err)
 {
-    struct job_things all = {.first = THING_BUCKET, .count = VERSION_THINGS_MAX};
+    struct job_things all = {.kinds = THINGS_OF_BUCKET};
     int code = job_lock_bucket(j, err);
 
     if (code == 0)
@@ -153,14 +153,14 @@ static int sync_thing(struct task_run *run, enum thing_kind kind,
                       struct err *err)
 {
     struct job j;
-    struct job_things thing = {.first = kind, .count = 1};
+    struct job_things thing = {.kinds = kind};
     int code = job_begin(&j, run, PAYLOAD_BUCKET, REQUESTS, err);
 
     if (code == 0)
         code = job_lock_bucket(&j, err);
     if (code == 0)
         code = job_needed(&j, &thing, err);
-    if (code == 0 && thing.needed[0]) {
+    if (code == 0 && thing.needed) {
         code = job_open(&j, true, err);
         if (code == 0) {
             struct copy_bucket c = job_copy_bucket(&j);
@@ -306,7 +306,7 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
 /* One that the destination has, if a change of it is known that did not get there. */
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
-    struct job_things things = {.first = THING_OBJECT, .count = VERSION_THINGS_MAX};
+    struct job_things things = {.kinds = THINGS_OF_OBJECT};
     struct lock *bucket;
     int code = object_enter(j, name, &bucket, err);
 
@@ -353,7 +353,7 @@ static int bring_all_left(struct job *j, struct err *err)
 
 static int delete_bucket(struct job *j, struct err *err)
 {
-    struct job_things thing = {.first = THING_BUCKET, .count = 1};
+    struct job_things thing = {.kinds = THING_BUCKET};
     int code = job_lock_bucket(j, err);
 
     if (code == 0)
@@ -363,12 +363,12 @@ static int delete_bucket(struct job *j, struct err *err)
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
     if (code == 0) { /* also when bucket:create has run by now */
         code = bring_all_left(j, err);
-        return code < 0 || !thing.needed[0] ? code : job_confirm(j, &thing, false, err);
+        return code < 0 || !thing.needed ? code : job_confirm(j, &thing, false, err);
     }
     if (code != ERR_NO_BUCKET)
         return code;
-    code = thing.needed[0] ? remove_destination(j, thing.numbers[0] > 0, err) : 0;
-    if (code == 0 && thing.needed[0])
+    code = thing.needed ? remove_destination(j, thing.numbers[0] > 0, err) : 0;
+    if (code == 0 && thing.needed)
         code = job_confirm(j, &thing, true, err);
     return code < 0 ? code : end_replication(j, thing.numbers[0], err);
 }

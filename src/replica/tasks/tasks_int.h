@@ -83,16 +83,16 @@ int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
-/* Some kinds of things of one object or bucket, one behind the other in enum thing_kind: what the
- * source had before the work began (0: nothing is known), and whether the destination lacks it
- * (V4).
- */
+/* Some things of one object or bucket. The lowest of `kinds` is the main one: the others are
+ * brought with it. */
 struct job_things {
-    enum thing_kind first;
-    size_t count;
+    unsigned kinds;  /* a set of enum thing_kind */
+    unsigned needed; /* those of them that the destination lacks (V4) */
+    /* The source's numbers before the work began, in the order of the kinds; 0: none is known. */
     int64_t numbers[VERSION_THINGS_MAX];
-    bool needed[VERSION_THINGS_MAX];
 };
+/* Whether the destination lacks the main thing. */
+bool job_lacks(const struct job_things *t);
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
 /* Of several objects: the vector of each. Those of their tags and lists are read only where it is
  * known, as others have tasks of their own. */

@@ -10,8 +10,7 @@ struct object_run;
 /* What a run does under the lock, and what it is of. One of the object is also of its tags and its
  * list (V5). */
 struct object_work {
-    enum thing_kind first;
-    size_t count;
+    unsigned kinds; /* of things: see struct job_things */
     int (*fn)(struct object_run *r, struct err *err);
     unsigned requests; /* to each side */
 };
@@ -54,10 +53,10 @@ static int run_locked(struct object_run *r, const struct object_work *w, struct 
 {
     int code = job_lock_object(r->j, err);
 
-    r->things = (struct job_things){.first = w->first, .count = w->count};
+    r->things = (struct job_things){.kinds = w->kinds};
     if (code == 0)
         code = job_needed(r->j, &r->things, err);
-    if (code < 0 || !r->things.needed[0])
+    if (code < 0 || !job_lacks(&r->things))
         return code;
     return run_needed(r, w, err);
 }
@@ -119,19 +118,18 @@ static int sync_object(struct object_run *r, struct err *err)
     if (code == 0 && out.outcome == COPY_SAME && versions)
         code = copy_retention(j->run->arena, &c, err);
     bool made = out.outcome == COPY_MADE, private = made && !versions && out.source.is_private;
-    if (code == 0 && !private && (made || r->things.needed[THING_OBJECT_ACL - THING_OBJECT]))
+    if (code == 0 && !private && (made || r->things.needed & THING_OBJECT_ACL))
         code = copy_acl(j->run->arena, &c, made, err);
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
 }
 
-static const struct object_work object_work = {THING_OBJECT, VERSION_THINGS_MAX, sync_object,
-                                               SYNC_REQUESTS};
+static const struct object_work object_work = {THINGS_OF_OBJECT, sync_object, SYNC_REQUESTS};
 
 int job_bring_object(struct job *j, const struct job_things *things, bool absent, struct err *err)
 {
     struct object_run r = {.j = j, .things = *things, .absent = absent};
 
-    return things->needed[0] ? run_needed(&r, &object_work, err) : 0;
+    return job_lacks(things) ? run_needed(&r, &object_work, err) : 0;
 }
 
 int task_object_sync(struct task_run *run, struct err *err)
@@ -210,9 +208,8 @@ static int sync_contents(struct object_run *r, struct err *err)
 
 int object_fix(struct job *j, bool contents, struct err *err)
 {
-    static const struct object_work by_contents = {THING_OBJECT, VERSION_THINGS_MAX, sync_contents,
-                                                   SYNC_REQUESTS};
-    struct object_run r = {.j = j, .things.needed = {true, true, true}};
+    static const struct object_work by_contents = {THINGS_OF_OBJECT, sync_contents, SYNC_REQUESTS};
+    struct object_run r = {.j = j, .things.needed = THINGS_OF_OBJECT};
     int code = job_lock_object(j, err);
 
     return code < 0 ? code : with_tries(&r, contents ? &by_contents : &object_work, err);
@@ -224,7 +221,7 @@ int object_fix(struct job *j, bool contents, struct err *err)
 static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
                        struct err *err)
 {
-    struct job_things object = {.first = THING_OBJECT, .count = 1};
+    struct job_things object = {.kinds = THING_OBJECT};
     struct job *j = r->j;
     struct copy_result out;
     int code = fn(j, err);
@@ -232,7 +229,7 @@ static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err
     if (code != ERR_NOT_FOUND)
         return code;
     code = job_needed(j, &object, err);
-    if (code < 0 || !object.needed[0])
+    if (code < 0 || !object.needed)
         return code;
     struct copy c = job_copy(j);
     code = copy_object(&out, j->run->arena, &c, err);
@@ -269,14 +266,14 @@ static int sync_acl(struct object_run *r, struct err *err)
 
 int task_object_tags(struct task_run *run, struct err *err)
 {
-    static const struct object_work w = {THING_OBJECT_TAGS, 1, sync_tags, META_REQUESTS};
+    static const struct object_work w = {THING_OBJECT_TAGS, sync_tags, META_REQUESTS};
 
     return run_object(run, PAYLOAD_OBJECT, &w, err);
 }
 
 int task_object_acl(struct task_run *run, struct err *err)
 {
-    static const struct object_work w = {THING_OBJECT_ACL, 1, sync_acl, META_REQUESTS};
+    static const struct object_work w = {THING_OBJECT_ACL, sync_acl, META_REQUESTS};
 
     return run_object(run, PAYLOAD_OBJECT, &w, err);
 }

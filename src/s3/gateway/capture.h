@@ -5,25 +5,11 @@
 
 #include "object/bucket.h"
 
-/* What a request changes, if it succeeds: the column of the table of operations. */
-enum changes {
-    CHANGES_OBJECT = 1,
-    CHANGES_OBJECT_TAGS = 2,
-    CHANGES_OBJECT_ACL = 4,
-    CHANGES_BUCKET = 8,
-    CHANGES_BUCKET_TAGS = 16,
-    CHANGES_BUCKET_ACL = 32,
-    CHANGES_BUCKET_MADE = 64,
-    CHANGES_BUCKET_GONE = 128,
-    CHANGES_NEW_OBJECT = CHANGES_OBJECT | CHANGES_OBJECT_TAGS | CHANGES_OBJECT_ACL,
-    CHANGES_OF_OBJECT = CHANGES_NEW_OBJECT,
-};
-
 struct intended {
     struct storage *storage; /* written to */
     struct str bucket;
     struct str user;        /* that asks; empty: nobody */
-    unsigned changes;       /* enum changes */
+    unsigned changes;       /* a set of enum thing_kind */
     const struct str *keys; /* of the objects, for changes of objects */
     size_t key_count;
     bool ends_upload; /* made where it was begun, whatever the route says by now */

@@ -8,8 +8,8 @@ static unsigned most_changes(const struct call *c)
 
     if (m == HTTP_GET || m == HTTP_HEAD || m == HTTP_OPTIONS)
         return 0;
-    return c->level == LEVEL_OBJECT   ? CHANGES_NEW_OBJECT
-           : c->level == LEVEL_BUCKET ? CHANGES_BUCKET
+    return c->level == LEVEL_OBJECT   ? THINGS_OF_OBJECT
+           : c->level == LEVEL_BUCKET ? THING_BUCKET
                                       : 0;
 }
 

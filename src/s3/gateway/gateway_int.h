@@ -49,7 +49,7 @@ struct operation {
     const char *header;                     /* likewise a header */
     int (*fn)(struct call *, struct err *); /* NULL: NotImplemented */
     unsigned flags;
-    unsigned changes; /* enum changes: what it makes another, if it succeeds */
+    unsigned changes; /* a set of enum thing_kind: what the operation changes when it succeeds */
 };
 
 enum operation_flags {

@@ -6,13 +6,13 @@
 /* What an operation reads or changes, where it is not the object or bucket itself. */
 static const struct {
     enum s3_operation id;
-    enum side_thing thing;
+    enum thing_kind thing;
 } things[] = {
-    {S3_OP_GetObjectTagging, SIDE_OBJECT_TAGS},    {S3_OP_PutObjectTagging, SIDE_OBJECT_TAGS},
-    {S3_OP_DeleteObjectTagging, SIDE_OBJECT_TAGS}, {S3_OP_GetObjectAcl, SIDE_OBJECT_ACL},
-    {S3_OP_PutObjectAcl, SIDE_OBJECT_ACL},         {S3_OP_GetBucketTagging, SIDE_BUCKET_TAGS},
-    {S3_OP_PutBucketTagging, SIDE_BUCKET_TAGS},    {S3_OP_DeleteBucketTagging, SIDE_BUCKET_TAGS},
-    {S3_OP_GetBucketAcl, SIDE_BUCKET_ACL},         {S3_OP_PutBucketAcl, SIDE_BUCKET_ACL},
+    {S3_OP_GetObjectTagging, THING_OBJECT_TAGS},    {S3_OP_PutObjectTagging, THING_OBJECT_TAGS},
+    {S3_OP_DeleteObjectTagging, THING_OBJECT_TAGS}, {S3_OP_GetObjectAcl, THING_OBJECT_ACL},
+    {S3_OP_PutObjectAcl, THING_OBJECT_ACL},         {S3_OP_GetBucketTagging, THING_BUCKET_TAGS},
+    {S3_OP_PutBucketTagging, THING_BUCKET_TAGS},    {S3_OP_DeleteBucketTagging, THING_BUCKET_TAGS},
+    {S3_OP_GetBucketAcl, THING_BUCKET_ACL},         {S3_OP_PutBucketAcl, THING_BUCKET_ACL},
 };
 
 /* They make the whole object another, whatever was there. */
@@ -84,7 +84,7 @@ static int find_pair(struct call *c, struct str bucket, struct side_pair *out, s
 static struct side_ask ask_of(const struct call *c)
 {
     bool of_object = c->level == LEVEL_OBJECT && !c->is_website && c->head->method != HTTP_OPTIONS;
-    struct side_ask ask = {.thing = of_object ? SIDE_OBJECT : SIDE_BUCKET,
+    struct side_ask ask = {.thing = of_object ? THING_OBJECT : THING_BUCKET,
                            .key = c->key,
                            .version = c->version,
                            .user = call_user_id(c)};
@@ -141,7 +141,7 @@ static bool is_of_route(const struct call *c)
 static int choose_route(struct call *c, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
-    struct side_ask ask = {.thing = SIDE_BUCKET, .user = call_user_id(c)};
+    struct side_ask ask = {.thing = THING_BUCKET, .user = call_user_id(c)};
     int code = sides->read(sides->ctx, c->a, &c->pair, &ask, &c->side, err);
 
     c->side.storage = c->pair.route;
@@ -221,7 +221,7 @@ int call_sides_form(struct call *c, struct err *err)
 int call_turn(struct call *c, struct str key, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
-    struct side_ask ask = {.thing = SIDE_OBJECT, .key = key, .user = call_user_id(c)};
+    struct side_ask ask = {.thing = THING_OBJECT, .key = key, .user = call_user_id(c)};
     struct call_target *t = &c->target;
     struct side_choice side;
     struct bucket *b = NULL;
@@ -246,7 +246,7 @@ int call_source_side(struct call *c, struct str bucket, struct str key, struct s
                      struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
-    struct side_ask ask = {SIDE_OBJECT, key, version, call_user_id(c)};
+    struct side_ask ask = {THING_OBJECT, key, version, call_user_id(c)};
     struct side_pair pair = {0};
 
     if (c->source_side.storage || !may_be_on_two(c, bucket))

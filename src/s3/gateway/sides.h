@@ -18,18 +18,9 @@ struct side_pair {
     struct str user, bucket; /* whose it is; in the arena */
 };
 
-enum side_thing {
-    SIDE_OBJECT,
-    SIDE_OBJECT_TAGS,
-    SIDE_OBJECT_ACL,
-    SIDE_BUCKET,
-    SIDE_BUCKET_TAGS,
-    SIDE_BUCKET_ACL,
-};
-
 /* What a request reads or changes. */
 struct side_ask {
-    enum side_thing thing;
+    enum thing_kind thing;
     struct str key, version; /* of an object; version may be empty */
     struct str user;         /* who asks, in whose name a side is looked at */
 };

@@ -83,7 +83,7 @@ static void write_object(struct json_out *w, const struct notify_event *e,
                          const struct change_fact *f)
 {
     char sequencer[17];
-    bool is_there = f->kind == CHANGE_PUT || f->kind == CHANGE_META;
+    bool is_there = !(f->changes & (CHANGE_MARKER | CHANGE_REMOVED));
 
     json_out_key(w, "object");
     json_out_open(w, '{');
@@ -92,7 +92,7 @@ static void write_object(struct json_out *w, const struct notify_event *e,
         json_out_member_u64(w, "size", f->size);
     if (is_there)
         json_out_member_str(w, "eTag", f->etag);
-    else if (f->kind == CHANGE_MARKER)
+    else if (f->changes & CHANGE_MARKER)
         json_out_member_str(w, "eTag", STR(EMPTY_ETAG));
     if (f->version.len)
         json_out_member_str(w, "versionId", f->version);
@@ -177,7 +177,7 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
-    enum s3_event event = f->kind == CHANGE_MARKER ? e->event + 1 : e->event;
+    enum s3_event event = f->changes & CHANGE_MARKER ? e->event + 1 : e->event;
     struct buf key = BUF_INIT(0), value = BUF_INIT(0);
 
     for (size_t i = 0; i < e->config->count; i++) {

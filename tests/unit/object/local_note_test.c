@@ -4,13 +4,16 @@
 /* One row a change: "<sequence>" to "<kind> <version> <etag> <size>". */
 static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
-    static const char *const kinds[] = {"put", "marker", "removed", "meta"};
+    const char *kind = f->changes & CHANGE_PUT       ? "put"
+                       : f->changes & CHANGE_MARKER  ? "marker"
+                       : f->changes & CHANGE_REMOVED ? "removed"
+                                                     : "meta";
     struct buf key = BUF_INIT(0), value = BUF_INIT(0);
 
     (void)ctx;
     buf_append_be64(&key, f->sequence);
-    buf_appendf(&value, "%s %s %s%llu", kinds[f->kind], f->version.len ? "v" : "-",
-                f->etag.len ? "e" : "-", (unsigned long long)f->size);
+    buf_appendf(&value, "%s %s %s%llu", kind, f->version.len ? "v" : "-", f->etag.len ? "e" : "-",
+                (unsigned long long)f->size);
     out->put(out, buf_str(&key), buf_str(&value));
     buf_release(&key);
     buf_release(&value);

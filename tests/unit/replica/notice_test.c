@@ -59,13 +59,13 @@ TEST(notice, events_become_changes_by_their_names)
         const char *event;
         unsigned changes;
     } rows[] = {
-        {"ObjectCreated:Put", CHANGES_NEW_OBJECT},
-        {"s3:ObjectCreated:CompleteMultipartUpload", CHANGES_NEW_OBJECT},
-        {"s3:ObjectRemoved:DeleteMarkerCreated", CHANGES_OBJECT},
-        {"ObjectTagging:Delete", CHANGES_OBJECT_TAGS},
-        {"ObjectAcl:Put", CHANGES_OBJECT_ACL},
-        {"LifecycleExpiration:Delete", CHANGES_OBJECT},
-        {"s3:ObjectLifecycle:Expiration:Current", CHANGES_OBJECT},
+        {"ObjectCreated:Put", THINGS_OF_OBJECT},
+        {"s3:ObjectCreated:CompleteMultipartUpload", THINGS_OF_OBJECT},
+        {"s3:ObjectRemoved:DeleteMarkerCreated", THING_OBJECT},
+        {"ObjectTagging:Delete", THING_OBJECT_TAGS},
+        {"ObjectAcl:Put", THING_OBJECT_ACL},
+        {"LifecycleExpiration:Delete", THING_OBJECT},
+        {"s3:ObjectLifecycle:Expiration:Current", THING_OBJECT},
         {"s3:ObjectAccessed:Get", 0},
         {"s3:BucketCreated:*", 0},
     };

@@ -17,7 +17,7 @@ static int begin(struct tap_lab *l, const char *bucket, unsigned changes, struct
                          .user = STR("alice"),
                          .changes = changes,
                          .keys = &key,
-                         .key_count = changes & CHANGES_OF_OBJECT ? 1 : 0};
+                         .key_count = changes & THINGS_OF_OBJECT ? 1 : 0};
     struct err err = {0};
 
     return c->begin(c->ctx, &i, out, &err);
@@ -70,7 +70,7 @@ TEST(intent, is_there_before_the_change_and_gone_with_its_record)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_NEW_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THINGS_OF_OBJECT, &c), 0);
     CHECK_INT(intents(&l), 1);
     CHECK_INT(events(&l), 0);
     end(&l, &c, OUTCOME_DONE);
@@ -86,7 +86,7 @@ TEST(intent, of_a_change_that_was_refused_only_goes)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THING_OBJECT, &c), 0);
     end(&l, &c, OUTCOME_REFUSED);
     CHECK_INT(intents(&l), 0);
     CHECK_INT(events(&l), 0);
@@ -101,7 +101,7 @@ TEST(intent, of_an_unknown_outcome_is_recorded_and_stays)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THING_OBJECT, &c), 0);
     end(&l, &c, OUTCOME_UNKNOWN);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 1);
     CHECK_INT(intents(&l), 1);
@@ -121,7 +121,7 @@ TEST(intent, of_a_weir_that_died_is_recorded_by_its_task)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THING_OBJECT, &c), 0);
     run_intent(&l, 0);
     CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), 1);
     CHECK_INT(intents(&l), 1); /* the second look */
@@ -136,7 +136,7 @@ TEST(intent, that_cannot_be_recorded_at_the_end_is_left_to_its_task)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THING_OBJECT, &c), 0);
     tap_lab_fault(FAULT_REFUSE);
     end(&l, &c, OUTCOME_DONE);
     CHECK_INT(intents(&l), 1);
@@ -153,7 +153,7 @@ TEST(intent, is_not_made_for_what_is_not_replicated)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "another", CHANGES_NEW_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "another", THINGS_OF_OBJECT, &c), 0);
     CHECK(!c.intent);
     end(&l, &c, OUTCOME_DONE);
     taps_stats(l.taps, &stats);
@@ -173,7 +173,7 @@ TEST(intent, of_a_new_bucket_makes_the_replications_of_its_users_policy)
     CHECK_OK(
         store_call(l.stores[3], &l.a, &reply, &err, STR("SET"), STR("p:route:alice"), STR("far")));
     tap_lab_replicate(&l, "far", "");
-    CHECK_INT(begin(&l, "fresh", CHANGES_BUCKET_MADE, &c), 0);
+    CHECK_INT(begin(&l, "fresh", CHANGE_BUCKET_MADE, &c), 0);
     CHECK_INT(intents(&l), 1);
     end(&l, &c, OUTCOME_DONE);
     CHECK_INT(intents(&l), 0);
@@ -193,7 +193,7 @@ TEST(intent, is_pushed_back_while_the_request_lasts)
     int64_t first;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THING_OBJECT, &c), 0);
     CHECK_OK(queue_tasks(l.queue, &l.a, &page, &found, &count, &err));
     first = found[0].due_s;
     int64_t due = first;
@@ -223,7 +223,7 @@ TEST(intent, of_many_keys_is_several)
     struct intended i = {.storage = &l.far,
                          .bucket = STR("box"),
                          .user = STR("alice"),
-                         .changes = CHANGES_OBJECT,
+                         .changes = THING_OBJECT,
                          .keys = keys,
                          .key_count = MANY};
     const struct change_capture *capture = taps_capture(l.taps);
@@ -255,11 +255,11 @@ TEST(intent, of_an_older_epoch_holds_the_next_one_back)
 
     open_lab(&l);
     int64_t epoch = taps_epoch(l.taps);
-    CHECK_INT(begin(&l, "second", CHANGES_OBJECT, &before), 0);
+    CHECK_INT(begin(&l, "second", THING_OBJECT, &before), 0);
     CHECK(!before.intent);
     CHECK_OK(replication_add(l.replications, &n, STR("far"), &err));
     do { /* until the policy counts for what begins now */
-        CHECK_INT(begin(&l, "second", CHANGES_OBJECT, &after), 0);
+        CHECK_INT(begin(&l, "second", THING_OBJECT, &after), 0);
         bool counts = after.intent;
         end(&l, &after, OUTCOME_REFUSED);
         if (counts)
@@ -297,7 +297,7 @@ TEST(intent, is_seen_by_who_waits_for_outcomes)
     open_lab(&l);
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
     CHECK(!open);
-    CHECK_OK(begin(&l, "box", CHANGES_NEW_OBJECT, &c));
+    CHECK_OK(begin(&l, "box", THINGS_OF_OBJECT, &c));
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
     CHECK(open);
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("bag"), 0, &open, &err));
@@ -338,7 +338,7 @@ static void request_main(void *ctx)
         struct intended i = {.storage = &r->l->far,
                              .bucket = STR("box"),
                              .user = STR("alice"),
-                             .changes = CHANGES_NEW_OBJECT,
+                             .changes = THINGS_OF_OBJECT,
                              .keys = &key,
                              .key_count = 1};
         struct capture capture;
@@ -398,7 +398,7 @@ TEST(intent, that_a_thread_could_not_record_stays)
     struct capture c;
 
     open_lab(&l);
-    CHECK_INT(begin(&l, "box", CHANGES_NEW_OBJECT, &c), 0);
+    CHECK_INT(begin(&l, "box", THINGS_OF_OBJECT, &c), 0);
     tap_lab_fault(FAULT_REFUSE);
     end(&l, &c, OUTCOME_DONE);
     tap_lab_fault(FAULT_NONE);

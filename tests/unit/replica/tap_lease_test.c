@@ -14,7 +14,7 @@ static struct intended far_away(struct tap_lab *l, const char *bucket)
     return (struct intended){.storage = &l->far,
                              .bucket = str_z(bucket),
                              .user = STR("alice"),
-                             .changes = CHANGES_NEW_OBJECT,
+                             .changes = THINGS_OF_OBJECT,
                              .keys = &key,
                              .key_count = 1};
 }

@@ -13,7 +13,7 @@ static void put(struct tap_lab *l, const char *bucket)
     struct intended i = {.storage = &l->far,
                          .bucket = str_z(bucket),
                          .user = STR("alice"),
-                         .changes = CHANGES_NEW_OBJECT,
+                         .changes = THINGS_OF_OBJECT,
                          .keys = &key,
                          .key_count = 1};
     struct capture c;

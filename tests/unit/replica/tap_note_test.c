@@ -14,7 +14,7 @@ static struct intended intended(struct tap_lab *l, const struct str *key)
     return (struct intended){.storage = &l->far,
                              .bucket = STR("box"),
                              .user = STR("alice"),
-                             .changes = CHANGES_NEW_OBJECT,
+                             .changes = THINGS_OF_OBJECT,
                              .keys = key,
                              .key_count = 1};
 }
@@ -183,7 +183,7 @@ static void leave_entries(struct tap_lab *l, int count)
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "%d", i);
         struct journal_entry e = {STR("far"), i % 4 ? STR("box") : STR("other"), str_z(name),
-                                  CHANGES_NEW_OBJECT};
+                                  THINGS_OF_OBJECT};
         CHECK(journal_add(j, &e) >= 0);
     }
     journal_close(j);

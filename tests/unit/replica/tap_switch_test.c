@@ -12,7 +12,7 @@ static int begin(struct tap_lab *l, bool ends_upload, struct capture *out, struc
     struct intended i = {.storage = l->local,
                          .bucket = STR("box"),
                          .user = STR("alice"),
-                         .changes = CHANGES_NEW_OBJECT,
+                         .changes = THINGS_OF_OBJECT,
                          .keys = &key,
                          .key_count = 1,
                          .ends_upload = ends_upload};

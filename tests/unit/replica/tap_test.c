@@ -13,7 +13,7 @@ static int ask(struct tap_lab *l, struct storage *s, const char *bucket)
     struct intended i = {.storage = s,
                          .bucket = str_z(bucket),
                          .user = STR("alice"),
-                         .changes = CHANGES_NEW_OBJECT,
+                         .changes = THINGS_OF_OBJECT,
                          .keys = &key,
                          .key_count = 1};
     struct capture capture;

@@ -26,7 +26,7 @@ static int begin(struct tap_lab *l, struct capture *out)
     struct intended i = {.storage = &l->far,
                          .bucket = STR("box"),
                          .user = STR("alice"),
-                         .changes = CHANGES_NEW_OBJECT,
+                         .changes = THINGS_OF_OBJECT,
                          .keys = &key,
                          .key_count = 1};
     struct err err = {0};

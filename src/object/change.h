@@ -1,0 +1,31 @@
+/* What changed: the one vocabulary for it, from the table of S3 operations down to rows on disk.
+ *
+ * A *thing* is a part of a bucket that is compared and copied by itself; each has a version vector
+ * of its own (coord/version.h). There are six kinds. A *change* is a set of bits: the things that
+ * are different after it, and how they changed where somebody must know. Stored tasks and journals
+ * hold the numbers below CHANGE_PUT, so those numbers never change. */
+#ifndef OBJECT_CHANGE_H
+#define OBJECT_CHANGE_H
+
+enum thing_kind {
+    THING_OBJECT = 1, /* its bytes, headers and lock: all but its tags and its access list */
+    THING_OBJECT_TAGS = 2,
+    THING_OBJECT_ACL = 4,
+    THING_BUCKET = 8, /* its settings: all but its tags and its access list */
+    THING_BUCKET_TAGS = 16,
+    THING_BUCKET_ACL = 32,
+    THINGS_OF_OBJECT = THING_OBJECT | THING_OBJECT_TAGS | THING_OBJECT_ACL,
+    THINGS_OF_BUCKET = THING_BUCKET | THING_BUCKET_TAGS | THING_BUCKET_ACL,
+
+    /* How a bucket changed. Each stands for a change of THING_BUCKET, without that bit. */
+    CHANGE_BUCKET_MADE = 64,
+    CHANGE_BUCKET_GONE = 128,
+
+    /* How an object changed, beside its things. Only a storage with a commit of its own can tell.
+     * None of the three: what is kept beside a version's bytes was changed. */
+    CHANGE_PUT = 256,     /* a version was made */
+    CHANGE_MARKER = 512,  /* a delete marker was made */
+    CHANGE_REMOVED = 1024 /* a version or a marker is gone for good */
+};
+
+#endif
