@@ -1,6 +1,6 @@
 /* The table of commands. */
 #include "cli/commands.h"
-#include "cli/remote.h"
+#include "command/client.h"
 
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ static const struct command first_commands[] = {
                  "WEIR_LOG_LEVEL=debug weir serve --only gateway,worker",
      .run = command_serve},
     {.name = "status",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show how a running weir is",
      .help = "Asks the running weir whether its parts are ready, and for a few numbers. The exit "
@@ -46,7 +46,7 @@ static const struct command first_commands[] = {
      .arguments = "DIR",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Copy all data of a running weir",
      .help = "Makes the new folder DIR, on the machine where weir runs, with a complete copy of "

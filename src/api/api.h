@@ -6,12 +6,12 @@
 #ifndef API_API_H
 #define API_API_H
 
-#include "api/credentials.h"
-#include "room/ready.h"
 #include "base/log.h"
 #include "conf/conf.h"
+#include "conf/credentials.h"
 #include "os/sock.h"
 #include "os/thread.h"
+#include "room/ready.h"
 
 struct api;
 struct db;

@@ -154,16 +154,3 @@ int auth_check_token(struct auth *a, struct str real, struct str header, struct 
     atomic_fetch_add(&a->failures, 1);
     return ERR_DENIED;
 }
-
-void auth_header(const struct credentials *c, struct buf *out)
-{
-    struct buf plain = BUF_INIT(MAX_TOKEN);
-    unsigned char token[2 * MAX_TOKEN];
-
-    buf_appendf(&plain, "%s:%s", c->access_key, c->secret_key);
-    EVP_EncodeBlock(token, (const unsigned char *)plain.p, (int)plain.len);
-    buf_appendf(out, "Basic %s", token);
-    secure_zero(plain.p, plain.cap);
-    secure_zero(token, sizeof(token));
-    buf_release(&plain);
-}

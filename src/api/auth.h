@@ -5,7 +5,7 @@
 #ifndef API_AUTH_H
 #define API_AUTH_H
 
-#include "api/credentials.h"
+#include "conf/credentials.h"
 #include "base/hash.h"
 #include "os/sock.h"
 
@@ -38,8 +38,5 @@ int auth_check(struct auth *a, struct str header, const struct sock_addr *peer,
  * of "Basic ...", or elsewhere (`shown`; empty: nowhere). 0, ERR_DENIED, ERR_BUSY. */
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now_mono_ms) MUST_CHECK;
-
-/* "Basic ..." for a client, appended. */
-void auth_header(const struct credentials *c, struct buf *out);
 
 #endif

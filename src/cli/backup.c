@@ -1,6 +1,6 @@
 /* weir backup: a copy of all data of the running weir. */
 #include "cli/commands.h"
-#include "cli/remote.h"
+#include "command/client.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void absolute(struct buf *out, const char *dir)
         out->p[--out->len] = '\0';
 }
 
-static int ask(struct remote *r, const char *dir, struct err *err)
+static int ask(struct api_client *r, const char *dir, struct err *err)
 {
     struct client_response response;
     struct buf body = {0};
@@ -31,9 +31,9 @@ static int ask(struct remote *r, const char *dir, struct err *err)
     json_out_open(&w, '{');
     json_out_member_str(&w, "dir", str_z(dir));
     json_out_close(&w, '}');
-    code = remote_call(r, &response, "/api/v1/backup", body.p, err);
+    code = api_client_call(r, &response, "/api/v1/backup", body.p, err);
     if (code == 0 && response.status != 200)
-        code = remote_error(r, &response, err);
+        code = api_client_error(r, &response, err);
     buf_release(&body);
     return code;
 }
@@ -58,7 +58,7 @@ static void print_result(const char *dir, bool json)
 int command_backup(struct invocation *inv)
 {
     struct conf *conf = NULL;
-    struct remote remote;
+    struct api_client remote;
     struct buf dir = BUF_INIT(PATH_MAX);
     struct err err = {0};
     int code, status = invocation_conf(inv, &conf);
@@ -66,10 +66,10 @@ int command_backup(struct invocation *inv)
     if (status != 0)
         return status;
     absolute(&dir, inv->args.items[0]);
-    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = api_client_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = ask(&remote, dir.p, &err);
-        remote_close(&remote);
+        api_client_close(&remote);
     }
     if (code < 0)
         status = complain(EXIT_FAILED, "backup: %s", err.text);

@@ -1,6 +1,6 @@
 /* weir bucket: buckets of a running weir, and where they are. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
 
 static const struct flag bucket_route_flags[] = {
@@ -8,7 +8,7 @@ static const struct flag bucket_route_flags[] = {
     {"remove", FLAG_SWITCH, NULL, NULL, "Remove the policy; STORAGE is left out then."},
     {"block", FLAG_SWITCH, NULL, NULL, "Refuse the bucket on STORAGE, whoever asks."},
     {"unblock", FLAG_SWITCH, NULL, NULL, "Refuse it no longer."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -36,7 +36,7 @@ static const struct output_column show_columns[] = {{"name"},
 #undef X
 };
 
-static int list_storage(struct remote *r, const char *storage, struct output *table,
+static int list_storage(struct api_client *r, const char *storage, struct output *table,
                         struct err *err)
 {
     const char *after = "";
@@ -47,7 +47,7 @@ static int list_storage(struct remote *r, const char *storage, struct output *ta
         json_t *answer = NULL, *bucket;
         size_t i;
         const char *before = manage_path(r, "/api/v1/buckets?storage=", storage, "&after=");
-        code = remote_send(r, &answer, "GET", manage_path(r, before, after, ""), NULL, err);
+        code = api_client_send(r, &answer, "GET", manage_path(r, before, after, ""), NULL, err);
         if (code == 0) {
             more = json_get_bool(answer, "more", false);
             json_array_foreach(json_object_get(answer, "buckets"), i, bucket)
@@ -61,12 +61,12 @@ static int list_storage(struct remote *r, const char *storage, struct output *ta
     return code;
 }
 
-static int list_all(struct remote *r, const struct invocation *inv, struct output *table,
+static int list_all(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     json_t *answer = NULL, *storage;
     size_t i;
-    int code = remote_send(r, &answer, "GET", "/api/v1/storages", NULL, err);
+    int code = api_client_send(r, &answer, "GET", "/api/v1/storages", NULL, err);
 
     (void)inv;
     if (code == 0)
@@ -110,7 +110,7 @@ static int fill_route(struct json_out *w, const struct invocation *inv, struct e
     return 0;
 }
 
-static int list_policies(struct remote *r, const struct invocation *inv, struct output *table,
+static int list_policies(struct api_client *r, const struct invocation *inv, struct output *table,
                          struct err *err)
 {
     static const struct manage_call call = {"GET", "/api/v1/policies",
@@ -145,7 +145,7 @@ static int command_bucket_route(struct invocation *inv)
 
 const struct command bucket_commands[] = {
     {.name = "bucket list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the buckets of all storages",
      .help = "Lists the buckets, storage by storage.",
@@ -155,7 +155,7 @@ const struct command bucket_commands[] = {
      .arguments = "BUCKET",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show a bucket",
      .help =

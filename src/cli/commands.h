@@ -2,7 +2,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "cli/command.h"
+#include "command/command.h"
 
 command_fn command_serve, command_status, command_backup, command_config, command_help,
     command_version;
@@ -12,8 +12,5 @@ extern const struct flag serve_flags[];
 extern const struct command user_commands[], storage_commands[], bucket_commands[],
     webhook_commands[], store_commands[], torrent_commands[], replicate_commands[],
     switch_commands[], diff_commands[], task_commands[], swarm_commands[];
-
-/* "no command '...'; did you mean ...?"; EXIT_USAGE. */
-int command_unknown(const struct command_table *table, struct str typed);
 
 #endif

@@ -1,6 +1,6 @@
 /* weir config: the configuration in force, and where each value came from. */
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "command/output.h"
 #include "conf/keys.h"
 
 int command_config(struct invocation *inv)

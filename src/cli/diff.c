@@ -1,6 +1,6 @@
 /* weir diff: comparisons of buckets by a running weir. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -20,20 +20,20 @@ static const struct flag diff_check_flags[] = {
     {"contents", FLAG_SWITCH, NULL, NULL, "Read and compare all bytes."},
     {"last-versions", FLAG_SWITCH, NULL, NULL, "Compare the current versions alone."},
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
-static const struct flag diff_watch_flags[] = {WATCH_FLAG, REMOTE_FLAGS, {0}};
+static const struct flag diff_watch_flags[] = {WATCH_FLAG, CLIENT_FLAGS, {0}};
 static const struct flag diff_fix_flags[] = {
     {"source", FLAG_TEXT, "STORAGE:BUCKET", NULL, "The location that is right; it is not changed."},
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 static const struct flag diff_report_flags[] = {
     {"limit", FLAG_TEXT, "N", NULL, "Show so many differences; default: 100."},
     {"skip", FLAG_TEXT, "N", NULL, "Begin behind so many."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -137,7 +137,7 @@ static bool at_work(const json_t *check)
 }
 
 /* Takes the check over. */
-static int watch(struct remote *r, const struct invocation *inv, json_t *check, struct err *err)
+static int watch(struct api_client *r, const struct invocation *inv, json_t *check, struct err *err)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
     bool json = invocation_flag(inv, "json") != NULL, terminal = !json && isatty(STDOUT_FILENO);
@@ -156,7 +156,7 @@ static int watch(struct remote *r, const struct invocation *inv, json_t *check, 
             break;
         nanosleep(&pause, NULL);
         arena_reset(&r->arena);
-        code = remote_send(r, &check, "GET", path, NULL, err);
+        code = api_client_send(r, &check, "GET", path, NULL, err);
         if (code < 0)
             break;
     }
@@ -168,8 +168,8 @@ static int watch(struct remote *r, const struct invocation *inv, json_t *check, 
 }
 
 /* The answer of a call that began something. */
-static int show(struct remote *r, const struct invocation *inv, struct output *table, json_t *check,
-                struct err *err)
+static int show(struct api_client *r, const struct invocation *inv, struct output *table,
+                json_t *check, struct err *err)
 {
     if (invocation_flag(inv, "watch"))
         return watch(r, inv, check, err);
@@ -178,8 +178,9 @@ static int show(struct remote *r, const struct invocation *inv, struct output *t
     return 0;
 }
 
-static int call(struct invocation *inv, int (*run)(struct remote *r, const struct invocation *inv,
-                                                   struct output *table, struct err *err))
+static int call(struct invocation *inv,
+                int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
+                           struct err *err))
 {
     struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run}, watched = {.run = run};
 
@@ -207,7 +208,7 @@ static void fill_check(struct json_out *w, const struct invocation *inv)
         json_out_member_bool(w, switches[i].name, invocation_flag(inv, switches[i].flag) != NULL);
 }
 
-static int run_check(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_check(struct api_client *r, const struct invocation *inv, struct output *table,
                      struct err *err)
 {
     struct buf body = {0};
@@ -218,7 +219,7 @@ static int run_check(struct remote *r, const struct invocation *inv, struct outp
     json_out_open(&w, '{');
     fill_check(&w, inv);
     json_out_close(&w, '}');
-    int code = remote_send(r, &check, "POST", "/api/v1/diffs", body.p, err);
+    int code = api_client_send(r, &check, "POST", "/api/v1/diffs", body.p, err);
     buf_release(&body);
     return code < 0 ? code : show(r, inv, table, check, err);
 }
@@ -230,7 +231,7 @@ static int command_diff_check(struct invocation *inv)
 
 /* --- fix and recheck --- */
 
-static int run_fix(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_fix(struct api_client *r, const struct invocation *inv, struct output *table,
                    struct err *err)
 {
     struct buf body = {0};
@@ -244,8 +245,8 @@ static int run_fix(struct remote *r, const struct invocation *inv, struct output
     manage_flag(&w, inv, "source", "source");
     json_out_close(&w, '}');
     int code =
-        remote_send(r, &check, "POST", manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/fix"),
-                    body.p, err);
+        api_client_send(r, &check, "POST",
+                        manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/fix"), body.p, err);
     buf_release(&body);
     return code < 0 ? code : show(r, inv, table, check, err);
 }
@@ -255,13 +256,13 @@ static int command_diff_fix(struct invocation *inv)
     return call(inv, run_fix);
 }
 
-static int run_recheck(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_recheck(struct api_client *r, const struct invocation *inv, struct output *table,
                        struct err *err)
 {
     json_t *check = NULL;
-    int code =
-        remote_send(r, &check, "POST",
-                    manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/restart"), "{}", err);
+    int code = api_client_send(r, &check, "POST",
+                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/restart"),
+                               "{}", err);
 
     return code < 0 ? code : show(r, inv, table, check, err);
 }
@@ -313,7 +314,7 @@ static int read_number(const struct invocation *inv, const char *name, uint64_t 
 }
 
 /* All that were asked for, page by page, into the list of `report`. */
-static int add_entries(struct remote *r, const struct invocation *inv, json_t *report,
+static int add_entries(struct api_client *r, const struct invocation *inv, json_t *report,
                        struct err *err)
 {
     json_t *all = json_array(), *page = NULL;
@@ -327,8 +328,9 @@ static int add_entries(struct remote *r, const struct invocation *inv, json_t *r
         uint64_t now = limit < ENTRIES_PAGE ? limit : ENTRIES_PAGE;
         struct buf tail = {0};
         buf_appendf(&tail, "/entries?skip=%ju&limit=%ju", (uintmax_t)skip, (uintmax_t)now);
-        code = remote_send(r, &page, "GET",
-                           manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail.p), NULL, err);
+        code = api_client_send(r, &page, "GET",
+                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail.p), NULL,
+                               err);
         buf_release(&tail);
         got = code == 0 ? json_array_size(json_object_get(page, "entries")) : 0;
         if (got)
@@ -368,12 +370,12 @@ static void print_report(json_t *report)
     output_release(&table);
 }
 
-static int run_report(struct remote *r, const struct invocation *inv, struct output *none,
+static int run_report(struct api_client *r, const struct invocation *inv, struct output *none,
                       struct err *err)
 {
     json_t *report = NULL;
-    int code = remote_send(r, &report, "GET",
-                           manage_path(r, "/api/v1/diffs/", inv->args.items[0], ""), NULL, err);
+    int code = api_client_send(r, &report, "GET",
+                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], ""), NULL, err);
 
     (void)none;
     if (code == 0)
@@ -427,7 +429,7 @@ const struct command diff_commands[] = {
                  "ceph:photos-copy --contents",
      .run = command_diff_check},
     {.name = "diff list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the checks and how far they are",
      .help = "States: checking, ready, fixing, failed.",
@@ -472,7 +474,7 @@ const struct command diff_commands[] = {
      .arguments = "ID",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Forget a check",
      .help =

@@ -24,15 +24,15 @@ static const struct flag replicate_add_flags[] = {
      "Have the source, a remote storage, tell of changes that go past weir: to weir's API at URL, "
      "or by a target that it has."},
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
-static const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, REMOTE_FLAGS, {0}};
-static const struct flag replicate_select_flags[] = {SELECT_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, CLIENT_FLAGS, {0}};
+static const struct flag replicate_select_flags[] = {SELECT_FLAGS, CLIENT_FLAGS, {0}};
 static const struct flag replicate_remove_flags[] = {
     SELECT_FLAGS,
     {"with-buckets", FLAG_SWITCH, NULL, NULL, "With a user's policy, also those of its buckets."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -93,7 +93,7 @@ static void add_query(struct buf *path, const char *name, const char *value)
     url_encode(path, str_z(value), false);
 }
 
-static const char *select_path(struct remote *r, const struct invocation *inv)
+static const char *select_path(struct api_client *r, const struct invocation *inv)
 {
     struct buf path = BUF_INIT(64 * KIB);
 
@@ -108,7 +108,7 @@ static const char *select_path(struct remote *r, const struct invocation *inv)
 }
 
 /* The id of the policy that may have made the bucket's replication: "user::from:to". */
-static const char *policy_of(struct remote *r, const json_t *row)
+static const char *policy_of(struct api_client *r, const json_t *row)
 {
     const struct str parts[] = {json_get_str(row, "user_id", STR_EMPTY), STR_EMPTY,
                                 json_get_str(row, "from", STR_EMPTY),
@@ -126,7 +126,7 @@ static const char *policy_of(struct remote *r, const json_t *row)
 }
 
 /* How many different ones are chosen; *id is one of them. */
-static size_t choose(struct remote *r, const json_t *rows, bool policy, bool with_buckets,
+static size_t choose(struct api_client *r, const json_t *rows, bool policy, bool with_buckets,
                      const char **id)
 {
     json_t *ids = json_object();
@@ -150,7 +150,7 @@ static size_t choose(struct remote *r, const json_t *rows, bool policy, bool wit
 
 /* The one that BUCKET and flags choose: its id. Without a BUCKET it is a user's policy, which may
  * be gone where what it has made is meant too. */
-static int select_one(struct remote *r, const struct invocation *inv, const char **id,
+static int select_one(struct api_client *r, const struct invocation *inv, const char **id,
                       struct err *err)
 {
     bool policy = inv->args.len == 0;
@@ -160,7 +160,7 @@ static int select_one(struct remote *r, const struct invocation *inv, const char
 
     if (policy && !invocation_flag(inv, "user"))
         return err_set(err, ERR_INVALID, "name a BUCKET, or a --user whose policy is meant");
-    code = remote_send(r, &answer, "GET", select_path(r, inv), NULL, err);
+    code = api_client_send(r, &answer, "GET", select_path(r, inv), NULL, err);
     if (code < 0)
         return code;
     const json_t *rows = json_object_get(answer, "replications");
@@ -178,21 +178,21 @@ static int select_one(struct remote *r, const struct invocation *inv, const char
 }
 
 /* One call about the chosen one. */
-static int change(struct remote *r, const struct invocation *inv, const char *method,
+static int change(struct api_client *r, const struct invocation *inv, const char *method,
                   const char *tail, struct err *err)
 {
     const char *id = NULL;
     int code = select_one(r, inv, &id, err);
 
     if (code == 0)
-        code = remote_send(r, NULL, method, manage_path(r, "/api/v1/replications/", id, tail),
-                           strcmp(method, "POST") == 0 ? "{}" : NULL, err);
+        code = api_client_send(r, NULL, method, manage_path(r, "/api/v1/replications/", id, tail),
+                               strcmp(method, "POST") == 0 ? "{}" : NULL, err);
     return code;
 }
 
 /* --- list and show --- */
 
-static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_list(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     json_t *answer = NULL, *row;
@@ -201,7 +201,7 @@ static int run_list(struct remote *r, const struct invocation *inv, struct outpu
 
     if (invocation_flag(inv, "watch"))
         return replicate_watch(r, inv, path, err);
-    int code = remote_send(r, &answer, "GET", path, NULL, err);
+    int code = api_client_send(r, &answer, "GET", path, NULL, err);
     if (code == 0)
         json_array_foreach(json_object_get(answer, "replications"), i, row)
         {
@@ -237,7 +237,7 @@ static int print_show(json_t *answer, const struct invocation *inv, struct outpu
     return 0;
 }
 
-static int run_show(struct remote *r, const struct invocation *inv, struct output *none,
+static int run_show(struct api_client *r, const struct invocation *inv, struct output *none,
                     struct err *err)
 {
     struct output table;
@@ -247,8 +247,8 @@ static int run_show(struct remote *r, const struct invocation *inv, struct outpu
 
     (void)none;
     if (code == 0)
-        code = remote_send(r, &answer, "GET", manage_path(r, "/api/v1/replications/", id, ""), NULL,
-                           err);
+        code = api_client_send(r, &answer, "GET", manage_path(r, "/api/v1/replications/", id, ""),
+                               NULL, err);
     output_init(&table, show_columns, ARRAY_SIZE(show_columns));
     if (code == 0)
         code = print_show(answer, inv, &table);
@@ -297,7 +297,7 @@ static void print_left_out(const json_t *answer)
     }
 }
 
-static const char *watch_path(struct remote *r, const json_t *made)
+static const char *watch_path(struct api_client *r, const json_t *made)
 {
     struct buf path = BUF_INIT(64 * KIB);
     static const char *const names[] = {"user", "bucket", "from", "to", "to_bucket"};
@@ -310,7 +310,7 @@ static const char *watch_path(struct remote *r, const json_t *made)
     return copy;
 }
 
-static int run_add(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_add(struct api_client *r, const struct invocation *inv, struct output *table,
                    struct err *err)
 {
     struct buf body = {0};
@@ -322,7 +322,7 @@ static int run_add(struct remote *r, const struct invocation *inv, struct output
     int code = fill_add(&w, inv, err);
     json_out_close(&w, '}');
     if (code == 0)
-        code = remote_send(r, &made, "POST", "/api/v1/replications", body.p, err);
+        code = api_client_send(r, &made, "POST", "/api/v1/replications", body.p, err);
     buf_release(&body);
     if (code == 0) {
         print_left_out(made);
@@ -339,21 +339,21 @@ static int run_add(struct remote *r, const struct invocation *inv, struct output
 
 /* --- changes --- */
 
-static int run_pause(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_pause(struct api_client *r, const struct invocation *inv, struct output *table,
                      struct err *err)
 {
     (void)table;
     return change(r, inv, "PUT", "/pause", err);
 }
 
-static int run_resume(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_resume(struct api_client *r, const struct invocation *inv, struct output *table,
                       struct err *err)
 {
     (void)table;
     return change(r, inv, "PUT", "/resume", err);
 }
 
-static int run_remove(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_remove(struct api_client *r, const struct invocation *inv, struct output *table,
                       struct err *err)
 {
     (void)table;
@@ -361,7 +361,7 @@ static int run_remove(struct remote *r, const struct invocation *inv, struct out
                   err);
 }
 
-static int run_resync(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_resync(struct api_client *r, const struct invocation *inv, struct output *table,
                       struct err *err)
 {
     int code = change(r, inv, "POST", "/resync", err);

@@ -71,7 +71,7 @@ struct seen {
 };
 
 struct watch {
-    struct remote *remote;
+    struct api_client *remote;
     struct arena arena; /* the remote's is emptied before each look */
     bool json, terminal;
     VEC(struct seen) seen;
@@ -222,7 +222,7 @@ static int look(struct watch *w, const char *path, size_t *busy, struct err *err
     size_t i;
 
     arena_reset(&w->remote->arena);
-    int code = remote_send(w->remote, &answer, "GET", path, NULL, err);
+    int code = api_client_send(w->remote, &answer, "GET", path, NULL, err);
 
     if (code < 0)
         return code;
@@ -248,7 +248,7 @@ static int look(struct watch *w, const char *path, size_t *busy, struct err *err
     return 0;
 }
 
-int replicate_watch(struct remote *r, const struct invocation *inv, const char *path,
+int replicate_watch(struct api_client *r, const struct invocation *inv, const char *path,
                     struct err *err)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};

@@ -2,7 +2,7 @@
 #ifndef CLI_REPLICATE_WATCH_H
 #define CLI_REPLICATE_WATCH_H
 
-#include "cli/manage.h"
+#include "command/manage.h"
 
 /* Adds the members "rate" and "left" to a replication of an answer, for people. */
 void replicate_describe(json_t *row);
@@ -10,7 +10,7 @@ void replicate_describe(json_t *row);
 /* Asks for the replications at `path` again and again, until the initial copy of each is done, and
  * shows how far they are: bars on a terminal, else a line for each change; with --json one JSON
  * object a line. ERR_PEER: objects failed. */
-int replicate_watch(struct remote *r, const struct invocation *inv, const char *path,
+int replicate_watch(struct api_client *r, const struct invocation *inv, const char *path,
                     struct err *err) MUST_CHECK;
 
 #endif

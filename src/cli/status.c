@@ -1,7 +1,7 @@
 /* weir status: what a running weir says of itself, as a table. */
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/remote.h"
+#include "command/output.h"
+#include "command/client.h"
 
 #include <stdlib.h>
 
@@ -78,15 +78,15 @@ static bool add_parts(struct output *table, struct str body)
     return ready;
 }
 
-static int gather(struct remote *r, struct output *table, bool *ready, struct err *err)
+static int gather(struct api_client *r, struct output *table, bool *ready, struct err *err)
 {
     struct client_response parts, metrics;
-    int code = remote_call(r, &parts, "/readyz", NULL, err);
+    int code = api_client_call(r, &parts, "/readyz", NULL, err);
 
     if (code == 0)
-        code = remote_call(r, &metrics, "/metrics", NULL, err);
+        code = api_client_call(r, &metrics, "/metrics", NULL, err);
     if (code == 0 && metrics.status != 200)
-        code = remote_error(r, &metrics, err);
+        code = api_client_error(r, &metrics, err);
     if (code < 0)
         return code;
     add_row(table, "api", str_z(r->url));
@@ -99,7 +99,7 @@ int command_status(struct invocation *inv)
 {
     static const struct output_column columns[] = {{"what"}, {"value"}};
     struct conf *conf = NULL;
-    struct remote remote;
+    struct api_client remote;
     struct output table;
     struct err err = {0};
     bool ready = false;
@@ -108,10 +108,10 @@ int command_status(struct invocation *inv)
     if (status != 0)
         return status;
     output_init(&table, columns, ARRAY_SIZE(columns));
-    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = api_client_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = gather(&remote, &table, &ready, &err);
-        remote_close(&remote);
+        api_client_close(&remote);
     }
     if (code < 0)
         status = complain(EXIT_FAILED, "status: %s", err.text);

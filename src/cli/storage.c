@@ -1,6 +1,6 @@
 /* weir storage: storages of a running weir. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 static const char *const framings[] = {"plain", "trailer", NULL};
 
@@ -31,16 +31,16 @@ static const struct flag storage_add_flags[] = {
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
     {"main", FLAG_SWITCH, NULL, NULL, "Make it the main storage."},
     LIMIT_FLAGS,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
-static const struct flag storage_set_flags[] = {LIMIT_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag storage_set_flags[] = {LIMIT_FLAGS, CLIENT_FLAGS, {0}};
 
 static const struct flag storage_remove_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL,
      "Also when policies or replications use it or, of a local one, when it has buckets."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -48,7 +48,7 @@ static const struct flag storage_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
     {"remove", FLAG_SWITCH, NULL, NULL, "Remove the user's keys there instead."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -194,7 +194,7 @@ static const struct manage_call list_keys = {"GET", "/api/v1/storages/{0}/creden
                                              MANAGE_COLUMNS(user_columns), .rows = "users"};
 
 /* Without a user: who has keys there. */
-static int run_key(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_key(struct api_client *r, const struct invocation *inv, struct output *table,
                    struct err *err)
 {
     bool removes = invocation_flag(inv, "remove");
@@ -303,7 +303,7 @@ const struct command storage_commands[] = {
      .examples = "weir storage set ceph --requests-per-minute 6000 --bytes-per-second 64MiB",
      .run = command_storage_set},
     {.name = "storage list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the storages",
      .help = "Lists the storages; buckets without a routing policy are on the main one.",
@@ -342,7 +342,7 @@ const struct command storage_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Make a storage the main one",
      .help =
@@ -355,7 +355,7 @@ const struct command storage_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Take the name of a local storage over from a folder that is gone",
      .help = "For weirs that share a Redis. weir replicate resync then compares what it holds.",
@@ -365,7 +365,7 @@ const struct command storage_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show where a storage may tell weir of changes",
      .help = "A storage that others write to beside weir can tell weir of changes of replicated "
@@ -378,7 +378,7 @@ const struct command storage_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Test whether a storage is there and writable",
      .help = "The exit status is 1 when it is not.",
@@ -388,7 +388,7 @@ const struct command storage_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Verify everything that a local storage holds",
      .help = "Reads every body and verifies its size and checksum, then looks for files that "

@@ -1,6 +1,6 @@
 /* weir store: whether the coordination store is the one that a running weir knows. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 static const struct flag accept_flags[] = {
     {"empty", FLAG_SWITCH, NULL, NULL,
@@ -9,7 +9,7 @@ static const struct flag accept_flags[] = {
      "The store has an older configuration, which is the right one from now on."},
     {"installation", FLAG_TEXT, "ID", NULL,
      "This weir belongs to the installation ID from now on, whose store it was given."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -18,7 +18,7 @@ static const struct flag restore_flags[] = {
      "Another copy than the one in the data folder: an absolute path on the server."},
     {"replace", FLAG_SWITCH, NULL, NULL,
      "In the place of a configuration that is there, which is forgotten."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -74,7 +74,7 @@ static int command_store_restore(struct invocation *inv)
 
 const struct command store_commands[] = {
     {.name = "store status",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show whether the store is the one that weir knows",
      .help =

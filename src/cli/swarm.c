@@ -1,6 +1,6 @@
 /* weir swarm: users, clients, torrents and the feed of a running tracker. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 static const struct flag swarm_user_add_flags[] = {
     {"id", FLAG_TEXT, "ID", NULL, "The number of the user; default: the next free one."},
@@ -9,13 +9,13 @@ static const struct flag swarm_user_add_flags[] = {
      "Torrents that may be downloaded at once; default: any number."},
     {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
     {"down", FLAG_TEXT, "FACTOR", NULL, "What downloaded bytes count; default: 1."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
 static const struct flag swarm_user_list_flags[] = {
     {"show-passkeys", FLAG_SWITCH, NULL, NULL, "Show the passkeys, which are secrets."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -23,13 +23,13 @@ static const struct flag swarm_torrent_add_flags[] = {
     {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
     {"down", FLAG_TEXT, "FACTOR", NULL,
      "What downloaded bytes count, 0 for freeleech; default: 1."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
 static const struct flag swarm_feed_read_flags[] = {
     {"max", FLAG_TEXT, "N", NULL, "Records to show at most; default: 1000."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -158,13 +158,13 @@ static const struct output_column record_columns[] = {NUMBER("number"),
                                                       NUMBER("downloaded")};
 static const struct output_column stat_columns[] = {{"name"}, NUMBER("value")};
 
-static int show_stats(struct remote *r, const struct invocation *inv, struct output *table,
+static int show_stats(struct api_client *r, const struct invocation *inv, struct output *table,
                       struct err *err)
 {
     json_t *answer = NULL;
     const char *name;
     json_t *value;
-    int code = remote_send(r, &answer, "GET", "/api/v1/swarm/stats", NULL, err);
+    int code = api_client_send(r, &answer, "GET", "/api/v1/swarm/stats", NULL, err);
 
     (void)inv;
     if (code < 0)
@@ -323,7 +323,7 @@ const struct command swarm_commands[] = {
      .arguments = "ID",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Remove a user of the private tracker",
      .help = "Removes the user, by its id or its passkey, and all of its peers.",
@@ -333,7 +333,7 @@ const struct command swarm_commands[] = {
      .arguments = "CLIENT",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Approve clients by the beginning of their peer id",
      .help = "As long as no client is approved all are. In public mode the list counts with "
@@ -341,7 +341,7 @@ const struct command swarm_commands[] = {
      .examples = "weir swarm client add -- -TR3",
      .run = command_swarm_client_add},
     {.name = "swarm client list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the approved clients",
      .help = "Lists the beginnings of peer ids that are approved.",
@@ -351,7 +351,7 @@ const struct command swarm_commands[] = {
      .arguments = "CLIENT",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Approve clients no longer",
      .help = "Takes it off the list.",
@@ -371,7 +371,7 @@ const struct command swarm_commands[] = {
          "'magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567' --down 0",
      .run = command_swarm_torrent_add},
     {.name = "swarm torrent list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the torrents that were added",
      .help = "Lists them with how many seed and download them.",
@@ -381,7 +381,7 @@ const struct command swarm_commands[] = {
      .arguments = "TORRENT",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Track a torrent no longer",
      .help = "Removes it and all of its peers. The torrent of an object is then not handed out "
@@ -389,14 +389,14 @@ const struct command swarm_commands[] = {
      .examples = "weir swarm torrent remove 0123456789abcdef0123456789abcdef01234567",
      .run = command_swarm_torrent_remove},
     {.name = "swarm stats",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show the tracker in numbers",
      .help = "Shows what the page /stats of the tracker has.",
      .examples = "weir swarm stats",
      .run = command_swarm_stats},
     {.name = "swarm check",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Look for what the tracker's invariants forbid",
      .help = "Reads all that the tracker has in the store. The exit status is 1 when there are "
@@ -407,7 +407,7 @@ const struct command swarm_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Add a consumer of the feed of deltas",
      .help = "From now on each accepted private announce is a record that waits until every "
@@ -415,7 +415,7 @@ const struct command swarm_commands[] = {
      .examples = "weir swarm feed add site",
      .run = command_swarm_feed_add},
     {.name = "swarm feed list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the consumers of the feed",
      .help = "Lists them with how many records wait.",
@@ -425,7 +425,7 @@ const struct command swarm_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Remove a consumer of the feed",
      .help = "What waited for it alone goes.",
@@ -445,7 +445,7 @@ const struct command swarm_commands[] = {
      .arguments = "NAME NUMBER",
      .min_args = 2,
      .max_args = 2,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Acknowledge records of the feed",
      .help = "All records up to NUMBER.",

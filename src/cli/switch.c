@@ -1,6 +1,6 @@
 /* weir switch: the storage that a bucket's clients use becomes another one. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -28,7 +28,7 @@ static const struct flag switch_start_flags[] = {
      "How long uploads begun on the old storage are waited for; default: 1h."},
     CONTINUE_FLAG,
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 static const struct flag switch_plan_flags[] = {
@@ -48,22 +48,22 @@ static const struct flag switch_plan_flags[] = {
     {"skip-check", FLAG_SWITCH, NULL, NULL, "Do not compare both buckets before it is done."},
     CONTINUE_FLAG,
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 static const struct flag switch_list_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL, "Of this user."}, REMOTE_FLAGS, {0}};
+    {"user", FLAG_TEXT, "NAME", NULL, "Of this user."}, CLIENT_FLAGS, {0}};
 static const struct flag switch_select_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
     WATCH_FLAG,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0}};
 
 static const struct flag switch_set_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the only one of that name."},
     {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
      "How long open uploads are waited for, counted from when the wait began; 0s: no longer."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0}};
 
 static const struct output_column list_columns[] = {
@@ -135,7 +135,7 @@ static void add_query(struct buf *path, const char *name, const char *value)
     url_encode(path, str_z(value), false);
 }
 
-static const char *select_path(struct remote *r, const struct invocation *inv, const char *what,
+static const char *select_path(struct api_client *r, const struct invocation *inv, const char *what,
                                const char *to)
 {
     struct buf path = BUF_INIT(64 * KIB);
@@ -150,7 +150,7 @@ static const char *select_path(struct remote *r, const struct invocation *inv, c
 }
 
 /* The only row of the answer that may be meant: its id. */
-static int only_one(struct remote *r, const json_t *rows, const char **id, struct err *err)
+static int only_one(struct api_client *r, const json_t *rows, const char **id, struct err *err)
 {
     const json_t *row;
     size_t i, found = 0;
@@ -169,12 +169,12 @@ static int only_one(struct remote *r, const json_t *rows, const char **id, struc
                  : err_set(err, ERR_NOT_FOUND, "there is none");
 }
 
-static int select_replication(struct remote *r, const struct invocation *inv, const char **id,
+static int select_replication(struct api_client *r, const struct invocation *inv, const char **id,
                               struct err *err)
 {
     json_t *answer = NULL;
     const char *path = select_path(r, inv, "replications", invocation_flag(inv, "to"));
-    int code = remote_send(r, &answer, "GET", path, NULL, err);
+    int code = api_client_send(r, &answer, "GET", path, NULL, err);
 
     if (code == 0)
         code = only_one(r, json_object_get(answer, "replications"), id, err);
@@ -186,11 +186,11 @@ static int select_replication(struct remote *r, const struct invocation *inv, co
     return code;
 }
 
-static int select_switch(struct remote *r, const struct invocation *inv, const char **id,
+static int select_switch(struct api_client *r, const struct invocation *inv, const char **id,
                          struct err *err)
 {
     json_t *answer = NULL;
-    int code = remote_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
+    int code = api_client_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
 
     if (code == 0)
         code = only_one(r, json_object_get(answer, "switches"), id, err);
@@ -277,21 +277,22 @@ static void show_line(const json_t *row, bool json, struct buf *last)
 }
 
 /* ERR_NOT_FOUND: it is gone. */
-static int look(struct remote *r, const char *path, json_t **out, struct err *err)
+static int look(struct api_client *r, const char *path, json_t **out, struct err *err)
 {
     struct client_response response = {0};
 
     arena_reset(&r->arena);
-    int code = remote_call(r, &response, path, NULL, err);
+    int code = api_client_call(r, &response, path, NULL, err);
     if (code == 0 && response.status == 404)
         return ERR_NOT_FOUND;
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(r, &response, err);
+        code = api_client_error(r, &response, err);
     return code == 0 ? json_read(out, response.body, err) : code;
 }
 
 /* One that is gone has gone back, or was forgotten. */
-static int watch(struct remote *r, const struct invocation *inv, const char *id, struct err *err)
+static int watch(struct api_client *r, const struct invocation *inv, const char *id,
+                 struct err *err)
 {
     const struct timespec pause = {0, POLL_MS * 1000000L};
     char *path = str_dup(str_z(manage_path(r, "/api/v1/switches/", id, "")));
@@ -358,8 +359,8 @@ static int fill(struct json_out *w, const struct invocation *inv, bool downtime,
     return code;
 }
 
-static int make(struct remote *r, const struct invocation *inv, struct output *table, bool downtime,
-                struct err *err)
+static int make(struct api_client *r, const struct invocation *inv, struct output *table,
+                bool downtime, struct err *err)
 {
     const char *replication = NULL;
     struct buf body = {0};
@@ -375,7 +376,7 @@ static int make(struct remote *r, const struct invocation *inv, struct output *t
         json_out_member_str(&w, "replication", str_z(replication));
     json_out_close(&w, '}');
     if (code == 0)
-        code = remote_send(r, &made, "POST", "/api/v1/switches", body.p, err);
+        code = api_client_send(r, &made, "POST", "/api/v1/switches", body.p, err);
     buf_release(&body);
     if (code == 0 && invocation_flag(inv, "watch"))
         code = watch(r, inv, arena_z(&r->arena, json_get_str(made, "id", STR_EMPTY)), err);
@@ -387,13 +388,13 @@ static int make(struct remote *r, const struct invocation *inv, struct output *t
     return code;
 }
 
-static int run_start(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_start(struct api_client *r, const struct invocation *inv, struct output *table,
                      struct err *err)
 {
     return make(r, inv, table, false, err);
 }
 
-static int run_plan(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_plan(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     return make(r, inv, table, true, err);
@@ -401,12 +402,12 @@ static int run_plan(struct remote *r, const struct invocation *inv, struct outpu
 
 /* --- list, show, abort --- */
 
-static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_list(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     json_t *answer = NULL, *row;
     size_t i;
-    int code = remote_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
+    int code = api_client_send(r, &answer, "GET", select_path(r, inv, "switches", NULL), NULL, err);
 
     if (code == 0)
         json_array_foreach(json_object_get(answer, "switches"), i, row) manage_row(table, row);
@@ -473,7 +474,7 @@ static void print_show(json_t *answer, bool json)
         printf("%s\n", json_string_value(line));
 }
 
-static int run_show(struct remote *r, const struct invocation *inv, struct output *none,
+static int run_show(struct api_client *r, const struct invocation *inv, struct output *none,
                     struct err *err)
 {
     const char *id = NULL;
@@ -484,15 +485,15 @@ static int run_show(struct remote *r, const struct invocation *inv, struct outpu
     if (code == 0 && invocation_flag(inv, "watch"))
         return watch(r, inv, id, err);
     if (code == 0)
-        code =
-            remote_send(r, &answer, "GET", manage_path(r, "/api/v1/switches/", id, ""), NULL, err);
+        code = api_client_send(r, &answer, "GET", manage_path(r, "/api/v1/switches/", id, ""), NULL,
+                               err);
     if (code == 0)
         print_show(answer, invocation_flag(inv, "json"));
     json_decref(answer);
     return code;
 }
 
-static int run_set(struct remote *r, const struct invocation *inv, struct output *none,
+static int run_set(struct api_client *r, const struct invocation *inv, struct output *none,
                    struct err *err)
 {
     const char *id = NULL;
@@ -509,13 +510,13 @@ static int run_set(struct remote *r, const struct invocation *inv, struct output
         code = fill_duration(&w, inv, "multipart-ttl", "multipart_ttl_ms", err);
     json_out_close(&w, '}');
     if (code == 0)
-        code =
-            remote_send(r, NULL, "PUT", manage_path(r, "/api/v1/switches/", id, ""), body.p, err);
+        code = api_client_send(r, NULL, "PUT", manage_path(r, "/api/v1/switches/", id, ""), body.p,
+                               err);
     buf_release(&body);
     return code;
 }
 
-static int run_abort(struct remote *r, const struct invocation *inv, struct output *none,
+static int run_abort(struct api_client *r, const struct invocation *inv, struct output *none,
                      struct err *err)
 {
     const char *id = NULL;
@@ -523,8 +524,8 @@ static int run_abort(struct remote *r, const struct invocation *inv, struct outp
 
     (void)none;
     if (code == 0)
-        code =
-            remote_send(r, NULL, "DELETE", manage_path(r, "/api/v1/switches/", id, ""), NULL, err);
+        code = api_client_send(r, NULL, "DELETE", manage_path(r, "/api/v1/switches/", id, ""), NULL,
+                               err);
     if (code == 0 && invocation_flag(inv, "watch"))
         code = watch(r, inv, id, err);
     return code;

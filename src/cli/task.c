@@ -1,6 +1,6 @@
 /* weir task: the background work of a running weir. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 enum { LIST_DEFAULT = 1000, PAGE = 500 };
 
@@ -11,7 +11,7 @@ static const struct flag task_list_flags[] = {
     {"queue", FLAG_TEXT, "QUEUE", NULL, "Of this queue alone."},
     {"state", FLAG_CHOICES, "STATE", states, "In this state alone."},
     {"limit", FLAG_TEXT, "N", NULL, "Show at most so many; default: 1000."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -58,7 +58,7 @@ static const struct output_column show_columns[] = {
 /* --- list --- */
 
 struct listing {
-    struct remote *remote;
+    struct api_client *remote;
     struct output *table;
     const char *queue, *state;
     size_t left; /* rows that may still be shown */
@@ -92,8 +92,8 @@ static int list_page(struct listing *l, const char *queue, size_t skip, size_t *
                            .p;
     json_t *answer = NULL, *task;
     size_t i;
-    int code = remote_send(l->remote, &answer, "GET",
-                           manage_path(l->remote, "/api/v1/queues/", queue, tail), NULL, err);
+    int code = api_client_send(l->remote, &answer, "GET",
+                               manage_path(l->remote, "/api/v1/queues/", queue, tail), NULL, err);
 
     *got = json_array_size(json_object_get(answer, "tasks"));
     json_array_foreach(json_object_get(answer, "tasks"), i, task)
@@ -122,7 +122,7 @@ static int list_all(struct listing *l, struct err *err)
 {
     json_t *answer = NULL, *queue;
     size_t i;
-    int code = remote_send(l->remote, &answer, "GET", "/api/v1/queues", NULL, err);
+    int code = api_client_send(l->remote, &answer, "GET", "/api/v1/queues", NULL, err);
 
     if (code == 0)
         json_array_foreach(json_object_get(answer, "queues"), i, queue)
@@ -135,7 +135,7 @@ static int list_all(struct listing *l, struct err *err)
     return code;
 }
 
-static int run_list(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_list(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     const char *limit = invocation_flag(inv, "limit");
@@ -157,13 +157,13 @@ static int run_list(struct remote *r, const struct invocation *inv, struct outpu
 
 /* --- the others --- */
 
-static int run_show(struct remote *r, const struct invocation *inv, struct output *table,
+static int run_show(struct api_client *r, const struct invocation *inv, struct output *table,
                     struct err *err)
 {
     const char *tail = manage_path(r, "/tasks/", inv->args.items[1], "");
     json_t *task = NULL;
-    int code = remote_send(r, &task, "GET",
-                           manage_path(r, "/api/v1/queues/", inv->args.items[0], tail), NULL, err);
+    int code = api_client_send(
+        r, &task, "GET", manage_path(r, "/api/v1/queues/", inv->args.items[0], tail), NULL, err);
 
     if (code == 0)
         code = add_task(table, task);
@@ -235,7 +235,7 @@ const struct command task_commands[] = {
      .arguments = "QUEUE ID",
      .min_args = 2,
      .max_args = 2,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Show a task",
      .help = "Shows everything about one task.",
@@ -245,7 +245,7 @@ const struct command task_commands[] = {
      .arguments = "QUEUE ID",
      .min_args = 2,
      .max_args = 2,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Run a task now",
      .help = "Makes a task that waits for its time or its next try, or that was given up, the next "
@@ -256,7 +256,7 @@ const struct command task_commands[] = {
      .arguments = "QUEUE ID",
      .min_args = 2,
      .max_args = 2,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Give up a task that is running",
      .help = "Asks the worker that runs the task to give it up; it is archived then, and weir task "
@@ -267,14 +267,14 @@ const struct command task_commands[] = {
      .arguments = "QUEUE ID",
      .min_args = 2,
      .max_args = 2,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Delete a task",
      .help = "Deletes a task that is not running. What it was to do is not done.",
      .examples = "weir task delete events1 0a1b2c3d",
      .run = command_task_delete},
     {.name = "task queues",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the queues",
      .help = "Lists the queues with the number of tasks in each state, how many were processed and "
@@ -285,7 +285,7 @@ const struct command task_commands[] = {
      .arguments = "QUEUE",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Take no more tasks from a queue",
      .help = "Tasks that run go on; others wait until the queue is resumed.",
@@ -295,7 +295,7 @@ const struct command task_commands[] = {
      .arguments = "QUEUE",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Take tasks from a queue again",
      .help = "Undoes weir task pause.",

@@ -1,6 +1,6 @@
 /* weir torrent: torrents of objects of a running weir. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 #include "os/file.h"
 #include "http/wire.h"
 
@@ -17,10 +17,10 @@ static const char *const kinds[] = {"1", "2", "hybrid", NULL};
 static const struct flag torrent_create_flags[] = {
     {"version-id", FLAG_TEXT, "ID", NULL, "The object's version; default: the current one."},
     FILE_FLAGS,
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
-static const struct flag torrent_show_flags[] = {FILE_FLAGS, REMOTE_FLAGS, {0}};
+static const struct flag torrent_show_flags[] = {FILE_FLAGS, CLIENT_FLAGS, {0}};
 
 static const struct output_column list_columns[] = {{"id"},    {"size", .number = true},
                                                     {"state"}, {"percent", .number = true},
@@ -48,7 +48,7 @@ static int fill(struct json_out *w, const struct invocation *inv, struct err *er
 }
 
 /* "/api/v1/torrents/<id><rest>?v=...&passkey=..." */
-static const char *path_of(struct remote *r, const struct invocation *inv, const char *id,
+static const char *path_of(struct api_client *r, const struct invocation *inv, const char *id,
                            const char *rest)
 {
     static const char *const flags[] = {"v", "passkey"};
@@ -70,7 +70,7 @@ static const char *path_of(struct remote *r, const struct invocation *inv, const
 }
 
 /* --out. */
-static int write_file(struct remote *r, const struct invocation *inv, const json_t *row,
+static int write_file(struct api_client *r, const struct invocation *inv, const json_t *row,
                       struct err *err)
 {
     struct str id = json_get_str(row, "id", STR_EMPTY);
@@ -82,13 +82,13 @@ static int write_file(struct remote *r, const struct invocation *inv, const json
     if (!str_eq(json_get_str(row, "state", STR_EMPTY), STR("ready")))
         return err_set(err, ERR_BUSY, "it is being hashed; %s was not written", out);
     int code =
-        remote_call(r, &response, path_of(r, inv, arena_z(&r->arena, id), "/file"), NULL, err);
+        api_client_call(r, &response, path_of(r, inv, arena_z(&r->arena, id), "/file"), NULL, err);
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(r, &response, err);
+        code = api_client_error(r, &response, err);
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
 }
 
-static int create(struct remote *r, const struct invocation *inv, struct output *table,
+static int create(struct api_client *r, const struct invocation *inv, struct output *table,
                   struct err *err)
 {
     struct buf body = BUF_INIT(64 * KIB);
@@ -101,7 +101,7 @@ static int create(struct remote *r, const struct invocation *inv, struct output 
     code = fill(&w, inv, err);
     json_out_close(&w, '}');
     if (code == 0)
-        code = remote_send(r, &row, "POST", "/api/v1/torrents", body.p, err);
+        code = api_client_send(r, &row, "POST", "/api/v1/torrents", body.p, err);
     if (code == 0) {
         manage_row(table, row);
         code = write_file(r, inv, row, err);
@@ -112,11 +112,11 @@ static int create(struct remote *r, const struct invocation *inv, struct output 
     return code;
 }
 
-static int show(struct remote *r, const struct invocation *inv, struct output *table,
+static int show(struct api_client *r, const struct invocation *inv, struct output *table,
                 struct err *err)
 {
     json_t *row = NULL;
-    int code = remote_send(r, &row, "GET", path_of(r, inv, inv->args.items[0], ""), NULL, err);
+    int code = api_client_send(r, &row, "GET", path_of(r, inv, inv->args.items[0], ""), NULL, err);
 
     if (code == 0) {
         manage_row(table, row);
@@ -127,7 +127,7 @@ static int show(struct remote *r, const struct invocation *inv, struct output *t
 }
 
 /* All pages. */
-static int list(struct remote *r, const struct invocation *inv, struct output *table,
+static int list(struct api_client *r, const struct invocation *inv, struct output *table,
                 struct err *err)
 {
     enum { PAGE = 1000 };
@@ -139,7 +139,7 @@ static int list(struct remote *r, const struct invocation *inv, struct output *t
     do {
         json_t *answer = NULL, *row;
         size_t i;
-        code = remote_send(r, &answer, "GET", path, NULL, err);
+        code = api_client_send(r, &answer, "GET", path, NULL, err);
         const json_t *rows = json_object_get(answer, "torrents");
         json_array_foreach(rows, i, row) manage_row(table, row);
         count = json_array_size(rows);
@@ -207,7 +207,7 @@ const struct command torrent_commands[] = {
          "weir torrent show local:datasets:2026/genomes.tar:null --v 2 --out genomes.torrent",
      .run = command_torrent_show},
     {.name = "torrent list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the torrents of objects",
      .help = "Lists the object versions that torrents were made of, with their info hashes, and "
@@ -218,7 +218,7 @@ const struct command torrent_commands[] = {
      .arguments = "TORRENT",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Forget a torrent of an object",
      .help = "Forgets the hashes of the object version and takes its torrents off the tracker. The "

@@ -1,6 +1,6 @@
 /* weir user: users of a running weir and their keys. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 static const struct flag user_add_flags[] = {
     {"id", FLAG_TEXT, "ID", NULL, "What owns buckets and stands in ACLs; default: random."},
@@ -9,7 +9,7 @@ static const struct flag user_add_flags[] = {
     {"admin", FLAG_SWITCH, NULL, NULL, "May use every bucket."},
     {"access-key", FLAG_TEXT, "KEY", NULL, "The access key; default: a new one."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The secret key that goes with --access-key."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -17,7 +17,7 @@ static const struct flag user_key_flags[] = {
     {"access-key", FLAG_TEXT, "KEY", NULL, "The access key; default: a new one."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The secret key that goes with --access-key."},
     {"remove", FLAG_TEXT, "KEY", NULL, "Remove this access key instead."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -89,7 +89,7 @@ const struct command user_commands[] = {
                  "weir user add bob --display-name 'Bob B.' --email bob@example.org --json",
      .run = command_user_add},
     {.name = "user list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the users",
      .help = "Lists the users with their access keys, the first administrator first.",
@@ -99,7 +99,7 @@ const struct command user_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Remove a user",
      .help = "Removes the user and its keys. Buckets that it owns stay, and stay its id's.",

@@ -1,10 +1,10 @@
 /* weir webhook: destinations of event notifications of a running weir. */
 #include "cli/commands.h"
-#include "cli/manage.h"
+#include "command/manage.h"
 
 static const struct flag webhook_add_flags[] = {
     {"secret", FLAG_TEXT, "SECRET", NULL, "Sign every call with this secret."},
-    REMOTE_FLAGS,
+    CLIENT_FLAGS,
     {0},
 };
 
@@ -58,7 +58,7 @@ const struct command webhook_commands[] = {
                  "\"arn:aws:sns:us-east-1::thumbs\",\"Events\":[\"s3:ObjectCreated:*\"]}]}'",
      .run = command_webhook_add},
     {.name = "webhook list",
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "List the webhooks and what waits for them",
      .help = "Lists the webhooks: events that wait, that were delivered, calls that failed.",
@@ -68,7 +68,7 @@ const struct command webhook_commands[] = {
      .arguments = "NAME",
      .min_args = 1,
      .max_args = 1,
-     .flags = remote_flags,
+     .flags = client_flags,
      .configured = true,
      .summary = "Remove a webhook",
      .help = "Removes the webhook; events that wait for it are given up.",

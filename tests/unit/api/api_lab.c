@@ -106,7 +106,7 @@ static void authorize(struct buf *out, const char *keys)
     str_cut(str_z(keys), ':', &access, &secret);
     snprintf(c.access_key, sizeof(c.access_key), STR_FMT, STR_ARG(access));
     snprintf(c.secret_key, sizeof(c.secret_key), STR_FMT, STR_ARG(secret));
-    auth_header(&c, out);
+    credentials_basic(out, &c);
 }
 
 void api_call_as(struct api_lab *l, const char *keys, const char *request, const char *body,

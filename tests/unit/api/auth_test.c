@@ -23,7 +23,7 @@ static struct str header_of(const char *access, const char *secret)
     memcpy(c.access_key, access, strlen(access));
     memcpy(c.secret_key, secret, strlen(secret));
     buf_release(&text);
-    auth_header(&c, &text);
+    credentials_basic(&text, &c);
     return buf_str(&text);
 }
 

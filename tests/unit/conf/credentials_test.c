@@ -1,5 +1,5 @@
 /* Credentials: made, kept, found again. */
-#include "api/credentials.h"
+#include "conf/credentials.h"
 #include "os/file.h"
 #include "unit/test.h"
 

@@ -1,5 +1,5 @@
 /* Tables: widths first, then rows. */
-#include "cli/output.h"
+#include "command/output.h"
 #include "base/json.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* From argv to a command's function. */
-#include "cli/command.h"
-#include "cli/commands.h"
-#include "cli/help.h"
+#include "command/command.h"
+#include "command/help.h"
 #include "conf/keys.h"
 #include "conf/nearest.h"
 

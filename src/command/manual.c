@@ -1,5 +1,5 @@
 /* The man page, in roff's man macros. */
-#include "cli/help.h"
+#include "command/help.h"
 #include "conf/keys.h"
 
 /* roff reads a backslash, a dot or quote at the start of a line, and breaks at hyphens. */

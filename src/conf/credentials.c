@@ -1,7 +1,11 @@
 /* Two lines in a file that only its owner reads. */
-#include "api/credentials.h"
+#include "conf/credentials.h"
 #include "base/ids.h"
 #include "os/file.h"
+
+#include <openssl/evp.h>
+
+enum { BASIC_MAX = 512 };
 
 static void path_of(const char *data, struct buf *out)
 {
@@ -92,6 +96,19 @@ out:
     buf_release(&path);
     buf_release(&text);
     return code;
+}
+
+void credentials_basic(struct buf *out, const struct credentials *c)
+{
+    struct buf plain = BUF_INIT(BASIC_MAX);
+    unsigned char token[2 * BASIC_MAX];
+
+    buf_appendf(&plain, "%s:%s", c->access_key, c->secret_key);
+    EVP_EncodeBlock(token, (const unsigned char *)plain.p, (int)plain.len);
+    buf_appendf(out, "Basic %s", token);
+    secure_zero(plain.p, plain.cap);
+    secure_zero(token, sizeof(token));
+    buf_release(&plain);
 }
 
 void credentials_release(struct credentials *c)

@@ -1,5 +1,5 @@
 /* The completion script for bash. */
-#include "cli/help.h"
+#include "command/help.h"
 #include "conf/keys.h"
 
 static void write_words(FILE *out, const char *const *words)

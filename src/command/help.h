@@ -1,8 +1,8 @@
 /* Everything that is written from the tables of commands and keys. */
-#ifndef CLI_HELP_H
-#define CLI_HELP_H
+#ifndef COMMAND_HELP_H
+#define COMMAND_HELP_H
 
-#include "cli/command.h"
+#include "command/command.h"
 
 #include <stdio.h>
 

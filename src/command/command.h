@@ -1,5 +1,6 @@
-/* The command line: a table of commands, and what reads it: parsing, help, man page, completion,
- * docs/commands.md.
+/* The command line: commands are rows of a table. Parsing, help, the man page, completion and
+ * docs/commands.md all read the table. A room that has commands includes this header and
+ * command/manage.h, which calls the API of a running weir.
  *
  *     weir COMMAND [FLAGS] [ARGUMENTS]
  *
@@ -7,8 +8,8 @@
  * ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every key.
  * Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, 3 (serve
  * alone) a disk failed and a new start may mend it. */
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+#ifndef COMMAND_COMMAND_H
+#define COMMAND_COMMAND_H
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -78,6 +79,9 @@ const char *invocation_flag(const struct invocation *inv, const char *name);
 
 /* NULL when there is none. */
 const struct command *command_find(const struct command_table *table, struct str name);
+
+/* "no command '...'; did you mean ...?"; EXIT_USAGE. */
+int command_unknown(const struct command_table *table, struct str typed);
 
 /* --config, which every configured command takes beside its own flags. */
 extern const struct flag config_flags[];

@@ -1,6 +1,6 @@
 /* Tables for people, and the same rows as JSON for programs. */
-#ifndef CLI_OUTPUT_H
-#define CLI_OUTPUT_H
+#ifndef COMMAND_OUTPUT_H
+#define COMMAND_OUTPUT_H
 
 #include "base/arena.h"
 #include "base/vec.h"

@@ -1,10 +1,10 @@
 /* What the commands that manage a running weir share: one call to its API, and a table or JSON of
  * its answer. */
-#ifndef CLI_MANAGE_H
-#define CLI_MANAGE_H
+#ifndef COMMAND_MANAGE_H
+#define COMMAND_MANAGE_H
 
-#include "cli/output.h"
-#include "cli/remote.h"
+#include "command/output.h"
+#include "command/client.h"
 
 /* One call, and what is shown of its answer. */
 struct manage_call {
@@ -19,7 +19,7 @@ struct manage_call {
     /* Makes an error of what an answer says; the rows are shown all the same. May be NULL. */
     int (*judge)(const json_t *answer, struct err *err);
     /* Instead of all but the columns, for what takes several calls. */
-    int (*run)(struct remote *r, const struct invocation *inv, struct output *table,
+    int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
 };
 
@@ -31,11 +31,12 @@ struct manage_call {
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* One call of several: adds its rows to the table. */
-int manage_ask(struct remote *r, const struct invocation *inv, struct output *table,
+int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
                const struct manage_call *call, struct err *err);
 
 /* A path with its variable part encoded, in the remote's arena: "/api/v1/users/%s/keys". */
-const char *manage_path(struct remote *r, const char *before, const char *part, const char *after);
+const char *manage_path(struct api_client *r, const char *before, const char *part,
+                        const char *after);
 
 /* A row of the members that the columns name: strings as they are, true and false as yes and no,
  * arrays of strings with commas between them, objects as JSON. */

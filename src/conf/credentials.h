@@ -1,7 +1,7 @@
 /* The first administrator's keys: random on the first start or set by configuration, kept in the
  * data folder's file "credentials" (mode 0600) as two lines, access_key=... and secret_key=... */
-#ifndef API_CREDENTIALS_H
-#define API_CREDENTIALS_H
+#ifndef CONF_CREDENTIALS_H
+#define CONF_CREDENTIALS_H
 
 #include "base/err.h"
 #include "conf/conf.h"
@@ -19,6 +19,8 @@ int credentials_find(struct credentials *out, const struct conf *conf, struct er
 void credentials_make(struct credentials *out);
 /* Make the file hold them; one that does already is left alone. */
 int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
+/* "Basic ...", the header by which a client shows them, appended. */
+void credentials_basic(struct buf *out, const struct credentials *c);
 void credentials_release(struct credentials *c); /* overwrites them */
 
 #endif

@@ -1,6 +1,6 @@
 /* The command line over a table of the test's own: groups, flags, keys. */
-#include "cli/command.h"
-#include "cli/help.h"
+#include "command/command.h"
+#include "command/help.h"
 #include "unit/test.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The frame around the commands that manage a running weir. */
-#include "cli/manage.h"
+#include "command/manage.h"
 
 enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a scrub reads everything */
 
@@ -8,7 +8,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
     static const struct output_column none[] = {{""}};
     bool shows = call->column_count > 0;
     struct conf *conf = NULL;
-    struct remote remote;
+    struct api_client remote;
     struct output table;
     struct err err = {0};
     int code, status = invocation_conf(inv, &conf);
@@ -16,11 +16,11 @@ int manage(struct invocation *inv, const struct manage_call *call)
     if (status != 0)
         return status;
     output_init(&table, shows ? call->columns : none, shows ? call->column_count : 1);
-    code = remote_connect(&remote, inv, conf, TIMEOUT_MS, &err);
+    code = api_client_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = call->run ? call->run(&remote, inv, &table, &err)
                          : manage_ask(&remote, inv, &table, call, &err);
-        remote_close(&remote);
+        api_client_close(&remote);
     }
     if (code < 0 && *err.text)
         complain(EXIT_FAILED, "%s: %s", inv->command->name, err.text);
@@ -38,7 +38,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
 }
 
 /* The path's "{0}" and "{flag}" replaced. */
-static const char *call_path(struct remote *r, const struct invocation *inv, const char *path)
+static const char *call_path(struct api_client *r, const struct invocation *inv, const char *path)
 {
     struct buf out = BUF_INIT(64 * KIB);
     struct str rest = str_z(path), before, name;
@@ -68,7 +68,7 @@ static void add_rows(struct output *table, const struct manage_call *call, const
         json_array_foreach(json_object_get(answer, call->rows), i, row) manage_row(table, row);
 }
 
-int manage_ask(struct remote *r, const struct invocation *inv, struct output *table,
+int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
                const struct manage_call *call, struct err *err)
 {
     bool posts = strcmp(call->method, "POST") == 0, shows = call->column_count > 0;
@@ -83,8 +83,8 @@ int manage_ask(struct remote *r, const struct invocation *inv, struct output *ta
         code = call->fill(&w, inv, err);
     json_out_close(&w, '}');
     if (code == 0)
-        code = remote_send(r, shows ? &answer : NULL, call->method, call_path(r, inv, call->path),
-                           posts ? body.p : NULL, err);
+        code = api_client_send(r, shows ? &answer : NULL, call->method,
+                               call_path(r, inv, call->path), posts ? body.p : NULL, err);
     if (code == 0 && shows)
         add_rows(table, call, answer);
     if (code == 0 && call->judge)
@@ -95,7 +95,8 @@ int manage_ask(struct remote *r, const struct invocation *inv, struct output *ta
     return code;
 }
 
-const char *manage_path(struct remote *r, const char *before, const char *part, const char *after)
+const char *manage_path(struct api_client *r, const char *before, const char *part,
+                        const char *after)
 {
     struct buf path = BUF_INIT(64 * KIB);
     const char *copy;

@@ -1,5 +1,5 @@
 /* The pages and the sample file that are written from the tables. */
-#include "cli/help.h"
+#include "command/help.h"
 #include "conf/groups.h"
 #include "conf/keys.h"
 

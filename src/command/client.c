@@ -1,10 +1,10 @@
 /* Calls to a running weir. */
-#include "cli/remote.h"
-#include "api/auth.h"
+#include "command/client.h"
+#include "conf/credentials.h"
 
 #include <stdio.h>
 
-const struct flag remote_flags[] = {REMOTE_FLAGS, {0}};
+const struct flag client_flags[] = {CLIENT_FLAGS, {0}};
 
 static const char *unix_path_of(const struct conf *conf)
 {
@@ -37,15 +37,15 @@ static int url_of(const struct conf *conf, struct buf *out, struct err *err)
     return 0;
 }
 
-int remote_connect(struct remote *r, const struct invocation *inv, const struct conf *conf,
-                   uint64_t timeout_ms, struct err *err)
+int api_client_connect(struct api_client *r, const struct invocation *inv, const struct conf *conf,
+                       uint64_t timeout_ms, struct err *err)
 {
     const char *given = invocation_flag(inv, "url");
     struct buf url = BUF_INIT(4096);
     struct credentials keys = {0};
     int code = 0;
 
-    *r = (struct remote){0};
+    *r = (struct api_client){0};
     if (given)
         buf_append_z(&url, given);
     else
@@ -70,12 +70,12 @@ int remote_connect(struct remote *r, const struct invocation *inv, const struct 
         .max_attempts = 1,
     });
     if (credentials_find(&keys, conf, &r->no_keys) == 0)
-        auth_header(&keys, &r->authorization);
+        credentials_basic(&r->authorization, &keys);
     credentials_release(&keys);
     return 0;
 }
 
-void remote_close(struct remote *r)
+void api_client_close(struct api_client *r)
 {
     if (r->authorization.p)
         secure_zero(r->authorization.p, r->authorization.cap);
@@ -85,8 +85,8 @@ void remote_close(struct remote *r)
     free(r->url);
 }
 
-static int call(struct remote *r, struct client_response *out, const char *method, const char *path,
-                const char *body, struct err *err)
+static int call(struct api_client *r, struct client_response *out, const char *method,
+                const char *path, const char *body, struct err *err)
 {
     struct http_header headers[2];
     struct client_request request = {
@@ -107,28 +107,29 @@ static int call(struct remote *r, struct client_response *out, const char *metho
     return client_call(r->client, &r->arena, out, &request, err);
 }
 
-int remote_call(struct remote *r, struct client_response *out, const char *path, const char *body,
-                struct err *err)
+int api_client_call(struct api_client *r, struct client_response *out, const char *path,
+                    const char *body, struct err *err)
 {
     return call(r, out, body ? "POST" : "GET", path, body, err);
 }
 
 /* Most often the port of S3. */
-static int no_api(const struct remote *r, const struct client_response *response, struct err *err)
+static int no_api(const struct api_client *r, const struct client_response *response,
+                  struct err *err)
 {
     return err_set(err, ERR_PEER,
                    "%s does not answer as weir's API does (status %d); it is on api.listen", r->url,
                    response->status);
 }
 
-int remote_send(struct remote *r, json_t **out, const char *method, const char *path,
-                const char *body, struct err *err)
+int api_client_send(struct api_client *r, json_t **out, const char *method, const char *path,
+                    const char *body, struct err *err)
 {
     struct client_response response;
     int code = call(r, &response, method, path, body, err);
 
     if (code == 0 && response.status / 100 != 2)
-        code = remote_error(r, &response, err);
+        code = api_client_error(r, &response, err);
     if (code == 0 && out) {
         *out = NULL;
         if (response.body.len && json_read(out, response.body, NULL) < 0)
@@ -137,7 +138,8 @@ int remote_send(struct remote *r, json_t **out, const char *method, const char *
     return code;
 }
 
-int remote_error(const struct remote *r, const struct client_response *response, struct err *err)
+int api_client_error(const struct api_client *r, const struct client_response *response,
+                     struct err *err)
 {
     json_t *object = NULL;
     struct str message = STR_EMPTY;

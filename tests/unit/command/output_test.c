@@ -1,5 +1,5 @@
 /* Tables and their JSON. */
-#include "cli/output.h"
+#include "command/output.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
