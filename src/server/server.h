@@ -69,10 +69,10 @@ struct server {
     struct replications *replications; /* NULL: off, as the stores are not joined */
     struct taps *taps;                 /* NULL likewise */
     struct sides *sides;               /* NULL likewise */
-    struct beacon *beacon;             /* NULL likewise */
-    struct keeper *keeper;             /* NULL where no tasks run */
-    char boot[PROCESS_BOOT_LEN + 1];   /* of the machine */
-    struct tasks *tasks;               /* what the worker runs; NULL likewise, or not a worker */
+    struct lease *lease;
+    struct keeper *keeper;           /* NULL where no tasks run */
+    char boot[PROCESS_BOOT_LEN + 1]; /* of the machine */
+    struct tasks *tasks;             /* what the worker runs; NULL likewise, or not a worker */
     struct keyring *task_keys;
     struct cleaner cleaner;
     struct switcher switcher;

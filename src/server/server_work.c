@@ -1,7 +1,7 @@
 /* The parts of the server that do background work: the queue, replications, capture, the worker. */
 #include "server/server_int.h"
 #include "base/clock.h"
-#include "replica/beacon.h"
+#include "coord/lease.h"
 #include "replica/first.h"
 #include "replica/keeper.h"
 #include "replica/switch/sides.h"
@@ -69,72 +69,78 @@ void server_stop_queue(struct server *s)
 
 /* --- capture of changes --- */
 
-static int64_t epoch_held(void *ctx)
+static int read_replications(void *ctx, struct err *err)
 {
-    const struct server *s = ctx;
-
-    return taps_epoch(s->taps);
+    return replications_refresh(ctx, err);
 }
 
-static void told(void *ctx, uint64_t sent_ns)
+static int read_remotes(void *ctx, struct err *err)
 {
-    const struct server *s = ctx;
-
-    taps_told(s->taps, sent_ns);
+    return remotes_reload(ctx, err);
 }
 
-static void not_told(void *ctx, const struct err *why)
+static int read_routes(void *ctx, struct err *err)
 {
-    const struct server *s = ctx;
-
-    taps_not_told(s->taps, why, atomic_load(installation_halted(s->installation)));
+    return routes_reload(ctx, err);
 }
 
-/* The word goes out in every process; without replication it says only that the process lives. */
-static int start_beacon(struct server *s, struct err *err)
+/* Every process sends words; without replication they say only that the process lives. */
+static void make_lease(struct server *s)
 {
-    struct beacon_options o = {
-        .config = s->stores[CONFIG_DB], .installation = s->installation, .ctx = s, .log = &s->log};
-
-    if (s->taps)
-        o.epoch = epoch_held, o.told = told, o.not_told = not_told;
-    return beacon_start(&s->beacon, &o, err);
+    s->lease = lease_new(&(struct lease_options){
+        .config = s->stores[CONFIG_DB],
+        .installation = s->installation,
+        .needed = s->replications && s->conf->store.engine == CONF_ENGINE_REDIS,
+        .log = &s->log,
+    });
+    if (s->replications)
+        lease_read_first(s->lease, read_replications, s->replications);
+    if (s->remotes)
+        lease_read_first(s->lease, read_remotes, s->remotes);
+    lease_read_first(s->lease, read_routes, s->routes);
 }
 
-/* In every process, as each may write: a gateway, a worker by lifecycle rules. */
-int server_start_taps(struct server *s, struct err *err)
+static int open_taps(struct server *s, struct err *err)
 {
-    struct taps_options taps = {
+    struct buf journal = {0};
+    struct taps_options o = {
         .replications = s->replications,
         .queue = s->queue,
         .first = tasks_first,
         .locks = s->locks,
         .routes = s->routes,
-        .remotes = s->remotes,
         .config = s->stores[CONFIG_DB],
-        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
+        .lease = s->lease,
         .log = &s->log,
     };
-    struct buf journal = {0};
-    if (!taps.shared) {
-        taps.boot = str_z(s->boot);
-        buf_appendf(&journal, "%s/intents", s->conf->data);
-        taps.journal = journal.p;
-    }
-    int code = s->replications ? taps_open(&s->taps, &taps, err) : 0;
-    buf_release(&journal);
 
-    if (code < 0)
-        return err_wrap(err, code, "capture of changes");
-    code = start_beacon(s, err);
+    if (s->conf->store.engine != CONF_ENGINE_REDIS) {
+        o.boot = str_z(s->boot);
+        buf_appendf(&journal, "%s/intents", s->conf->data);
+        o.journal = journal.p;
+    }
+    int code = taps_open(&s->taps, &o, err);
+    buf_release(&journal);
+    return code < 0 ? err_wrap(err, code, "capture of changes") : 0;
+}
+
+/* In every process, as each may write: a gateway, a worker by lifecycle rules. */
+int server_start_taps(struct server *s, struct err *err)
+{
+    make_lease(s);
+    int code = s->replications ? open_taps(s, err) : 0;
+
+    if (code == 0)
+        code = lease_start(s->lease, err);
     if (code < 0) {
-        taps_close(s->taps);
+        server_stop_taps(s);
         return code;
     }
     if (!s->replications)
         return 0;
-    /* Without it the first changes would be refused; a store that is away is no reason to wait. */
-    taps_await_lease(s->taps, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
+    /* Without a lease the first changes would be refused. A store that does not answer does not
+     * hold up the start. */
+    lease_await(s->lease, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
     s->sides = sides_new(&(struct sides_options){.replications = s->replications,
                                                  .routes = s->routes,
                                                  .taps = s->taps,
@@ -146,8 +152,9 @@ int server_start_taps(struct server *s, struct err *err)
 void server_stop_taps(struct server *s)
 {
     sides_free(s->sides);
-    beacon_stop(s->beacon);
+    lease_stop(s->lease);
     taps_close(s->taps);
+    lease_free(s->lease);
 }
 
 /* --- the worker --- */
@@ -188,11 +195,11 @@ static struct str main_storage(void *ctx)
 static bool all_know(void *ctx, const struct replication_id *id)
 {
     struct server *s = ctx;
-    uint64_t contact = taps_contact(s->taps);
+    uint64_t contact = lease_contact(s->lease);
     bool known = false;
 
     return contact && replication_is_known(s->replications, id, &known, NULL) == 0 && known &&
-           taps_contact(s->taps) == contact;
+           lease_contact(s->lease) == contact;
 }
 
 static bool unsure(void *ctx)
@@ -206,7 +213,7 @@ static uint64_t contact(void *ctx)
 {
     const struct server *s = ctx;
 
-    return taps_contact(s->taps);
+    return lease_contact(s->lease);
 }
 
 /* S10. */

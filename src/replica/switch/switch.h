@@ -31,7 +31,7 @@ struct switcher {
     int (*settle)(void *ctx, struct storage *s, struct err *err);
     /* Whether the store may have lost changes; NULL: never. */
     bool (*unsure)(void *ctx);
-    uint64_t (*contact)(void *ctx); /* taps_contact(); NULL: always the same */
+    uint64_t (*contact)(void *ctx); /* lease_contact(); NULL: always the same */
     void *ctx;
     int64_t poll_s; /* between two looks; 0: 2 s */
 };

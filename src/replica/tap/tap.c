@@ -165,7 +165,7 @@ static int settle_all(struct taps *t, struct err *err)
 
 /* The filter follows the policies. A storage that is new is tapped before any policy can count that
  * names it as a source. */
-int keep_filter(struct taps *t, struct err *err)
+static int keep_filter(struct taps *t, struct err *err)
 {
     struct replication_view *view = NULL;
     struct err away = {0};
@@ -264,14 +264,58 @@ static void keep_settled(struct taps *t)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
+/* What must come before a lease (E3, E4): intents of changes that ended after the last lease are
+ * announced, and the filter follows the policies. The lease's thread may wait for it. */
+static void keep_round(struct taps *t)
+{
+    struct err err = {0}, other = {0};
+
+    mutex_lock(&t->lock);
+    uint64_t asked = t->rounds_asked;
+    bool waited_for = asked != t->rounds_done;
+    mutex_unlock(&t->lock);
+    int code = keep_filter(t, &err);
+    if (intents_announce_astray(t, &other) < 0 && code == 0) {
+        err = other;
+        code = other.code;
+    }
+    if (code < 0 && !waited_for) /* else the lease's thread logs it */
+        log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
+    mutex_lock(&t->lock);
+    t->rounds_done = asked;
+    t->round_code = code;
+    t->round_err = err;
+    cond_broadcast(&t->round_ended);
+    mutex_unlock(&t->lock);
+}
+
+/* For lease_read_first(). Returns when the keeper has done a round that began after the call. */
+static int await_round(void *ctx, struct err *err)
+{
+    struct taps *t = ctx;
+
+    mutex_lock(&t->lock);
+    uint64_t mine = ++t->rounds_asked;
+    cond_signal(&t->wake);
+    while (t->rounds_done < mine)
+        cond_wait(&t->round_ended, &t->lock);
+    int code = t->round_code;
+    if (code < 0 && err)
+        *err = t->round_err;
+    mutex_unlock(&t->lock);
+    return code;
+}
+
+static int64_t epoch_held(void *ctx)
+{
+    return taps_epoch(ctx);
+}
+
 static void keep_once(struct taps *t)
 {
     uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
-    struct err err = {0};
 
-    keep_lease(t);
-    if (keep_filter(t, &err) < 0)
-        log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
+    keep_round(t);
     keep_epoch(t);
     names_keep(t);
     keep_settled(t);
@@ -292,7 +336,7 @@ static void keeper_main(void *ctx)
         mutex_unlock(&t->lock);
         keep_once(t);
         mutex_lock(&t->lock);
-        if (!t->stop)
+        if (!t->stop && t->rounds_asked == t->rounds_done)
             cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + (uint64_t)TICK_MS * MS);
     }
     mutex_unlock(&t->lock);
@@ -325,7 +369,7 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
     cond_init(&t->wake);
-    cond_init(&t->leased);
+    cond_init(&t->round_ended);
     filter_all(t);
     map_init(&t->marks);
     bool kept = false;
@@ -342,6 +386,10 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     if (code < 0) {
         taps_close(t);
         return code;
+    }
+    if (o->lease) {
+        lease_read_first(o->lease, await_round, t);
+        lease_tell_epoch(o->lease, epoch_held, t);
     }
     *out = t;
     return 0;
@@ -365,7 +413,7 @@ void taps_close(struct taps *t)
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
     cond_release(&t->wake);
-    cond_release(&t->leased);
+    cond_release(&t->round_ended);
     cond_release(&t->announced);
     cond_release(&t->over_wake);
     cond_release(&t->over_moved);

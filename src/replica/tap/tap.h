@@ -12,12 +12,12 @@
 #define REPLICA_TAP_TAP_H
 
 #include "base/log.h"
+#include "coord/lease.h"
 #include "coord/replication.h"
 #include "coord/worker.h"
 #include "object/local/local.h"
 #include "s3/gateway/capture.h"
 
-struct remotes;
 struct routes;
 struct taps;
 
@@ -32,17 +32,16 @@ struct taps_options {
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
     struct locks *locks;   /* held by changes during a switch (S10); NULL: none are */
     struct routes *routes; /* whose storages are tapped, also those that come */
-    struct remotes
-        *remotes; /* read anew with the routes when a lease begins; NULL: there are none */
     struct store
         *config; /* where other processes are told what is recorded; NULL: there are none */
     /* Which start of the machine this is, by which the journal is told to be whole (R6). Empty: the
      * store is no part of this process, and keeps what it is given. */
     struct str boot;
     const char *journal; /* its file, with a boot; NULL: every intent is a task */
-    /* Other processes go by the same policies: nothing is changed here without a lease, which is
-     * kept by taps_told(). */
-    bool shared;
+    /* Nothing is changed without it (E1). taps_open() adds what it must read before a lease begins,
+     * and the epoch of taps_epoch() to its words; lease_start() comes afterwards, lease_stop()
+     * before taps_close(). NULL: this process needs none. */
+    struct lease *lease;
     uint64_t postpone_ms; /* how often open intents are pushed back, and marks looked at; 0: 15 s */
     uint64_t mark_idle_ms; /* after which a bucket's mark goes; 0: a minute */
     const struct log *log; /* NULL: silent */
@@ -117,19 +116,6 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
  * written is captured as that epoch's policies say and goes where its routes lead, and what was
  * written before is recorded, and found by a listing (P3). -1: none yet. */
 int64_t taps_epoch(struct taps *t);
-
-/* The store has taken a word of this process (installation_tell()) that was sent at `sent_ns`
- * (clock_boot_ns()). For a while from there on others count with it (docs/replication.md, E1). */
-void taps_told(struct taps *t, uint64_t sent_ns);
-/* It has not: what it said is told to clients whose changes are refused. `halted`: the store is not
- * the known one, and the lease is over at once. */
-void taps_not_told(struct taps *t, const struct err *why, bool halted);
-/* 0: others do not count with this process now. Else another number after each time that they may
- * not have. Who asks whether everybody knows of something asks this before and afterwards: its own
- * word may have been too old to count (E5). */
-uint64_t taps_contact(struct taps *t);
-/* Waits until changes may be made. False: not by `deadline_ns` (clock_mono_ns()). */
-bool taps_await_lease(struct taps *t, uint64_t deadline_ns);
 
 struct taps_stats {
     uint64_t recorded; /* rows of local storages */

@@ -30,9 +30,9 @@ static bool wants(void *ctx, const struct tapped *row)
 /* E2 */
 static int may(void *ctx, struct err *err)
 {
-    const struct taps *t = ((const struct tap *)ctx)->taps;
+    const struct lease *lease = ((const struct tap *)ctx)->taps->o.lease;
 
-    return lease_check(t, lease_of(t), err);
+    return lease_check(lease, lease_number(lease), err);
 }
 
 static void committed(void *ctx, uint64_t number)

@@ -84,10 +84,6 @@ struct taps {
     struct taps_options o;
     struct change_capture capture;
     struct filter filter;
-    _Atomic(uint64_t) lease, lease_until_ns; /* its number, and clock_boot_ns(); 0: none */
-    uint64_t heard_until_ns;                 /* by others; under the lock */
-    struct cond leased;
-    _Atomic(const char *) trouble; /* what the store refused our last word with; NULL: nothing */
     _Atomic(bool) switching; /* a switch without downtime is at work, or announced, somewhere */
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* of which buckets, by a hash of the name */
     _Atomic(int64_t) held;                            /* taps_epoch() */
@@ -116,13 +112,18 @@ struct taps {
     struct thread recorder;
     struct list held_locks; /* struct shared_lock; tap_lock.c */
     struct cond lock_moved;
+    /* Rounds of the keeper that the lease asked for (E3), that have ended, and how the last of them
+     * ended. */
+    uint64_t rounds_asked, rounds_done;
+    int round_code;
+    struct err round_err;
+    struct cond round_ended;
     bool stop;
     struct thread keeper;
     /* of the keeper alone: */
     int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
     bool ended;               /* of `pending`: what was under way has ended */
     int64_t settling_ms;      /* the store's; 0: none yet */
-    bool cut_off;             /* it was told that the lease is over */
     uint64_t postponed_ns, settled_ns, named_ns;
 };
 
@@ -133,15 +134,6 @@ bool filter_has_user(const struct filter *f, struct str storage, struct str user
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
 /* A local storage's; NULL: it has none. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
-/* The keeper's: the filter follows the policies and the routes. */
-int keep_filter(struct taps *t, struct err *err) MUST_CHECK;
-
-/* --- tap_lease.c --- */
-
-uint64_t lease_of(const struct taps *t); /* the present one's number; 0: none is needed */
-/* ERR_STORE: it is over. Never waits. */
-int lease_check(const struct taps *t, uint64_t lease, struct err *err) MUST_CHECK;
-void keep_lease(struct taps *t); /* the keeper's */
 
 /* --- tap_change.c --- */
 

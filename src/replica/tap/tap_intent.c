@@ -286,7 +286,7 @@ static int check_ready(struct taps *t, const struct intended *i, struct err *err
 {
     return taps_ready(t, i->storage) ? 0
                                      : store_cannot(err, "Changes of the bucket cannot be recorded",
-                                                    atomic_load(&t->trouble));
+                                                    lease_trouble(t->o.lease));
 }
 
 static int announce_all(struct taps *t, const struct intended *i, struct intent **out,
@@ -345,10 +345,10 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
 {
     struct taps *t = ctx;
-    uint64_t lease = lease_of(t);
+    uint64_t lease = lease_number(t->o.lease);
 
     *out = (struct capture){.phase = phase_enter(t), .begun = true};
-    int code = lease_check(t, lease, err);
+    int code = lease_check(t->o.lease, lease, err);
     if (code == 0 && lease && i->storage->ops->forward) {
         out->lease = lease;
         out->what = *i;
@@ -363,7 +363,9 @@ int intent_begin(void *ctx, const struct intended *i, struct capture *out, struc
 
 int intent_check(void *ctx, const struct capture *c, struct err *err)
 {
-    return c->lease ? lease_check(ctx, c->lease, err) : 0;
+    const struct taps *t = ctx;
+
+    return c->lease ? lease_check(t->o.lease, c->lease, err) : 0;
 }
 
 /* What cannot be recorded now is when the intent comes due. */

@@ -98,10 +98,10 @@ int taps_user_run(struct task_run *run, struct err *err)
     if (code == 0)
         code = read_id(&id, payload, err);
     struct str bucket = json_get_str(payload, "Bucket", STR_EMPTY);
-    uint64_t contact = taps_contact(t);
+    uint64_t contact = lease_contact(t->o.lease);
     if (code == 0)
         code = replication_is_known(t->o.replications, &id, &known, err);
-    if (code == 0 && (!known || !contact || taps_contact(t) != contact)) {
+    if (code == 0 && (!known || !contact || lease_contact(t->o.lease) != contact)) {
         run->put_back_s = KNOWN_S;
         code = err_set(err, ERR_AGAIN, "not every gateway knows the policy yet");
     }

@@ -61,8 +61,21 @@ void tap_lab_with_journal(struct tap_lab *l)
     tap_lab_taps_open(l);
 }
 
+static int read_replications(void *ctx, struct err *err)
+{
+    return replications_refresh(ctx, err);
+}
+
+static int read_routes(void *ctx, struct err *err)
+{
+    return routes_reload(ctx, err);
+}
+
 void tap_lab_taps_open(struct tap_lab *l)
 {
+    l->lease = lease_new(&(struct lease_options){.config = l->stores[3], .needed = l->shared});
+    lease_read_first(l->lease, read_replications, l->replications);
+    lease_read_first(l->lease, read_routes, l->routes);
     struct taps_options o = {.replications = l->replications,
                              .queue = l->queue,
                              .first = first,
@@ -71,18 +84,22 @@ void tap_lab_taps_open(struct tap_lab *l)
                              .config = l->stores[3],
                              .boot = str_z(l->boot),
                              .journal = l->journal ? tap_lab_journal() : NULL,
-                             .shared = l->shared,
+                             .lease = l->lease,
                              .postpone_ms = 50,
                              .record = record};
     struct err err = {0};
 
     CHECK_OK(taps_open(&l->taps, &o, &err));
+    CHECK_OK(lease_start(l->lease, &err));
 }
 
 void tap_lab_taps_close(struct tap_lab *l)
 {
+    lease_stop(l->lease);
     taps_close(l->taps);
+    lease_free(l->lease);
     l->taps = NULL;
+    l->lease = NULL;
 }
 
 static void open_stores(struct tap_lab *l)
@@ -124,7 +141,7 @@ void tap_lab_open(struct tap_lab *l)
 
 void tap_lab_close(struct tap_lab *l)
 {
-    taps_close(l->taps);
+    tap_lab_taps_close(l);
     l->box->ops->unref(l->box);
     replications_close(l->replications);
     routes_close(l->routes);

@@ -25,10 +25,11 @@ struct tap_lab {
     struct routes *routes;
     struct storage *local; /* "local" */
     struct storage far;    /* "far": looks like a remote one */
+    struct lease *lease;
     struct taps *taps;
     struct bucket *box; /* of alice's, on "local" */
     struct arena a;
-    bool shared;      /* the next taps need a lease */
+    bool shared;      /* the next taps need a lease; lease_heard() stands for its words */
     const char *boot; /* of the next taps */
     bool journal;     /* the next taps have one */
 };

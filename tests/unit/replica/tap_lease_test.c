@@ -1,5 +1,6 @@
-/* Leases: nothing is changed while others may take this process for dead (docs/replication.md, E1
- * to E5). Words of the past stand for a process that has slept. */
+/* Capture under a lease: nothing is changed while others may take this process for dead
+ * (docs/replication.md, E1 to E5). A word that was sent long ago stands for a process that has
+ * slept since. */
 #include "base/clock.h"
 #include "unit/object/bucket_conformance.h"
 #include "unit/replica/tap_lab.h"
@@ -64,14 +65,14 @@ static int put_here(struct tap_lab *l)
 
 static void hear(struct tap_lab *l)
 {
-    taps_told(l->taps, clock_boot_ns());
-    CHECK(taps_await_lease(l->taps, clock_mono_ns() + LONG_NS));
+    lease_heard(l->lease, clock_boot_ns());
+    CHECK(lease_await(l->lease, clock_mono_ns() + LONG_NS));
 }
 
 /* As if the last word were of when the machine was started. */
 static void sleep_long(struct tap_lab *l)
 {
-    taps_told(l->taps, 0);
+    lease_heard(l->lease, 0);
 }
 
 static void open_lab(struct tap_lab *l)
@@ -95,7 +96,7 @@ static void await_intent(struct tap_lab *l)
     CHECK_INT(intents(l), 1);
 }
 
-TEST(lease, nothing_is_changed_before_others_know_of_us)
+TEST(tap_lease, nothing_is_changed_before_others_know_of_us)
 {
     struct tap_lab l;
     struct capture c;
@@ -113,7 +114,7 @@ TEST(lease, nothing_is_changed_before_others_know_of_us)
 }
 
 /* There are no replications: one may have been made meanwhile. */
-TEST(lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
+TEST(tap_lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
 {
     struct tap_lab l;
     struct capture c;
@@ -121,12 +122,12 @@ TEST(lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
     open_lab(&l);
     hear(&l);
     sleep_long(&l);
-    CHECK(!taps_contact(l.taps));
+    CHECK(!lease_contact(l.lease));
     CHECK_INT(begin(&l, "box", &c), ERR_STORE);
     CHECK_INT(begin_here(&l, &c), ERR_STORE);
     CHECK_INT(put_here(&l), ERR_STORE);
     hear(&l);
-    CHECK(taps_contact(l.taps));
+    CHECK(lease_contact(l.lease));
     CHECK_INT(begin_here(&l, &c), 0);
     CHECK_INT(end(&l, &c, OUTCOME_DONE), 0);
     CHECK_INT(put_here(&l), 0);
@@ -134,7 +135,7 @@ TEST(lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
 }
 
 /* A word that is taken after the lease is over is no bridge over the gap. */
-TEST(lease, what_began_before_a_sleep_is_not_sent_after_it)
+TEST(tap_lease, what_began_before_a_sleep_is_not_sent_after_it)
 {
     struct tap_lab l;
     struct capture c;
@@ -152,7 +153,7 @@ TEST(lease, what_began_before_a_sleep_is_not_sent_after_it)
     tap_lab_close(&l);
 }
 
-TEST(lease, words_that_follow_each_other_keep_it)
+TEST(tap_lease, words_that_follow_each_other_keep_it)
 {
     struct tap_lab l;
     struct capture c;
@@ -182,7 +183,7 @@ static void run_intent(struct tap_lab *l)
 }
 
 /* It was at the storage when we slept, and nothing captured it: the replication came meanwhile. */
-TEST(lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
+TEST(tap_lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
 {
     struct tap_lab l;
     struct capture c;
@@ -202,7 +203,7 @@ TEST(lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
 }
 
 /* Nothing has to do with it: no vector is made. */
-TEST(lease, what_was_made_during_a_sleep_may_concern_nobody)
+TEST(tap_lease, what_was_made_during_a_sleep_may_concern_nobody)
 {
     struct tap_lab l;
     struct capture c;
@@ -220,7 +221,7 @@ TEST(lease, what_was_made_during_a_sleep_may_concern_nobody)
 }
 
 /* The intent stays, as of an outcome that is not known. */
-TEST(lease, what_was_announced_before_a_sleep_stays_so)
+TEST(tap_lease, what_was_announced_before_a_sleep_stays_so)
 {
     struct tap_lab l;
     struct capture c;
@@ -238,7 +239,7 @@ TEST(lease, what_was_announced_before_a_sleep_stays_so)
 }
 
 /* Others have gone on without us, and the object was written at the other storage. */
-TEST(lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_written_elsewhere)
+TEST(tap_lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_written_elsewhere)
 {
     struct tap_lab l;
     struct capture c;
@@ -263,14 +264,14 @@ TEST(lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_written_
 }
 
 /* A process of its own needs none: a laptop's lid. */
-TEST(lease, a_process_alone_needs_none)
+TEST(tap_lease, a_process_alone_needs_none)
 {
     struct tap_lab l;
     struct capture c;
 
     tap_lab_open(&l);
     sleep_long(&l);
-    CHECK(!taps_contact(l.taps)); /* what everybody knows waits for the next word */
+    CHECK(!lease_contact(l.lease)); /* what everybody knows waits for the next word */
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK_INT(check(&l, &c), 0);
     CHECK_INT(end(&l, &c, OUTCOME_DONE), 0);

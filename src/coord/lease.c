@@ -1,0 +1,239 @@
+/* The lease itself, and the thread that reads what must be read before one begins. */
+#include "coord/lease.h"
+#include "base/clock.h"
+#include "coord/gateways.h"
+#include "coord/lease_int.h"
+
+#include <stdlib.h>
+
+enum { TICK_MS = 100, NS_PER_MS = 1000 * 1000 };
+
+_Static_assert(LEASE_MS < GATEWAY_LIFE_S * 1000, "others would go on before the lease is over");
+
+static bool lease_is_past(uint64_t until_ns)
+{
+    return clock_boot_ns() >= until_ns;
+}
+
+/* --- asking --- */
+
+uint64_t lease_number(const struct lease *l)
+{
+    return l && l->o.needed ? atomic_load(&l->number) : 0;
+}
+
+int lease_check(const struct lease *l, uint64_t number, struct err *err)
+{
+    if (!l || !l->o.needed ||
+        (number == atomic_load(&l->number) && !lease_is_past(atomic_load(&l->until_ns))))
+        return 0;
+    return store_cannot(err, "Nothing can be changed", lease_trouble(l));
+}
+
+const char *lease_trouble(const struct lease *l)
+{
+    return l ? atomic_load(&l->trouble) : NULL;
+}
+
+bool lease_await(struct lease *l, uint64_t deadline_ns)
+{
+    bool in_time = true;
+
+    mutex_lock(&l->lock);
+    while (l->o.needed && !atomic_load(&l->until_ns) && in_time)
+        in_time = cond_wait_until(&l->begun, &l->lock, deadline_ns);
+    mutex_unlock(&l->lock);
+    return in_time;
+}
+
+uint64_t lease_contact(struct lease *l)
+{
+    if (!l)
+        return 1;
+    mutex_lock(&l->lock);
+    bool is = l->heard_until_ns == 0 || !lease_is_past(l->heard_until_ns);
+    uint64_t number = is ? atomic_load(&l->number) + 1 : 0;
+    mutex_unlock(&l->lock);
+    return number;
+}
+
+/* --- what became of a word --- */
+
+void lease_heard(struct lease *l, uint64_t sent_ns)
+{
+    atomic_store(&l->trouble, NULL);
+    mutex_lock(&l->lock);
+    if (lease_is_past(l->heard_until_ns)) { /* the others may have gone on (E3) */
+        atomic_store(&l->until_ns, 0);
+        atomic_fetch_add(&l->number, 1);
+        l->woken = true;
+        cond_signal(&l->wake);
+    }
+    l->heard_until_ns = sent_ns + (uint64_t)LEASE_MS * NS_PER_MS;
+    if (atomic_load(&l->until_ns))
+        atomic_store(&l->until_ns, l->heard_until_ns);
+    mutex_unlock(&l->lock);
+}
+
+void lease_refused(struct lease *l, const struct err *why, bool halted)
+{
+    atomic_store(&l->trouble, store_refusal(why));
+    if (!halted)
+        return;
+    mutex_lock(&l->lock);
+    l->heard_until_ns = 0; /* the next word that is taken begins another lease */
+    atomic_store(&l->until_ns, 0);
+    mutex_unlock(&l->lock);
+}
+
+/* --- the thread that reads --- */
+
+/* Whether a lease is to begin, and its number. */
+static bool lease_is_wanted(struct lease *l, uint64_t *number)
+{
+    mutex_lock(&l->lock);
+    *number = atomic_load(&l->number);
+    bool wanted = !atomic_load(&l->until_ns) && !lease_is_past(l->heard_until_ns);
+    mutex_unlock(&l->lock);
+    return wanted;
+}
+
+/* Everything was read for the lease of this number. Another gap since then makes that worthless. */
+static void lease_begin(struct lease *l, uint64_t number)
+{
+    bool begins = false;
+
+    mutex_lock(&l->lock);
+    if (number == atomic_load(&l->number) && !lease_is_past(l->heard_until_ns)) {
+        atomic_store(&l->until_ns, l->heard_until_ns);
+        cond_broadcast(&l->begun);
+        begins = true;
+    }
+    mutex_unlock(&l->lock);
+    if (begins)
+        log_info(l->o.log, l->cut_off ? "lease.begun_again" : "lease.begun",
+                 log_u("lease", number));
+    l->cut_off &= !begins;
+}
+
+static void lease_log_end(struct lease *l)
+{
+    uint64_t until = atomic_load(&l->until_ns);
+
+    if (!until || !lease_is_past(until) || l->cut_off)
+        return;
+    l->cut_off = true;
+    log_error(l->o.log, "lease.over");
+}
+
+static void lease_renew(struct lease *l)
+{
+    uint64_t number = 0;
+    struct err err = {0};
+    int code = 0;
+
+    if (!lease_is_wanted(l, &number))
+        return;
+    for (size_t i = 0; i < l->readers.len && code == 0; i++)
+        code = l->readers.items[i].fn(l->readers.items[i].ctx, &err);
+    if (code < 0)
+        log_warn(l->o.log, "lease.read_failed", log_z("error", err.text));
+    else
+        lease_begin(l, number);
+}
+
+/* False at the stop. */
+static bool lease_rest(struct lease *l)
+{
+    uint64_t until = clock_mono_ns() + (uint64_t)TICK_MS * NS_PER_MS;
+
+    mutex_lock(&l->lock);
+    while (!l->stop && !l->woken && cond_wait_until(&l->wake, &l->lock, until))
+        ;
+    l->woken = false;
+    bool go = !l->stop;
+    mutex_unlock(&l->lock);
+    return go;
+}
+
+static void lease_read(void *ctx)
+{
+    struct lease *l = ctx;
+
+    do {
+        lease_log_end(l);
+        lease_renew(l);
+    } while (lease_rest(l));
+}
+
+/* --- start and stop --- */
+
+struct lease *lease_new(const struct lease_options *o)
+{
+    struct lease *l = xcalloc(1, sizeof(*l));
+
+    l->o = *o;
+    id_hex(l->id);
+    mutex_init(&l->lock, "lease");
+    cond_init(&l->wake);
+    cond_init(&l->begun);
+    cond_init(&l->ending);
+    return l;
+}
+
+void lease_free(struct lease *l)
+{
+    if (!l)
+        return;
+    BUG_ON(l->read_thread.started || l->word_thread.started);
+    vec_release(&l->readers);
+    cond_release(&l->wake);
+    cond_release(&l->begun);
+    cond_release(&l->ending);
+    mutex_release(&l->lock);
+    free(l);
+}
+
+void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx)
+{
+    BUG_ON(l->read_thread.started);
+    vec_push(&l->readers, ((struct lease_reader){fn, ctx}));
+}
+
+void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx)
+{
+    BUG_ON(l->word_thread.started || l->epoch);
+    l->epoch = fn;
+    l->epoch_ctx = ctx;
+}
+
+int lease_start(struct lease *l, struct err *err)
+{
+    int code = 0;
+
+    if (l->o.needed)
+        code = thread_start(&l->read_thread, "lease-read", 0, lease_read, l, err);
+    if (code == 0 && l->o.installation)
+        code = thread_start(&l->word_thread, "lease-word", 0, lease_send_words, l, err);
+    if (code < 0)
+        lease_stop(l);
+    return code;
+}
+
+void lease_stop(struct lease *l)
+{
+    struct err err = {0};
+
+    if (!l)
+        return;
+    bool told = l->word_thread.started && l->epoch;
+    mutex_lock(&l->lock);
+    l->stop = true;
+    cond_signal(&l->wake);
+    cond_signal(&l->ending);
+    mutex_unlock(&l->lock);
+    thread_join(&l->word_thread);
+    thread_join(&l->read_thread);
+    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* its word expires */
+        log_info(l->o.log, "lease.not_forgotten", log_z("error", err.text));
+}

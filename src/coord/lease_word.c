@@ -1,0 +1,63 @@
+/* The thread that sends the words of a process. */
+#include "base/clock.h"
+#include "coord/lease_int.h"
+
+enum { LOOK_MS = 100, SEND_MS = 1000 };
+
+/* False at the stop. */
+static bool word_rest(struct lease *l)
+{
+    uint64_t until = clock_mono_ns() + LOOK_MS * UINT64_C(1000000);
+
+    mutex_lock(&l->lock);
+    while (!l->stop && cond_wait_until(&l->ending, &l->lock, until))
+        ;
+    bool go = !l->stop;
+    mutex_unlock(&l->lock);
+    return go;
+}
+
+/* Whether the store refused a step because it has lost what it had acknowledged: the next word says
+ * so to all, and is sent at once. */
+static bool word_is_urgent(const struct lease *l)
+{
+    struct seen *seen = installation_seen(l->o.installation);
+
+    return seen && atomic_load(&seen->lost);
+}
+
+static int word_send(struct lease *l, int64_t epoch, struct err *err)
+{
+    uint64_t sent_ns = clock_boot_ns();
+    int code =
+        installation_tell(l->o.installation, l->epoch ? str_z(l->id) : STR_EMPTY, epoch, err);
+
+    if (code == 0)
+        lease_heard(l, sent_ns);
+    else
+        lease_refused(l, err, atomic_load(installation_halted(l->o.installation)));
+    return code;
+}
+
+void lease_send_words(void *ctx)
+{
+    struct lease *l = ctx;
+    int64_t told = -2; /* no epoch */
+    uint64_t told_ms = 0;
+    bool failed = false;
+
+    do {
+        int64_t epoch = l->epoch ? l->epoch(l->epoch_ctx) : 0;
+        uint64_t now = clock_mono_ms();
+        struct err err = {0};
+        /* A new epoch is told at once, since somebody waits for it. */
+        if (epoch == told && now - told_ms < SEND_MS && !word_is_urgent(l))
+            continue;
+        int code = word_send(l, epoch, &err);
+        if (code < 0 && code != ERR_STORE && !failed)
+            log_warn(l->o.log, "lease.word_failed", log_z("error", err.text));
+        failed = code < 0;
+        if (code == 0)
+            told = epoch, told_ms = now;
+    } while (word_rest(l));
+}
