@@ -87,7 +87,7 @@ static int find_local(struct api *api, struct storage **out, struct err *err)
     size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all)), local = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (!all[i]->ops->forward) {
+        if (storage_can(all[i], STORAGE_FOLDER)) {
             *out = all[i];
             local++;
         }

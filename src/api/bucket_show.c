@@ -137,7 +137,7 @@ static int show(struct shown *s, struct storage *storage, struct err *err)
 {
     int code;
 
-    if (!storage->ops->forward)
+    if (!storage_can(storage, STORAGE_CREDENTIALS))
         return show_local(s, storage, err);
     code = show_remote(s, storage, err);
     if (code < 0) {

@@ -109,7 +109,8 @@ int api_get_buckets(struct http_request *req, const struct route_params *params,
     s = storage.len ? routes_storage(api->o.routes, storage) : routes_main(api->o.routes);
     if (!s)
         return api_send_error(req, 404, "not_found", "there is no such storage");
-    return s->ops->forward ? list_remote(req, api, s, &err) : list_buckets(req, s, after, &err);
+    return storage_can(s, STORAGE_CREDENTIALS) ? list_remote(req, api, s, &err)
+                                               : list_buckets(req, s, after, &err);
 }
 
 /* --- routes --- */

@@ -125,8 +125,8 @@ int api_owners(struct api *api, struct arena *a, const struct owner_of *of, stru
     for (size_t i = 0; i < n && code == 0; i++) {
         if (of->storage.len && !str_eq(of->storage, all[i]->name))
             continue;
-        code =
-            all[i]->ops->forward ? search_remote(&s, all[i], err) : search_local(&s, all[i], err);
+        code = storage_can(all[i], STORAGE_CREDENTIALS) ? search_remote(&s, all[i], err)
+                                                        : search_local(&s, all[i], err);
     }
     /* Those that only see it count where nobody owns it. */
     for (size_t i = 0; i < s.count; i++)

@@ -153,7 +153,7 @@ static int check_notify(const struct adding *x, struct err *err)
         return 0;
     if (!x->n.id.bucket.len)
         return err_set(err, ERR_INVALID, "notify goes with one bucket alone");
-    if (!x->from->ops->forward)
+    if (!storage_can(x->from, STORAGE_NOTIFIES))
         return err_set(err, ERR_INVALID,
                        "storage " STR_FMT " is weir's own: no change of it goes past weir, and it "
                        "need not notify",
@@ -164,9 +164,10 @@ static int check_notify(const struct adding *x, struct err *err)
 static int check_credentials(struct adding *x, const struct storage *s, struct err *err)
 {
     struct remote_entry e = {0};
-    int code = s->ops->forward ? api_find_remote(x->api, x->a, s->name, &e, err) : 0;
+    int code =
+        storage_can(s, STORAGE_CREDENTIALS) ? api_find_remote(x->api, x->a, s->name, &e, err) : 0;
 
-    if (code < 0 || !s->ops->forward)
+    if (code < 0 || !storage_can(s, STORAGE_CREDENTIALS))
         return code;
     for (size_t i = 0; i < e.user_count; i++)
         if (str_eq(e.users[i], x->user.id))
@@ -297,7 +298,7 @@ void api_notify_undo(struct api *api, const struct replication *p)
                              .target = p->agent_url};
     struct err err = {0};
 
-    if (!p->agent_url.len || !s.storage || !s.storage->ops->forward || is_told_of(api, p))
+    if (!p->agent_url.len || !storage_can(s.storage, STORAGE_NOTIFIES) || is_told_of(api, p))
         return;
     if (notice_setup_undo(&s, &err) < 0)
         log_warn(api->o.log, "replication.still_notified", log_s("bucket", p->id.bucket),

@@ -15,7 +15,7 @@ static void write_storage(struct json_out *w, struct storage *s, bool is_main,
     json_out_member_str(w, "kind", str_z(s->ops->kind));
     json_out_member_str(w, "state", local_is_missing(s) ? STR("missing") : STR_EMPTY);
     json_out_member_bool(w, "main", is_main);
-    if (!s->ops->forward)
+    if (storage_can(s, STORAGE_FOLDER))
         json_out_member_str(w, "folder", str_z(local_folder(s)));
     json_out_member_u64(w, "requests_per_minute", atomic_load(&s->requests_per_minute));
     json_out_member_u64(w, "bytes_per_second", atomic_load(&s->bytes_per_second));
@@ -187,7 +187,7 @@ int api_post_claim(struct http_request *req, const struct route_params *params, 
     if (!http_may_block(req))
         return ERR_AGAIN;
     int code = api_replications_on(api, &err);
-    if (code == 0 && (!s || s->ops->forward))
+    if (code == 0 && !storage_can(s, STORAGE_FOLDER))
         code =
             err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
     if (code == 0)
@@ -278,7 +278,7 @@ static int check_unused(struct api *api, struct arena *a, struct storage *s, str
         code = routes_reload(api->o.routes, err);
     if (code == 0)
         code = check_policies(api, a, s->name, err);
-    if (code == 0 && !s->ops->forward)
+    if (code == 0 && storage_can(s, STORAGE_FOLDER))
         code = check_buckets(s, a, err);
     return code == ERR_IN_USE ? err_wrap(err, code, "not without force") : code;
 }
@@ -286,8 +286,9 @@ static int check_unused(struct api *api, struct arena *a, struct storage *s, str
 /* Before what force helps against. */
 static int check_removal(struct api *api, struct storage *s, struct err *err)
 {
-    return s->ops->forward ? remotes_check_removal(api->o.remotes, s->name, err)
-                           : routes_check_removal(api->o.routes, api->o.db, s->name, err);
+    return storage_can(s, STORAGE_FOLDER)
+               ? routes_check_removal(api->o.routes, api->o.db, s->name, err)
+               : remotes_check_removal(api->o.remotes, s->name, err);
 }
 
 int api_remove_storage(struct http_request *req, struct api *api, struct str name, struct err *err)
@@ -304,8 +305,8 @@ int api_remove_storage(struct http_request *req, struct api *api, struct str nam
         code = check_unused(api, http_request_arena(req), s, err);
     if (code < 0)
         return code;
-    return s->ops->forward ? remotes_remove(api->o.remotes, name, err)
-                           : routes_remove_local(api->o.routes, api->o.db, name, err);
+    return storage_can(s, STORAGE_FOLDER) ? routes_remove_local(api->o.routes, api->o.db, name, err)
+                                          : remotes_remove(api->o.remotes, name, err);
 }
 
 static struct storage *find(struct api *api, const struct route_params *params, struct err *err)
@@ -385,7 +386,7 @@ int api_post_scrub(struct http_request *req, const struct route_params *params, 
     s = find(ctx, params, &err);
     if (!s)
         return api_send_failure(req, ERR_NOT_FOUND, &err);
-    if (strcmp(s->ops->kind, "local") != 0)
+    if (!storage_can(s, STORAGE_FOLDER))
         return api_send_error(req, 501, "unsupported", "only a local storage can be scrubbed");
     api_json_begin(&scrub.j);
     json_out_key(&scrub.j.w, "damaged");

@@ -96,10 +96,8 @@ static struct str quoted(struct arena *a, struct str etag)
 /* What is known of it from now on. */
 static void set_source(struct copying *w, const struct object_info *info)
 {
-    const struct storage *s = w->c->from->storage;
-
     w->source = *info;
-    if (s && !s->ops->forward && !info->meta.acl.len)
+    if (bucket_can(w->c->from, STORAGE_KEEPS_META) && !info->meta.acl.len)
         w->source.is_private = true;
     w->source_is.if_match = quoted(w->a, info->etag);
 }

@@ -170,7 +170,7 @@ static int plan_own(struct copy_plan *out, struct copying *w, struct err *err)
         return code;
     if (from->ops->object_parts)
         code = plan_told(out, w, err);
-    else if (from->storage && from->storage->ops->forward)
+    else if (bucket_can(from, STORAGE_FORWARDS))
         code = plan_asked(out, w, err);
     if (code == 0 && !plan_is_whole(out, w->source.size))
         out->count = 0;

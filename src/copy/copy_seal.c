@@ -89,7 +89,6 @@ static int seal_there(struct copying *w, const struct envelope *e, struct err *e
 
 int copy_seal_prepare(struct copying *w, struct err *err)
 {
-    struct storage *to = w->c->to->storage;
     struct envelope e = {0};
 
     if (!w->source.meta.encryption.len)
@@ -98,7 +97,8 @@ int copy_seal_prepare(struct copying *w, struct err *err)
     w->sealed = code == 0;
     if (code < 0)
         return code;
-    return to && to->ops->forward ? seal_there(w, &e, err) : seal_here(w, &e, err);
+    return bucket_can(w->c->to, STORAGE_KEEPS_META) ? seal_here(w, &e, err)
+                                                    : seal_there(w, &e, err);
 }
 
 void copy_seal_release(struct copying *w)

@@ -18,9 +18,9 @@ static bool anybody(void *ctx, bool by_email, struct str name, struct str *id,
 
 static const struct acl_users everybody = {anybody, NULL};
 
-static bool is_remote(const struct bucket *b)
+static bool speaks_s3(const struct bucket *b)
 {
-    return b->storage && b->storage->ops->forward;
+    return !bucket_can(b, STORAGE_KEEPS_META);
 }
 
 /* --- remote --- */
@@ -125,7 +125,7 @@ static int read_local(struct acl *out, struct arena *a, const struct grants_of *
 
 int grants_read(struct acl *out, struct arena *a, const struct grants_of *of, struct err *err)
 {
-    return (is_remote(of->bucket) ? read_remote : read_local)(out, a, of, err);
+    return (speaks_s3(of->bucket) ? read_remote : read_local)(out, a, of, err);
 }
 
 int grants_write(struct arena *a, const struct grants_of *of, const struct acl *acl,
@@ -135,7 +135,7 @@ int grants_write(struct arena *a, const struct grants_of *of, const struct acl *
     struct bucket *b = of->bucket;
     struct object_meta meta = {0};
 
-    if (is_remote(b))
+    if (speaks_s3(b))
         acl_write(&text, acl, &everybody);
     else
         acl_encode(&text, acl);

@@ -271,7 +271,8 @@ struct bucket_usage {
 struct bucket {
     const struct bucket_ops *ops;
     struct str name;         /* lives as long as the bucket */
-    struct storage *storage; /* that it is on; NULL: over several */
+    struct storage *storage; /* that holds it; NULL: the bucket lies over several, or over none */
+    unsigned can;            /* enum storage_capability; read only where storage is NULL */
 };
 
 struct bucket_ops {
@@ -397,12 +398,38 @@ struct forward_request {
     struct arena *arena; /* for what is made on the way; NULL: one of its own */
 };
 
+/* What a storage promises beyond the calls of its vtable. A caller asks for the promise that it
+ * needs, never for the kind of the storage. */
+enum storage_capability {
+    /* ops->forward() passes a client's request on as it is. The storage itself then decides who may
+     * do what and carries out its buckets' documents (lifecycle, logging, ...). */
+    STORAGE_FORWARDS = 1,
+    /* Opening a bucket, its info, heads and listings wait for no peer and cost next to nothing. */
+    STORAGE_AT_HAND = 2,
+    /* The storage has commits of its own: it calls a change_note inside the commit of the change
+     * and keeps the rows of the outbox there. Without this, only an intent that was recorded before
+     * the change makes sure that the change becomes known. */
+    STORAGE_TELLS_CHANGES = 4,
+    /* Others may change objects past this program, and the storage can be set up to notify it. */
+    STORAGE_NOTIFIES = 8,
+    /* Each user has credentials of their own there; a user without them sees no bucket. */
+    STORAGE_CREDENTIALS = 16,
+    /* All of struct object_meta comes back as it was given, whatever its form: owner, ACL (none:
+     * private), encryption. So the storage can keep bytes that this program seals. */
+    STORAGE_KEEPS_META = 32,
+    /* The storage is a folder that belongs to this process alone: object/local/local.h takes it. */
+    STORAGE_FOLDER = 64,
+    /* The version "null" can be named also in a bucket that never kept versions. */
+    STORAGE_NULL_VERSION = 128,
+};
+
 /* Where a call has a `user`: the id of the user whose credentials are used by storages that have
  * several (remote; empty: none, requests go unsigned); local has none and ignores it.
  * create_bucket() takes info->owner as that user, list_buckets() its owner. */
 
 struct storage_ops {
-    const char *kind; /* "local", "remote" */
+    const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
+    unsigned can;     /* enum storage_capability */
     /* ERR_EXISTS: the error's text is the owner. Whether S3 allows the name is the caller's to
      * check. With object_lock versions are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
@@ -415,7 +442,7 @@ struct storage_ops {
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
     /* The raw pass-through: sends the request, signed anew, and answers with whatever the peer
-     * says. NULL on storages that are not remote. Any status is success; the caller reads
+     * says. NULL without STORAGE_FORWARDS. Any status is success; the caller reads
      * exchange_head() and exchange_body() of http/upstream.h and calls exchange_close().
      * ERR_DENIED: the user has no credentials there. ERR_UNAVAILABLE, ERR_BUSY: down, at once; the
      * others of upstream_send(). */
@@ -432,5 +459,17 @@ struct storage_ops {
     void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
 };
+
+/* A storage that is not there (NULL) can do nothing. */
+static inline bool storage_can(const struct storage *s, enum storage_capability what)
+{
+    return s && (s->ops->can & what);
+}
+
+/* What the bucket's storage can; of a bucket over several: what all of them can. */
+static inline bool bucket_can(const struct bucket *b, enum storage_capability what)
+{
+    return b->storage ? storage_can(b->storage, what) : b->can & what;
+}
 
 #endif

@@ -7,7 +7,7 @@
 #include "object/bucket.h"
 
 struct notice_setup {
-    struct storage *storage; /* with ops->forward; borrowed, as all of these */
+    struct storage *storage; /* STORAGE_NOTIFIES; borrowed, as all of these */
     struct str bucket;
     struct str user; /* whose credentials there */
     /* Where it tells: a URL of weir's API, for which a topic is made (Ceph), or the ARN of a target

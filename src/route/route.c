@@ -112,9 +112,9 @@ static void note_remotes(struct routes *r)
     bool any = false;
 
     vec_each (&r->storages, struct storage **, s)
-        any |= (*s)->ops->forward != NULL;
+        any |= storage_can(*s, STORAGE_FORWARDS);
     atomic_store(&r->any_remote, any);
-    atomic_store(&r->main_is_remote, r->main && r->main->ops->forward);
+    atomic_store(&r->main_is_remote, storage_can(r->main, STORAGE_FORWARDS));
     atomic_fetch_add(&r->generation, 1);
 }
 
@@ -414,7 +414,7 @@ static int follow_owner(struct routes *r, const struct routes_view *view, struct
 
     if (code == 0 && !str_eq(info.owner, user))
         found = routes_storage_by(r, view, info.owner, name, &s, err);
-    if (found == 0 && s && s != at && !s->ops->forward)
+    if (found == 0 && s && s != at && !storage_can(s, STORAGE_FORWARDS))
         there = storage_open_bucket(&other, s, info.owner, name, err);
     else if (found == ERR_OFFLINE && routes_look_up(&view->policies, info.owner, name))
         there = found; /* its policy names a storage that this process has not */
@@ -435,10 +435,11 @@ static int open_local(struct routes *r, const struct routes_view *view, struct s
     size_t count = routes_storages(r, all, ARRAY_SIZE(all));
     int code = ERR_NO_BUCKET;
 
-    if (!first->ops->forward)
+    if (!storage_can(first, STORAGE_FORWARDS))
         code = storage_open_bucket(out, first, STR_EMPTY, bucket, err);
     for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
-        if (all[i] == first || all[i]->ops->forward || routes_copy_of(view, all[i], bucket))
+        if (all[i] == first || storage_can(all[i], STORAGE_FORWARDS) ||
+            routes_copy_of(view, all[i], bucket))
             continue;
         if (is_blocked(view, all[i], bucket)) {
             if (is_switched(view, all[i], bucket)) /* it is there, but not now */

@@ -88,7 +88,7 @@ uint64_t routes_generation(const struct routes *r);
  * made. */
 bool routes_any(struct routes *r);
 
-/* The remote storage (one with ops->forward) that requests of `user` for the bucket go to; NULL: it
+/* The remote storage (STORAGE_FORWARDS) that requests of `user` for the bucket go to; NULL: it
  * is a local matter, see route_bucket(). Never waits (docs/forward.md, "Which storage"). */
 int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
                  struct err *err) MUST_CHECK;

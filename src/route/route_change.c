@@ -112,7 +112,7 @@ static int check_target(struct routes *r, struct str storage, struct storage *at
 
     if (!target)
         return need_storage(r, storage, err);
-    if (at && target->ops->forward)
+    if (at && storage_can(target, STORAGE_FORWARDS))
         return err_set(err, ERR_CONFLICT,
                        "the bucket is on storage " STR_FMT "; a policy moves nothing",
                        STR_ARG(at->name));

@@ -4,7 +4,7 @@
 
 static bool is_remote(const struct storage *s)
 {
-    return s->ops->forward != NULL;
+    return storage_can(s, STORAGE_FORWARDS);
 }
 
 /* An empty owner is anybody. */

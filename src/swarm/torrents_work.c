@@ -61,9 +61,9 @@ static int progress(void *ctx, uint64_t done, struct err *err)
 /* A version that was never kept has no name on storages that are not ours. */
 static struct str version_to_ask(const struct bucket *b, struct str version)
 {
-    bool remote = b->storage && b->storage->ops->forward;
+    bool nameless = str_eq(version, STR("null")) && !bucket_can(b, STORAGE_NULL_VERSION);
 
-    return remote && str_eq(version, STR("null")) ? STR_EMPTY : version;
+    return nameless ? STR_EMPTY : version;
 }
 
 static int open_body(struct torrents *t, struct arena *a, const struct torrent_job *job,

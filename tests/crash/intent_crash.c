@@ -61,7 +61,8 @@ static int forward(struct storage *s, const struct forward_request *r, struct ex
 
 static void open_server(const struct crash *c, struct server *s)
 {
-    static const struct storage_ops far_ops = {.kind = "remote", .forward = forward};
+    static const struct storage_ops far_ops = {
+        .kind = "remote", .can = STORAGE_FORWARDS, .forward = forward};
     const struct state *state = container_of(c, struct state, crash);
     struct err err = {0};
 

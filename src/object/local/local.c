@@ -41,6 +41,8 @@ const struct bucket_ops local_bucket_ops = {
 
 static const struct storage_ops storage_ops = {
     .kind = "local",
+    .can = STORAGE_AT_HAND | STORAGE_TELLS_CHANGES | STORAGE_KEEPS_META | STORAGE_FOLDER |
+           STORAGE_NULL_VERSION,
     .create_bucket = local_create_bucket,
     .remove_bucket = local_remove_bucket,
     .open_bucket = local_open_bucket,

@@ -169,6 +169,7 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
 
 static const struct storage_ops storage_ops = {
     .kind = "remote",
+    .can = STORAGE_FORWARDS | STORAGE_NOTIFIES | STORAGE_CREDENTIALS,
     .create_bucket = remote_create_bucket,
     .remove_bucket = remote_remove_bucket,
     .open_bucket = remote_open_bucket,

@@ -198,9 +198,7 @@ static int find_version(struct arena *a, const struct side_pair *p, const struct
 static struct storage *facts_of(const struct side_pair *p, const struct known *k,
                                 struct storage *side)
 {
-    bool local = !p->route->ops->forward && !p->other->ops->forward;
-
-    if (!local)
+    if (storage_can(p->route, STORAGE_FORWARDS) || storage_can(p->other, STORAGE_FORWARDS))
         return side;
     return k->bucket == SIDE_OTHER ? p->other : p->route;
 }
@@ -277,9 +275,9 @@ static int write_side(void *ctx, struct arena *a, const struct side_pair *p,
     struct known k;
     int code = look(s, a, p, ask, &k, err);
 
-    if (code == 0 && k.thing == SIDE_OTHER && alone && !p->route->ops->forward)
+    if (code == 0 && k.thing == SIDE_OTHER && alone && storage_can(p->route, STORAGE_TELLS_CHANGES))
         code = is_versioned(a, p, ask->user, &versioned, err);
-    if (code == 0 && (!alone || versioned || p->route->ops->forward))
+    if (code == 0 && (!alone || versioned || !storage_can(p->route, STORAGE_TELLS_CHANGES)))
         code = wait_for_task(s, a, p, ask, &k, err);
     if (code == 0)
         *out = (struct side_choice){p->route, facts_of(p, &k, p->route)};
@@ -309,7 +307,7 @@ static int look_many(struct sides *s, struct arena *a, const struct side_pair *p
 static int removals(void *ctx, struct arena *a, const struct side_pair *p,
                     const struct side_keys *k, bool alone, struct err *err)
 {
-    bool waits = !alone || p->route->ops->forward;
+    bool waits = !alone || !storage_can(p->route, STORAGE_TELLS_CHANGES);
     struct side_choice ignored;
     enum side *at = NULL;
     int code = waits ? 0 : is_versioned(a, p, k->user, &waits, err);
@@ -346,7 +344,7 @@ static int removed(void *ctx, struct arena *a, const struct side_pair *p, const 
     const struct side_keys k = {keys, count, p->user};
     enum side *at = NULL;
 
-    if (p->route->ops->forward) /* an intent is recorded whatever it did */
+    if (!storage_can(p->route, STORAGE_TELLS_CHANGES)) /* an intent is recorded whatever it did */
         return 0;
     int code = look_many(ctx, a, p, &k, &at, err);
     for (size_t i = 0; i < count && code == 0; i++)

@@ -88,7 +88,7 @@ int switch_settled(struct switch_run *x, struct err *err)
     int code = reached(x, err);
     if (code == 0 && x->o->settle)
         code = x->o->settle(x->o->ctx, from, err);
-    if (code == 0 && from->ops->forward)
+    if (code == 0 && !storage_can(from, STORAGE_TELLS_CHANGES))
         code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, 0, &open, err);
     return code == 0 && open ? wait_for(err, "the outcome of a write is not known yet") : code;
 }
@@ -182,7 +182,7 @@ static int begin_live(struct switch_run *x, struct err *err)
     if (!from)
         return wait_for(err, "the old storage is not here");
     int code = reached(x, err);
-    if (code == 0 && from->ops->forward)
+    if (code == 0 && !storage_can(from, STORAGE_TELLS_CHANGES))
         code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, due_s, &open, err);
     if (code < 0)
         return code;
@@ -245,7 +245,7 @@ static int check_marks(struct switch_run *x, struct err *err)
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
     bool suspect = false;
 
-    if (!from || !from->ops->forward)
+    if (!from || storage_can(from, STORAGE_TELLS_CHANGES))
         return 0;
     int code = reached(x, err);
     if (code == 0)

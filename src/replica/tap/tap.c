@@ -137,7 +137,7 @@ static int tap_new_storages(struct taps *t, struct err *err)
 
     for (size_t i = 0; i < count && code == 0; i++) {
         size_t have = atomic_load(&t->tap_count);
-        if (all[i]->ops->forward || taps_find(t, all[i]))
+        if (!storage_can(all[i], STORAGE_TELLS_CHANGES) || taps_find(t, all[i]))
             continue;
         if (have == ARRAY_SIZE(t->taps))
             return err_set(err, ERR_TOO_LARGE,

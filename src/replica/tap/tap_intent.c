@@ -327,8 +327,8 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
         code = check_route(t, &c, i, err);
     if (code == 0 && c.switching)
         code = tap_locks_take(t, i, &out->locks, err);
-    bool remote = i->storage->ops->forward;
-    if (code == 0 && c.replicated && !remote)
+    bool tells = storage_can(i->storage, STORAGE_TELLS_CHANGES);
+    if (code == 0 && c.replicated && tells)
         code = check_ready(t, i, err);
     else if (code == 0 && c.replicated && can_share(&c, i))
         code = !c.has_switch && note_begin(t, i, out) ? 0 : shared_begin(t, i, out, err);
@@ -349,7 +349,7 @@ int intent_begin(void *ctx, const struct intended *i, struct capture *out, struc
 
     *out = (struct capture){.phase = phase_enter(t), .begun = true};
     int code = lease_check(t->o.lease, lease, err);
-    if (code == 0 && lease && i->storage->ops->forward) {
+    if (code == 0 && lease && !storage_can(i->storage, STORAGE_TELLS_CHANGES)) {
         out->lease = lease;
         out->what = *i;
     }

@@ -93,7 +93,7 @@ bool tap_name_lost(const struct tap *tap)
 
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
 {
-    if (!t || s->ops->forward || is_alone(t))
+    if (!t || !storage_can(s, STORAGE_FOLDER) || is_alone(t))
         return 0;
     struct named n = {t, s, taps_find(t, s)};
     return ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
@@ -113,7 +113,7 @@ static bool has_bucket(struct storage *s)
 
 bool taps_owns(struct taps *t, struct storage *s)
 {
-    if (!t || s->ops->forward)
+    if (!t || !storage_can(s, STORAGE_FOLDER))
         return true;
     struct named n = {t, s, taps_find(t, s)};
     int code = is_known(&n) ? 0 : ask(&n, ASK_LOOK, NULL);

@@ -97,7 +97,7 @@ int place_open(struct place_open *out, struct tasks *t, struct storage *s, struc
     struct buf name = {0};
     int code;
 
-    if (!s->ops->forward)
+    if (storage_can(s, STORAGE_AT_HAND))
         return open_now(out, s, user, bucket, err);
     buf_append_str(&name, user);
     buf_append_char(&name, '\0');

@@ -129,7 +129,7 @@ static int find_new(struct call *c, struct storage **out, struct err *err)
     struct storage *later = NULL;
     int code = route_storage(routes, call_user_id(c), c->bucket_name, out, err);
 
-    if (code < 0 || !(*out)->ops->forward)
+    if (code < 0 || !storage_can(*out, STORAGE_FORWARDS))
         return code;
     code = route_remote(routes, call_user_id(c), c->bucket_name, &later, err);
     return code == 0 && later != *out ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
@@ -153,7 +153,7 @@ static int find_remote(struct call *c, struct storage **out, struct err *err)
         code = call_remote(c, &c->side, c->bucket_name, out, err);
     else
         code = 0;
-    if (code == 0 && *out && (!(*out)->ops->forward || makes_torrent(c)))
+    if (code == 0 && *out && (!storage_can(*out, STORAGE_FORWARDS) || makes_torrent(c)))
         *out = NULL;
     if (code == 0 && *out && call_is_copy(c))
         code = copies_within(c, *out, &within, err);

@@ -37,7 +37,7 @@ int call_remote(struct call *c, const struct side_choice *side, struct str bucke
                 struct storage **out, struct err *err)
 {
     if (side->storage) {
-        *out = side->storage->ops->forward ? side->storage : NULL;
+        *out = storage_can(side->storage, STORAGE_FORWARDS) ? side->storage : NULL;
         return 0;
     }
     return route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);

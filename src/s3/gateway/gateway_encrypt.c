@@ -75,7 +75,7 @@ static int read_asked(struct call *c, struct sse_asked *out, struct err *err)
 /* A storage that is not ours is asked with the client's own headers, or not at all. */
 static bool seals(const struct bucket *b)
 {
-    return b->storage && strcmp(b->storage->ops->kind, "local") == 0;
+    return bucket_can(b, STORAGE_KEEPS_META);
 }
 
 /* --- new objects --- */

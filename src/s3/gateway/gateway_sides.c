@@ -145,7 +145,8 @@ static int choose_route(struct call *c, struct err *err)
     int code = sides->read(sides->ctx, c->a, &c->pair, &ask, &c->side, err);
 
     c->side.storage = c->pair.route;
-    if (code == 0 && (c->pair.route->ops->forward || c->pair.other->ops->forward))
+    if (code == 0 && (storage_can(c->pair.route, STORAGE_FORWARDS) ||
+                      storage_can(c->pair.other, STORAGE_FORWARDS)))
         c->side.facts = c->pair.route;
     return code;
 }
@@ -231,7 +232,7 @@ int call_turn(struct call *c, struct str key, struct err *err)
     int code = sides->read(sides->ctx, c->a, &c->pair, &ask, &side, err);
     if (code < 0 || side.storage == t->bucket->storage)
         return code;
-    if (side.storage->ops->forward)
+    if (storage_can(side.storage, STORAGE_FORWARDS))
         return err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
     code = storage_open_bucket(&b, side.storage, STR_EMPTY, c->bucket_name, err);
     if (code < 0)
@@ -294,7 +295,8 @@ static int open_both(struct call *c, struct bucket *out[2], struct err *err)
     enum s3_action action = s3_operation_action(c->op->id, false);
 
     c->source_side = (struct side_choice){
-        c->pair.other, c->pair.route->ops->forward ? c->pair.other : c->side.facts};
+        c->pair.other,
+        storage_can(c->pair.route, STORAGE_FORWARDS) ? c->pair.other : c->side.facts};
     int code = call_open(c, &c->other, c->bucket_name, err);
     if (code == 0)
         code = call_need(c, &c->other, action, STR_EMPTY, NULL, err);

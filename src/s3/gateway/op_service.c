@@ -27,7 +27,7 @@ static int is_reached(struct call *c, struct storage *s, struct str bucket, bool
     struct storage *remote = NULL;
     int code = route_remote(c->g->o.routes, call_user_id(c), bucket, &remote, err);
 
-    *out = code == 0 && remote == (s->ops->forward ? s : NULL);
+    *out = code == 0 && remote == (storage_can(s, STORAGE_FORWARDS) ? s : NULL);
     return code == ERR_DENIED || code == ERR_BUSY || code == ERR_OFFLINE ? 0 : code;
 }
 
@@ -128,7 +128,7 @@ static int collect(struct call *c, struct page *p, struct err *err)
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++)
-        if (!storages[i]->ops->forward)
+        if (!storage_can(storages[i], STORAGE_CREDENTIALS))
             code = gather(c, storages[i], p, err);
         else if (remote_has_credential(storages[i], call_user_id(c)))
             code = gather_remote(c, storages[i], p, err);

@@ -40,7 +40,7 @@ static int each_own_bucket(struct call *c, own_bucket_fn *fn, void *ctx, struct 
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++)
-        if (!storages[i]->ops->forward)
+        if (storage_can(storages[i], STORAGE_AT_HAND))
             code = each_on(c, storages[i], fn, ctx, err);
     return code;
 }

@@ -243,7 +243,7 @@ static void sweep_all(struct lifecycle_worker *w, int64_t slot)
     w->stats.running = 1;
     mutex_unlock(&w->lock);
     for (size_t i = 0; i < n && !stopped(w); i++)
-        if (strcmp(storages[i]->ops->kind, "local") == 0)
+        if (!storage_can(storages[i], STORAGE_FORWARDS))
             sweep_storage(w, storages[i], slot);
     mutex_lock(&w->lock);
     w->stats.running = 0;

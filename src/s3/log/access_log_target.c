@@ -181,7 +181,7 @@ static int check(struct access_log_target *t, struct arena *a, const struct acce
     struct bucket *b = t->bucket;
     int code;
 
-    if (!b->storage || strcmp(b->storage->ops->kind, "local") != 0)
+    if (!b->storage || !storage_can(b->storage, STORAGE_KEEPS_META))
         return err_set(err, S3_INVALID_ARGUMENT,
                        "The target bucket for logging is on a remote storage");
     if (str_eq(b->name, ask->bucket) && str_eq(b->storage->name, ask->storage))

@@ -119,7 +119,8 @@ static void open_stores(struct tap_lab *l)
 
 void tap_lab_open(struct tap_lab *l)
 {
-    static const struct storage_ops far_ops = {.kind = "remote", .forward = forward};
+    static const struct storage_ops far_ops = {
+        .kind = "remote", .can = STORAGE_FORWARDS, .forward = forward};
     struct bucket_info info = {.name = STR("box"), .owner = STR("alice")};
     char folder[256];
     struct local_options local = {.name = "local", .folder = folder, .reserve_bytes = 1};

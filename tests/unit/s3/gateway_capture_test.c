@@ -19,7 +19,7 @@ static struct {
 static int begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
 {
     (void)ctx;
-    *out = (struct capture){.begun = i->storage->ops->forward != NULL};
+    *out = (struct capture){.begun = !storage_can(i->storage, STORAGE_TELLS_CHANGES)};
     mutex_lock(&told.lock);
     buf_appendf(&told.text, STR_FMT "/" STR_FMT " %u", STR_ARG(i->storage->name),
                 STR_ARG(i->bucket), i->changes);
