@@ -1,5 +1,6 @@
 /* Growable bytes with a limit. */
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/hex.h"
 
@@ -149,9 +150,33 @@ void buf_append_hex(struct buf *b, const void *p, size_t len)
     buf_commit(b, len * 2);
 }
 
+void buf_append_be16(struct buf *b, uint16_t v)
+{
+    v = htobe16(v);
+    buf_append(b, &v, sizeof(v));
+}
+
 void buf_append_be64(struct buf *b, uint64_t v)
 {
-    v = __builtin_bswap64(v);
+    v = htobe64(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+void buf_append_le16(struct buf *b, uint16_t v)
+{
+    v = htole16(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+void buf_append_le32(struct buf *b, uint32_t v)
+{
+    v = htole32(v);
+    buf_append(b, &v, sizeof(v));
+}
+
+void buf_append_le64(struct buf *b, uint64_t v)
+{
+    v = htole64(v);
     buf_append(b, &v, sizeof(v));
 }
 

@@ -36,8 +36,13 @@ void buf_append_u64(struct buf *b, uint64_t v); /* decimal; no printf */
 void buf_append_i64(struct buf *b, int64_t v);
 void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower case */
 
-/* Big-endian fixed-width integers, for keys whose byte order is their number's order. */
+/* Integers of fixed width (base/bytes.h). Keys are big-endian: their byte order is the order of
+ * the numbers. */
+void buf_append_be16(struct buf *b, uint16_t v);
 void buf_append_be64(struct buf *b, uint64_t v);
+void buf_append_le16(struct buf *b, uint16_t v);
+void buf_append_le32(struct buf *b, uint32_t v);
+void buf_append_le64(struct buf *b, uint64_t v);
 
 /* Room for `len` more bytes: returns where they go (borrowed until the next call) or NULL when
  * past the limit or out of memory. Write there, then buf_commit() what was written. */

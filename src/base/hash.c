@@ -1,5 +1,6 @@
 /* XXH3 (inlined from the library's header, 9 times the speed of its shared object) and SipHash. */
 #include "base/hash.h"
+#include "base/bytes.h"
 #include "base/ids.h"
 
 #define XXH_INLINE_ALL
@@ -55,11 +56,10 @@ uint64_t hash_sip(const struct hash_key *key, struct str in)
         key->k0 ^ 0x6c7967656e657261,
         key->k1 ^ 0x7465646279746573,
     };
-    uint64_t last = (uint64_t)in.len << 56, word;
+    uint64_t last = (uint64_t)in.len << 56;
 
     for (; in.len >= 8; in = str_skip(in, 8)) {
-        memcpy(&word, in.p, 8);
-        sip_word(&s, word);
+        sip_word(&s, le64_read(in.p));
     }
     for (size_t i = 0; i < in.len; i++)
         last |= (uint64_t)(unsigned char)in.p[i] << (8 * i);

@@ -1,5 +1,6 @@
 /* Asynq's messages in protobuf's wire form. */
 #include "coord/message.h"
+#include "base/bytes.h"
 
 #include "coord/worker.h"
 
@@ -8,27 +9,20 @@ enum { MESSAGE_MAX = 128 * 1024 };
 
 /* --- writing --- */
 
-static void put_varint(struct buf *out, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        buf_append_char(out, (char)(v | 0x80));
-    buf_append_char(out, (char)v);
-}
-
 static void put_number(struct buf *out, unsigned field, int64_t v)
 {
     if (v == 0)
         return;
-    put_varint(out, field << 3 | WIRE_VARINT);
-    put_varint(out, (uint64_t)v);
+    varint_append(out, field << 3 | WIRE_VARINT);
+    varint_append(out, (uint64_t)v);
 }
 
 static void put_bytes(struct buf *out, unsigned field, struct str s)
 {
     if (s.len == 0)
         return;
-    put_varint(out, field << 3 | WIRE_BYTES);
-    put_varint(out, s.len);
+    varint_append(out, field << 3 | WIRE_BYTES);
+    varint_append(out, s.len);
     buf_append_str(out, s);
 }
 
@@ -109,19 +103,6 @@ struct field {
     struct str bytes;
 };
 
-static bool take_varint(struct str *in, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; shift < 64 && in->len; shift += 7) {
-        unsigned char byte = (unsigned char)in->p[0];
-        *in = str_skip(*in, 1);
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return shift < 63 || byte <= 1;
-    }
-    return false;
-}
-
 static bool take_length(struct str *in, uint64_t len, struct str *out)
 {
     if (len > in->len)
@@ -136,15 +117,15 @@ static bool take_field(struct str *in, struct field *f)
     uint64_t tag;
 
     *f = (struct field){0};
-    if (!take_varint(in, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+    if (!varint_take(in, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
         return false;
     f->number = (unsigned)(tag >> 3);
     f->wire = (enum wire)(tag & 7);
     switch (f->wire) {
     case WIRE_VARINT:
-        return take_varint(in, &f->value);
+        return varint_take(in, &f->value);
     case WIRE_BYTES:
-        return take_varint(in, &f->value) && take_length(in, f->value, &f->bytes);
+        return varint_take(in, &f->value) && take_length(in, f->value, &f->bytes);
     case WIRE_FIXED64:
         return take_length(in, 8, &f->bytes);
     case WIRE_FIXED32:

@@ -4,8 +4,8 @@
  * usual case (the bytes received end in an empty line) and otherwise looks at each byte once, over
  * however many calls, because *seen remembers how far it came. */
 #include "http/wire_int.h"
+#include "base/bytes.h"
 
-#include <endian.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -76,9 +76,7 @@ static inline const char *scan(const char *p, const char *end, unsigned char lea
     }
 #endif
     for (; end - p >= 8; p += 8) {
-        uint64_t x;
-        memcpy(&x, p, sizeof(x));
-        x = le64toh(x);
+        uint64_t x = le64_read(p);
         uint64_t hit = bytes_below(x, least) | bytes_below(x ^ EACH_BYTE(0x7f), 1);
         if (only_ascii)
             hit |= x & EACH_BYTE(0x80);

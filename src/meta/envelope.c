@@ -1,6 +1,7 @@
 /* Wrapping of data keys. */
 #include "meta/envelope.h"
 
+#include "base/bytes.h"
 #include "base/ids.h"
 #include "sign/hmac.h"
 
@@ -58,8 +59,7 @@ static void put_head(struct buf *out, const struct envelope *e)
     buf_append_str(out, e->name);
     buf_append_char(out, (char)e->id.len);
     buf_append_str(out, e->id);
-    buf_append_char(out, (char)(e->context.len >> 8));
-    buf_append_char(out, (char)(e->context.len & 0xff));
+    buf_append_be16(out, (uint16_t)e->context.len);
     buf_append_str(out, e->context);
 }
 
@@ -100,13 +100,8 @@ static bool take(struct str *rest, size_t len, struct str *out)
 static bool take_text(struct str *rest, size_t length_bytes, struct str *out)
 {
     struct str len = STR_EMPTY;
-    size_t n = 0;
 
-    if (!take(rest, length_bytes, &len))
-        return false;
-    for (size_t i = 0; i < len.len; i++)
-        n = n << 8 | (unsigned char)len.p[i];
-    return take(rest, n, out);
+    return take(rest, length_bytes, &len) && take(rest, be_read(len.p, len.len), out);
 }
 
 static bool read_head(struct envelope *e, struct str *rest)

@@ -6,8 +6,8 @@
  * constants are one power lower: x^(D+63) for the earlier half, x^(D-1) for the later one. (Intel,
  * "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009.) */
 #include "object/crc.h"
+#include "base/bytes.h"
 
-#include <endian.h>
 #include <pthread.h>
 
 #if defined(__x86_64__)
@@ -84,9 +84,7 @@ static void make_tables(void)
 static uint64_t by_table(uint64_t crc, const unsigned char *p, size_t len)
 {
     for (; len >= 8; p += 8, len -= 8) {
-        uint64_t word;
-        memcpy(&word, p, sizeof(word));
-        word = crc ^ le64toh(word);
+        uint64_t word = crc ^ le64_read(p);
         crc = slices[7][word & 0xff] ^ slices[6][word >> 8 & 0xff] ^ slices[5][word >> 16 & 0xff] ^
               slices[4][word >> 24 & 0xff] ^ slices[3][word >> 32 & 0xff] ^
               slices[2][word >> 40 & 0xff] ^ slices[1][word >> 48 & 0xff] ^ slices[0][word >> 56];

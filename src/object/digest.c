@@ -4,11 +4,11 @@
  * freed: a set costs three allocations and a look-up per algorithm otherwise, which for a small
  * object is as much as the hashing. */
 #include "object/digest.h"
+#include "base/bytes.h"
 #include "object/crc.h"
 #include "object/md5.h"
 #include "sign/base64.h"
 
-#include <endian.h>
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -112,19 +112,14 @@ void digests_update(struct digests *d, struct str bytes)
 
 static void put_crc(enum digest_kind kind, uint64_t crc, struct digest_value *out)
 {
-    uint64_t big = htobe64(kinds[kind].bits == 32 ? crc << 32 : crc);
-
     out->len = kinds[kind].size;
-    memcpy(out->bytes, &big, out->len);
+    be_write(out->bytes, crc, out->len);
 }
 
 static uint64_t get_crc(enum digest_kind kind, const struct digest_value *value)
 {
-    uint64_t big = 0;
-
     BUG_ON(value->len != kinds[kind].size);
-    memcpy(&big, value->bytes, value->len);
-    return kinds[kind].bits == 32 ? be64toh(big) >> 32 : be64toh(big);
+    return be_read(value->bytes, value->len);
 }
 
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out)

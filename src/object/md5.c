@@ -1,7 +1,7 @@
 /* MD5: padding and lengths, a scalar kernel, and vector kernels for several bodies at once. */
 #include "object/md5.h"
+#include "base/bytes.h"
 
-#include <endian.h>
 #include <pthread.h>
 
 #ifdef __x86_64__
@@ -11,14 +11,6 @@
 typedef void kernel_fn(struct md5_lane *lanes, size_t count, size_t blocks);
 
 /* --- one body, one word at a time --- */
-
-static uint32_t load_le32(const char *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return le32toh(v);
-}
 
 /* G's two halves have no bit in common: their sum is shorter a chain than their union. */
 #define F(b, c, d)   (d ^ (b & (c ^ d)))
@@ -36,7 +28,7 @@ static void scalar(struct md5_lane *lanes, size_t count, size_t blocks)
     for (; blocks; blocks--, in += MD5_BLOCK) {
         uint32_t a = s[0], b = s[1], c = s[2], d = s[3];
 #define STEP(f, a, b, c, d, word, turn, number)                                                    \
-    a += load_le32(in + 4 * (word)) + (number);                                                    \
+    a += le32_read(in + 4 * (word)) + (number);                                                    \
     a += f(b, c, d);                                                                               \
     a = ROTATE(a, turn) + b;
 #include "object/md5_steps.inc"
@@ -273,13 +265,12 @@ void md5_update(struct md5 *m, struct str bytes)
 void md5_final(struct md5 *m, unsigned char out[MD5_LEN])
 {
     static const char padding[MD5_BLOCK] = {(char)0x80};
-    uint64_t bits = htole64(m->bytes * 8);
+    char bits[8];
     size_t used = m->bytes % MD5_BLOCK;
 
+    le64_write(bits, m->bytes * 8);
     md5_update(m, str_n(padding, used < 56 ? 56 - used : 120 - used));
-    md5_update(m, str_n(&bits, sizeof(bits)));
-    for (int i = 0; i < 4; i++) {
-        uint32_t word = htole32(m->state[i]);
-        memcpy(out + 4 * (size_t)i, &word, sizeof(word));
-    }
+    md5_update(m, str_n(bits, sizeof(bits)));
+    for (size_t i = 0; i < 4; i++)
+        le32_write(out + 4 * i, m->state[i]);
 }

@@ -1,6 +1,7 @@
 /* Commands on keys of any type, and those that need no key. */
 #include "store/embedded_int.h"
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
 
@@ -282,7 +283,7 @@ void cmd_scan(struct call *c)
         return;
     keys_open(&k, c->run, s.cursor);
     while (keys_next(&k) && !c->arena->failed) {
-        next = row_read_be64(k.w.key.p + 1);
+        next = be64_read(k.w.key.p + 1);
         if (seen >= s.count && next != hash)
             break;
         hash = next;
@@ -303,8 +304,7 @@ static void scan_push(struct call *c, struct items *items, const struct member_w
     if (type == TYPE_HASH)
         items_push_copy(c, items, w->value);
     else if (type == TYPE_ZSET)
-        items_push(c, items,
-                   as_bulk(double_print(c->arena, score_decode(row_read_be64(w->value.p)))));
+        items_push(c, items, as_bulk(double_print(c->arena, score_decode(be64_read(w->value.p)))));
 }
 
 /* One page of the members from s->cursor on; returns the next cursor. */

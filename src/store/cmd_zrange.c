@@ -1,5 +1,6 @@
 /* Ranges of sorted sets by rank, score and member: reading, counting, removing. */
 #include "store/embedded_int.h"
+#include "base/bytes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,7 +139,7 @@ static uint64_t common_score(struct call *c, const struct object *o)
     version_range(&range, ROW_ORDER, o->m.version);
     walk_version(&w, c->run, &range, false);
     if (walk_next(&w))
-        bits = row_read_be64(w.key.p + ROW_PREFIX);
+        bits = be64_read(w.key.p + ROW_PREFIX);
     walk_close(&w);
     return bits;
 }

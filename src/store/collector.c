@@ -3,6 +3,7 @@
  * woken. */
 #include "store/embedded_int.h"
 
+#include "base/bytes.h"
 #include "base/clock.h"
 
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static int collect_garbage(struct embedded *e, struct arena *arena, struct chunk
     int rc = read_chunk(e, arena, STR("g"), STR("h"), chunk);
 
     for (size_t i = 0; rc == 0 && i < chunk->count; i++)
-        rc = drop_version(e, (enum value_type)chunk->types[i], row_read_be64(chunk->keys[i].p + 1));
+        rc = drop_version(e, (enum value_type)chunk->types[i], be64_read(chunk->keys[i].p + 1));
     if (rc == 0 && chunk->count)
         rc = db_apply(e->db, e->durability, forget_garbage, &change, NULL);
     return rc < 0 ? rc : chunk->count == CHUNK;
@@ -112,7 +113,7 @@ static int expire_change(struct db_tx *tx, void *ctx, struct err *err)
         struct str row = change->chunk->keys[i];
         if (!object_load(&c, member_of(row), &o))
             break;
-        if (o.m.type <= TYPE_STRING || o.m.expire_ms != (int64_t)row_read_be64(row.p + 1))
+        if (o.m.type <= TYPE_STRING || o.m.expire_ms != (int64_t)be64_read(row.p + 1))
             run_delete(&run, row);
     }
     if (arena.failed)

@@ -1,6 +1,7 @@
 /* Members of hashes, sets and sorted sets: a row each, or the pairs in the owner row of a small
  * hash (docs/store.md 11). Those who use them do not see which. */
 #include "store/embedded_int.h"
+#include "base/bytes.h"
 
 /* Of a field in the pairs of a small hash. */
 struct place {
@@ -165,7 +166,7 @@ bool members_next(struct member_walk *w)
         return false;
     w->member = member_of(w->rows.key);
     w->value = w->rows.value;
-    w->cursor = row_read_be64(w->rows.key.p + ROW_PREFIX);
+    w->cursor = be64_read(w->rows.key.p + ROW_PREFIX);
     return true;
 }
 

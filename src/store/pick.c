@@ -1,6 +1,7 @@
 /* Random members of a collection (docs/store.md "Random choices"). */
 #include "store/embedded_int.h"
 
+#include "base/bytes.h"
 #include "base/ids.h"
 
 enum {
@@ -123,7 +124,7 @@ struct pick *pick_members(struct call *c, const struct object *o, uint64_t count
 static struct reply value_reply(struct call *c, enum value_type type, struct str value)
 {
     if (type == TYPE_ZSET)
-        return as_bulk(double_print(c->arena, score_decode(row_read_be64(value.p))));
+        return as_bulk(double_print(c->arena, score_decode(be64_read(value.p))));
     return as_bulk(value);
 }
 

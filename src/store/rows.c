@@ -1,25 +1,12 @@
 /* Keys and values of the embedded engine's rows. */
 #include "store/rows.h"
+#include "base/bytes.h"
 #include "base/err.h"
 
 #define SIGN ((uint64_t)1 << 63)
 
 enum { META_EXPIRES = 1, META_SMALL = 2, META_FLAGS = META_EXPIRES | META_SMALL };
 enum { PAIR_HEAD = 4 }; /* both lengths */
-
-static char *put_be64(char *to, uint64_t v)
-{
-    v = __builtin_bswap64(v);
-    memcpy(to, &v, sizeof(v));
-    return to + sizeof(v);
-}
-
-uint64_t row_read_be64(const char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, sizeof(v));
-    return __builtin_bswap64(v);
-}
 
 static char *begin(struct row *row, struct arena *a, size_t len)
 {
@@ -46,7 +33,7 @@ void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key)
     if (!p)
         return;
     *p = ROW_META;
-    put_str(put_be64(p + 1, hash), key);
+    put_str(be64_write(p + 1, hash), key);
 }
 
 void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key)
@@ -57,7 +44,7 @@ void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t ha
 void row_prefix(struct row *row, enum row_tag tag, uint64_t number)
 {
     row->small[0] = (char)tag;
-    put_be64(row->small + 1, number);
+    be64_write(row->small + 1, number);
     row->key = str_n(row->small, ROW_PREFIX);
 }
 
@@ -68,7 +55,7 @@ void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t ver
     if (!p)
         return;
     *p = (char)tag;
-    put_str(put_be64(put_be64(p + 1, version), hash_or_score), member);
+    put_str(be64_write(be64_write(p + 1, version), hash_or_score), member);
 }
 
 void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash)
@@ -83,7 +70,7 @@ void row_item(struct row *row, uint64_t version, int64_t index)
 
 int64_t row_item_index(struct str key)
 {
-    return (int64_t)(row_read_be64(key.p + ROW_PREFIX) ^ SIGN);
+    return (int64_t)(be64_read(key.p + ROW_PREFIX) ^ SIGN);
 }
 
 uint64_t score_encode(double score)
@@ -109,24 +96,12 @@ size_t meta_encode(const struct meta *m, char out[META_MAX])
     *p++ = (char)m->type;
     *p++ = (char)((m->expire_ms ? META_EXPIRES : 0) | (m->small ? META_SMALL : 0));
     if (m->expire_ms)
-        p = put_be64(p, (uint64_t)m->expire_ms);
+        p = be64_write(p, (uint64_t)m->expire_ms);
     if (m->type != TYPE_STRING && !m->small)
-        p = put_be64(put_be64(p, m->version), m->count);
+        p = be64_write(be64_write(p, m->version), m->count);
     if (m->type == TYPE_LIST)
-        p = put_be64(p, (uint64_t)m->head);
+        p = be64_write(p, (uint64_t)m->head);
     return (size_t)(p - out);
-}
-
-static size_t read_be16(const char *p)
-{
-    return (size_t)(unsigned char)p[0] << 8 | (unsigned char)p[1];
-}
-
-static char *put_be16(char *to, size_t v)
-{
-    *to++ = (char)(v >> 8);
-    *to++ = (char)v;
-    return to;
 }
 
 size_t pair_size(struct str field, struct str value)
@@ -136,7 +111,7 @@ size_t pair_size(struct str field, struct str value)
 
 void pair_write(char *to, struct str field, struct str value)
 {
-    to = put_be16(put_be16(to, field.len), value.len);
+    to = be16_write(be16_write(to, field.len), value.len);
     put_str(to, field);
     put_str(to + field.len, value);
 }
@@ -147,8 +122,8 @@ bool pair_next(struct str *rest, struct str *field, struct str *value)
 
     if (rest->len < PAIR_HEAD)
         return false;
-    field_len = read_be16(rest->p);
-    value_len = read_be16(rest->p + 2);
+    field_len = be16_read(rest->p);
+    value_len = be16_read(rest->p + 2);
     if (rest->len - PAIR_HEAD < field_len + value_len)
         return false;
     *field = str_n(rest->p + PAIR_HEAD, field_len);
@@ -192,18 +167,18 @@ int meta_decode(struct str value, struct meta *out)
     if (rest.len < need || (m.small && m.type != TYPE_HASH) || value.p[1] & ~META_FLAGS)
         return ERR_CORRUPT;
     if (value.p[1] & META_EXPIRES) {
-        m.expire_ms = (int64_t)row_read_be64(rest.p);
+        m.expire_ms = (int64_t)be64_read(rest.p);
         rest = str_skip(rest, 8);
     }
     if (m.type == TYPE_STRING || m.small) {
         m.value = rest;
         m.count = m.small ? count_pairs(rest) : 0;
     } else {
-        m.version = row_read_be64(rest.p);
-        m.count = row_read_be64(rest.p + 8);
+        m.version = be64_read(rest.p);
+        m.count = be64_read(rest.p + 8);
     }
     if (m.type == TYPE_LIST)
-        m.head = (int64_t)row_read_be64(rest.p + 16);
+        m.head = (int64_t)be64_read(rest.p + 16);
     if (m.small && m.count == 0)
         return ERR_CORRUPT;
     *out = m;

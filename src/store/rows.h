@@ -52,7 +52,6 @@ void row_item(struct row *row, uint64_t version, int64_t index);
 /* Of tags that order by hash: the position `hash` in the rows of `version`. */
 void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash);
 
-uint64_t row_read_be64(const char *p);
 int64_t row_item_index(struct str key);
 
 /* A double as 64 bits in the numbers' order, and back. */

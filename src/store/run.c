@@ -1,5 +1,6 @@
 /* A step's reads and writes, and walking rows in order. */
 #include "store/embedded_int.h"
+#include "base/bytes.h"
 
 static const struct str version_row = {"cversion", 8};
 
@@ -54,7 +55,7 @@ uint64_t run_new_version(struct run *run)
     if (*version == 0) {
         *version = 1;
         if (run_get(run, version_row, &stored) && stored.len == 8)
-            *version = row_read_be64(stored.p);
+            *version = be64_read(stored.p);
     }
     buf_append_be64(&next, *version + 1);
     run_put(run, version_row, buf_str(&next));

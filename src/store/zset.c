@@ -1,5 +1,6 @@
 /* Sorted sets: the member row and the order row of each member (docs/store.md invariant 5). */
 #include "store/embedded_int.h"
+#include "base/bytes.h"
 
 static void order_row(struct call *c, const struct object *o, double score, struct str member,
                       struct row *row)
@@ -17,22 +18,23 @@ bool zset_score(struct call *c, const struct object *o, struct str member, doubl
         run_fail(c->run, err_set(c->run->err, ERR_CORRUPT, "a score is damaged"));
         return false;
     }
-    *score = score_decode(row_read_be64(value.p));
+    *score = score_decode(be64_read(value.p));
     return true;
 }
 
 void zset_put(struct call *c, struct object *o, struct str member, const double *old, double score)
 {
     struct row row;
-    uint64_t bits = __builtin_bswap64(score_encode(score));
+    char bits[8];
 
+    be64_write(bits, score_encode(score));
     if (old) {
         order_row(c, o, *old, member, &row);
         run_delete(c->run, row.key);
     }
     order_row(c, o, score, member, &row);
     run_put(c->run, row.key, STR_EMPTY);
-    member_write(c, o, member, str_n(&bits, sizeof(bits)), !old);
+    member_write(c, o, member, str_n(bits, sizeof(bits)), !old);
 }
 
 bool zset_remove(struct call *c, struct object *o, struct str member)
@@ -49,5 +51,5 @@ bool zset_remove(struct call *c, struct object *o, struct str member)
 
 double zset_row_score(struct str row_key)
 {
-    return score_decode(row_read_be64(row_key.p + ROW_PREFIX));
+    return score_decode(be64_read(row_key.p + ROW_PREFIX));
 }

@@ -1,5 +1,6 @@
 /* Answers in bencode. */
 #include "swarm/answer.h"
+#include "base/bytes.h"
 #include "swarm/bencode.h"
 
 #include <arpa/inet.h>
@@ -23,7 +24,7 @@ static void write_list(struct bencode_out *w, const struct compact *peers, bool 
         bencode_member_str(w, "ip", str_z(text));
         if (ids && peers->ids && peers->has_ids)
             bencode_member_str(w, "peer id", str_n(peers->ids + i * PEER_ID_LEN, PEER_ID_LEN));
-        bencode_member_int(w, "port", peer[ip_len] << 8 | peer[ip_len + 1]);
+        bencode_member_int(w, "port", be16_read(peer + ip_len));
         bencode_close(w);
     }
 }

@@ -1,5 +1,6 @@
 /* The announce of the private mode: one script, and the choice among the peers that it saw. */
 #include "swarm/cache_int.h"
+#include "base/bytes.h"
 
 enum {
     SLACK = 8, /* looked at beside those wanted: the announcer, its user's others, old ones */
@@ -119,7 +120,7 @@ static void announce_args(struct cache_call *k, const struct announce *a, size_t
     call_str(k, str_n(a->info_hash, INFO_HASH_LEN));
     call_str(k, str_n(a->peer_id, PEER_ID_LEN));
     call_str(k, addr_ip_text(&k->arena, &a->addr));
-    call_u64(k, (uint64_t)a->addr.port[0] << 8 | a->addr.port[1]);
+    call_u64(k, be16_read(a->addr.port));
     call_u64(k, a->uploaded);
     call_u64(k, a->downloaded);
     call_u64(k, a->left);

@@ -1,5 +1,6 @@
 /* Torrents and their peers: the seed's calls. */
 #include "swarm/cache_int.h"
+#include "base/bytes.h"
 
 /* --- finding --- */
 
@@ -170,7 +171,7 @@ static void peer_args(struct cache_call *k, const struct torrent *t, const struc
     call_str(k, str_n(t->info_hash, INFO_HASH_LEN));
     call_str(k, str_n(p->id, PEER_ID_LEN));
     call_str(k, addr_ip_text(&k->arena, &p->addr));
-    call_u64(k, (uint64_t)p->addr.port[0] << 8 | p->addr.port[1]);
+    call_u64(k, be16_read(p->addr.port));
     call_u64(k, p->uploaded);
     call_u64(k, p->downloaded);
     call_u64(k, p->left);

@@ -1,5 +1,6 @@
 /* From an HTTP request to the tracker and back. */
 #include "swarm/http.h"
+#include "base/bytes.h"
 #include "swarm/answer.h"
 #include "swarm/query.h"
 #include "swarm/stats.h"
@@ -216,8 +217,7 @@ static int announce(struct swarm_http *h, struct http_request *req, struct str p
         return send_malformed(h, req, "the proxy does not say where the client is");
     a.addr = external;
     take_word(trust_of(h), &q, &a.addr);
-    a.addr.port[0] = (uint8_t)(q.port >> 8);
-    a.addr.port[1] = (uint8_t)q.port;
+    be16_write(a.addr.port, (uint16_t)q.port);
     return answer(h, req, &a, &q, &external);
 }
 

@@ -4,6 +4,7 @@
  * IPv6 and paused; how many seconds ago; info hash; peer id; address in compact form; length of the
  * client's key, the key. */
 #include "swarm/share_int.h"
+#include "base/bytes.h"
 
 #include <stdlib.h>
 
@@ -85,8 +86,7 @@ static void append_change(struct buf *out, const struct share_item *item, enum s
         ago = UINT16_MAX;
     buf_append_char(out, (char)(change | (item->addr.v6 ? MESSAGE_V6 : 0) |
                                 (item->paused ? MESSAGE_PAUSED : 0)));
-    buf_append_char(out, (char)(ago >> 8));
-    buf_append_char(out, (char)ago);
+    buf_append_be16(out, (uint16_t)ago);
     buf_append(out, item->name, INFO_HASH_LEN);
     buf_append(out, item->peer_id, PEER_ID_LEN);
     buf_append(out, compact, len);
@@ -103,7 +103,7 @@ static void item_args(struct arena *a, const struct share_item *item, enum swarm
     out[0] = str_n(item->name, INFO_HASH_LEN);
     out[1] = str_n(item->peer_id, PEER_ID_LEN);
     out[2] = addr_ip_text(a, &item->addr);
-    out[3] = arena_fmt(a, "%u", (unsigned)(item->addr.port[0] << 8 | item->addr.port[1]));
+    out[3] = arena_fmt(a, "%u", be16_read(item->addr.port));
     out[4] = arena_fmt(a, "%llu", (unsigned long long)item->uploaded);
     out[5] = arena_fmt(a, "%llu", (unsigned long long)item->downloaded);
     out[6] = arena_fmt(a, "%llu", (unsigned long long)item->left);
@@ -220,7 +220,7 @@ static bool apply_next(struct share *s, struct str *rest)
     a.left = change == SWARM_CHANGE_LEECHER || change == SWARM_CHANGE_STOPPED;
     a.event = head[0] & MESSAGE_PAUSED ? EVENT_PAUSED : EVENT_NONE;
     swarms_apply(s->o.swarms, &a, (enum swarm_change)change, s->o.now(s->o.ctx),
-                 (uint32_t)head[1] << 8 | head[2]);
+                 be16_read(head + 1));
     return true;
 }
 

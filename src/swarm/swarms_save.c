@@ -9,11 +9,11 @@
  *
  * A file is read twice: all of it is looked at before anything is taken. */
 #include "base/clock.h"
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "os/file.h"
 #include "swarm/swarms_int.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,34 +25,6 @@ enum { VERSION = 1, HEAD_LEN = 32, PIECE_HEAD_LEN = 16, TORRENT_LEN = 40, PEER_L
 enum { SAVED_PAUSED = 1 };
 static const char magic[8] = "WEIRSWRM";
 
-static void put32(struct buf *b, uint32_t v)
-{
-    v = htole32(v);
-    buf_append(b, &v, sizeof(v));
-}
-
-static void put64(struct buf *b, uint64_t v)
-{
-    v = htole64(v);
-    buf_append(b, &v, sizeof(v));
-}
-
-static uint32_t get32(const void *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return le32toh(v);
-}
-
-static uint64_t get64(const void *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return le64toh(v);
-}
-
 /* --- saving --- */
 
 static void save_peers(struct buf *b, const struct swarm *w, enum family f)
@@ -61,10 +33,9 @@ static void save_peers(struct buf *b, const struct swarm *w, enum family f)
 
     buf_append(b, p->addr, p->count * p->stride);
     for (uint32_t i = 0; i < p->count; i++) {
-        uint16_t tag = htole16(p->meta[i].tag);
         buf_append_char(b, (char)units_ago(w->now, p->meta[i].seen));
         buf_append_char(b, p->meta[i].told & PEER_PAUSED ? SAVED_PAUSED : 0);
-        buf_append(b, &tag, sizeof(tag));
+        buf_append_le16(b, p->meta[i].tag);
     }
 }
 
@@ -74,10 +45,10 @@ static void save_torrent(struct buf *b, struct swarms *s, struct shard *sh, stru
 
     swarm_begin(&w, s, sh, t);
     buf_append(b, t->hash, INFO_HASH_LEN);
-    put32(b, t->snatches);
+    buf_append_le32(b, t->snatches);
     for (int f = V4; f <= V6; f++) {
-        put32(b, w.of[f].count);
-        put32(b, w.of[f].seeders);
+        buf_append_le32(b, w.of[f].count);
+        buf_append_le32(b, w.of[f].seeders);
     }
     for (int f = V4; f <= V6; f++)
         save_peers(b, &w, f);
@@ -105,9 +76,9 @@ static int write_piece(int fd, struct str body, uint32_t torrents, uint64_t sum,
     struct buf head = BUF_INIT(PIECE_HEAD_LEN);
     int code;
 
-    put32(&head, (uint32_t)body.len);
-    put32(&head, torrents);
-    put64(&head, sum);
+    buf_append_le32(&head, (uint32_t)body.len);
+    buf_append_le32(&head, torrents);
+    buf_append_le64(&head, sum);
     code = file_write_all(fd, head.p, head.len, err);
     buf_release(&head);
     return code < 0 ? code : file_write_all(fd, body.p, body.len, err);
@@ -119,10 +90,10 @@ static int write_head(int fd, const struct swarms *s, struct err *err)
     int code;
 
     buf_append(&head, magic, sizeof(magic));
-    put32(&head, VERSION);
-    put32(&head, s->unit_s);
-    put64(&head, (uint64_t)clock_wall_ms());
-    put64(&head, hash_xxh3(buf_str(&head), 0));
+    buf_append_le32(&head, VERSION);
+    buf_append_le32(&head, s->unit_s);
+    buf_append_le64(&head, (uint64_t)clock_wall_ms());
+    buf_append_le64(&head, hash_xxh3(buf_str(&head), 0));
     code = file_write_all(fd, head.p, head.len, err);
     buf_release(&head);
     return code;
@@ -142,7 +113,7 @@ static int write_all(int fd, struct swarms *s, struct err *err)
         if (code < 0 || !torrents)
             continue;
         sum = hash_xxh3(buf_str(&piece), 0);
-        put64(&sums, sum);
+        buf_append_le64(&sums, sum);
         code = write_piece(fd, buf_str(&piece), torrents, sum, err);
     }
     if (code == 0)
@@ -210,7 +181,7 @@ static void take_peers(struct loading *l, struct swarm *w, enum family f, const 
         uint32_t ago = ago_now(l, meta[0]);
         struct peer_meta m = {.seen = (uint8_t)(w->now - ago),
                               .told = told_mark(w->now - l->s->tell_units - 4),
-                              .tag = (uint16_t)(meta[2] | meta[3] << 8)};
+                              .tag = le16_read(meta + 2)};
         bool full =
             atomic_load_explicit(&l->s->peers, memory_order_relaxed) >= l->s->options.max_peers;
         if (ago > l->s->limit || full || swarm_find(w, f, addr) >= 0)
@@ -232,7 +203,7 @@ static void take_torrent(struct loading *l, const uint8_t *p, const uint32_t n[F
         atomic_load_explicit(&l->s->torrents, memory_order_relaxed) < l->s->options.max_torrents)
         t = table_insert(l->s, sh, p);
     if (t) {
-        uint32_t snatches = get32(p + INFO_HASH_LEN);
+        uint32_t snatches = le32_read(p + INFO_HASH_LEN);
         swarm_begin(&w, l->s, sh, t);
         t->touched = w.now;
         t->snatches = t->snatches > snatches ? t->snatches : snatches;
@@ -256,8 +227,8 @@ static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
         if (left < len)
             return damaged(err, "a torrent is cut");
         for (int f = V4; f <= V6; f++) {
-            n[f][0] = get32(p + INFO_HASH_LEN + 4 + 8 * f);
-            n[f][1] = get32(p + INFO_HASH_LEN + 8 + 8 * f);
+            n[f][0] = le32_read(p + INFO_HASH_LEN + 4 + 8 * f);
+            n[f][1] = le32_read(p + INFO_HASH_LEN + 8 + 8 * f);
             len += (uint64_t)n[f][0] * (PEER_LEN + (f == V6 ? COMPACT6_LEN : COMPACT4_LEN));
             if (n[f][1] > n[f][0])
                 return damaged(err, "more seeders than peers");
@@ -286,10 +257,10 @@ static int next_piece(struct loading *l, struct err *err)
     if (code < 0)
         return code;
     l->at += PIECE_HEAD_LEN;
-    len = get32(head);
+    len = le32_read(head);
     if (len == 0) {
-        bool whole = l->at == l->size && get32(head + 4) == 0 &&
-                     get64(head + 8) == hash_xxh3(buf_str(&l->sums), 0);
+        bool whole = l->at == l->size && le32_read(head + 4) == 0 &&
+                     le64_read(head + 8) == hash_xxh3(buf_str(&l->sums), 0);
         return whole ? ERR_END : damaged(err, "its end is wrong");
     }
     if (len > l->size - l->at)
@@ -301,10 +272,10 @@ static int next_piece(struct loading *l, struct err *err)
         return code;
     buf_commit(&l->piece, len);
     l->at += len;
-    if (hash_xxh3(buf_str(&l->piece), 0) != get64(head + 8))
+    if (hash_xxh3(buf_str(&l->piece), 0) != le64_read(head + 8))
         return damaged(err, "a sum is wrong");
-    put64(&l->sums, get64(head + 8));
-    return walk_piece(l, get32(head + 4), err);
+    buf_append_le64(&l->sums, le64_read(head + 8));
+    return walk_piece(l, le32_read(head + 4), err);
 }
 
 static int walk(struct loading *l, bool taking, struct err *err)
@@ -336,12 +307,12 @@ static int read_head(struct loading *l, struct err *err)
         return code;
     if (memcmp(head, magic, sizeof(magic)) != 0)
         return damaged(err, "it is none");
-    if (get64(head + 24) != hash_xxh3(str_n(head, 24), 0))
+    if (le64_read(head + 24) != hash_xxh3(str_n(head, 24), 0))
         return damaged(err, "the sum of its head is wrong");
-    if (get32(head + 8) > VERSION)
+    if (le32_read(head + 8) > VERSION)
         return err_set(err, ERR_VERSION, "the file of swarms was written by a newer version");
-    l->unit_s = get32(head + 12);
-    passed = (clock_wall_ms() - (int64_t)get64(head + 16)) / 1000;
+    l->unit_s = le32_read(head + 12);
+    passed = (clock_wall_ms() - (int64_t)le64_read(head + 16)) / 1000;
     l->passed_s = passed < 0 ? 0 : (uint32_t)size_min((size_t)passed, UINT32_MAX);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* An announce and a scrape in either mode; settings and counters. */
 #include "swarm/tracker.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "swarm/share.h"
@@ -186,7 +187,7 @@ int tracker_check(struct tracker *t, struct err *err)
 static enum swarm_failure refusal(struct tracker *t, const struct tracker_options *o,
                                   const struct announce *a)
 {
-    unsigned port = (unsigned)(a->addr.port[0] << 8 | a->addr.port[1]);
+    unsigned port = be16_read(a->addr.port);
 
     if (store_may_serve(t->store, NULL) < 0)
         return SWARM_UNAVAILABLE;

@@ -1,8 +1,7 @@
 /* Packets of the UDP tracker protocol. */
 #include "swarm/udp_packet.h"
+#include "base/bytes.h"
 #include "base/err.h"
-
-#include <endian.h>
 
 #define PROTOCOL_ID 0x41727101980
 
@@ -22,34 +21,6 @@ enum {
 };
 
 enum { OPTION_END, OPTION_NOP, OPTION_URL };
-
-static uint32_t get32(const uint8_t *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return be32toh(v);
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-    uint64_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return be64toh(v);
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-    v = htobe32(v);
-    memcpy(p, &v, sizeof(v));
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-    v = htobe64(v);
-    memcpy(p, &v, sizeof(v));
-}
 
 static void add_url(struct udp_request *out, const uint8_t *p, size_t len)
 {
@@ -82,15 +53,15 @@ static int read_announce(struct udp_request *out, const uint8_t *p, size_t len)
 
     if (len < UDP_ANNOUNCE_LEN)
         return ERR_PARSE;
-    event = get32(p + AT_EVENT);
+    event = be32_read(p + AT_EVENT);
     *a = (struct announce){.info_hash = p + AT_HASH,
                            .peer_id = p + AT_PEER_ID,
-                           .downloaded = get64(p + AT_DOWNLOADED),
-                           .left = get64(p + AT_LEFT),
-                           .uploaded = get64(p + AT_UPLOADED),
+                           .downloaded = be64_read(p + AT_DOWNLOADED),
+                           .left = be64_read(p + AT_LEFT),
+                           .uploaded = be64_read(p + AT_UPLOADED),
                            .event = (enum announce_event)event,
                            .key = str_n(p + AT_KEY, 4),
-                           .numwant = (int32_t)get32(p + AT_NUMWANT)};
+                           .numwant = (int32_t)be32_read(p + AT_NUMWANT)};
     memcpy(a->addr.port, p + AT_PORT, 2);
     if (a->numwant == 0) /* what clients say that have no opinion */
         a->numwant = NUMWANT_DEFAULT;
@@ -106,10 +77,10 @@ int udp_read(struct udp_request *out, const uint8_t *p, size_t len)
 
     if (len < UDP_CONNECT_LEN)
         return ERR_PARSE;
-    action = get32(p + AT_ACTION);
+    action = be32_read(p + AT_ACTION);
     out->action = (enum udp_action)action;
-    out->transaction = get32(p + AT_TRANSACTION);
-    out->connection_id = get64(p);
+    out->transaction = be32_read(p + AT_TRANSACTION);
+    out->connection_id = be64_read(p);
     out->failure = SWARM_NONE;
     out->url_len = 0;
     switch (action) {
@@ -128,14 +99,14 @@ int udp_read(struct udp_request *out, const uint8_t *p, size_t len)
 
 static void write_head(uint8_t *out, enum udp_action action, uint32_t transaction)
 {
-    put32(out, action);
-    put32(out + 4, transaction);
+    be32_write(out, action);
+    be32_write(out + 4, transaction);
 }
 
 size_t udp_write_connect(uint8_t *out, uint32_t transaction, uint64_t connection_id)
 {
     write_head(out, UDP_CONNECT, transaction);
-    put64(out + 8, connection_id);
+    be64_write(out + 8, connection_id);
     return UDP_CONNECT_LEN;
 }
 
@@ -143,9 +114,9 @@ size_t udp_write_announce(uint8_t *out, uint32_t transaction, const struct annou
                           bool v6)
 {
     write_head(out, UDP_ANNOUNCE, transaction);
-    put32(out + 8, a->interval_s);
-    put32(out + 12, a->incomplete);
-    put32(out + 16, a->complete);
+    be32_write(out + 8, a->interval_s);
+    be32_write(out + 12, a->incomplete);
+    be32_write(out + 16, a->complete);
     return UDP_ANNOUNCE_HEAD +
            (v6 ? a->peers6.count * COMPACT6_LEN : a->peers4.count * COMPACT4_LEN);
 }
@@ -157,9 +128,9 @@ size_t udp_write_scrape(uint8_t *out, uint32_t transaction, const struct scrape_
 
     write_head(out, UDP_SCRAPE, transaction);
     for (size_t i = 0; i < count; i++, p += UDP_SCRAPE_ENTRY) {
-        put32(p, entries[i].complete);
-        put32(p + 4, entries[i].downloaded);
-        put32(p + 8, entries[i].incomplete);
+        be32_write(p, entries[i].complete);
+        be32_write(p + 4, entries[i].downloaded);
+        be32_write(p + 8, entries[i].incomplete);
     }
     return (size_t)(p - out);
 }

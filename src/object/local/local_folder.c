@@ -1,6 +1,7 @@
 /* The folder of a local storage: whose it is, its lock, the epoch that begins when it is entered.
  */
 #include "base/ids.h"
+#include "base/bytes.h"
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -168,7 +169,7 @@ static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
     while (dir && (entry = readdir(dir))) {
         if (!hex_parse(str_z(entry->d_name), bytes, sizeof(bytes)))
             continue;
-        uint32_t epoch = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+        uint32_t epoch = (uint32_t)be_read(bytes, sizeof(bytes));
         if (epoch > *out)
             *out = epoch;
     }

@@ -1,5 +1,6 @@
 /* Records of a local storage: a format byte, LEB128 numbers, strings with their length. */
 #include "object/local/local_record.h"
+#include "base/bytes.h"
 
 enum { FORMAT = 1 };
 
@@ -26,20 +27,9 @@ struct cursor {
     bool failed;
 };
 
-static void put_u64(struct buf *out, uint64_t v)
-{
-    char bytes[10];
-    size_t len = 0;
-
-    for (; v >= 0x80; v >>= 7)
-        bytes[len++] = (char)(v | 0x80);
-    bytes[len++] = (char)v;
-    buf_append(out, bytes, len);
-}
-
 static void put_str(struct buf *out, struct str s)
 {
-    put_u64(out, s.len);
+    varint_append(out, s.len);
     buf_append_str(out, s);
 }
 
@@ -56,21 +46,16 @@ static unsigned char get_byte(struct cursor *c)
 
 static uint64_t get_u64(struct cursor *c)
 {
+    const char *start = c->rest.p;
     uint64_t v = 0;
 
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        unsigned char byte = get_byte(c);
-        /* Bits that do not fit, and a last byte that adds nothing, are not ours. */
-        if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0)) {
-            c->failed = true;
-            return 0;
-        }
-        v |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return v;
+    if (!varint_take(&c->rest, &v)) {
+        c->rest = STR_EMPTY;
+        c->failed = true;
+    } else if (c->rest.p - start > 1 && c->rest.p[-1] == 0) {
+        c->failed = true; /* we never write a last byte that adds nothing */
     }
-    c->failed = true;
-    return 0;
+    return c->failed ? 0 : v;
 }
 
 static uint64_t get_below(struct cursor *c, uint64_t bound)
@@ -110,10 +95,10 @@ static int cursor_end(const struct cursor *c, const char *what, struct err *err)
 
 static void put_checksum(struct buf *out, const struct object_checksum *c)
 {
-    put_u64(out, (uint64_t)c->type);
+    varint_append(out, (uint64_t)c->type);
     if (c->type == CHECKSUM_NONE)
         return;
-    put_u64(out, (uint64_t)c->kind);
+    varint_append(out, (uint64_t)c->kind);
     put_str(out, c->value);
 }
 
@@ -155,7 +140,7 @@ static void put_meta(struct buf *out, const struct object_meta *m, struct str he
     unsigned fields = meta_fields(m, headers_raw);
     const struct str strings[] = {m->tags, m->acl, m->owner, m->storage_class, m->encryption};
 
-    put_u64(out, fields);
+    varint_append(out, fields);
     if (fields & META_HAS_HEADERS)
         put_headers(out, m, headers_raw);
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
@@ -164,7 +149,7 @@ static void put_meta(struct buf *out, const struct object_meta *m, struct str he
     if (fields & META_HAS_CHECKSUM)
         put_checksum(out, &m->checksum);
     if (fields & META_HAS_RETENTION)
-        put_u64(out, (uint64_t)m->retain_until_ms);
+        varint_append(out, (uint64_t)m->retain_until_ms);
 }
 
 static void get_meta(struct cursor *c, struct object_meta *m, struct str *headers_raw)
@@ -217,15 +202,15 @@ static int meta_copy(const struct object_meta *from, struct str headers_raw, str
 
 static void put_where(struct buf *out, const struct object_record *r)
 {
-    put_u64(out, r->where);
+    varint_append(out, r->where);
     if (r->where == WHERE_INLINE || r->where == WHERE_BLOB || r->where == WHERE_PARTED)
-        put_u64(out, r->id);
+        varint_append(out, r->id);
     if (r->where == WHERE_BLOB)
-        put_u64(out, r->offset);
+        varint_append(out, r->offset);
     if (r->where == WHERE_INLINE || r->where == WHERE_PARTED)
-        put_u64(out, r->checksum);
+        varint_append(out, r->checksum);
     if (r->where == WHERE_PARTS || r->where == WHERE_PARTED)
-        put_u64(out, r->part_count);
+        varint_append(out, r->part_count);
     if (r->where == WHERE_PARTS)
         put_str(out, r->parts);
 }
@@ -253,10 +238,10 @@ uint64_t record_stored(const struct object_record *r)
 void record_put(struct buf *out, const struct object_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, (r->is_null ? FLAG_NULL : 0u) | (r->is_marker ? FLAG_MARKER : 0u));
-    put_u64(out, r->sequence);
-    put_u64(out, (uint64_t)r->modified_ms);
-    put_u64(out, r->size);
+    varint_append(out, (r->is_null ? FLAG_NULL : 0u) | (r->is_marker ? FLAG_MARKER : 0u));
+    varint_append(out, r->sequence);
+    varint_append(out, (uint64_t)r->modified_ms);
+    varint_append(out, r->size);
     put_str(out, r->etag);
     put_where(out, r);
     put_meta(out, &r->meta, r->headers_raw);
@@ -299,10 +284,10 @@ int record_info(const struct object_record *r, struct arena *a, bool full, struc
 
 void piece_put(struct buf *out, const struct piece *p)
 {
-    put_u64(out, p->number);
-    put_u64(out, p->blob);
-    put_u64(out, p->offset);
-    put_u64(out, p->size);
+    varint_append(out, p->number);
+    varint_append(out, p->blob);
+    varint_append(out, p->offset);
+    varint_append(out, p->size);
     put_checksum(out, &p->checksum);
 }
 
@@ -327,13 +312,13 @@ int piece_next(struct str *list, struct piece *out, struct err *err)
 void bucket_record_put(struct buf *out, const struct bucket_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, r->id);
-    put_u64(out, (uint64_t)r->info.created_ms);
-    put_u64(out, (uint64_t)r->info.versions);
-    put_u64(out, r->info.object_lock);
+    varint_append(out, r->id);
+    varint_append(out, (uint64_t)r->info.created_ms);
+    varint_append(out, (uint64_t)r->info.versions);
+    varint_append(out, r->info.object_lock);
     put_str(out, r->info.owner);
     if (r->info.notifies)
-        put_u64(out, 1);
+        varint_append(out, 1);
 }
 
 int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
@@ -359,10 +344,10 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 void usage_record_put(struct buf *out, const struct bucket_usage *u)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, u->objects);
-    put_u64(out, u->bytes);
-    put_u64(out, u->old_versions);
-    put_u64(out, u->old_bytes);
+    varint_append(out, u->objects);
+    varint_append(out, u->bytes);
+    varint_append(out, u->old_versions);
+    varint_append(out, u->old_bytes);
 }
 
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err)
@@ -427,14 +412,14 @@ static size_t tap_code(const struct tapped *t)
 void tap_record_put(struct buf *out, const struct tapped *t)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, tap_code(t));
+    varint_append(out, tap_code(t));
     put_str(out, t->bucket);
     put_str(out, t->owner);
     put_str(out, t->key);
     put_str(out, t->version);
     put_str(out, t->document);
-    put_u64(out, (uint64_t)t->set);
-    put_u64(out, t->size);
+    varint_append(out, (uint64_t)t->set);
+    varint_append(out, t->size);
 }
 
 int tap_record_get(struct str in, struct tapped *out, struct err *err)
@@ -462,7 +447,7 @@ int tap_record_get(struct str in, struct tapped *out, struct err *err)
 void upload_record_put(struct buf *out, const struct upload_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, (uint64_t)r->started_ms);
+    varint_append(out, (uint64_t)r->started_ms);
     put_meta(out, &r->meta, r->headers_raw);
 }
 
@@ -488,10 +473,10 @@ int upload_record_info(const struct upload_record *r, struct arena *a, struct up
 void part_record_put(struct buf *out, const struct part_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, r->size);
-    put_u64(out, r->blob);
-    put_u64(out, r->offset);
-    put_u64(out, (uint64_t)r->modified_ms);
+    varint_append(out, r->size);
+    varint_append(out, r->blob);
+    varint_append(out, r->offset);
+    varint_append(out, (uint64_t)r->modified_ms);
     put_str(out, r->etag);
     put_checksum(out, &r->checksum);
 }
@@ -514,9 +499,9 @@ int part_record_get(struct str in, struct part_record *out, struct err *err)
 void blob_record_put(struct buf *out, const struct blob_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, r->refs);
-    put_u64(out, r->size);
-    put_u64(out, r->checksum);
+    varint_append(out, r->refs);
+    varint_append(out, r->size);
+    varint_append(out, r->checksum);
 }
 
 int blob_record_get(struct str in, struct blob_record *out, struct err *err)
@@ -534,12 +519,12 @@ int blob_record_get(struct str in, struct blob_record *out, struct err *err)
 void finish_record_put(struct buf *out, const struct finish_record *r)
 {
     buf_append_char(out, FORMAT);
-    put_u64(out, (uint64_t)r->until_ms);
-    put_u64(out, r->request);
-    put_u64(out, r->sequence);
-    put_u64(out, r->versioned);
-    put_u64(out, r->size);
-    put_u64(out, (uint64_t)r->modified_ms);
+    varint_append(out, (uint64_t)r->until_ms);
+    varint_append(out, r->request);
+    varint_append(out, r->sequence);
+    varint_append(out, r->versioned);
+    varint_append(out, r->size);
+    varint_append(out, (uint64_t)r->modified_ms);
     put_str(out, r->etag);
 }
 

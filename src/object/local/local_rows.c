@@ -1,5 +1,6 @@
 /* Keys of a local storage's rows, and the ids of versions and uploads. */
 #include "object/local/local_int.h"
+#include "base/bytes.h"
 
 static void add(struct row *r, const void *p, size_t len)
 {
@@ -13,8 +14,7 @@ static void add_number(struct row *r, uint64_t v, size_t len)
 {
     unsigned char bytes[8];
 
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = (unsigned char)(v >> (8 * (len - 1 - i)));
+    be_write(bytes, v, len);
     add(r, bytes, len);
 }
 
@@ -104,12 +104,8 @@ struct str row_part(struct row *r, const struct local *l, const unsigned char id
 
 uint64_t row_u64(struct str bytes)
 {
-    uint64_t v = 0;
-
     BUG_ON(bytes.len < 8);
-    for (size_t i = 0; i < 8; i++)
-        v = v << 8 | (unsigned char)bytes.p[i];
-    return v;
+    return be64_read(bytes.p);
 }
 
 /* Bound to bucket and key, so that an id cannot be carried over to another. */

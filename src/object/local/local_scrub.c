@@ -1,5 +1,6 @@
 /* The scrub: reads every body and says which are damaged, and which files nothing names. */
 #include "base/clock.h"
+#include "base/bytes.h"
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -378,7 +379,7 @@ static int scrub_files(struct scrubbing *s, struct err *err)
     while (dir && (entry = readdir(dir))) {
         unsigned char bytes[3];
         if (hex_parse(str_z(entry->d_name), bytes, sizeof(bytes)))
-            vec_push(&epochs, (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2]);
+            vec_push(&epochs, (uint32_t)be_read(bytes, sizeof(bytes)));
     }
     if (dir)
         closedir(dir);

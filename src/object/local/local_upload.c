@@ -1,5 +1,6 @@
 /* Uploads of many parts: begin, part, part from a copy, abort. */
 #include "object/local/local_int.h"
+#include "base/bytes.h"
 #include "base/ids.h"
 
 #include <stdlib.h>
@@ -393,9 +394,8 @@ int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
     struct db_range range = {.from = buf_str(&start), .to = buf_str(&end)};
     int code = db_iter_open(&it, c->view, l->rows, &range, err);
     while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0) {
-        struct upload_part part = {0};
-        for (size_t i = start.len; i < key.len; i++)
-            part.number = part.number << 8 | (unsigned char)key.p[i];
+        struct upload_part part = {.number =
+                                       (uint32_t)be_read(key.p + start.len, key.len - start.len)};
         if (!kept || !bsearch(&part, kept->parts, kept->count, sizeof(part), by_part))
             code = drop_part(c, value, err);
         db_tx_delete(c->tx, l->rows, key);

@@ -1,5 +1,6 @@
 /* Listing uploads and their parts. */
 #include "object/local/local_int.h"
+#include "base/bytes.h"
 
 struct gathered {
     VEC(struct upload_info) uploads;
@@ -176,14 +177,11 @@ static int gather_parts(struct db_iter *it, struct arena *a, size_t limit, struc
     int code;
 
     while ((code = db_iter_next(it, &row, &value, err)) == 0) {
-        uint32_t number = 0;
         if (out->count == limit) {
             out->more = true;
             return 0;
         }
-        for (size_t i = row.len - 4; i < row.len; i++)
-            number = number << 8 | (unsigned char)row.p[i];
-        code = part_info(&out->parts[out->count], a, number, value, err);
+        code = part_info(&out->parts[out->count], a, be32_read(row.p + row.len - 4), value, err);
         if (code < 0)
             return code;
         out->count++;

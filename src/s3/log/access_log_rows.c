@@ -1,6 +1,7 @@
 /* Rows of the access log: written once a second, read for an object, deleted behind it. */
 #include "s3/log/access_log_int.h"
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "http/wire.h"
 
@@ -126,11 +127,7 @@ int log_row_source(struct arena *a, struct str same, struct str *owner, int64_t 
 
 static uint64_t sequence_of(struct str key)
 {
-    uint64_t sequence = 0;
-
-    for (size_t i = key.len - LOG_SEQUENCE_LEN; i < key.len; i++)
-        sequence = sequence << 8 | (unsigned char)key.p[i];
-    return sequence;
+    return be_read(key.p + key.len - LOG_SEQUENCE_LEN, LOG_SEQUENCE_LEN);
 }
 
 /* A row that cannot be read has no records to deliver: it is given up with the object that the rows

@@ -1,6 +1,7 @@
 /* Events: which rules want one, its record as AWS writes it, and its rows in the outbox. */
 #include "s3/notify/notify_int.h"
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "http/wire.h"
@@ -37,22 +38,13 @@ void outbox_key(struct buf *out, struct str webhook, const struct progress *at)
     buf_append_char(out, (char)at->rule);
 }
 
-static uint64_t number(struct str bytes)
-{
-    uint64_t v = 0;
-
-    for (size_t i = 0; i < bytes.len; i++)
-        v = v << 8 | (unsigned char)bytes.p[i];
-    return v;
-}
-
 bool outbox_parse(struct str key, struct progress *out)
 {
     if (key.len <= OUTBOX_TAIL)
         return false;
     const char *tail = key.p + key.len - OUTBOX_TAIL + 1;
-    *out = (struct progress){.storage = (uint32_t)number(str_n(tail, 8)),
-                             .sequence = number(str_n(tail + 8, 8)),
+    *out = (struct progress){.storage = (uint32_t)be64_read(tail),
+                             .sequence = be64_read(tail + 8),
                              .rule = (unsigned char)tail[16]};
     return true;
 }

@@ -1,6 +1,7 @@
 /* Rows against invariants. */
 #include "unit/store/store_check.h"
 
+#include "base/bytes.h"
 #include "base/map.h"
 #include "store/rows.h"
 
@@ -54,11 +55,10 @@ static uint64_t time_word(int64_t expire_ms, struct str hashed_key)
 /* What hangs on the version in an owner row. */
 static void owner_row(struct checker *k, struct str key, const struct meta *m)
 {
-    uint64_t be = __builtin_bswap64(m->version);
     char version[8];
     struct owner *o;
 
-    memcpy(version, &be, 8);
+    be64_write(version, m->version);
     o = owner_of(k, version);
     if (o->m.type != TYPE_NONE)
         problem(k, "a version with two owners", key);
@@ -108,10 +108,10 @@ static void sub_row(struct checker *k, struct str key, struct str value)
     switch (key.p[0]) {
     case ROW_ORDER:
         o->orders++;
-        o->score_sum -= row_read_be64(key.p + ROW_PREFIX) ^ member;
+        o->score_sum -= be64_read(key.p + ROW_PREFIX) ^ member;
         return;
     case ROW_SCORE:
-        o->score_sum += row_read_be64(value.p) ^ member;
+        o->score_sum += be64_read(value.p) ^ member;
         break;
     case ROW_ITEM:
         o->lowest = o->lowest < row_item_index(key) ? o->lowest : row_item_index(key);
@@ -132,7 +132,7 @@ static void one_row(struct checker *k, struct str key, struct str value)
         break;
     case ROW_EXPIRY:
         k->out->expiry++;
-        k->times -= time_word((int64_t)row_read_be64(key.p + 1), str_skip(key, ROW_PREFIX));
+        k->times -= time_word((int64_t)be64_read(key.p + 1), str_skip(key, ROW_PREFIX));
         break;
     case ROW_GARBAGE:
         k->out->garbage++;

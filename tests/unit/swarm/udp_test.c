@@ -1,6 +1,7 @@
 /* The UDP tracker on loopback: real packets on real sockets. That something is not answered is seen
  * by what is: packets of one socket are answered in their order. */
 #include "base/clock.h"
+#include "base/bytes.h"
 #include "os/file.h"
 #include "swarm/connid.h"
 #include "swarm/udp.h"
@@ -8,7 +9,6 @@
 #include "unit/swarm/cache_helpers.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -103,11 +103,8 @@ struct datagram {
 
 static uint32_t word(const struct datagram *r, size_t at)
 {
-    uint32_t v;
-
     CHECK(at + 4 <= r->len);
-    memcpy(&v, r->p + at, 4);
-    return be32toh(v);
+    return be32_read(r->p + at);
 }
 
 static void send_packet(int fd, const void *p, size_t len)
@@ -123,35 +120,21 @@ static void receive(int fd, struct datagram *r)
     r->len = (size_t)n;
 }
 
-static void put32(uint8_t *p, uint32_t v)
-{
-    v = htobe32(v);
-    memcpy(p, &v, 4);
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-    v = htobe64(v);
-    memcpy(p, &v, 8);
-}
-
 static uint64_t connect_id(int fd)
 {
     static uint32_t transaction = 77;
     uint8_t p[16];
     struct datagram r;
-    uint64_t id;
 
-    put64(p, 0x41727101980);
-    put32(p + 8, UDP_CONNECT);
-    put32(p + 12, ++transaction);
+    be64_write(p, 0x41727101980);
+    be32_write(p + 8, UDP_CONNECT);
+    be32_write(p + 12, ++transaction);
     send_packet(fd, p, sizeof(p));
     receive(fd, &r);
     CHECK_INT(r.len, 16);
     CHECK_INT(word(&r, 0), UDP_CONNECT);
     CHECK_INT(word(&r, 4), transaction);
-    memcpy(&id, r.p + 8, 8);
-    return be64toh(id);
+    return be64_read(r.p + 8);
 }
 
 /* A client from here that is connected. */
@@ -169,14 +152,14 @@ struct packet {
 static void announce_packet(struct packet *k, uint64_t id, uint32_t transaction, char torrent)
 {
     *k = (struct packet){.len = UDP_ANNOUNCE_LEN};
-    put64(k->p, id);
-    put32(k->p + 8, UDP_ANNOUNCE);
-    put32(k->p + 12, transaction);
+    be64_write(k->p, id);
+    be32_write(k->p + 8, UDP_ANNOUNCE);
+    be32_write(k->p + 12, transaction);
     memset(k->p + 16, torrent, INFO_HASH_LEN);
     memcpy(k->p + 36, peer_id_of(transaction), PEER_ID_LEN);
-    put64(k->p + 64, 1000);
-    put32(k->p + 80, EVENT_STARTED);
-    put32(k->p + 92, (uint32_t)-1);
+    be64_write(k->p + 64, 1000);
+    be32_write(k->p + 80, EVENT_STARTED);
+    be32_write(k->p + 92, (uint32_t)-1);
     k->p[96] = 0x1a;
     k->p[97] = (uint8_t)transaction;
 }
@@ -221,15 +204,15 @@ TEST(udp, a_client_connects_announces_and_scrapes)
     CHECK_INT(word(&r, 12), 1);
     CHECK_INT(word(&r, 16), 0);
     announce_packet(&k, s.id, 2, 'a');
-    put64(k.p + 64, 0);
+    be64_write(k.p + 64, 0);
     announce_over(s.fd, &k, &r);
     CHECK_INT(r.len, 26);
     CHECK_INT(word(&r, 12), 1);
     CHECK_INT(word(&r, 16), 1);
     CHECK(memcmp(r.p + 20, "\x7f\x00\x00\x01\x1a\x01", 6) == 0);
-    put64(scrape, s.id);
-    put32(scrape + 8, UDP_SCRAPE);
-    put32(scrape + 12, 9);
+    be64_write(scrape, s.id);
+    be32_write(scrape + 8, UDP_SCRAPE);
+    be32_write(scrape + 12, 9);
     memset(scrape + 16, 'z', INFO_HASH_LEN); /* unknown: zeros */
     memset(scrape + 36, 'a', INFO_HASH_LEN);
     send_packet(s.fd, scrape, sizeof(scrape));
@@ -256,8 +239,8 @@ TEST(udp, snatch_once_on_udp_retransmit)
     fd = client(&s);
     announce_packet(&k, connect_id(fd), 1, 'a');
     announce_over(fd, &k, &r);
-    put64(k.p + 64, 0);
-    put32(k.p + 80, EVENT_COMPLETED);
+    be64_write(k.p + 64, 0);
+    be32_write(k.p + 80, EVENT_COMPLETED);
     for (int i = 0; i < 3; i++)
         announce_over(fd, &k, &r);
     CHECK_INT(tracker_scrape(s.tracker, STR_EMPTY, hash_of('a'), 1, &e), SWARM_NONE);
@@ -287,7 +270,7 @@ TEST(udp, numwant_matrix)
     fill(s.fd, s.id, 'a', 300);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         announce_packet(&k, s.id, 1, 'a');
-        put32(k.p + 92, rows[i].numwant);
+        be32_write(k.p + 92, rows[i].numwant);
         announce_over(s.fd, &k, &r);
         CHECK_INT(r.len, 20 + 6 * rows[i].got);
         CHECK(r.len <= UDP_PAYLOAD4);
@@ -464,13 +447,14 @@ TEST(udp, udp_short_and_garbage_fuzz)
             if (random >> 61 == 0)
                 k.p[j] = (uint8_t)(random >> 33);
         }
-        put64(k.p, s.id);
-        put32(k.p + 8, i % 2 ? 4 + i : UDP_ANNOUNCE); /* old and unknown actions; cut announces */
+        be64_write(k.p, s.id);
+        be32_write(k.p + 8,
+                   i % 2 ? 4 + i : UDP_ANNOUNCE); /* old and unknown actions; cut announces */
         send_packet(s.fd, k.p, i % 2 ? k.len : i % UDP_ANNOUNCE_LEN);
     }
     CHECK(connect_id(s.fd) != 0); /* the first reply: none of them had one */
     announce_packet(&k, s.id, 5, 'a');
-    put32(k.p + 80, 17);
+    be32_write(k.p + 80, 17);
     announce_over(s.fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ERROR);
     CHECK(r.len <= k.len);
@@ -531,7 +515,7 @@ TEST(udp, udp_v6_18_byte_stride_and_mtu)
     meet(&s);
     fill(s.fd, s.id, 'a', 100);
     announce_packet(&k, s.id, 1, 'a');
-    put32(k.p + 92, 200);
+    be32_write(k.p + 92, 200);
     announce_over(s.fd, &k, &r);
     CHECK_INT(r.len, 20 + 67 * 18);
     CHECK(r.len <= UDP_PAYLOAD6);
