@@ -1,6 +1,8 @@
 /* The table of commands. */
 #include "cli/commands.h"
 #include "command/client.h"
+#include "replica/room.h"
+#include "swarm/room.h"
 
 #include <unistd.h>
 
@@ -93,10 +95,12 @@ static const struct command *const groups[] = {
     task_commands,  swarm_commands,   last_commands,
 };
 
+static const struct room *const rooms[] = {&replica_room, &swarm_room};
+
 int main(int argc, char **argv)
 {
     static struct command rows[COMMANDS_MAX];
-    struct command_table table = {rows, 0};
+    struct command_table table = {.rows = rows, .rooms = rooms, .room_count = ARRAY_SIZE(rooms)};
 
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
         for (const struct command *c = groups[i]; c->name; c++) {

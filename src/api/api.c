@@ -2,6 +2,8 @@
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
+#include "replica/room.h"
+#include "swarm/room.h"
 
 static http_handler_fn handle;
 
@@ -18,6 +20,19 @@ static struct str log_path(const struct http_head *head)
     bool encoded = str_chr(str_head(head->path, users.len), '%') >= 0;
 
     return encoded || str_starts(head->path, users) ? users : head->path;
+}
+
+static void take_rooms(struct api *api)
+{
+    for (size_t i = 0; i < api->o.room_count; i++) {
+        const struct room_instance *r = &api->o.rooms[i];
+        struct replica_room *replica = r->state;
+        struct swarm_room *swarm = r->state;
+        if (r->room == &replica_room)
+            api->taps = replica->taps, api->store_keep = replica->store_keep;
+        if (r->room == &swarm_room)
+            api->swarm = &swarm->service, api->torrents = swarm->torrents;
+    }
 }
 
 int api_start(struct api **out, const struct api_options *o, struct err *err)
@@ -41,6 +56,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     if (code == 0)
         code = endpoint_options(&server, conf, err);
     api->o = *o;
+    take_rooms(api);
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();
     auth_init(&api->auth, o->admin, o->users);

@@ -25,8 +25,10 @@ struct queue;
 struct queue_weight;
 struct replications;
 struct worker;
+struct room_instance;
 struct routes;
 struct service;
+struct services;
 struct store;
 struct store_keep;
 struct taps;
@@ -52,11 +54,10 @@ struct api_options {
     struct store *config;              /* likewise */
     struct replications *replications; /* NULL: replication is off */
     struct installation *installation; /* whether the store is the known one */
-    struct store_keep *store_keep;
-    struct taps *taps;     /* of this process's changes; NULL: it makes none */
-    struct worker *worker; /* for its metrics; NULL: not a worker */
-    struct service *swarm;
-    struct torrents *torrents; /* of objects; NULL: there is no tracker */
+    struct worker *worker;             /* for its metrics; NULL: not a worker */
+    const struct services *services;
+    const struct room_instance *rooms;
+    size_t room_count;
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;

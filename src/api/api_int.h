@@ -17,6 +17,11 @@ struct api {
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
     _Atomic(bool) backing_up; /* one backup at a time */
+    /* Of the rooms; NULL: the room is not there. */
+    struct taps *taps; /* of this process's changes */
+    struct store_keep *store_keep;
+    struct service *swarm;
+    struct torrents *torrents; /* of objects */
 };
 
 extern const struct route api_routes[];

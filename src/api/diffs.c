@@ -225,7 +225,7 @@ static int check_location(struct api *api, struct arena *a, struct str user,
             "bucket " STR_FMT " on storage " STR_FMT " belongs to another user than " STR_FMT,
             STR_ARG(l->bucket), STR_ARG(l->storage), STR_ARG(api_user_name(api, a, user)));
     if (code == 0)
-        code = taps_claim(api->o.taps, s, false, err);
+        code = taps_claim(api->taps, s, false, err);
     return code < 0 ? err_wrap(err, code,
                                "storage " STR_FMT " cannot be asked for bucket " STR_FMT
                                " with the keys of user " STR_FMT,

@@ -3,7 +3,8 @@
 #define API_METRICS_H
 
 #include "api/auth.h"
-#include "room/ready.h"
+#include "room/metrics.h"
+#include "room/services.h"
 #include "base/buf.h"
 #include "coord/worker.h"
 #include "db/db.h"
@@ -11,12 +12,6 @@
 #include "s3/log/access_log.h"
 #include "s3/lifecycle/lifecycle_worker.h"
 #include "s3/notify/notify.h"
-#include "swarm/tracker.h"
-
-struct metrics_server {
-    const char *name;           /* the label: "api", "s3" */
-    struct http_server *server; /* NULL: not running */
-};
 
 struct metrics_replications {
     uint64_t count, paused;
@@ -37,11 +32,10 @@ struct metrics_input {
     struct ready *ready;
     struct notify *notify;
     struct access_log *access_log; /* NULL: none */
-    const struct metrics_server *servers;
+    const struct named_server *servers;
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */
     struct worker *worker;              /* likewise */
-    struct tracker *tracker;            /* likewise */
     const struct queue_stats *queues;   /* the first few are told of */
     size_t queue_count;
     const struct metrics_replications *replications; /* NULL: off */

@@ -410,9 +410,9 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
     if (code == 0)
         code = check_credentials(x, x->to, err);
     if (code == 0)
-        code = taps_claim(x->api->o.taps, x->from, false, err);
+        code = taps_claim(x->api->taps, x->from, false, err);
     if (code == 0)
-        code = taps_claim(x->api->o.taps, x->to, false, err);
+        code = taps_claim(x->api->taps, x->to, false, err);
     if (code < 0)
         return code;
     if (x->n.id.bucket.len) {

@@ -6,7 +6,7 @@ int api_look_begin(struct replication_look *l, struct api *api, struct arena *a,
 {
     *l = (struct replication_look){.api = api, .a = a};
     return unrecorded_read(&l->unrecorded,
-                           &(struct unrecorded_options){.taps = api->o.taps,
+                           &(struct unrecorded_options){.taps = api->taps,
                                                         .routes = api->o.routes,
                                                         .queue = api->o.queue,
                                                         .config = api->o.config},

@@ -1,6 +1,6 @@
 /* The routes of the API. */
 #include "api/replications.h"
-#include "swarm/service.h"
+#include "room/room.h"
 
 static route_fn get_health, get_ready, get_metrics, get_routes, get_version, post_backup;
 
@@ -241,14 +241,21 @@ static int get_ready(struct http_request *req, const struct route_params *params
     return api_json_send(req, all ? 200 : 503, &j);
 }
 
+static void write_room_metrics(const struct room_instance *r, struct metric_numbers *numbers,
+                               struct buf *out)
+{
+    metric_numbers_reset(numbers);
+    if (r->room->count)
+        r->room->count(r->state, numbers);
+    metrics_text(out, r->room->metrics, r->room->metric_count, numbers);
+}
+
 static int get_metrics(struct http_request *req, const struct route_params *params, void *ctx)
 {
     struct api *api = ctx;
-    const struct service *swarm = api->o.swarm;
-    struct metrics_server servers[] = {
-        {"api", http_request_server(req)},
-        {"s3", api->o.s3},
-        {"tracker", swarm && swarm->http ? swarm_http_server(swarm->http) : NULL}};
+    struct metric_numbers numbers = {.arena = http_request_arena(req),
+                                     .admin = api_is_admin(api, req)};
+    struct named_server servers[SERVICES_SERVERS_MAX + 1] = {{"api", http_request_server(req)}};
     struct metrics_input in = {
         .db = api->o.db,
         .pool = api->o.pool,
@@ -257,10 +264,9 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         .notify = api->o.notify,
         .access_log = api->o.access_log,
         .servers = servers,
-        .server_count = ARRAY_SIZE(servers),
+        .server_count = 1,
         .lifecycle = api->o.lifecycle,
         .worker = api->o.worker,
-        .tracker = swarm ? swarm->tracker : NULL,
         .started_mono_ms = api->started_mono_ms,
         .started_wall_ms = api->started_wall_ms,
     };
@@ -277,7 +283,12 @@ static int get_metrics(struct http_request *req, const struct route_params *para
         in.queues = queues, in.queue_count = queue_count;
     if (api->o.replications)
         api_count_replications(api, req, &in);
+    for (size_t i = 0; api->o.services && i < api->o.services->server_count; i++)
+        servers[in.server_count++] = api->o.services->servers[i];
     metrics_write(&in, &text);
+    for (size_t i = 0; i < api->o.room_count; i++)
+        write_room_metrics(&api->o.rooms[i], &numbers, &text);
+    metric_numbers_release(&numbers);
     code =
         http_send_text(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&text));
     buf_release(&text);

@@ -30,10 +30,10 @@ int api_run(struct api_call *c, const struct api_handler *h)
 
     if (h->waits && !http_may_block(c->req))
         return ERR_AGAIN;
-    if (h->needs_tracker && !c->api->o.swarm)
+    if (h->needs_tracker && !c->api->swarm)
         return api_send_error(c->req, 501, "unsupported", "this weir has no tracker");
     if (h->needs_tracker)
-        c->cache = c->api->o.swarm->cache;
+        c->cache = c->api->swarm->cache;
     if (h->takes_body && !api_read_json(c->req, &c->body, &code))
         return code;
     code = answer(c, h);

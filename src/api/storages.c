@@ -191,7 +191,7 @@ int api_post_claim(struct http_request *req, const struct route_params *params, 
         code =
             err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
     if (code == 0)
-        code = taps_claim(api->o.taps, s, true, &err);
+        code = taps_claim(api->taps, s, true, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_warn(http_request_log(req), "storage.claimed", log_s("storage", name));

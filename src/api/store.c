@@ -19,7 +19,7 @@ static void write_store(struct json_out *w, struct api *api)
     installation_status(api->o.installation, &s);
     if (s.state != INSTALLATION_KNOWN)
         installation_why(api->o.installation, &why);
-    if (store_keep_copy(api->o.store_keep, &copy, NULL) == 0)
+    if (store_keep_copy(api->store_keep, &copy, NULL) == 0)
         clock_iso(copy.time_ms, time);
     json_out_member_str(w, "state", str_z(installation_state_name(s.state)));
     json_out_member_str(w, "why", str_z(why.text));
@@ -75,7 +75,7 @@ static int restore_store(struct api_call *c, struct err *err)
     if (code == 0 && from.len && from.p[0] != '/')
         code = err_set(err, ERR_INVALID, "the file needs an absolute path, on the server");
     if (code == 0)
-        code = store_keep_restore(c->api->o.store_keep,
+        code = store_keep_restore(c->api->store_keep,
                                   from.len ? arena_z(http_request_arena(c->req), from) : NULL,
                                   json_get_bool(c->body, "replace", false), err);
     if (code == 0)

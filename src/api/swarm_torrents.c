@@ -18,7 +18,7 @@ SWARM_ROUTE(api_get_swarm_stats, get_stats, 200)
 static int count_peers(struct api *api, const uint8_t *hashes, size_t count,
                        struct scrape_entry *out, struct err *err)
 {
-    struct service *s = api->o.swarm;
+    struct service *s = api->swarm;
     struct swarms *swarms = s->tracker ? tracker_swarms(s->tracker) : NULL;
 
     memset(out, 0, count * sizeof(*out));
@@ -150,7 +150,7 @@ static int remove_torrent(struct api_call *c, struct err *err)
 
 static int get_stats(struct api_call *c, struct err *err)
 {
-    struct tracker *tracker = c->api->o.swarm->tracker;
+    struct tracker *tracker = c->api->swarm->tracker;
 
     if (!tracker)
         return err_set(err, ERR_UNSUPPORTED, "this weir does not track");

@@ -104,7 +104,7 @@ static void write_uploads(struct json_out *w, struct api *api, struct arena *a,
     struct storage *from = routes_storage(api->o.routes, s->id.from);
     struct upload_list open = {0};
     bool known = s->status == SWITCH_DONE ||
-                 (from && taps_owns(api->o.taps, from) &&
+                 (from && taps_owns(api->taps, from) &&
                   switch_uploads(from, a, s->id.user, s->id.bucket, &open, NULL) == 0);
 
     json_out_key(w, "uploads");

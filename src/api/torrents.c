@@ -18,7 +18,7 @@ static bool ready(struct api *api, struct http_request *req, int *answer)
         *answer = ERR_AGAIN;
         return false;
     }
-    if (api->o.torrents)
+    if (api->torrents)
         return true;
     err_set(&err, ERR_UNSUPPORTED, "no torrents are made: tracker.http and tracker.udp are off");
     *answer = api_send_failure(req, ERR_UNSUPPORTED, &err);
@@ -102,7 +102,7 @@ int api_get_torrents(struct http_request *req, const struct route_params *params
     if (code == 0)
         code = api_query_number(req, "limit", PAGE_DEFAULT, PAGE_MAX, &limit, &err);
     if (code == 0)
-        code = torrents_list(api->o.torrents, a, after, limit, &rows, &count, &err);
+        code = torrents_list(api->torrents, a, after, limit, &rows, &count, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     api_json_begin(&j);
@@ -216,11 +216,11 @@ static int create(struct api *api, struct http_request *req, const json_t *objec
         return code;
     struct torrent_place at = {c->ask.bucket->name, c->got.info.key, c->got.info.version};
     fill_addresses(api, req, &c->ask, &at);
-    code = plain_code(torrents_write(api->o.torrents, a, &c->ask, &c->answer, err));
+    code = plain_code(torrents_write(api->torrents, a, &c->ask, &c->answer, err));
     if (code == 0 || code == ERR_BUSY) {
         struct torrent_id id = {c->ask.bucket->storage->name, at.bucket, at.key, at.version};
         enum torrent_kind kind;
-        int found = torrents_find(api->o.torrents, a, torrent_member(a, &id), &c->row, &kind, err);
+        int found = torrents_find(api->torrents, a, torrent_member(a, &id), &c->row, &kind, err);
         code = found < 0 && code == 0 ? found : code;
     }
     return code;
@@ -270,7 +270,7 @@ static int show(struct api *api, struct http_request *req, struct str name, stru
 {
     struct arena *a = http_request_arena(req);
     enum torrent_kind kind;
-    int code = torrents_find(api->o.torrents, a, name, &c->row, &kind, err);
+    int code = torrents_find(api->torrents, a, name, &c->row, &kind, err);
 
     if (code == 0)
         code = api_query(req, "v", &c->ask.kind, err);
@@ -285,7 +285,7 @@ static int show(struct api *api, struct http_request *req, struct str name, stru
     fill_addresses(api, req, &c->ask,
                    &(struct torrent_place){c->row.bucket, c->row.key, c->row.version});
     if (c->row.ready)
-        code = torrents_show(api->o.torrents, a, &c->row, &c->ask, &c->answer, err);
+        code = torrents_show(api->torrents, a, &c->row, &c->ask, &c->answer, err);
     return code;
 }
 
@@ -345,9 +345,9 @@ int api_delete_torrent(struct http_request *req, const struct route_params *para
 
     if (!ready(api, req, &code))
         return code;
-    code = torrents_find(api->o.torrents, a, route_param(params, "torrent"), &row, &kind, &err);
+    code = torrents_find(api->torrents, a, route_param(params, "torrent"), &row, &kind, &err);
     if (code == 0)
-        code = torrents_remove(api->o.torrents, a, &row, &err);
+        code = torrents_remove(api->torrents, a, &row, &err);
     if (code < 0)
         return api_send_failure(req, code, &err);
     log_info(http_request_log(req), "torrent.removed", log_s("bucket", row.bucket),

@@ -1,6 +1,7 @@
 /* weir serve: start, say so, wait for signals, stop. */
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "db/db.h"
 #include "server/server.h"
 #include "os/process.h"
 
@@ -34,18 +35,6 @@ static void check_files(const struct server *s, uint64_t files)
                  log_u("http.connections", s->conf->http.connections));
 }
 
-static unsigned parse_roles(const char *list)
-{
-    struct str rest = str_z(list), word;
-    unsigned roles = 0;
-
-    while (str_token(&rest, ",", &word))
-        for (unsigned i = 0; role_names[i]; i++)
-            if (str_eq(word, str_z(role_names[i])))
-                roles |= 1u << i;
-    return roles ? roles : ROLE_ALL;
-}
-
 /* `url` is what curl needs to reach the API, or NULL. The secret is for a person alone: what is no
  * terminal is a file, or the journal (docs/security.md, U1). */
 static void print_keys(const struct server *s, const char *url)
@@ -70,9 +59,9 @@ static void print_s3(struct server *s)
     char address[SOCK_ADDR_TEXT];
     struct sock_addr listen;
 
-    if (!s->s3)
+    if (!s->services.s3)
         return;
-    http_server_address(s->s3, &listen);
+    http_server_address(s->services.s3, &listen);
     sock_addr_text(&listen, address);
     if (str_starts(str_z(address), STR("unix:"))) {
         printf("  S3      %s\n", address);
@@ -81,26 +70,6 @@ static void print_s3(struct server *s)
     printf("  S3      %s://%s\n", *s->conf->s3.tls.cert ? "https" : "http", address);
     printf("          try: aws --endpoint-url %s://%s s3 mb s3://first\n",
            *s->conf->s3.tls.cert ? "https" : "http", address);
-}
-
-static void print_tracker(struct server *s)
-{
-    char address[SOCK_ADDR_TEXT];
-    struct sock_addr listen;
-
-    if (s->swarm.http) {
-        http_server_address(swarm_http_server(s->swarm.http), &listen);
-        sock_addr_text(&listen, address);
-        if (str_starts(str_z(address), STR("unix:")))
-            printf("  tracker %s\n", address);
-        else
-            printf("  tracker http://%s/announce\n", address);
-    }
-    if (s->swarm.udp && sock_addr_parse(&listen, str_z(s->start->tracker.udp), NULL) == 0) {
-        ((struct sockaddr_in *)&listen.sa)->sin_port = htons(udp_port(s->swarm.udp));
-        sock_addr_text(&listen, address);
-        printf("  tracker udp://%s\n", address);
-    }
 }
 
 static void greet(struct server *s, uint64_t began_ns)
@@ -112,7 +81,9 @@ static void greet(struct server *s, uint64_t began_ns)
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
            (uintmax_t)((clock_mono_ns() - began_ns) / 1000000));
     print_s3(s);
-    print_tracker(s);
+    vec_each (&s->rooms, const struct room_instance *, r)
+        if (r->room->greet)
+            r->room->greet(r->state, stdout);
     if (s->api) {
         api_address(s->api, &listen);
         sock_addr_text(&listen, address);
@@ -201,7 +172,13 @@ int command_serve(struct invocation *inv)
     process_signals_hold();
     process_exit_on_bad_page(EXIT_DISK);
     files = process_raise_files();
-    if (server_start(&server, conf, parse_roles(only ? only : ""), &err) < 0)
+    struct server_options options = {
+        .conf = conf,
+        .rooms = inv->table->rooms,
+        .room_count = inv->table->room_count,
+        .only = only,
+    };
+    if (server_start(&server, &options, &err) < 0)
         return complain(EXIT_USAGE, "%s", err.text);
     greet(&server, began_ns);
     log_info(&server.log, "server.started", log_z("version", WEIR_VERSION),

@@ -36,6 +36,7 @@ struct flag {
 };
 
 struct invocation;
+struct room;
 /* Returns the exit status. */
 typedef int command_fn(struct invocation *inv);
 
@@ -55,6 +56,8 @@ enum { COMMANDS_MAX = 128 };
 struct command_table {
     const struct command *rows;
     size_t count;
+    const struct room *const *rooms; /* of the program (room/room.h) */
+    size_t room_count;
 };
 
 struct given_flag {

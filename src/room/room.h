@@ -10,18 +10,19 @@
 
 #include "base/vec.h"
 #include "coord/worker.h"
+#include "rest/rest.h"
 #include "room/metrics.h"
 #include "room/services.h"
 
 #include <stdio.h>
 
 struct command;
-struct rest_row;
 
 /* When a part starts. Parts stop in the reverse order of their start. Within a stage the rooms
  * follow the order of main.c, and the parts of a room the order of its table. */
 enum room_stage {
-    ROOM_STORAGES, /* users, storages and routes are known; nothing changes an object yet */
+    ROOM_STORAGES, /* users, storages and routes are known; the lease of the process starts next,
+                      and nothing changes an object before it */
     ROOM_WORK,     /* lifecycle rules and logs run; the worker starts next */
     ROOM_LISTEN,   /* the worker runs and the pool of threads is there; S3 and the API start next */
 };
@@ -62,7 +63,7 @@ struct room {
      * ROOM_LISTEN, in a process with the role "worker". */
     void (*tasks)(void *state, room_tasks *out);
 
-    const struct rest_row *routes; /* rest/rest.h; the `ctx` of a call is the state */
+    const struct rest_row *routes; /* the `ctx` of a call is the state */
     size_t route_count;
 
     const struct command *commands; /* of the command line; ends with a row without a name */

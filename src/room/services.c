@@ -29,3 +29,18 @@ int services_blame_key(const struct services *s, const char *key, int code, stru
     buf_release(&source);
     return code;
 }
+
+void services_add_server(struct services *s, const char *name, struct http_server *server)
+{
+    BUG_ON(s->server_count == SERVICES_SERVERS_MAX);
+    s->servers[s->server_count++] = (struct named_server){name, server};
+}
+
+void services_remove_server(struct services *s, const struct http_server *server)
+{
+    for (size_t i = 0; i < s->server_count; i++)
+        if (s->servers[i].server == server) {
+            s->servers[i] = s->servers[--s->server_count];
+            return;
+        }
+}

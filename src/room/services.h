@@ -19,6 +19,7 @@ struct bucket_sides;
 struct change_capture;
 struct http_server;
 struct installation;
+struct lease;
 struct locks;
 struct notify;
 struct object_torrents;
@@ -50,6 +51,13 @@ struct room_hooks {
     void *rests_ctx;
 };
 
+/* An HTTP server of this process, for its metrics. */
+struct named_server {
+    const char *name; /* the value of the label "server" */
+    struct http_server *server;
+};
+enum { SERVICES_SERVERS_MAX = 8 };
+
 struct services {
     /* Always. */
     const struct conf *conf; /* the configuration at the start; a reload does not replace it */
@@ -69,6 +77,7 @@ struct services {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
+    struct lease *lease; /* starts behind the parts of ROOM_STORAGES, which may add to it */
 
     /* From ROOM_WORK on. */
     struct notify *notify;
@@ -76,6 +85,9 @@ struct services {
 
     /* From ROOM_LISTEN on. */
     struct pool *pool;
+    /* A part adds the server that it has started and takes it out before it stops the server. */
+    struct named_server servers[SERVICES_SERVERS_MAX];
+    size_t server_count;
 
     struct http_server *s3; /* when all parts have started; NULL: this process is no gateway */
 
@@ -87,6 +99,10 @@ bool services_has_role(const struct services *s, const char *role);
 
 /* "<data folder>/<name>", appended. */
 void services_path(const struct services *s, const char *name, struct buf *out);
+
+void services_add_server(struct services *s, const char *name, struct http_server *server);
+void services_remove_server(struct services *s,
+                            const struct http_server *server); /* NULL is fine */
 
 /* "api.listen (weir.yaml:3): ..." in front of an error's text: the value of this configuration key
  * led to the error. Returns `code`. */

@@ -2,62 +2,65 @@
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
-#include "http/endpoint.h"
+#include "coord/installation.h"
+#include "coord/lock.h"
+#include "coord/queue.h"
+#include "coord/worker.h"
+#include "db/db.h"
+#include "http/server.h"
+#include "route/remotes.h"
+#include "route/users.h"
+#include "s3/gateway/gateway.h"
+#include "s3/lifecycle/lifecycle_worker.h"
+#include "s3/log/access_log.h"
+#include "s3/notify/notify.h"
 #include "server/server.h"
 
-enum {
-    APP_DB,
-    QUEUE_DB,
-    LOCK_DB,
-    CONFIG_DB,
-    JOINED_DATABASES,
-    SWARM_DB = JOINED_DATABASES
-}; /* of server.stores */
+/* A part of the server itself. A part that fails undoes what it began; its `stop` is not called. */
+typedef int server_start_fn(struct server *s, struct err *err);
+typedef void server_stop_fn(struct server *s); /* may end the process: server_stop_by_force() */
 
-/* --- server.c --- */
+/* A request that runs past the deadline, since a disk or the store does not answer, still uses the
+ * parts below it. They cannot be taken apart, and what is durable is on disk: the process ends. */
+_Noreturn void server_stop_by_force(struct server *s);
 
-/* "api.listen (weir.yaml:3): ..." before an error that this key's value led to. */
-int server_name_key(const struct server *s, const char *name, int code, struct err *err);
+/* --- server_ports.c --- */
 
-/* --- server_ports.c: parts of the table in server.c --- */
+/* Both try whether every address can be listened on. The first one does so only when there is no
+ * data folder yet. */
+server_start_fn server_try_ports_first, server_try_ports;
 
-/* Whether all can be listened on; the first unless there is a data folder already. */
-int server_try_ports_first(struct server *s, struct err *err) MUST_CHECK;
-int server_try_ports(struct server *s, struct err *err) MUST_CHECK;
+/* --- server_folder.c: the data folder, the first administrator's keys, the database --- */
 
-/* --- server_store.c: parts of the table in server.c --- */
+server_start_fn server_start_folder, server_start_credentials, server_keep_credentials,
+    server_start_db;
+server_stop_fn server_stop_folder, server_stop_credentials, server_stop_db;
 
-int server_start_stores(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_stores(struct server *s);
-/* Whether the store is the one that the data folder knows; then, once users and storages were read,
- * that it is remembered, and copied. */
-int server_start_installation(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_installation(struct server *s);
-int server_start_keeping(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_keeping(struct server *s);
+/* --- server_store.c: the coordination store, its installation, and the queue --- */
 
-/* --- server_work.c: parts of the table in server.c --- */
+server_start_fn server_start_stores, server_start_installation, server_start_queue;
+server_stop_fn server_stop_stores, server_stop_installation, server_stop_queue;
 
-int server_start_queue(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_queue(struct server *s);
-int server_start_taps(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_taps(struct server *s);
-int server_start_worker(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_worker(struct server *s);
+/* --- server_routes.c: users, storages and routes, and the lease on what was read of them --- */
 
-/* --- server_swarm.c --- */
+server_start_fn server_start_users, server_start_routes, server_start_remotes, server_make_lease,
+    server_start_lease;
+server_stop_fn server_stop_users, server_stop_routes, server_stop_remotes, server_free_lease,
+    server_stop_lease;
 
-int server_start_swarm(struct server *s, struct err *err) MUST_CHECK;
-/* False when requests still run at the deadline. */
-bool server_stop_swarm(struct server *s) MUST_CHECK;
-/* Takes over what may change; the rest of `next` is not looked at. */
-int server_reload_swarm(struct server *s, const struct conf *next, struct err *err) MUST_CHECK;
+/* --- server_work.c: work in the background --- */
 
-/* --- server_torrents.c --- */
+server_start_fn server_start_notify, server_start_lifecycle, server_start_access_log,
+    server_start_worker;
+server_stop_fn server_stop_notify, server_stop_lifecycle, server_stop_access_log,
+    server_stop_worker;
 
-int server_start_torrents(struct server *s, struct err *err) MUST_CHECK;
-/* Once the tracker listens. */
-int server_place_torrents(struct server *s, struct err *err) MUST_CHECK;
-void server_stop_torrents(struct server *s);
+/* --- server_listen.c: the pool of threads and the endpoints --- */
+
+server_start_fn server_start_pool, server_start_s3, server_start_api;
+server_stop_fn server_stop_pool, server_stop_s3, server_stop_api;
+/* A new context for an endpoint that runs; *out stays NULL for plain HTTP. `name` is for errors. */
+int server_reload_tls(struct tls_context **out, const char *name, const struct conf_tls *start,
+                      const struct conf_tls *next, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,7 @@
-/* The ports, tried before anything is made or opened: a start that cannot listen leaves nothing. */
+/* The ports are tried before anything is made or opened, so that a start that cannot listen leaves
+ * nothing behind. */
 #include "server/server_int.h"
+#include "conf/keys.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -19,8 +21,8 @@ static int try_udp(int *fd, const struct sock_addr *addr, struct err *err)
     return 0;
 }
 
-/* Any port is free for who asks for no particular one, and the one that comes may be the one that
- * another key asks for. */
+/* Port 0 stands for any free port. It need not be held; the port that the kernel chose might even
+ * be the port that another key names. */
 static bool is_any_port(const struct sock_addr *addr)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->sa;
@@ -29,7 +31,7 @@ static bool is_any_port(const struct sock_addr *addr)
     return (addr->sa.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port) == 0;
 }
 
-/* *fd: what holds the port, or -1. The file of a unix socket is left to its server. */
+/* *fd holds the port then, or is -1. A unix socket is not tried: its server makes the file. */
 static int try_address(int *fd, const char *text, bool udp, struct err *err)
 {
     struct sock_addr addr;
@@ -43,44 +45,70 @@ static int try_address(int *fd, const char *text, bool udp, struct err *err)
     return code;
 }
 
-/* Each is held until all were tried, so that two keys with one port are found here. */
-static int try_all(struct server *s, struct err *err)
-{
-    const struct conf *c = s->conf;
-    const struct {
-        const char *key, *address;
-        unsigned role; /* 0: any */
-        bool udp;
-    } ports[] = {
-        {"s3.listen", c->s3.listen, ROLE_GATEWAY, false},
-        {"api.listen", c->api.listen, 0, false},
-        {"tracker.http", c->tracker.http, ROLE_TRACKER, false},
-        {"tracker.udp", c->tracker.udp, ROLE_TRACKER, true},
-    };
-    int fds[ARRAY_SIZE(ports)], code = 0;
+struct port {
+    const char *key;
+    const char *role; /* NULL: any */
+    bool udp;
+    int fd; /* holds the port while the others are tried; -1: not held */
+};
+typedef VEC(struct port) port_list;
 
-    for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
-        fds[i] = -1;
-        if (code < 0 || !*ports[i].address || (ports[i].role && !(s->roles & ports[i].role)))
-            continue;
-        code = try_address(&fds[i], ports[i].address, ports[i].udp, err);
-        if (code < 0)
-            server_name_key(s, ports[i].key, code, err);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
-        fd_close(&fds[i]);
+static void list_ports(const struct server *s, port_list *out)
+{
+    vec_push(out, ((struct port){"s3.listen", "gateway", false, -1}));
+    vec_push(out, ((struct port){"api.listen", NULL, false, -1}));
+    vec_each (&s->rooms, const struct room_instance *, r)
+        for (size_t i = 0; i < r->room->port_count; i++) {
+            const struct room_port *p = &r->room->ports[i];
+            vec_push(out, ((struct port){p->key, r->room->role, p->udp, -1}));
+        }
+}
+
+static const char *address_of_key(const struct conf *c, const char *name)
+{
+    const struct conf_key *key = conf_key_find(str_z(name));
+    const char *text;
+
+    BUG_ON(!key || key->type != CONF_ADDRESS);
+    memcpy(&text, (const char *)c + key->offset, sizeof(text));
+    return text;
+}
+
+static int try_port(const struct services *s, struct port *p, struct err *err)
+{
+    const char *address = address_of_key(s->conf, p->key);
+
+    if (!*address || (p->role && !services_has_role(s, p->role)))
+        return 0;
+    int code = try_address(&p->fd, address, p->udp, err);
+    return code < 0 ? services_blame_key(s, p->key, code, err) : 0;
+}
+
+/* Each port is held until all were tried, so that two keys with one port are found here. */
+static int try_all_ports(struct server *s, struct err *err)
+{
+    port_list ports = {0};
+    int code = 0;
+
+    list_ports(s, &ports);
+    vec_each (&ports, struct port *, p)
+        if (code == 0)
+            code = try_port(&s->services, p, err);
+    vec_each (&ports, struct port *, p)
+        fd_close(&p->fd);
+    vec_release(&ports);
     s->ports_tried = code == 0;
     return code;
 }
 
-/* Where there is a folder it comes first: that another weir has it says more than that the other
- * has the ports too. */
+/* A data folder that exists is locked before the ports are tried: "another weir uses this folder"
+ * tells more than "the ports are in use", which that other weir causes too. */
 int server_try_ports_first(struct server *s, struct err *err)
 {
-    return file_exists(s->conf->data) ? 0 : try_all(s, err);
+    return file_exists(s->conf->data) ? 0 : try_all_ports(s, err);
 }
 
 int server_try_ports(struct server *s, struct err *err)
 {
-    return s->ports_tried ? 0 : try_all(s, err);
+    return s->ports_tried ? 0 : try_all_ports(s, err);
 }

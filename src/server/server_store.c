@@ -1,8 +1,7 @@
-/* The parts of the server that are the store: opening it, and whether it is the one that was known.
- */
+/* The coordination store, the question whether it is the store that this data folder knows, and the
+ * queue in it. */
 #include "server/server_int.h"
-
-#include <limits.h>
+#include "coord/replication.h"
 
 static const char *const store_names[STORE_DATABASES] = {
     "store.appDB", "store.queueDB", "store.lockDB", "store.configDB", "store.swarmDB"};
@@ -30,7 +29,7 @@ static int open_redis(struct server *s, int i, struct err *err)
         .timeout_ms = c->store.redis.timeout_ms,
         .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
         .tls_insecure = c->store.redis.insecure,
-        .beside = s->stores[0],
+        .beside = s->services.stores[0],
         .log = &s->log,
     };
     uint64_t number;
@@ -39,15 +38,15 @@ static int open_redis(struct server *s, int i, struct err *err)
         options.number = (int)number;
     else
         options.url = str_z(c->store.redis.database[i]), key = keys[i];
-    int code = store_open_redis(&s->stores[i], &options, err);
-    return code < 0 ? server_name_key(s, key, code, err) : 0;
+    int code = store_open_redis(&s->services.stores[i], &options, err);
+    return code < 0 ? services_blame_key(&s->services, key, code, err) : 0;
 }
 
 static int open_embedded(struct server *s, int i, struct err *err)
 {
     enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
     enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
-    int code = store_open_embedded(&s->stores[i], s->db, i, d, &s->log, err);
+    int code = store_open_embedded(&s->services.stores[i], s->db, i, d, &s->log, err);
 
     return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
@@ -57,8 +56,8 @@ static void join_stores(struct server *s)
 {
     struct err err = {0};
 
-    s->joined = store_join(s->stores, JOINED_DATABASES, &err) == 0;
-    if (!s->joined)
+    s->services.joined = store_join(s->services.stores, JOINED_DATABASES, &err) == 0;
+    if (!s->services.joined)
         log_warn(&s->log, "replication.off", log_z("error", err.text),
                  log_z("why", "it needs the four databases of the store on one server: give "
                               "store.redis.appDB, queueDB, lockDB and configDB as numbers"));
@@ -73,7 +72,8 @@ int server_start_stores(struct server *s, struct err *err)
             server_stop_stores(s);
             return code;
         }
-        ready_add(&s->ready, (struct ready_part){store_names[i], check_store, s->stores[i]});
+        ready_add(&s->ready,
+                  (struct ready_part){store_names[i], check_store, s->services.stores[i]});
     }
     join_stores(s);
     return 0;
@@ -82,8 +82,8 @@ int server_start_stores(struct server *s, struct err *err)
 void server_stop_stores(struct server *s)
 {
     for (int i = 0; i < STORE_DATABASES; i++) {
-        store_close(s->stores[i]);
-        s->stores[i] = NULL;
+        store_close(s->services.stores[i]);
+        s->services.stores[i] = NULL;
     }
 }
 
@@ -100,56 +100,71 @@ static int check_installation(void *ctx, struct err *err)
 int server_start_installation(struct server *s, struct err *err)
 {
     struct installation_options o = {
-        .config = s->stores[CONFIG_DB],
-        .app = s->joined ? s->stores[APP_DB] : NULL,
-        .queue = s->joined ? s->stores[QUEUE_DB] : NULL,
+        .config = s->services.stores[CONFIG_DB],
+        .app = s->services.joined ? s->services.stores[APP_DB] : NULL,
+        .queue = s->services.joined ? s->services.stores[QUEUE_DB] : NULL,
         .folder = s->conf->data,
         .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
         .log = &s->log,
     };
-    process_boot(s->boot);
-    o.boot = str_z(s->boot);
-    int code = installation_open(&s->installation, &o, err);
+    process_boot(s->services.boot);
+    o.boot = str_z(s->services.boot);
+    int code = installation_open(&s->services.installation, &o, err);
     if (code < 0)
         return err_wrap(err, code, "the store's installation");
-    struct store_watch watch = {.halted = installation_halted(s->installation),
+    struct store_watch watch = {.halted = installation_halted(s->services.installation),
                                 .why = installation_why,
                                 .check = installation_check,
-                                .ctx = s->installation};
+                                .ctx = s->services.installation};
     for (int i = 0; i < STORE_DATABASES; i++)
-        store_set_watch(s->stores[i], &watch);
-    ready_add(&s->ready, (struct ready_part){"store", check_installation, s->installation});
+        store_set_watch(s->services.stores[i], &watch);
+    ready_add(&s->ready,
+              (struct ready_part){"store", check_installation, s->services.installation});
     return 0;
 }
 
 /* Nothing asks the stores any more but their closing. */
 void server_stop_installation(struct server *s)
 {
-    installation_close(s->installation);
+    installation_close(s->services.installation);
 }
 
-int server_start_keeping(struct server *s, struct err *err)
+/* --- the queue --- */
+
+static int open_queue(struct services *s, struct err *err)
 {
-    struct buf key = BUF_INIT(PATH_MAX);
-    struct store_keep_options o = {
-        .installation = s->installation,
+    struct locks_options locks = {.store = s->stores[LOCK_DB], .log = s->log};
+    struct replications_options replications = {
+        .app = s->stores[APP_DB],
+        .queue = s->stores[QUEUE_DB],
         .config = s->stores[CONFIG_DB],
-        .mend = {s->replications, s->queue, s->locks, &s->log},
-        .folder = s->start->data,
-        .shared = s->conf->store.engine == CONF_ENGINE_REDIS,
-        .log = &s->log,
+        .seen = installation_seen(s->installation),
+        .log = s->log,
     };
+    s->queue = queue_new(s->stores[QUEUE_DB]);
+    queue_number_steps(s->queue, installation_seen(s->installation));
+    int code = locks_open(&s->locks, &locks, err);
 
-    buf_appendf(&key, "%s/secrets.key", s->conf->data);
-    o.key_file = key.p;
-    int code = installation_keep(s->installation, err);
-    if (code == 0)
-        code = store_keep_start(&s->store_keep, &o, err);
-    buf_release(&key);
-    return code < 0 ? err_wrap(err, code, "the store's installation") : 0;
+    if (code < 0)
+        return err_wrap(err, code, "locks");
+    if (s->joined)
+        code = replications_open(&s->replications, &replications, err);
+    return code < 0 ? err_wrap(err, code, "replications") : 0;
 }
 
-void server_stop_keeping(struct server *s)
+int server_start_queue(struct server *s, struct err *err)
 {
-    store_keep_stop(s->store_keep);
+    int code = open_queue(&s->services, err);
+
+    if (code < 0)
+        server_stop_queue(s);
+    return code;
+}
+
+void server_stop_queue(struct server *s)
+{
+    replications_close(s->services.replications);
+    if (s->services.locks)
+        locks_close(s->services.locks);
+    queue_free(s->services.queue);
 }

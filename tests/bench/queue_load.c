@@ -86,7 +86,7 @@ static uint64_t run_worker(struct bench *b, size_t threads)
     struct task_handler handler = {"object:sync", nothing, b};
     struct worker_options o = {.queue = b->queue,
                                .queues = tasks_queues,
-                               .queue_count = tasks_queue_count,
+                               .queue_count = TASKS_QUEUES,
                                .handlers = &handler,
                                .handler_count = 1,
                                .threads = threads};

@@ -42,7 +42,7 @@ static const struct {
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
 
 /* docs/queue.md, "Queues". Live changes come before bulk work. */
-const struct queue_weight tasks_queues[] = {
+const struct queue_weight tasks_queues[TASKS_QUEUES] = {
     {"api", 64},
     {"intents", 32},
     {"events6", 28},
@@ -60,7 +60,6 @@ const struct queue_weight tasks_queues[] = {
     {"migrate_bucket_list_obj", 4},
     {"consistency_check", 2},
 };
-const size_t tasks_queue_count = ARRAY_SIZE(tasks_queues);
 
 struct tasks *tasks_new(const struct tasks_options *o)
 {

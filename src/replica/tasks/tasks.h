@@ -55,8 +55,8 @@ enum { TASKS_HANDLERS = 17 };
 size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 
 /* The queues of everything that replication puts on the queue, for coord/worker.h. */
-extern const struct queue_weight tasks_queues[];
-extern const size_t tasks_queue_count;
+enum { TASKS_QUEUES = 16 };
+extern const struct queue_weight tasks_queues[TASKS_QUEUES];
 
 /* Aborts an upload that a copy began and nobody will go on with. */
 #define UPLOAD_ABORT_TYPE  "upload:abort"

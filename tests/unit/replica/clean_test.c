@@ -46,7 +46,7 @@ static void lab_work(struct lab *l)
     };
     struct worker_options o = {.queue = l->queue,
                                .queues = tasks_queues,
-                               .queue_count = tasks_queue_count,
+                               .queue_count = TASKS_QUEUES,
                                .handlers = handlers,
                                .handler_count = ARRAY_SIZE(handlers),
                                .threads = 2,

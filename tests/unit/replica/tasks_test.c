@@ -64,7 +64,7 @@ static void rig_work(struct rig *rig)
     struct task_handler handlers[TASKS_HANDLERS];
     struct worker_options o = {.queue = rig->q,
                                .queues = tasks_queues,
-                               .queue_count = tasks_queue_count,
+                               .queue_count = TASKS_QUEUES,
                                .handlers = handlers,
                                .handler_count = tasks_handlers(rig->tasks, handlers),
                                .threads = 4,

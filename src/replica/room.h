@@ -1,0 +1,25 @@
+/* The room that copies buckets between storages: its parts in a running weir, and what it brings to
+ * the worker. docs/replication.md. */
+#ifndef REPLICA_ROOM_H
+#define REPLICA_ROOM_H
+
+#include "replica/clean.h"
+#include "replica/switch/switch.h"
+#include "room/room.h"
+
+extern const struct room replica_room;
+
+/* The room's state. Routes may use what has a comment here; the rest is for the room's parts. */
+struct replica_room {
+    struct services *services;
+    struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */
+    struct sides *sides;
+    struct store_keep *store_keep; /* replica/store_keep.h */
+    struct keyring *keys;          /* NULL where no tasks run, as what follows */
+    struct tasks *tasks;
+    struct switcher switcher;
+    struct cleaner cleaner;
+    struct keeper *keeper;
+};
+
+#endif

@@ -1,0 +1,26 @@
+/* The room of the BitTorrent tracker and of torrents of objects: its parts in a running weir, and
+ * what it brings to worker, gateway and metrics. docs/swarm.md, docs/torrents.md. */
+#ifndef SWARM_ROOM_H
+#define SWARM_ROOM_H
+
+#include "room/room.h"
+#include "swarm/service.h"
+#include "swarm/torrents.h"
+
+extern const struct room swarm_room;
+
+/* The room's state. */
+struct swarm_room {
+    const struct services *services;
+    struct service service;    /* the tracker, and the models in the store that the API manages */
+    struct torrents *torrents; /* of objects; NULL: no tracker is configured */
+    struct keyring *keys;      /* of sealed objects, for the torrents */
+    char *snapshot;            /* path of the tracker's snapshot; the tracker borrows it */
+};
+
+/* For struct room: rows and numbers of the tracker's metrics (swarm/metrics.c). */
+enum { SWARM_METRICS = 23 };
+extern const struct metric swarm_metrics[SWARM_METRICS];
+void swarm_count(void *state, struct metric_numbers *out);
+
+#endif
