@@ -1,4 +1,5 @@
-/* What the table in main.c is made of. One file a command group. */
+/* The commands of the gateway and of the program itself; one file for each group. The rooms bring
+ * theirs (room/room.h), and program.c makes one table of all. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -6,11 +7,9 @@
 
 command_fn command_serve, command_status, command_backup, command_config, command_help,
     command_version;
-extern const struct flag serve_flags[];
 
-/* Of the groups, each in its own file; a row without a name is the end. */
+/* Groups, each in its own file; a row without a name ends each. */
 extern const struct command user_commands[], storage_commands[], bucket_commands[],
-    webhook_commands[], store_commands[], torrent_commands[], replicate_commands[],
-    switch_commands[], diff_commands[], task_commands[], swarm_commands[];
+    webhook_commands[], store_commands[], task_commands[];
 
 #endif

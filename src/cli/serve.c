@@ -10,14 +10,6 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-static const char *const role_names[] = {"gateway", "worker", "tracker", "archive", NULL};
-
-const struct flag serve_flags[] = {
-    {"only", FLAG_CHOICES, "ROLE,...", role_names,
-     "Run these of gateway, worker, tracker and archive; default: all."},
-    {0},
-};
-
 /* glibc gives threads up to eight heaps a core, and each keeps what it once held. Two a core are
  * enough for the threads that can run at once. */
 static void limit_heaps(void)

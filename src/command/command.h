@@ -52,7 +52,6 @@ struct command {
     command_fn *run;
 };
 
-enum { COMMANDS_MAX = 128 };
 struct command_table {
     const struct command *rows;
     size_t count;

@@ -294,6 +294,9 @@ static const struct room_part replica_parts[] = {
     {ROOM_LISTEN, keeper_begin, keeper_end},
 };
 
+static const struct command *const replica_command_tables[] = {replicate_commands, switch_commands,
+                                                               diff_commands, NULL};
+
 const struct room replica_room = {
     .name = "replica",
     .state_size = sizeof(struct replica_room),
@@ -301,4 +304,5 @@ const struct room replica_room = {
     .queues = tasks_queues,
     .queue_count = TASKS_QUEUES,
     .tasks = list_replica_tasks,
+    .commands = replica_command_tables,
 };

@@ -3,6 +3,7 @@
 #ifndef REPLICA_ROOM_H
 #define REPLICA_ROOM_H
 
+#include "command/command.h"
 #include "replica/clean.h"
 #include "replica/switch/switch.h"
 #include "room/room.h"
@@ -21,5 +22,8 @@ struct replica_room {
     struct cleaner cleaner;
     struct keeper *keeper;
 };
+
+/* For struct room: commands (replica/commands/). */
+extern const struct command replicate_commands[], switch_commands[], diff_commands[];
 
 #endif

@@ -9,14 +9,13 @@
 #define ROOM_ROOM_H
 
 #include "base/vec.h"
+#include "command/command.h"
 #include "coord/worker.h"
 #include "rest/rest.h"
 #include "room/metrics.h"
 #include "room/services.h"
 
 #include <stdio.h>
-
-struct command;
 
 /* When a part starts. Parts stop in the reverse order of their start. Within a stage the rooms
  * follow the order of main.c, and the parts of a room the order of its table. */
@@ -63,10 +62,11 @@ struct room {
      * ROOM_LISTEN, in a process with the role "worker". */
     void (*tasks)(void *state, room_tasks *out);
 
-    const struct rest_row *routes; /* the `ctx` of a call is the state */
-    size_t route_count;
+    /* Tables of rest/rest.h, ended by NULL; the `ctx` of a call is the state. */
+    const struct rest_table *const *routes;
 
-    const struct command *commands; /* of the command line; ends with a row without a name */
+    /* Tables of command/command.h, ended by NULL; each table ends with a row without a name. */
+    const struct command *const *commands;
 
     const struct metric *metrics;
     size_t metric_count;

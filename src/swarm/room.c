@@ -297,6 +297,9 @@ static const struct queue_weight swarm_queues[] = {
     {TORRENT_QUEUE, TORRENT_QUEUE_WEIGHT},
 };
 
+static const struct command *const swarm_command_tables[] = {torrent_commands, swarm_commands,
+                                                             NULL};
+
 const struct room swarm_room = {
     .name = "swarm",
     .role = "tracker",
@@ -305,6 +308,7 @@ const struct room swarm_room = {
     ROOM_ROWS(port, swarm_ports),
     ROOM_ROWS(queue, swarm_queues),
     .tasks = list_swarm_tasks,
+    .commands = swarm_command_tables,
     ROOM_ROWS(metric, swarm_metrics),
     .count = swarm_count,
     .check = check_tracker_reload,

@@ -3,6 +3,7 @@
 #ifndef SWARM_ROOM_H
 #define SWARM_ROOM_H
 
+#include "command/command.h"
 #include "room/room.h"
 #include "swarm/service.h"
 #include "swarm/torrents.h"
@@ -17,6 +18,9 @@ struct swarm_room {
     struct keyring *keys;      /* of sealed objects, for the torrents */
     char *snapshot;            /* path of the tracker's snapshot; the tracker borrows it */
 };
+
+/* For struct room: commands (swarm/commands/) */
+extern const struct command swarm_commands[], torrent_commands[];
 
 /* For struct room: rows and numbers of the tracker's metrics (swarm/metrics.c). */
 enum { SWARM_METRICS = 23 };

@@ -77,8 +77,8 @@ def complete(*words):
 
 def test_completion_of_commands_flags_and_values():
     assert complete("weir", "") == [
-        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "torrent", "replicate", "switch", "diff",
-        "task", "swarm", "config", "help", "version"]
+        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "task", "replicate", "switch",
+        "diff", "torrent", "swarm", "config", "help", "version"]
     assert complete("weir", "s") == ["serve", "status", "storage", "store", "switch", "swarm"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]

@@ -1,5 +1,5 @@
 /* weir diff: comparisons of buckets by a running weir. */
-#include "cli/commands.h"
+#include "replica/room.h"
 #include "command/manage.h"
 
 #include <stdlib.h>

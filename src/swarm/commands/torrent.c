@@ -1,5 +1,5 @@
 /* weir torrent: torrents of objects of a running weir. */
-#include "cli/commands.h"
+#include "swarm/room.h"
 #include "command/manage.h"
 #include "os/file.h"
 #include "http/wire.h"

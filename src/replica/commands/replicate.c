@@ -1,6 +1,6 @@
 /* weir replicate: replications of a running weir. */
-#include "cli/commands.h"
-#include "cli/replicate_watch.h"
+#include "replica/room.h"
+#include "replica/commands/replicate_watch.h"
 #include "store/store.h"
 
 #define SELECT_FLAGS                                                                               \

@@ -1,6 +1,6 @@
 /* How far replications are: as cells, and as bars that move. */
-#ifndef CLI_REPLICATE_WATCH_H
-#define CLI_REPLICATE_WATCH_H
+#ifndef REPLICA_COMMANDS_REPLICATE_WATCH_H
+#define REPLICA_COMMANDS_REPLICATE_WATCH_H
 
 #include "command/manage.h"
 

@@ -1,5 +1,5 @@
 /* weir swarm: users, clients, torrents and the feed of a running tracker. */
-#include "cli/commands.h"
+#include "swarm/room.h"
 #include "command/manage.h"
 
 static const struct flag swarm_user_add_flags[] = {

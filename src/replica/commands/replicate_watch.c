@@ -1,5 +1,5 @@
 /* Progress of replications on a terminal, or in a log. */
-#include "cli/replicate_watch.h"
+#include "replica/commands/replicate_watch.h"
 #include "base/clock.h"
 
 #include <time.h>

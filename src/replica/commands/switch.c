@@ -1,5 +1,5 @@
 /* weir switch: the storage that a bucket's clients use becomes another one. */
-#include "cli/commands.h"
+#include "replica/room.h"
 #include "command/manage.h"
 
 #include <stdlib.h>
