@@ -1,91 +1,40 @@
 /* Checks: looked at, and taken away. */
 #include "coord/check_int.h"
 
-#include "base/clock.h"
+#include "store/fields.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 const char *const check_state_names[CHECK_STATES] = {"checking", "ready", "fixing", "failed"};
 
-/* --- fields --- */
-
-enum field_type { FIELD_TIME, FIELD_BOOL, FIELD_NUMBER, FIELD_TEXT, FIELD_STATE };
-
-static const struct field {
-    struct str name;
-    enum field_type type;
-    size_t at; /* in struct check */
-} fields[] = {
-#define FIELD(name, type, member)                                                                  \
-    {                                                                                              \
-        {name, sizeof(name) - 1}, type, offsetof(struct check, member)                             \
-    }
-    FIELD("user", FIELD_TEXT, user),
-    FIELD("state", FIELD_STATE, state),
-    FIELD("round", FIELD_TEXT, round),
-    FIELD("error", FIELD_TEXT, error),
-    FIELD("piece", FIELD_NUMBER, piece),
-    FIELD("ignore_sizes", FIELD_BOOL, ignore_sizes),
-    FIELD("ignore_etags", FIELD_BOOL, ignore_etags),
-    FIELD("contents", FIELD_BOOL, contents),
-    FIELD("last_only", FIELD_BOOL, last_only),
-    FIELD("versioned", FIELD_BOOL, versioned),
-    FIELD("created_at", FIELD_TIME, created_ms),
-    FIELD("started_at", FIELD_TIME, started_ms),
-    FIELD("done_at", FIELD_TIME, done_ms),
-    FIELD("fixed_at", FIELD_TIME, fixed_ms),
-    FIELD("keys", FIELD_NUMBER, keys),
-    FIELD("total", FIELD_NUMBER, total),
-    FIELD("differences", FIELD_NUMBER, differences),
-    FIELD("kept", FIELD_NUMBER, kept),
-    FIELD("bytes", FIELD_NUMBER, bytes),
-    FIELD("source", FIELD_NUMBER, source),
-    FIELD("fix_queued", FIELD_NUMBER, fix_queued),
-    FIELD("fix_done", FIELD_NUMBER, fix_done),
-    FIELD("fix_failed", FIELD_NUMBER, fix_failed),
-#undef FIELD
+static const struct field_row check_rows[] = {
+#define CHECK_FIELD(...) FIELD_ROW(struct check, __VA_ARGS__)
+    CHECK_FIELD("user", FIELD_TEXT, user),
+    CHECK_FIELD("state", FIELD_WORD, state, .words = check_state_names, .max = CHECK_STATES),
+    CHECK_FIELD("round", FIELD_TEXT, round),
+    CHECK_FIELD("error", FIELD_TEXT, error),
+    CHECK_FIELD("piece", FIELD_I64, piece),
+    CHECK_FIELD("ignore_sizes", FIELD_BOOL, ignore_sizes),
+    CHECK_FIELD("ignore_etags", FIELD_BOOL, ignore_etags),
+    CHECK_FIELD("contents", FIELD_BOOL, contents),
+    CHECK_FIELD("last_only", FIELD_BOOL, last_only),
+    CHECK_FIELD("versioned", FIELD_BOOL, versioned),
+    CHECK_FIELD("created_at", FIELD_TIME, created_ms),
+    CHECK_FIELD("started_at", FIELD_TIME, started_ms),
+    CHECK_FIELD("done_at", FIELD_TIME, done_ms),
+    CHECK_FIELD("fixed_at", FIELD_TIME, fixed_ms),
+    CHECK_FIELD("keys", FIELD_I64, keys),
+    CHECK_FIELD("total", FIELD_I64, total),
+    CHECK_FIELD("differences", FIELD_I64, differences),
+    CHECK_FIELD("kept", FIELD_I64, kept),
+    CHECK_FIELD("bytes", FIELD_I64, bytes),
+    CHECK_FIELD("source", FIELD_I64, source),
+    CHECK_FIELD("fix_queued", FIELD_I64, fix_queued),
+    CHECK_FIELD("fix_done", FIELD_I64, fix_done),
+    CHECK_FIELD("fix_failed", FIELD_I64, fix_failed),
+#undef CHECK_FIELD
 };
-
-static int read_state(struct str value, enum check_state *out)
-{
-    for (size_t i = 0; i < CHECK_STATES; i++)
-        if (str_eq(value, str_z(check_state_names[i]))) {
-            *out = (enum check_state)i;
-            return 0;
-        }
-    return ERR_PARSE;
-}
-
-static int read_value(const struct field *f, struct str value, struct check *out)
-{
-    void *at = (char *)out + f->at;
-
-    switch (f->type) {
-    case FIELD_TIME:
-        return clock_parse_iso(value, at);
-    case FIELD_BOOL:
-        *(bool *)at = str_eq(value, STR("1"));
-        return 0;
-    case FIELD_NUMBER:
-        return str_i64(value, at);
-    case FIELD_TEXT:
-        *(struct str *)at = value;
-        return 0;
-    case FIELD_STATE:
-        return read_state(value, at);
-    }
-    return 0;
-}
-
-static int read_field(struct str name, struct str value, struct check *out, struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (str_eq(fields[i].name, name) && read_value(&fields[i], value, out) < 0)
-            return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no " STR_FMT, STR_ARG(value),
-                           STR_ARG(name));
-    return 0;
-}
+static const struct fields check_fields = FIELDS(check_rows);
 
 /* --- locations --- */
 
@@ -143,8 +92,8 @@ int check_read(const struct checks *cs, struct arena *a, struct str id, struct c
         code = reply_expect(&reply->items[0], REPLY_ARRAY, err);
     if (code == 0 && reply->items[0].count == 0)
         code = err_set(err, ERR_NOT_FOUND, "there is no check " STR_FMT, STR_ARG(id));
-    for (size_t i = 0; code == 0 && i + 1 < reply->items[0].count; i += 2)
-        code = read_field(reply->items[0].items[i].str, reply->items[0].items[i + 1].str, &c, err);
+    if (code == 0)
+        code = fields_read(&c, &check_fields, &reply->items[0], NULL, err);
     if (code == 0)
         code = read_locations(&c, a, &reply->items[1], err);
     if (code == 0)

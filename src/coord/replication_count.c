@@ -8,6 +8,7 @@
  * task keeps its key through all states, so what was counted then is exactly what there is. */
 #include "base/clock.h"
 #include "coord/replication_int.h"
+#include "store/fields.h"
 
 #include <stdlib.h>
 
@@ -39,10 +40,9 @@ struct recount {
 
 static struct str field_of(const struct reply *status, const char *name)
 {
-    for (size_t i = 0; i + 1 < status->count; i += 2)
-        if (str_eq(status->items[i].str, str_z(name)))
-            return status->items[i + 1].str;
-    return STR_EMPTY;
+    const struct reply *value = fields_find(status, str_z(name));
+
+    return value ? value->str : STR_EMPTY;
 }
 
 static int64_t number_of(const struct reply *status, const char *name)

@@ -1,39 +1,60 @@
 /* Reading all policies. The keys are read one by one, which others may change meanwhile: the view's
  * epoch is the one before. */
 #include "coord/replication_int.h"
+#include "store/fields.h"
 
-/* Where policies are found, and what is asked of each key. */
-typedef int read_fn(struct replication_view *view, struct str rest, const struct reply *reply,
+/* What a view takes from the hash of a status. */
+struct loaded_status {
+    struct str created_at, agent_url;
+    bool paused, archived;
+};
+static const struct field_row status_rows[] = {
+    FIELD_ROW(struct loaded_status, "created_at", FIELD_TEXT, created_at),
+    FIELD_ROW(struct loaded_status, "paused", FIELD_BOOL, paused),
+    FIELD_ROW(struct loaded_status, "archived", FIELD_BOOL, archived),
+    FIELD_ROW(struct loaded_status, "agent_url", FIELD_TEXT, agent_url),
+};
+static const struct fields status_fields = FIELDS(status_rows);
+
+/* What a view takes from the hash of a switch. */
+struct loaded_switch {
+    struct str name, status, ttl, priority, aborted_at;
+};
+static const struct field_row switch_rows[] = {
+    FIELD_ROW(struct loaded_switch, "replicationID", FIELD_TEXT, name),
+    FIELD_ROW(struct loaded_switch, "lastStatus", FIELD_TEXT, status),
+    FIELD_ROW(struct loaded_switch, "multipartTTL", FIELD_TEXT, ttl),
+    FIELD_ROW(struct loaded_switch, "replPriority", FIELD_TEXT, priority),
+    FIELD_ROW(struct loaded_switch, "abortedAt", FIELD_TEXT, aborted_at),
+};
+static const struct fields switch_fields = FIELDS(switch_rows);
+
+/* The kinds of keys that policies are read from. */
+typedef int load_fn(struct replication_view *view, struct str rest, const struct reply *reply,
                     struct err *err);
-static read_fn read_set, read_status, read_switch;
+static load_fn load_set, load_status, load_switch;
 
-struct kind {
+struct policy_kind {
     struct str prefix;
-    read_fn *read;
-    const char *command[8]; /* the key goes behind the first; the last is NULL */
+    load_fn *load;
+    const struct fields *fields; /* NULL: the key is a sorted set */
 };
-static const struct kind kinds[] = {
-    {{"p:repl:", 7}, read_set, {"ZRANGE", "0", "-1", "WITHSCORES"}},
-    {{"p:repl_st:", 10}, read_status, {"HMGET", "created_at", "paused", "archived", "agent_url"}},
-    {{"p:switch:", 9},
-     read_switch,
-     {"HMGET", "replicationID", "lastStatus", "multipartTTL", "replPriority", "abortedAt"}},
+static const struct policy_kind policy_kinds[] = {
+    {{"p:repl:", 7}, load_set, NULL},
+    {{"p:repl_st:", 10}, load_status, &status_fields},
+    {{"p:switch:", 9}, load_switch, &switch_fields},
 };
 
-static bool is_one(const struct reply *r)
-{
-    return str_eq(r->str, STR("1"));
-}
-
-static int number_of(const struct reply *r)
+/* A priority that cannot be read is 0. */
+static int priority_of(struct str value)
 {
     int64_t n;
 
-    return str_i64(r->str, &n) < 0 || n < 0 ? 0 : n > PRIORITY_MAX ? PRIORITY_MAX : (int)n;
+    return str_i64(value, &n) < 0 || n < 0 ? 0 : n > PRIORITY_MAX ? PRIORITY_MAX : (int)n;
 }
 
 /* `rest`: <user>[:<bucket>]; a user's policies get the name <user>::<from>:<to>. */
-static int read_set(struct replication_view *view, struct str rest, const struct reply *reply,
+static int load_set(struct replication_view *view, struct str rest, const struct reply *reply,
                     struct err *err)
 {
     struct buf name = {0};
@@ -47,54 +68,46 @@ static int read_set(struct replication_view *view, struct str rest, const struct
         struct policy *p = replication_view_named(view, buf_str(&name));
         if (p) {
             p->member = true;
-            p->r.priority = number_of(&reply->items[i + 1]);
+            p->r.priority = priority_of(reply->items[i + 1].str);
         }
     }
     buf_release(&name);
     return code;
 }
 
-static int expect_fields(const struct reply *reply, size_t count, struct err *err)
-{
-    int code = reply_expect(reply, REPLY_ARRAY, err);
-
-    return code == 0 && reply->count != count ? err_code(err, ERR_TYPE) : code;
-}
-
-static int read_status(struct replication_view *view, struct str rest, const struct reply *reply,
+static int load_status(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {
-    int code = expect_fields(reply, 4, err);
-    struct policy *p =
-        code == 0 && !reply_is_nil(&reply->items[0]) ? replication_view_named(view, rest) : NULL;
+    struct loaded_status s = {0};
+    int code = fields_read_values(&s, &status_fields, reply, NULL, err);
+    struct policy *p = code == 0 && s.created_at.p ? replication_view_named(view, rest) : NULL;
 
     if (!p)
         return code;
-    p->created_at = arena_str(&view->arena, reply->items[0].str);
-    p->r.paused = is_one(&reply->items[1]);
-    p->r.archived = is_one(&reply->items[2]);
-    p->r.agent_url = arena_str(&view->arena, reply->items[3].str);
+    p->created_at = arena_str(&view->arena, s.created_at);
+    p->r.paused = s.paused;
+    p->r.archived = s.archived;
+    p->r.agent_url = arena_str(&view->arena, s.agent_url);
     return 0;
 }
 
-/* One that is at work, or without downtime announced. Once that has begun its replication is no
- * member any more, so that the priority is in the switch. */
-static int read_switch(struct replication_view *view, struct str rest, const struct reply *reply,
+/* A view has a switch that is in progress, and one without downtime also when it is announced. Once
+ * such a switch has begun, its replication is no member of the set any more, so the switch has the
+ * priority. */
+static int load_switch(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {
-    int code = expect_fields(reply, 5, err);
+    struct loaded_switch s = {0};
+    int code = fields_read_values(&s, &switch_fields, reply, NULL, err);
     int64_t ttl;
 
     (void)rest;
-    if (code < 0 || reply_is_nil(&reply->items[0]))
+    if (code < 0 || !s.name.p || str_eq(s.status, STR("done")))
         return code;
-    bool announced = str_eq(reply->items[1].str, STR("not_started"));
-    bool live = str_i64(reply->items[2].str, &ttl) == 0 && ttl > 0;
-    bool open = str_eq(reply->items[1].str, STR("in_progress")) ||
-                str_eq(reply->items[1].str, STR("check_in_progress"));
-    if (str_eq(reply->items[1].str, STR("done")))
-        return 0;
-    struct policy *p = replication_view_named(view, reply->items[0].str);
+    bool announced = str_eq(s.status, STR("not_started"));
+    bool live = str_i64(s.ttl, &ttl) == 0 && ttl > 0;
+    bool open = str_eq(s.status, STR("in_progress")) || str_eq(s.status, STR("check_in_progress"));
+    struct policy *p = replication_view_named(view, s.name);
     if (!p)
         return 0;
     p->r.has_switch = true;
@@ -103,38 +116,41 @@ static int read_switch(struct replication_view *view, struct str rest, const str
     p->r.blocked = !live;
     p->r.switching = live;
     p->r.announced = announced;
-    p->r.aborted = !reply_is_nil(&reply->items[4]);
+    p->r.aborted = s.aborted_at.p;
     if (!p->member)
-        p->r.priority = number_of(&reply->items[3]);
+        p->r.priority = priority_of(s.priority);
     return 0;
 }
 
-static const struct kind *kind_of(struct str key)
+static const struct policy_kind *policy_kind_of(struct str key)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        if (str_starts(key, kinds[i].prefix))
-            return &kinds[i];
+    for (size_t i = 0; i < ARRAY_SIZE(policy_kinds); i++)
+        if (str_starts(key, policy_kinds[i].prefix))
+            return &policy_kinds[i];
     return NULL;
 }
 
-static struct store_args command_of(struct arena *a, const struct kind *k, struct str key)
+static struct store_args set_command(struct arena *a, struct str key)
 {
-    struct str *argv = arena_array(a, ARRAY_SIZE(k->command) + 1, sizeof(*argv));
-    size_t argc = 0;
+    const struct str argv[] = {STR("ZRANGE"), key, STR("0"), STR("-1"), STR("WITHSCORES")};
+    struct str *copy = arena_array(a, ARRAY_SIZE(argv), sizeof(*copy));
 
-    if (!argv)
+    if (!copy)
         return (struct store_args){0};
-    argv[argc++] = str_z(k->command[0]);
-    argv[argc++] = key;
-    for (size_t i = 1; k->command[i]; i++)
-        argv[argc++] = str_z(k->command[i]);
-    return (struct store_args){argv, argc};
+    memcpy(copy, argv, sizeof(argv));
+    return (struct store_args){copy, ARRAY_SIZE(argv)};
 }
 
-/* What is behind a page of keys, in one round trip. */
-static int read_keys(struct replications *r, struct replication_view *view, struct arena *a,
-                     const struct reply *keys, struct err *err)
+struct loading {
+    struct replications *r;
+    struct replication_view *view;
+};
+
+/* Reads everything behind a page of keys, in one round trip. A key that comes twice changes
+ * nothing. */
+static int load_page(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
+    const struct loading *l = ctx;
     struct store_args *commands = arena_array(a, keys->count + 1, sizeof(*commands));
     struct str *names = arena_array(a, keys->count + 1, sizeof(*names));
     struct reply *reply;
@@ -142,45 +158,21 @@ static int read_keys(struct replications *r, struct replication_view *view, stru
     int code = 0;
 
     for (size_t i = 0; commands && names && i < keys->count; i++) {
-        const struct kind *k = kind_of(keys->items[i].str);
+        struct str key = keys->items[i].str;
+        const struct policy_kind *k = policy_kind_of(key);
         if (k) {
-            names[n] = keys->items[i].str;
-            commands[n++] = command_of(a, k, keys->items[i].str);
+            names[n] = key;
+            commands[n++] = k->fields ? fields_command(k->fields, a, key) : set_command(a, key);
         }
     }
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (n)
-        code = store_pipeline(r->o.config, a, &reply, commands, n, err);
+        code = store_pipeline(l->r->o.config, a, &reply, commands, n, err);
     for (size_t i = 0; code == 0 && i < n; i++) {
-        const struct kind *k = kind_of(names[i]);
-        code = k->read(view, str_skip(names[i], k->prefix.len), &reply->items[i], err);
+        const struct policy_kind *k = policy_kind_of(names[i]);
+        code = k->load(l->view, str_skip(names[i], k->prefix.len), &reply->items[i], err);
     }
-    return code;
-}
-
-/* A key may come twice; that changes nothing. */
-static int read_all(struct replications *r, struct replication_view *view, struct err *err)
-{
-    struct buf cursor = {0};
-    int code = 0;
-
-    buf_append_z(&cursor, "0");
-    do {
-        struct arena a = {0};
-        struct reply *reply;
-        code = store_call(r->o.config, &a, &reply, err, STR("SCAN"), buf_str(&cursor), STR("MATCH"),
-                          STR("p:[rs]*"), STR("COUNT"), STR("1000"));
-        if (code == 0)
-            code = expect_fields(reply, 2, err);
-        if (code == 0) {
-            buf_reset(&cursor);
-            buf_append_str(&cursor, reply->items[0].str);
-            code = read_keys(r, view, &a, &reply->items[1], err);
-        }
-        arena_release(&a);
-    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
-    buf_release(&cursor);
     return code;
 }
 
@@ -222,10 +214,11 @@ static void ask_for(struct arena *a, struct str name, struct store_args *command
         return;
     argv[0] = STR("ZSCORE"), argv[1] = set, argv[2] = member;
     commands[0] = (struct store_args){argv, 3};
-    commands[1] = command_of(a, &kinds[1], arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(name)));
-    commands[2] =
-        command_of(a, &kinds[2],
-                   arena_fmt(a, "p:switch:" STR_FMT ":" STR_FMT, STR_ARG(user), STR_ARG(bucket)));
+    commands[1] =
+        fields_command(&status_fields, a, arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(name)));
+    commands[2] = fields_command(
+        &switch_fields, a,
+        arena_fmt(a, "p:switch:" STR_FMT ":" STR_FMT, STR_ARG(user), STR_ARG(bucket)));
 }
 
 static int read_answers(struct replication_view *view, struct str name, const struct reply *answers,
@@ -236,10 +229,10 @@ static int read_answers(struct replication_view *view, struct str name, const st
         if (!p)
             return 0;
         p->member = true;
-        p->r.priority = number_of(&answers[0]);
+        p->r.priority = priority_of(answers[0].str);
     }
-    int code = read_status(view, name, &answers[1], err);
-    return code == 0 ? read_switch(view, name, &answers[2], err) : code;
+    int code = load_status(view, name, &answers[1], err);
+    return code == 0 ? load_switch(view, name, &answers[2], err) : code;
 }
 
 /* Those of `names` anew; the others are as they were. */
@@ -314,7 +307,7 @@ static int fill(struct replications *r, const struct replication_view *at_hand, 
         view->epoch - at_hand->epoch < CHANGES_KEPT_MS)
         code = patch(r, at_hand, view, err);
     if (code == ERR_RANGE)
-        code = read_all(r, view, err);
+        code = store_scan(r->o.config, STR("p:[rs]*"), load_page, &(struct loading){r, view}, err);
     return code == 0 ? replication_view_order(view, err) : code;
 }
 

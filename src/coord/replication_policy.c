@@ -1,9 +1,7 @@
 /* Policies: made, taken away, paused, archived; each one script on configDB, then read again. */
 #include "coord/replication_int.h"
 
-#include "base/clock.h"
-
-#include <stddef.h>
+#include "store/fields.h"
 
 enum { CALL_ARENA_MAX = 1024 * 1024 };
 
@@ -280,66 +278,29 @@ int replication_resync(struct replications *r, const struct replication_id *id,
 
 /* --- the status --- */
 
-enum field_type { FIELD_TIME, FIELD_BOOL, FIELD_NUMBER, FIELD_TEXT };
-
-static const struct field {
-    struct str name;
-    enum field_type type;
-    size_t at; /* in struct replication_status */
-} fields[] = {
-#define FIELD(name, type, member)                                                                  \
-    {                                                                                              \
-        {name, sizeof(name) - 1}, type, offsetof(struct replication_status, member)                \
-    }
-    FIELD("created_at", FIELD_TIME, created_ms),
-    FIELD("resynced_at", FIELD_TIME, resynced_ms),
-    FIELD("archived_at", FIELD_TIME, archived_ms),
-    FIELD("init_done_at", FIELD_TIME, init_done_ms),
-    FIELD("last_emitted_at", FIELD_TIME, emitted_ms),
-    FIELD("last_processed_at", FIELD_TIME, processed_ms),
-    FIELD("paused", FIELD_BOOL, paused),
-    FIELD("archived", FIELD_BOOL, archived),
-    FIELD("listing_started", FIELD_BOOL, listing_started),
-    FIELD("listings", FIELD_NUMBER, listings),
-    FIELD("obj_listed", FIELD_NUMBER, listed),
-    FIELD("obj_done", FIELD_NUMBER, done),
-    FIELD("obj_failed", FIELD_NUMBER, failed),
-    FIELD("bytes_listed", FIELD_NUMBER, bytes_listed),
-    FIELD("bytes_done", FIELD_NUMBER, bytes_done),
-    FIELD("events", FIELD_NUMBER, events),
-    FIELD("events_done", FIELD_NUMBER, events_done),
-    FIELD("agent_url", FIELD_TEXT, agent_url),
-#undef FIELD
+static const struct field_row status_rows[] = {
+#define STATUS_FIELD(...) FIELD_ROW(struct replication_status, __VA_ARGS__)
+    STATUS_FIELD("created_at", FIELD_TIME, created_ms),
+    STATUS_FIELD("resynced_at", FIELD_TIME, resynced_ms),
+    STATUS_FIELD("archived_at", FIELD_TIME, archived_ms),
+    STATUS_FIELD("init_done_at", FIELD_TIME, init_done_ms),
+    STATUS_FIELD("last_emitted_at", FIELD_TIME, emitted_ms),
+    STATUS_FIELD("last_processed_at", FIELD_TIME, processed_ms),
+    STATUS_FIELD("paused", FIELD_BOOL, paused),
+    STATUS_FIELD("archived", FIELD_BOOL, archived),
+    STATUS_FIELD("listing_started", FIELD_BOOL, listing_started),
+    STATUS_FIELD("listings", FIELD_I64, listings),
+    STATUS_FIELD("obj_listed", FIELD_I64, listed),
+    STATUS_FIELD("obj_done", FIELD_I64, done),
+    STATUS_FIELD("obj_failed", FIELD_I64, failed),
+    STATUS_FIELD("bytes_listed", FIELD_I64, bytes_listed),
+    STATUS_FIELD("bytes_done", FIELD_I64, bytes_done),
+    STATUS_FIELD("events", FIELD_I64, events),
+    STATUS_FIELD("events_done", FIELD_I64, events_done),
+    STATUS_FIELD("agent_url", FIELD_TEXT, agent_url),
+#undef STATUS_FIELD
 };
-
-static int read_value(const struct field *f, struct str value, struct replication_status *out)
-{
-    void *at = (char *)out + f->at;
-
-    switch (f->type) {
-    case FIELD_TIME:
-        return clock_parse_iso(value, at);
-    case FIELD_BOOL:
-        *(bool *)at = str_eq(value, STR("1"));
-        return 0;
-    case FIELD_NUMBER:
-        return str_i64(value, at);
-    case FIELD_TEXT:
-        *(struct str *)at = value;
-        return 0;
-    }
-    return 0;
-}
-
-static int read_field(struct str name, struct str value, struct replication_status *out,
-                      struct err *err)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (str_eq(fields[i].name, name) && read_value(&fields[i], value, out) < 0)
-            return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no " STR_FMT, STR_ARG(value),
-                           STR_ARG(name));
-    return 0;
-}
+static const struct fields status_fields = FIELDS(status_rows);
 
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err)
@@ -356,8 +317,8 @@ int replication_read(struct replications *r, struct arena *a, const struct repli
         code = reply_expect(reply, REPLY_ARRAY, err);
     if (code == 0 && reply->count == 0)
         code = err_set(err, ERR_NOT_FOUND, "there is no such replication");
-    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
-        code = read_field(reply->items[i].str, reply->items[i + 1].str, &status, err);
+    if (code == 0)
+        code = fields_read(&status, &status_fields, reply, NULL, err);
     if (code == 0)
         *out = status;
     return code;

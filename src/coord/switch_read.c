@@ -1,10 +1,9 @@
 /* Switches as they are stored. */
-#include "base/clock.h"
 #include "base/vec.h"
 #include "coord/replication_int.h"
 #include "coord/switch.h"
+#include "store/fields.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 enum { ID_PARTS = 4 }; /* of a replication with the same name on both sides */
@@ -28,13 +27,14 @@ bool switch_is_open(const struct bucket_switch *s)
     return s->status == SWITCH_IN_PROGRESS || s->status == SWITCH_CHECK;
 }
 
-static int read_id(struct arena *a, struct str name, struct bucket_switch *out)
+/* The id from the name. */
+static int switch_read_id(struct bucket_switch *out, struct arena *a, struct err *err)
 {
+    struct str name = out->name;
     struct str *parts[ID_PARTS] = {&out->id.user, &out->id.bucket, &out->id.from, &out->id.to};
     struct buf part = {0};
     int code = 0;
 
-    out->name = name;
     for (size_t i = 0; i < ID_PARTS && code == 0; i++) {
         struct str head;
         bool more = str_cut(name, ':', &head, &name);
@@ -43,117 +43,47 @@ static int read_id(struct arena *a, struct str name, struct bucket_switch *out)
         *parts[i] = arena_str(a, buf_str(&part));
     }
     buf_release(&part);
-    return code;
+    return code < 0 ? err_set(err, ERR_CORRUPT, "'" STR_FMT "' does not name a replication",
+                              STR_ARG(out->name))
+                    : 0;
 }
 
-static int read_status(struct str value, enum switch_status *out)
-{
-    for (size_t i = 0; i < SWITCH_STATUSES; i++)
-        if (str_eq(value, str_z(switch_status_names[i]))) {
-            *out = (enum switch_status)i;
-            return 0;
-        }
-    return ERR_PARSE;
-}
-
-static int read_priority(struct str value, int *out)
-{
-    int64_t n;
-
-    if (str_i64(value, &n) < 0 || n < 0 || n > PRIORITY_MAX)
-        return ERR_PARSE;
-    *out = (int)n;
-    return 0;
-}
-
-enum field_type {
-    FIELD_ID,
-    FIELD_STATUS,
-    FIELD_PRIORITY,
-    FIELD_TEXT,
-    FIELD_TIME,
-    FIELD_NUMBER,
-    FIELD_BOOL
+static const struct field_row switch_rows[] = {
+#define SWITCH_FIELD(...) FIELD_ROW(struct bucket_switch, __VA_ARGS__)
+    SWITCH_FIELD("replicationID", FIELD_TEXT, name),
+    SWITCH_FIELD("createdAt", FIELD_TEXT, created_at),
+    SWITCH_FIELD("lastStatus", FIELD_WORD, status, .words = switch_status_names,
+                 .max = SWITCH_STATUSES),
+    SWITCH_FIELD("replPriority", FIELD_INT, priority, .max = PRIORITY_MAX),
+    SWITCH_FIELD("createdAt", FIELD_TIME, created_ms),
+    SWITCH_FIELD("startedAt", FIELD_TIME, started_ms),
+    SWITCH_FIELD("doneAt", FIELD_TIME, done_ms),
+    SWITCH_FIELD("abortedAt", FIELD_TIME, aborted_ms),
+    SWITCH_FIELD("multipartTTL", FIELD_I64, o.multipart_ttl_ns),
+    SWITCH_FIELD("uploadsTTL", FIELD_I64, o.uploads_ttl_ns),
+    SWITCH_FIELD("blocked", FIELD_BOOL, blocked),
+    SWITCH_FIELD("onInitDone", FIELD_BOOL, o.on_init_done),
+    SWITCH_FIELD("cron", FIELD_TEXT, o.cron),
+    SWITCH_FIELD("startAt", FIELD_TIME, o.start_at_ms),
+    SWITCH_FIELD("maxDuration", FIELD_I64, o.max_duration_ns),
+    SWITCH_FIELD("maxEventLag", FIELD_I64, o.max_event_lag),
+    SWITCH_FIELD("skipBucketCheck", FIELD_BOOL, o.skip_check),
+    SWITCH_FIELD("continueReplication", FIELD_BOOL, o.continue_replication),
+#undef SWITCH_FIELD
 };
+static const struct fields switch_fields = FIELDS(switch_rows);
 
-static const struct field {
-    const char *name;
-    enum field_type type;
-    size_t at; /* in struct bucket_switch */
-} fields[] = {
-#define FIELD(name, type, member)                                                                  \
-    {                                                                                              \
-        name, type, offsetof(struct bucket_switch, member)                                         \
-    }
-    FIELD("replicationID", FIELD_ID, id),
-    FIELD("lastStatus", FIELD_STATUS, status),
-    FIELD("replPriority", FIELD_PRIORITY, priority),
-    FIELD("createdAt", FIELD_TIME, created_ms),
-    FIELD("startedAt", FIELD_TIME, started_ms),
-    FIELD("doneAt", FIELD_TIME, done_ms),
-    FIELD("abortedAt", FIELD_TIME, aborted_ms),
-    FIELD("multipartTTL", FIELD_NUMBER, o.multipart_ttl_ns),
-    FIELD("uploadsTTL", FIELD_NUMBER, o.uploads_ttl_ns),
-    FIELD("blocked", FIELD_BOOL, blocked),
-    FIELD("onInitDone", FIELD_BOOL, o.on_init_done),
-    FIELD("cron", FIELD_TEXT, o.cron),
-    FIELD("startAt", FIELD_TIME, o.start_at_ms),
-    FIELD("maxDuration", FIELD_NUMBER, o.max_duration_ns),
-    FIELD("maxEventLag", FIELD_NUMBER, o.max_event_lag),
-    FIELD("skipBucketCheck", FIELD_BOOL, o.skip_check),
-    FIELD("continueReplication", FIELD_BOOL, o.continue_replication),
-#undef FIELD
-};
-
-static int read_value(struct arena *a, const struct field *f, struct str value,
-                      struct bucket_switch *out)
-{
-    void *at = (char *)out + f->at;
-
-    switch (f->type) {
-    case FIELD_ID:
-        return read_id(a, value, out);
-    case FIELD_STATUS:
-        return read_status(value, at);
-    case FIELD_PRIORITY:
-        return read_priority(value, at);
-    case FIELD_TEXT:
-        *(struct str *)at = value;
-        return 0;
-    case FIELD_TIME:
-        return clock_parse_iso(value, at);
-    case FIELD_NUMBER:
-        return str_i64(value, at);
-    case FIELD_BOOL:
-        *(bool *)at = str_eq(value, STR("1"));
-        return 0;
-    }
-    return 0;
-}
-
-static int read_field(struct arena *a, struct str name, struct str value, struct bucket_switch *out,
-                      struct err *err)
-{
-    if (str_eq(name, STR("createdAt")))
-        out->created_at = value;
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-        if (str_eq(str_z(fields[i].name), name) && read_value(a, &fields[i], value, out) < 0)
-            return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no " STR_FMT, STR_ARG(value),
-                           STR_ARG(name));
-    return 0;
-}
-
-/* One whose hash has no status is of an older kind, or none. */
-static int read_row(struct arena *a, const struct reply *reply, struct bucket_switch *out,
-                    struct err *err)
+/* A hash without a name or a time is one that an older weir wrote, or there is none. */
+static int switch_read_hash(struct bucket_switch *out, struct arena *a, const struct reply *reply,
+                            struct err *err)
 {
     struct bucket_switch s = {0};
-    int code = reply_expect(reply, REPLY_ARRAY, err);
+    int code = fields_read(&s, &switch_fields, reply, NULL, err);
 
-    for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
-        code = read_field(a, reply->items[i].str, reply->items[i + 1].str, &s, err);
     if (code == 0 && (!s.name.len || !s.created_at.len))
         code = err_set(err, ERR_NOT_FOUND, "there is no such switch");
+    if (code == 0)
+        code = switch_read_id(&s, a, err);
     if (code == 0)
         *out = s;
     return code;
@@ -178,7 +108,7 @@ static int read_key(struct replications *r, struct arena *a, struct str key,
     int code = store_call(r->o.config, a, &reply, err, STR("HGETALL"), key);
 
     if (code == 0)
-        code = read_row(a, reply, out, err);
+        code = switch_read_hash(out, a, reply, err);
     return code == 0 ? read_epoch(r, a, out, err) : code;
 }
 
@@ -196,30 +126,19 @@ int switch_read(struct replications *r, struct arena *a, struct str user, struct
 
 /* --- listing --- */
 
-struct keys {
-    VEC(struct str) list; /* in the arena of the call; a key may be there twice */
+struct switch_keys {
+    VEC(struct str) list; /* in the arena; a key may be there twice */
+    struct arena *a;
 };
 
-static int scan_keys(struct replications *r, struct arena *a, struct keys *out, struct err *err)
+static int switch_note_keys(void *ctx, const struct reply *keys, struct arena *page,
+                            struct err *err)
 {
-    struct str cursor = STR("0");
-    int code = 0;
+    struct switch_keys *out = ctx;
 
-    do {
-        struct reply *reply;
-        code = store_call(r->o.config, a, &reply, err, STR("SCAN"), cursor, STR("MATCH"),
-                          STR("p:switch:*"), STR("COUNT"), STR("1000"));
-        if (code == 0)
-            code = reply_expect(reply, REPLY_ARRAY, err);
-        if (code == 0 && reply->count != 2)
-            code = err_code(err, ERR_TYPE);
-        if (code < 0)
-            break;
-        cursor = reply->items[0].str;
-        for (size_t i = 0; i < reply->items[1].count; i++)
-            vec_push(&out->list, reply->items[1].items[i].str);
-    } while (!str_eq(cursor, STR("0")));
-    return code;
+    for (size_t i = 0; i < keys->count; i++)
+        vec_push(&out->list, arena_str(out->a, keys->items[i].str));
+    return arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 static int by_bucket(const void *one, const void *two)
@@ -244,9 +163,9 @@ int switch_list(struct replications *r, struct arena *a, struct bucket_switch **
                 struct err *err)
 {
     struct bucket_switch *list = NULL;
-    struct keys keys = {0};
+    struct switch_keys keys = {.a = a};
     size_t n = 0;
-    int code = scan_keys(r, a, &keys, err);
+    int code = store_scan(r->o.config, STR("p:switch:*"), switch_note_keys, &keys, err);
 
     if (code == 0)
         list = arena_array(a, keys.list.len + 1, sizeof(*list));

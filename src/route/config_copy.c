@@ -156,31 +156,25 @@ static int read_keys(struct store *s, const struct reply *keys, struct buf *out,
     return code;
 }
 
-/* A key may come twice. Its commands then are there twice, and make the same: a list begins anew.
+struct copying {
+    struct store *store;
+    struct buf *out;
+};
+
+static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
+{
+    const struct copying *c = ctx;
+
+    (void)a;
+    return read_keys(c->store, keys, c->out, err);
+}
+
+/* A key may come twice. Its commands are then written twice, and make the same: a list begins anew.
  */
 static int read_all(struct store *s, struct buf *out, struct err *err)
 {
-    struct buf cursor = {0};
-    int code = 0;
+    int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);
 
-    buf_append_z(&cursor, "0");
-    do {
-        struct arena a = {0};
-        struct reply *reply;
-        code = store_call(s, &a, &reply, err, STR("SCAN"), buf_str(&cursor), STR("COUNT"),
-                          STR("1000"));
-        if (code == 0)
-            code = reply_expect(reply, REPLY_ARRAY, err);
-        if (code == 0 && reply->count != 2)
-            code = err_set(err, ERR_TYPE, "SCAN answered with %zu items", reply->count);
-        if (code == 0) {
-            buf_reset(&cursor);
-            buf_append_str(&cursor, reply->items[0].str);
-            code = read_keys(s, &reply->items[1], out, err);
-        }
-        arena_release(&a);
-    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
-    buf_release(&cursor);
     return code == 0 ? buf_error(out) : code;
 }
 

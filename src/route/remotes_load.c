@@ -5,6 +5,7 @@
  * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
  * secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
 #include "route/remotes_int.h"
+#include "store/fields.h"
 
 void remotes_key(struct buf *out, const char *prefix, struct str name)
 {
@@ -22,24 +23,27 @@ void remotes_seal_owner(struct buf *out, struct str storage, struct str user, st
     store_key_part(out, access);
 }
 
-static void read_field(struct remote_entry *e, struct str name, struct str value)
+static const struct field_row remote_rows[] = {
+#define REMOTE_FIELD(...) FIELD_ROW(struct remote_entry, __VA_ARGS__)
+    REMOTE_FIELD("url", FIELD_TEXT, url),
+    REMOTE_FIELD("region", FIELD_TEXT, region),
+    REMOTE_FIELD("ca", FIELD_TEXT, ca),
+    REMOTE_FIELD("style", FIELD_BOOL, virtual_host, .word = "host"),
+    REMOTE_FIELD("insecure", FIELD_BOOL, insecure),
+    REMOTE_FIELD("framing", FIELD_BOOL, trailers, .word = "trailer"),
+#undef REMOTE_FIELD
+};
+static const struct fields remote_fields = FIELDS(remote_rows);
+
+/* A time that cannot be read is the default. */
+static int remote_read(struct remote_entry *out, const struct reply *hash, struct err *err)
 {
-    if (str_eq(name, STR("url")))
-        e->url = value;
-    else if (str_eq(name, STR("region")))
-        e->region = value;
-    else if (str_eq(name, STR("ca")))
-        e->ca = value;
-    else if (str_eq(name, STR("style")))
-        e->virtual_host = str_eq(value, STR("host"));
-    else if (str_eq(name, STR("insecure")))
-        e->insecure = str_eq(value, STR("1"));
-    else if (str_eq(name, STR("framing")))
-        e->trailers = str_eq(value, STR("trailer"));
-    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++)
-        if (str_eq(name, str_z(remote_timeouts[i].name)) &&
-            str_u64(value, remote_time(&e->times, i)) < 0)
-            *remote_time(&e->times, i) = 0;
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        const struct reply *value = fields_find(hash, str_z(remote_timeouts[i].name));
+        if (value && str_u64(value->str, remote_time(&out->times, i)) < 0)
+            *remote_time(&out->times, i) = 0;
+    }
+    return fields_read(out, &remote_fields, hash, NULL, err);
 }
 
 static int hash_of(struct remotes *r, struct arena *a, const char *prefix, struct str name,
@@ -82,21 +86,13 @@ static int read_credential(struct remotes *r, struct opened *o, struct str user,
     return code;
 }
 
-static bool is_field(const struct reply *hash, struct str name)
-{
-    for (size_t i = 0; i + 1 < hash->count; i += 2)
-        if (str_eq(hash->items[i].str, name))
-            return true;
-    return false;
-}
-
 static int load_credentials(struct remotes *r, struct arena *a, struct opened *o, struct err *err)
 {
     struct reply *hash = NULL;
     int code = hash_of(r, a, "storage_keys:", o->entry.name, &hash, err);
 
     for (size_t i = o->users.len; code == 0 && i-- > 0;)
-        if (!is_field(hash, str_z(o->users.items[i])))
+        if (!fields_find(hash, str_z(o->users.items[i])))
             code = opened_credential(
                 o, &(struct remote_credential){.user = str_z(o->users.items[i])}, err);
     for (size_t i = 0; code == 0 && i + 1 < hash->count; i += 2)
@@ -140,8 +136,9 @@ static int load_one(struct remotes *r, struct arena *a, struct str name, struct 
 
     if (code < 0 || hash->count == 0 || (o && o->entry.fixed))
         return code; /* removed since its name was read; or the file's word counts */
-    for (size_t i = 0; i + 1 < hash->count; i += 2)
-        read_field(&e, hash->items[i].str, hash->items[i + 1].str);
+    code = remote_read(&e, hash, err);
+    if (code < 0)
+        return code;
     if (o && !same(&o->entry, &e)) {
         drop_named(r, name);
         o = NULL;

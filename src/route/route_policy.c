@@ -153,14 +153,19 @@ static int read_switch(struct routes *r, struct routes_view *view, struct str ke
     return code;
 }
 
-/* A key may come twice; that changes nothing. */
-static int read_page(struct routes *r, struct routes_view *view, const struct reply *keys,
-                     struct err *err)
-{
-    int code = reply_expect(keys, REPLY_ARRAY, err);
+struct route_reading {
+    struct routes *routes;
+    struct routes_view *view;
+};
 
-    if (code == 0)
-        code = read_policies(r, view, keys, err);
+/* A key may come twice; that changes nothing. */
+static int route_read_keys(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
+{
+    struct routes *r = ((const struct route_reading *)ctx)->routes;
+    struct routes_view *view = ((const struct route_reading *)ctx)->view;
+    int code = read_policies(r, view, keys, err);
+
+    (void)a;
     for (size_t i = 0; code == 0 && i < keys->count; i++) {
         struct str key = keys->items[i].str;
         if (str_starts(key, BLOCK))
@@ -174,28 +179,7 @@ static int read_page(struct routes *r, struct routes_view *view, const struct re
 static int read_like(struct routes *r, struct routes_view *view, struct str pattern,
                      struct err *err)
 {
-    struct buf cursor = {0};
-    int code = 0;
-
-    buf_append_z(&cursor, "0");
-    do {
-        struct arena arena = {0};
-        struct reply *reply;
-        code = store_call(r->store, &arena, &reply, err, STR("SCAN"), buf_str(&cursor),
-                          STR("MATCH"), pattern, STR("COUNT"), STR("1000"));
-        if (code == 0)
-            code = reply_expect(reply, REPLY_ARRAY, err);
-        if (code == 0 && reply->count != 2)
-            code = err_set(err, ERR_TYPE, "SCAN answered with %zu items", reply->count);
-        if (code == 0) {
-            buf_reset(&cursor);
-            buf_append_str(&cursor, reply->items[0].str);
-            code = read_page(r, view, &reply->items[1], err);
-        }
-        arena_release(&arena);
-    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
-    buf_release(&cursor);
-    return code;
+    return store_scan(r->store, pattern, route_read_keys, &(struct route_reading){r, view}, err);
 }
 
 /* Fields are "<storage>:<bucket>", values users, all escaped. */

@@ -5,6 +5,7 @@
 #include "route/users_int.h"
 
 #include "base/json.h"
+#include "store/fields.h"
 
 #include <stdlib.h>
 
@@ -50,21 +51,16 @@ static int read_keys(struct users *u, struct users_view *view, struct member *m,
     return code;
 }
 
-static void read_field(struct users_view *view, struct member *m, struct str name, struct str value)
-{
-    struct user *u = &m->user;
-
-    if (str_eq(name, STR("id")))
-        u->id = arena_str(&view->arena, value);
-    else if (str_eq(name, STR("display_name")))
-        u->display_name = arena_str(&view->arena, value);
-    else if (str_eq(name, STR("email")))
-        u->email = arena_str(&view->arena, value);
-    else if (str_eq(name, STR("admin")))
-        u->admin = str_eq(value, STR("1"));
-    else if (str_eq(name, STR("keys")))
-        m->stored_keys = arena_str(&view->arena, value);
-}
+static const struct field_row user_rows[] = {
+#define USER_FIELD(...) FIELD_ROW(struct member, __VA_ARGS__)
+    USER_FIELD("id", FIELD_TEXT, user.id),
+    USER_FIELD("display_name", FIELD_TEXT, user.display_name),
+    USER_FIELD("email", FIELD_TEXT, user.email),
+    USER_FIELD("admin", FIELD_BOOL, user.admin),
+    USER_FIELD("keys", FIELD_TEXT, stored_keys),
+#undef USER_FIELD
+};
+static const struct fields user_fields = FIELDS(user_rows);
 
 /* A user removed since its name was read is no user. */
 static int read_user(struct users *u, struct users_view *view, struct str name,
@@ -79,8 +75,9 @@ static int read_user(struct users *u, struct users_view *view, struct str name,
         return err_code(err, ERR_NO_MEMORY);
     m->user.name = arena_str(&view->arena, name);
     m->user.keys = m->keys;
-    for (size_t i = 0; i + 1 < fields->count; i += 2)
-        read_field(view, m, fields->items[i].str, fields->items[i + 1].str);
+    code = fields_read(m, &user_fields, fields, &view->arena, err);
+    if (code < 0)
+        return code;
     if (arena_error(&view->arena) < 0)
         return err_code(err, ERR_NO_MEMORY);
     vec_push(&view->members, m);

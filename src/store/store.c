@@ -167,6 +167,45 @@ int store_probe(struct store *s, struct err *err)
     return rc;
 }
 
+static int scan_page(struct store *s, struct str pattern, struct buf *cursor, struct arena *a,
+                     struct reply **keys, struct err *err)
+{
+    struct reply *reply;
+    int code = store_call(s, a, &reply, err, STR("SCAN"), buf_str(cursor), STR("MATCH"), pattern,
+                          STR("COUNT"), STR("1000"));
+
+    if (code == 0)
+        code = reply_expect(reply, REPLY_ARRAY, err);
+    if (code == 0 && reply->count != 2)
+        code = err_set(err, ERR_TYPE, "SCAN answered with %zu items", reply->count);
+    if (code == 0)
+        code = reply_expect(&reply->items[1], REPLY_ARRAY, err);
+    if (code < 0)
+        return code;
+    buf_reset(cursor);
+    buf_append_str(cursor, reply->items[0].str);
+    *keys = &reply->items[1];
+    return 0;
+}
+
+int store_scan(struct store *s, struct str pattern, store_scan_fn *fn, void *ctx, struct err *err)
+{
+    struct buf cursor = {0};
+    struct reply *keys;
+    int code = 0;
+
+    buf_append_z(&cursor, "0");
+    do {
+        struct arena a = {0};
+        code = scan_page(s, pattern, &cursor, &a, &keys, err);
+        if (code == 0)
+            code = fn(ctx, keys, &a, err);
+        arena_release(&a);
+    } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
+    buf_release(&cursor);
+    return code;
+}
+
 int store_cannot(struct err *err, const char *what, const char *word)
 {
     return word ? err_set(err, ERR_STORE, "%s: the coordination store refuses writes (%s).", what,

@@ -180,6 +180,12 @@ const char *store_refusal(const struct err *err);
 /* ERR_STORE with words for a client, who is not to know hosts: what cannot be done, and `word`, as
  * store_refusal() has it. */
 int store_cannot(struct err *err, const char *what, const char *word);
+/* Calls `fn` with the keys that match the pattern (Redis's SCAN), a page at a time, until it fails.
+ * The arena is of the page. A key that exists all the time comes at least once; any may come twice.
+ */
+typedef int store_scan_fn(void *ctx, const struct reply *keys, struct arena *a, struct err *err);
+int store_scan(struct store *s, struct str pattern, store_scan_fn *fn, void *ctx,
+               struct err *err) MUST_CHECK;
 int reply_expect(const struct reply *r, enum reply_type type, struct err *err) MUST_CHECK;
 
 /* Escape a variable part of a key: ':' and '%' become %3A and %25; everything else as it is. */
