@@ -48,7 +48,7 @@ struct copy {
     struct bucket *from, *to;
     struct str key;
     struct str version; /* of the source; empty: the current one */
-    struct str user;    /* who owns it at the destination, and whose credentials ask for ACLs */
+    struct str user;    /* who owns it at the destination */
     /* A listing of the destination did not have it: it is put on the condition that this is so
      * still, without a look at it; what turns out to be there is compared. */
     bool absent;
@@ -106,7 +106,6 @@ int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c
 
 struct copy_bucket {
     struct bucket *from, *to;
-    struct str user;
     const struct log *log;
 };
 int copy_bucket_tags(struct arena *a, const struct copy_bucket *c, struct err *err) MUST_CHECK;

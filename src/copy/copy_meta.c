@@ -145,8 +145,8 @@ static int bring_grants(struct arena *a, const struct granting *g, struct err *e
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err)
 {
     struct err own = {0};
-    struct granting g = {.from = {c->from, c->key, c->user},
-                         .to = {c->to, c->key, c->user},
+    struct granting g = {.from = {c->from, c->key},
+                         .to = {c->to, c->key},
                          .log = c->o ? c->o->log : NULL,
                          .fresh = fresh};
 
@@ -158,8 +158,7 @@ int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err)
 int copy_bucket_acl(struct arena *a, const struct copy_bucket *c, struct err *err)
 {
     struct err own = {0};
-    struct granting g = {
-        .from = {c->from, STR_EMPTY, c->user}, .to = {c->to, STR_EMPTY, c->user}, .log = c->log};
+    struct granting g = {.from = {c->from, STR_EMPTY}, .to = {c->to, STR_EMPTY}, .log = c->log};
 
     return bring_grants(a, &g, err ? err : &own);
 }

@@ -2,9 +2,8 @@
 #include "copy/grants.h"
 
 #include "base/xml.h"
-#include "http/upstream.h"
 
-enum { DOCUMENT_MAX = 256 * 1024, NAMED_MAX = 128 /* bytes of a path in an error */ };
+enum { DOCUMENT_MAX = 256 * 1024 };
 
 /* Ids of a storage's users are taken as they are. */
 static bool anybody(void *ctx, bool by_email, struct str name, struct str *id,
@@ -42,55 +41,13 @@ static int parse(struct acl *out, struct arena *a, struct str xml, struct err *e
                     : 0;
 }
 
-static int judge(int status, struct err *err)
-{
-    static const struct {
-        int status, code;
-    } known[] = {{404, ERR_NOT_FOUND},   {403, ERR_DENIED},      {405, ERR_UNSUPPORTED},
-                 {501, ERR_UNSUPPORTED}, {503, ERR_UNAVAILABLE}, {400, ERR_UNSUPPORTED}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-        if (known[i].status == status)
-            return err_set(err, known[i].code, "the storage answers %d", status);
-    return err_set(err, ERR_PEER, "the storage answers %d", status);
-}
-
-static int fetch(struct str *out, struct arena *a, const struct grants_of *of, struct err *err)
-{
-    struct storage *s = of->bucket->storage;
-    struct buf path = BUF_INIT(HTTP_MAX_HEAD), text = BUF_INIT(DOCUMENT_MAX);
-    struct exchange *e = NULL;
-
-    buf_append_char(&path, '/');
-    url_encode(&path, of->bucket->name, false);
-    buf_append_char(&path, '/');
-    url_encode(&path, of->key, true);
-    struct forward_request r = {.user = of->user,
-                                .method = STR("GET"),
-                                .path = buf_str(&path),
-                                .query = STR("acl="),
-                                .idempotent = true};
-    int code = s->ops->forward(s, &r, &e, err);
-    if (code == 0 && exchange_head(e)->status != 200)
-        code = err_wrap(err, judge(exchange_head(e)->status, err),
-                        "storage " STR_FMT ", GET " STR_FMT "?acl as user " STR_FMT,
-                        STR_ARG(s->name), STR_ARG(str_head(r.path, NAMED_MAX)), STR_ARG(of->user));
-    if (code == 0)
-        code = reader_read_all(exchange_body(e), &text, err);
-    if (code == 0)
-        *out = arena_str(a, buf_str(&text));
-    exchange_close(e);
-    buf_release(&path);
-    buf_release(&text);
-    return code;
-}
-
 static int read_remote(struct acl *out, struct arena *a, const struct grants_of *of,
                        struct err *err)
 {
     struct str xml = STR_EMPTY;
     struct bucket *b = of->bucket;
-    int code = of->key.len ? fetch(&xml, a, of, err) : b->ops->get_document(b, a, "acl", &xml, err);
+    int code = of->key.len ? b->ops->get_acl(b, a, of->key, &xml, err)
+                           : b->ops->get_document(b, a, "acl", &xml, err);
 
     return code < 0 ? code : parse(out, a, xml, err);
 }

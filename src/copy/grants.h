@@ -5,10 +5,10 @@
 #include "object/bucket.h"
 #include "meta/acl.h"
 
-/* Whose list: a key empty is the bucket's own. `user` is who asks a remote storage. */
+/* Whose list is meant. */
 struct grants_of {
     struct bucket *bucket;
-    struct str key, user;
+    struct str key; /* empty: the bucket's own list */
 };
 
 /* Of the current version. ERR_NOT_FOUND, ERR_NO_BUCKET; ERR_UNSUPPORTED, ERR_DENIED: the storage

@@ -44,9 +44,10 @@ struct object_meta {
                      Expires, x-amz-meta-*, x-amz-website-redirect-location */
     size_t header_count;
     struct str tags;          /* "k=v&k2=v2", URL-encoded */
-    struct str acl;           /* in the storage's own form: local keeps what it is given; remote
-                                 takes <AccessControlPolicy>, else ERR_UNSUPPORTED, and tells none.
-                                 Who carries one over translates (s3/acl.h has both forms) */
+    struct str acl;           /* in the storage's own form: local keeps any text; remote takes
+                                 <AccessControlPolicy>, else ERR_UNSUPPORTED, and tells it by
+                                 get_acl() alone. A caller that carries an ACL to another storage
+                                 translates it (meta/acl.h has both forms) */
     struct str owner;         /* user id; of remote: only in listings, the peer's id */
     struct str storage_class; /* empty: STANDARD */
     struct str encryption;    /* opaque here; not empty: the bytes are sealed (sealed.h) */
@@ -315,6 +316,11 @@ struct bucket_ops {
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
 
+    /* The ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED, ERR_DENIED: the
+     * storage does not tell it. NULL where head() tells it (STORAGE_KEEPS_META). */
+    int (*get_acl)(struct bucket *b, struct arena *a, struct str key, struct str *out,
+                   struct err *err);
+
     int (*upload_begin)(struct bucket *b, struct arena *a, struct str key,
                         const struct object_meta *meta, struct str *id, struct err *err);
     int (*upload_part)(struct bucket *b, struct arena *a, const struct upload_info *upload,
@@ -339,8 +345,10 @@ struct bucket_ops {
     /* parts behind number `after` */
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
-    /* The parts that a version was made of, behind number `after`: numbers, sizes, checksums. None
-     * of one that was put whole. NULL where that is not known. */
+    /* The parts that a version was made of, behind number `after`: numbers, sizes, checksums. A
+     * version that was put whole has none. Remote: no checksums, none at all where the peer tells
+     * no sizes, and up to one request for each part; ask for all at once. ERR_NOT_FOUND: the
+     * version is gone, or has another ETag. NULL: not known. */
     int (*object_parts)(struct bucket *b, struct arena *a, const struct object_info *object,
                         uint32_t after, size_t limit, struct part_list *out, struct err *err);
     int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,

@@ -4,12 +4,11 @@
 
 #include "base/hash.h"
 #include "base/xml.h"
-#include "http/upstream.h"
-#include "sign/hmac.h"
+#include "object/remote/remote.h"
 
 #include <stdio.h>
 
-enum { DOCUMENT_MAX = 1024 * 1024, ANSWER_MAX = 64 * 1024, EVENTS = 5 };
+enum { DOCUMENT_MAX = 1024 * 1024, EVENTS = 5 };
 
 #define CONFIGURATION "NotificationConfiguration"
 
@@ -63,100 +62,34 @@ static void name_entry(struct buf *out, const struct notice_setup *s)
 
 /* --- topics --- */
 
-static void add_attribute(struct buf *form, int number, const char *name, struct str value)
+/* The address that the storage posts events to. */
+static void write_endpoint(struct buf *out, const struct notice_setup *s)
 {
-    buf_appendf(form, "&Attributes.entry.%d.key=%s&Attributes.entry.%d.value=", number, name,
-                number);
-    url_encode(form, value, false);
-}
-
-/* Persistent: what cannot be told now is told later. */
-static void write_form(struct buf *form, const struct notice_setup *s)
-{
-    struct buf endpoint = BUF_INIT(4 * KIB), name = BUF_INIT(64);
     struct str base = s->target;
 
     while (base.len && base.p[base.len - 1] == '/')
         base.len--;
-    buf_append_str(&endpoint, base);
-    buf_append_z(&endpoint, "/notify/");
-    url_encode(&endpoint, s->storage->name, false);
-    buf_append_z(&endpoint, "?token=");
-    buf_append_str(&endpoint, s->token);
-    name_entry(&name, s);
-    buf_append_z(form, "Action=CreateTopic&Version=2010-03-31&Name=");
-    url_encode(form, buf_str(&name), false);
-    add_attribute(form, 1, "push-endpoint", buf_str(&endpoint));
-    add_attribute(form, 2, "persistent", STR("true"));
-    buf_release(&endpoint);
-    buf_release(&name);
+    buf_append_str(out, base);
+    buf_append_z(out, "/notify/");
+    url_encode(out, s->storage->name, false);
+    buf_append_z(out, "?token=");
+    buf_append_str(out, s->token);
 }
 
-static struct xml_node *find(struct xml_node *node, const char *name)
-{
-    for (struct xml_node *c = node ? node->children : NULL; c; c = c->next) {
-        struct xml_node *found = str_eq(c->name, str_z(name)) ? c : find(c, name);
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
-static int read_arn(struct str *out, struct arena *a, struct exchange *e, struct err *err)
-{
-    struct buf text = BUF_INIT(ANSWER_MAX);
-    struct xml_node *root = NULL, *arn;
-    int status = exchange_head(e)->status;
-    int code = reader_read_all(exchange_body(e), &text, err);
-
-    if (code == 0 && status != 200)
-        code = err_set(err, status == 503 ? ERR_UNAVAILABLE : ERR_UNSUPPORTED,
-                       "the storage makes no topic for notifications: it answers %d; give notify "
-                       "the ARN of a target that it has",
-                       status);
-    if (code == 0 && xml_read(&root, a, buf_str(&text), NULL) < 0)
-        code = err_set(err, ERR_PEER, "what the storage says of the topic cannot be read");
-    if (code == 0) {
-        arn = find(root, "TopicArn");
-        *out = arn ? arn->text : STR_EMPTY;
-        if (!out->len)
-            code = err_set(err, ERR_PEER, "the storage names no topic");
-    }
-    buf_release(&text);
-    return code;
-}
-
-/* SNS's CreateTopic, as Ceph has it: one that is there is changed. */
 static int make_topic(struct str *arn, struct arena *a, const struct notice_setup *s,
                       struct err *err)
 {
-    static const struct http_header headers[] = {
-        {{"Content-Type", 12}, {"application/x-www-form-urlencoded", 33}}};
-    struct buf form = BUF_INIT(16 * KIB);
-    unsigned char digest[SHA256_LEN];
-    struct str_reader body;
-    struct exchange *e = NULL;
+    struct buf endpoint = BUF_INIT(4 * KIB), name = BUF_INIT(64);
 
-    write_form(&form, s);
-    sha256(buf_str(&form), digest);
-    str_reader_init(&body, buf_str(&form));
-    struct forward_request r = {.user = s->user,
-                                .method = STR("POST"),
-                                .path = STR("/"),
-                                .headers = headers,
-                                .header_count = ARRAY_SIZE(headers),
-                                .body = &body.reader,
-                                .body_len = form.len,
-                                .sha256 = arena_hex(a, digest, sizeof(digest)),
-                                .idempotent = true};
-    int code = buf_error(&form);
+    write_endpoint(&endpoint, s);
+    name_entry(&name, s);
+    struct remote_topic topic = {s->user, buf_str(&name), buf_str(&endpoint)};
+    int code = buf_error(&endpoint);
     if (code == 0)
-        code = s->storage->ops->forward(s->storage, &r, &e, err);
-    if (code == 0)
-        code = read_arn(arn, a, e, err);
-    exchange_close(e);
-    secure_zero(form.p, form.cap);
-    buf_release(&form);
+        code = remote_make_topic(s->storage, a, &topic, arn, err);
+    secure_zero(endpoint.p, endpoint.cap);
+    buf_release(&endpoint);
+    buf_release(&name);
     return code;
 }
 
@@ -314,35 +247,6 @@ int notice_setup(const struct notice_setup *s, struct err *err)
     return code;
 }
 
-/* Ceph's own way: there a configuration adds to what is set and takes nothing away, and one without
- * entries is refused (16). */
-static int drop_by_id(const struct configuring *c, const struct notice_setup *s, struct err *err)
-{
-    struct buf path = BUF_INIT(HTTP_MAX_HEAD), query = BUF_INIT(256);
-    struct exchange *e = NULL;
-
-    buf_append_char(&path, '/');
-    url_encode(&path, s->bucket, false);
-    buf_append_z(&query, "notification=");
-    buf_append_str(&query, buf_str(&c->id));
-    struct forward_request r = {.user = s->user,
-                                .method = STR("DELETE"),
-                                .path = buf_str(&path),
-                                .query = buf_str(&query),
-                                .idempotent = true};
-    int code = s->storage->ops->forward(s->storage, &r, &e, err);
-    if (code == 0 && exchange_head(e)->status / 100 != 2)
-        code = err_set(err, ERR_PEER,
-                       "storage " STR_FMT ", DELETE " STR_FMT "?notification as user " STR_FMT
-                       ": the storage answers %d",
-                       STR_ARG(s->storage->name), STR_ARG(buf_str(&path)), STR_ARG(s->user),
-                       exchange_head(e)->status);
-    exchange_close(e);
-    buf_release(&path);
-    buf_release(&query);
-    return code;
-}
-
 static bool has_entry(const struct configuring *c)
 {
     size_t at;
@@ -362,8 +266,8 @@ int notice_setup_undo(const struct notice_setup *s, struct err *err)
     if (!there || (code < 0 && code != ERR_INVALID))
         return code;
     code = begin(&c, s, err);
-    if (code == 0 && has_entry(&c))
-        code = drop_by_id(&c, s, err);
+    if (code == 0 && has_entry(&c)) /* Ceph: the new document took nothing away */
+        code = remote_drop_notification(s->storage, s->user, s->bucket, buf_str(&c.id), err);
     end(&c);
     return code;
 }

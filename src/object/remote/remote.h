@@ -57,4 +57,21 @@ int remote_set_credential(struct storage *s, const struct remote_credential *c,
                           struct err *err) MUST_CHECK;
 bool remote_has_credential(struct storage *s, struct str user);
 
+/* --- notifications (STORAGE_NOTIFIES), beyond a bucket's document "notification" --- */
+
+struct remote_topic {
+    struct str user;     /* whose credentials */
+    struct str name;     /* a topic of this name is changed, not made twice */
+    struct str endpoint; /* the URL that the peer posts events to; may hold a secret */
+};
+
+/* Makes a topic, and gives its ARN (in the arena) for the document "notification".
+ * ERR_UNSUPPORTED: the peer makes none. */
+int remote_make_topic(struct storage *s, struct arena *a, const struct remote_topic *t,
+                      struct str *arn, struct err *err) MUST_CHECK;
+/* Takes the entry with this id out of the bucket's document. For Ceph, where a new document adds
+ * entries and removes none. */
+int remote_drop_notification(struct storage *s, struct str user, struct str bucket, struct str id,
+                             struct err *err) MUST_CHECK;
+
 #endif

@@ -217,6 +217,10 @@ int remote_remove(struct bucket *b, struct arena *a, struct str key, const struc
 int remote_set_meta(struct bucket *b, struct arena *a, struct str key, struct str version,
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
+int remote_get_acl(struct bucket *b, struct arena *a, struct str key, struct str *out,
+                   struct err *err);
+int remote_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
+                        uint32_t after, size_t limit, struct part_list *out, struct err *err);
 /* x-amz-copy-source, pinned to the source's version and ETag. */
 void ask_copy_source(struct ask *q, struct bucket *from, const struct object_info *source);
 

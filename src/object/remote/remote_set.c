@@ -1,4 +1,4 @@
-/* Tags, access, retention and hold of a version: one request each. */
+/* Tags, ACL, retention and legal hold of a version: one request each. */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
@@ -69,14 +69,14 @@ static const struct {
 };
 
 /* Which version, and what it is to have. */
-struct change {
+struct setting {
     struct remote_bucket *b;
     struct str key, version;
     const struct object_meta *meta;
     bool bypass;
 };
 
-static int set_one(const struct change *c, size_t which, struct err *err)
+static int set_one(const struct setting *c, size_t which, struct err *err)
 {
     struct buf xml = BUF_INIT(REMOTE_DOCUMENT_MAX);
     struct ask q;
@@ -104,7 +104,7 @@ int remote_set_meta(struct bucket *bucket, struct arena *a, struct str key, stru
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err)
 {
-    struct change c = {remote_bucket_of(bucket), key, version, meta, o && o->bypass_governance};
+    struct setting c = {remote_bucket_of(bucket), key, version, meta, o && o->bypass_governance};
     int code = remote_key_check(key, err);
 
     if (code == 0 && (set & META_ACL) && meta->acl.len == 0)
@@ -112,5 +112,21 @@ int remote_set_meta(struct bucket *bucket, struct arena *a, struct str key, stru
     for (size_t i = 0; i < ARRAY_SIZE(settings) && code == 0; i++)
         if (set & settings[i].bit)
             code = set_one(&c, i, err);
+    return code;
+}
+
+int remote_get_acl(struct bucket *bucket, struct arena *a, struct str key, struct str *out,
+                   struct err *err)
+{
+    struct ask q;
+
+    ask_init_bucket(&q, remote_bucket_of(bucket), "GET", key);
+    ask_param(&q, "acl", STR_EMPTY);
+    int code = ask_send(&q, err);
+    if (code == ERR_INVALID && q.head)
+        code = err_wrap(err, ERR_UNSUPPORTED, "the storage tells no ACL");
+    if (code == 0)
+        code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, out, err);
+    ask_release(&q);
     return code;
 }

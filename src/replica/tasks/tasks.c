@@ -440,10 +440,8 @@ struct copy job_copy(struct job *j)
 
 struct copy_bucket job_copy_bucket(struct job *j)
 {
-    return (struct copy_bucket){.from = j->source.bucket,
-                                .to = j->destination.bucket,
-                                .user = j->p.id.user,
-                                .log = &j->run->log};
+    return (struct copy_bucket){
+        .from = j->source.bucket, .to = j->destination.bucket, .log = &j->run->log};
 }
 
 /* --- vectors --- */

@@ -72,7 +72,7 @@ TEST_SIDES(copy_meta, retention_and_hold_follow)
 static void set_grants(struct sides *s, struct bucket *b, const char *key, struct acl_grant *grants,
                        size_t count)
 {
-    struct grants_of of = {b, str_z(key), STR("owner")};
+    struct grants_of of = {b, str_z(key)};
     struct acl acl = {STR("owner"), grants, count};
     struct err err = {0};
 
@@ -81,7 +81,7 @@ static void set_grants(struct sides *s, struct bucket *b, const char *key, struc
 
 static struct acl get_grants(struct sides *s, struct bucket *b, const char *key)
 {
-    struct grants_of of = {b, str_z(key), STR("owner")};
+    struct grants_of of = {b, str_z(key)};
     struct acl acl;
     struct err err = {0};
 
@@ -142,7 +142,7 @@ TEST_SIDES(copy_meta, settings_of_buckets_follow)
                                "</Tagging>";
     struct acl_grant all[] = {{ACL_USER, STR("owner"), ACL_FULL_CONTROL},
                               {ACL_USER, STR("you"), ACL_READ}};
-    struct copy_bucket c = {.from = s->from, .to = s->to, .user = STR("owner")};
+    struct copy_bucket c = {.from = s->from, .to = s->to};
     struct bucket_info info;
     struct str text;
     struct err err = {0};

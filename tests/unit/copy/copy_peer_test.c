@@ -140,7 +140,7 @@ TEST(copy_peer, what_is_no_list_of_access_holds_nothing_up)
 
     far_open(&f, play_source, &script);
     lab_put(f.s.from, &f.s.a, "k", STR("x"));
-    struct grants_of of = {f.bucket, STR("k"), STR("owner")};
+    struct grants_of of = {f.bucket, STR("k")};
     CHECK_ERR(grants_read(&acl, &f.s.a, &of, &err), ERR_UNSUPPORTED);
     struct copy c = sides_copy(&f.s, "k");
     c.to = f.bucket;
