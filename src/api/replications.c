@@ -332,7 +332,7 @@ static bool is_of(const json_t *payload, const struct replication_id *id)
 {
     struct replication_id other;
 
-    return first_names(payload, &other) && first_same(&other, id);
+    return task_payload_id(&other, payload) && first_same(&other, id);
 }
 
 static void write_failed(struct json_out *w, const struct task *t, const json_t *payload)

@@ -191,18 +191,17 @@ int replication_recount(struct replications *r, const struct replication_recount
 
 /* --- recording changes: R3 --- */
 
-/* One bump for each thing at a place, and one task for each destination of the bucket there. */
+/* One bump for each thing at a place, and one task for each destination of the bucket there. The
+ * task's payload says which thing, never what happened to it (R2): so a change is left to a task of
+ * the same thing that waits to be run. */
 struct change {
     struct thing thing;
     struct place place;
     bool whole;      /* of an object: bumps its tags and its list too, where those are known (V5) */
     struct str type; /* of the task: "object:sync" */
-    /* JSON members beside those of the replication: "\"Object\":{…},…". They say which thing, never
-     * what happened (R2): a change is left to a task of the same thing that waits to be run. */
-    struct str payload;
-    /* How it stands in the list "Objs" of a task of type RECORD_TOGETHER, which is for several
-     * changes of one bucket that are recorded at once; empty: it has a task of its own. */
-    struct str entry;
+    /* The change of an object may share a task of type RECORD_TOGETHER with others of its bucket
+     * that are recorded at once. False: it has a task of its own. */
+    bool together;
     uint64_t row; /* of the outbox that it is from; 0: none */
     /* Found long after, by an intent (R4): what was written elsewhere since (a switch) is newer,
      * and is not outranked. */

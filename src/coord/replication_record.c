@@ -1,10 +1,10 @@
 /* Changes recorded: R3. Tasks are made here from the view, and the script takes them only if no
  * replication of their sources has changed since the view's epoch. */
+#include "coord/payload.h"
 #include "coord/replication_int.h"
 
 #include "base/clock.h"
 #include "base/ids.h"
-#include "base/json.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -14,7 +14,7 @@ enum {
     RECORD_TRIES = 32, /* views that may turn out to be old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    ENTRIES_MAX = 16 * 1024, /* bytes of a list */
+    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON makes six of one at most */
 };
 
 /* An object that changed, however often. */
@@ -26,7 +26,7 @@ struct changed {
 /* Changes of one replication that go by one task. */
 struct together {
     VEC(struct changed *) changes;
-    struct map seen; /* by entry */
+    struct map seen; /* by the object's name */
 };
 
 /* One call of the script being put together. */
@@ -43,27 +43,12 @@ struct draft {
 
 /* --- one task --- */
 
-static struct str payload_of(struct draft *d, const struct replication_id *id, struct str members)
+static struct str payload_of(struct draft *d, struct task_payload *p, enum task_payload_kind kind)
 {
     struct buf b = BUF_INIT(TASK_PAYLOAD_MAX + 1);
-    struct json_out w;
 
-    json_out_init(&w, &b);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "FromStorage", id->from);
-    json_out_member_str(&w, "ToStorage", id->to);
-    json_out_key(&w, "ToBucket");
-    if (id->to_bucket.len)
-        json_out_str(&w, id->to_bucket);
-    else
-        json_out_null(&w);
-    json_out_member_str(&w, "CreatedAt", d->now);
-    json_out_member_str(&w, "User", id->user);
-    if (members.len) {
-        buf_append_char(&b, ',');
-        buf_append_str(&b, members);
-    }
-    json_out_close(&w, '}');
+    p->created_at = d->now;
+    task_payload_write(&b, p, kind);
     struct str out = arena_str(d->arena, buf_str(&b));
     buf_release(&b);
     return out;
@@ -90,16 +75,31 @@ static struct str event_id(struct arena *a, struct str type, struct str name, st
 
 /* `what` is which thing, so that a task that waits takes a second change on. */
 struct drafted {
-    struct str type, what, members;
+    struct str type, what;
+    enum task_payload_kind kind;
+    struct task_payload payload; /* but for the replication */
     size_t changes;
 };
+
+static struct drafted draft_of(const struct change *c, struct str what)
+{
+    return (struct drafted){.type = c->type,
+                            .what = what,
+                            .kind =
+                                c->thing.kind & THINGS_OF_OBJECT ? PAYLOAD_OBJECT : PAYLOAD_BUCKET,
+                            .payload = {.object = c->thing.object, .version = c->thing.version},
+                            .changes = 1};
+}
 
 static int add_task(struct draft *d, const struct drafted *w, const struct replication *r,
                     struct err *err)
 {
+    struct task_payload payload = w->payload;
+
+    payload.id = r->id;
     struct task t = {
         .type = w->type,
-        .payload = payload_of(d, &r->id, w->members),
+        .payload = payload_of(d, &payload, w->kind),
         .id = event_id(d->arena, w->type, policy_of(r)->name, w->what),
         .queue = arena_fmt(d->arena, "events%d", r->priority + 1),
     };
@@ -130,14 +130,14 @@ static void keep_together(struct draft *d, const struct change *c, const struct 
     size_t number = number_of(d, r); /* may make one more */
     struct together *t = d->together.items[number - 1];
 
-    struct changed *known = map_get(&t->seen, c->entry);
+    struct changed *known = map_get(&t->seen, c->thing.object);
 
     if (!known) {
         known = arena_alloc(d->arena, sizeof(*known));
         if (!known) /* seen before anything is sent */
             return;
         known->first = c;
-        map_put(&t->seen, c->entry, known);
+        map_put(&t->seen, c->thing.object, known);
         vec_push(&t->changes, known);
     }
     known->last = c->row;
@@ -171,32 +171,29 @@ static int add_some(struct draft *d, const struct together *t, size_t first,
 {
     struct changed *const *some = t->changes.items + first;
     const struct change *one = some[0]->first;
-    size_t left = t->changes.len - first, n = 0;
+    struct task_payload_object objects[RECORD_TOGETHER_MAX];
+    size_t left = t->changes.len - first, n = 0, bytes = 0;
     uint64_t last = some[0]->last;
-    struct buf list = BUF_INIT(TASK_PAYLOAD_MAX);
-    struct json_out w;
 
-    json_out_init(&w, &list);
-    json_out_member_str(&w, "Bucket", r->id.bucket);
-    buf_append_z(&list, ",\"Objs\":[");
     for (; n < left && n < RECORD_TOGETHER_MAX; n++) {
-        struct str entry = some[n]->first->entry;
-        if (list.len + entry.len >= ENTRIES_MAX)
+        struct str name = some[n]->first->thing.object;
+        bytes += name.len;
+        if (n && bytes > NAMES_MAX)
             break;
-        buf_append_z(&list, n ? "," : "");
-        buf_append_str(&list, entry);
+        objects[n] = (struct task_payload_object){.name = name};
         last = some[n]->last > last ? some[n]->last : last;
     }
-    buf_append_char(&list, ']');
-    *taken = n > 1 ? n : 1;
-    struct drafted task = {one->type, STR_EMPTY, one->payload, 1};
+    *taken = n;
+    struct drafted task = draft_of(one, STR_EMPTY);
     if (n > 1)
-        task = (struct drafted){RECORD_TOGETHER, rows_name(d->arena, one->row, last),
-                                arena_str(d->arena, buf_str(&list)), n};
+        task = (struct drafted){.type = RECORD_TOGETHER,
+                                .what = rows_name(d->arena, one->row, last),
+                                .kind = PAYLOAD_EVENTS,
+                                .payload = {.objects = objects, .object_count = n},
+                                .changes = n};
     else
         task.what = key_of(d->arena, &one->thing);
     begin_tasks(d, last);
-    buf_release(&list);
     return add_task(d, &task, r, err);
 }
 
@@ -246,7 +243,7 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
 {
     const struct replication *const *list = NULL;
     struct str name = key_of(d->arena, &c->thing);
-    struct drafted task = {c->type, name, c->payload, 1};
+    struct drafted task = draft_of(c, name);
     struct buf field = {0};
     size_t count = 0;
     int code = 0;
@@ -266,9 +263,9 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
                        : c->whole ? STR("w")
                        : beside   ? STR("b")
                                   : STR(""));
-    vec_push(&d->args, queue_number(d->arena, c->entry.len ? 0 : (int64_t)count));
+    vec_push(&d->args, queue_number(d->arena, c->together ? 0 : (int64_t)count));
     for (size_t i = 0; code == 0 && i < count; i++) {
-        if (c->entry.len)
+        if (c->together)
             keep_together(d, c, list[i]);
         else
             code = add_task(d, &task, list[i], err);

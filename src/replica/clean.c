@@ -76,7 +76,7 @@ static bool is_of(const struct task *t, const struct replication_id *id)
 {
     struct replication_id other;
     json_t *payload = NULL;
-    bool same = json_read(&payload, t->payload, NULL) == 0 && first_names(payload, &other) &&
+    bool same = json_read(&payload, t->payload, NULL) == 0 && task_payload_id(&other, payload) &&
                 first_same(&other, id);
 
     json_decref(payload);
@@ -138,8 +138,8 @@ static int drop_tasks(struct cleaning *x, struct err *err)
 
 static int begin(struct cleaning *x, struct task_run *run, struct err *err)
 {
-    struct payload p;
-    int code = payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
+    struct task_payload p;
+    int code = task_payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
 
     *x = (struct cleaning){.c = run->ctx, .run = run, .id = p.id};
     return code;

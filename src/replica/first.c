@@ -6,10 +6,10 @@ static struct task make(struct arena *a, const char *type, const char *prefix,
                         const struct replication_id *r)
 {
     const struct str parts[] = {r->user, r->bucket, r->from, r->to, r->to_bucket};
-    const struct payload p = {.id = *r};
+    const struct task_payload p = {.id = *r};
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX), id = BUF_INIT(TASK_PAYLOAD_MAX);
 
-    payload_write(&payload, &p, PAYLOAD_BUCKET);
+    task_payload_write(&payload, &p, PAYLOAD_BUCKET);
     buf_append_z(&id, prefix);
     for (size_t i = 0; i < ARRAY_SIZE(parts) && (parts[i].len || i + 1 < ARRAY_SIZE(parts)); i++) {
         buf_append_char(&id, ':');
@@ -48,20 +48,6 @@ struct task first_task_user(struct arena *a, const struct replication_id *id)
     t.id = arena_str(a, str_z(random));
     t.queue = STR("api");
     return t;
-}
-
-bool first_names(const json_t *payload, struct replication_id *out)
-{
-    const json_t *object = json_object_get(payload, "Object");
-
-    *out = (struct replication_id){
-        .user = json_get_str(payload, "User", STR_EMPTY),
-        .bucket = json_get_str(object ? object : payload, "Bucket", STR_EMPTY),
-        .from = json_get_str(payload, "FromStorage", STR_EMPTY),
-        .to = json_get_str(payload, "ToStorage", STR_EMPTY),
-        .to_bucket = json_get_str(payload, "ToBucket", STR_EMPTY),
-    };
-    return out->user.len && out->bucket.len && out->from.len && out->to.len;
 }
 
 bool first_same(const struct replication_id *a, const struct replication_id *b)

@@ -3,8 +3,7 @@
 #ifndef REPLICA_FIRST_H
 #define REPLICA_FIRST_H
 
-#include "base/json.h"
-#include "replica/tasks/payload.h"
+#include "coord/payload.h"
 
 /* In the arena; arena_error() tells whether they are whole. */
 
@@ -16,10 +15,6 @@ struct task first_task_clean(struct arena *a, const struct replication_id *id);
  * one that runs may be of an earlier policy. */
 #define USER_TYPE "migrate:user"
 struct task first_task_user(struct arena *a, const struct replication_id *id);
-
-/* Which replication the payload of any of its tasks names; strings borrowed from it. False: it
- * names none. */
-bool first_names(const json_t *payload, struct replication_id *out);
 
 bool first_same(const struct replication_id *a, const struct replication_id *b);
 

@@ -375,8 +375,8 @@ static int take_lock(struct switch_run *x, const struct replication_id *id, stru
 static int handle(struct task_run *run, bool live, struct err *err)
 {
     struct switch_run x = {.o = run->ctx, .run = run};
-    struct payload p;
-    int code = payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
+    struct task_payload p;
+    int code = task_payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
 
     if (code < 0)
         return code;
@@ -407,10 +407,10 @@ int switch_down_handle(struct task_run *run, struct err *err)
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live)
 {
     const struct str parts[] = {id->user, id->bucket, id->from, id->to};
-    const struct payload p = {.id = *id};
+    const struct task_payload p = {.id = *id};
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX), name = {0};
 
-    payload_write(&payload, &p, PAYLOAD_BUCKET);
+    task_payload_write(&payload, &p, PAYLOAD_BUCKET);
     buf_append_z(&name, live ? "api:zdrs" : "api:sd");
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         buf_append_char(&name, ':');

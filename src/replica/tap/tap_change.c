@@ -1,5 +1,4 @@
 /* Changes as the store is told of them: which things, and the tasks that look at them. */
-#include "base/json.h"
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
@@ -25,46 +24,9 @@ int changes_out_init(struct changes_out *out, struct arena *a, struct err *err)
     return out->items ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* Members, without the braces around them. */
-static struct str payload_of(struct arena *a, struct str bucket, struct str key)
-{
-    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
-    struct json_out w;
-
-    json_out_init(&w, &text);
-    if (key.len) {
-        json_out_key(&w, "Object");
-        json_out_open(&w, '{');
-        json_out_member_str(&w, "Bucket", bucket);
-        json_out_member_str(&w, "Name", key);
-        json_out_member_str(&w, "Version", STR_EMPTY);
-        json_out_close(&w, '}');
-    } else {
-        json_out_member_str(&w, "Bucket", bucket);
-    }
-    struct str kept = arena_str(a, buf_str(&text));
-    buf_release(&text);
-    return kept;
-}
-
-static struct str entry_of(struct arena *a, struct str key)
-{
-    struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
-    struct json_out w;
-
-    json_out_init(&w, &text);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "Name", key);
-    json_out_close(&w, '}');
-    struct str kept = arena_str(a, buf_str(&text));
-    buf_release(&text);
-    return kept;
-}
-
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row)
 {
-    struct str payload = payload_of(out->a, bucket, key);
     bool whole = (changes & THINGS_OF_OBJECT) == THINGS_OF_OBJECT;
 
     if (whole) /* V5: the object's task brings all three */
@@ -78,8 +40,7 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
             .place = {.storage = storage},
             .whole = whole && things[i].thing == THING_OBJECT,
             .type = str_z(things[i].type),
-            .payload = payload,
-            .entry = things[i].thing == THING_OBJECT ? entry_of(out->a, key) : STR_EMPTY,
+            .together = things[i].thing == THING_OBJECT,
             .row = row,
         };
     }

@@ -90,10 +90,10 @@ size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS])
 
 struct task tasks_first(struct arena *a, const struct replication_id *id, int priority)
 {
-    struct payload p = {.id = *id};
+    struct task_payload p = {.id = *id};
     struct buf text = BUF_INIT(TASK_PAYLOAD_MAX), name = {0};
 
-    payload_write(&text, &p, PAYLOAD_BUCKET);
+    task_payload_write(&text, &p, PAYLOAD_BUCKET);
     buf_append_z(&name, "cb:");
     store_key_part(&name, id->from);
     buf_append_char(&name, ':');
@@ -218,11 +218,11 @@ int job_find(struct job *j, struct str name, struct storage **out, struct err *e
     return err_set(err, ERR_AGAIN, "the storage " STR_FMT " is not here", STR_ARG(name));
 }
 
-int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
+int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, unsigned requests,
               struct err *err)
 {
     *j = (struct job){.t = run->ctx, .run = run, .memory_key = BUF_INIT(16 * KIB)};
-    int code = payload_read(&j->p, run->arena, run->task->payload, kind, err);
+    int code = task_payload_read(&j->p, run->arena, run->task->payload, kind, err);
 
     if (j->p.object_count)
         requests *= (unsigned)j->p.object_count;
@@ -493,7 +493,7 @@ int job_needed(struct job *j, struct job_things *t, struct err *err)
     return 0;
 }
 
-int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
+int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err)
 {
     struct place from = {.storage = j->p.id.from},

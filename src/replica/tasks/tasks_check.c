@@ -460,8 +460,6 @@ static int record_change(struct job *j, struct err *err)
     const struct replication *const *list;
     struct replications *r = j->t->o.replications;
     struct replication_view *view = NULL;
-    struct buf payload = {0};
-    struct json_out w;
     struct change c = {.thing = {THING_OBJECT, job_to_bucket(j), j->p.object, STR_EMPTY},
                        .place = {.storage = j->p.id.to},
                        .type = STR("object:sync")};
@@ -474,17 +472,7 @@ static int record_change(struct job *j, struct err *err)
     replication_view_unref(view);
     if (!needed)
         return code;
-    buf_append_z(&payload, "\"Object\":");
-    json_out_init(&w, &payload);
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "Bucket", job_to_bucket(j));
-    json_out_member_str(&w, "Name", j->p.object);
-    json_out_member_str(&w, "Version", STR_EMPTY);
-    json_out_close(&w, '}');
-    c.payload = buf_str(&payload);
-    code = replication_record(r, &rec, err);
-    buf_release(&payload);
-    return code;
+    return replication_record(r, &rec, err);
 }
 
 static int fix_object(struct job *j, const struct check *c, const struct check_payload *p,

@@ -5,7 +5,7 @@
 #include "coord/check.h"
 #include "coord/limit.h"
 #include "os/thread.h"
-#include "replica/tasks/payload.h"
+#include "coord/payload.h"
 #include "replica/tasks/tasks.h"
 
 enum {
@@ -44,7 +44,7 @@ struct tasks {
 struct job {
     struct tasks *t;
     struct task_run *run;
-    struct payload p;
+    struct task_payload p;
     struct replication_status status;
     struct storage *from, *to;
     struct place_open source, destination;
@@ -57,7 +57,7 @@ struct job {
 /* Reads the payload and the status, and waits for the limits: `requests` to each side, for each
  * object where there are several. ERR_END: there is nothing to do (return 0). Always job_end()
  * afterwards. */
-int job_begin(struct job *j, struct task_run *run, enum payload_kind kind, unsigned requests,
+int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, unsigned requests,
               struct err *err) MUST_CHECK;
 /* Releases all; what the code means to the queue. */
 int job_end(struct job *j, int code, struct err *err);
@@ -96,7 +96,7 @@ bool job_lacks(const struct job_things *t);
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
 /* Of several objects: the vector of each. Those of their tags and lists are read only where it is
  * known, as others have tasks of their own. */
-int job_needed_many(struct job *j, const struct payload_object *objects, size_t count,
+int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err) MUST_CHECK;
 /* V2, C2, of all at once. */
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
@@ -138,7 +138,7 @@ int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
 /* Of one object. In the arena. */
 struct task task_of_copy(struct arena *a, const struct replication_id *id,
-                         const struct payload_object *object, struct str queue);
+                         const struct task_payload_object *object, struct str queue);
 /* The listing of a prefix, of objects or of versions. In the arena. */
 struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
                             bool versions);

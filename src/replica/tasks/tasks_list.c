@@ -28,7 +28,7 @@ struct listing {
     size_t count;
     int priority;
     struct there there;
-    struct payload_object together[TOGETHER_MAX];
+    struct task_payload_object together[TOGETHER_MAX];
     size_t together_count, together_names;
     uint64_t together_bytes;
     struct arena a; /* of a page */
@@ -57,11 +57,12 @@ static struct str task_id(struct arena *a, const char *kind, const struct replic
     return out;
 }
 
-static struct str payload_in(struct arena *a, const struct payload *p, enum payload_kind kind)
+static struct str payload_in(struct arena *a, const struct task_payload *p,
+                             enum task_payload_kind kind)
 {
     struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
 
-    payload_write(&text, p, kind);
+    task_payload_write(&text, p, kind);
     struct str out = arena_str(a, buf_str(&text));
     buf_release(&text);
     return out;
@@ -70,7 +71,7 @@ static struct str payload_in(struct arena *a, const struct payload *p, enum payl
 struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
                             bool versions)
 {
-    struct payload p = {.id = *id, .prefix = prefix};
+    struct task_payload p = {.id = *id, .prefix = prefix};
 
     return (struct task){.type = versions ? STR("migrate:object:list_versions")
                                           : STR("migrate:bucket:list_objects"),
@@ -80,9 +81,9 @@ struct task task_of_listing(struct arena *a, const struct replication_id *id, st
 }
 
 struct task task_of_copy(struct arena *a, const struct replication_id *id,
-                         const struct payload_object *object, struct str queue)
+                         const struct task_payload_object *object, struct str queue)
 {
-    struct payload p = {.id = *id, .object = object->name, .size = object->size};
+    struct task_payload p = {.id = *id, .object = object->name, .size = object->size};
 
     return (struct task){.type = STR("migrate:object:copy"),
                          .payload = payload_in(a, &p, PAYLOAD_COPY),
@@ -98,7 +99,7 @@ static struct str copy_queue(const struct listing *l, struct arena *a)
 static struct task task_of_versions(const struct listing *l, struct arena *a,
                                     const struct object_info *info)
 {
-    struct payload p = {.id = l->j->p.id, .object = info->key, .size = info->size};
+    struct task_payload p = {.id = l->j->p.id, .object = info->key, .size = info->size};
 
     return (struct task){.type = STR("migrate:object:copy_versioned"),
                          .payload = payload_in(a, &p, PAYLOAD_COPY),
@@ -111,7 +112,7 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 /* The id says which objects: a task that waits stands in only for the same ones. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
-    struct payload p = {
+    struct task_payload p = {
         .id = l->j->p.id, .objects = l->together, .object_count = l->together_count};
     uint64_t hash = 0;
 
@@ -140,7 +141,7 @@ static void end_together(struct listing *l)
     l->together_bytes = 0;
 }
 
-static void add_together(struct listing *l, const struct payload_object *object)
+static void add_together(struct listing *l, const struct task_payload_object *object)
 {
     if (l->together_count == TOGETHER_MAX ||
         l->together_names + object->name.len > TOGETHER_NAMES_MAX ||
@@ -212,10 +213,10 @@ static void add_odd(struct listing *l, const struct list_entry *e)
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);
 
     url_encode(&name, e->info.key, true);
-    struct payload p = {.id = l->j->p.id,
-                        .object = arena_str(&l->a, buf_str(&name)),
-                        .size = e->info.size,
-                        .encoded = true};
+    struct task_payload p = {.id = l->j->p.id,
+                             .object = arena_str(&l->a, buf_str(&name)),
+                             .size = e->info.size,
+                             .encoded = true};
     l->items[l->count++] =
         (struct listed){.task = {.type = STR("migrate:object:copy"),
                                  .payload = payload_in(&l->a, &p, PAYLOAD_COPY),
@@ -237,7 +238,7 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
         add_odd(l, e);
         return;
     }
-    struct payload_object object = {e->info.key, e->info.size, absent};
+    struct task_payload_object object = {e->info.key, e->info.size, absent};
     if (!e->is_prefix && !l->versions && e->info.size <= TOGETHER_SIZE_MAX) {
         add_together(l, &object);
         return;

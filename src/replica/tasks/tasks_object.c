@@ -61,8 +61,8 @@ static int run_locked(struct object_run *r, const struct object_work *w, struct 
     return run_needed(r, w, err);
 }
 
-static int run_object(struct task_run *run, enum payload_kind kind, const struct object_work *w,
-                      struct err *err)
+static int run_object(struct task_run *run, enum task_payload_kind kind,
+                      const struct object_work *w, struct err *err)
 {
     struct job j;
     struct object_run r = {.j = &j};

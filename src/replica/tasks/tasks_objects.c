@@ -25,7 +25,7 @@ _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at on
 static int lock_all(struct objects_run *r, struct err *err)
 {
     struct str keys[PAYLOAD_OBJECTS_MAX];
-    const struct payload *p = &r->j.p;
+    const struct task_payload *p = &r->j.p;
     struct arena *a = r->j.run->arena;
 
     for (size_t i = 0; i < p->object_count; i++) {
@@ -43,7 +43,7 @@ static int lock_all(struct objects_run *r, struct err *err)
 static int bring_one(struct objects_run *r, size_t i, struct err *err)
 {
     struct job *j = &r->j;
-    const struct payload_object *object = &j->p.objects[i];
+    const struct task_payload_object *object = &j->p.objects[i];
 
     if (!r->locks[i])
         return ERR_BUSY;
@@ -55,12 +55,12 @@ static int bring_one(struct objects_run *r, size_t i, struct err *err)
 }
 
 /* As it would have been recorded, or listed, alone. */
-static int by_itself(struct objects_run *r, const struct payload_object *object, struct task *out,
-                     struct err *err)
+static int by_itself(struct objects_run *r, const struct task_payload_object *object,
+                     struct task *out, struct err *err)
 {
     struct job *j = &r->j;
     struct arena *a = j->run->arena;
-    struct payload p = {.id = j->p.id, .object = object->name};
+    struct task_payload p = {.id = j->p.id, .object = object->name};
     struct thing thing = {THING_OBJECT, j->p.id.bucket, object->name, STR_EMPTY};
     struct buf text = BUF_INIT(TASK_PAYLOAD_MAX);
 
@@ -68,7 +68,7 @@ static int by_itself(struct objects_run *r, const struct payload_object *object,
         *out = task_of_copy(a, &j->p.id, object, j->run->task->queue);
         return 0;
     }
-    payload_write(&text, &p, PAYLOAD_OBJECT);
+    task_payload_write(&text, &p, PAYLOAD_OBJECT);
     *out = (struct task){.type = STR("object:sync"),
                          .queue = j->run->task->queue,
                          .payload = arena_str(a, buf_str(&text))};
@@ -81,7 +81,7 @@ static int bring_all(struct objects_run *r, struct err *err)
     struct job *j = &r->j;
 
     for (size_t i = 0; i < j->p.object_count; i++) {
-        const struct payload_object *object = &j->p.objects[i];
+        const struct task_payload_object *object = &j->p.objects[i];
         struct err why = {0};
         int code = bring_one(r, i, &why);
         if (task_ended(j->run))

@@ -72,8 +72,7 @@ struct change repl_change(const char *storage, const char *bucket, const char *o
 {
     return (struct change){.thing = {THING_OBJECT, str_z(bucket), str_z(object), STR("")},
                            .place = {.storage = str_z(storage)},
-                           .type = STR("object:sync"),
-                           .payload = STR("\"Object\":{\"Name\":\"x\"}")};
+                           .type = STR("object:sync")};
 }
 
 void repl_record(struct repl_lab *l, const char *storage, const char *bucket, const char *object)

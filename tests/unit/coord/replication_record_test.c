@@ -53,7 +53,7 @@ TEST_FOUR(replication_record, a_whole_object_bumps_its_tags_and_list_only_where_
 }
 
 /* Changes that are recorded at once go together, each counted. */
-TEST_FOUR(replication_record, changes_with_an_entry_share_a_task)
+TEST_FOUR(replication_record, changes_that_may_go_together_share_a_task)
 {
     struct repl_lab l;
     struct change c[4];
@@ -66,7 +66,7 @@ TEST_FOUR(replication_record, changes_with_an_entry_share_a_task)
     repl_drain(&l, "events1");
     for (int i = 0; i < 4; i++) {
         c[i] = repl_change("main", "photos", i == 3 ? "0" : (const char *[]){"0", "1", "2"}[i]);
-        c[i].entry = arena_fmt(&l.a, "{\"Name\":\"%d\"}", i % 3);
+        c[i].together = true;
         c[i].row = (uint64_t)i + 1;
         c[i].whole = true;
     }
@@ -105,8 +105,7 @@ TEST_FOUR(replication_record, a_batch_that_is_recorded_again_has_tasks_for_what_
     repl_drain(&l, "events1");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         c[i] = repl_change("main", "photos", names[i]);
-        c[i].entry = arena_fmt(&l.a, "{\"Name\":\"%s\"}", names[i]);
-        c[i].payload = arena_fmt(&l.a, "\"Object\":{\"Name\":\"%s\"}", names[i]);
+        c[i].together = true;
         c[i].row = i + 1;
     }
     for (size_t n = 1; n <= ARRAY_SIZE(names); n++) {

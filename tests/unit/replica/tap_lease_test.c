@@ -245,8 +245,7 @@ TEST(tap_lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_writ
     struct capture c;
     struct change there = {.thing = {THING_OBJECT, STR("box"), key},
                            .place = {.storage = STR("other")},
-                           .type = STR("object:sync"),
-                           .payload = STR("{}")};
+                           .type = STR("object:sync")};
     struct record rec = {.changes = &there, .count = 1};
     struct err err = {0};
 

@@ -1,7 +1,6 @@
-/* Payloads of replication's tasks. */
-#include "replica/tasks/payload.h"
+/* Payloads of replication's tasks: the only place that knows their fields. */
+#include "coord/payload.h"
 
-#include "base/json.h"
 #include "object/bucket.h"
 
 enum { NAME_MAX_BYTES = 255, VERSION_MAX_BYTES = 1024 };
@@ -44,10 +43,11 @@ static uint64_t read_size(const json_t *object)
     return size > 0 ? (uint64_t)size : 0;
 }
 
-static int read_objects(struct payload *out, struct arena *a, const json_t *list, struct err *err)
+static int read_objects(struct task_payload *out, struct arena *a, const json_t *list,
+                        struct err *err)
 {
     size_t count = json_array_size(list);
-    struct payload_object *objects;
+    struct task_payload_object *objects;
     int code = 0;
 
     if (count == 0 || count > PAYLOAD_OBJECTS_MAX)
@@ -68,8 +68,8 @@ static int read_objects(struct payload *out, struct arena *a, const json_t *list
     return code;
 }
 
-static int read_thing(struct payload *out, struct arena *a, const json_t *root,
-                      enum payload_kind kind, struct err *err)
+static int read_thing(struct task_payload *out, struct arena *a, const json_t *root,
+                      enum task_payload_kind kind, struct err *err)
 {
     const struct field bucket = {"Bucket", 1, NAME_MAX_BYTES, &out->id.bucket},
                        prefix = {"Prefix", 0, OBJECT_KEY_MAX, &out->prefix},
@@ -92,13 +92,13 @@ static int read_thing(struct payload *out, struct arena *a, const json_t *root,
         code = read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
         out->size = read_size(obj);
     }
-    if (code == 0 && kind == PAYLOAD_COPIES)
+    if (code == 0 && (kind == PAYLOAD_COPIES || kind == PAYLOAD_EVENTS))
         code = read_objects(out, a, json_object_get(root, "Objs"), err);
     return code;
 }
 
-int payload_read(struct payload *out, struct arena *a, struct str text, enum payload_kind kind,
-                 struct err *err)
+int task_payload_read(struct task_payload *out, struct arena *a, struct str text,
+                      enum task_payload_kind kind, struct err *err)
 {
     const struct field common[] = {
         {"User", 1, NAME_MAX_BYTES, &out->id.user},
@@ -109,7 +109,7 @@ int payload_read(struct payload *out, struct arena *a, struct str text, enum pay
     json_t *root = NULL;
     struct err why = {0};
 
-    *out = (struct payload){0};
+    *out = (struct task_payload){0};
     if (text.len > TASK_PAYLOAD_MAX)
         return err_set(err, ERR_INVALID, "the payload is too large");
     if (json_read(&root, text, &why) < 0)
@@ -121,7 +121,7 @@ int payload_read(struct payload *out, struct arena *a, struct str text, enum pay
     return code;
 }
 
-static void write_object(struct json_out *w, const struct payload *p)
+static void write_object(struct json_out *w, const struct task_payload *p)
 {
     json_out_key(w, "Object");
     json_out_open(w, '{');
@@ -131,7 +131,7 @@ static void write_object(struct json_out *w, const struct payload *p)
     json_out_close(w, '}');
 }
 
-static void write_copy(struct json_out *w, const struct payload *p)
+static void write_copy(struct json_out *w, const struct task_payload *p)
 {
     json_out_key(w, "Obj");
     json_out_open(w, '{');
@@ -143,22 +143,24 @@ static void write_copy(struct json_out *w, const struct payload *p)
     json_out_close(w, '}');
 }
 
-static void write_copies(struct json_out *w, const struct payload *p)
+/* `whole`: with what a copy needs to know beside the name. */
+static void write_objects(struct json_out *w, const struct task_payload *p, bool whole)
 {
     json_out_key(w, "Objs");
     json_out_open(w, '[');
     for (size_t i = 0; i < p->object_count; i++) {
         json_out_open(w, '{');
         json_out_member_str(w, "Name", p->objects[i].name);
-        json_out_member_u64(w, "Size", p->objects[i].size);
-        if (p->objects[i].absent)
+        if (whole)
+            json_out_member_u64(w, "Size", p->objects[i].size);
+        if (whole && p->objects[i].absent)
             json_out_member_bool(w, "Absent", true);
         json_out_close(w, '}');
     }
     json_out_close(w, ']');
 }
 
-void payload_write(struct buf *out, const struct payload *p, enum payload_kind kind)
+void task_payload_write(struct buf *out, const struct task_payload *p, enum task_payload_kind kind)
 {
     struct json_out w;
 
@@ -171,6 +173,8 @@ void payload_write(struct buf *out, const struct payload *p, enum payload_kind k
         json_out_str(&w, p->id.to_bucket);
     else
         json_out_null(&w);
+    if (p->created_at.len)
+        json_out_member_str(&w, "CreatedAt", p->created_at);
     json_out_member_str(&w, "User", p->id.user);
     if (kind == PAYLOAD_OBJECT)
         write_object(&w, p);
@@ -178,9 +182,23 @@ void payload_write(struct buf *out, const struct payload *p, enum payload_kind k
         json_out_member_str(&w, "Bucket", p->id.bucket);
     if (kind == PAYLOAD_COPY)
         write_copy(&w, p);
-    if (kind == PAYLOAD_COPIES)
-        write_copies(&w, p);
+    if (kind == PAYLOAD_COPIES || kind == PAYLOAD_EVENTS)
+        write_objects(&w, p, kind == PAYLOAD_COPIES);
     if (kind == PAYLOAD_LIST)
         json_out_member_str(&w, "Prefix", p->prefix);
     json_out_close(&w, '}');
+}
+
+bool task_payload_id(struct replication_id *out, const json_t *payload)
+{
+    const json_t *object = json_object_get(payload, "Object");
+
+    *out = (struct replication_id){
+        .user = json_get_str(payload, "User", STR_EMPTY),
+        .bucket = json_get_str(object ? object : payload, "Bucket", STR_EMPTY),
+        .from = json_get_str(payload, "FromStorage", STR_EMPTY),
+        .to = json_get_str(payload, "ToStorage", STR_EMPTY),
+        .to_bucket = json_get_str(payload, "ToBucket", STR_EMPTY),
+    };
+    return out->user.len && out->bucket.len && out->from.len && out->to.len;
 }
