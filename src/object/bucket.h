@@ -109,9 +109,9 @@ struct change_fact {
     int64_t time_ms;
 };
 
-/* Keeps a row beside the change, in the same commit: it is there exactly when the change is. */
+/* Keeps a row of the row log with this prefix (db/row_log.h) in the commit of the change. */
 struct outbox {
-    void (*put)(struct outbox *o, struct str key, struct str value);
+    void (*put)(struct outbox *o, struct str prefix, struct str place, struct str value);
 };
 
 /* Told inside the commit what the change did, and not at all when it did nothing (a key to remove

@@ -10,7 +10,7 @@
 
 enum { LOCAL_FAMILIES = 5 };
 
-/* The family of the rows that change notes keep (struct outbox). Their keys are their writers'. */
+/* The family of the row logs that change notes write (struct outbox). */
 #define LOCAL_OUTBOX "outbox"
 /* The family of the rows of taps (below). */
 #define LOCAL_CHANGES "changes"

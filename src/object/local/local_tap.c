@@ -1,9 +1,12 @@
 /* The tap of a local storage: a row for every change that it wants, in the change's own commit
- * (L12). Keys are the storage's id and the change's number, so they stand in the order of the
- * commits. */
+ * (L12). The storage's id is the prefix of a row log, the change's number is the place. */
+#include "base/bytes.h"
+#include "db/row_log.h"
 #include "object/local/local_int.h"
 
-enum { TAP_KEY_LEN = 12 };
+#include <stdlib.h>
+
+enum { TAP_ID_LEN = 4, TAP_PLACE_LEN = 8 };
 
 void local_set_tap(struct storage *s, const struct change_tap *tap)
 {
@@ -19,32 +22,34 @@ void local_untap(struct bucket *b)
         local_bucket_of(b)->untapped = true;
 }
 
-static struct str tap_key(char out[TAP_KEY_LEN], const struct local *l, uint64_t number)
+static struct str tap_place(char out[TAP_PLACE_LEN], uint64_t number)
 {
-    for (int i = 0; i < 4; i++)
-        out[i] = (char)(l->id >> (24 - 8 * i));
-    for (int i = 0; i < 8; i++)
-        out[4 + i] = (char)(number >> (56 - 8 * i));
-    return str_n(out, TAP_KEY_LEN);
+    be64_write(out, number);
+    return str_n(out, TAP_PLACE_LEN);
 }
 
-/* A durable change that writes is answered when all that ran before it are committed. */
+static struct row_log tap_log(const struct local *l, char id[TAP_ID_LEN])
+{
+    be32_write(id, l->id);
+    return (struct row_log){l->db, l->changes, str_n(id, TAP_ID_LEN)};
+}
+
 int local_tap_settle(struct storage *s, struct err *err)
 {
-    struct local *l = local_of(s);
-    char key[TAP_KEY_LEN];
+    char id[TAP_ID_LEN];
+    struct row_log log = tap_log(local_of(s), id);
 
-    return db_delete(l->db, l->changes, tap_key(key, l, 0), DB_DURABLE, err);
+    return row_log_settle(&log, err);
 }
 
-static void put_row(struct change *c, const struct tapped *t)
+static void tap_put_row(struct change *c, const struct tapped *t)
 {
-    struct local *l = c->b->local;
+    char id[TAP_ID_LEN], place[TAP_PLACE_LEN];
+    struct row_log log = tap_log(c->b->local, id);
     struct buf value = BUF_INIT(0);
-    char key[TAP_KEY_LEN];
 
     tap_record_put(&value, t);
-    db_tx_put(c->tx, l->changes, tap_key(key, l, t->number), buf_str(&value));
+    row_log_put(&log, c->tx, tap_place(place, t->number), buf_str(&value));
     buf_release(&value);
     c->tapped = t->number;
 }
@@ -75,7 +80,7 @@ int change_keep(struct change *c, struct tapped *t, const struct object_record *
         code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     }
     if (code == 0)
-        put_row(c, t);
+        tap_put_row(c, t);
     arena_release(&a);
     return code;
 }
@@ -93,17 +98,14 @@ void change_tapped(const struct change *c)
 
 /* --- reading --- */
 
-/* The strings of a row, out of the iterator's memory. */
-static int take_row(struct str key, struct str value, struct arena *a, struct tapped *out,
-                    struct err *err)
+static int tap_read_row(struct tapped *out, const struct logged_row *row, struct err *err)
 {
-    struct str kept = arena_str(a, value);
-    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : tap_record_get(kept, out, err);
+    int code = tap_record_get(row->value, out, err);
 
-    if (code == 0 && key.len != TAP_KEY_LEN)
+    if (code == 0 && row->place.len != TAP_PLACE_LEN)
         code = err_set(err, ERR_CORRUPT, "the key of a change cannot be read");
     if (code == 0)
-        out->number = row_u64(str_skip(key, 4));
+        out->number = row_u64(row->place);
     return code;
 }
 
@@ -111,54 +113,42 @@ static int take_row(struct str key, struct str value, struct arena *a, struct ta
 int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,
                    struct tapped **out, size_t *count, struct err *err)
 {
-    struct local *l = local_of(s);
-    char from[TAP_KEY_LEN], to[TAP_KEY_LEN];
-    struct db_range range = {tap_key(from, l, after + 1), tap_key(to, l, UINT64_MAX)};
-    struct tapped *rows = arena_array(a, limit, sizeof(*rows));
-    struct db_iter *it = NULL;
-    struct str key, value;
+    char id[TAP_ID_LEN], from[TAP_PLACE_LEN];
+    struct row_log log = tap_log(local_of(s), id);
+    struct row_log_span span = {.from = tap_place(from, after + 1), .limit = limit};
+    struct logged_row *rows = arena_array(a, limit, sizeof(*rows));
+    struct tapped *changes = arena_array(a, limit, sizeof(*changes));
     size_t found = 0;
-    int code = rows ? db_iter_open(&it, db_latest(l->db), l->changes, &range, err)
-                    : err_code(err, ERR_NO_MEMORY);
+    int code = rows && changes ? row_log_read(&log, a, &span, rows, &found, err)
+                               : err_code(err, ERR_NO_MEMORY);
 
-    while (code == 0 && found < limit && (code = db_iter_next(it, &key, &value, err)) == 0)
-        code = take_row(key, value, a, &rows[found++], err);
-    db_iter_close(it);
-    if (code < 0 && code != ERR_END)
+    for (size_t i = 0; i < found && code == 0; i++)
+        code = tap_read_row(&changes[i], &rows[i], err);
+    if (code < 0)
         return code;
-    *out = rows;
+    *out = changes;
     *count = found;
-    return 0;
-}
-
-struct drop {
-    struct local *l;
-    const struct tapped *rows;
-    size_t count;
-};
-
-static int drop_run(struct db_tx *tx, void *ctx, struct err *err)
-{
-    const struct drop *d = ctx;
-    char key[TAP_KEY_LEN];
-
-    (void)err;
-    for (size_t i = 0; i < d->count; i++)
-        db_tx_delete(tx, d->l->changes, tap_key(key, d->l, d->rows[i].number));
     return 0;
 }
 
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count, struct err *err)
 {
-    struct drop d = {local_of(s), rows, count};
+    char id[TAP_ID_LEN], (*bytes)[TAP_PLACE_LEN] = xmalloc(count * sizeof(*bytes) + 1);
+    struct row_log log = tap_log(local_of(s), id);
+    struct str *places = xmalloc(count * sizeof(*places) + 1);
 
-    return db_apply(d.l->db, DB_VOLATILE, drop_run, &d, err);
+    for (size_t i = 0; i < count; i++)
+        places[i] = tap_place(bytes[i], rows[i].number);
+    int code = row_log_drop(&log, places, count, err);
+    free(places);
+    free(bytes);
+    return code;
 }
 
 int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err)
 {
-    struct local *l = local_of(s);
-    char from[TAP_KEY_LEN], to[TAP_KEY_LEN];
+    char id[TAP_ID_LEN], to[TAP_PLACE_LEN];
+    struct row_log log = tap_log(local_of(s), id);
 
-    return db_delete_range(l->db, l->changes, tap_key(from, l, 0), tap_key(to, l, last + 1), err);
+    return row_log_drop_before(&log, tap_place(to, last + 1), err);
 }

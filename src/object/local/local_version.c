@@ -1,5 +1,6 @@
 /* Which version of a key is where (L1 to L4), who refers to which bytes (L6), and the changes of
  * both. */
+#include "db/row_log.h"
 #include "object/local/local_int.h"
 
 enum { SEQUENCE_AHEAD_US = 60 * 1000 * 1000 };
@@ -170,17 +171,18 @@ struct change_outbox {
     struct change *c;
 };
 
-static void keep_row(struct outbox *o, struct str key, struct str value)
+static void outbox_put_row(struct outbox *o, struct str prefix, struct str place, struct str value)
 {
     struct change *c = container_of(o, struct change_outbox, outbox)->c;
+    struct row_log log = {c->b->local->db, c->b->local->outbox, prefix};
 
-    db_tx_put(c->tx, c->b->local->outbox, key, value);
+    row_log_put(&log, c->tx, place, value);
 }
 
 static int tell_note(struct change *c, const struct change_note *note, unsigned changes,
                      const struct object_record *r, struct err *err)
 {
-    struct change_outbox out = {{keep_row}, c};
+    struct change_outbox out = {{outbox_put_row}, c};
     struct change_fact fact = {.changes = changes, .etag = r->etag, .size = r->size};
     struct arena a = ARENA_INIT(ARENA_BLOCK);
     int code = 0;

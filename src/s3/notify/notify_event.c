@@ -29,23 +29,28 @@ struct str arn_webhook(struct str arn)
 
 /* --- rows --- */
 
-void outbox_key(struct buf *out, struct str webhook, const struct progress *at)
+struct row_log outbox_log(const struct notify *n, struct buf *prefix, struct str webhook)
 {
-    buf_append_str(out, webhook);
-    buf_append_char(out, '\0');
+    buf_reset(prefix);
+    buf_append_str(prefix, webhook);
+    buf_append_char(prefix, '\0');
+    return (struct row_log){n->o.db, n->outbox, buf_str(prefix)};
+}
+
+void outbox_place(struct buf *out, const struct progress *at)
+{
     buf_append_be64(out, at->storage);
     buf_append_be64(out, at->sequence);
     buf_append_char(out, (char)at->rule);
 }
 
-bool outbox_parse(struct str key, struct progress *out)
+bool outbox_parse(struct progress *out, struct str place)
 {
-    if (key.len <= OUTBOX_TAIL)
+    if (place.len != OUTBOX_PLACE)
         return false;
-    const char *tail = key.p + key.len - OUTBOX_TAIL + 1;
-    *out = (struct progress){.storage = (uint32_t)be64_read(tail),
-                             .sequence = be64_read(tail + 8),
-                             .rule = (unsigned char)tail[16]};
+    *out = (struct progress){.storage = (uint32_t)be64_read(place.p),
+                             .sequence = be64_read(place.p + 8),
+                             .rule = (unsigned char)place.p[16]};
     return true;
 }
 
@@ -170,7 +175,7 @@ static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
     enum s3_event event = f->changes & CHANGE_MARKER ? e->event + 1 : e->event;
-    struct buf key = BUF_INIT(0), value = BUF_INIT(0);
+    struct buf prefix = BUF_INIT(0), place = BUF_INIT(0), value = BUF_INIT(0);
 
     for (size_t i = 0; i < e->config->count; i++) {
         const struct notification_rule *rule = &e->config->rules[i];
@@ -181,14 +186,16 @@ static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
         if (!somewhere)
             continue;
         struct progress at = {f->storage, f->sequence, (unsigned char)i};
-        buf_reset(&key);
+        struct row_log log = outbox_log(e->n, &prefix, arn_webhook(rule->arn));
+        buf_reset(&place);
         buf_reset(&value);
-        outbox_key(&key, arn_webhook(rule->arn), &at);
+        outbox_place(&place, &at);
         buf_append_char(&value, OUTBOX_RECORD);
         write_record(&value, e, event, rule, f);
-        out->put(out, buf_str(&key), buf_str(&value));
+        out->put(out, log.prefix, buf_str(&place), buf_str(&value));
     }
-    buf_release(&key);
+    buf_release(&prefix);
+    buf_release(&place);
     buf_release(&value);
 }
 
@@ -294,7 +301,7 @@ static int test_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct test_change *t = ctx;
     uint64_t now = (uint64_t)db_tx_now_ms(tx) * 1000;
-    struct buf key = BUF_INIT(0);
+    struct buf prefix = BUF_INIT(0), place = BUF_INIT(0);
 
     (void)err;
     t->n->test_sequence = now > t->n->test_sequence ? now : t->n->test_sequence + 1;
@@ -302,11 +309,13 @@ static int test_run(struct db_tx *tx, void *ctx, struct err *err)
         struct progress at = {0, t->n->test_sequence, (unsigned char)i};
         if (is_repeated(t->config, i))
             continue;
-        buf_reset(&key);
-        outbox_key(&key, arn_webhook(t->config->rules[i].arn), &at);
-        db_tx_put(tx, t->n->outbox, buf_str(&key), t->body);
+        struct row_log log = outbox_log(t->n, &prefix, arn_webhook(t->config->rules[i].arn));
+        buf_reset(&place);
+        outbox_place(&place, &at);
+        row_log_put(&log, tx, buf_str(&place), t->body);
     }
-    buf_release(&key);
+    buf_release(&prefix);
+    buf_release(&place);
     return 0;
 }
 

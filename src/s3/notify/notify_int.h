@@ -3,7 +3,7 @@
 #define S3_NOTIFY_NOTIFY_INT_H
 
 #include "base/vec.h"
-#include "db/db.h"
+#include "db/row_log.h"
 #include "http/client.h"
 #include "os/thread.h"
 #include "store/reload.h"
@@ -68,14 +68,16 @@ void webhook_free(struct webhook *w); /* its thread has ended */
 /* The name in an ARN: what is behind the last colon. */
 struct str arn_webhook(struct str arn);
 
-enum { OUTBOX_TAIL = 1 + 8 + 8 + 1 }; /* of a row's key, behind the webhook's name */
+enum { OUTBOX_PLACE = 8 + 8 + 1 }; /* bytes of a row's place: storage, sequence, rule */
 #define OUTBOX_RECORD 'R'
 #define OUTBOX_TEST   'T'
 
-/* The key of a row, appended. */
-void outbox_key(struct buf *out, struct str webhook, const struct progress *at);
-/* Where it is; false when it is no key of ours. */
-bool outbox_parse(struct str key, struct progress *out);
+/* The rows of one webhook are a row log, whose prefix is the webhook's name and a 0 byte. */
+struct row_log outbox_log(const struct notify *n, struct buf *prefix, struct str webhook);
+/* The place of a row, appended. */
+void outbox_place(struct buf *out, const struct progress *at);
+/* False: it is no place of ours. */
+bool outbox_parse(struct progress *out, struct str place);
 
 /* --- notify_send.c --- */
 

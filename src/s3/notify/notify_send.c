@@ -12,49 +12,43 @@ enum { STACK = 512 * 1024, MOST_DOUBLINGS = 7, ANSWER_MAX = 64 * 1024 };
 /* The row in hand. */
 struct waiting {
     struct progress at;
-    struct buf key, value;
+    struct buf place, value;
 };
 
 /* --- rows --- */
 
-static void position(struct buf *out, const struct webhook *w, uint32_t storage, uint64_t sequence,
-                     unsigned rule)
+static struct row_log webhook_log(const struct webhook *w)
 {
-    struct progress at = {storage, sequence, (unsigned char)rule};
-
-    buf_reset(out);
-    outbox_key(out, str_z(w->name), &at);
-}
-
-/* Behind every row of the storage. */
-static void behind(struct buf *out, const struct webhook *w, uint32_t storage)
-{
-    buf_reset(out);
-    buf_append_z(out, w->name);
-    buf_append_char(out, '\0');
-    buf_append_be64(out, (uint64_t)storage + 1);
+    return (struct row_log){w->n->o.db, w->n->outbox, str_n(w->name, strlen(w->name) + 1)};
 }
 
 static int first_between(struct webhook *w, struct str from, struct str to, struct waiting *out,
                          struct err *err)
 {
-    struct db_range range = {.from = from, .to = to};
-    struct db_iter *it = NULL;
-    struct str key, value;
-    int code = db_iter_open(&it, db_latest(w->n->o.db), w->n->outbox, &range, err);
+    struct row_log log = webhook_log(w);
+    struct row_log_span span = {.from = from, .to = to, .limit = 1};
+    struct arena a = {0};
+    struct logged_row row;
+    size_t count = 0;
+    int code = row_log_read(&log, &a, &span, &row, &count, err);
 
-    if (code == 0)
-        code = db_iter_next(it, &key, &value, err);
-    if (code == 0) {
-        buf_reset(&out->key);
+    if (code == 0 && count) {
+        buf_reset(&out->place);
         buf_reset(&out->value);
-        buf_append_str(&out->key, key);
-        buf_append_str(&out->value, value);
-        if (!outbox_parse(key, &out->at))
+        buf_append_str(&out->place, row.place);
+        buf_append_str(&out->value, row.value);
+        if (!outbox_parse(&out->at, row.place))
             code = err_set(err, ERR_CORRUPT, "a row of the outbox cannot be read");
     }
-    db_iter_close(it);
-    return code;
+    arena_release(&a);
+    return code < 0 ? code : count ? 0 : ERR_END;
+}
+
+/* The place before all rows of the storage. */
+static void storage_place(struct buf *out, uint64_t storage)
+{
+    buf_reset(out);
+    buf_append_be64(out, storage);
 }
 
 /* The storages that had rows, each behind its last one, and the room between them (N3): rows that
@@ -64,22 +58,21 @@ static int first_row(struct webhook *w, struct waiting *out, struct err *err)
     struct buf from = BUF_INIT(0), to = BUF_INIT(0);
     int code = ERR_END;
 
-    position(&from, w, 0, 0, 0);
     vec_each (&w->progress, struct progress *, p) {
-        position(&to, w, p->storage, 0, 0);
+        storage_place(&to, p->storage);
         code = first_between(w, buf_str(&from), buf_str(&to), out, err);
         if (code != ERR_END)
             goto out;
-        position(&from, w, p->storage, p->sequence, p->rule);
-        buf_append_char(&from, '\0');
-        behind(&to, w, p->storage);
+        buf_reset(&from);
+        outbox_place(&from, p);
+        buf_append_char(&from, '\0'); /* behind it */
+        storage_place(&to, (uint64_t)p->storage + 1);
         code = first_between(w, buf_str(&from), buf_str(&to), out, err);
         if (code != ERR_END)
             goto out;
-        behind(&from, w, p->storage);
+        storage_place(&from, (uint64_t)p->storage + 1);
     }
-    behind(&to, w, UINT32_MAX);
-    code = first_between(w, buf_str(&from), buf_str(&to), out, err);
+    code = first_between(w, buf_str(&from), STR_EMPTY, out, err);
 out:
     buf_release(&from);
     buf_release(&to);
@@ -103,7 +96,9 @@ static void remember(struct webhook *w, const struct progress *at)
 /* Not durable by itself: a row that comes back is sent again, which is allowed. */
 static int delete_row(struct webhook *w, const struct waiting *row, struct err *err)
 {
-    int code = db_delete(w->n->o.db, w->n->outbox, buf_str(&row->key), DB_VOLATILE, err);
+    struct row_log log = webhook_log(w);
+    struct str place = buf_str(&row->place);
+    int code = row_log_drop(&log, &place, 1, err);
 
     if (code == 0) {
         remember(w, &row->at);
@@ -114,48 +109,32 @@ static int delete_row(struct webhook *w, const struct waiting *row, struct err *
 
 int sender_count(struct webhook *w, int64_t *out, struct err *err)
 {
-    struct buf from = BUF_INIT(0), to = BUF_INIT(0);
-    struct db_iter *it = NULL;
-    struct str key, value;
-    int64_t count = 0;
+    struct row_log log = webhook_log(w);
+    uint64_t count = 0;
+    int code = row_log_count(&log, &count, err);
 
-    position(&from, w, 0, 0, 0);
-    behind(&to, w, UINT32_MAX);
-    struct db_range range = {.from = buf_str(&from), .to = buf_str(&to)};
-    int code = db_iter_open(&it, db_latest(w->n->o.db), w->n->outbox, &range, err);
-    while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
-        count++;
-    db_iter_close(it);
-    buf_release(&from);
-    buf_release(&to);
-    if (code == ERR_END) {
-        *out = count;
-        code = 0;
-    }
+    if (code == 0)
+        *out = (int64_t)count;
     return code;
 }
 
 void sender_forget(struct webhook *w)
 {
-    struct buf from = BUF_INIT(0), to = BUF_INIT(0);
+    struct row_log log = webhook_log(w);
     struct err err = {0};
-    int64_t count = 0;
-    int code = sender_count(w, &count, &err);
+    uint64_t count = 0;
+    int code = row_log_count(&log, &count, &err);
 
-    position(&from, w, 0, 0, 0);
-    behind(&to, w, UINT32_MAX);
     if (code == 0 && count)
-        code = db_delete_range(w->n->o.db, w->n->outbox, buf_str(&from), buf_str(&to), &err);
+        code = row_log_drop_before(&log, STR_EMPTY, &err);
     if (code < 0)
         log_warn(w->n->o.log, "notify.not_forgotten", log_z("webhook", w->name),
                  log_z("error", err.text));
     else if (count)
         log_warn(w->n->o.log, "notify.dropped", log_z("webhook", w->name),
-                 log_z("why", "the webhook was removed"), log_u("events", (uint64_t)count));
+                 log_z("why", "the webhook was removed"), log_u("events", count));
     if (code == 0)
-        atomic_fetch_add(&w->n->dropped, (uint64_t)count);
-    buf_release(&from);
-    buf_release(&to);
+        atomic_fetch_add(&w->n->dropped, count);
 }
 
 /* --- one call --- */
@@ -312,7 +291,7 @@ static void log_failure(const struct webhook *w, unsigned failures, const struct
 static void run(void *ctx)
 {
     struct webhook *w = ctx;
-    struct waiting row = {.key = BUF_INIT(0), .value = BUF_INIT(0)};
+    struct waiting row = {.place = BUF_INIT(0), .value = BUF_INIT(0)};
     uint64_t due_ns = 0; /* after a failure: not before this */
     unsigned failures = 0;
 
@@ -341,7 +320,7 @@ static void run(void *ctx)
             rest(w, due_ns);
         }
     }
-    buf_release(&row.key);
+    buf_release(&row.place);
     buf_release(&row.value);
 }
 

@@ -14,7 +14,7 @@ static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
     buf_append_be64(&key, f->sequence);
     buf_appendf(&value, "%s %s %s%llu", kind, f->version.len ? "v" : "-", f->etag.len ? "e" : "-",
                 (unsigned long long)f->size);
-    out->put(out, buf_str(&key), buf_str(&value));
+    out->put(out, STR("log"), buf_str(&key), buf_str(&value));
     buf_release(&key);
     buf_release(&value);
 }

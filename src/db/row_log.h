@@ -1,0 +1,51 @@
+/* Rows that are written in the commit of a change, read in order by one thread, and then forgotten:
+ * how a change tells somebody who works later, without a sync of its own.
+ *
+ *   a row is there exactly when its change is committed;
+ *   a row has a place, bytes that its writer chooses and that grow from change to change, so a
+ *   reader that goes on behind the last place it has dealt with misses nothing, and never steps
+ *   over rows that were deleted;
+ *   rows are forgotten without a sync, so after a crash of the machine some may be there again: a
+ *   reader must be able to deal with a row twice.
+ *
+ * A log is the rows of one family whose keys begin with a prefix; the place is what follows. Used
+ * by the tap of the local storage (object/local) and the notifications (s3/notify). Any thread. */
+#ifndef DB_ROW_LOG_H
+#define DB_ROW_LOG_H
+
+#include "base/arena.h"
+#include "db/db.h"
+
+struct row_log {
+    struct db *db;
+    struct db_cf *cf;
+    struct str prefix; /* not empty; borrowed */
+};
+
+struct logged_row {
+    struct str place, value; /* in the arena */
+};
+
+/* Part of the change `tx`. */
+void row_log_put(const struct row_log *l, struct db_tx *tx, struct str place, struct str value);
+
+/* The first rows, `limit` at most, in places from `from` (empty: the first) to before `to` (empty:
+ * the end). `rows` has room for them. */
+struct row_log_span {
+    struct str from, to;
+    size_t limit;
+};
+int row_log_read(const struct row_log *l, struct arena *a, const struct row_log_span *span,
+                 struct logged_row *rows, size_t *count, struct err *err) MUST_CHECK;
+int row_log_count(const struct row_log *l, uint64_t *out, struct err *err) MUST_CHECK;
+
+/* Without a sync. */
+int row_log_drop(const struct row_log *l, const struct str *places, size_t count,
+                 struct err *err) MUST_CHECK;
+/* All in places before `to` (empty: all there are), by one durable write however many they are. */
+int row_log_drop_before(const struct row_log *l, struct str to, struct err *err) MUST_CHECK;
+
+/* Returns when every change that was asked for before the call is committed or has failed. */
+int row_log_settle(const struct row_log *l, struct err *err) MUST_CHECK;
+
+#endif
