@@ -33,7 +33,7 @@ struct check {
     struct thread thread;
 };
 
-static void set_state(struct ready_state *state, int code, const struct err *err)
+static void ready_set_state(struct ready_state *state, int code, const struct err *err)
 {
     state->code = code;
     snprintf(state->text, sizeof(state->text), "%.*s", (int)sizeof(state->text) - 1,
@@ -42,38 +42,38 @@ static void set_state(struct ready_state *state, int code, const struct err *err
                               : err_text(state->code));
 }
 
-static void run_check(void *ctx)
+static void ready_run_check(void *ctx)
 {
     struct check *c = ctx;
     struct err err = {0};
     int code = c->part->check(c->part->ctx, &err);
 
-    set_state(c->state, code, &err);
+    ready_set_state(c->state, code, &err);
 }
 
 /* Beside each other: with a Redis that hangs each check takes its whole timeout. */
-static void run_checks(struct ready *r, struct ready_state *states)
+static void ready_run_checks(struct ready *r, struct ready_state *states)
 {
     struct check checks[READY_MAX_PARTS] = {0};
 
     for (size_t i = 0; i < r->count; i++) {
         checks[i] = (struct check){.part = &r->parts[i], .state = &states[i]};
-        if (i + 1 == r->count ||
-            thread_start(&checks[i].thread, "ready", CHECK_STACK, run_check, &checks[i], NULL) < 0)
-            run_check(&checks[i]);
+        if (i + 1 == r->count || thread_start(&checks[i].thread, "ready", CHECK_STACK,
+                                              ready_run_check, &checks[i], NULL) < 0)
+            ready_run_check(&checks[i]);
     }
     for (size_t i = 0; i < r->count; i++)
         thread_join(&checks[i].thread);
 }
 
 /* Held lock. Lets go of it while the checks run. */
-static void run_round(struct ready *r)
+static void ready_run_round(struct ready *r)
 {
     struct ready_state states[READY_MAX_PARTS] = {0};
 
     r->running = true;
     mutex_unlock(&r->lock);
-    run_checks(r, states);
+    ready_run_checks(r, states);
     mutex_lock(&r->lock);
     memcpy(r->states, states, sizeof(states));
     r->checked_ms = clock_mono_ms();
@@ -81,14 +81,14 @@ static void run_round(struct ready *r)
     cond_broadcast(&r->done);
 }
 
-static void look_now(const struct ready *r, struct ready_state *out)
+static void ready_look_now(const struct ready *r, struct ready_state *out)
 {
     for (size_t i = 0; i < r->count; i++) {
         const struct ready_part *part = &r->parts[i];
         struct err err = {0};
         int code = part->now ? part->now(part->ctx, &err) : 0;
         if (code < 0)
-            set_state(&out[i], code, &err);
+            ready_set_state(&out[i], code, &err);
     }
 }
 
@@ -101,7 +101,7 @@ int ready_get(struct ready *r, struct ready_state *out, bool may_block)
         if (!may_block)
             code = ERR_AGAIN;
         else if (!r->running)
-            run_round(r);
+            ready_run_round(r);
         while (code == 0 && r->checked_ms == 0)
             cond_wait(&r->done, &r->lock);
     }
@@ -109,7 +109,7 @@ int ready_get(struct ready *r, struct ready_state *out, bool may_block)
         memcpy(out, r->states, r->count * sizeof(*out));
     mutex_unlock(&r->lock);
     if (code == 0)
-        look_now(r, out);
+        ready_look_now(r, out);
     return code;
 }
 
@@ -118,5 +118,5 @@ void ready_last(struct ready *r, struct ready_state *out)
     mutex_lock(&r->lock);
     memcpy(out, r->states, r->count * sizeof(*out));
     mutex_unlock(&r->lock);
-    look_now(r, out);
+    ready_look_now(r, out);
 }

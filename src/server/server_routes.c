@@ -62,14 +62,14 @@ void server_stop_users(struct server *s)
 
 /* --- storages and routes --- */
 
-static int check_storage(void *ctx, struct err *err)
+static int check_storage_ready(void *ctx, struct err *err)
 {
     struct storage *storage = ctx;
 
     return storage->ops->check(storage, err);
 }
 
-static int check_storage_now(void *ctx, struct err *err)
+static int check_storage_trouble(void *ctx, struct err *err)
 {
     return local_trouble(ctx, err);
 }
@@ -80,7 +80,7 @@ static int check_added(void *ctx, struct err *err)
     const struct added_storage *a = ctx;
 
     return routes_storage(a->routes, a->storage->name) == a->storage
-               ? check_storage(a->storage, err)
+               ? check_storage_ready(a->storage, err)
                : 0;
 }
 
@@ -96,8 +96,8 @@ static void watch_storages(struct server *s)
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(s->services.routes, all, ARRAY_SIZE(all));
 
-    ready_add(&s->ready,
-              (struct ready_part){"storage.local", check_storage, all[0], check_storage_now});
+    ready_add(&s->ready, (struct ready_part){"storage.local", check_storage_ready, all[0],
+                                             check_storage_trouble});
     for (size_t i = 1; i < count; i++) {
         struct added_storage *a = &s->added[i];
         *a = (struct added_storage){.routes = s->services.routes, .storage = all[i]};

@@ -9,13 +9,13 @@ static const char *const store_names[STORE_DATABASES] = {
 /* --- the stores --- */
 
 /* A store that answers and takes no writes (a replica, one that is full) is not ready. */
-static int check_store(void *ctx, struct err *err)
+static int check_store_ready(void *ctx, struct err *err)
 {
     return store_probe(ctx, err);
 }
 
 /* A number is a database on store.redis.url; a url stands for itself. */
-static int open_redis(struct server *s, int i, struct err *err)
+static int open_redis_store(struct server *s, int i, struct err *err)
 {
     static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
                                                       "store.redis.lockDB", "store.redis.configDB",
@@ -42,7 +42,7 @@ static int open_redis(struct server *s, int i, struct err *err)
     return code < 0 ? services_blame_key(&s->services, key, code, err) : 0;
 }
 
-static int open_embedded(struct server *s, int i, struct err *err)
+static int open_embedded_store(struct server *s, int i, struct err *err)
 {
     enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
     enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
@@ -67,13 +67,13 @@ int server_start_stores(struct server *s, struct err *err)
 {
     for (int i = 0; i < STORE_DATABASES; i++) {
         bool redis = s->conf->store.engine == CONF_ENGINE_REDIS;
-        int code = redis ? open_redis(s, i, err) : open_embedded(s, i, err);
+        int code = redis ? open_redis_store(s, i, err) : open_embedded_store(s, i, err);
         if (code < 0) {
             server_stop_stores(s);
             return code;
         }
         ready_add(&s->ready,
-                  (struct ready_part){store_names[i], check_store, s->services.stores[i]});
+                  (struct ready_part){store_names[i], check_store_ready, s->services.stores[i]});
     }
     join_stores(s);
     return 0;

@@ -12,7 +12,7 @@ static void write_compact(struct bencode_out *w, const char *key, const struct c
 }
 
 /* One dictionary for each peer; of both families in one list. */
-static void write_list(struct bencode_out *w, const struct compact *peers, bool v6, bool ids)
+static void write_peer_list(struct bencode_out *w, const struct compact *peers, bool v6, bool ids)
 {
     size_t ip_len = v6 ? 16 : 4;
 
@@ -40,8 +40,8 @@ static void write_peers(struct bencode_out *w, const struct announce_answer *a,
     }
     bencode_key(w, STR("peers"));
     bencode_open(w, 'l');
-    write_list(w, &a->peers4, false, !form->no_peer_id);
-    write_list(w, &a->peers6, true, !form->no_peer_id);
+    write_peer_list(w, &a->peers4, false, !form->no_peer_id);
+    write_peer_list(w, &a->peers6, true, !form->no_peer_id);
     bencode_close(w);
 }
 

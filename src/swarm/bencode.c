@@ -100,7 +100,7 @@ void bencode_member_str(struct bencode_out *w, const char *key, struct str s)
 
 static const char *parse_value(struct bencode *out, struct str *at, size_t depth);
 
-static bool is_digit(struct str s)
+static bool at_digit(struct str s)
 {
     return s.len > 0 && s.p[0] >= '0' && s.p[0] <= '9';
 }
@@ -110,7 +110,7 @@ static bool take_digits(struct str *at, struct str *digits)
 {
     struct str rest = *at;
 
-    while (is_digit(rest))
+    while (at_digit(rest))
         rest = str_skip(rest, 1);
     *digits = str_head(*at, at->len - rest.len);
     *at = rest;
@@ -199,7 +199,7 @@ static const char *parse_value(struct bencode *out, struct str *at, size_t depth
     const char *why = NULL;
 
     *out = (struct bencode){.kind = BENCODE_STR};
-    if (is_digit(*at))
+    if (at_digit(*at))
         why = parse_str(&out->str, at);
     else if (at->len > 0 && at->p[0] == 'i')
         why = parse_int(out, at);

@@ -67,7 +67,7 @@ void call_str(struct cache_call *k, struct str s)
     k->args[k->count++] = s;
 }
 
-static struct str digits(struct arena *a, uint64_t n, unsigned base)
+static struct str number_text(struct arena *a, uint64_t n, unsigned base)
 {
     enum { DIGITS_MAX = 20 }; /* of 2^64 - 1 in base 10 */
     char text[DIGITS_MAX];
@@ -82,12 +82,12 @@ static struct str digits(struct arena *a, uint64_t n, unsigned base)
 
 struct str base36(struct arena *a, uint64_t n)
 {
-    return digits(a, n, 36);
+    return number_text(a, n, 36);
 }
 
 void call_u64(struct cache_call *k, uint64_t n)
 {
-    call_str(k, digits(&k->arena, n, 10));
+    call_str(k, number_text(&k->arena, n, 10));
 }
 
 void call_i64(struct cache_call *k, int64_t n)
@@ -209,7 +209,7 @@ int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
 }
 
 /* The answer to adding: an id, or nil when another has it. */
-static int read_id(const struct reply *r, uint64_t *id, struct err *err)
+static int read_model_id(const struct reply *r, uint64_t *id, struct err *err)
 {
     if (reply_is_nil(r))
         return err_set(err, ERR_EXISTS, "the id %llu is another's", (unsigned long long)*id);
@@ -239,7 +239,7 @@ int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err)
     call_u64(&k, u->snatches);
     code = call_run(&k, SCRIPT_swarm_add_user, err);
     if (code == 0)
-        code = read_id(k.reply, &u->id, err);
+        code = read_model_id(k.reply, &u->id, err);
     call_release(&k);
     return code;
 }
@@ -287,7 +287,7 @@ int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err
 
 /* --- torrents: adding and removing --- */
 
-static int add_torrent(struct cache *c, struct torrent *t, bool offered, struct err *err)
+static int put_torrent(struct cache *c, struct torrent *t, bool offered, struct err *err)
 {
     struct cache_call k;
 
@@ -305,19 +305,19 @@ static int add_torrent(struct cache *c, struct torrent *t, bool offered, struct 
     call_str(&k, offered ? STR("1") : STR_EMPTY);
     int code = call_run(&k, SCRIPT_swarm_add_torrent, err);
     if (code == 0)
-        code = read_id(k.reply, &t->id, err);
+        code = read_model_id(k.reply, &t->id, err);
     call_release(&k);
     return code;
 }
 
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err)
 {
-    return add_torrent(c, t, false, err);
+    return put_torrent(c, t, false, err);
 }
 
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err)
 {
-    int code = add_torrent(c, t, true, err);
+    int code = put_torrent(c, t, true, err);
 
     return code == 0 && t->id == 0 ? err_set(err, ERR_PRECONDITION, "it was withdrawn") : code;
 }
@@ -340,8 +340,7 @@ int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash, s
     return code;
 }
 
-static int remove_torrent(struct cache *c, const uint8_t *info_hash, bool withdrawn,
-                          struct err *err)
+static int drop_torrent(struct cache *c, const uint8_t *info_hash, bool withdrawn, struct err *err)
 {
     struct cache_call k;
     int64_t was = 0;
@@ -357,12 +356,12 @@ static int remove_torrent(struct cache *c, const uint8_t *info_hash, bool withdr
 
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
 {
-    return remove_torrent(c, info_hash, false, err);
+    return drop_torrent(c, info_hash, false, err);
 }
 
 int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err)
 {
-    return remove_torrent(c, info_hash, true, err);
+    return drop_torrent(c, info_hash, true, err);
 }
 
 /* --- clients --- */

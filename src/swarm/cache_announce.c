@@ -38,7 +38,7 @@ static bool same_user(const struct choice *ch, struct str member)
     return str_starts(user, ch->user) && user.len > ch->user.len && user.p[ch->user.len] == ':';
 }
 
-static bool fresh(const struct choice *ch, uint64_t last)
+static bool is_fresh(const struct choice *ch, uint64_t last)
 {
     return last > 0 && (!ch->timeout || last + ch->timeout > ch->now); /* I7 */
 }
@@ -55,8 +55,8 @@ static void add_candidate(struct candidates *list, const uint8_t *at, size_t len
 }
 
 /* Of one pair of keys and entries those that are, or are not, seeders. */
-static void take(struct choice *ch, const struct reply *members, const struct reply *entries,
-                 bool seeders)
+static void take_candidates(struct choice *ch, const struct reply *members,
+                            const struct reply *entries, bool seeders)
 {
     for (size_t i = 0; i < members->count && i < entries->count; i++) {
         struct str member = members->items[i].str;
@@ -64,9 +64,9 @@ static void take(struct choice *ch, const struct reply *members, const struct re
         if (reply_is_nil(&entries->items[i]) || same_user(ch, member) ||
             read_entry(entries->items[i].str, &e, NULL) < 0 || (e.state == 'S') != seeders)
             continue;
-        if (fresh(ch, e.last4))
+        if (is_fresh(ch, e.last4))
             add_candidate(&ch->four, e.at, COMPACT4_LEN, member.p);
-        if (fresh(ch, e.last6))
+        if (is_fresh(ch, e.last6))
             add_candidate(&ch->six, e.at + COMPACT4_LEN, COMPACT6_LEN, member.p);
     }
 }
@@ -96,8 +96,8 @@ static void divide(const struct choice *ch, size_t want, struct announce_answer 
     give(&out->peers6, &ch->six, six, COMPACT6_LEN);
 }
 
-static size_t wanted(const struct cache *c, const struct announce *a,
-                     const struct announce_answer *out)
+static size_t candidates_wanted(const struct cache *c, const struct announce *a,
+                                const struct announce_answer *out)
 {
     size_t want = a->numwant < 0 ? c->o.numwant : (size_t)a->numwant;
 
@@ -153,16 +153,16 @@ static int read_count(const struct reply *r, uint32_t *out)
     return code;
 }
 
-static void take_all(struct choice *ch, const struct reply *r, bool seeders)
+static void take_all_candidates(struct choice *ch, const struct reply *r, bool seeders)
 {
     for (size_t i = ANSWER_HEAD; i + 1 < r->count; i += 2)
-        take(ch, &r->items[i], &r->items[i + 1], seeders);
+        take_candidates(ch, &r->items[i], &r->items[i + 1], seeders);
 }
 
 /* Pairs of keys and entries behind the head: all but those with IPv6 are of one kind each, so that
  * rounds put first what is preferred. */
-static int read_answer(const struct reply *r, struct choice *ch, struct announce_answer *out,
-                       struct err *err)
+static int read_announce_answer(const struct reply *r, struct choice *ch,
+                                struct announce_answer *out, struct err *err)
 {
     if (r->count < ANSWER_HEAD || read_count(&r->items[0], &out->complete) < 0 ||
         read_count(&r->items[1], &out->incomplete) < 0 ||
@@ -170,10 +170,10 @@ static int read_answer(const struct reply *r, struct choice *ch, struct announce
         return err_set(err, ERR_TYPE, "the store answered no announce");
     ch->user = r->items[4].str;
     if (!ch->seeder)
-        take_all(ch, r, true);
-    take_all(ch, r, false);
+        take_all_candidates(ch, r, true);
+    take_all_candidates(ch, r, false);
     if (ch->link)
-        take_all(ch, r, true);
+        take_all_candidates(ch, r, true);
     return 0;
 }
 
@@ -189,7 +189,7 @@ int cache_announce(struct cache *c, const struct announce *a, struct announce_an
         out->failure = a->passkey.len != PASSKEY_LEN ? SWARM_PASSKEY : SWARM_MALFORMED;
         return 0;
     }
-    size_t want = wanted(c, a, out);
+    size_t want = candidates_wanted(c, a, out);
     call_init(&k, c);
     announce_args(&k, a, want, out);
     int code = call_run(&k, SCRIPT_swarm_announce, err);
@@ -199,7 +199,7 @@ int cache_announce(struct cache *c, const struct announce *a, struct announce_an
     } else if (code == 0) {
         code = reply_expect(k.reply, REPLY_ARRAY, err);
         if (code == 0)
-            code = read_answer(k.reply, &ch, out, err);
+            code = read_announce_answer(k.reply, &ch, out, err);
         if (code == 0)
             divide(&ch, want, out);
     }

@@ -22,8 +22,8 @@ static int next_cursor(struct buf *cursor, const struct reply *r, struct err *er
     return code;
 }
 
-static int page(struct cache *c, const char *kind, struct buf *cursor, item_fn *fn, void *ctx,
-                struct err *err)
+static int read_model_page(struct cache *c, const char *kind, struct buf *cursor, item_fn *fn,
+                           void *ctx, struct err *err)
 {
     struct arena a = {0};
     const struct str args[] = {c->o.prefix, str_z(kind), buf_str(cursor),
@@ -44,14 +44,14 @@ static int page(struct cache *c, const char *kind, struct buf *cursor, item_fn *
     return code;
 }
 
-static int each(struct cache *c, const char *kind, item_fn *fn, void *ctx, struct err *err)
+static int each_model(struct cache *c, const char *kind, item_fn *fn, void *ctx, struct err *err)
 {
     struct buf cursor = {0};
     int code;
 
     buf_append_z(&cursor, "0");
     do {
-        code = page(c, kind, &cursor, fn, ctx, err);
+        code = read_model_page(c, kind, &cursor, fn, ctx, err);
     } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
     buf_release(&cursor);
     return code;
@@ -75,7 +75,7 @@ static int tell_torrent(void *ctx, struct str name, const struct reply *fields, 
 
 int cache_each_torrent(struct cache *c, cache_torrent_fn *fn, void *ctx, struct err *err)
 {
-    return each(c, "torrent", tell_torrent, &(struct torrents){fn, ctx}, err);
+    return each_model(c, "torrent", tell_torrent, &(struct torrents){fn, ctx}, err);
 }
 
 struct users {
@@ -94,7 +94,7 @@ static int tell_user(void *ctx, struct str name, const struct reply *fields, str
 
 int cache_each_user(struct cache *c, cache_user_fn *fn, void *ctx, struct err *err)
 {
-    return each(c, "user", tell_user, &(struct users){fn, ctx}, err);
+    return each_model(c, "user", tell_user, &(struct users){fn, ctx}, err);
 }
 
 int cache_each_client(struct cache *c, cache_client_fn *fn, void *ctx, struct err *err)
@@ -135,8 +135,8 @@ struct finding {
     void *ctx;
 };
 
-static int check_keys(struct cache *c, const struct reply *keys, size_t from,
-                      const struct finding *f, struct err *err)
+static int check_model_keys(struct cache *c, const struct reply *keys, size_t from,
+                            const struct finding *f, struct err *err)
 {
     struct arena a = {0};
     struct str args[CHECK_PAGE + 1] = {c->o.prefix};
@@ -155,8 +155,8 @@ static int check_keys(struct cache *c, const struct reply *keys, size_t from,
     return code;
 }
 
-static int check_page(struct cache *c, struct buf *cursor, struct str pattern,
-                      const struct finding *f, struct err *err)
+static int check_model_page(struct cache *c, struct buf *cursor, struct str pattern,
+                            const struct finding *f, struct err *err)
 {
     struct arena a = {0};
     struct reply *r;
@@ -168,7 +168,7 @@ static int check_page(struct cache *c, struct buf *cursor, struct str pattern,
     if (code == 0 && r->count != 2)
         code = err_set(err, ERR_TYPE, "the store answered no page");
     for (size_t i = 0; code == 0 && i < r->items[1].count; i += CHECK_PAGE)
-        code = check_keys(c, &r->items[1], i, f, err);
+        code = check_model_keys(c, &r->items[1], i, f, err);
     if (code == 0)
         code = next_cursor(cursor, &r->items[0], err);
     arena_release(&a);
@@ -184,7 +184,7 @@ int cache_check(struct cache *c, cache_finding_fn *fn, void *ctx, struct err *er
     buf_append_z(&pattern, "*");
     buf_append_z(&cursor, "0");
     do {
-        code = check_page(c, &cursor, buf_str(&pattern), &(struct finding){fn, ctx}, err);
+        code = check_model_page(c, &cursor, buf_str(&pattern), &(struct finding){fn, ctx}, err);
     } while (code == 0 && !str_eq(buf_str(&cursor), STR("0")));
     buf_release(&cursor);
     buf_release(&pattern);

@@ -127,7 +127,7 @@ int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t
     return code;
 }
 
-static int mark(struct cache *c, struct torrent *t, bool active, struct err *err)
+static int mark_torrent(struct cache *c, struct torrent *t, bool active, struct err *err)
 {
     struct cache_call k;
     int64_t done = 0;
@@ -146,12 +146,12 @@ static int mark(struct cache *c, struct torrent *t, bool active, struct err *err
 
 int cache_mark_active(struct cache *c, struct torrent *t, struct err *err)
 {
-    return mark(c, t, true, err);
+    return mark_torrent(c, t, true, err);
 }
 
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err)
 {
-    return mark(c, t, false, err);
+    return mark_torrent(c, t, false, err);
 }
 
 /* --- peers --- */

@@ -6,7 +6,7 @@
 
 enum { STEP_MS = 8000, STEPS_VALID = 15, STEPS_AHEAD = 2 };
 
-static uint64_t make(const struct hash_key *key, const uint8_t addr[16], uint64_t step)
+static uint64_t connid_at_step(const struct hash_key *key, const uint8_t addr[16], uint64_t step)
 {
     uint8_t in[24];
 
@@ -17,7 +17,7 @@ static uint64_t make(const struct hash_key *key, const uint8_t addr[16], uint64_
 
 uint64_t connid_make(const struct hash_key *key, const uint8_t addr[16], int64_t wall_ms)
 {
-    return make(key, addr, (uint64_t)wall_ms / STEP_MS);
+    return connid_at_step(key, addr, (uint64_t)wall_ms / STEP_MS);
 }
 
 /* The low byte says which step it claims to be of; the hash, whether it is. */
@@ -26,7 +26,7 @@ bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wa
     uint64_t now = (uint64_t)wall_ms / STEP_MS + STEPS_AHEAD;
     uint8_t ago = (uint8_t)(now - id);
 
-    return (make(key, addr, now - ago) == id) & (ago <= STEPS_VALID + STEPS_AHEAD);
+    return (connid_at_step(key, addr, now - ago) == id) & (ago <= STEPS_VALID + STEPS_AHEAD);
 }
 
 /* --- bans --- */
@@ -60,12 +60,12 @@ void connid_bans_free(struct connid_bans *b)
     free(b);
 }
 
-static struct place unpack(uint64_t v)
+static struct place place_unpack(uint64_t v)
 {
     return (struct place){(uint32_t)(v >> 32), (uint16_t)(v >> 16), (uint16_t)v};
 }
 
-static uint64_t pack(struct place p)
+static uint64_t place_pack(struct place p)
 {
     return (uint64_t)p.tag << 32 | (uint64_t)p.until << 16 | p.count;
 }
@@ -86,7 +86,7 @@ void connid_bans_bad(struct connid_bans *b, const uint8_t host[16], uint64_t now
 {
     uint64_t h = hash_sip(&b->key, str_n(host, 16));
     _Atomic(uint64_t) *at = &b->places[h % PLACES];
-    struct place p = unpack(atomic_load_explicit(at, memory_order_relaxed));
+    struct place p = place_unpack(atomic_load_explicit(at, memory_order_relaxed));
     uint32_t tag = (uint32_t)(h >> 32);
 
     if (p.count == 0 || is_past(&p, now_s)) {
@@ -99,7 +99,7 @@ void connid_bans_bad(struct connid_bans *b, const uint8_t host[16], uint64_t now
         p.until = step_of(now_s + CONNID_BAN_S);
         atomic_store_explicit(&b->latest, now_s + CONNID_BAN_S, memory_order_relaxed);
     }
-    atomic_store_explicit(at, pack(p), memory_order_relaxed);
+    atomic_store_explicit(at, place_pack(p), memory_order_relaxed);
 }
 
 bool connid_banned(const struct connid_bans *b, const uint8_t host[16], uint64_t now_s)
@@ -110,6 +110,6 @@ bool connid_banned(const struct connid_bans *b, const uint8_t host[16], uint64_t
     if (now_s >= atomic_load_explicit(&b->latest, memory_order_relaxed))
         return false;
     h = hash_sip(&b->key, str_n(host, 16));
-    p = unpack(atomic_load_explicit(&b->places[h % PLACES], memory_order_relaxed));
+    p = place_unpack(atomic_load_explicit(&b->places[h % PLACES], memory_order_relaxed));
     return p.count >= CONNID_BAD_MAX && p.tag == (uint32_t)(h >> 32) && !is_past(&p, now_s);
 }

@@ -7,7 +7,7 @@
 
 enum { NAME_MAX_LEN = 64, READ_MAX = 10000 };
 
-static int check_name(struct str name, struct err *err)
+static int check_consumer_name(struct str name, struct err *err)
 {
     if (name.len == 0 || name.len > NAME_MAX_LEN || !str_is_utf8(name))
         return err_set(err, ERR_INVALID, "the name of a consumer has 1 to %d bytes", NAME_MAX_LEN);
@@ -22,7 +22,7 @@ static int no_consumer(struct err *err)
 /* --- records --- */
 
 /* The next field of a record. */
-static struct str field(struct str *rest)
+static struct str feed_field(struct str *rest)
 {
     struct str out;
 
@@ -40,7 +40,7 @@ static double read_real(struct str text)
 }
 
 /* swarm_announce.lua has the form. */
-static int read_record(struct str record, struct delta *out, struct err *err)
+static int read_feed_record(struct str record, struct delta *out, struct err *err)
 {
     struct str rest = str_skip(record, PEER_ID_LEN);
     uint64_t at = 0;
@@ -48,26 +48,27 @@ static int read_record(struct str record, struct delta *out, struct err *err)
 
     if (good)
         memcpy(out->peer_id, record.p, PEER_ID_LEN);
-    good = good && str_u64(field(&rest), &out->user_id) == 0 &&
-           str_u64(field(&rest), &out->torrent_id) == 0 && str_u64(field(&rest), &at) == 0;
-    struct str flags = field(&rest);
+    good = good && str_u64(feed_field(&rest), &out->user_id) == 0 &&
+           str_u64(feed_field(&rest), &out->torrent_id) == 0 &&
+           str_u64(feed_field(&rest), &at) == 0;
+    struct str flags = feed_field(&rest);
     out->at = (int64_t)at;
     out->created = str_chr(flags, 'c') >= 0;
     out->snatched = str_chr(flags, 's') >= 0;
     out->stopped = str_chr(flags, 'x') >= 0;
     out->seeder = str_chr(flags, 'd') >= 0;
-    good = good && str_u64(field(&rest), &out->left) == 0 &&
-           str_u64(field(&rest), &out->raw_uploaded) == 0 &&
-           str_u64(field(&rest), &out->raw_downloaded) == 0;
-    out->uploaded = read_real(field(&rest));
-    out->downloaded = read_real(field(&rest));
+    good = good && str_u64(feed_field(&rest), &out->left) == 0 &&
+           str_u64(feed_field(&rest), &out->raw_uploaded) == 0 &&
+           str_u64(feed_field(&rest), &out->raw_downloaded) == 0;
+    out->uploaded = read_real(feed_field(&rest));
+    out->downloaded = read_real(feed_field(&rest));
     return good ? 0
                 : err_set(err, ERR_CORRUPT, "record %llu of the feed is damaged",
                           (unsigned long long)out->number);
 }
 
-static int read_records(struct arena *a, const struct reply *r, struct delta **out, size_t *count,
-                        struct err *err)
+static int read_feed_records(struct arena *a, const struct reply *r, struct delta **out,
+                             size_t *count, struct err *err)
 {
     uint64_t number;
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -83,7 +84,7 @@ static int read_records(struct arena *a, const struct reply *r, struct delta **o
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; code == 0 && i < r->items[1].count; i++) {
         deltas[i].number = number + i;
-        code = read_record(r->items[1].items[i].str, &deltas[i], err);
+        code = read_feed_record(r->items[1].items[i].str, &deltas[i], err);
     }
     *out = deltas;
     *count = code == 0 ? r->items[1].count : 0;
@@ -98,7 +99,7 @@ int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, str
 
     *out = NULL;
     *count = 0;
-    int code = check_name(name, err);
+    int code = check_consumer_name(name, err);
     if (code < 0)
         return no_consumer(err);
     if (max == 0)
@@ -107,16 +108,16 @@ int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, str
                       &(struct store_args){args, ARRAY_SIZE(args)}, err);
     if (code == 0 && reply_is_nil(r))
         return no_consumer(err);
-    return code == 0 ? read_records(a, r, out, count, err) : code;
+    return code == 0 ? read_feed_records(a, r, out, count, err) : code;
 }
 
 /* --- consumers --- */
 
-static int change(struct cache *c, enum swarm_script which, struct str name, int64_t *answer,
-                  struct err *err)
+static int change_consumer(struct cache *c, enum swarm_script which, struct str name,
+                           int64_t *answer, struct err *err)
 {
     struct cache_call k;
-    int code = check_name(name, err);
+    int code = check_consumer_name(name, err);
 
     if (code < 0)
         return code;
@@ -130,7 +131,7 @@ static int change(struct cache *c, enum swarm_script which, struct str name, int
 int feed_add_consumer(struct cache *c, struct str name, struct err *err)
 {
     int64_t added;
-    int code = change(c, SCRIPT_feed_add, name, &added, err);
+    int code = change_consumer(c, SCRIPT_feed_add, name, &added, err);
 
     return code == 0 && !added ? err_set(err, ERR_EXISTS, "there is such a consumer") : code;
 }
@@ -138,7 +139,7 @@ int feed_add_consumer(struct cache *c, struct str name, struct err *err)
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err)
 {
     int64_t removed;
-    int code = change(c, SCRIPT_feed_remove, name, &removed, err);
+    int code = change_consumer(c, SCRIPT_feed_remove, name, &removed, err);
 
     return code == 0 && !removed ? no_consumer(err) : code;
 }
@@ -147,7 +148,7 @@ int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct e
 {
     struct cache_call k;
     int64_t answer;
-    int code = check_name(name, err);
+    int code = check_consumer_name(name, err);
 
     if (code == 0 && number >> ID_MAX_BITS)
         code = err_set(err, ERR_RANGE, "there is no such record yet");

@@ -20,8 +20,8 @@ struct swarm_http {
 
 enum { MAX_FORWARDED = 4096 };
 
-static http_handler_fn handle;
-static struct str log_path(const struct http_head *head);
+static http_handler_fn swarm_http_handle;
+static struct str swarm_log_path(const struct http_head *head);
 
 int swarm_http_trust(struct swarm_http *h, struct str trusted, struct err *err)
 {
@@ -45,9 +45,9 @@ int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o
 
     h->tracker = o->tracker;
     server.name = "tracker";
-    server.handler = handle;
+    server.handler = swarm_http_handle;
     server.ctx = h;
-    server.log_path = log_path;
+    server.log_path = swarm_log_path;
     server.max_body = 4096; /* nothing has a body */
     if (code == 0)
         code = http_server_start(&h->server, &server, err);
@@ -135,8 +135,8 @@ static struct str forwarded_for(struct http_request *req)
 
 /* The address that the client gives as its own. It counts only if the client is in tracker.trusted:
  * everybody else could enter a third party as a peer. */
-static void take_word(const struct trust *trust, const struct announce_query *q,
-                      struct peer_addr *addr)
+static void take_told_address(const struct trust *trust, const struct announce_query *q,
+                              struct peer_addr *addr)
 {
     struct peer_addr said;
 
@@ -151,7 +151,7 @@ static void take_word(const struct trust *trust, const struct announce_query *q,
 
 /* --- announce --- */
 
-static size_t wanted(const struct tracker_options *o, const struct announce_query *q)
+static size_t peers_wanted(const struct tracker_options *o, const struct announce_query *q)
 {
     size_t n = q->numwant < 0 ? o->numwant : (size_t)q->numwant;
 
@@ -175,13 +175,14 @@ static int give_room(struct http_request *req, struct announce_answer *answer, s
     return arena_error(a);
 }
 
-static int answer(struct swarm_http *h, struct http_request *req, const struct announce *a,
-                  const struct announce_query *q, const struct peer_addr *external)
+static int send_announce_answer(struct swarm_http *h, struct http_request *req,
+                                const struct announce *a, const struct announce_query *q,
+                                const struct peer_addr *external)
 {
     struct announce_answer out;
     struct answer_form form = {q->compact, q->no_peer_id, external};
     struct buf body = BUF_INIT(256 * KIB);
-    size_t n = wanted(tracker_settings(h->tracker), q);
+    size_t n = peers_wanted(tracker_settings(h->tracker), q);
     int code = give_room(req, &out, n, !q->compact && !q->no_peer_id);
 
     if (code < 0)
@@ -194,7 +195,7 @@ static int answer(struct swarm_http *h, struct http_request *req, const struct a
     return send_bencode(req, &body);
 }
 
-static int announce(struct swarm_http *h, struct http_request *req, struct str passkey)
+static int http_announce(struct swarm_http *h, struct http_request *req, struct str passkey)
 {
     struct announce_query q;
     const char *wrong = query_announce(&q, http_request_head(req)->query);
@@ -216,14 +217,14 @@ static int announce(struct swarm_http *h, struct http_request *req, struct str p
     if (!trust_client(trust_of(h), http_request_peer(req), forwarded_for(req), &external))
         return send_malformed(h, req, "the proxy does not say where the client is");
     a.addr = external;
-    take_word(trust_of(h), &q, &a.addr);
+    take_told_address(trust_of(h), &q, &a.addr);
     be16_write(a.addr.port, (uint16_t)q.port);
-    return answer(h, req, &a, &q, &external);
+    return send_announce_answer(h, req, &a, &q, &external);
 }
 
 /* --- scrape --- */
 
-static int scrape(struct swarm_http *h, struct http_request *req, struct str passkey)
+static int http_scrape(struct swarm_http *h, struct http_request *req, struct str passkey)
 {
     const struct tracker_options *o = tracker_settings(h->tracker);
     struct arena *arena = http_request_arena(req);
@@ -286,7 +287,7 @@ static const struct {
 };
 
 /* A path may hold a passkey, also where it is misspelled: of those that are not known, nothing. */
-static struct str log_path(const struct http_head *head)
+static struct str swarm_log_path(const struct http_head *head)
 {
     struct str passkey;
     enum query_action action = query_path(head->path, &passkey);
@@ -299,7 +300,7 @@ static struct str log_path(const struct http_head *head)
                                     : STR("?");
 }
 
-static int send_page(struct swarm_http *h, struct http_request *req)
+static int send_swarm_page(struct swarm_http *h, struct http_request *req)
 {
     for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
         if (str_eq(http_request_head(req)->path, pages[i].path))
@@ -308,7 +309,7 @@ static int send_page(struct swarm_http *h, struct http_request *req)
                           STR("a BitTorrent tracker: /announce, /scrape, /stats\n"));
 }
 
-static int handle(struct http_request *req, void *ctx)
+static int swarm_http_handle(struct http_request *req, void *ctx)
 {
     struct swarm_http *h = ctx;
     const struct http_head *head = http_request_head(req);
@@ -320,8 +321,8 @@ static int handle(struct http_request *req, void *ctx)
     if (tracker_waits(h->tracker) && !http_may_block(req))
         return ERR_AGAIN;
     if (action == QUERY_ANNOUNCE)
-        return announce(h, req, passkey);
+        return http_announce(h, req, passkey);
     if (action == QUERY_SCRAPE)
-        return scrape(h, req, passkey);
-    return send_page(h, req);
+        return http_scrape(h, req, passkey);
+    return send_swarm_page(h, req);
 }

@@ -35,7 +35,7 @@ struct hashing {
     uint64_t done, told;
 };
 
-static void begin(EVP_MD_CTX *ctx, const EVP_MD *kind)
+static void begin_hash(EVP_MD_CTX *ctx, const EVP_MD *kind)
 {
     BUG_ON(EVP_DigestInit_ex(ctx, kind, NULL) != 1);
 }
@@ -51,15 +51,15 @@ static int hashing_init(struct hashing *h, struct err *err)
     h->leaves = malloc((size_t)p->length / MERKLE_BLOCK * SHA256_LEN);
     if (!h->sha1 || !h->sha256 || !h->v1 || !h->layer || !h->leaves)
         return err_code(err, ERR_NO_MEMORY);
-    begin(h->sha1, EVP_sha1());
-    begin(h->sha256, EVP_sha256());
+    begin_hash(h->sha1, EVP_sha1());
+    begin_hash(h->sha256, EVP_sha256());
     return 0;
 }
 
 static void end_block(struct hashing *h)
 {
     BUG_ON(EVP_DigestFinal_ex(h->sha256, h->leaves + h->leaf_count * SHA256_LEN, NULL) != 1);
-    begin(h->sha256, EVP_sha256());
+    begin_hash(h->sha256, EVP_sha256());
     h->leaf_count++;
     h->block_fill = 0;
 }
@@ -70,13 +70,13 @@ static void end_piece(struct hashing *h)
     size_t width = h->out->count == 1 ? merkle_width(h->leaf_count) : h->out->length / MERKLE_BLOCK;
 
     BUG_ON(EVP_DigestFinal_ex(h->sha1, h->v1 + h->pieces * SHA1_LEN, NULL) != 1);
-    begin(h->sha1, EVP_sha1());
+    begin_hash(h->sha1, EVP_sha1());
     merkle_root(h->layer + h->pieces * SHA256_LEN, h->leaves, h->leaf_count, width, NULL);
     h->pieces++;
     h->leaf_count = 0;
 }
 
-static void feed(struct hashing *h, const uint8_t *p, size_t len)
+static void hash_bytes(struct hashing *h, const uint8_t *p, size_t len)
 {
     while (len > 0) {
         size_t n = size_min(len, MERKLE_BLOCK - h->block_fill);
@@ -93,7 +93,7 @@ static void feed(struct hashing *h, const uint8_t *p, size_t len)
     }
 }
 
-static int tell(struct hashing *h, struct err *err)
+static int tell_progress(struct hashing *h, struct err *err)
 {
     if (!h->plan->progress || h->done - h->told < PROGRESS_BYTES)
         return 0;
@@ -101,7 +101,7 @@ static int tell(struct hashing *h, struct err *err)
     return h->plan->progress(h->plan->ctx, h->done, err);
 }
 
-static int read_all(struct hashing *h, struct reader *body, struct err *err)
+static int hash_body(struct hashing *h, struct reader *body, struct err *err)
 {
     uint8_t *buffer = xmalloc(READ_BYTES);
     size_t got = 1;
@@ -112,8 +112,8 @@ static int read_all(struct hashing *h, struct reader *body, struct err *err)
         if (code == 0 && got > h->out->size - h->done)
             code = err_set(err, ERR_CONFLICT, "the body is longer than it was said to be");
         if (code == 0 && got > 0) {
-            feed(h, buffer, got);
-            code = tell(h, err);
+            hash_bytes(h, buffer, got);
+            code = tell_progress(h, err);
         }
     }
     if (code == 0 && h->done < h->out->size)
@@ -123,7 +123,7 @@ static int read_all(struct hashing *h, struct reader *body, struct err *err)
 }
 
 /* The tree above the layer, whose missing pieces are trees of missing blocks. */
-static int finish(struct hashing *h, struct err *err)
+static int hash_finish(struct hashing *h, struct err *err)
 {
     struct pieces *p = h->out;
     size_t bytes = p->count * SHA256_LEN;
@@ -160,9 +160,9 @@ int pieces_hash(struct pieces *out, struct reader *body, const struct pieces_pla
     p.count = piece_count(p.size, length);
     code = hashing_init(&h, err);
     if (code == 0)
-        code = read_all(&h, body, err);
+        code = hash_body(&h, body, err);
     if (code == 0)
-        code = finish(&h, err);
+        code = hash_finish(&h, err);
     if (code == 0)
         *out = p;
     EVP_MD_CTX_free(h.sha1);

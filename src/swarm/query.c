@@ -66,7 +66,7 @@ struct str query_passkey(struct str target)
 
 /* The bytes of `value`, at most `max` of them; *len is how many there were. False: an escape is
  * bad. */
-static bool decode(struct str value, void *out, size_t max, size_t *len)
+static bool decode_value(struct str value, void *out, size_t max, size_t *len)
 {
     uint8_t *to = out;
     size_t count = 0;
@@ -89,19 +89,19 @@ static bool decode(struct str value, void *out, size_t max, size_t *len)
 }
 
 /* Exactly `len` bytes. */
-static const char *take_bytes(struct str value, uint8_t *out, size_t len, const char *wrong)
+static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, const char *wrong)
 {
     size_t got;
 
-    if (!decode(value, out, len, &got))
+    if (!decode_value(value, out, len, &got))
         return malformed;
     return got == len ? NULL : wrong;
 }
 
 /* What does not fit is cut. */
-static const char *take_text(struct str value, char *out, size_t max, size_t *len)
+static const char *take_query_text(struct str value, char *out, size_t max, size_t *len)
 {
-    if (!decode(value, out, max, len))
+    if (!decode_value(value, out, max, len))
         return malformed;
     *len = size_min(*len, max);
     return NULL;
@@ -124,15 +124,15 @@ static const char *take_info_hash(struct taking *t, struct str value)
     if (t->has & HAS_INFO_HASH)
         return "malformed request: more than one info_hash";
     t->has |= HAS_INFO_HASH;
-    return take_bytes(value, t->q->info_hash, INFO_HASH_LEN,
-                      "malformed request: info_hash is not 20 bytes");
+    return take_query_bytes(value, t->q->info_hash, INFO_HASH_LEN,
+                            "malformed request: info_hash is not 20 bytes");
 }
 
 static const char *take_peer_id(struct taking *t, struct str value)
 {
     t->has |= HAS_PEER_ID;
-    return take_bytes(value, t->q->peer_id, PEER_ID_LEN,
-                      "malformed request: peer_id is not 20 bytes");
+    return take_query_bytes(value, t->q->peer_id, PEER_ID_LEN,
+                            "malformed request: peer_id is not 20 bytes");
 }
 
 static const char *take_port(struct taking *t, struct str value)
@@ -210,12 +210,12 @@ static const char *take_no_peer_id(struct taking *t, struct str value)
 
 static const char *take_key(struct taking *t, struct str value)
 {
-    return take_text(value, t->q->key, sizeof(t->q->key), &t->q->key_len);
+    return take_query_text(value, t->q->key, sizeof(t->q->key), &t->q->key_len);
 }
 
 static const char *take_passkey(struct taking *t, struct str value)
 {
-    return take_text(value, t->q->passkey, sizeof(t->q->passkey), &t->q->passkey_len);
+    return take_query_text(value, t->q->passkey, sizeof(t->q->passkey), &t->q->passkey_len);
 }
 
 /* An address that is too long is none. */
@@ -223,7 +223,7 @@ static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
 {
     size_t len;
 
-    if (!decode(value, out, QUERY_IP_MAX, &len))
+    if (!decode_value(value, out, QUERY_IP_MAX, &len))
         return malformed;
     out[len > QUERY_IP_MAX ? 0 : len] = 0;
     return NULL;
@@ -266,7 +266,7 @@ static const struct {
     {{"passkey", 7}, take_passkey},
 };
 
-static const char *take(struct taking *t, struct str name, struct str value)
+static const char *take_pair(struct taking *t, struct str name, struct str value)
 {
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (str_ieq(name, names[i].name))
@@ -291,7 +291,7 @@ const char *query_announce(struct announce_query *out, struct str query)
     *out = (struct announce_query){
         .left = QUERY_LEFT_UNKNOWN, .numwant = NUMWANT_DEFAULT, .compact = true};
     while (!wrong && next_pair(&query, &name, &value))
-        wrong = take(&t, name, value);
+        wrong = take_pair(&t, name, value);
     for (size_t i = 0; !wrong && i < ARRAY_SIZE(needed); i++)
         if (!(t.has & needed[i].bit))
             wrong = needed[i].missing;
@@ -327,13 +327,13 @@ const char *query_scrape(struct scrape_query *out, struct str query)
     out->count = out->passkey_len = 0;
     while (!wrong && next_pair(&query, &name, &value)) {
         if (str_ieq(name, STR("passkey")))
-            wrong = take_text(value, out->passkey, sizeof(out->passkey), &out->passkey_len);
+            wrong = take_query_text(value, out->passkey, sizeof(out->passkey), &out->passkey_len);
         if (!str_ieq(name, STR("info_hash")))
             continue;
         if (out->count == out->max)
             return too_many;
-        wrong = take_bytes(value, out->hashes + out->count * INFO_HASH_LEN, INFO_HASH_LEN,
-                           "malformed request: info_hash is not 20 bytes");
+        wrong = take_query_bytes(value, out->hashes + out->count * INFO_HASH_LEN, INFO_HASH_LEN,
+                                 "malformed request: info_hash is not 20 bytes");
         out->count++;
     }
     if (!wrong && out->count == 0)

@@ -10,7 +10,7 @@
 static struct script scripts[SWARM_SCRIPTS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void init(void)
+static void swarm_scripts_init(void)
 {
     static const struct script_row rows[] = {
 #define SCRIPT(name, flags) {#name, lua_##name, flags},
@@ -24,7 +24,7 @@ static void init(void)
 int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_script which,
                const struct store_args *args, struct err *err)
 {
-    pthread_once(&once, init);
+    pthread_once(&once, swarm_scripts_init);
     return script_eval(s, a, out, &(struct script_run){.script = &scripts[which], .args = *args},
                        err);
 }

@@ -23,7 +23,7 @@ enum {
 /* --- the thread --- */
 
 /* Waits until there is something to do; false: it is to end. */
-static bool wait_for_work(struct share *s, bool failed)
+static bool share_wait_for_work(struct share *s, bool failed)
 {
     mutex_lock(&s->lock);
     uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * MS_NS;
@@ -39,7 +39,7 @@ static bool wait_for_work(struct share *s, bool failed)
     return go_on;
 }
 
-static void set_behind(struct share *s, bool behind, const struct err *err)
+static void share_set_behind(struct share *s, bool behind, const struct err *err)
 {
     mutex_lock(&s->lock);
     bool was = s->stats.behind;
@@ -58,7 +58,7 @@ static bool write_waiting(struct share *s, uint64_t deadline_ns)
 
     while (clock_mono_ns() < deadline_ns && share_gather(s)) {
         int code = share_write(s, &err);
-        set_behind(s, code < 0, &err);
+        share_set_behind(s, code < 0, &err);
         if (code < 0)
             return false;
         share_done(s);
@@ -66,25 +66,25 @@ static bool write_waiting(struct share *s, uint64_t deadline_ns)
     return true;
 }
 
-static void work(void *ctx)
+static void share_work(void *ctx)
 {
     struct share *s = ctx;
     bool failed = false;
 
-    while (wait_for_work(s, failed)) {
+    while (share_wait_for_work(s, failed)) {
         struct err err = {0};
         int code = 0;
         failed = !write_waiting(s, UINT64_MAX);
         if (!failed && share_take(s, &code, &err)) {
             failed = code < 0;
-            set_behind(s, failed, &err);
+            share_set_behind(s, failed, &err);
         }
     }
 }
 
 /* --- messages --- */
 
-static void heard(void *ctx, struct str channel, struct str message)
+static void share_hear(void *ctx, struct str channel, struct str message)
 {
     struct share *s = ctx;
 
@@ -100,7 +100,7 @@ static void heard(void *ctx, struct str channel, struct str message)
 
 /* --- changes --- */
 
-static void drop_oldest(struct share *s)
+static void share_drop_oldest(struct share *s)
 {
     struct share_item *oldest = list_entry(list_shift(&s->waiting), struct share_item, node);
 
@@ -110,7 +110,7 @@ static void drop_oldest(struct share *s)
 }
 
 /* That it completed is not forgotten for what comes behind it. */
-static void merge(struct share_item *item, enum swarm_change now)
+static void share_merge_item(struct share_item *item, enum swarm_change now)
 {
     bool completes = now == SWARM_CHANGE_COMPLETED || now == SWARM_CHANGE_STOPPED_COMPLETED;
 
@@ -130,15 +130,15 @@ static void fill(struct share_item *item, const struct announce *a, enum swarm_c
     item->uploaded = a->uploaded;
     item->downloaded = a->downloaded;
     item->left = a->left;
-    merge(item, change);
+    share_merge_item(item, change);
     item->paused = a->event == EVENT_PAUSED;
     item->at_s = now;
 }
 
-static void add(struct share *s, struct share_item *item)
+static void share_add_item(struct share *s, struct share_item *item)
 {
     if (s->by_name.len && s->by_name.len + s->batch_len >= s->o.max_waiting)
-        drop_oldest(s);
+        share_drop_oldest(s);
     list_push(&s->waiting, &item->node);
     map_put(&s->by_name, str_n(item->name, item->name_len), item);
     if (s->by_name.len == 1 || s->by_name.len == SHARE_BATCH)
@@ -163,7 +163,7 @@ void share_change(struct share *s, const struct announce *a, enum swarm_change c
         memcpy(item->name, name.name, name.name_len);
         item->name_len = name.name_len;
         fill(item, a, change, now);
-        add(s, item);
+        share_add_item(s, item);
     } else {
         s->stats.dropped++;
     }
@@ -189,9 +189,10 @@ int share_open(struct share **out, const struct share_options *o, struct err *er
     map_init(&s->by_name);
     buf_append_str(&s->channel, cache_channel(o->cache));
     buf_append_z(&s->channel, ":peers");
-    int code = store_subscribe(&s->subscription, o->store, buf_str(&s->channel), heard, s, err);
+    int code =
+        store_subscribe(&s->subscription, o->store, buf_str(&s->channel), share_hear, s, err);
     if (code == 0)
-        code = thread_start(&s->thread, "swarm-share", STACK_BYTES, work, s, err);
+        code = thread_start(&s->thread, "swarm-share", STACK_BYTES, share_work, s, err);
     if (code < 0) {
         share_close(s);
         return code;
@@ -214,7 +215,7 @@ void share_close(struct share *s)
     write_waiting(s, until);
     store_unsubscribe(s->subscription);
     while (!list_empty(&s->waiting))
-        drop_oldest(s);
+        share_drop_oldest(s);
     for (size_t i = 0; i < s->batch_len; i++)
         free(s->batch[i]);
     map_release(&s->by_name);

@@ -30,8 +30,8 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
 }
 
 /* Keys and entries of a torrent's peers. */
-static void take_peers(struct share *s, struct str info_hash, const struct reply *pairs,
-                       uint64_t now)
+static void take_shared_peers(struct share *s, struct str info_hash, const struct reply *pairs,
+                              uint64_t now)
 {
     for (size_t i = 0; i + 1 < pairs->count; i += 2) {
         struct str member = pairs->items[i].str;
@@ -51,7 +51,7 @@ static void take_peers(struct share *s, struct str info_hash, const struct reply
 }
 
 /* What both scripts begin their answers with. */
-static int read_head(const struct reply *r, uint64_t *now, struct err *err)
+static int read_page_head(const struct reply *r, uint64_t *now, struct err *err)
 {
     int code = reply_expect(r, REPLY_ARRAY, err);
 
@@ -72,10 +72,10 @@ static int take_torrent_page(struct share *s, struct str info_hash, struct buf *
                           &(struct store_args){args, ARRAY_SIZE(args)}, err);
 
     if (code == 0)
-        code = read_head(r, &now, err);
+        code = read_page_head(r, &now, err);
     if (code == 0) {
         if (r->count == 3)
-            take_peers(s, info_hash, &r->items[2], now);
+            take_shared_peers(s, info_hash, &r->items[2], now);
         buf_reset(cursor);
         buf_append_str(cursor, r->items[1].str);
     }
@@ -83,7 +83,7 @@ static int take_torrent_page(struct share *s, struct str info_hash, struct buf *
     return code;
 }
 
-static int take_torrent(struct share *s, struct str info_hash, struct err *err)
+static int take_shared_torrent(struct share *s, struct str info_hash, struct err *err)
 {
     struct buf cursor = {0};
     int code;
@@ -108,14 +108,14 @@ static int take_page(struct share *s, struct err *err)
                           &(struct store_args){args, ARRAY_SIZE(args)}, err);
 
     if (code == 0)
-        code = read_head(r, &now, err);
+        code = read_page_head(r, &now, err);
     for (size_t i = 2; code == 0 && i + 1 < r->count; i += 2) {
         if (r->items[i].str.len != INFO_HASH_LEN)
             continue;
         if (r->items[i + 1].count)
-            take_peers(s, r->items[i].str, &r->items[i + 1], now);
+            take_shared_peers(s, r->items[i].str, &r->items[i + 1], now);
         else
-            code = take_torrent(s, r->items[i].str, err);
+            code = take_shared_torrent(s, r->items[i].str, err);
     }
     if (code == 0) {
         buf_reset(&s->cursor);
@@ -136,7 +136,7 @@ static bool next_asked(struct share *s, uint8_t out[INFO_HASH_LEN])
     return any;
 }
 
-static void begin(struct share *s)
+static void share_take_begin(struct share *s)
 {
     mutex_lock(&s->lock);
     if (s->anew) {
@@ -154,11 +154,11 @@ bool share_take(struct share *s, int *code, struct err *err)
     uint8_t hash[INFO_HASH_LEN];
 
     *code = 0;
-    begin(s);
+    share_take_begin(s);
     if (!s->taking)
         return false;
     if (next_asked(s, hash)) {
-        *code = take_torrent(s, str_n(hash, sizeof(hash)), err);
+        *code = take_shared_torrent(s, str_n(hash, sizeof(hash)), err);
         return true;
     }
     *code = take_page(s, err);

@@ -94,8 +94,8 @@ static void append_change(struct buf *out, const struct share_item *item, enum s
     buf_append(out, item->key, item->key_len);
 }
 
-static void item_args(struct arena *a, const struct share_item *item, enum swarm_change change,
-                      struct str *out)
+static void share_item_args(struct arena *a, const struct share_item *item,
+                            enum swarm_change change, struct str *out)
 {
     uint8_t compact[COMPACT6_LEN];
     size_t len = addr_compact(&item->addr, compact);
@@ -125,7 +125,7 @@ static size_t batch_args(struct share *s, struct arena *a, struct buf *message, 
         size_t count = steps_of(s->batch[i], steps);
         for (size_t k = 0; k < count; k++, argc += WRITE_ARGS) {
             append_change(message, s->batch[i], steps[k], now);
-            item_args(a, s->batch[i], steps[k], &args[argc]);
+            share_item_args(a, s->batch[i], steps[k], &args[argc]);
         }
     }
     args[0] = s->o.cache->o.prefix;
@@ -159,7 +159,7 @@ static int read_outcome(struct share *s, const struct reply *r, struct err *err)
 
 /* An error of the script itself comes again however often it is run: the batch goes. What may pass
  * has other codes (docs/store-redis.md). */
-static int give_up(struct share *s, const struct err *err)
+static int share_give_up(struct share *s, const struct err *err)
 {
     s->batch_written = s->batch_told = 0;
     log_warn(s->o.log, "swarm.share.refused", log_u("changes", s->batch_len),
@@ -182,7 +182,7 @@ int share_write(struct share *s, struct err *err)
     if (code == 0)
         code = read_outcome(s, r, err);
     else if (code == ERR_INVALID)
-        code = give_up(s, err);
+        code = share_give_up(s, err);
     buf_release(&message);
     arena_release(&a);
     return code;
@@ -190,7 +190,7 @@ int share_write(struct share *s, struct err *err)
 
 /* --- in --- */
 
-static bool take(struct str *rest, size_t len, const uint8_t **out)
+static bool take_message_bytes(struct str *rest, size_t len, const uint8_t **out)
 {
     if (rest->len < len)
         return false;
@@ -205,13 +205,14 @@ static bool apply_next(struct share *s, struct str *rest)
     const uint8_t *head, *hash, *peer_id, *addr, *key_len, *key;
     struct announce a = {0};
 
-    if (!take(rest, 3, &head) || !take(rest, INFO_HASH_LEN, &hash) ||
-        !take(rest, PEER_ID_LEN, &peer_id))
+    if (!take_message_bytes(rest, 3, &head) || !take_message_bytes(rest, INFO_HASH_LEN, &hash) ||
+        !take_message_bytes(rest, PEER_ID_LEN, &peer_id))
         return false;
     bool v6 = head[0] & MESSAGE_V6;
     unsigned change = head[0] & MESSAGE_CHANGE;
-    if (!take(rest, v6 ? COMPACT6_LEN : COMPACT4_LEN, &addr) || !take(rest, 1, &key_len) ||
-        !take(rest, *key_len, &key) || change >= CHANGES)
+    if (!take_message_bytes(rest, v6 ? COMPACT6_LEN : COMPACT4_LEN, &addr) ||
+        !take_message_bytes(rest, 1, &key_len) || !take_message_bytes(rest, *key_len, &key) ||
+        change >= CHANGES)
         return false;
     a.info_hash = hash;
     a.peer_id = peer_id;
@@ -230,7 +231,7 @@ void share_apply(struct share *s, struct str message)
     struct str rest = message;
     uint64_t applied = 0;
 
-    if (!take(&rest, MESSAGE_HEAD, &head) || head[0] != MESSAGE_VERSION ||
+    if (!take_message_bytes(&rest, MESSAGE_HEAD, &head) || head[0] != MESSAGE_VERSION ||
         memcmp(head + 1, s->instance, INSTANCE_LEN) == 0)
         return;
     while (rest.len && apply_next(s, &rest))

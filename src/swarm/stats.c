@@ -59,7 +59,7 @@ static bool is_shown(enum shown shown, struct tracker *t, const struct tracker_s
     }
 }
 
-static uint64_t number(const struct tracker_stats *s, size_t offset)
+static uint64_t stat_number(const struct tracker_stats *s, size_t offset)
 {
     uint64_t value;
 
@@ -80,7 +80,7 @@ void stats_members(struct json_out *w, struct tracker *t)
     json_out_member_str(w, "mode", mode_name(t));
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (is_shown(rows[i].shown, t, &stats))
-            json_out_member_u64(w, rows[i].name, number(&stats, rows[i].offset));
+            json_out_member_u64(w, rows[i].name, stat_number(&stats, rows[i].offset));
     json_out_key(w, "failures");
     json_out_open(w, '{');
     for (int f = SWARM_NONE + 1; f < SWARM_FAILURE_COUNT; f++)
@@ -107,7 +107,7 @@ void stats_page(struct buf *out, struct tracker *t)
                 STR_ARG(mode_name(t)));
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (is_shown(rows[i].shown, t, &stats))
-            page_row(out, rows[i].text, number(&stats, rows[i].offset));
+            page_row(out, rows[i].text, stat_number(&stats, rows[i].offset));
     for (int f = SWARM_NONE + 1; f < SWARM_FAILURE_COUNT; f++)
         if (stats.counts.failures[f])
             page_row(out, swarm_failure_text((enum swarm_failure)f), stats.counts.failures[f]);

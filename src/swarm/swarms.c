@@ -23,20 +23,20 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
      * at its beginning as old: so that none is too old, those go that may be (M7). */
     s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
     s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
-    for (int i = 0; i < SHARDS; i++) {
-        mutex_init(&s->shards[i].lock, "swarms");
-        s->shards[i].table = &s->tables[i];
+    for (int i = 0; i < STRIPES; i++) {
+        mutex_init(&s->stripes[i].lock, "swarms");
+        s->stripes[i].table = &s->tables[i];
     }
     *out = s;
     return 0;
 }
 
 /* Of one that nobody uses any more, or that is to go: its peers end. */
-static void empty(struct swarms *s, struct shard *sh, struct torrent_entry *t)
+static void entry_empty(struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
     struct swarm w;
 
-    swarm_begin(&w, s, sh, t);
+    swarm_begin(&w, s, stripe, t);
     swarm_clear(&w);
     swarm_end(&w);
 }
@@ -45,13 +45,13 @@ void swarms_free(struct swarms *s)
 {
     if (!s)
         return;
-    for (int i = 0; i < SHARDS; i++) {
-        struct shard *sh = &s->shards[i];
-        for (uint32_t at = 0; at < table_slots(sh); at++)
-            if (table_at(sh, at))
-                empty(s, sh, table_at(sh, at));
-        table_release(sh);
-        mutex_release(&sh->lock);
+    for (int i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = &s->stripes[i];
+        for (uint32_t at = 0; at < table_slots(stripe); at++)
+            if (table_at(stripe, at))
+                entry_empty(s, stripe, table_at(stripe, at));
+        table_release(stripe);
+        mutex_release(&stripe->lock);
     }
     free(s);
 }
@@ -79,7 +79,7 @@ enum { CANDIDATES = 64, CANDIDATES_ENOUGH = 16 };
 
 struct victim {
     bool found;
-    struct shard *shard;
+    struct stripe *stripe;
     uint8_t hash[INFO_HASH_LEN];
     uint64_t weight;
 };
@@ -103,23 +103,23 @@ static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
            units_ago(swarm_unit(s), t->oldest);
 }
 
-/* Looks at the next torrents of the shard; how many there were. When it is peers that are too many,
- * one without any is no help. */
-static size_t look_for_victim(const struct swarms *s, struct shard *sh, struct victim *v)
+/* Looks at the next torrents of the stripe; how many there were. When it is peers that are too
+ * many, one without any is no help. */
+static size_t look_for_victim(const struct swarms *s, struct stripe *stripe, struct victim *v)
 {
-    uint32_t slots = table_slots(sh);
+    uint32_t slots = table_slots(stripe);
     bool with_peers = !room_for(s, false);
     size_t seen = 0;
 
     for (uint32_t i = 0; i < slots && seen < CANDIDATES_ENOUGH; i++) {
-        sh->evict_hand = sh->evict_hand + 1 < slots ? sh->evict_hand + 1 : 0;
-        struct torrent_entry *t = table_at(sh, sh->evict_hand);
+        stripe->evict_hand = stripe->evict_hand + 1 < slots ? stripe->evict_hand + 1 : 0;
+        struct torrent_entry *t = table_at(stripe, stripe->evict_hand);
         if (!t || t->flags & TORRENT_ADDED || (with_peers && !peers_in(t)))
             continue;
         seen++;
         if (v->found && weight_of(s, t) >= v->weight)
             continue;
-        *v = (struct victim){.found = true, .shard = sh, .weight = weight_of(s, t)};
+        *v = (struct victim){.found = true, .stripe = stripe, .weight = weight_of(s, t)};
         memcpy(v->hash, t->hash, INFO_HASH_LEN);
     }
     return seen;
@@ -129,32 +129,32 @@ static bool evict_victim(struct swarms *s, const struct victim *v)
 {
     struct torrent_entry *t;
 
-    mutex_lock(&v->shard->lock);
-    t = table_find(s, v->shard, v->hash);
+    mutex_lock(&v->stripe->lock);
+    t = table_find(s, v->stripe, v->hash);
     if (t && !(t->flags & TORRENT_ADDED)) {
-        empty(s, v->shard, t);
-        table_remove(s, v->shard, t);
-        v->shard->evicted++;
+        entry_empty(s, v->stripe, t);
+        table_remove(s, v->stripe, t);
+        v->stripe->evicted++;
     } /* else another thread was faster: there is room */
-    mutex_unlock(&v->shard->lock);
+    mutex_unlock(&v->stripe->lock);
     return true;
 }
 
 /* One torrent goes: the lightest of some. No lock is held before or after, and one at a time. */
-static bool evict(struct swarms *s)
+static bool evict_one(struct swarms *s)
 {
     struct victim v = {.found = false};
     size_t seen = 0;
 
-    for (int i = 0; i < SHARDS && seen < CANDIDATES; i++) {
+    for (int i = 0; i < STRIPES && seen < CANDIDATES; i++) {
         uint32_t hand = atomic_fetch_add_explicit(&s->evict_hand, 1, memory_order_relaxed);
-        struct shard *sh = &s->shards[hand % SHARDS];
-        if (atomic_load_explicit(&sh->table->count, memory_order_relaxed) <=
-            atomic_load_explicit(&sh->added, memory_order_relaxed))
+        struct stripe *stripe = &s->stripes[hand % STRIPES];
+        if (atomic_load_explicit(&stripe->table->count, memory_order_relaxed) <=
+            atomic_load_explicit(&stripe->added, memory_order_relaxed))
             continue; /* a long list of those that were added is not looked through */
-        mutex_lock(&sh->lock);
-        seen += look_for_victim(s, sh, &v);
-        mutex_unlock(&sh->lock);
+        mutex_lock(&stripe->lock);
+        seen += look_for_victim(s, stripe, &v);
+        mutex_unlock(&stripe->lock);
         if (seen >= CANDIDATES_ENOUGH && v.weight >> 33 <= 1)
             break;
     }
@@ -178,7 +178,7 @@ static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
 
 /* Not keyed, so that it is the same after a restart. Who makes one meet another's hides itself from
  * the count. */
-static uint16_t tag_of(const struct announce *a)
+static uint16_t announce_tag(const struct announce *a)
 {
     uint64_t key = hash_xxh3(a->key, 0);
 
@@ -194,40 +194,41 @@ struct visit {
     uint8_t addr[COMPACT6_LEN];
 };
 
-static bool was_seeder(const struct visit *v)
+static bool visit_was_seeder(const struct visit *v)
 {
     return v->at >= 0 && v->at < v->w.of[v->f].seeders;
 }
 
-static void snatched(struct visit *v)
+static void visit_snatched(struct visit *v)
 {
     v->w.t->snatches++;
-    v->w.shard->snatches++;
+    v->w.stripe->snatches++;
 }
 
-static enum swarm_change leave(struct visit *v)
+static enum swarm_change visit_leave(struct visit *v)
 {
-    bool completed = v->at >= 0 && !was_seeder(v) && v->a->left == 0;
+    bool completed = v->at >= 0 && !visit_was_seeder(v) && v->a->left == 0;
 
     if (v->at < 0)
         return SWARM_CHANGE_NONE;
     swarm_drop(&v->w, v->f, (uint32_t)v->at);
     if (completed)
-        snatched(v);
+        visit_snatched(v);
     return completed ? SWARM_CHANGE_STOPPED_COMPLETED : SWARM_CHANGE_STOPPED;
 }
 
-static void join(struct visit *v, uint32_t ago, bool seeder)
+static void visit_join(struct visit *v, uint32_t ago, bool seeder)
 {
     uint32_t unit = v->w.now - ago;
-    struct peer_meta meta = {.seen = (uint8_t)unit, .told = told_mark(unit), .tag = tag_of(v->a)};
+    struct peer_meta meta = {
+        .seen = (uint8_t)unit, .told = told_mark(unit), .tag = announce_tag(v->a)};
 
     if (!seeder && v->a->event == EVENT_PAUSED)
         meta.told |= PEER_PAUSED;
     swarm_put(&v->w, v->f, v->addr, meta, seeder);
 }
 
-static bool told_lately(const struct visit *v, uint8_t told)
+static bool visit_told_lately(const struct visit *v, uint8_t told)
 {
     uint32_t ago = (told_mark(v->w.now) - told) & TOLD_MASK;
 
@@ -240,9 +241,9 @@ static void set_told(struct peer_meta *m, uint32_t unit)
 }
 
 /* Of one that is there. */
-static enum swarm_change refresh(struct visit *v)
+static enum swarm_change visit_refresh(struct visit *v)
 {
-    bool seeder = v->a->left == 0, turns = seeder != was_seeder(v);
+    bool seeder = v->a->left == 0, turns = seeder != visit_was_seeder(v);
     bool paused = !seeder && v->a->event == EVENT_PAUSED;
     uint32_t at = (uint32_t)v->at;
     struct peer_meta *m;
@@ -254,13 +255,13 @@ static enum swarm_change refresh(struct visit *v)
     repaused = paused != ((m->told & PEER_PAUSED) != 0);
     swarm_pause(&v->w, v->f, at, paused);
     if (v->a->event == EVENT_STARTED) /* may be another client by now */
-        swarm_retag(&v->w, v->f, at, tag_of(v->a));
+        swarm_retag(&v->w, v->f, at, announce_tag(v->a));
     m->seen = (uint8_t)v->w.now;
-    if (!turns && !repaused && told_lately(v, m->told))
+    if (!turns && !repaused && visit_told_lately(v, m->told))
         return SWARM_CHANGE_NONE;
     set_told(m, v->w.now);
     if (turns && seeder) {
-        snatched(v);
+        visit_snatched(v);
         return SWARM_CHANGE_COMPLETED;
     }
     return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
@@ -268,7 +269,7 @@ static enum swarm_change refresh(struct visit *v)
 
 /* Others of the address are there already, more than one household has. Those of private networks
  * are the operator's. */
-static bool crowded(const struct visit *v)
+static bool visit_crowded(const struct visit *v)
 {
     uint32_t max = v->w.s->options.max_per_address;
 
@@ -276,33 +277,33 @@ static bool crowded(const struct visit *v)
            swarm_neighbours(&v->w, v->f, v->addr) >= max;
 }
 
-static enum swarm_change enter(struct visit *v)
+static enum swarm_change visit_enter(struct visit *v)
 {
     if (v->a->event == EVENT_STOPPED)
-        return leave(v);
+        return visit_leave(v);
     if (v->at >= 0)
-        return refresh(v);
-    if (crowded(v)) {
-        v->w.shard->crowded++;
+        return visit_refresh(v);
+    if (visit_crowded(v)) {
+        v->w.stripe->crowded++;
         return SWARM_CHANGE_NONE;
     }
-    join(v, 0, v->a->left == 0);
+    visit_join(v, 0, v->a->left == 0);
     return v->a->left == 0 ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
 
-static void visit_begin(struct visit *v, struct swarms *s, struct shard *sh,
+static void visit_begin(struct visit *v, struct swarms *s, struct stripe *stripe,
                         struct torrent_entry *t)
 {
-    swarm_begin(&v->w, s, sh, t);
+    swarm_begin(&v->w, s, stripe, t);
     t->touched = v->w.now;
     v->at = swarm_find(&v->w, v->f, v->addr);
 }
 
 /* False: there must be room first. */
-static bool try_announce(struct swarms *s, struct shard *sh, struct visit *v,
+static bool try_announce(struct swarms *s, struct stripe *stripe, struct visit *v,
                          struct announce_answer *out, enum swarm_change *change)
 {
-    struct torrent_entry *t = table_find(s, sh, v->a->info_hash);
+    struct torrent_entry *t = table_find(s, stripe, v->a->info_hash);
     int64_t at[FAMILIES] = {-1, -1};
     bool stops = v->a->event == EVENT_STOPPED;
 
@@ -315,16 +316,16 @@ static bool try_announce(struct swarms *s, struct shard *sh, struct visit *v,
     if (!t) {
         if (!room_for(s, true))
             return false;
-        t = table_insert(s, sh, v->a->info_hash);
+        t = table_insert(s, stripe, v->a->info_hash);
     }
-    visit_begin(v, s, sh, t);
+    visit_begin(v, s, stripe, t);
     if (v->at < 0 && !stops && !room_for(s, false)) {
         swarm_end(&v->w);
         return false;
     }
     at[v->f] = v->at;
     swarm_answer(&v->w, v->a, at, out);
-    *change = enter(v);
+    *change = visit_enter(v);
     out->complete = swarm_count(&v->w, true);
     out->incomplete = swarm_count(&v->w, false);
     out->downloaded = t->snatches;
@@ -335,7 +336,7 @@ static bool try_announce(struct swarms *s, struct shard *sh, struct visit *v,
 enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, uint32_t now_s,
                                   struct announce_answer *out)
 {
-    struct shard *sh = shard_of(s, a->info_hash);
+    struct stripe *stripe = swarms_stripe(s, a->info_hash);
     struct visit v = {.a = a, .f = family_of(a)};
     enum swarm_change change = SWARM_CHANGE_NONE;
     bool done;
@@ -344,12 +345,12 @@ enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, ui
     announce_answer_reset(out);
     compact_of(&a->addr, v.addr);
     for (int tries = 0; tries < 3; tries++) {
-        mutex_lock(&sh->lock);
-        done = try_announce(s, sh, &v, out, &change);
-        mutex_unlock(&sh->lock);
+        mutex_lock(&stripe->lock);
+        done = try_announce(s, stripe, &v, out, &change);
+        mutex_unlock(&stripe->lock);
         if (done)
             return change;
-        if (!evict(s))
+        if (!evict_one(s))
             break;
     }
     out->failure = SWARM_FULL;
@@ -369,7 +370,7 @@ static void apply_refresh(struct visit *v, bool seeder, uint32_t ago)
     uint32_t at = (uint32_t)v->at;
     struct peer_meta *m;
 
-    if (seeder != was_seeder(v))
+    if (seeder != visit_was_seeder(v))
         at = swarm_turn(&v->w, v->f, at);
     swarm_pause(&v->w, v->f, at, !seeder && v->a->event == EVENT_PAUSED);
     m = &v->w.of[v->f].meta[at];
@@ -380,10 +381,10 @@ static void apply_refresh(struct visit *v, bool seeder, uint32_t ago)
 static void apply_snatch(struct visit *v, enum swarm_change change)
 {
     if (change == SWARM_CHANGE_COMPLETED || change == SWARM_CHANGE_STOPPED_COMPLETED)
-        snatched(v);
+        visit_snatched(v);
 }
 
-static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
+static void visit_apply(struct visit *v, enum swarm_change change, uint32_t ago)
 {
     bool seeder = change == SWARM_CHANGE_SEEDER || change == SWARM_CHANGE_COMPLETED;
 
@@ -393,8 +394,8 @@ static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
             swarm_drop(&v->w, v->f, (uint32_t)v->at);
     } else if (v->at >= 0) {
         apply_refresh(v, seeder, ago);
-    } else if (room_for(v->w.s, false) && !crowded(v)) {
-        join(v, ago, seeder);
+    } else if (room_for(v->w.s, false) && !visit_crowded(v)) {
+        visit_join(v, ago, seeder);
     }
 }
 
@@ -402,7 +403,7 @@ static void apply(struct visit *v, enum swarm_change change, uint32_t ago)
 static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
                      uint32_t seconds_ago, bool known_too)
 {
-    struct shard *sh = shard_of(s, a->info_hash);
+    struct stripe *stripe = swarms_stripe(s, a->info_hash);
     struct visit v = {.a = a, .f = family_of(a)};
     uint32_t ago = seconds_ago / s->unit_s;
     bool joins = change == SWARM_CHANGE_SEEDER || change == SWARM_CHANGE_LEECHER ||
@@ -413,20 +414,20 @@ static void apply_at(struct swarms *s, const struct announce *a, enum swarm_chan
         return;
     compact_of(&a->addr, v.addr);
     if (joins && !room_for(s, true))
-        evict(s);
-    mutex_lock(&sh->lock);
-    t = table_find(s, sh, a->info_hash);
+        evict_one(s);
+    mutex_lock(&stripe->lock);
+    t = table_find(s, stripe, a->info_hash);
     if (!t && s->options.open && joins && room_for(s, true))
-        t = table_insert(s, sh, a->info_hash);
+        t = table_insert(s, stripe, a->info_hash);
     if (t && tracked(s, t)) {
-        visit_begin(&v, s, sh, t);
+        visit_begin(&v, s, stripe, t);
         if (!ours_is_newer(&v, known_too ? ago : ago + 1))
-            apply(&v, change, ago);
+            visit_apply(&v, change, ago);
         else
             apply_snatch(&v, change);
         swarm_end(&v.w);
     }
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
 }
 
 void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
@@ -460,69 +461,69 @@ void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct
 {
     for (size_t i = 0; i < count; i++) {
         const uint8_t *hash = hashes + i * INFO_HASH_LEN;
-        struct shard *sh = shard_of(s, hash);
+        struct stripe *stripe = swarms_stripe(s, hash);
         struct torrent_entry *t;
         struct swarm w;
 
         out[i] = (struct scrape_entry){.known = false};
-        mutex_lock(&sh->lock);
-        t = table_find(s, sh, hash);
+        mutex_lock(&stripe->lock);
+        t = table_find(s, stripe, hash);
         if (t && tracked(s, t)) {
-            swarm_begin(&w, s, sh, t);
+            swarm_begin(&w, s, stripe, t);
             fill_scrape(&w, &out[i]);
             swarm_end(&w);
         }
-        mutex_unlock(&sh->lock);
+        mutex_unlock(&stripe->lock);
     }
 }
 
 void swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches)
 {
-    struct shard *sh = shard_of(s, info_hash);
+    struct stripe *stripe = swarms_stripe(s, info_hash);
     struct torrent_entry *t;
 
     if (!room_for(s, true))
-        evict(s);
-    mutex_lock(&sh->lock);
-    t = table_find(s, sh, info_hash);
+        evict_one(s);
+    mutex_lock(&stripe->lock);
+    t = table_find(s, stripe, info_hash);
     if (!t)
-        t = table_insert(s, sh, info_hash);
+        t = table_insert(s, stripe, info_hash);
     if (!(t->flags & TORRENT_ADDED))
-        atomic_fetch_add_explicit(&sh->added, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&stripe->added, 1, memory_order_relaxed);
     t->flags |= TORRENT_ADDED;
     if (t->snatches < snatches)
         t->snatches = (uint32_t)size_min(snatches, UINT32_MAX);
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
 }
 
 void swarms_remove(struct swarms *s, const uint8_t *info_hash)
 {
-    struct shard *sh = shard_of(s, info_hash);
+    struct stripe *stripe = swarms_stripe(s, info_hash);
     struct torrent_entry *t;
 
-    mutex_lock(&sh->lock);
-    t = table_find(s, sh, info_hash);
+    mutex_lock(&stripe->lock);
+    t = table_find(s, stripe, info_hash);
     if (t) {
         if (t->flags & TORRENT_ADDED)
-            atomic_fetch_sub_explicit(&sh->added, 1, memory_order_relaxed);
-        empty(s, sh, t);
-        table_remove(s, sh, t);
+            atomic_fetch_sub_explicit(&stripe->added, 1, memory_order_relaxed);
+        entry_empty(s, stripe, t);
+        table_remove(s, stripe, t);
     }
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
 }
 
 /* What is in the slot; false: it is gone, and another may be there now. */
-static bool clean_slot(struct swarms *s, struct shard *sh, uint32_t slot)
+static bool clean_slot(struct swarms *s, struct stripe *stripe, uint32_t slot)
 {
-    struct torrent_entry *t = table_at(sh, slot);
+    struct torrent_entry *t = table_at(stripe, slot);
     struct swarm w;
 
     if (!t)
         return true;
-    swarm_begin(&w, s, sh, t);
+    swarm_begin(&w, s, stripe, t);
     swarm_end(&w);
     if (!peers_in(t) && !(t->flags & TORRENT_ADDED)) {
-        table_remove(s, sh, t);
+        table_remove(s, stripe, t);
         return false;
     }
     return true;
@@ -531,37 +532,37 @@ static bool clean_slot(struct swarms *s, struct shard *sh, uint32_t slot)
 void swarms_clean(struct swarms *s, uint32_t now_s)
 {
     uint32_t hand = atomic_load_explicit(&s->clean_hand, memory_order_relaxed);
-    struct shard *sh = &s->shards[hand % SHARDS];
+    struct stripe *stripe = &s->stripes[hand % STRIPES];
 
     swarms_set_now(s, now_s);
-    mutex_lock(&sh->lock);
-    for (int i = 0; i < LOOK_SLOTS && sh->hand < table_slots(sh); i++)
-        if (clean_slot(s, sh, sh->hand))
-            sh->hand++;
-    if (sh->hand >= table_slots(sh)) {
-        sh->hand = 0;
+    mutex_lock(&stripe->lock);
+    for (int i = 0; i < LOOK_SLOTS && stripe->hand < table_slots(stripe); i++)
+        if (clean_slot(s, stripe, stripe->hand))
+            stripe->hand++;
+    if (stripe->hand >= table_slots(stripe)) {
+        stripe->hand = 0;
         atomic_compare_exchange_strong_explicit(&s->clean_hand, &hand, hand + 1,
                                                 memory_order_relaxed, memory_order_relaxed);
     }
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
 }
 
 void swarms_stats(struct swarms *s, struct swarms_stats *out)
 {
     *out = (struct swarms_stats){.bytes = sizeof(*s)};
-    for (int i = 0; i < SHARDS; i++) {
-        struct shard *sh = &s->shards[i];
-        mutex_lock(&sh->lock);
-        out->torrents += atomic_load_explicit(&sh->table->count, memory_order_relaxed);
-        out->added += atomic_load_explicit(&sh->added, memory_order_relaxed);
-        out->seeders4 += sh->peers[V4][1];
-        out->leechers4 += sh->peers[V4][0];
-        out->seeders6 += sh->peers[V6][1];
-        out->leechers6 += sh->peers[V6][0];
-        out->snatches += sh->snatches;
-        out->evicted += sh->evicted;
-        out->bytes += sh->bytes;
-        out->crowded += sh->crowded;
-        mutex_unlock(&sh->lock);
+    for (int i = 0; i < STRIPES; i++) {
+        struct stripe *stripe = &s->stripes[i];
+        mutex_lock(&stripe->lock);
+        out->torrents += atomic_load_explicit(&stripe->table->count, memory_order_relaxed);
+        out->added += atomic_load_explicit(&stripe->added, memory_order_relaxed);
+        out->seeders4 += stripe->peers[V4][1];
+        out->leechers4 += stripe->peers[V4][0];
+        out->seeders6 += stripe->peers[V6][1];
+        out->leechers6 += stripe->peers[V6][0];
+        out->snatches += stripe->snatches;
+        out->evicted += stripe->evicted;
+        out->bytes += stripe->bytes;
+        out->crowded += stripe->crowded;
+        mutex_unlock(&stripe->lock);
     }
 }

@@ -1,7 +1,7 @@
 /* All swarms in memory: what the public mode answers from. docs/swarm.md, M1 to M7.
  *
- * A peer is its address and port. Torrents are in shards by a keyed hash (who announces chooses the
- * hashes), each with a lock of its own that is held for one announce. Any thread. Nothing is
+ * A peer is its address and port. Torrents are in stripes by a keyed hash (who announces chooses
+ * the hashes), each with a lock of its own that is held for one announce. Any thread. Nothing is
  * allocated per announce but when a swarm grows; nothing sweeps: a call of swarms_clean() looks at
  * a few torrents. */
 #ifndef SWARM_SWARMS_H
@@ -59,7 +59,7 @@ void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uin
  * added go. Called all the time, by any thread. */
 void swarms_clean(struct swarms *s, uint32_t now_s);
 
-/* To and from a file (durable: temporary file, sync, rename); a shard at a time, announces go on.
+/* To and from a file (durable: temporary file, sync, rename); a stripe at a time, announces go on.
  * One at a time writes a file. A file that is damaged is ERR_CORRUPT and nothing of it is taken.
  * Ages are kept by the wall clock. ERR_NOT_FOUND: no file. */
 int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *err) MUST_CHECK;

@@ -9,7 +9,7 @@ struct run {
     int64_t self; /* where the announcer is within it, or -1 */
 };
 
-static struct run run_of(const struct peers *p, bool seeders, int64_t at)
+static struct run peer_run(const struct peers *p, bool seeders, int64_t at)
 {
     struct run r = {p, seeders ? 0 : p->seeders, seeders ? p->seeders : p->count - p->seeders, -1};
 
@@ -18,7 +18,7 @@ static struct run run_of(const struct peers *p, bool seeders, int64_t at)
     return r;
 }
 
-static uint32_t others(const struct run *r)
+static uint32_t run_others(const struct run *r)
 {
     return r->count - (r->self >= 0);
 }
@@ -33,16 +33,16 @@ static void copy_round(const struct run *r, uint32_t start, size_t count, uint8_
     memcpy(to + first * stride, base, (count - first) * stride);
 }
 
-static void copy_run(const struct run *r, size_t want, struct compact *out)
+static void copy_peer_run(const struct run *r, size_t want, struct compact *out)
 {
     uint8_t *to = out->at + out->count * r->p->stride;
     uint32_t start, before;
 
-    want = size_min(want, others(r));
+    want = size_min(want, run_others(r));
     if (!want)
         return;
     out->count += want;
-    start = want < others(r) ? (uint32_t)random_below(r->count) : 0;
+    start = want < run_others(r) ? (uint32_t)random_below(r->count) : 0;
     before = r->self < 0
                  ? r->count
                  : (uint32_t)((r->self + r->count - start) % r->count); /* self comes then */
@@ -58,24 +58,24 @@ static void copy_run(const struct run *r, size_t want, struct compact *out)
 /* A seeder has use for leechers alone. */
 static size_t fitting(const struct peers *p, const struct announce *a, int64_t at)
 {
-    struct run s = run_of(p, true, at), l = run_of(p, false, at);
+    struct run s = peer_run(p, true, at), l = peer_run(p, false, at);
 
-    return others(&l) + (a->left || announce_maybe_link(a) ? others(&s) : 0);
+    return run_others(&l) + (a->left || announce_maybe_link(a) ? run_others(&s) : 0);
 }
 
 static void copy_family(const struct peers *p, const struct announce *a, int64_t at, size_t want,
                         struct compact *out)
 {
-    struct run s = run_of(p, true, at), l = run_of(p, false, at);
+    struct run s = peer_run(p, true, at), l = peer_run(p, false, at);
 
     if (a->left)
-        copy_run(&s, want, out);
-    copy_run(&l, want - out->count, out);
+        copy_peer_run(&s, want, out);
+    copy_peer_run(&l, want - out->count, out);
     if (announce_maybe_link(a))
-        copy_run(&s, want - out->count, out);
+        copy_peer_run(&s, want - out->count, out);
 }
 
-static size_t wanted(const struct swarms_options *o, const struct announce *a)
+static size_t swarm_wanted(const struct swarms_options *o, const struct announce *a)
 {
     if (a->event == EVENT_STOPPED)
         return 0;
@@ -85,7 +85,7 @@ static size_t wanted(const struct swarms_options *o, const struct announce *a)
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out)
 {
-    size_t want = wanted(&w->s->options, a);
+    size_t want = swarm_wanted(&w->s->options, a);
     size_t n4 = size_min(fitting(&w->of[V4], a, at[V4]), out->peers4.max);
     size_t n6 = size_min(fitting(&w->of[V6], a, at[V6]), out->peers6.max);
 

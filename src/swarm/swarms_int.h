@@ -1,4 +1,4 @@
-/* Swarms in memory, for swarm/swarms*.c only: a torrent's entry, its peers, a shard's table.
+/* Swarms in memory, for swarm/swarms*.c only: a torrent's entry, its peers, a stripe's table.
  *
  * A torrent is one line of the processor's cache: its hash, counts, and up to three IPv4 peers in
  * place. With more, or with one of IPv6, it has a block for each family: all addresses one behind
@@ -17,7 +17,7 @@
 #include "swarm/swarms.h"
 
 enum {
-    SHARDS = 1024,
+    STRIPES = 1024,
     FEW_PEERS = 3,
     INDEX_FROM = 512,
     TIMEOUT_UNITS = 100,
@@ -74,7 +74,7 @@ struct words_key {
 /* Open addressing, with a byte of the hash for each entry, so that nearly always one entry alone is
  * looked at. An entry that goes lets those behind it move up: there are no marks of removed ones.
  *
- * Written under the shard's lock; read without it to prefetch, and to pass by empty ones. All of
+ * Written under the stripe's lock; read without it to prefetch, and to pass by empty ones. All of
  * them stand together, so that they stay in the processor's cache. */
 struct table {
     _Atomic(uint8_t *) marks; /* 0: free */
@@ -82,8 +82,8 @@ struct table {
     _Atomic(uint32_t) cap, count;
 };
 
-struct shard {
-    struct mutex lock; /* class "swarms": all of the shard; no other lock inside */
+struct stripe {
+    struct mutex lock; /* class "swarms": all of the stripe; no other lock inside */
     struct table *table;
     uint32_t hand; /* where the cleaner goes on */
     uint32_t evict_hand;
@@ -98,10 +98,10 @@ struct swarms {
     uint32_t unit_s, limit;                   /* peers older than this many units go */
     uint32_t tell_units;                      /* a peer is told of again after these */
     _Atomic(uint32_t) now_s;                  /* the latest that was given */
-    _Atomic(uint64_t) torrents, peers;        /* of all shards: for the bounds */
-    _Atomic(uint32_t) clean_hand, evict_hand; /* shards */
-    struct table tables[SHARDS];
-    struct shard shards[SHARDS];
+    _Atomic(uint64_t) torrents, peers;        /* of all stripes: for the bounds */
+    _Atomic(uint32_t) clean_hand, evict_hand; /* stripes */
+    struct table tables[STRIPES];
+    struct stripe stripes[STRIPES];
 };
 
 struct words_hash {
@@ -109,21 +109,22 @@ struct words_hash {
 };
 struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20]);
 
-/* --- one shard's table (swarms_table.c); under its lock --- */
+/* --- one stripe's table (swarms_table.c); under its lock --- */
 
-struct shard *shard_of(struct swarms *s, const uint8_t *info_hash);    /* without the lock */
-void table_prefetch(const struct swarms *s, const uint8_t *info_hash); /* without it too */
-struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8_t *info_hash);
+struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* without the lock */
+void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without it too */
+struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash);
 /* New and empty; there must be none. Moves others: pointers to entries end. */
-struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uint8_t *info_hash);
+struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
+                                   const uint8_t *info_hash);
 /* Without peers; as above. */
-void table_remove(struct swarms *s, struct shard *sh, struct torrent_entry *t);
+void table_remove(struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 /* What is in a slot, or NULL; there are table_slots(). */
-struct torrent_entry *table_at(struct shard *sh, uint32_t slot);
-uint32_t table_slots(struct shard *sh);
-void table_release(struct shard *sh);
+struct torrent_entry *table_at(struct stripe *stripe, uint32_t slot);
+uint32_t table_slots(struct stripe *stripe);
+void table_release(struct stripe *stripe);
 
-/* --- peers of one torrent (swarms_peers.c); under its shard's lock --- */
+/* --- peers of one torrent (swarms_peers.c); under its stripe's lock --- */
 
 /* One family of a torrent, taken apart; what is changed goes back by swarm_end(). */
 struct peers {
@@ -136,14 +137,14 @@ struct peers {
 
 struct swarm {
     struct swarms *s;
-    struct shard *shard;
+    struct stripe *stripe;
     struct torrent_entry *t;
     uint32_t now; /* unit */
     struct peers of[FAMILIES];
 };
 
 /* Peers past the timeout are gone then. */
-void swarm_begin(struct swarm *w, struct swarms *s, struct shard *sh, struct torrent_entry *t);
+void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 void swarm_end(struct swarm *w);
 /* Where it is, or -1. `addr` in compact form. */
 int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr);

@@ -32,14 +32,14 @@ static size_t block_size(enum family f, uint32_t cap)
  * nobody else fits: a fifth of all memory with two hundred peers in a torrent. */
 enum { PAGES_FROM = 128 * 1024 };
 
-static struct block *block_new(enum family f, uint32_t cap)
+static struct block *peer_block_new(enum family f, uint32_t cap)
 {
     size_t size = block_size(f, cap);
 
     return size < PAGES_FROM ? xcalloc(1, size) : pages_new(size);
 }
 
-static void block_free(enum family f, struct block *b)
+static void peer_block_free(enum family f, struct block *b)
 {
     size_t size = b ? block_size(f, b->cap) : 0;
 
@@ -95,7 +95,7 @@ static uint32_t index_next(const struct peers *p, uint32_t slot)
     return slot + 1 == p->block->slots ? 0 : slot + 1;
 }
 
-static bool indexed(const struct peers *p)
+static bool peers_indexed(const struct peers *p)
 {
     return p->block && p->block->slots;
 }
@@ -114,7 +114,7 @@ static void index_add(const struct swarms *s, const struct peers *p, uint32_t at
 {
     uint32_t slot;
 
-    if (!indexed(p))
+    if (!peers_indexed(p))
         return;
     slot = index_home(s, p, p->addr + at * p->stride);
     while (index_get(p, slot))
@@ -127,7 +127,7 @@ static void index_remove(const struct swarms *s, const struct peers *p, uint32_t
 {
     uint32_t gap, slots, v;
 
-    if (!indexed(p))
+    if (!peers_indexed(p))
         return;
     slots = p->block->slots;
     gap = index_slot(s, p, at);
@@ -149,7 +149,7 @@ static void move_peer(const struct swarms *s, struct peers *p, uint32_t from, ui
 {
     if (from == to)
         return;
-    if (indexed(p))
+    if (peers_indexed(p))
         index_set(p, index_slot(s, p, from), to + 1);
     memcpy(p->addr + to * p->stride, p->addr + from * p->stride, p->stride);
     p->meta[to] = p->meta[from];
@@ -162,7 +162,7 @@ static void swap_peers(const struct swarms *s, struct peers *p, uint32_t a, uint
 
     if (a == b)
         return;
-    if (indexed(p)) {
+    if (peers_indexed(p)) {
         uint32_t slot_a = index_slot(s, p, a), slot_b = index_slot(s, p, b);
         index_set(p, slot_a, b + 1);
         index_set(p, slot_b, a + 1);
@@ -175,10 +175,10 @@ static void swap_peers(const struct swarms *s, struct peers *p, uint32_t a, uint
 }
 
 /* The family into a block of `cap`. It may have been in place: the entry is written last. */
-static void rebuild(struct swarm *w, enum family f, uint32_t cap)
+static void rebuild_block(struct swarm *w, enum family f, uint32_t cap)
 {
     struct peers old = w->of[f], *p = &w->of[f];
-    struct block *b = block_new(f, cap);
+    struct block *b = peer_block_new(f, cap);
 
     b->cap = cap;
     b->slots = index_slots(cap);
@@ -191,10 +191,10 @@ static void rebuild(struct swarm *w, enum family f, uint32_t cap)
     }
     for (uint32_t i = 0; i < old.count; i++)
         index_add(w->s, p, i);
-    w->shard->bytes += block_size(f, cap);
+    w->stripe->bytes += block_size(f, cap);
     if (old.block)
-        w->shard->bytes -= block_size(f, old.cap);
-    block_free(f, old.block);
+        w->stripe->bytes -= block_size(f, old.cap);
+    peer_block_free(f, old.block);
     w->t->block[f] = b;
 }
 
@@ -212,7 +212,7 @@ static void to_blocks(struct swarm *w)
     p->addr = addr;
     p->meta = meta;
     if (few.count)
-        rebuild(w, V4, FEW_PEERS * 2);
+        rebuild_block(w, V4, FEW_PEERS * 2);
     else
         *p = (struct peers){.stride = p->stride};
 }
@@ -225,12 +225,12 @@ static uint32_t cap_for(uint32_t count)
     return (count + (more < 2 ? 2 : more) + 1) & ~1U;
 }
 
-static void make_room(struct swarm *w, enum family f)
+static void make_peer_room(struct swarm *w, enum family f)
 {
     if (!(w->t->flags & TORRENT_BLOCKS) && (f == V6 || w->of[V4].count == FEW_PEERS))
         to_blocks(w);
     if (w->of[f].count == w->of[f].cap)
-        rebuild(w, f, cap_for(w->of[f].count));
+        rebuild_block(w, f, cap_for(w->of[f].count));
 }
 
 static void drop_block(struct swarm *w, enum family f)
@@ -238,8 +238,8 @@ static void drop_block(struct swarm *w, enum family f)
     struct peers *p = &w->of[f];
 
     if (p->block)
-        w->shard->bytes -= block_size(f, p->cap);
-    block_free(f, p->block);
+        w->stripe->bytes -= block_size(f, p->cap);
+    peer_block_free(f, p->block);
     *p = (struct peers){.stride = p->stride};
     w->t->block[f] = NULL;
 }
@@ -265,7 +265,7 @@ static void to_few(struct swarm *w)
     struct torrent_entry *t = w->t;
 
     if (old.block)
-        w->shard->bytes -= block_size(V4, old.cap);
+        w->stripe->bytes -= block_size(V4, old.cap);
     drop_block(w, V6);
     t->flags &= (uint8_t)~TORRENT_BLOCKS;
     t->count = (uint8_t)old.count;
@@ -274,7 +274,7 @@ static void to_few(struct swarm *w)
         memcpy(t->few.addr, old.addr, old.count * COMPACT4_LEN);
         memcpy(t->few.meta, old.meta, old.count * sizeof(*old.meta));
     }
-    block_free(V4, old.block);
+    peer_block_free(V4, old.block);
     view_few(w);
 }
 
@@ -326,9 +326,9 @@ static void leave_twins(struct peers *p, uint32_t at)
 
 /* --- what is done with a swarm --- */
 
-static void count_peers(struct swarm *w, enum family f, bool seeder, int by)
+static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int by)
 {
-    w->shard->peers[f][seeder] += (uint64_t)by;
+    w->stripe->peers[f][seeder] += (uint64_t)by;
     atomic_fetch_add_explicit(&w->s->peers, (uint64_t)by, memory_order_relaxed);
 }
 
@@ -364,7 +364,7 @@ void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_
     struct peers *p = &w->of[f];
     uint32_t at;
 
-    make_room(w, f);
+    make_peer_room(w, f);
     at = p->count;
     if (seeder) {
         at = p->seeders++;
@@ -375,7 +375,7 @@ void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_
     memcpy(p->addr + at * p->stride, addr, p->stride);
     p->meta[at] = meta;
     index_add(w->s, p, at);
-    count_peers(w, f, seeder, 1);
+    count_swarm_peers(w, f, seeder, 1);
     if (units_ago(w->now, meta.seen) > units_ago(w->now, w->t->oldest))
         w->t->oldest = meta.seen;
     tag_came(w, f, meta.tag);
@@ -396,7 +396,7 @@ void swarm_drop(struct swarm *w, enum family f, uint32_t at)
         at = p->seeders;
     }
     move_peer(w->s, p, --p->count, at);
-    count_peers(w, f, seeder, -1);
+    count_swarm_peers(w, f, seeder, -1);
     tag_went(w, f, tag);
 }
 
@@ -414,8 +414,8 @@ uint32_t swarm_turn(struct swarm *w, enum family f, uint32_t at)
         p->meta[to].told |= PEER_TWIN;
         p->block->twins[!seeder]++;
     }
-    count_peers(w, f, seeder, -1);
-    count_peers(w, f, !seeder, 1);
+    count_swarm_peers(w, f, seeder, -1);
+    count_swarm_peers(w, f, !seeder, 1);
     return to;
 }
 
@@ -447,8 +447,8 @@ void swarm_clear(struct swarm *w)
 {
     for (int f = V4; f <= V6; f++) {
         struct peers *p = &w->of[f];
-        count_peers(w, f, true, -(int)p->seeders);
-        count_peers(w, f, false, -(int)(p->count - p->seeders));
+        count_swarm_peers(w, f, true, -(int)p->seeders);
+        count_swarm_peers(w, f, false, -(int)(p->count - p->seeders));
         p->count = p->seeders = p->paused = 0;
     }
     if (w->t->flags & TORRENT_BLOCKS)
@@ -456,7 +456,7 @@ void swarm_clear(struct swarm *w)
 }
 
 /* Those past the timeout go; from the end, because what fills a gap comes from behind it. */
-static void trim(struct swarm *w)
+static void trim_swarm(struct swarm *w)
 {
     uint32_t oldest = 0;
 
@@ -473,9 +473,9 @@ static void trim(struct swarm *w)
     w->t->oldest = (uint8_t)(w->now - oldest);
 }
 
-void swarm_begin(struct swarm *w, struct swarms *s, struct shard *sh, struct torrent_entry *t)
+void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
-    *w = (struct swarm){.s = s, .shard = sh, .t = t, .now = swarm_unit(s)};
+    *w = (struct swarm){.s = s, .stripe = stripe, .t = t, .now = swarm_unit(s)};
     if (w->now < t->touched) /* another thread's clock was read a little later */
         w->now = t->touched;
     w->of[V4].stride = COMPACT4_LEN;
@@ -494,7 +494,7 @@ void swarm_begin(struct swarm *w, struct swarms *s, struct shard *sh, struct tor
         swarm_clear(w);
         t->oldest = (uint8_t)w->now;
     } else if (units_ago(w->now, t->oldest) > s->limit) {
-        trim(w);
+        trim_swarm(w);
     }
 }
 
@@ -518,7 +518,7 @@ void swarm_end(struct swarm *w)
             continue;
         }
         if (p->cap > 8 && p->count < p->cap / 2)
-            rebuild(w, f, cap_for(p->count));
+            rebuild_block(w, f, cap_for(p->count));
         p->block->count = p->count;
         p->block->seeders = p->seeders;
         p->block->paused = p->paused;
@@ -550,7 +550,7 @@ int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr)
     const struct peers *p = &w->of[f];
     uint32_t v;
 
-    if (indexed(p)) {
+    if (peers_indexed(p)) {
         for (uint32_t i = index_home(w->s, p, addr); (v = index_get(p, i)); i = index_next(p, i))
             if (memcmp(p->addr + (v - 1) * p->stride, addr, p->stride) == 0)
                 return v - 1;

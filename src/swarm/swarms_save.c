@@ -1,7 +1,7 @@
 /* Swarms to and from a file.
  *
  * All numbers are little endian. A head: "WEIRSWRM", u32 version, u32 seconds of a unit, u64 wall
- * clock in ms, u64 XXH3 of that. Then a piece for each shard that has torrents: u32 length, u32
+ * clock in ms, u64 XXH3 of that. Then a piece for each stripe that has torrents: u32 length, u32
  * torrents, u64 XXH3 of what follows, torrents. An end: a piece of length 0 whose sum is that of
  * all pieces' sums, one after another, and nothing behind it. A torrent: hash, u32 snatches, and of
  * IPv4 and IPv6 u32 peers, u32 seeders; then of each all addresses, and for each peer a byte for
@@ -39,11 +39,12 @@ static void save_peers(struct buf *b, const struct swarm *w, enum family f)
     }
 }
 
-static void save_torrent(struct buf *b, struct swarms *s, struct shard *sh, struct torrent_entry *t)
+static void save_torrent(struct buf *b, struct swarms *s, struct stripe *stripe,
+                         struct torrent_entry *t)
 {
     struct swarm w;
 
-    swarm_begin(&w, s, sh, t);
+    swarm_begin(&w, s, stripe, t);
     buf_append(b, t->hash, INFO_HASH_LEN);
     buf_append_le32(b, t->snatches);
     for (int f = V4; f <= V6; f++) {
@@ -55,23 +56,24 @@ static void save_torrent(struct buf *b, struct swarms *s, struct shard *sh, stru
     swarm_end(&w);
 }
 
-static uint32_t save_shard(struct buf *b, struct swarms *s, struct shard *sh)
+static uint32_t save_stripe(struct buf *b, struct swarms *s, struct stripe *stripe)
 {
     uint32_t torrents = 0;
 
-    mutex_lock(&sh->lock);
-    for (uint32_t i = 0; i < table_slots(sh); i++) {
-        struct torrent_entry *t = table_at(sh, i);
+    mutex_lock(&stripe->lock);
+    for (uint32_t i = 0; i < table_slots(stripe); i++) {
+        struct torrent_entry *t = table_at(stripe, i);
         if (!t)
             continue;
-        save_torrent(b, s, sh, t);
+        save_torrent(b, s, stripe, t);
         torrents++;
     }
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
     return torrents;
 }
 
-static int write_piece(int fd, struct str body, uint32_t torrents, uint64_t sum, struct err *err)
+static int write_snapshot_piece(int fd, struct str body, uint32_t torrents, uint64_t sum,
+                                struct err *err)
 {
     struct buf head = BUF_INIT(PIECE_HEAD_LEN);
     int code;
@@ -84,7 +86,7 @@ static int write_piece(int fd, struct str body, uint32_t torrents, uint64_t sum,
     return code < 0 ? code : file_write_all(fd, body.p, body.len, err);
 }
 
-static int write_head(int fd, const struct swarms *s, struct err *err)
+static int write_snapshot_head(int fd, const struct swarms *s, struct err *err)
 {
     struct buf head = BUF_INIT(HEAD_LEN);
     int code;
@@ -99,25 +101,25 @@ static int write_head(int fd, const struct swarms *s, struct err *err)
     return code;
 }
 
-static int write_all(int fd, struct swarms *s, struct err *err)
+static int write_snapshot(int fd, struct swarms *s, struct err *err)
 {
-    struct buf piece = BUF_INIT(UINT32_MAX), sums = BUF_INIT(SHARDS * sizeof(uint64_t));
-    int code = write_head(fd, s, err);
+    struct buf piece = BUF_INIT(UINT32_MAX), sums = BUF_INIT(STRIPES * sizeof(uint64_t));
+    int code = write_snapshot_head(fd, s, err);
 
-    for (int i = 0; i < SHARDS && code == 0; i++) {
+    for (int i = 0; i < STRIPES && code == 0; i++) {
         uint32_t torrents;
         uint64_t sum;
         buf_reset(&piece);
-        torrents = save_shard(&piece, s, &s->shards[i]);
+        torrents = save_stripe(&piece, s, &s->stripes[i]);
         code = buf_error(&piece);
         if (code < 0 || !torrents)
             continue;
         sum = hash_xxh3(buf_str(&piece), 0);
         buf_append_le64(&sums, sum);
-        code = write_piece(fd, buf_str(&piece), torrents, sum, err);
+        code = write_snapshot_piece(fd, buf_str(&piece), torrents, sum, err);
     }
     if (code == 0)
-        code = write_piece(fd, STR_EMPTY, 0, hash_xxh3(buf_str(&sums), 0), err);
+        code = write_snapshot_piece(fd, STR_EMPTY, 0, hash_xxh3(buf_str(&sums), 0), err);
     buf_release(&piece);
     buf_release(&sums);
     return code < 0 ? code : file_sync(fd, err);
@@ -136,7 +138,7 @@ int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *
         return err_set(err, ERR_TOO_LARGE, "the path %.64s... is too long", path);
     }
     fd = open(temporary.p, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    code = fd < 0 ? err_errno(err, errno, "creating %s", temporary.p) : write_all(fd, s, err);
+    code = fd < 0 ? err_errno(err, errno, "creating %s", temporary.p) : write_snapshot(fd, s, err);
     if (fd >= 0) {
         fd_close(&fd);
         if (code == 0)
@@ -159,7 +161,7 @@ struct loading {
     struct buf piece, sums;
 };
 
-static int damaged(struct err *err, const char *what)
+static int snapshot_damaged(struct err *err, const char *what)
 {
     return err_set(err, ERR_CORRUPT, "the file of swarms is damaged: %s", what);
 }
@@ -172,7 +174,7 @@ static uint32_t ago_now(const struct loading *l, uint8_t ago)
     return (uint32_t)((s + l->s->unit_s - 1) / l->s->unit_s);
 }
 
-static void take_peers(struct loading *l, struct swarm *w, enum family f, const uint8_t *p,
+static void load_peers(struct loading *l, struct swarm *w, enum family f, const uint8_t *p,
                        const uint32_t n[2])
 {
     const uint8_t *addr = p, *meta = p + n[0] * w->of[f].stride;
@@ -191,29 +193,29 @@ static void take_peers(struct loading *l, struct swarm *w, enum family f, const 
     }
 }
 
-static void take_torrent(struct loading *l, const uint8_t *p, const uint32_t n[FAMILIES][2])
+static void load_torrent_entry(struct loading *l, const uint8_t *p, const uint32_t n[FAMILIES][2])
 {
-    struct shard *sh = shard_of(l->s, p);
+    struct stripe *stripe = swarms_stripe(l->s, p);
     struct torrent_entry *t;
     struct swarm w;
 
-    mutex_lock(&sh->lock);
-    t = table_find(l->s, sh, p);
+    mutex_lock(&stripe->lock);
+    t = table_find(l->s, stripe, p);
     if (!t &&
         atomic_load_explicit(&l->s->torrents, memory_order_relaxed) < l->s->options.max_torrents)
-        t = table_insert(l->s, sh, p);
+        t = table_insert(l->s, stripe, p);
     if (t) {
         uint32_t snatches = le32_read(p + INFO_HASH_LEN);
-        swarm_begin(&w, l->s, sh, t);
+        swarm_begin(&w, l->s, stripe, t);
         t->touched = w.now;
         t->snatches = t->snatches > snatches ? t->snatches : snatches;
         p += TORRENT_LEN;
-        take_peers(l, &w, V4, p, n[V4]);
+        load_peers(l, &w, V4, p, n[V4]);
         p += (size_t)n[V4][0] * (COMPACT4_LEN + PEER_LEN);
-        take_peers(l, &w, V6, p, n[V6]);
+        load_peers(l, &w, V6, p, n[V6]);
         swarm_end(&w);
     }
-    mutex_unlock(&sh->lock);
+    mutex_unlock(&stripe->lock);
 }
 
 static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
@@ -225,26 +227,26 @@ static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
         uint32_t n[FAMILIES][2];
         uint64_t len = TORRENT_LEN;
         if (left < len)
-            return damaged(err, "a torrent is cut");
+            return snapshot_damaged(err, "a torrent is cut");
         for (int f = V4; f <= V6; f++) {
             n[f][0] = le32_read(p + INFO_HASH_LEN + 4 + 8 * f);
             n[f][1] = le32_read(p + INFO_HASH_LEN + 8 + 8 * f);
             len += (uint64_t)n[f][0] * (PEER_LEN + (f == V6 ? COMPACT6_LEN : COMPACT4_LEN));
             if (n[f][1] > n[f][0])
-                return damaged(err, "more seeders than peers");
+                return snapshot_damaged(err, "more seeders than peers");
         }
         if (left < len)
-            return damaged(err, "peers are cut");
+            return snapshot_damaged(err, "peers are cut");
         if (l->taking)
-            take_torrent(l, p, (const uint32_t(*)[2])n);
+            load_torrent_entry(l, p, (const uint32_t(*)[2])n);
         p += len;
         left -= len;
     }
-    return left ? damaged(err, "a piece is too long") : 0;
+    return left ? snapshot_damaged(err, "a piece is too long") : 0;
 }
 
 /* ERR_END behind the last. */
-static int next_piece(struct loading *l, struct err *err)
+static int load_next_piece(struct loading *l, struct err *err)
 {
     uint8_t head[PIECE_HEAD_LEN];
     uint32_t len;
@@ -252,7 +254,7 @@ static int next_piece(struct loading *l, struct err *err)
     int code;
 
     if (l->size - l->at < PIECE_HEAD_LEN)
-        return damaged(err, "it has no end");
+        return snapshot_damaged(err, "it has no end");
     code = file_pread_full(l->fd, head, sizeof(head), l->at, err);
     if (code < 0)
         return code;
@@ -261,10 +263,10 @@ static int next_piece(struct loading *l, struct err *err)
     if (len == 0) {
         bool whole = l->at == l->size && le32_read(head + 4) == 0 &&
                      le64_read(head + 8) == hash_xxh3(buf_str(&l->sums), 0);
-        return whole ? ERR_END : damaged(err, "its end is wrong");
+        return whole ? ERR_END : snapshot_damaged(err, "its end is wrong");
     }
     if (len > l->size - l->at)
-        return damaged(err, "a piece is cut");
+        return snapshot_damaged(err, "a piece is cut");
     buf_reset(&l->piece);
     room = buf_reserve(&l->piece, len);
     code = room ? file_pread_full(l->fd, room, len, l->at, err) : err_code(err, ERR_TOO_LARGE);
@@ -273,24 +275,24 @@ static int next_piece(struct loading *l, struct err *err)
     buf_commit(&l->piece, len);
     l->at += len;
     if (hash_xxh3(buf_str(&l->piece), 0) != le64_read(head + 8))
-        return damaged(err, "a sum is wrong");
+        return snapshot_damaged(err, "a sum is wrong");
     buf_append_le64(&l->sums, le64_read(head + 8));
     return walk_piece(l, le32_read(head + 4), err);
 }
 
-static int walk(struct loading *l, bool taking, struct err *err)
+static int walk_snapshot(struct loading *l, bool taking, struct err *err)
 {
     int code;
 
     l->taking = taking;
     l->at = HEAD_LEN;
     buf_reset(&l->sums);
-    while ((code = next_piece(l, err)) == 0)
+    while ((code = load_next_piece(l, err)) == 0)
         ;
     return code == ERR_END ? 0 : code;
 }
 
-static int read_head(struct loading *l, struct err *err)
+static int read_snapshot_head(struct loading *l, struct err *err)
 {
     uint8_t head[HEAD_LEN];
     struct stat st;
@@ -301,14 +303,14 @@ static int read_head(struct loading *l, struct err *err)
         return err_errno(err, errno, "looking at the file of swarms");
     l->size = st.st_size;
     if (l->size < HEAD_LEN)
-        return damaged(err, "it is too short");
+        return snapshot_damaged(err, "it is too short");
     code = file_pread_full(l->fd, head, sizeof(head), 0, err);
     if (code < 0)
         return code;
     if (memcmp(head, magic, sizeof(magic)) != 0)
-        return damaged(err, "it is none");
+        return snapshot_damaged(err, "it is none");
     if (le64_read(head + 24) != hash_xxh3(str_n(head, 24), 0))
-        return damaged(err, "the sum of its head is wrong");
+        return snapshot_damaged(err, "the sum of its head is wrong");
     if (le32_read(head + 8) > VERSION)
         return err_set(err, ERR_VERSION, "the file of swarms was written by a newer version");
     l->unit_s = le32_read(head + 12);
@@ -322,17 +324,17 @@ int swarms_load(struct swarms *s, const char *path, uint32_t now_s, struct err *
     struct loading l = {.s = s,
                         .fd = open(path, O_RDONLY | O_CLOEXEC),
                         .piece = BUF_INIT(UINT32_MAX),
-                        .sums = BUF_INIT(SHARDS * sizeof(uint64_t))};
+                        .sums = BUF_INIT(STRIPES * sizeof(uint64_t))};
     int code;
 
     if (l.fd < 0)
         return err_errno(err, errno, "opening %s", path);
     swarms_set_now(s, now_s);
-    code = read_head(&l, err);
+    code = read_snapshot_head(&l, err);
     if (code == 0)
-        code = walk(&l, false, err);
+        code = walk_snapshot(&l, false, err);
     if (code == 0)
-        code = walk(&l, true, err);
+        code = walk_snapshot(&l, true, err);
     fd_close(&l.fd);
     buf_release(&l.piece);
     buf_release(&l.sums);

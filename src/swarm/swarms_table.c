@@ -1,4 +1,4 @@
-/* The tables of torrents: one for each shard. */
+/* The tables of torrents: one for each stripe. */
 #include "swarm/swarms_int.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
 }
 
 /* Tables grow by a quarter, so their sizes are no powers of two. */
-static uint32_t scale(uint32_t hash, uint32_t cap)
+static uint32_t scale_hash(uint32_t hash, uint32_t cap)
 {
     return (uint32_t)((uint64_t)hash * cap >> 32);
 }
@@ -31,9 +31,9 @@ static uint8_t mark_of(struct words_hash h)
     return mark ? mark : 1;
 }
 
-struct shard *shard_of(struct swarms *s, const uint8_t *info_hash)
+struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash)
 {
-    return &s->shards[words_hash(&s->key, info_hash).b % SHARDS];
+    return &s->stripes[words_hash(&s->key, info_hash).b % STRIPES];
 }
 
 /* A table as it is now; under the lock. */
@@ -43,9 +43,9 @@ struct view {
     uint32_t cap, count;
 };
 
-static struct view view_of(const struct shard *sh)
+static struct view table_view_of(const struct stripe *stripe)
 {
-    struct table *t = sh->table;
+    struct table *t = stripe->table;
 
     return (struct view){atomic_load_explicit(&t->marks, memory_order_relaxed),
                          atomic_load_explicit(&t->entries, memory_order_relaxed),
@@ -56,30 +56,30 @@ static struct view view_of(const struct shard *sh)
 void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    const struct table *t = &s->tables[h.b % SHARDS];
-    uint32_t at = scale(h.a, atomic_load_explicit(&t->cap, memory_order_relaxed));
+    const struct table *t = &s->tables[h.b % STRIPES];
+    uint32_t at = scale_hash(h.a, atomic_load_explicit(&t->cap, memory_order_relaxed));
 
     /* The three may be of different tables when it grows just now: then the address is wrong, which
      * a prefetch takes. */
     uintptr_t marks = (uintptr_t)atomic_load_explicit(&t->marks, memory_order_relaxed);
     uintptr_t entries = (uintptr_t)atomic_load_explicit(&t->entries, memory_order_relaxed);
 
-    __builtin_prefetch(&s->shards[h.b % SHARDS].lock, 1);
+    __builtin_prefetch(&s->stripes[h.b % STRIPES].lock, 1);
     __builtin_prefetch((const void *)(marks + at));
     /* Its home, and the two behind it, where three of four are. */
     for (uint32_t i = 0; i < 3; i++)
         __builtin_prefetch((const void *)(entries + sizeof(struct torrent_entry) * (at + i)), 1);
 }
 
-struct torrent_entry *table_find(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
+struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    struct view t = view_of(sh);
+    struct view t = table_view_of(stripe);
     uint8_t mark = mark_of(h);
 
     if (!t.cap)
         return NULL;
-    for (uint32_t i = scale(h.a, t.cap); t.marks[i]; i = i + 1 == t.cap ? 0 : i + 1)
+    for (uint32_t i = scale_hash(h.a, t.cap); t.marks[i]; i = i + 1 == t.cap ? 0 : i + 1)
         if (t.marks[i] == mark && memcmp(t.entries[i].hash, info_hash, INFO_HASH_LEN) == 0)
             return t.entries + i;
     return NULL;
@@ -92,10 +92,10 @@ static uint32_t free_slot(const struct view *t, uint32_t i)
     return i;
 }
 
-/* The shard's entries into a table of `cap`. */
-static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
+/* The stripe's entries into a table of `cap`. */
+static void table_resize(struct swarms *s, struct stripe *stripe, uint32_t cap)
 {
-    struct view old = view_of(sh), new = {xcalloc(cap, 1), NULL, cap, 0};
+    struct view old = table_view_of(stripe), new = {xcalloc(cap, 1), NULL, cap, 0};
     size_t bytes = sizeof(struct torrent_entry) * cap;
 
     new.entries = aligned_alloc(sizeof(struct torrent_entry), bytes);
@@ -104,44 +104,45 @@ static void resize(struct swarms *s, struct shard *sh, uint32_t cap)
         if (!old.marks[i])
             continue;
         struct words_hash h = words_hash(&s->key, old.entries[i].hash);
-        uint32_t to = free_slot(&new, scale(h.a, cap));
+        uint32_t to = free_slot(&new, scale_hash(h.a, cap));
         new.marks[to] = old.marks[i];
         new.entries[to] = old.entries[i];
     }
-    atomic_store_explicit(&sh->table->marks, new.marks, memory_order_relaxed);
-    atomic_store_explicit(&sh->table->entries, new.entries, memory_order_relaxed);
-    atomic_store_explicit(&sh->table->cap, cap, memory_order_relaxed);
-    sh->bytes += bytes + cap;
-    sh->bytes -= (sizeof(struct torrent_entry) + 1) * old.cap;
-    sh->hand = sh->evict_hand = 0;
+    atomic_store_explicit(&stripe->table->marks, new.marks, memory_order_relaxed);
+    atomic_store_explicit(&stripe->table->entries, new.entries, memory_order_relaxed);
+    atomic_store_explicit(&stripe->table->cap, cap, memory_order_relaxed);
+    stripe->bytes += bytes + cap;
+    stripe->bytes -= (sizeof(struct torrent_entry) + 1) * old.cap;
+    stripe->hand = stripe->evict_hand = 0;
     free(old.marks);
     free(old.entries);
 }
 
-static void count_torrents(struct swarms *s, struct shard *sh, int by)
+static void count_torrents(struct swarms *s, struct stripe *stripe, int by)
 {
-    atomic_store_explicit(&sh->table->count, view_of(sh).count + (uint32_t)by,
+    atomic_store_explicit(&stripe->table->count, table_view_of(stripe).count + (uint32_t)by,
                           memory_order_relaxed);
     atomic_fetch_add_explicit(&s->torrents, (uint64_t)by, memory_order_relaxed);
 }
 
-struct torrent_entry *table_insert(struct swarms *s, struct shard *sh, const uint8_t *info_hash)
+struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
+                                   const uint8_t *info_hash)
 {
     struct words_hash h = words_hash(&s->key, info_hash);
-    struct view t = view_of(sh);
+    struct view t = table_view_of(stripe);
     uint32_t at;
 
     if (t.count + 1 > t.cap - t.cap / 8) {
-        resize(s, sh, t.cap ? t.cap + t.cap / 4 : CAP_MIN);
-        t = view_of(sh);
+        table_resize(s, stripe, t.cap ? t.cap + t.cap / 4 : CAP_MIN);
+        t = table_view_of(stripe);
     }
-    at = free_slot(&t, scale(h.a, t.cap));
+    at = free_slot(&t, scale_hash(h.a, t.cap));
     t.marks[at] = mark_of(h);
     memset(&t.entries[at], 0, sizeof(t.entries[at]));
     memcpy(t.entries[at].hash, info_hash, INFO_HASH_LEN);
     t.entries[at].touched = swarm_unit(s);
     t.entries[at].oldest = (uint8_t)t.entries[at].touched;
-    count_torrents(s, sh, 1);
+    count_torrents(s, stripe, 1);
     return t.entries + at;
 }
 
@@ -152,7 +153,7 @@ static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
         i = i + 1 == t->cap ? 0 : i + 1;
         if (!t->marks[i])
             break;
-        uint32_t home = scale(words_hash(&s->key, t->entries[i].hash).a, t->cap);
+        uint32_t home = scale_hash(words_hash(&s->key, t->entries[i].hash).a, t->cap);
         uint32_t from_home = i >= home ? i - home : i + t->cap - home;
         uint32_t from_gap = i >= gap ? i - gap : i + t->cap - gap;
         if (from_home < from_gap)
@@ -164,31 +165,31 @@ static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
     t->marks[gap] = 0;
 }
 
-void table_remove(struct swarms *s, struct shard *sh, struct torrent_entry *e)
+void table_remove(struct swarms *s, struct stripe *stripe, struct torrent_entry *e)
 {
-    struct view t = view_of(sh);
+    struct view t = table_view_of(stripe);
 
     close_gap(s, &t, (uint32_t)(e - t.entries));
-    count_torrents(s, sh, -1);
+    count_torrents(s, stripe, -1);
     if (t.cap > 4 * CAP_MIN && t.count - 1 < t.cap / 4)
-        resize(s, sh, t.cap / 2);
+        table_resize(s, stripe, t.cap / 2);
 }
 
-uint32_t table_slots(struct shard *sh)
+uint32_t table_slots(struct stripe *stripe)
 {
-    return view_of(sh).cap;
+    return table_view_of(stripe).cap;
 }
 
-struct torrent_entry *table_at(struct shard *sh, uint32_t slot)
+struct torrent_entry *table_at(struct stripe *stripe, uint32_t slot)
 {
-    struct view t = view_of(sh);
+    struct view t = table_view_of(stripe);
 
     return t.marks[slot] ? &t.entries[slot] : NULL;
 }
 
-void table_release(struct shard *sh)
+void table_release(struct stripe *stripe)
 {
-    struct view t = view_of(sh);
+    struct view t = table_view_of(stripe);
 
     free(t.marks);
     free(t.entries);

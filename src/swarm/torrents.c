@@ -80,7 +80,8 @@ const struct object_torrents *torrents_of_objects(struct torrents *t)
 /* --- the file --- */
 
 /* What no torrent can be made of (docs/torrents.md, "Refused"). */
-static int check_object(const struct torrent_ask *ask, enum torrent_kind *kind, struct err *err)
+static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind *kind,
+                                struct err *err)
 {
     const struct object_info *info = ask->info;
     struct envelope e;
@@ -121,7 +122,7 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
     return code == ERR_NOT_FOUND ? 0 : code; /* others may have removed it */
 }
 
-static int track(struct torrents *t, const struct making *m, struct err *err)
+static int track_made(struct torrents *t, const struct making *m, struct err *err)
 {
     const struct torrent_hashes *h = &m->known.hashes;
     enum torrent_track what = m->ask->brings_back ? TRACK_AGAIN : TRACK_OFFER;
@@ -146,14 +147,14 @@ static int is_tracked(struct torrents *t, const struct making *m, bool *out, str
     return code;
 }
 
-static int tell(struct torrents *t, struct arena *a, struct str member, const struct making *m,
-                struct err *err)
+static int tell_tracker(struct torrents *t, struct arena *a, struct str member,
+                        const struct making *m, struct err *err)
 {
     bool was_told = m->record.hashes[m->known.kind].len > 0;
     int code = record_claim(t, a, member, &m->known, err);
 
     if (code == 0)
-        code = track(t, m, err);
+        code = track_made(t, m, err);
     if (code == 0)
         code = record_known(t, a, member, &m->known, err);
     if ((code == ERR_CONFLICT || (code == ERR_PRECONDITION && !was_told)) &&
@@ -171,7 +172,7 @@ static int make_known(struct torrents *t, struct str member, const struct making
     int code = is_tracked(t, m, &tracked, err);
 
     if (code == 0 && !tracked)
-        code = tell(t, &a, member, m, err);
+        code = tell_tracker(t, &a, member, m, err);
     arena_release(&a);
     if (code == ERR_PRECONDITION)
         code = err_set(err, S3_ACCESS_DENIED,
@@ -221,8 +222,9 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
 }
 
 /* The record of this very version; ERR_NOT_FOUND: there is none, or it has no hashes yet. */
-static int read_record(struct torrents *t, struct arena *a, struct str member,
-                       const struct object_info *info, struct torrent_record *out, struct err *err)
+static int read_whole_record(struct torrents *t, struct arena *a, struct str member,
+                             const struct object_info *info, struct torrent_record *out,
+                             struct err *err)
 {
     int code = record_read(t, a, member, true, out, err);
 
@@ -234,18 +236,18 @@ static int read_record(struct torrents *t, struct arena *a, struct str member,
 static int find_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                         struct str member, struct torrent_record *out, struct err *err)
 {
-    int code = read_record(t, a, member, ask->info, out, err);
+    int code = read_whole_record(t, a, member, ask->info, out, err);
 
     if (code != ERR_NOT_FOUND)
         return code;
     code = torrents_ensure(t, &(struct torrent_job){ask->bucket, member, ask->info}, err);
     if (code == 0)
-        code = read_record(t, a, member, ask->info, out, err);
+        code = read_whole_record(t, a, member, ask->info, out, err);
     /* who hashed it has failed, or it was replaced at once */
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
 }
 
-static struct str member_of(struct arena *a, const struct torrent_ask *ask)
+static struct str ask_member(struct arena *a, const struct torrent_ask *ask)
 {
     BUG_ON(!ask->bucket->storage);
     return torrent_member(a, &(struct torrent_id){ask->bucket->storage->name, ask->bucket->name,
@@ -257,8 +259,8 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
 {
     struct arena own = ARENA_INIT(TORRENT_ARENA_MAX);
     struct making m = {.ask = ask};
-    int code = check_object(ask, &m.known.kind, err);
-    struct str member = member_of(&own, ask);
+    int code = check_torrent_object(ask, &m.known.kind, err);
+    struct str member = ask_member(&own, ask);
 
     if (code == 0)
         code = find_or_make(t, &own, ask, member, &m.record, err);
@@ -294,7 +296,7 @@ static bool has_torrent(const struct torrent_record *r)
 static int read_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                         struct torrent_record *r, struct err *err)
 {
-    struct str member = member_of(a, ask);
+    struct str member = ask_member(a, ask);
     struct torrent_answer answer = {0};
     int code = record_read(t, a, member, false, r, err);
 

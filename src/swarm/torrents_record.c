@@ -13,8 +13,8 @@
 
 static const char *const hash_fields[TORRENT_KINDS] = {"hash_1", "hash_2", "hash_hybrid"};
 
-static struct str key_of(const struct torrents *t, struct arena *a, const char *name,
-                         struct str rest)
+static struct str record_key(const struct torrents *t, struct arena *a, const char *name,
+                             struct str rest)
 {
     return arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(t->o.prefix), name, STR_ARG(rest));
 }
@@ -58,7 +58,7 @@ int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str mem
 
 /* --- reading --- */
 
-static struct str field(const struct reply *r, size_t i)
+static struct str record_field(const struct reply *r, size_t i)
 {
     return r->items[i].type == REPLY_BULK ? r->items[i].str : STR_EMPTY;
 }
@@ -87,7 +87,7 @@ int record_read(struct torrents *t, struct arena *a, struct str member, bool has
                 struct torrent_record *out, struct err *err)
 {
     enum { ETAG, SIZE, MADE, LENGTH, ROOT, HASHES, V1 = HASHES + TORRENT_KINDS, LAYER, ALL };
-    struct str argv[2 + ALL] = {STR("HMGET"), key_of(t, a, RECORD_KEY, member),
+    struct str argv[2 + ALL] = {STR("HMGET"), record_key(t, a, RECORD_KEY, member),
                                 STR("etag"),  STR("size"),
                                 STR("made"),  STR("length"),
                                 STR("root")};
@@ -106,21 +106,22 @@ int record_read(struct torrents *t, struct arena *a, struct str member, bool has
         code = reply_expect(r, REPLY_ARRAY, err);
     if (code < 0)
         return code;
-    *out = (struct torrent_record){.etag = field(r, ETAG)};
-    if (!out->etag.len || str_u64(field(r, SIZE), &out->size) < 0)
+    *out = (struct torrent_record){.etag = record_field(r, ETAG)};
+    if (!out->etag.len || str_u64(record_field(r, SIZE), &out->size) < 0)
         return err_code(err, ERR_NOT_FOUND);
     for (int i = 0; i < TORRENT_KINDS; i++)
-        out->hashes[i] = field(r, (size_t)HASHES + (size_t)i);
-    out->ready = pieces_fit(&out->pieces, out->size, field(r, LENGTH), field(r, ROOT)) &&
-                 (!hashes || hashes_fit(&out->pieces, field(r, V1), field(r, LAYER)));
-    if (out->ready && str_u64(field(r, MADE), &made) == 0)
+        out->hashes[i] = record_field(r, (size_t)HASHES + (size_t)i);
+    out->ready =
+        pieces_fit(&out->pieces, out->size, record_field(r, LENGTH), record_field(r, ROOT)) &&
+        (!hashes || hashes_fit(&out->pieces, record_field(r, V1), record_field(r, LAYER)));
+    if (out->ready && str_u64(record_field(r, MADE), &made) == 0)
         out->made_s = (int64_t)made;
     return 0;
 }
 
 static struct str by_hash_key(const struct torrents *t, struct arena *a, struct str hex)
 {
-    return key_of(t, a, BY_HASH_KEY, arena_lower(a, str_head(hex, 2 * SHA1_LEN)));
+    return record_key(t, a, BY_HASH_KEY, arena_lower(a, str_head(hex, 2 * SHA1_LEN)));
 }
 
 int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct torrent_claim *c,
@@ -149,9 +150,9 @@ int record_members(struct torrents *t, struct arena *a, struct str after, size_t
 {
     struct str from = after.len ? arena_fmt(a, "(" STR_FMT, STR_ARG(after)) : STR("-");
     struct str count = arena_fmt(a, "%zu", limit);
-    int code =
-        store_call(t->o.store, a, out, err, STR("ZRANGEBYLEX"), key_of(t, a, INDEX_KEY, STR_EMPTY),
-                   from, STR("+"), STR("LIMIT"), STR("0"), count);
+    int code = store_call(t->o.store, a, out, err, STR("ZRANGEBYLEX"),
+                          record_key(t, a, INDEX_KEY, STR_EMPTY), from, STR("+"), STR("LIMIT"),
+                          STR("0"), count);
 
     return code < 0 ? code : reply_expect(*out, REPLY_ARRAY, err);
 }
@@ -159,8 +160,8 @@ int record_members(struct torrents *t, struct arena *a, struct str after, size_t
 /* --- writing --- */
 
 /* Each reply of a step that must have worked. */
-static int run(struct torrents *t, struct arena *a, const struct store_args *steps, size_t count,
-               struct err *err)
+static int record_run(struct torrents *t, struct arena *a, const struct store_args *steps,
+                      size_t count, struct err *err)
 {
     struct reply *r;
     int code = store_atomic(t->o.store, a, &r, steps, count, err);
@@ -293,11 +294,12 @@ static const char keep_source[] =
     "else redis.call('SET', KEYS[3], '0', 'EX', ARGV[3]) end\n"
     "return 1\n";
 
-static int keep(struct torrents *t, struct arena *a, struct str member,
-                const struct store_args *args, struct err *err)
+static int record_write(struct torrents *t, struct arena *a, struct str member,
+                        const struct store_args *args, struct err *err)
 {
-    const struct str keys[] = {key_of(t, a, RECORD_KEY, member), key_of(t, a, INDEX_KEY, STR_EMPTY),
-                               key_of(t, a, WORK_KEY, member)};
+    const struct str keys[] = {record_key(t, a, RECORD_KEY, member),
+                               record_key(t, a, INDEX_KEY, STR_EMPTY),
+                               record_key(t, a, WORK_KEY, member)};
     struct script script = {.name = "torrent/keep", .source = STR(keep_source)};
     struct script_run run = {.script = &script, .keys = {keys, ARRAY_SIZE(keys)}, .args = *args};
     struct reply *r = NULL;
@@ -316,7 +318,7 @@ int record_begin(struct torrents *t, struct arena *a, struct str member,
         STEP(info->etag, member, arena_fmt(a, "%d", TORRENT_WORK_S), STR("size"),
              arena_fmt(a, "%llu", (unsigned long long)info->size));
 
-    return keep(t, a, member, &args, err);
+    return record_write(t, a, member, &args, err);
 }
 
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
@@ -328,7 +330,7 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
         STR("v1"), p->v1, STR("layer"), p->layer, STR("made"),
         arena_fmt(a, "%lld", (long long)(clock_wall_ms() / 1000)));
 
-    return keep(t, a, member, &args, err);
+    return record_write(t, a, member, &args, err);
 }
 
 /* Beside a record of another ETag it is nothing: that torrent is of bytes that are gone. */
@@ -344,7 +346,7 @@ int record_known(struct torrents *t, struct arena *a, struct str member,
     const struct torrent_hashes *h = &known->hashes;
     struct str v1 = h->has_v1 ? arena_hex(a, h->v1, SHA1_LEN) : STR_EMPTY;
     struct str v2 = h->has_v2 ? arena_hex(a, h->v2, SHA256_LEN) : STR_EMPTY;
-    struct str key = key_of(t, a, RECORD_KEY, member);
+    struct str key = record_key(t, a, RECORD_KEY, member);
     struct str text = arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(v1),
                                 h->has_v1 && h->has_v2 ? " " : "", STR_ARG(v2));
     const struct store_args args = STEP(known->etag, str_z(hash_fields[known->kind]), text);
@@ -366,11 +368,11 @@ int record_remove(struct torrents *t, struct arena *a, struct str member,
 {
     int code = untrack(t, a, member, r, err);
     const struct store_args steps[] = {
-        STEP(STR("DEL"), key_of(t, a, RECORD_KEY, member), key_of(t, a, WORK_KEY, member)),
-        STEP(STR("ZREM"), key_of(t, a, INDEX_KEY, STR_EMPTY), member),
+        STEP(STR("DEL"), record_key(t, a, RECORD_KEY, member), record_key(t, a, WORK_KEY, member)),
+        STEP(STR("ZREM"), record_key(t, a, INDEX_KEY, STR_EMPTY), member),
     };
 
-    return code < 0 ? code : run(t, a, steps, ARRAY_SIZE(steps), err);
+    return code < 0 ? code : record_run(t, a, steps, ARRAY_SIZE(steps), err);
 }
 
 /* --- progress --- */
@@ -379,7 +381,7 @@ int record_progress(struct torrents *t, struct str member, uint64_t done, struct
 {
     struct arena a = {0};
     struct reply *r;
-    int code = store_call(t->o.store, &a, &r, err, STR("SET"), key_of(t, &a, WORK_KEY, member),
+    int code = store_call(t->o.store, &a, &r, err, STR("SET"), record_key(t, &a, WORK_KEY, member),
                           arena_fmt(&a, "%llu", (unsigned long long)done), STR("EX"),
                           arena_fmt(&a, "%d", TORRENT_WORK_S));
 
@@ -392,7 +394,7 @@ uint64_t record_done(struct torrents *t, struct arena *a, struct str member)
     struct reply *r;
     uint64_t done = 0;
 
-    if (store_call(t->o.store, a, &r, NULL, STR("GET"), key_of(t, a, WORK_KEY, member)) < 0 ||
+    if (store_call(t->o.store, a, &r, NULL, STR("GET"), record_key(t, a, WORK_KEY, member)) < 0 ||
         r->type != REPLY_BULK || str_u64(r->str, &done) < 0)
         return 0;
     return done;

@@ -3,7 +3,7 @@
 
 #include "http/wire.h"
 
-static uint16_t port_of(const struct sock_addr *addr)
+static uint16_t announce_port(const struct sock_addr *addr)
 {
     if (addr->sa.ss_family == AF_INET)
         return ntohs(((const struct sockaddr_in *)&addr->sa)->sin_port);
@@ -13,7 +13,7 @@ static uint16_t port_of(const struct sock_addr *addr)
 }
 
 /* Who listens on all addresses is reached by the name that the client has used for us. */
-static struct str host_of(struct arena *a, const struct sock_addr *addr, struct str asked)
+static struct str announce_host(struct arena *a, const struct sock_addr *addr, struct str asked)
 {
     char text[SOCK_ADDR_TEXT];
 
@@ -27,24 +27,24 @@ static struct str host_of(struct arena *a, const struct sock_addr *addr, struct 
 }
 
 /* "/announce", or with the passkey before it (docs/swarm.md). */
-static struct str path_of(struct arena *a, struct str passkey)
+static struct str announce_path(struct arena *a, struct str passkey)
 {
     return passkey.len ? arena_fmt(a, "/" STR_FMT "/announce", STR_ARG(passkey)) : STR("/announce");
 }
 
-static struct str address(struct arena *a, const char *scheme, const struct sock_addr *addr,
-                          struct str host)
+static struct str announce_url(struct arena *a, const char *scheme, const struct sock_addr *addr,
+                               struct str host)
 {
-    struct str name = host_of(a, addr, host);
+    struct str name = announce_host(a, addr, host);
 
-    return arena_fmt(a, "%s://" STR_FMT ":%u", scheme, STR_ARG(name), port_of(addr));
+    return arena_fmt(a, "%s://" STR_FMT ":%u", scheme, STR_ARG(name), announce_port(addr));
 }
 
 size_t torrent_announces(const struct torrents *t, struct arena *a, struct str host,
                          struct str passkey, struct str out[TORRENT_ANNOUNCES_MAX])
 {
     const struct sock_addr *http = &t->o.http, *udp = &t->o.udp;
-    struct str path = path_of(a, passkey), base = t->o.tracker_url;
+    struct str path = announce_path(a, passkey), base = t->o.tracker_url;
     struct url url = {0};
     size_t count = 0;
 
@@ -54,14 +54,14 @@ size_t torrent_announces(const struct torrents *t, struct arena *a, struct str h
     }
     while (base.len && base.p[base.len - 1] == '/')
         base.len--;
-    if (http->len && !base.len && port_of(http))
-        base = address(a, "http", http, host);
+    if (http->len && !base.len && announce_port(http))
+        base = announce_url(a, "http", http, host);
     if (http->len && base.len)
         out[count++] = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(base), STR_ARG(path));
-    if (udp->len && port_of(udp)) {
-        struct str name = t->o.tracker_url.len ? host : host_of(a, udp, host);
-        out[count++] = arena_fmt(a, "udp://" STR_FMT ":%u" STR_FMT, STR_ARG(name), port_of(udp),
-                                 STR_ARG(path));
+    if (udp->len && announce_port(udp)) {
+        struct str name = t->o.tracker_url.len ? host : announce_host(a, udp, host);
+        out[count++] = arena_fmt(a, "udp://" STR_FMT ":%u" STR_FMT, STR_ARG(name),
+                                 announce_port(udp), STR_ARG(path));
     }
     return count;
 }

@@ -15,7 +15,8 @@ enum { FLIGHT_WAIT_MS = 60 * 1000, PROGRESS_MS = 1000 };
 
 /* --- one object --- */
 
-static int unlock(struct torrents *t, struct bucket *b, struct get_result *got, struct err *err)
+static int unlock_body(struct torrents *t, struct bucket *b, struct get_result *got,
+                       struct err *err)
 {
     struct envelope_place at = {b->name, got->info.key};
     struct ring_key with = {0};
@@ -45,7 +46,7 @@ struct hashing_task {
     uint64_t told_ms;
 };
 
-static int progress(void *ctx, uint64_t done, struct err *err)
+static int hash_progress(void *ctx, uint64_t done, struct err *err)
 {
     struct hashing_task *h = ctx;
     uint64_t now = clock_mono_ms();
@@ -82,14 +83,14 @@ static int open_body(struct torrents *t, struct arena *a, const struct torrent_j
     if (code == 0 && (!str_eq(got->info.etag, info->etag) || got->info.size != info->size))
         return err_set(err, ERR_CONFLICT, "it was replaced meanwhile");
     got->info.key = info->key;
-    return code < 0 ? code : unlock(t, b, got, err);
+    return code < 0 ? code : unlock_body(t, b, got, err);
 }
 
 int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err *err)
 {
     struct arena a = ARENA_INIT(TORRENT_ARENA_MAX);
     struct hashing_task h = {t, job, clock_mono_ms()};
-    struct pieces_plan plan = {.size = job->info->size, .progress = progress, .ctx = &h};
+    struct pieces_plan plan = {.size = job->info->size, .progress = hash_progress, .ctx = &h};
     struct get_result got = {0};
     struct pieces p = {0};
     int code = open_body(t, &a, job, &got, err);
@@ -111,7 +112,7 @@ struct flight {
     struct str member; /* of who hashes, for as long as it is listed */
 };
 
-static struct flight *find_flight(struct torrents *t, struct str member)
+static struct flight *flight_find(struct torrents *t, struct str member)
 {
     list_each (&t->flights, struct flight, node, f)
         if (str_eq(f->member, member))
@@ -120,27 +121,27 @@ static struct flight *find_flight(struct torrents *t, struct str member)
 }
 
 /* True: it is the caller's to hash. False with 0: another has ended. */
-static int enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
+static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + (uint64_t)FLIGHT_WAIT_MS * 1000 * 1000;
     int code = 0;
 
     mutex_lock(&t->lock);
-    *mine = !find_flight(t, own->member);
+    *mine = !flight_find(t, own->member);
     if (*mine && (t->flight_count == FLIGHTS_MAX || t->stop))
         code = err_set(err, S3_SLOW_DOWN, "Other torrents are being made. Please try again.");
     if (*mine && code == 0) {
         list_push(&t->flights, &own->node);
         t->flight_count++;
     }
-    while (!*mine && code == 0 && find_flight(t, own->member))
+    while (!*mine && code == 0 && flight_find(t, own->member))
         if (!cond_wait_until(&t->changed, &t->lock, deadline))
             code = err_set(err, S3_SLOW_DOWN, "The torrent is being made. Please try again.");
     mutex_unlock(&t->lock);
     return code;
 }
 
-static void leave(struct torrents *t, struct flight *own)
+static void flight_leave(struct torrents *t, struct flight *own)
 {
     mutex_lock(&t->lock);
     list_remove(&own->node);
@@ -153,18 +154,18 @@ static int hash_at_once(struct torrents *t, const struct torrent_job *job, struc
 {
     struct flight own = {.member = job->member};
     bool mine = false;
-    int code = enter(t, &own, &mine, err);
+    int code = flight_enter(t, &own, &mine, err);
 
     if (code < 0 || !mine)
         return code;
     code = torrents_hash(t, job, err);
-    leave(t, &own);
+    flight_leave(t, &own);
     return code;
 }
 
 /* --- as a task --- */
 
-static struct str task_id(struct arena *a, struct str member, struct str etag)
+static struct str hash_task_id(struct arena *a, struct str member, struct str etag)
 {
     struct str text = arena_fmt(a, STR_FMT " " STR_FMT, STR_ARG(member), STR_ARG(etag));
     struct digest_value value;
@@ -173,8 +174,8 @@ static struct str task_id(struct arena *a, struct str member, struct str etag)
     return arena_fmt(a, "torrent-" STR_FMT, STR_ARG(arena_hex(a, value.bytes, value.len)));
 }
 
-static int add_task(struct torrents *t, struct arena *a, struct str member,
-                    const struct object_info *info, struct err *err)
+static int add_hash_task(struct torrents *t, struct arena *a, struct str member,
+                         const struct object_info *info, struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
     struct json_out w;
@@ -188,7 +189,7 @@ static int add_task(struct torrents *t, struct arena *a, struct str member,
     struct task task = {.type = STR(TORRENT_TASK_TYPE),
                         .queue = STR(TORRENT_QUEUE),
                         .payload = buf_str(&payload),
-                        .id = task_id(a, member, info->etag)};
+                        .id = hash_task_id(a, member, info->etag)};
     int code = queue_add(t->o.queue, &task, 0, err);
     buf_release(&payload);
     return code == ERR_EXISTS ? 0 : code;
@@ -206,7 +207,7 @@ static int hash_later(struct torrents *t, struct str member, const struct object
     if (code == ERR_NOT_FOUND || (code == 0 && !str_eq(r.etag, info->etag)))
         code = record_begin(t, &a, member, info, err);
     if (code == 0)
-        code = add_task(t, &a, member, info, err);
+        code = add_hash_task(t, &a, member, info, err);
     if (code == 0)
         code =
             err_set(err, S3_SLOW_DOWN,
@@ -227,7 +228,7 @@ void torrents_cancel(struct torrents *t, struct str member, struct str etag)
 {
     struct arena a = {0};
     struct err ignored = {0};
-    struct str id = task_id(&a, member, etag);
+    struct str id = hash_task_id(&a, member, etag);
 
     int code = queue_delete(t->o.queue, STR(TORRENT_QUEUE), id, &ignored);
 
@@ -239,8 +240,8 @@ void torrents_cancel(struct torrents *t, struct str member, struct str etag)
 }
 
 /* The bucket as anybody sees it: where it is not ours, requests go unsigned (O2). */
-static int open_bucket(struct torrents *t, const struct torrent_id *id, struct bucket **out,
-                       struct err *err)
+static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, struct bucket **out,
+                               struct err *err)
 {
     struct storage *s = t->o.find(t->o.find_ctx, id->storage);
 
@@ -261,8 +262,8 @@ static int drop_placeholder(struct torrents *t, struct arena *a, struct str memb
     return code < 0 || !str_eq(r.etag, etag) ? code : record_remove(t, a, member, &r, err);
 }
 
-static int run_task(struct torrents *t, struct task_run *run, struct str member,
-                    const struct object_info *info, struct err *err)
+static int run_hash_task(struct torrents *t, struct task_run *run, struct str member,
+                         const struct object_info *info, struct err *err)
 {
     struct torrent_id id;
     struct object_info version = *info;
@@ -273,7 +274,7 @@ static int run_task(struct torrents *t, struct task_run *run, struct str member,
         return ERR_INVALID;
     version.key = id.key;
     version.version = id.version;
-    code = open_bucket(t, &id, &b, err);
+    code = open_torrent_bucket(t, &id, &b, err);
     if (code == 0)
         code = torrents_hash(t, &(struct torrent_job){b, member, &version, run}, err);
     if (b)
@@ -303,7 +304,7 @@ int torrents_handle(struct task_run *run, struct err *err)
         return 0;
     if (code < 0 || r.ready || !str_eq(r.etag, info.etag))
         return code;
-    return run_task(t, run, member, &info, err);
+    return run_hash_task(t, run, member, &info, err);
 }
 
 /* --- what is out of date (O6) --- */
@@ -315,7 +316,7 @@ static int is_stale(struct torrents *t, struct arena *a, const struct torrent_id
     static const struct object_conditions none;
     struct get_result got = {0};
     struct bucket *b = NULL;
-    int code = open_bucket(t, id, &b, err);
+    int code = open_torrent_bucket(t, id, &b, err);
 
     if (code == 0 && b) {
         struct str version = version_to_ask(b, id->version);

@@ -22,7 +22,7 @@ const struct tracker_options *tracker_settings(const struct tracker *t)
     return &settings_of(t)->o;
 }
 
-static void install(struct tracker *t, const struct tracker_options *o)
+static void install_settings(struct tracker *t, const struct tracker_options *o)
 {
     struct settings *next = xcalloc(1, sizeof(*next));
 
@@ -42,7 +42,7 @@ void tracker_change(struct tracker *t, const struct tracker_options *o)
     next.max_scrape = o->max_scrape;
     next.approved_clients = o->approved_clients;
     next.allow_low_ports = o->allow_low_ports;
-    install(t, &next);
+    install_settings(t, &next);
 }
 
 /* --- opening --- */
@@ -123,7 +123,7 @@ int tracker_open(struct tracker **out, const struct tracker_options *o, struct e
     mutex_init(&t->lists.clients_lock, "tracker.clients");
     cond_init(&t->lists.wake);
     cond_init(&t->lists.end);
-    install(t, o);
+    install_settings(t, o);
     tracker_tick(t);
     if (t->mode == TRACKER_PUBLIC)
         code = open_public(t, o, err);
@@ -184,8 +184,8 @@ int tracker_check(struct tracker *t, struct err *err)
 /* --- announce --- */
 
 /* What is refused without a look at the torrent. */
-static enum swarm_failure refusal(struct tracker *t, const struct tracker_options *o,
-                                  const struct announce *a)
+static enum swarm_failure announce_refusal(struct tracker *t, const struct tracker_options *o,
+                                           const struct announce *a)
 {
     unsigned port = be16_read(a->addr.port);
 
@@ -200,7 +200,7 @@ static enum swarm_failure refusal(struct tracker *t, const struct tracker_option
     return SWARM_NONE;
 }
 
-static uint32_t vary(uint32_t interval_s, const struct announce *a)
+static uint32_t vary_interval(uint32_t interval_s, const struct announce *a)
 {
     uint64_t seed = hash_xxh3(str_n(a->info_hash, INFO_HASH_LEN), 0);
     uint64_t hash = hash_xxh3(str_n(a->peer_id, PEER_ID_LEN), seed);
@@ -252,7 +252,7 @@ void tracker_announce(struct tracker *t, const struct announce *a, struct announ
     struct announce asked = *a;
 
     announce_answer_reset(out);
-    out->failure = refusal(t, o, a);
+    out->failure = announce_refusal(t, o, a);
     if (asked.numwant < 0)
         asked.numwant = (int32_t)o->numwant;
     if (asked.numwant > (int32_t)o->max_numwant)
@@ -268,7 +268,7 @@ void tracker_announce(struct tracker *t, const struct announce *a, struct announ
         return;
     }
     out->min_interval_s = o->min_interval_s;
-    out->interval_s = vary(o->interval_s, a);
+    out->interval_s = vary_interval(o->interval_s, a);
     if (out->interval_s < o->min_interval_s)
         out->interval_s = o->min_interval_s;
 }

@@ -14,7 +14,7 @@ struct count_slot *count_slots_new(void)
 }
 
 /* Each thread has one; with more threads than slots some share. */
-static struct count_slot *slot_of(struct tracker *t)
+static struct count_slot *count_slot_of(struct tracker *t)
 {
     static _Atomic(unsigned) threads;
     static _Thread_local unsigned mine;
@@ -24,7 +24,7 @@ static struct count_slot *slot_of(struct tracker *t)
     return &t->counts[mine - 1];
 }
 
-static void add(_Atomic(uint64_t) *to, uint64_t n)
+static void count_add(_Atomic(uint64_t) *to, uint64_t n)
 {
     if (n)
         atomic_fetch_add_explicit(to, n, memory_order_relaxed);
@@ -32,24 +32,24 @@ static void add(_Atomic(uint64_t) *to, uint64_t n)
 
 void tracker_count(struct tracker *t, enum tracker_protocol p, enum tracker_action a, uint64_t n)
 {
-    add(&slot_of(t)->requests[p][a], n);
+    count_add(&count_slot_of(t)->requests[p][a], n);
 }
 
 void tracker_count_drops(struct tracker *t, uint64_t bad_ids, uint64_t banned, uint64_t dropped)
 {
-    struct count_slot *slot = slot_of(t);
+    struct count_slot *slot = count_slot_of(t);
 
-    add(&slot->bad_connection_ids, bad_ids);
-    add(&slot->banned, banned);
-    add(&slot->dropped, dropped);
+    count_add(&slot->bad_connection_ids, bad_ids);
+    count_add(&slot->banned, banned);
+    count_add(&slot->dropped, dropped);
 }
 
 void tracker_count_failure(struct tracker *t, enum swarm_failure f)
 {
-    add(&slot_of(t)->failures[f], 1);
+    count_add(&count_slot_of(t)->failures[f], 1);
 }
 
-static uint64_t get(const _Atomic(uint64_t) *from)
+static uint64_t count_get(const _Atomic(uint64_t) *from)
 {
     return atomic_load_explicit(from, memory_order_relaxed);
 }
@@ -61,12 +61,12 @@ void tracker_counts(struct tracker *t, struct tracker_counts *out)
         const struct count_slot *slot = &t->counts[i];
         for (int p = 0; p < TRACKER_PROTOCOLS; p++)
             for (int a = 0; a < TRACKER_ACTIONS; a++)
-                out->requests[p][a] += get(&slot->requests[p][a]);
+                out->requests[p][a] += count_get(&slot->requests[p][a]);
         for (int f = 0; f < SWARM_FAILURE_COUNT; f++)
-            out->failures[f] += get(&slot->failures[f]);
-        out->bad_connection_ids += get(&slot->bad_connection_ids);
-        out->banned += get(&slot->banned);
-        out->dropped += get(&slot->dropped);
+            out->failures[f] += count_get(&slot->failures[f]);
+        out->bad_connection_ids += count_get(&slot->bad_connection_ids);
+        out->banned += count_get(&slot->banned);
+        out->dropped += count_get(&slot->dropped);
     }
 }
 
@@ -122,7 +122,7 @@ void tracker_stats(struct tracker *t, struct tracker_stats *out)
     *out = (struct tracker_stats){0};
     tracker_counts(t, &out->counts);
     out->uptime_s = (clock_mono_ms() - t->started_ms) / 1000;
-    out->reaped = get(&t->reaped);
+    out->reaped = count_get(&t->reaped);
     if (t->swarms)
         swarms_stats(t->swarms, &out->swarms);
     else

@@ -24,7 +24,7 @@ static void hear_torrent(struct lists *l, struct str hash)
         vec_push(&l->changed, item);
 }
 
-static void hear(void *ctx, struct str channel, struct str message)
+static void lists_hear(void *ctx, struct str channel, struct str message)
 {
     struct tracker *t = ctx;
     struct lists *l = &t->lists;
@@ -110,7 +110,7 @@ static int load_torrent(void *ctx, const struct torrent *torrent, struct err *er
     return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_hashes_in_list(const void *a, const void *b)
 {
     return memcmp(a, b, INFO_HASH_LEN);
 }
@@ -119,8 +119,8 @@ static int compare(const void *a, const void *b)
 static void drop_gone(struct tracker *t, const struct loading *loading)
 {
     vec_each (&t->lists.known, const struct hash_item *, k)
-        if (!loading->torrents.len ||
-            !bsearch(k, loading->torrents.items, loading->torrents.len, sizeof(*k), compare))
+        if (!loading->torrents.len || !bsearch(k, loading->torrents.items, loading->torrents.len,
+                                               sizeof(*k), compare_hashes_in_list))
             swarms_remove(t->swarms, k->hash);
 }
 
@@ -147,7 +147,8 @@ static int load_torrents(struct tracker *t, struct err *err)
         return code;
     }
     if (loading.torrents.len)
-        qsort(loading.torrents.items, loading.torrents.len, sizeof(struct hash_item), compare);
+        qsort(loading.torrents.items, loading.torrents.len, sizeof(struct hash_item),
+              compare_hashes_in_list);
     drop_gone(t, &loading);
     vec_release(&l->known);
     l->known.items = loading.torrents.items;
@@ -157,43 +158,44 @@ static int load_torrents(struct tracker *t, struct err *err)
     return 0;
 }
 
-static void forget(struct tracker *t, const struct hash_item *item)
+static void lists_forget(struct tracker *t, const struct hash_item *item)
 {
     struct lists *l = &t->lists;
 
     swarms_remove(t->swarms, item->hash);
     for (size_t i = 0; i < l->known.len; i++)
-        if (compare(&l->known.items[i], item) == 0)
+        if (compare_hashes_in_list(&l->known.items[i], item) == 0)
             l->known.items[i--] = vec_pop(&l->known);
 }
 
 /* A torrent that changed may be there already: doubles go before the memory grows. */
-static void remember(struct lists *l, const struct hash_item *item)
+static void lists_remember(struct lists *l, const struct hash_item *item)
 {
     size_t kept = 0;
 
     if (l->known.len && l->known.len == l->known.cap) {
-        qsort(l->known.items, l->known.len, sizeof(*item), compare);
+        qsort(l->known.items, l->known.len, sizeof(*item), compare_hashes_in_list);
         for (size_t i = 0; i < l->known.len; i++)
-            if (!kept || compare(&l->known.items[kept - 1], &l->known.items[i]) != 0)
+            if (!kept || compare_hashes_in_list(&l->known.items[kept - 1], &l->known.items[i]) != 0)
                 l->known.items[kept++] = l->known.items[i];
         l->known.len = kept;
     }
     vec_push(&l->known, *item);
 }
 
-static int look(struct tracker *t, const struct hash_item *items, size_t count, struct err *err)
+static int lists_look(struct tracker *t, const struct hash_item *items, size_t count,
+                      struct err *err)
 {
     struct scrape_entry entries[LOOK_AT_ONCE];
     int code = cache_scrape(t->cache, items[0].hash, count, entries, err);
 
     for (size_t i = 0; code == 0 && i < count; i++) {
         if (!entries[i].known) {
-            forget(t, &items[i]);
+            lists_forget(t, &items[i]);
             continue;
         }
         swarms_add(t->swarms, items[i].hash, entries[i].downloaded);
-        remember(&t->lists, &items[i]);
+        lists_remember(&t->lists, &items[i]);
     }
     return code;
 }
@@ -219,7 +221,7 @@ static int catch_up(struct tracker *t, struct err *err)
     if (code == 0 && all)
         code = load_torrents(t, err);
     for (size_t i = 0; code == 0 && !all && i < changed.len; i += LOOK_AT_ONCE)
-        code = look(t, &changed.items[i], size_min(changed.len - i, LOOK_AT_ONCE), err);
+        code = lists_look(t, &changed.items[i], size_min(changed.len - i, LOOK_AT_ONCE), err);
     vec_release(&changed);
     if (code < 0) {
         mutex_lock(&l->lock);
@@ -245,7 +247,8 @@ bool lists_follow(struct tracker *t)
 
 int lists_start(struct tracker *t, struct err *err)
 {
-    int code = store_subscribe(&t->lists.sub, t->store, cache_channel(t->cache), hear, t, err);
+    int code =
+        store_subscribe(&t->lists.sub, t->store, cache_channel(t->cache), lists_hear, t, err);
 
     if (code < 0)
         return code;

@@ -72,7 +72,7 @@ static void keep_time(void *ctx)
 /* --- what may wait --- */
 
 /* Any number of trackers may do so at once. */
-static void reap(struct tracker *t)
+static void reap_peers(struct tracker *t)
 {
     const struct tracker_options *o = tracker_settings(t);
     struct err err = {0};
@@ -142,7 +142,7 @@ static bool wait_work(struct tracker *t, const struct due *d)
     return !stop;
 }
 
-static void follow(void *ctx)
+static void tracker_follow(void *ctx)
 {
     struct tracker *t = ctx;
     const struct tracker_options *o = tracker_settings(t);
@@ -159,7 +159,7 @@ static void follow(void *ctx)
         if (due.retry_ms == UINT64_MAX || now >= due.retry_ms)
             due.retry_ms = lists_follow(t) ? UINT64_MAX : now + RETRY_MS;
         if (now >= due.reap_ms) {
-            reap(t);
+            reap_peers(t);
             due.reap_ms = clock_mono_ms() + REAP_MS;
         }
         if (now >= due.save_ms) {
@@ -173,7 +173,7 @@ int tracker_threads_start(struct tracker *t, struct err *err)
 {
     int code = thread_start(&t->clock, "swarm-clock", 0, keep_time, t, err);
 
-    return code < 0 ? code : thread_start(&t->follower, "swarm-follow", 0, follow, t, err);
+    return code < 0 ? code : thread_start(&t->follower, "swarm-follow", 0, tracker_follow, t, err);
 }
 
 void tracker_threads_stop(struct tracker *t)

@@ -14,7 +14,7 @@ enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_
 /* --- sockets --- */
 
 /* `shared`: with the other loops. */
-static int open_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
+static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
 {
     int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
     int receive = RECEIVE_BUFFER, send = SEND_BUFFER, whole = IP_PMTUDISC_DO;
@@ -43,7 +43,7 @@ static int open_socket(int *fd, const struct sock_addr *addr, bool shared, struc
     return 0;
 }
 
-static in_port_t *port_of(struct sock_addr *addr)
+static in_port_t *addr_port(struct sock_addr *addr)
 {
     return addr->sa.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&addr->sa)->sin6_port
                                           : &((struct sockaddr_in *)&addr->sa)->sin_port;
@@ -51,20 +51,20 @@ static in_port_t *port_of(struct sock_addr *addr)
 
 /* A port that is shared would be shared with another process of the same user too, and each get
  * half of the packets: so the first look is at whether the port is free. */
-static int open_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
+static int open_udp_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
 {
     struct sock_addr addr = *listen;
     int probe = -1, code = 0;
 
     if (addr.sa.ss_family != AF_INET && addr.sa.ss_family != AF_INET6)
         return err_set(err, ERR_INVALID, "a tracker over UDP needs an address of IPv4 or IPv6");
-    code = open_socket(&probe, &addr, false, err);
+    code = open_udp_socket(&probe, &addr, false, err);
     if (code == 0)
         code = sock_local(probe, &addr, err);
     fd_close(&probe);
     for (size_t i = 0; i < u->loop_count && code == 0; i++)
-        code = open_socket(&u->loops[i].fd, &addr, true, err);
-    u->port = ntohs(*port_of(&addr));
+        code = open_udp_socket(&u->loops[i].fd, &addr, true, err);
+    u->port = ntohs(*addr_port(&addr));
     return code;
 }
 
@@ -93,7 +93,7 @@ int udp_start(struct udp_server **out, const struct udp_options *o, struct err *
         u->pool = pool_new("udp-wait", WAIT_THREADS, o->waiting ? o->waiting : WAITING_DEFAULT, 0);
     code = udp_key_start(u, o, err);
     if (code == 0)
-        code = open_sockets(u, &o->listen, err);
+        code = open_udp_sockets(u, &o->listen, err);
     for (size_t i = 0; i < count && code == 0; i++) {
         char name[16];
         snprintf(name, sizeof(name), "udp-%u", (unsigned)i % 1000);

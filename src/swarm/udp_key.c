@@ -17,7 +17,7 @@ struct udp_keys {
     struct udp_keys *older; /* the one before; NULL: it is the first */
 };
 
-static void install(struct udp_server *u, const uint8_t key[16])
+static void udp_key_install(struct udp_server *u, const uint8_t key[16])
 {
     struct udp_keys *next = xcalloc(1, sizeof(*next));
 
@@ -27,19 +27,19 @@ static void install(struct udp_server *u, const uint8_t key[16])
     atomic_store_explicit(&u->keys, next, memory_order_release);
 }
 
-static const struct udp_keys *keys_of(const struct udp_server *u)
+static const struct udp_keys *udp_keys_of(const struct udp_server *u)
 {
     return atomic_load_explicit(&u->keys, memory_order_acquire);
 }
 
 uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms)
 {
-    return connid_make(&keys_of(u)->now, addr, wall_ms);
+    return connid_make(&udp_keys_of(u)->now, addr, wall_ms);
 }
 
 bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id)
 {
-    const struct udp_keys *k = keys_of(u);
+    const struct udp_keys *k = udp_keys_of(u);
 
     return connid_check(&k->now, addr, wall_ms, id) ||
            (k->older && connid_check(&k->older->now, addr, wall_ms, id));
@@ -48,16 +48,16 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 /* --- following the store --- */
 
 /* False: the store could not be asked. */
-static bool ask(struct udp_server *u)
+static bool udp_key_ask(struct udp_server *u)
 {
-    struct hash_key now = keys_of(u)->now;
+    struct hash_key now = udp_keys_of(u)->now;
     struct err err = {0};
     uint8_t key[16];
 
     memcpy(key, &now, sizeof(key));
     int code = cache_shared_key(u->cache, key, &err);
     if (code == 0 && memcmp(key, &now, sizeof(key)) != 0) {
-        install(u, key);
+        udp_key_install(u, key);
         log_info(u->log, "tracker.key_taken");
     }
     secure_zero(key, sizeof(key));
@@ -65,7 +65,7 @@ static bool ask(struct udp_server *u)
     return code == 0;
 }
 
-static bool wait(struct udp_server *u, uint64_t ms)
+static bool udp_key_wait(struct udp_server *u, uint64_t ms)
 {
     uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
 
@@ -77,22 +77,24 @@ static bool wait(struct udp_server *u, uint64_t ms)
     return go_on;
 }
 
-static void follow(void *ctx)
+static void udp_key_follow(void *ctx)
 {
     struct udp_server *u = ctx;
     bool answered = false;
 
-    while (wait(u, answered ? KEY_AGAIN_MS : KEY_RETRY_MS))
-        answered = ask(u);
+    while (udp_key_wait(u, answered ? KEY_AGAIN_MS : KEY_RETRY_MS))
+        answered = udp_key_ask(u);
 }
 
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err)
 {
     mutex_init(&u->key_lock, "udp.key");
     cond_init(&u->key_changed);
-    install(u, o->key);
+    udp_key_install(u, o->key);
     u->cache = o->cache;
-    return u->cache ? thread_start(&u->key_thread, "udp-key", KEY_STACK_BYTES, follow, u, err) : 0;
+    return u->cache
+               ? thread_start(&u->key_thread, "udp-key", KEY_STACK_BYTES, udp_key_follow, u, err)
+               : 0;
 }
 
 void udp_key_stop(struct udp_server *u)

@@ -96,7 +96,7 @@ static void look_at(struct batch *b, int i)
         refuse_id(b, t, b->replies[i]);
 }
 
-static void serve(struct batch *b, int i)
+static void serve_packet(struct batch *b, int i)
 {
     struct udp_server *u = b->loop->server;
     struct turn *t = &b->turns[i];
@@ -162,7 +162,7 @@ static void flush_counts(struct batch *b)
     b->counts = (struct counts){0};
 }
 
-static void work(struct batch *b, int n)
+static void work_batch(struct batch *b, int n)
 {
     struct swarms *swarms = tracker_swarms(b->loop->server->tracker);
     uint64_t now_ms = clock_mono_ms();
@@ -179,7 +179,7 @@ static void work(struct batch *b, int n)
             swarms_prefetch(swarms, b->turns[i].request.announce.info_hash);
     for (int i = 0; i < n; i++)
         if (b->turns[i].serve)
-            serve(b, i);
+            serve_packet(b, i);
     send_replies(b, gather_replies(b, n));
     flush_counts(b);
 }
@@ -187,7 +187,7 @@ static void work(struct batch *b, int n)
 /* Being woken costs as much as the work on a packet, so when several came within a millisecond, in
  * small batches, the next are gathered for a moment. Those that come now and then are served at
  * once, and under full load nobody sleeps. */
-static void gather(const struct batch *b)
+static void gather_batch(const struct batch *b)
 {
     const struct timespec moment = {.tv_nsec = GATHER_NS};
 
@@ -196,12 +196,12 @@ static void gather(const struct batch *b)
 }
 
 /* Waits for one packet, takes as many as are there; 0: none, -1: the end. */
-static int receive(struct batch *b)
+static int receive_batch(struct batch *b)
 {
     struct udp_server *u = b->loop->server;
     int n;
 
-    gather(b);
+    gather_batch(b);
     for (int i = 0; i < BATCH; i++)
         b->in[i].msg_hdr.msg_namelen = sizeof(b->names[i]);
     n = recvmmsg(b->loop->fd, b->in, BATCH, MSG_WAITFORONE, NULL);
@@ -229,8 +229,8 @@ void udp_loop_run(void *ctx)
         b->in[i].msg_hdr =
             (struct msghdr){.msg_name = &b->names[i], .msg_iov = &b->in_at[i], .msg_iovlen = 1};
     }
-    while ((n = receive(b)) >= 0)
+    while ((n = receive_batch(b)) >= 0)
         if (n > 0)
-            work(b, n);
+            work_batch(b, n);
     free(b);
 }

@@ -30,7 +30,7 @@ static void add_url(struct udp_request *out, const uint8_t *p, size_t len)
 }
 
 /* BEP 41. */
-static void read_options(struct udp_request *out, const uint8_t *p, size_t len)
+static void read_udp_options(struct udp_request *out, const uint8_t *p, size_t len)
 {
     while (len && *p != OPTION_END) {
         size_t step = 1;
@@ -46,7 +46,7 @@ static void read_options(struct udp_request *out, const uint8_t *p, size_t len)
     }
 }
 
-static int read_announce(struct udp_request *out, const uint8_t *p, size_t len)
+static int read_udp_announce(struct udp_request *out, const uint8_t *p, size_t len)
 {
     struct announce *a = &out->announce;
     uint32_t event;
@@ -67,7 +67,7 @@ static int read_announce(struct udp_request *out, const uint8_t *p, size_t len)
         a->numwant = NUMWANT_DEFAULT;
     if (event > EVENT_PAUSED) /* 4 is not in BEP 15, and means this where it is sent */
         out->failure = SWARM_MALFORMED;
-    read_options(out, p + UDP_ANNOUNCE_LEN, len - UDP_ANNOUNCE_LEN);
+    read_udp_options(out, p + UDP_ANNOUNCE_LEN, len - UDP_ANNOUNCE_LEN);
     return 0;
 }
 
@@ -87,7 +87,7 @@ int udp_read(struct udp_request *out, const uint8_t *p, size_t len)
     case UDP_CONNECT:
         return out->connection_id == PROTOCOL_ID ? 0 : ERR_PARSE;
     case UDP_ANNOUNCE:
-        return read_announce(out, p, len);
+        return read_udp_announce(out, p, len);
     case UDP_SCRAPE:
         out->hashes = p + AT_HASH;
         out->hash_count = (len - AT_HASH) / INFO_HASH_LEN;
@@ -97,7 +97,7 @@ int udp_read(struct udp_request *out, const uint8_t *p, size_t len)
     }
 }
 
-static void write_head(uint8_t *out, enum udp_action action, uint32_t transaction)
+static void write_udp_head(uint8_t *out, enum udp_action action, uint32_t transaction)
 {
     be32_write(out, action);
     be32_write(out + 4, transaction);
@@ -105,7 +105,7 @@ static void write_head(uint8_t *out, enum udp_action action, uint32_t transactio
 
 size_t udp_write_connect(uint8_t *out, uint32_t transaction, uint64_t connection_id)
 {
-    write_head(out, UDP_CONNECT, transaction);
+    write_udp_head(out, UDP_CONNECT, transaction);
     be64_write(out + 8, connection_id);
     return UDP_CONNECT_LEN;
 }
@@ -113,7 +113,7 @@ size_t udp_write_connect(uint8_t *out, uint32_t transaction, uint64_t connection
 size_t udp_write_announce(uint8_t *out, uint32_t transaction, const struct announce_answer *a,
                           bool v6)
 {
-    write_head(out, UDP_ANNOUNCE, transaction);
+    write_udp_head(out, UDP_ANNOUNCE, transaction);
     be32_write(out + 8, a->interval_s);
     be32_write(out + 12, a->incomplete);
     be32_write(out + 16, a->complete);
@@ -126,7 +126,7 @@ size_t udp_write_scrape(uint8_t *out, uint32_t transaction, const struct scrape_
 {
     uint8_t *p = out + UDP_SCRAPE_HEAD;
 
-    write_head(out, UDP_SCRAPE, transaction);
+    write_udp_head(out, UDP_SCRAPE, transaction);
     for (size_t i = 0; i < count; i++, p += UDP_SCRAPE_ENTRY) {
         be32_write(p, entries[i].complete);
         be32_write(p + 4, entries[i].downloaded);
@@ -140,7 +140,7 @@ size_t udp_write_error(uint8_t *out, size_t max, uint32_t transaction, struct st
     if (max < UDP_ERROR_HEAD)
         return 0;
     text = str_head(text, max - UDP_ERROR_HEAD);
-    write_head(out, UDP_ERROR, transaction);
+    write_udp_head(out, UDP_ERROR, transaction);
     memcpy(out + UDP_ERROR_HEAD, text.p, text.len);
     return UDP_ERROR_HEAD + text.len;
 }

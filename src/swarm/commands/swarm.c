@@ -59,7 +59,7 @@ static int fill_numbers(struct json_out *w, const struct invocation *inv,
     return 0;
 }
 
-static int fill_user(struct json_out *w, const struct invocation *inv, struct err *err)
+static int fill_swarm_user(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     static const struct number_flag numbers[] = {{"id", "id"},
                                                  {"slots", "slots"},
@@ -187,8 +187,8 @@ static int show_stats(struct api_client *r, const struct invocation *inv, struct
 
 /* --- the calls --- */
 
-static const struct manage_call add_user = {"POST", "/api/v1/swarm/users",
-                                            MANAGE_COLUMNS(secret_columns), .fill = fill_user};
+static const struct manage_call add_user = {
+    "POST", "/api/v1/swarm/users", MANAGE_COLUMNS(secret_columns), .fill = fill_swarm_user};
 static const struct manage_call list_users = {"GET", "/api/v1/swarm/users",
                                               MANAGE_COLUMNS(user_columns), .rows = "users"};
 static const struct manage_call list_secrets = {"GET", "/api/v1/swarm/users?passkeys=true",

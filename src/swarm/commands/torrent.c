@@ -36,7 +36,7 @@ static const struct output_column show_columns[] = {{"id"},
                                                     {"web_seed"},
                                                     {"magnet"}};
 
-static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
+static int fill_ask(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     json_out_member_str(w, "bucket", str_z(inv->args.items[0]));
@@ -48,8 +48,8 @@ static int fill(struct json_out *w, const struct invocation *inv, struct err *er
 }
 
 /* "/api/v1/torrents/<id><rest>?v=...&passkey=..." */
-static const char *path_of(struct api_client *r, const struct invocation *inv, const char *id,
-                           const char *rest)
+static const char *torrent_path(struct api_client *r, const struct invocation *inv, const char *id,
+                                const char *rest)
 {
     static const char *const flags[] = {"v", "passkey"};
     struct buf path = BUF_INIT(64 * KIB);
@@ -70,8 +70,8 @@ static const char *path_of(struct api_client *r, const struct invocation *inv, c
 }
 
 /* --out. */
-static int write_file(struct api_client *r, const struct invocation *inv, const json_t *row,
-                      struct err *err)
+static int write_torrent_file(struct api_client *r, const struct invocation *inv, const json_t *row,
+                              struct err *err)
 {
     struct str id = json_get_str(row, "id", STR_EMPTY);
     const char *out = invocation_flag(inv, "out");
@@ -81,15 +81,15 @@ static int write_file(struct api_client *r, const struct invocation *inv, const 
         return 0;
     if (!str_eq(json_get_str(row, "state", STR_EMPTY), STR("ready")))
         return err_set(err, ERR_BUSY, "it is being hashed; %s was not written", out);
-    int code =
-        api_client_call(r, &response, path_of(r, inv, arena_z(&r->arena, id), "/file"), NULL, err);
+    int code = api_client_call(r, &response, torrent_path(r, inv, arena_z(&r->arena, id), "/file"),
+                               NULL, err);
     if (code == 0 && response.status / 100 != 2)
         code = api_client_error(r, &response, err);
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
 }
 
-static int create(struct api_client *r, const struct invocation *inv, struct output *table,
-                  struct err *err)
+static int torrent_create(struct api_client *r, const struct invocation *inv, struct output *table,
+                          struct err *err)
 {
     struct buf body = BUF_INIT(64 * KIB);
     struct json_out w;
@@ -98,13 +98,13 @@ static int create(struct api_client *r, const struct invocation *inv, struct out
 
     json_out_init(&w, &body);
     json_out_open(&w, '{');
-    code = fill(&w, inv, err);
+    code = fill_ask(&w, inv, err);
     json_out_close(&w, '}');
     if (code == 0)
         code = api_client_send(r, &row, "POST", "/api/v1/torrents", body.p, err);
     if (code == 0) {
         manage_row(table, row);
-        code = write_file(r, inv, row, err);
+        code = write_torrent_file(r, inv, row, err);
     }
     json_decref(row);
     secure_zero(body.p, body.cap);
@@ -112,23 +112,24 @@ static int create(struct api_client *r, const struct invocation *inv, struct out
     return code;
 }
 
-static int show(struct api_client *r, const struct invocation *inv, struct output *table,
-                struct err *err)
+static int torrent_show(struct api_client *r, const struct invocation *inv, struct output *table,
+                        struct err *err)
 {
     json_t *row = NULL;
-    int code = api_client_send(r, &row, "GET", path_of(r, inv, inv->args.items[0], ""), NULL, err);
+    int code =
+        api_client_send(r, &row, "GET", torrent_path(r, inv, inv->args.items[0], ""), NULL, err);
 
     if (code == 0) {
         manage_row(table, row);
-        code = write_file(r, inv, row, err);
+        code = write_torrent_file(r, inv, row, err);
     }
     json_decref(row);
     return code;
 }
 
 /* All pages. */
-static int list(struct api_client *r, const struct invocation *inv, struct output *table,
-                struct err *err)
+static int torrent_list(struct api_client *r, const struct invocation *inv, struct output *table,
+                        struct err *err)
 {
     enum { PAGE = 1000 };
     const char *path = "/api/v1/torrents?limit=1000";
@@ -153,9 +154,9 @@ static int list(struct api_client *r, const struct invocation *inv, struct outpu
     return code;
 }
 
-static const struct manage_call create_call = {MANAGE_COLUMNS(show_columns), .run = create};
-static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run = show};
-static const struct manage_call list_call = {MANAGE_COLUMNS(list_columns), .run = list};
+static const struct manage_call create_call = {MANAGE_COLUMNS(show_columns), .run = torrent_create};
+static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run = torrent_show};
+static const struct manage_call list_call = {MANAGE_COLUMNS(list_columns), .run = torrent_list};
 static const struct manage_call remove_call = {"DELETE", "/api/v1/torrents/{0}"};
 
 static int command_torrent_create(struct invocation *inv)
