@@ -203,7 +203,7 @@ int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
     if (code == 0 && k.reply->count == 0)
         code = err_set(err, ERR_NOT_FOUND, "no such user");
     if (code == 0)
-        code = read_user(k.reply, out, err);
+        code = swarm_user_read(out, k.reply, err);
     call_release(&k);
     return code;
 }

@@ -60,9 +60,9 @@ static void take_candidates(struct choice *ch, const struct reply *members,
 {
     for (size_t i = 0; i < members->count && i < entries->count; i++) {
         struct str member = members->items[i].str;
-        struct entry e;
+        struct peer_entry e;
         if (reply_is_nil(&entries->items[i]) || same_user(ch, member) ||
-            read_entry(entries->items[i].str, &e, NULL) < 0 || (e.state == 'S') != seeders)
+            peer_entry_read(&e, entries->items[i].str, NULL) < 0 || (e.state == 'S') != seeders)
             continue;
         if (is_fresh(ch, e.last4))
             add_candidate(&ch->four, e.at, COMPACT4_LEN, member.p);

@@ -1,4 +1,4 @@
-/* Inside the cache: for cache*.c, feed.c and share*.c only. */
+/* Between the files of the cache: cache*.c, feed.c and share*.c. */
 #ifndef SWARM_CACHE_INT_H
 #define SWARM_CACHE_INT_H
 
@@ -18,12 +18,12 @@ enum {
 };
 
 struct cache {
-    struct cache_options o; /* its prefix is `prefix` */
+    struct cache_options o; /* o.prefix points to `prefix` */
     char *prefix, *channel;
     struct str channel_name;
 };
 
-/* What one call needs: its arguments, and memory for them and the answer. */
+/* One call of a script: its arguments, its answer, and the memory of both. */
 struct cache_call {
     struct cache *cache;
     struct arena arena;
@@ -32,7 +32,7 @@ struct cache_call {
     struct reply *reply;
 };
 
-/* With the prefix as the first argument. */
+/* The first argument of every call is the prefix. */
 void call_init(struct cache_call *k, struct cache *c);
 void call_release(struct cache_call *k);
 void call_str(struct cache_call *k, struct str s); /* borrowed */
@@ -41,33 +41,33 @@ void call_i64(struct cache_call *k, int64_t n);
 void call_double(struct cache_call *k, double d);
 void call_key(struct cache_call *k, const char *kind, struct str rest); /* with the prefix */
 int call_run(struct cache_call *k, enum swarm_script which, struct err *err) MUST_CHECK;
-/* The same with an answer that must be a number. */
+/* As call_run(); the answer must be a number. */
 int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
                  struct err *err) MUST_CHECK;
 
 struct str cache_key(const struct cache *c, struct arena *a, const char *kind, struct str rest);
 struct str base36(struct arena *a, uint64_t n);
 
-/* The key of a peer begins with its id: one like a torrent's key could be taken for one. */
+/* A peer's key begins with its peer id, so an id that looks like another kind of key is refused. */
 bool peer_id_allowed(const uint8_t *peer_id);
 
-/* What a peer's compact form is: 6 or 18 bytes. */
+/* The compact form of an address: 6 bytes of IPv4, 18 of IPv6. Returns how many. */
 size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN]);
 void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6);
 struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);
 
-/* Values into a model: of a torrent as swarm_find.lua has them, of a user with names as HGETALL
- * has. ERR_CORRUPT when one is missing or is no number. */
-int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
-                 struct err *err) MUST_CHECK;
-int read_user(const struct reply *fields, struct swarm_user *out, struct err *err) MUST_CHECK;
+/* Read a model from a reply: a torrent from the values in the order of swarm_find.lua, a user from
+ * the names and values of HGETALL. ERR_CORRUPT: a value is missing or is no number. */
+int torrent_model_read(struct torrent *out, const struct reply *values, const uint8_t *info_hash,
+                       struct err *err) MUST_CHECK;
+int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err) MUST_CHECK;
 
-/* An entry of addrs:<torrent id> (part_peer.lua). */
-struct entry {
-    char state;        /* S, L, P */
+/* A peer's entry in the hash addrs:<torrent id>, as part_peer.lua packs it. */
+struct peer_entry {
+    char state;        /* 'S' seeder, 'L' leecher, 'P' partial seed (BEP 21) */
     const uint8_t *at; /* COMPACT4_LEN, then COMPACT6_LEN bytes */
     uint64_t last, last4, last6, uploaded, downloaded, left;
 };
-int read_entry(struct str packed, struct entry *out, struct err *err) MUST_CHECK;
+int peer_entry_read(struct peer_entry *out, struct str packed, struct err *err) MUST_CHECK;
 
 #endif

@@ -28,8 +28,8 @@ static const struct field_row user_rows[] = {
 };
 static const struct fields user_fields = FIELDS(user_rows);
 
-int read_torrent(const struct reply *values, const uint8_t *info_hash, struct torrent *out,
-                 struct err *err)
+int torrent_model_read(struct torrent *out, const struct reply *values, const uint8_t *info_hash,
+                       struct err *err)
 {
     *out = (struct torrent){0};
     memcpy(out->info_hash, info_hash, INFO_HASH_LEN);
@@ -37,13 +37,13 @@ int read_torrent(const struct reply *values, const uint8_t *info_hash, struct to
 }
 
 /* Fields that are not of the seed are passed over. */
-int read_user(const struct reply *hash, struct swarm_user *out, struct err *err)
+int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err)
 {
     *out = (struct swarm_user){0};
     return fields_read(out, &user_fields, hash, NULL, err);
 }
 
-int read_entry(struct str packed, struct entry *out, struct err *err)
+int peer_entry_read(struct peer_entry *out, struct str packed, struct err *err)
 {
     enum { HEAD = 1 + COMPACT4_LEN + COMPACT6_LEN };
     uint64_t *numbers[] = {&out->last,     &out->last4,      &out->last6,

@@ -69,7 +69,7 @@ static int tell_torrent(void *ctx, struct str name, const struct reply *fields, 
 
     if (name.len != INFO_HASH_LEN)
         return err_set(err, ERR_CORRUPT, "an info hash in the store is not of 20 bytes");
-    int code = read_torrent(fields, (const uint8_t *)name.p, &t, err);
+    int code = torrent_model_read(&t, fields, (const uint8_t *)name.p, err);
     return code == 0 ? o->fn(o->ctx, &t, err) : code;
 }
 
@@ -87,7 +87,7 @@ static int tell_user(void *ctx, struct str name, const struct reply *fields, str
 {
     const struct users *o = ctx;
     struct swarm_user u;
-    int code = read_user(fields, &u, err);
+    int code = swarm_user_read(&u, fields, err);
 
     return code == 0 ? o->fn(o->ctx, &u, err) : code;
 }

@@ -38,11 +38,11 @@ static int read_member(struct str member, struct peer *out, struct err *err)
 
 static int read_peer(const struct reply *pair, struct peer *out, char *state, struct err *err)
 {
-    struct entry e;
+    struct peer_entry e;
     int code = read_member(pair[0].str, out, err);
 
     if (code == 0)
-        code = read_entry(pair[1].str, &e, err);
+        code = peer_entry_read(&e, pair[1].str, err);
     if (code < 0)
         return code;
     bool v6 = e.last6 > e.last4; /* the one of the hash: of the last announce */
@@ -99,7 +99,7 @@ int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *o
     if (code == 0 && reply->count != 2)
         code = err_set(err, ERR_TYPE, "the store answered no torrent");
     if (code == 0)
-        code = read_torrent(&reply->items[0], info_hash, &out->torrent, err);
+        code = torrent_model_read(&out->torrent, &reply->items[0], info_hash, err);
     return code == 0 ? read_peers(a, &reply->items[1], out, err) : code;
 }
 

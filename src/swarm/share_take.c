@@ -35,8 +35,8 @@ static void take_shared_peers(struct share *s, struct str info_hash, const struc
 {
     for (size_t i = 0; i + 1 < pairs->count; i += 2) {
         struct str member = pairs->items[i].str;
-        struct entry e;
-        if (member.len < PEER_ID_LEN || read_entry(pairs->items[i + 1].str, &e, NULL) < 0)
+        struct peer_entry e;
+        if (member.len < PEER_ID_LEN || peer_entry_read(&e, pairs->items[i + 1].str, NULL) < 0)
             continue;
         struct announce a = {.info_hash = (const uint8_t *)info_hash.p,
                              .peer_id = (const uint8_t *)member.p,
