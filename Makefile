@@ -1,12 +1,14 @@
-# The front door. Everything is built by Meson and Ninja under build/; these targets install what is
-# missing, build, and run.
+# The front door. Meson and Ninja build everything under build/; these targets install the packages that
+# are missing, build, and run.
 #   make run                         build and start weir with everything embedded in ./weir-data
-#   make test [SAN=address|thread]   every suite; the last line counts
+#   make check [ROOM=…] [BASE=main]  the inner loop: build, unit tests (of one room), lint of what differs from BASE
+#   make test [SUITE=…] [SAN=…]      every suite, or one room's (SUITE=s3) or one kind's (SUITE=unit), plain or with
+#                                    SAN=address or SAN=thread; the last line has the count
 #   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
 #   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
-#   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, clang-tidy, cppcheck
+#   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, …, clang-tidy, cppcheck
 #   make install                     binary, man page, completion, unit, sample file [PREFIX=/usr/local] [DESTDIR=]
 #   make help                        this list
 SHELL   := /bin/bash
@@ -22,8 +24,8 @@ quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build weir run install install-files help test bench chaos fuzz lint s3-tests setup-build setup-test setup-bench \
-        setup-fuzz setup-lint setup-s3tests
+.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests setup-build setup-test \
+        setup-bench setup-fuzz setup-lint setup-s3tests
 
 build: $(BUILD)/build.ninja
 	@$(ninja) -C $(BUILD) --quiet $(quietly)
@@ -38,12 +40,21 @@ $(BUILD)/build.ninja: | setup-build
 run: weir
 	@exec $(BUILD)/weir serve --data ./weir-data
 
-setup-build setup-test setup-bench setup-fuzz setup-lint setup-s3tests: setup-%:
+setup-build setup-bench setup-fuzz setup-lint setup-s3tests: setup-%:
 	@mkdir -p build
 	@tools/setup $*
 
+# After setup-build, whose Meson brings Python.
+setup-test: setup-build
+	@tools/setup $$(tests/run.py --needs $(SUITE))
+
 test: setup-test build
 	@tests/run.py $(BUILD) $(SUITE)
+
+check: SUITE := unit$(addprefix -,$(ROOM))
+check: setup-test setup-lint build
+	@tests/run.py $(BUILD) $(SUITE)
+	@tools/lint --changed $(or $(BASE),main)
 
 bench: setup-bench build
 	@env SECONDS=$(SECONDS) tests/bench/run.py $(BUILD) $(ROOM)

@@ -24,15 +24,6 @@ CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
-def unit_suites(room):
-    """The suites that the room's unit tests register."""
-    names = set()
-    for path in glob.glob(os.path.join(ROOT, "tests/unit", room, "*.c")):
-        with open(path) as f:
-            names.update(re.findall(r"^TEST(?:_TIMEOUT)?\((\w+),", f.read(), re.M))
-    return sorted(names)
-
-
 def steps(build, tsan, runs, seed):
     """(room, name, command) of every step."""
     for program in sorted(glob.glob(os.path.join(build, "tests/crash/*_crash"))):
@@ -49,9 +40,8 @@ def steps(build, tsan, runs, seed):
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:
-        suites = unit_suites(room)
-        for i in range(max(1, runs // RACE_REPEATS) if suites else 0):
-            yield room, f"races {i + 1}", [os.path.join(tsan, "tests/unit_tests"), *suites]
+        for i in range(max(1, runs // RACE_REPEATS)):
+            yield room, f"races {i + 1}", [os.path.join(tsan, "tests/unit_tests"), room + "/"]
 
 
 def run(room, name, command):

@@ -1,5 +1,7 @@
-/* Runs the registered tests: `unit [-j N] [-t] [-v] [suite | suite.name]...`, two at a time; -t
- * tells how long each took. */
+/* Runs the registered tests: `unit_tests [-j N] [-t] [-v] [suite | suite.name | room/]...`. A name
+ * that ends in a slash stands for all tests below tests/unit/NAME. N tests run at the same time
+ * (2); -t prints how long each test took, -v prints the tests that passed, too. The folders of the
+ * tests are made in TMPDIR, or in /tmp. */
 #include "unit/test.h"
 
 #include "base/clock.h"
@@ -12,15 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEFAULT_SECONDS = 180, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000 };
+enum { DEFAULT_SECONDS = 180, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000, PATH_BYTES = 128 };
 enum { PAUSE_US = 2000, PATIENCE_MS = 50 * 1000 };
 
 struct job {
     pid_t pid;
     struct test *test;
     uint64_t began_ms;
-    char dir[64];
-    char output[80];
+    char dir[PATH_BYTES];
+    char output[PATH_BYTES + 8];
 };
 
 static struct test *tests[MAX_TESTS];
@@ -28,7 +30,7 @@ static size_t test_count;
 static struct job jobs[MAX_JOBS];
 static int passed, failed, skipped;
 static bool verbose, timed;
-static char current_dir[64];
+static char current_dir[PATH_BYTES];
 
 void test_register(struct test *t)
 {
@@ -95,7 +97,9 @@ static void child(struct job *job)
 
 static void start(struct job *job, struct test *t)
 {
-    snprintf(job->dir, sizeof(job->dir), "/tmp/weir-unit-XXXXXX");
+    const char *parent = getenv("TMPDIR");
+
+    snprintf(job->dir, sizeof(job->dir), "%s/weir-unit-XXXXXX", parent ? parent : "/tmp");
     if (!mkdtemp(job->dir)) {
         perror("mkdtemp");
         exit(2);
@@ -166,12 +170,21 @@ static struct job *free_job(size_t limit)
     }
 }
 
+static bool is_named(const struct test *t, const char *name)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "/unit/%s", name);
+    if (str_ends(str_z(name), STR("/")))
+        return strstr(t->file, text) != NULL;
+    snprintf(text, sizeof(text), "%s.%s", t->suite, t->name);
+    return !strcmp(name, t->suite) || !strcmp(name, text);
+}
+
 static bool wanted(const struct test *t, char **names, int count)
 {
-    char full[256];
-    snprintf(full, sizeof(full), "%s.%s", t->suite, t->name);
     for (int i = 0; i < count; i++)
-        if (!strcmp(names[i], t->suite) || !strcmp(names[i], full))
+        if (is_named(t, names[i]))
             return true;
     return count == 0;
 }

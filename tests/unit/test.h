@@ -21,8 +21,8 @@
 struct test {
     const char *suite, *name;
     void (*fn)(void);
-    unsigned seconds; /* 0: 180 */
-    struct test *next;
+    unsigned seconds; /* how long it may take; 0: 180 */
+    const char *file; /* where it is written: its folder below tests/unit is its room */
 };
 
 void test_register(struct test *t);
@@ -42,7 +42,7 @@ const char *test_need(const char *variable);
     static void test_##suite##_##name(void);                                                       \
     __attribute__((constructor)) static void register_##suite##_##name(void)                       \
     {                                                                                              \
-        static struct test t = {#suite, #name, test_##suite##_##name, seconds, NULL};              \
+        static struct test t = {#suite, #name, test_##suite##_##name, seconds, __FILE__};          \
         test_register(&t);                                                                         \
     }                                                                                              \
     static void test_##suite##_##name(void)
