@@ -18,7 +18,7 @@ struct side {
     bool too_many;
 };
 
-struct merge {
+struct comparison {
     const struct compare_options *o;
     struct compare_result *out;
     struct side sides[COMPARE_SIDES_MAX];
@@ -57,7 +57,7 @@ static int out_of_order(const struct side *s, struct err *err)
                    STR_ARG(s->bucket->name));
 }
 
-static int load_page(struct merge *m, struct side *s, struct err *err)
+static int load_page(struct comparison *m, struct side *s, struct err *err)
 {
     struct bucket *b = s->bucket;
     struct list_options o = {.prefix = m->o->prefix,
@@ -84,7 +84,8 @@ static int load_page(struct merge *m, struct side *s, struct err *err)
 }
 
 /* The entry at hand, or NULL at the end of the listing. */
-static int peek(struct merge *m, struct side *s, const struct object_info **out, struct err *err)
+static int peek(struct comparison *m, struct side *s, const struct object_info **out,
+                struct err *err)
 {
     int code = 0;
 
@@ -121,7 +122,7 @@ static void oldest_first(struct side *s)
     }
 }
 
-static int take_versions(struct merge *m, struct side *s, struct str key, struct err *err)
+static int take_versions(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;
     int code = peek(m, s, &info, err);
@@ -137,7 +138,7 @@ static int take_versions(struct merge *m, struct side *s, struct str key, struct
 }
 
 /* Takes what the side has of the key. Strings live until the next one is taken. */
-static int take(struct merge *m, struct side *s, struct str key, struct err *err)
+static int take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;
     int code = peek(m, s, &info, err);
@@ -158,7 +159,7 @@ static int take(struct merge *m, struct side *s, struct str key, struct err *err
 
 /* --- the merge --- */
 
-static int tell(struct merge *m, struct difference *d, struct err *err)
+static int tell(struct comparison *m, struct difference *d, struct err *err)
 {
     d->key = buf_str(&m->key);
     d->versioned = m->o->versions;
@@ -166,7 +167,7 @@ static int tell(struct merge *m, struct difference *d, struct err *err)
     return m->o->tell(m->o->ctx, d, err);
 }
 
-static int compare_version(struct merge *m, uint64_t index, struct err *err)
+static int compare_version(struct comparison *m, uint64_t index, struct err *err)
 {
     struct compared c = {.o = m->o, .key = buf_str(&m->key), .bytes = &m->out->bytes};
     struct difference d = {.index = index, .sides = c.sides};
@@ -182,7 +183,7 @@ static int compare_version(struct merge *m, uint64_t index, struct err *err)
     return code;
 }
 
-static int compare_key(struct merge *m, struct err *err)
+static int compare_key(struct comparison *m, struct err *err)
 {
     struct difference_side none[COMPARE_SIDES_MAX] = {0};
     struct difference unknown = {
@@ -203,7 +204,7 @@ static int compare_key(struct merge *m, struct err *err)
     return code;
 }
 
-static int least_key(struct merge *m, bool *any, struct err *err)
+static int least_key(struct comparison *m, bool *any, struct err *err)
 {
     const struct object_info *info = NULL, *least = NULL;
     int code = 0;
@@ -219,7 +220,7 @@ static int least_key(struct merge *m, bool *any, struct err *err)
     return code;
 }
 
-static int tell_reached(struct merge *m, struct str after, struct err *err)
+static int tell_reached(struct comparison *m, struct str after, struct err *err)
 {
     uint64_t keys = m->since;
 
@@ -227,7 +228,7 @@ static int tell_reached(struct merge *m, struct str after, struct err *err)
     return m->o->reached ? m->o->reached(m->o->ctx, after, keys, err) : 0;
 }
 
-static int next_key(struct merge *m, bool *any, struct err *err)
+static int next_key(struct comparison *m, bool *any, struct err *err)
 {
     int code = least_key(m, any, err);
 
@@ -245,7 +246,7 @@ static int next_key(struct merge *m, bool *any, struct err *err)
                : 0;
 }
 
-static void sides_init(struct merge *m)
+static void sides_init(struct comparison *m)
 {
     for (size_t i = 0; i < m->o->count; i++) {
         struct side *s = &m->sides[i];
@@ -256,7 +257,7 @@ static void sides_init(struct merge *m)
     }
 }
 
-static void sides_release(struct merge *m)
+static void sides_release(struct comparison *m)
 {
     for (size_t i = 0; i < m->o->count; i++) {
         struct side *s = &m->sides[i];
@@ -271,7 +272,7 @@ static void sides_release(struct merge *m)
 
 int compare_buckets(struct compare_result *out, const struct compare_options *o, struct err *err)
 {
-    struct merge m = {.o = o, .out = out};
+    struct comparison m = {.o = o, .out = out};
     bool any = true;
     int code = 0;
 

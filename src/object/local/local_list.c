@@ -235,7 +235,7 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
 /* --- versions --- */
 
 /* Two walks as one: of each key the row of `o`, then those of `v`. */
-struct merge {
+struct row_merge {
     struct local_bucket *b;
     struct walk o, v;
     struct str o_key, o_value, v_key, v_value; /* the next of each; keys without bucket and tail */
@@ -243,7 +243,7 @@ struct merge {
     struct buf seen; /* the key of the last row that was taken */
 };
 
-static int merge_next_o(struct merge *m, struct err *err)
+static int merge_next_o(struct row_merge *m, struct err *err)
 {
     int code = walk_next(&m->o, m->b->local, &m->o_key, &m->o_value, err);
 
@@ -253,7 +253,7 @@ static int merge_next_o(struct merge *m, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-static int merge_next_v(struct merge *m, struct err *err)
+static int merge_next_v(struct row_merge *m, struct err *err)
 {
     int code = walk_next(&m->v, m->b->local, &m->v_key, &m->v_value, err);
 
@@ -265,14 +265,14 @@ static int merge_next_v(struct merge *m, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-static void merge_seek_behind(struct merge *m, struct str prefix)
+static void merge_seek_behind(struct row_merge *m, struct str prefix)
 {
     seek_behind(m->o.it, m->b, TAG_OBJECT, prefix);
     seek_behind(m->v.it, m->b, TAG_VERSION, prefix);
 }
 
 /* Behind the version `after_version` of the key `after`. */
-static int merge_start(struct merge *m, struct db_view *view, const struct list_options *o,
+static int merge_start(struct row_merge *m, struct db_view *view, const struct list_options *o,
                        struct err *err)
 {
     struct buf start = BUF_INIT(0);
@@ -305,7 +305,7 @@ static int merge_start(struct merge *m, struct db_view *view, const struct list_
 }
 
 /* Adds the smaller of the two, or its common prefix. */
-static int merge_step(struct merge *m, const struct list_options *o, struct entries *e,
+static int merge_step(struct row_merge *m, const struct list_options *o, struct entries *e,
                       struct err *err)
 {
     bool from_o = m->o_there && (!m->v_there || str_cmp(m->o_key, m->v_key) <= 0);
@@ -329,7 +329,7 @@ static int merge_step(struct merge *m, const struct list_options *o, struct entr
     return from_o ? merge_next_o(m, err) : merge_next_v(m, err);
 }
 
-static int merge_all(struct merge *m, const struct list_options *o, struct entries *e,
+static int merge_all(struct row_merge *m, const struct list_options *o, struct entries *e,
                      struct err *err)
 {
     int code = merge_next_o(m, err);
@@ -349,7 +349,7 @@ static int merge_all(struct merge *m, const struct list_options *o, struct entri
 int local_list_versions(struct bucket *bucket, struct arena *a, const struct list_options *o,
                         struct list_result *out, struct err *err)
 {
-    struct merge m = {.b = local_bucket_of(bucket)};
+    struct row_merge m = {.b = local_bucket_of(bucket)};
     struct local *l = m.b->local;
     struct entries e = {
         .a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX), .tags = o->tags};

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "os/thread.h"
-#include "replica/switch/merge.h"
+#include "replica/switch/side_list.h"
 #include "replica/tap/tap.h"
 
 #include <stdlib.h>
@@ -482,14 +482,14 @@ static int begun(void *ctx, const struct side_pair *p, struct str key, struct st
 
 /* --- listing --- */
 
-static struct merge merge_of(const struct sides *s, const struct side_pair *p,
-                             struct bucket *buckets[2])
+static struct side_list side_list_of(const struct sides *s, const struct side_pair *p,
+                                     struct bucket *buckets[2])
 {
-    return (struct merge){.sides = {buckets[0], buckets[1]},
-                          .storages = {p->route->name, p->other->name},
-                          .route_only = p->route_only,
-                          .app = s->o.app,
-                          .bucket = p->bucket};
+    return (struct side_list){.sides = {buckets[0], buckets[1]},
+                              .storages = {p->route->name, p->other->name},
+                              .route_only = p->route_only,
+                              .app = s->o.app,
+                              .bucket = p->bucket};
 }
 
 /* NOLINTNEXTLINE(readability-function-size): as s3/sides.h has it */
@@ -497,18 +497,18 @@ static int list(void *ctx, struct arena *a, const struct side_pair *p, struct bu
                 const struct list_options *o, bool versions, struct list_result *out,
                 struct err *err)
 {
-    struct merge m = merge_of(ctx, p, buckets);
+    struct side_list l = side_list_of(ctx, p, buckets);
 
-    return merge_list(&m, a, o, versions, out, err);
+    return side_list(&l, a, o, versions, out, err);
 }
 
 static int list_uploads(void *ctx, struct arena *a, const struct side_pair *p,
                         struct bucket *buckets[2], const struct list_options *o,
                         struct upload_list *out, struct err *err)
 {
-    struct merge m = merge_of(ctx, p, buckets);
+    struct side_list l = side_list_of(ctx, p, buckets);
 
-    return merge_uploads(&m, a, o, out, err);
+    return side_list_uploads(&l, a, o, out, err);
 }
 
 /* --- the whole --- */

@@ -1,6 +1,6 @@
 /* Merged listings against a model: what each side has, and which side a read of each key goes to.
  */
-#include "replica/switch/merge.h"
+#include "replica/switch/side_list.h"
 #include "base/vec.h"
 #include "object/local/local.h"
 #include "unit/object/bucket_conformance.h"
@@ -17,27 +17,27 @@ static const char *const keys[] = {
     "g/2",  "g/3",  "h",     "i/j/k/1", "i/j/l/2"};
 static const char *const names[SIDES] = {"new", "old"};
 
-struct merge_lab {
+struct sides_lab {
     struct db *db;
     struct store *app;
     struct storage *storages[SIDES];
-    struct merge m;
+    struct side_list m;
     struct arena a;
     unsigned random;
     bool versions;
 };
 
-static unsigned any_of(struct merge_lab *l, unsigned below)
+static unsigned any_of(struct sides_lab *l, unsigned below)
 {
     l->random = l->random * 1103515245 + 12345;
     return (l->random >> 16) % below;
 }
 
-static void merge_lab_open(struct merge_lab *l, unsigned seed, bool versions)
+static void sides_lab_open(struct sides_lab *l, unsigned seed, bool versions)
 {
     struct err err = {0};
 
-    *l = (struct merge_lab){.a = ARENA_INIT(0), .random = seed, .versions = versions};
+    *l = (struct sides_lab){.a = ARENA_INIT(0), .random = seed, .versions = versions};
     CHECK_OK(server_db_open(&l->db, test_dir(), &err));
     CHECK_OK(store_open_embedded(&l->app, l->db, 0, STORE_DURABLE, NULL, &err));
     for (int side = 0; side < SIDES; side++) {
@@ -58,7 +58,7 @@ static void merge_lab_open(struct merge_lab *l, unsigned seed, bool versions)
     l->m.bucket = STR("box");
 }
 
-static void merge_lab_close(struct merge_lab *l)
+static void sides_lab_close(struct sides_lab *l)
 {
     for (int side = 0; side < SIDES; side++) {
         l->m.sides[side]->ops->unref(l->m.sides[side]);
@@ -71,7 +71,7 @@ static void merge_lab_close(struct merge_lab *l)
 
 /* --- changes --- */
 
-static void bump(struct merge_lab *l, const char *key, enum side side)
+static void bump(struct sides_lab *l, const char *key, enum side side)
 {
     struct thing t = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
     struct err err = {0};
@@ -79,18 +79,18 @@ static void bump(struct merge_lab *l, const char *key, enum side side)
     CHECK_OK(version_bump(l->app, &t, &(struct place){.storage = str_z(names[side])}, NULL, &err));
 }
 
-static void put(struct merge_lab *l, const char *key, enum side side, const char *body)
+static void put(struct sides_lab *l, const char *key, enum side side, const char *body)
 {
     lab_put(l->m.sides[side], &l->a, key, str_z(body));
 }
 
-static void take(struct merge_lab *l, const char *key, enum side side)
+static void take(struct sides_lab *l, const char *key, enum side side)
 {
     lab_remove(l->m.sides[side], &l->a, key, STR_EMPTY);
 }
 
 /* What a worker does: the other side's state comes over, and is confirmed. */
-static void bring(struct merge_lab *l, const char *key, const char *body)
+static void bring(struct sides_lab *l, const char *key, const char *body)
 {
     struct thing t = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
     struct place from = {.storage = str_z(names[SIDE_OTHER])},
@@ -114,7 +114,7 @@ static void bring(struct merge_lab *l, const char *key, const char *body)
     arena_release(&a);
 }
 
-static void change(struct merge_lab *l)
+static void change(struct sides_lab *l)
 {
     const char *key = keys[any_of(l, ARRAY_SIZE(keys))];
     enum side side = any_of(l, SIDES);
@@ -148,7 +148,7 @@ static void change(struct merge_lab *l)
 
 typedef VEC(struct list_entry) entry_vec;
 
-static void list_side(struct merge_lab *l, enum side side, struct list_result *out)
+static void list_side(struct sides_lab *l, enum side side, struct list_result *out)
 {
     struct bucket *b = l->m.sides[side];
     struct list_options o = {.limit = OBJECT_LIST_MAX};
@@ -167,7 +167,7 @@ static bool has_key(const struct list_result *r, struct str key)
     return false;
 }
 
-static enum side side_of_key(struct merge_lab *l, const struct list_result *sides, struct str key)
+static enum side side_of_key(struct sides_lab *l, const struct list_result *sides, struct str key)
 {
     struct buf b = {0};
     int64_t numbers[SIDES] = {0};
@@ -192,7 +192,7 @@ static enum side side_of_key(struct merge_lab *l, const struct list_result *side
 }
 
 /* All that can be seen, in order. */
-static void find_visible(struct merge_lab *l, entry_vec *out)
+static void find_visible(struct sides_lab *l, entry_vec *out)
 {
     struct list_result sides[SIDES];
     size_t at[SIDES] = {0};
@@ -251,7 +251,7 @@ static void check_entry(const struct list_entry *got, const struct list_entry *w
 }
 
 /* Page by page, each as full as it can be. */
-static void check_listing(struct merge_lab *l, const entry_vec *all, struct list_options o)
+static void check_listing(struct sides_lab *l, const entry_vec *all, struct list_options o)
 {
     struct arena a = ARENA_INIT(0);
     entry_vec want = {0};
@@ -261,7 +261,7 @@ static void check_listing(struct merge_lab *l, const entry_vec *all, struct list
 
     fold(all, &o, &want);
     do {
-        CHECK_OK(merge_list(&l->m, &a, &o, l->versions, &r, &err));
+        CHECK_OK(side_list(&l->m, &a, &o, l->versions, &r, &err));
         CHECK_INT(r.count, size_min(o.limit, want.len - at));
         for (size_t i = 0; i < r.count; i++)
             check_entry(&r.entries[i], &want.items[at + i]);
@@ -275,7 +275,7 @@ static void check_listing(struct merge_lab *l, const entry_vec *all, struct list
     arena_release(&a);
 }
 
-static void check_all(struct merge_lab *l)
+static void check_all(struct sides_lab *l)
 {
     static const char *const prefixes[] = {"", "a", "a/", "a/b/", "f\xc3\xbf", "zz"};
     static const char *const delimiters[] = {"", "/", "//", "b"};
@@ -296,9 +296,9 @@ static void check_all(struct merge_lab *l)
 
 static void play(unsigned seed, bool versions)
 {
-    struct merge_lab l;
+    struct sides_lab l;
 
-    merge_lab_open(&l, seed, versions);
+    sides_lab_open(&l, seed, versions);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < 4; i++)
             change(&l);
@@ -307,42 +307,42 @@ static void play(unsigned seed, bool versions)
         check_all(&l);
         arena_reset(&l.a);
     }
-    merge_lab_close(&l);
+    sides_lab_close(&l);
 }
 
-TEST(merge, objects_are_listed_as_the_model_has_them)
+TEST(side_list, objects_are_listed_as_the_model_has_them)
 {
     play(1, false);
 }
 
-TEST(merge, versions_are_listed_as_the_model_has_them)
+TEST(side_list, versions_are_listed_as_the_model_has_them)
 {
     play(2, true);
 }
 
-TEST(merge, a_prefix_whose_keys_are_all_hidden_is_not_listed)
+TEST(side_list, a_prefix_whose_keys_are_all_hidden_is_not_listed)
 {
     struct list_options o = {.delimiter = STR("/"), .limit = 10};
-    struct merge_lab l;
+    struct sides_lab l;
     struct list_result r;
     struct err err = {0};
 
-    merge_lab_open(&l, 1, false);
+    sides_lab_open(&l, 1, false);
     put(&l, "p/1", SIDE_OTHER, "1"); /* taken away on the new side */
     bump(&l, "p/1", SIDE_OTHER);
     bump(&l, "p/1", SIDE_ROUTE);
     put(&l, "p/2", SIDE_ROUTE, "2"); /* taken away on the old one, which has not gone over */
     bump(&l, "p/2", SIDE_ROUTE);
     bump(&l, "p/2", SIDE_OTHER);
-    CHECK_OK(merge_list(&l.m, &l.a, &o, false, &r, &err));
+    CHECK_OK(side_list(&l.m, &l.a, &o, false, &r, &err));
     CHECK_INT(r.count, 0);
     CHECK(!r.more);
-    merge_lab_close(&l);
+    sides_lab_close(&l);
 }
 
 /* --- uploads --- */
 
-static void begin_upload(struct merge_lab *l, const char *key, enum side side)
+static void begin_upload(struct sides_lab *l, const char *key, enum side side)
 {
     struct bucket *b = l->m.sides[side];
     struct object_meta meta = {.owner = STR("owner")};
@@ -353,7 +353,7 @@ static void begin_upload(struct merge_lab *l, const char *key, enum side side)
 }
 
 /* How many entries there are in all, page by page. */
-static size_t count_uploads(struct merge_lab *l, const char *delimiter, size_t limit)
+static size_t count_uploads(struct sides_lab *l, const char *delimiter, size_t limit)
 {
     struct list_options o = {.delimiter = str_z(delimiter), .limit = limit};
     struct upload_list r;
@@ -362,7 +362,7 @@ static size_t count_uploads(struct merge_lab *l, const char *delimiter, size_t l
     size_t count = 0;
 
     do {
-        CHECK_OK(merge_uploads(&l->m, &l->a, &o, &r, &err));
+        CHECK_OK(side_list_uploads(&l->m, &l->a, &o, &r, &err));
         CHECK(r.count + r.prefix_count == limit || !r.more);
         for (size_t i = 0; i < r.count; i++) {
             int order = str_cmp(last_key, r.uploads[i].key);
@@ -377,11 +377,11 @@ static size_t count_uploads(struct merge_lab *l, const char *delimiter, size_t l
     return count;
 }
 
-TEST(merge, uploads_of_both_sides_are_listed_once_each)
+TEST(side_list, uploads_of_both_sides_are_listed_once_each)
 {
-    struct merge_lab l;
+    struct sides_lab l;
 
-    merge_lab_open(&l, 1, false);
+    sides_lab_open(&l, 1, false);
     for (int i = 0; i < 3; i++) {
         begin_upload(&l, "a/1", SIDE_OTHER);
         begin_upload(&l, "a/1", SIDE_ROUTE);
@@ -393,5 +393,5 @@ TEST(merge, uploads_of_both_sides_are_listed_once_each)
         CHECK_INT(count_uploads(&l, "", limit), 11);
         CHECK_INT(count_uploads(&l, "/", limit), 6);
     }
-    merge_lab_close(&l);
+    sides_lab_close(&l);
 }
