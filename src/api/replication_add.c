@@ -8,7 +8,7 @@
 #include "replica/notice_setup.h"
 #include "replica/tap/tap.h"
 #include "replica/tasks/tasks.h"
-#include "route/route.h"
+#include "route/resolve.h"
 #include "s3/gateway/bucket_name.h"
 
 enum { USER_LATER_S = 60 };
@@ -216,18 +216,22 @@ static int check_owner(const struct adding *x, struct str bucket, struct str own
 static int check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
-    struct bucket *b = NULL;
-    int code = route_bucket(x->api->o.routes, id->user, id->bucket, &b, err);
+    struct route_ask ask = {.user = id->user, .bucket = id->bucket, .may_wait = true};
+    struct target at;
+    int code = route_resolve(x->api->o.routes, &ask, &at, err);
 
-    if (code == 0 && b->storage != x->from)
+    if (code < 0)
+        return code;
+    if (at.kind == TARGET_NONE)
+        code = err_code(err, ERR_NO_BUCKET);
+    else if (at.storage != x->from)
         code = err_set(err, ERR_CONFLICT,
                        "the policy leads bucket " STR_FMT " to storage " STR_FMT
                        ", but user " STR_FMT " has one of that name on storage " STR_FMT
                        ", which clients use; weir bucket route " STR_FMT " STORAGE decides",
                        STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(x->user.name),
-                       STR_ARG(b->storage->name), STR_ARG(id->bucket));
-    if (b)
-        b->ops->unref(b);
+                       STR_ARG(at.storage->name), STR_ARG(id->bucket));
+    target_release(&at);
     return code;
 }
 

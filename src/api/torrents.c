@@ -1,9 +1,9 @@
 /* Torrents of objects. */
 #include "api/api_int.h"
-#include "object/overlay.h"
+
 #include "base/clock.h"
 #include "object/bucket.h"
-#include "route/route.h"
+#include "route/resolve.h"
 #include "meta/error.h"
 #include "swarm/torrents.h"
 
@@ -161,19 +161,6 @@ static void fill_addresses(struct api *api, struct http_request *req, struct tor
 
 /* --- making one --- */
 
-/* As everybody sees it: on storages that are not ours requests go unsigned. */
-static int open_bucket(struct api *api, struct str name, struct bucket **out, struct err *err)
-{
-    struct storage *remote = NULL;
-    int code = route_remote(api->o.routes, STR_EMPTY, name, &remote, err);
-
-    if (code < 0)
-        return code;
-    if (remote)
-        return storage_open_bucket(out, remote, STR_EMPTY, name, err);
-    return route_bucket(api->o.routes, STR_EMPTY, name, out, err);
-}
-
 struct creation {
     struct torrent_ask ask;
     struct torrent_answer answer;
@@ -192,7 +179,8 @@ static int look_at_object(struct api *api, struct arena *a, const json_t *object
     if (code == 0 && (!key.len || key.len > OBJECT_KEY_MAX))
         code = err_set(err, ERR_INVALID, "key must be given");
     if (code == 0)
-        code = open_bucket(api, json_get_str(object, "bucket", STR_EMPTY), &c->ask.bucket, err);
+        code = route_bucket(api->o.routes, STR_EMPTY, json_get_str(object, "bucket", STR_EMPTY),
+                            &c->ask.bucket, err);
     struct bucket *b = c->ask.bucket;
     if (code < 0 || !b)
         return code;
@@ -218,7 +206,7 @@ static int create(struct api *api, struct http_request *req, const json_t *objec
     fill_addresses(api, req, &c->ask, &at);
     code = plain_code(torrents_write(api->torrents, a, &c->ask, &c->answer, err));
     if (code == 0 || code == ERR_BUSY) {
-        struct torrent_id id = {c->ask.bucket->storage->name, at.bucket, at.key, at.version};
+        struct torrent_id id = {bucket_home(c->ask.bucket)->name, at.bucket, at.key, at.version};
         enum torrent_kind kind;
         int found = torrents_find(api->torrents, a, torrent_member(a, &id), &c->row, &kind, err);
         code = found < 0 && code == 0 ? found : code;

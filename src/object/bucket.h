@@ -273,7 +273,9 @@ struct bucket {
     const struct bucket_ops *ops;
     struct str name;         /* lives as long as the bucket */
     struct storage *storage; /* that holds it; NULL: the bucket lies over several, or over none */
-    unsigned can;            /* enum storage_capability; read only where storage is NULL */
+    /* Only where storage is NULL: */
+    struct storage *home; /* the storage that it is named after (object/overlay.h, route/space.h) */
+    unsigned can;         /* enum storage_capability */
 };
 
 struct bucket_ops {
@@ -478,6 +480,13 @@ static inline bool storage_can(const struct storage *s, enum storage_capability 
 static inline bool bucket_can(const struct bucket *b, enum storage_capability what)
 {
     return b->storage ? storage_can(b->storage, what) : b->can & what;
+}
+
+/* The storage to name when the bucket's place has to be told: the one that it is on, else its home
+ * (object/overlay.h) or its space's. */
+static inline struct storage *bucket_home(const struct bucket *b)
+{
+    return b->storage ? b->storage : b->home;
 }
 
 #endif

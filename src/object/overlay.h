@@ -24,8 +24,8 @@ struct overlay_ops {
      * answers from memory and never waits. */
     bool (*has)(struct overlay *o, const struct storage *home, struct str name);
     /* The next two are called for names that has() knows. */
-    /* A reference, whose `storage` is NULL. ERR_NO_BUCKET. Does not wait where the home's own
-     * open_bucket() does not. */
+    /* A reference, whose `storage` is NULL and whose `home` is this one. ERR_NO_BUCKET. Does not
+     * wait where the home's own open_bucket() does not. */
     int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
                 struct bucket **out, struct err *err);
     /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. */

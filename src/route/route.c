@@ -1,6 +1,5 @@
 /* Storages by name, the policies in memory, and the way from a bucket's name to its storage. */
 #include "route/route.h"
-#include "object/overlay.h"
 #include "route/route_int.h"
 
 #include <stdlib.h>
@@ -399,98 +398,4 @@ bool routes_any(struct routes *r)
     any = !r->view || r->view->policies.len > 0;
     mutex_unlock(&r->lock);
     return any;
-}
-
-/* Of somebody else's bucket: where its owner's route says, if it is there. `b` is replaced then. */
-static int follow_owner(struct routes *r, const struct routes_view *view, struct storage *at,
-                        struct str user, struct bucket **b, struct err *err)
-{
-    struct arena arena = {0};
-    struct bucket_info info;
-    struct storage *s = NULL;
-    struct bucket *other = NULL;
-    struct str name = (*b)->name;
-    int code = (*b)->ops->info(*b, &arena, &info, err), there = ERR_NO_BUCKET, found = code;
-
-    if (code == 0 && !str_eq(info.owner, user))
-        found = routes_storage_by(r, view, info.owner, name, &s, err);
-    if (found == 0 && s && s != at && !storage_can(s, STORAGE_FORWARDS))
-        there = storage_open_bucket(&other, s, info.owner, name, err);
-    else if (found == ERR_OFFLINE && routes_look_up(&view->policies, info.owner, name))
-        there = found; /* its policy names a storage that this process has not */
-    if (there == 0) {
-        (*b)->ops->unref(*b);
-        *b = other;
-    }
-    arena_release(&arena);
-    return code == 0 && there == ERR_OFFLINE ? there : code;
-}
-
-/* On a local storage. `at`: where to look first, and where it is. */
-static int open_local(struct routes *r, const struct routes_view *view, struct str bucket,
-                      struct storage **at, struct bucket **out, struct err *err)
-{
-    struct storage *first = *at;
-    struct storage *all[ROUTES_STORAGES_MAX];
-    size_t count = routes_storages(r, all, ARRAY_SIZE(all));
-    int code = ERR_NO_BUCKET;
-
-    if (!storage_can(first, STORAGE_FORWARDS))
-        code = storage_open_bucket(out, first, STR_EMPTY, bucket, err);
-    for (size_t i = 0; i < count && code == ERR_NO_BUCKET; i++) {
-        if (all[i] == first || storage_can(all[i], STORAGE_FORWARDS) ||
-            routes_copy_of(view, all[i], bucket))
-            continue;
-        if (is_blocked(view, all[i], bucket)) {
-            if (is_switched(view, all[i], bucket)) /* it is there, but not now */
-                code = routes_check_block(view, all[i], bucket, err);
-            continue;
-        }
-        *at = all[i];
-        code = storage_open_bucket(out, all[i], STR_EMPTY, bucket, err);
-    }
-    return code == ERR_NO_BUCKET ? err_code(err, code) : code;
-}
-
-static int find_local(struct routes *r, const struct routes_view *view, struct str user,
-                      struct str bucket, struct bucket **out, struct err *err)
-{
-    struct storage *at = NULL;
-    struct bucket *found = NULL;
-    int code = routes_storage_by(r, view, user, bucket, &at, err);
-
-    /* A user's policy moves nothing (rule 2): a storage that it names in vain costs none of the
-     * buckets that the user has elsewhere. */
-    if (code == ERR_OFFLINE && !routes_look_up(&view->policies, user, bucket) &&
-        (at = routes_local_of(r, view, bucket, user)))
-        code = 0;
-    if (code == 0)
-        code = open_local(r, view, bucket, &at, &found, err);
-    /* What the asker's own policy of the bucket says holds, as the seed has it. */
-    if (code == 0 && found && view->policies.len && !routes_look_up(&view->policies, user, bucket))
-        code = follow_owner(r, view, at, user, &found, err);
-    if (code == 0)
-        *out = found;
-    else if (found)
-        found->ops->unref(found);
-    return code;
-}
-
-int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
-                 struct err *err)
-{
-    struct routes_view *view;
-    struct storage *remote = NULL;
-    int code = routes_view_get(r, &view, err);
-
-    if (code < 0)
-        return code;
-    if (routes_any_remote(r))
-        code = routes_remote_by(r, view, user, bucket, &remote, err);
-    if (code == 0 && remote)
-        code = storage_open_bucket(out, remote, user, bucket, err);
-    else if (code == 0)
-        code = find_local(r, view, user, bucket, out, err);
-    routes_view_put(r, view);
-    return code;
 }

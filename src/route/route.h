@@ -88,24 +88,6 @@ uint64_t routes_generation(const struct routes *r);
  * made. */
 bool routes_any(struct routes *r);
 
-/* The remote storage (STORAGE_FORWARDS) that requests of `user` for the bucket go to; NULL: it
- * is a local matter, see route_bucket(). Never waits (docs/forward.md, "Which storage"). */
-int route_remote(struct routes *r, struct str user, struct str bucket, struct storage **out,
-                 struct err *err) MUST_CHECK;
-
-/* Whether `user` may make a local bucket of this name. ERR_EXISTS: somebody else has a bucket
- * policy for it, and the user has none: the name is theirs, whether the bucket is there or not. It
- * may be on a remote storage, or deleted while its replication goes on. */
-int route_check_new(struct routes *r, struct str user, struct str bucket,
-                    struct err *err) MUST_CHECK;
-
-/* Opens it where a policy of the asker's own for this bucket says (`user` is who asks), else where
- * its owner's route says: a bucket of another owner is found too (the caller decides about access),
- * and one on another storage than the route's (a policy set after the bucket was made moves
- * nothing). A reference: bucket->ops->unref. ERR_NO_BUCKET; else as route_storage(). */
-int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
-                 struct err *err) MUST_CHECK;
-
 /* Policies; durable, and seen by the calls above, when they return. An empty bucket: the user's
  * policy. An empty storage removes it. ERR_NOT_FOUND: no such storage. ERR_CONFLICT: the storage is
  * a remote one, and the user has a bucket of that name on a local one, which would be hidden; or a

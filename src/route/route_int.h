@@ -74,13 +74,13 @@ int routes_no_main(struct err *err);
 /* B1, B2: a place that holds a copy is replaced by where the route of the copy's owner leads. */
 int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                       struct storage **at, struct err *err) MUST_CHECK;
-/* As route_remote(). */
-int routes_remote_by(struct routes *r, const struct routes_view *view, struct str user,
-                     struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
 /* The local storage that has a bucket of this name, of this owner unless that is empty; or NULL.
  * Copies are passed over. */
 struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
                                 struct str owner);
+/* A local storage that holds a copy of a bucket of this name; NULL: none. */
+struct storage *routes_local_copy(struct routes *r, const struct routes_view *view,
+                                  struct str bucket);
 /* The user whose bucket was copied to this place; NULL: the place holds no copy. */
 const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
                            struct str bucket);

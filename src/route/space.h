@@ -20,7 +20,8 @@ enum { ROUTES_SPACES_MAX = 4 };
 struct bucket_space {
     const char *kind; /* for people: "lake" */
     /* Opens and lists the buckets. Of its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. `storage` of its buckets is this one or NULL. */
+     * generation (which may be NULL) are called. A bucket's `storage` is this one, or
+     * it is NULL and the bucket's `home` is this one. */
     struct storage *storage;
     /* Whether the space has a bucket of this name. Every request asks this, so it answers from
      * memory, at the price of one look-up in a hash table, and never waits. Any thread. */

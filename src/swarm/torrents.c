@@ -249,8 +249,7 @@ static int find_or_make(struct torrents *t, struct arena *a, const struct torren
 
 static struct str ask_member(struct arena *a, const struct torrent_ask *ask)
 {
-    BUG_ON(!ask->bucket->storage);
-    return torrent_member(a, &(struct torrent_id){ask->bucket->storage->name, ask->bucket->name,
+    return torrent_member(a, &(struct torrent_id){bucket_home(ask->bucket)->name, ask->bucket->name,
                                                   ask->info->key, ask->info->version});
 }
 

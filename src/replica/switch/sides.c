@@ -492,7 +492,7 @@ static struct side_list side_list_of(const struct sides *s, const struct side_pa
                               .bucket = p->bucket};
 }
 
-/* NOLINTNEXTLINE(readability-function-size): as s3/sides.h has it */
+/* NOLINTNEXTLINE(readability-function-size): as route/sides.h has it */
 static int list(void *ctx, struct arena *a, const struct side_pair *p, struct bucket *buckets[2],
                 const struct list_options *o, bool versions, struct list_result *out,
                 struct err *err)

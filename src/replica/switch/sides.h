@@ -1,11 +1,11 @@
-/* Where requests of a bucket go that is in a switch without downtime: implements s3/sides.h.
+/* Where requests of a bucket go that is in a switch without downtime: implements route/sides.h.
  * docs/replication.md, "Reads during a switch" (D1 to D8). */
 #ifndef REPLICA_SWITCH_SIDES_H
 #define REPLICA_SWITCH_SIDES_H
 
 #include "coord/replication.h"
 #include "route/route.h"
-#include "s3/gateway/sides.h"
+#include "route/sides.h"
 
 struct sides;
 struct taps;

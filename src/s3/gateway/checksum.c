@@ -29,7 +29,7 @@ enum digest_kind checksum_of_part(const struct object_meta *upload)
 
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err)
 {
-    struct str name = call_header(c, "x-amz-checksum-algorithm");
+    struct str name = http_header(c->head, "x-amz-checksum-algorithm");
 
     *out = DIGEST_MD5;
     if (name.len && !checksum_by_algorithm(name, out))
@@ -66,8 +66,8 @@ static int unknown_checksum(struct str name, struct err *err)
 
 int checksum_check_names(const struct call *c, struct err *err)
 {
-    struct str algorithm = call_header(c, "x-amz-sdk-checksum-algorithm"), name;
-    struct str trailers = call_header(c, "x-amz-trailer");
+    struct str algorithm = http_header(c->head, "x-amz-sdk-checksum-algorithm"), name;
+    struct str trailers = http_header(c->head, "x-amz-trailer");
     enum digest_kind kind;
 
     for (size_t i = 0; i < c->head->header_count; i++) {

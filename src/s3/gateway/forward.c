@@ -25,7 +25,7 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
 {
     int code;
 
-    BUG_ON(!s->ops->forward);
+    BUG_ON(!storage_can(s, STORAGE_FORWARDS));
     code = s->ops->forward(s, r, out, err);
     if (code == 0 && exchange_is_early(*out) && exchange_head(*out)->status < 300) {
         exchange_close(*out);
@@ -109,7 +109,7 @@ static int note_upload(struct call *c, struct str body, struct err *err)
 
 static bool begins_upload(const struct call *c, struct exchange *e)
 {
-    return c->pair.route && c->op && c->op->id == S3_OP_CreateMultipartUpload &&
+    return c->target.at.sides.route && c->op && c->op->id == S3_OP_CreateMultipartUpload &&
            exchange_head(e)->status == 200;
 }
 
@@ -195,8 +195,9 @@ static void wait_for_answer(struct call *c)
 }
 
 /* Requests without a body, when a connection is idle; else ERR_AGAIN. */
-static int start(struct call *c, struct storage *s, struct err *err)
+static int start(struct call *c, struct err *err)
 {
+    struct storage *s = c->target.at.storage;
     static const struct forward_body none;
     bool asks = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
     struct forward_request r;
@@ -210,7 +211,6 @@ static int start(struct call *c, struct storage *s, struct err *err)
         code = s->ops->forward(s, &r, &c->exchange, err);
     if (code < 0)
         return ERR_AGAIN; /* where it may wait, the error is found again */
-    c->remote = s;
     wait_for_answer(c);
     return 0;
 }
@@ -241,10 +241,10 @@ static int go_on(struct call *c, bool in_time, struct err *err)
     int code;
 
     if (!c->exchange)
-        return may_block ? forward_call(c, c->remote, err) : ERR_AGAIN;
+        return may_block ? forward_call(c, err) : ERR_AGAIN;
     if (!in_time) {
         drop_exchange(c);
-        return judge(c->remote, err_code(err, ERR_TIMEOUT), err);
+        return judge(c->target.at.storage, err_code(err, ERR_TIMEOUT), err);
     }
     code = exchange_poll(c->exchange, err);
     if (code == ERR_AGAIN && !may_block) {
@@ -257,7 +257,7 @@ static int go_on(struct call *c, bool in_time, struct err *err)
     if (code == 0)
         code = forward_answer(c, c->exchange, err);
     else if (!again)
-        code = judge(c->remote, code, err);
+        code = judge(c->target.at.storage, code, err);
     drop_exchange(c);
     return again ? ERR_AGAIN : code;
 }
@@ -295,21 +295,13 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
 }
 
 /* R1: nothing has been sent yet. */
-static int announce(struct call *c, struct storage *s, const struct deletion *batch,
-                    struct err *err)
+static int announce(struct call *c, const struct deletion *batch, struct err *err)
 {
     int code = 0;
 
     if (batch->keys)
         code = call_before_removals(c, batch->keys, batch->count, false, err);
-    return code < 0 ? code : call_capture(c, s, batch->keys, batch->count, err);
-}
-
-/* The success of some is said before it is one: the head comes early, and the body when it is over.
- */
-static bool answers_early(const struct call *c)
-{
-    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_CompleteMultipartUpload);
+    return code < 0 ? code : call_capture(c, batch->keys, batch->count, err);
 }
 
 /* What failed before stays so. */
@@ -321,13 +313,13 @@ static int captured(struct call *c, int code, enum outcome outcome, struct err *
     return code < 0 ? code : told;
 }
 
-static int send_and_answer(struct call *c, struct storage *s, struct forward *f, struct err *err)
+static int send_and_answer(struct call *c, struct forward *f, struct err *err)
 {
     struct exchange *e = NULL;
-    int code = forward_send(s, &f->request, &f->body, &e, err);
+    int code = forward_send(c->target.at.storage, &f->request, &f->body, &e, err);
     enum outcome outcome = forward_outcome(code, e);
 
-    if (!answers_early(c))
+    if (!(c->op && c->op->flags & OP_EARLY))
         code = captured(c, code, outcome, err);
     if (code == 0)
         code = forward_answer(c, e, err);
@@ -336,27 +328,27 @@ static int send_and_answer(struct call *c, struct storage *s, struct forward *f,
     return code;
 }
 
-int forward_call(struct call *c, struct storage *s, struct err *err)
+int forward_call(struct call *c, struct err *err)
 {
     struct deletion batch = {0};
     struct forward *f;
     int code;
 
     if (!http_may_block(c->http))
-        return start(c, s, err);
+        return start(c, err);
     f = arena_new(c->a, struct forward);
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
     f->body.whole = c->op && c->op->id == S3_OP_DeleteObjects;
-    code = forward_body_open(c, &f->body, s->takes_trailers, err);
+    code = forward_body_open(c, &f->body, c->target.at.storage->takes_trailers, err);
     if (code == 0 && f->body.whole)
         code = take_batch(c, &f->body, &batch, err);
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)
-        code = announce(c, s, &batch, err);
+        code = announce(c, &batch, err);
     if (code == 0)
-        code = send_and_answer(c, s, f, err);
+        code = send_and_answer(c, f, err);
     forward_body_close(&f->body);
     return code;
 }

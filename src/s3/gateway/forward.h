@@ -68,8 +68,8 @@ bool forward_is_hop(const struct http_head *head, struct str name);
 
 /* --- forward.c --- */
 
-/* The whole request, and the answer to it. */
-int forward_call(struct call *c, struct storage *s, struct err *err) MUST_CHECK;
+/* Sends the whole request to the storage of its target, and the answer back. */
+int forward_call(struct call *c, struct err *err) MUST_CHECK;
 /* Asks the storage; errors as the client shall see them. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
                  struct exchange **out, struct err *err) MUST_CHECK;

@@ -359,7 +359,7 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
     write_path(c, &path);
     write_query(c, &query);
     *out = (struct forward_request){
-        .user = call_user_id(c),
+        .user = c->user_id,
         .method = c->head->method_text,
         .signed_as = call_signed_method(c),
         .path = arena_str(c->a, buf_str(&path)),

@@ -1,4 +1,14 @@
-/* A request's way: parsed, its operation found, who asks, whether they may, run, answered. */
+/* The way of a request (docs/gateway.md), from top to bottom:
+ *
+ *     gateway_handle   call_parse            bucket, key and query
+ *                      call_find_operation   the row of the table
+ *       ── the rest runs on the pool, unless the operation never waits ──
+ *     call_serve       call_authenticate     who asks
+ *                      call_resolve          where the bucket is
+ *                      forward_call          ... passed on to a storage as it is, or
+ *                      call_prepare          opened, access judged, change captured
+ *                      op->fn                done, and answered
+ *     call_finish      an error's answer, the access log, everything let go */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -50,15 +60,7 @@ void gateway_free(struct gateway *g)
     free(g);
 }
 
-/* On a fast worker nothing is done twice for an operation that will wait. */
-static bool must_move(const struct call *c)
-{
-    if (http_may_block(c->http))
-        return false;
-    return !c->op || !(c->op->flags & OP_FAST);
-}
-
-/* --- buckets on remote storages --- */
+/* --- requests that are passed on as they are --- */
 
 /* What is a form, or none though it ought to be one, is taken or refused here: only the body of a
  * form says which object it is about. */
@@ -67,20 +69,7 @@ static bool is_form(const struct call *c)
     struct str type = STR("multipart/form-data");
 
     return c->op && c->op->id == S3_OP_PostObject &&
-           (!c->beyond || str_ieq(str_head(call_header(c, "content-type"), type.len), type));
-}
-
-/* A copy from another storage is made here. */
-static int copies_within(struct call *c, struct storage *s, bool *out, struct err *err)
-{
-    struct storage *from = NULL;
-    struct str bucket;
-    int code = copy_source_bucket(c, &bucket, err);
-
-    if (code == 0)
-        code = call_remote(c, &c->source_side, bucket, &from, err);
-    *out = from == s;
-    return code;
+           (!c->beyond || str_ieq(str_head(http_header(c->head, "content-type"), type.len), type));
 }
 
 /* Does a request for no bucket name a sub-resource, a parameter without a value, such as Ceph's
@@ -97,21 +86,15 @@ static bool names_service_resource(const struct call *c)
     return false;
 }
 
-/* What is not ListBuckets goes where the user's buckets without a policy are. Nobody has none. */
-static int find_service(struct call *c, struct storage **out, struct err *err)
+/* Has the request to find out where it goes? A form does that once its fields are read. A request
+ * for no bucket goes to a storage only if it is not ListBuckets and if somebody has signed it:
+ * anonymous requests have no route. */
+static bool has_target(const struct call *c)
 {
-    if (!c->user || (c->op && !names_service_resource(c)))
-        return 0;
-    return route_storage(c->g->o.routes, call_user_id(c), STR_EMPTY, out, err);
-}
-
-/* Of a bucket that is on two storages no single one knows what is in it. */
-static bool is_merged(const struct call *c)
-{
-    enum s3_operation id = c->op ? c->op->id : S3_OPERATIONS;
-
-    return c->pair.route && (id == S3_OP_ListObjects || id == S3_OP_ListObjectsV2 ||
-                             id == S3_OP_ListObjectVersions || id == S3_OP_ListMultipartUploads);
+    if (c->level == LEVEL_SERVICE)
+        return c->user && routes_any_remote(c->g->o.routes) &&
+               (!c->op || names_service_resource(c));
+    return !is_form(c);
 }
 
 /* Torrents are made here, with this tracker in them, wherever the object is. */
@@ -121,66 +104,27 @@ static bool makes_torrent(const struct call *c)
            (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
-/* Where a bucket is to be made. One on a remote storage that later requests would not find is not
- * made: the name is led to a bucket of somebody else, or is the user's on a local storage. */
-static int find_new(struct call *c, struct storage **out, struct err *err)
+/* Is the whole request sent to the storage? Not a listing of a bucket that is on two storages,
+ * since neither knows all of it, nor a copy from another storage. */
+static int is_passed_on(struct call *c, bool *out, struct err *err)
 {
-    struct routes *routes = c->g->o.routes;
-    struct storage *later = NULL;
-    int code = route_storage(routes, call_user_id(c), c->bucket_name, out, err);
+    const struct target *to = &c->target.at;
+    bool merged = to->sides.route && c->op && c->op->flags & OP_MERGED;
+    int code = 0;
 
-    if (code < 0 || !storage_can(*out, STORAGE_FORWARDS))
-        return code;
-    code = route_remote(routes, call_user_id(c), c->bucket_name, &later, err);
-    return code == 0 && later != *out ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
-}
-
-/* *out: where the whole request is to be sent; NULL: it is done here. */
-static int find_remote(struct call *c, struct storage **out, struct err *err)
-{
-    enum s3_operation id = c->op ? c->op->id : S3_OPERATIONS;
-    bool within = true;
-    int code;
-
-    *out = NULL;
-    if (is_form(c) || !routes_any_remote(c->g->o.routes))
-        return 0;
-    if (c->level == LEVEL_SERVICE)
-        code = find_service(c, out, err);
-    else if (id == S3_OP_CreateBucket && !c->beyond) /* else it may be of a bucket that is there */
-        code = find_new(c, out, err);
-    else if (!is_merged(c))
-        code = call_remote(c, &c->side, c->bucket_name, out, err);
-    else
-        code = 0;
-    if (code == 0 && *out && (!storage_can(*out, STORAGE_FORWARDS) || makes_torrent(c)))
-        *out = NULL;
-    if (code == 0 && *out && call_is_copy(c))
-        code = copies_within(c, *out, &within, err);
-    if (!within)
-        *out = NULL;
+    *out = to->kind == TARGET_RAW && !merged && !makes_torrent(c);
+    if (*out && call_is_copy(c)) {
+        code = copy_source_find(c, err);
+        *out = code == 0 && c->source->target.at.kind == TARGET_RAW &&
+               c->source->target.at.storage == to->storage;
+    }
     return code;
 }
 
-/* Where the operation's change would be; a form finds out by itself, and so does a batch whose keys
- * are to be known. */
-static int capture_here(struct call *c, struct err *err)
-{
-    struct storage *s = c->target.remote;
-    int code = 0;
+/* --- requests that are served here --- */
 
-    if (!c->g->o.capture || !c->op->changes || c->op->id == S3_OP_PostObject ||
-        (c->pair.route && c->op->id == S3_OP_DeleteObjects))
-        return 0;
-    if (c->op->id == S3_OP_CreateBucket)
-        code = route_storage(c->g->o.routes, call_user_id(c), c->bucket_name, &s, err);
-    else if (!s)
-        s = c->target.bucket->storage;
-    return code < 0 ? code : call_capture(c, s, NULL, 0, err);
-}
-
-/* Access is asked for each key of the body. It is not even read for strangers who could not remove
- * any (G1); users are told of each key, as on S3. */
+/* Access is asked for each key of the body. The body of an anonymous request that could not remove
+ * any key is not even read (G1); users are told of each key, as on S3. */
 static int need_any_removal(struct call *c, struct err *err)
 {
     bool may = c->user || call_may_ever(c, &c->target, s3_operation_action(c->op->id, false)) ||
@@ -189,7 +133,15 @@ static int need_any_removal(struct call *c, struct err *err)
     return may ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-static int prepare(struct call *c, struct err *err)
+/* A form captures its change when its fields are read, and a batch in a bucket that is on two
+ * storages when its keys are. */
+static bool captures_itself(const struct call *c)
+{
+    return c->op->id == S3_OP_PostObject ||
+           (c->target.at.sides.route && c->op->id == S3_OP_DeleteObjects);
+}
+
+static int call_prepare(struct call *c, struct err *err)
 {
     unsigned flags = c->op->flags;
     int code = 0;
@@ -206,24 +158,37 @@ static int prepare(struct call *c, struct err *err)
     if (code == 0 && !(flags & OP_ASKS))
         code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
                          NULL, err);
-    if (code == 0)
-        code = capture_here(c, err);
+    if (code == 0 && c->op->changes && !captures_itself(c))
+        code = call_capture(c, NULL, 0, err);
     if (code == 0 && flags & OP_XML && !(flags & OP_ASKS))
         code = call_read_body(c, err);
     return code;
 }
 
-/* OPTIONS asks before a request, and needs no signature; Ceph looks at one if there is any. */
-static int preflight(struct call *c, struct err *err)
+static int call_run(struct call *c, struct err *err)
 {
-    struct cors_request ask = {call_header(c, "origin"),
-                               call_header(c, "access-control-request-method"),
-                               call_header(c, "access-control-request-headers")};
+    int code = call_prepare(c, err);
+
+    if (code < 0) {
+        call_not_captured(c);
+        return code;
+    }
+    code = c->op->fn(c, err);
+    struct err late = {0}; /* it is answered; a change made here is captured in its commit */
+    int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
+    return code < 0 ? code : told;
+}
+
+/* OPTIONS asks before a request, and needs no signature; Ceph looks at one if there is any. */
+static int call_preflight(struct call *c, struct err *err)
+{
+    struct cors_request ask = {http_header(c->head, "origin"),
+                               http_header(c->head, "access-control-request-method"),
+                               http_header(c->head, "access-control-request-headers")};
     struct http_header headers[CORS_MAX_HEADERS];
     struct cors_answer answer;
-    struct storage *remote = NULL;
     struct err ignored = {0};
-    int code;
+    const struct target *to = &c->target.at;
 
     if (!http_may_block(c->http))
         return ERR_AGAIN;
@@ -231,14 +196,14 @@ static int preflight(struct call *c, struct err *err)
         return s3_fail(err, S3_ACCESS_FORBIDDEN);
     if (routes_any_remote(c->g->o.routes) && call_authenticate(c, &ignored) < 0)
         call_claim(c);
-    code = call_sides(c, err);
+    int code = call_resolve(c, NULL, err);
+    if (code == 0 && to->kind == TARGET_RAW) {
+        if (c->claimed && !remote_has_credential(to->storage, c->user_id))
+            call_be(c, NULL); /* a preflight needs no user */
+        return forward_call(c, err);
+    }
     if (code == 0)
-        code = find_remote(c, &remote, err);
-    if (code == 0 && remote && c->claimed && !remote_has_credential(remote, call_user_id(c)))
-        c->user = NULL; /* it needs none */
-    if (code < 0 || remote)
-        return code < 0 ? code : forward_call(c, remote, err);
-    code = call_open(c, &c->target, c->bucket_name, err);
+        code = call_open(c, &c->target, c->bucket_name, err);
     if (code == 0)
         code = cors_preflight(call_cors(c), &ask, &answer, err);
     if (code < 0)
@@ -250,11 +215,75 @@ static int preflight(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
-static int run(struct call *c, struct err *err)
+/* --- the walk --- */
+
+/* The row of the table. What weir does not know goes into c->refusal where there is a raw storage,
+ * which may know it. */
+static int call_choose(struct call *c, struct err *err)
 {
-    struct storage *remote = NULL;
-    struct err unknown = {0};
-    int code = call_parse(c, err), found;
+    int code = call_find_operation(c, err);
+
+    if (code == 0 || !routes_any_remote(c->g->o.routes))
+        return code;
+    c->refusal = arena_new(c->a, struct err);
+    if (!c->refusal)
+        return err_code(err, ERR_NO_MEMORY);
+    *c->refusal = *err;
+    return 0;
+}
+
+static int call_refuse(const struct call *c, struct err *err)
+{
+    *err = *c->refusal;
+    return err->code;
+}
+
+static int call_serve(struct call *c, struct err *err)
+{
+    struct storage *view = NULL;
+    bool passed_on = false;
+    int code = call_authenticate(c, err);
+
+    c->auth_failed = code < 0;
+    if (code == 0)
+        code = call_view(c, &view, err);
+    if (code == 0 && has_target(c))
+        code = call_resolve(c, view, err);
+    if (code == 0)
+        code = is_passed_on(c, &passed_on, err);
+    if (code < 0)
+        return code;
+    if (passed_on)
+        return forward_call(c, err);
+    return c->refusal ? call_refuse(c, err) : call_run(c, err);
+}
+
+static int call_end(struct call *c, int code, const struct err *err)
+{
+    return c->waits ? code : call_finish(c, code, err);
+}
+
+/* The same request, on the pool. */
+static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
+{
+    struct call *c = ctx;
+    struct err err = {0};
+
+    (void)req;
+    c->waits = false;
+    int code = in_time ? call_serve(c, &err) : err_set(&err, ERR_BUSY, "too many requests at once");
+    return call_end(c, code, &err);
+}
+
+/* An operation that may wait moves to the pool before anything costly was done. */
+static bool must_move(const struct call *c)
+{
+    return !http_may_block(c->http) && !(c->op && c->op->flags & OP_FAST);
+}
+
+static int call_begin(struct call *c, struct err *err)
+{
+    int code = call_parse(c, err);
 
     if (code == 0)
         code = store_may_serve(c->g->o.store, err);
@@ -263,43 +292,16 @@ static int run(struct call *c, struct err *err)
     if (c->is_website)
         return website_run(c, err);
     if (c->head->method == HTTP_OPTIONS)
-        return preflight(c, err);
+        return call_preflight(c, err);
     code = call_check_query(c, err);
+    if (code == 0)
+        code = call_choose(c, err);
     if (code < 0)
         return code;
-    found = call_find_operation(c, &unknown);
-    if (found < 0 && !routes_any_remote(c->g->o.routes)) {
-        *err = unknown;
-        return found;
-    }
-    if (must_move(c))
-        return ERR_AGAIN;
-    c->routes_seen = routes_generation(c->g->o.routes);
-    code = call_authenticate(c, err);
-    c->auth_failed = code < 0;
-    if (code == 0)
-        code = call_view(c, err);
-    if (code == 0 && !c->side.storage)
-        code = call_sides(c, err);
-    if (code == 0)
-        code = find_remote(c, &remote, err);
-    if (code < 0)
-        return code;
-    if (remote)
-        return forward_call(c, remote, err);
-    if (found < 0) { /* what we do not know, a remote storage might have known */
-        *err = unknown;
-        return found;
-    }
-    code = prepare(c, err);
-    if (code < 0) {
-        call_not_captured(c);
-        return code;
-    }
-    code = c->op->fn(c, err);
-    struct err late = {0}; /* it is answered; what is made here is captured in its commit */
-    int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
-    return code < 0 ? code : told;
+    if (!must_move(c))
+        return call_serve(c, err);
+    c->waits = true;
+    return http_go_on(c->http, serve_on_pool, c);
 }
 
 int gateway_handle(struct http_request *req, void *ctx)
@@ -315,8 +317,8 @@ int gateway_handle(struct http_request *req, void *ctx)
     c->head = http_request_head(req);
     c->a = a;
     c->now_ms = clock_wall_ms();
-    int code = run(c, &err);
-    return c->waits ? code : call_finish(c, code, &err);
+    int code = call_begin(c, &err);
+    return call_end(c, code, &err);
 }
 
 int call_finish(struct call *c, int code, const struct err *err)
@@ -326,7 +328,8 @@ int call_finish(struct call *c, int code, const struct err *err)
     if (code != ERR_AGAIN)
         call_log(c);
     call_close(&c->target);
-    call_close(&c->other);
+    if (c->source)
+        call_close(&c->source->target);
     auth_release(&c->auth);
     call_drop_gathered(c->budget, &c->document);
     secure_zero(&c->encryption, sizeof(c->encryption));

@@ -7,11 +7,10 @@
 #define S3_GATEWAY_GATEWAY_H
 
 #include "http/server.h"
-#include "route/route.h"
+#include "route/resolve.h"
 #include "route/users.h"
 
 struct access_log;
-struct bucket_sides;
 struct change_capture;
 struct gateway;
 struct notify;
@@ -27,7 +26,7 @@ struct gateway_options {
     struct notify *notify;         /* event notifications; NULL: none */
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
     const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
-    const struct bucket_sides *sides;     /* s3/sides.h; NULL: no bucket is ever on two storages */
+    const struct bucket_sides *sides; /* route/sides.h; NULL: no bucket is ever on two storages */
     const struct object_torrents *torrents; /* s3/torrent.h; NULL: no torrents are made */
     struct str url; /* by which everybody reaches this endpoint; empty: as each request has */
     bool allow_v2;  /* signatures of version 2 */

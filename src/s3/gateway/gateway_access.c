@@ -1,164 +1,13 @@
 /* What a decision about access is made on, read from the bucket and the request. */
 #include "s3/gateway/gateway_int.h"
-#include "object/overlay.h"
-
-/* --- the bucket --- */
-
-int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
-                  struct err *err)
-{
-    if (b == c->target.bucket && facts_document(c->target.facts, name, out))
-        return 0;
-    int code = b->ops->get_document(b, c->a, name, out, err);
-
-    if (code == ERR_NOT_FOUND) {
-        *out = STR_EMPTY;
-        return 0;
-    }
-    return code;
-}
-
-/* Facts that still hold, of a bucket that is where the user's own route leads. */
-static struct facts *find_facts(struct call *c, struct str bucket)
-{
-    struct routes *routes = c->g->o.routes;
-    struct storage *s;
-    struct facts *f = NULL;
-
-    if (route_storage(routes, call_user_id(c), bucket, &s, NULL) == 0)
-        f = facts_find(c->g->facts, s, bucket);
-    if (!f || str_eq(facts_target(f)->info.owner, call_user_id(c)) || !routes_any(routes))
-        return f;
-    facts_unref(f); /* its owner's route may lead elsewhere */
-    return NULL;
-}
-
-int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
-                struct storage **out, struct err *err)
-{
-    if (side->storage) {
-        *out = storage_can(side->storage, STORAGE_FORWARDS) ? side->storage : NULL;
-        return 0;
-    }
-    return route_remote(c->g->o.routes, call_user_id(c), bucket, out, err);
-}
-
-/* Who asks may say whose bucket it must be. */
-static struct str expected_owner(struct call *c, const struct call_target *t)
-{
-    return call_header(c, t == &c->target ? "x-amz-expected-bucket-owner"
-                                          : "x-amz-source-expected-bucket-owner");
-}
-
-/* Access there is not ours to decide (F2): nothing of it is read, so its owner is not known. */
-static int open_remote(struct call *c, struct call_target *t, const struct side_choice *side,
-                       struct str bucket, struct err *err)
-{
-    if (expected_owner(c, t).len)
-        return err_set(err, S3_NOT_IMPLEMENTED,
-                       "The owner of a bucket on a remote storage cannot be expected in a copy "
-                       "between storages");
-    t->info.name = bucket;
-    if (side->storage)
-        return storage_open_bucket(&t->bucket, t->remote, call_user_id(c), bucket, err);
-    return route_bucket(c->g->o.routes, call_user_id(c), bucket, &t->bucket, err);
-}
-
-static int check_owner(struct call *c, const struct call_target *t, struct err *err)
-{
-    struct str said = expected_owner(c, t);
-
-    return said.len && !str_eq(said, t->info.owner) ? s3_fail(err, S3_ACCESS_DENIED) : 0;
-}
-
-static int open_local(struct call *c, struct call_target *t, struct str bucket, struct err *err)
-{
-    struct facts *f = find_facts(c, bucket);
-    struct bucket *b;
-    int code = 0;
-
-    if (!f) {
-        code = route_bucket(c->g->o.routes, call_user_id(c), bucket, &b, err);
-        if (code == 0)
-            code = facts_read(&f, b, http_may_block(c->http), err);
-        if (code == 0)
-            facts_keep(c->g->facts, f);
-    }
-    if (code == 0) {
-        *t = *facts_target(f);
-        code = check_owner(c, t, err);
-    }
-    return code;
-}
-
-/* On a local side: the objects of that one, with the facts of the one where those are newest. */
-static int open_side(struct call *c, struct call_target *t, const struct side_choice *side,
-                     struct str bucket, struct err *err)
-{
-    struct storage *s = side->storage, *of = side->facts;
-    struct facts *f = facts_find(c->g->facts, of, bucket);
-    struct bucket *b = NULL;
-    int code = 0;
-
-    if (!f) {
-        code = storage_open_bucket(&b, of, STR_EMPTY, bucket, err);
-        if (code == 0)
-            code = facts_read(&f, b, http_may_block(c->http), err);
-        if (code == 0)
-            facts_keep(c->g->facts, f);
-    }
-    if (code < 0)
-        return code;
-    *t = *facts_target(f);
-    if (s != of) {
-        code = storage_open_bucket(&t->other, s, STR_EMPTY, bucket, err);
-        t->bucket = t->other;
-    }
-    return code < 0 ? code : check_owner(c, t, err);
-}
-
-static const struct side_choice *side_of_target(const struct call *c, const struct call_target *t)
-{
-    return t == &c->target ? &c->side : &c->source_side;
-}
-
-int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
-{
-    const struct side_choice *side = side_of_target(c, t);
-    int code = call_remote(c, side, bucket, &t->remote, err);
-
-    if (code < 0)
-        return code;
-    if (t->remote)
-        return open_remote(c, t, side, bucket, err);
-    code = side->storage ? open_side(c, t, side, bucket, err) : open_local(c, t, bucket, err);
-    return code == 0 && !http_may_block(c->http) && t->policy && policy_is_large(t->policy)
-               ? ERR_AGAIN
-               : code;
-}
-
-void call_close(struct call_target *t)
-{
-    if (t->other)
-        t->other->ops->unref(t->other);
-    t->other = NULL;
-    if (t->remote && t->bucket)
-        t->bucket->ops->unref(t->bucket);
-    facts_unref(t->facts);
-    t->facts = NULL;
-    t->remote = NULL;
-    t->bucket = NULL;
-}
-
-/* --- decisions --- */
 
 /* Where the requester pays nobody gets in who cannot, or does not say that they will: no bill is
  * made, but a client that works here works on S3. */
 static bool pays(struct call *c, const struct call_target *t)
 {
-    struct str said = call_header(c, "x-amz-request-payer");
+    struct str said = http_header(c->head, "x-amz-request-payer");
 
-    if (!t->requester_pays || str_eq(call_user_id(c), t->info.owner))
+    if (!t->requester_pays || str_eq(c->user_id, t->info.owner))
         return true;
     if (!said.len) /* in a presigned address */
         said = call_param(c, "x-amz-request-payer");
@@ -199,7 +48,7 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
     struct err ignored = {0};
     struct acl acl = {0};
 
-    if (t->remote || (c->user && c->user->admin))
+    if (target_is_foreign(&t->at) || (c->user && c->user->admin))
         return true;
     if (!pays(c, t))
         return false;
@@ -228,7 +77,8 @@ bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action)
 {
     struct access_request r = request_of(c, t, action, STR_EMPTY);
 
-    return t->remote || (c->user && c->user->admin) || (pays(c, t) && access_possible(&r));
+    return target_is_foreign(&t->at) || (c->user && c->user->admin) ||
+           (pays(c, t) && access_possible(&r));
 }
 
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object)
@@ -237,10 +87,10 @@ bool call_anyone_may(struct call *c, enum s3_action action, const struct object_
     enum auth_kind kind = c->auth.kind;
     bool acl_required = c->acl_required;
 
-    c->user = NULL;
+    call_be(c, NULL);
     c->auth.kind = AUTH_ANONYMOUS;
     bool may = call_may(c, &c->target, action, c->key, object);
-    c->user = user;
+    call_be(c, user);
     c->auth.kind = kind;
     c->acl_required = acl_required;
     return may;
@@ -259,7 +109,7 @@ static int need_with_write(struct call *c, enum s3_action action, struct err *er
     struct call_target *t = &c->target;
     struct access_request r = request_of(c, t, action, c->key);
     bool by_list = t->acl && t->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED &&
-                   acl_allows(t->acl, call_user_id(c), ACL_WRITE, t->block.ignore_acls);
+                   acl_allows(t->acl, c->user_id, ACL_WRITE, t->block.ignore_acls);
 
     return by_list && !access_denied(&r) ? 0 : call_need(c, t, action, c->key, NULL, err);
 }

@@ -87,7 +87,7 @@ struct cors *call_cors(struct call *c)
     struct err ignored = {0};
     struct cors *cors = arena_new(c->a, struct cors);
 
-    if (!cors || !c->target.bucket ||
+    if (!cors || !c->target.facts || !c->target.bucket ||
         call_document(c, c->target.bucket, "cors", &text, &ignored) < 0 || !text.len ||
         cors_read(cors, c->a, text, &ignored) < 0)
         return NULL;
@@ -97,7 +97,7 @@ struct cors *call_cors(struct call *c)
 /* What a browser may see of the answer. A rule that cannot be read opens nothing. */
 static void respond_cors(struct call *c, struct str origin)
 {
-    struct str asked = call_header(c, "access-control-request-method");
+    struct str asked = http_header(c->head, "access-control-request-method");
     struct cors_request ask = {.origin = origin,
                                .method = asked.len ? asked : c->head->method_text};
     struct http_header headers[CORS_MAX_HEADERS];
@@ -114,7 +114,7 @@ static void respond_cors(struct call *c, struct str origin)
 void respond_begin(struct call *c, int status)
 {
     struct str id = str_z(http_request_id(c->http));
-    struct str origin = call_header(c, "origin");
+    struct str origin = http_header(c->head, "origin");
 
     c->answered = status;
     if (c->target.logging.len)

@@ -20,13 +20,14 @@ static unsigned changes_of(const struct call *c)
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
-int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
-                 struct err *err)
+/* Nothing in a space is replicated, and what cannot be made changes nothing. */
+int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;
-    struct intended i = {.storage = s, .bucket = c->bucket_name, .user = call_user_id(c)};
+    const struct target *to = &c->target.at;
+    struct intended i = {.storage = to->storage, .bucket = c->bucket_name, .user = c->user_id};
 
-    if (!capture || c->capture.begun)
+    if (!capture || c->capture.begun || to->kind == TARGET_SPACE || to->kind == TARGET_TAKEN)
         return 0;
     i.changes = changes_of(c);
     if (i.changes == 0)
@@ -37,7 +38,7 @@ int call_capture(struct call *c, struct storage *s, const struct str *keys, size
     int code = capture->begin(capture->ctx, &i, &c->capture, err);
     if (code < 0)
         return code;
-    code = call_check_route(c, s, err);
+    code = call_check_route(c, err);
     if (code < 0)
         call_not_captured(c);
     return code;

@@ -193,7 +193,7 @@ static struct str content_sha256(struct call *c, const struct question *q)
 /* An empty one is none, to operations too. */
 static struct str acted_header(struct call *c, const struct question *q)
 {
-    struct str value = acts(c, q->on) ? call_header(c, q->name) : STR_EMPTY;
+    struct str value = acts(c, q->on) ? http_header(c->head, q->name) : STR_EMPTY;
 
     return value.len ? value : STR_EMPTY;
 }
@@ -365,7 +365,8 @@ static void read_new_tags(struct call *c)
 static bool is_header_of_tags(const struct call *c)
 {
     return acts(c, ON_NEW) &&
-           (!acts(c, ON_COPY) || str_eq(call_header(c, "x-amz-tagging-directive"), STR("REPLACE")));
+           (!acts(c, ON_COPY) ||
+            str_eq(http_header(c->head, "x-amz-tagging-directive"), STR("REPLACE")));
 }
 
 /* That the request sets, as a header has them. */
@@ -375,7 +376,7 @@ static struct str request_tags(struct call *c)
         read_new_tags(c);
     if (c->new_tags.p)
         return c->new_tags;
-    return is_header_of_tags(c) ? call_header(c, "x-amz-tagging") : STR_EMPTY;
+    return is_header_of_tags(c) ? http_header(c->head, "x-amz-tagging") : STR_EMPTY;
 }
 
 static struct str request_tag(struct call *c, const struct question *q)

@@ -288,10 +288,11 @@ static int source_key(struct call *c, const struct copy_source *s, struct str by
     if (code == 0 && bytes.len)
         code = open_envelope(c, &o, out, &e, err);
     else if (code == 0 && o.customer.given)
-        code = s->target.remote ? err_set(err, S3_NOT_IMPLEMENTED,
-                                          "Copying from there with a customer's key is not "
-                                          "implemented")
-                                : err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
+        code = target_is_foreign(&s->target.at)
+                   ? err_set(err, S3_NOT_IMPLEMENTED,
+                             "Copying from there with a customer's key is not "
+                             "implemented")
+                   : err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
     secure_zero(&o.customer.key, sizeof(o.customer.key));
     return code;
 }

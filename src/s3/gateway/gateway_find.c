@@ -103,18 +103,6 @@ static const char *const read_takes[] = {
     "bucket-region",
 };
 
-/* What changes may have beside the parameter of their row; those that are not here have none. */
-static const struct {
-    enum s3_operation operation;
-    const char *name;
-} change_takes[] = {
-    {S3_OP_DeleteObject, "versionId"},        {S3_OP_PutObjectTagging, "versionId"},
-    {S3_OP_DeleteObjectTagging, "versionId"}, {S3_OP_PutObjectAcl, "versionId"},
-    {S3_OP_PutObjectRetention, "versionId"},  {S3_OP_PutObjectLegalHold, "versionId"},
-    {S3_OP_RestoreObject, "versionId"},       {S3_OP_UploadPart, "partNumber"},
-    {S3_OP_UploadPartCopy, "partNumber"},
-};
-
 static bool is_any(struct str name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -190,10 +178,7 @@ static bool change_knows(const struct call *c, const struct call_param *p)
 {
     if (c->op->query && str_eq(p->name, str_z(c->op->query)))
         return true;
-    for (size_t i = 0; i < ARRAY_SIZE(change_takes); i++)
-        if (change_takes[i].operation == c->op->id && str_eq(p->name, str_z(change_takes[i].name)))
-            return true;
-    return false;
+    return c->op->takes && str_eq(p->name, str_z(c->op->takes));
 }
 
 /* The parameter that c->op does not know; NULL: it knows all. */
@@ -282,7 +267,7 @@ static bool row_fits(const struct call *c, const struct operation *op)
 {
     return op->method == c->head->method && op->level == c->level &&
            (!op->query || (c->query_count && call_param(c, op->query).p)) &&
-           (!op->header || call_header(c, op->header).p);
+           (!op->header || http_header(c->head, op->header).p);
 }
 
 /* A change with a sub-resource that the operation has not is still that operation to a storage that

@@ -13,7 +13,7 @@
 #include "meta/keyring.h"
 #include "s3/notify/notify.h"
 #include "s3/gateway/payload.h"
-#include "s3/gateway/sides.h"
+#include "route/resolve.h"
 
 enum {
     CALL_QUERY_MAX = 64,            /* parameters of a query */
@@ -24,6 +24,7 @@ enum {
 };
 #define CALL_PUT_MAX ((uint64_t)5 * GIB) /* of one PUT, part or copy */
 
+struct copy_source;
 struct facts;
 struct facts_table;
 
@@ -41,44 +42,56 @@ enum call_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
 
 struct call;
 
+/* All that is known of an operation by its name: a row of gateway_table.c. */
 struct operation {
     enum s3_operation id;
     enum http_method method;
     enum call_level level;
-    const char *query;                      /* a parameter that must be there; NULL: none */
+    const char *query;                      /* a parameter that the request must have; NULL: none */
     const char *header;                     /* likewise a header */
+    const char *log_name;                   /* in the access log, behind "REST.<method>." */
     int (*fn)(struct call *, struct err *); /* NULL: NotImplemented */
-    unsigned flags;
+    unsigned flags;                         /* enum operation_flags */
     unsigned changes; /* a set of enum thing_kind: what the operation changes when it succeeds */
+    enum thing_kind thing; /* what it reads or changes; 0: the object, or the bucket, itself */
+    const char *takes;     /* a parameter that a change may also have; NULL: none */
 };
 
 enum operation_flags {
-    OP_FAST = 1,      /* may run where nothing may wait */
-    OP_XML = 2,       /* the body is a document: call->body, read once access is granted (G1) */
-    OP_NO_BUCKET = 4, /* fn looks for the bucket itself */
-    OP_ASKS = 8,      /* fn asks for access itself */
-    OP_LIST = 16,     /* with OP_XML: 10,000 parts with checksums, or 1000 keys, all escaped */
+    OP_FAST = 1,       /* may run where nothing may wait */
+    OP_XML = 2,        /* the body is a document: call->body, read once access is granted (G1) */
+    OP_NO_BUCKET = 4,  /* the bucket need not be there, or fn opens it */
+    OP_ASKS = 8,       /* fn asks for access itself */
+    OP_LIST = 16,      /* with OP_XML: 10,000 parts with checksums, or 1000 keys, all escaped */
+    OP_MAKES = 32,     /* makes the bucket */
+    OP_COPIES = 64,    /* reads another object, which x-amz-copy-source names */
+    OP_WHOLE = 128,    /* replaces or removes the whole object, whatever was there */
+    OP_AT_ROUTE = 256, /* on many keys, or on none that is there yet: goes where writes go */
+    OP_MERGED = 512,   /* lists: made of both sides while a bucket is on two storages */
+    OP_EARLY = 1024,   /* its head says success before it is one; the body says it at its end */
 };
 
 struct call_param {
     struct str name, value; /* decoded */
 };
 
-/* What access is decided on besides the request, of one bucket. */
+/* A bucket that a request is about: where it is, and what access is decided on besides the
+ * request. call_locate() fills `at`, and call_open() the rest. */
 struct call_target {
-    struct facts
-        *facts; /* a reference, which holds all that follows; NULL: not opened, or remote */
-    struct bucket *bucket;
-    struct storage *remote; /* that it is on: bucket is a reference, nothing below is known (F2) */
-    struct bucket *other; /* `bucket`, a reference, when it is not the one of the facts; or NULL */
-    struct bucket_info info;
+    struct target at;
+    struct storage *facts_at; /* the side of a switch whose policy and lists count, where the bucket
+                                 is on two storages; another one than at.storage only where weir
+                                 serves both; NULL: the bucket is on one */
+    struct facts *facts; /* a reference, which holds all that follows; NULL: not opened, foreign */
+    struct bucket *bucket;   /* of the objects; held by `facts` or `at`; NULL: not opened */
+    struct bucket_info info; /* of a foreign bucket: the name alone (F2) */
     struct policy *policy;
     bool policy_binds_owner;
     struct acl *acl; /* NULL: none kept */
     struct public_block block;
     enum ownership ownership;
     struct str logging;  /* the kept form of its configuration; empty: requests are not logged */
-    bool requester_pays; /* who is not its owner must say that they pay */
+    bool requester_pays; /* users other than the owner must say that they pay */
 };
 
 /* How the object is encrypted that an answer is about. */
@@ -100,7 +113,8 @@ struct call {
     const struct http_head *head; /* with what was hoisted into the query (gateway_hoist.c) */
     struct arena *a;
     const struct operation *op;
-    bool beyond; /* the query has more than op knows, which a remote storage may know */
+    bool beyond;         /* the query has more than op knows, which a raw storage may know */
+    struct err *refusal; /* why weir cannot do the request, if no raw storage can; NULL: it can */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
     struct str host_bucket;      /* named by Host, in lower case; empty in path style */
@@ -111,17 +125,15 @@ struct call {
     size_t query_count;
     bool hoists; /* x-amz-* parameters are headers */
     struct identity auth;
-    const struct user *user; /* NULL: anonymous */
-    bool claimed;            /* `user` is only who a preflight's address names (F10) */
+    const struct user *user; /* NULL: anonymous; set by call_be() */
+    struct str user_id;      /* of `user`; empty: anonymous */
+    bool claimed;            /* `user` is only the one that a preflight's address names (F10) */
     struct call_target target;
-    uint64_t routes_seen;                 /* routes_generation() before anything was found */
-    struct side_pair pair;                /* the bucket's, while it is on two storages (sides.h) */
-    struct side_choice side, source_side; /* of the request and of the source of a copy */
-    struct call_target other;             /* of a merged listing: the other side */
-    struct storage *remote;    /* that the request was sent on to, while it waits for the answer: */
-    struct exchange *exchange; /* NULL: the answer must be asked for again */
-    bool waits;                /* the handler is called again (http_await) */
-    struct str body;           /* of OP_XML; in: */
+    struct copy_source *source; /* of a copy, once it was looked for */
+    struct exchange *exchange;  /* with the target's storage, while its answer is waited for; NULL:
+                                   the answer must be asked for again */
+    bool waits;      /* another function goes on with the call (http_await, http_go_on) */
+    struct str body; /* of OP_XML; in: */
     struct buf document;
     struct budget *budget;             /* that `document` is taken from; NULL: it was not read */
     int body_read;                     /* 1: it is there; an error: it could not be read */
@@ -182,7 +194,6 @@ struct str call_signed_method(const struct call *c); /* in the signature, ours o
 int call_auth_options(struct call *c, struct auth_options *out);
 /* The parameter's value; NULL p when it is not there. */
 struct str call_param(const struct call *c, const char *name);
-struct str call_header(const struct call *c, const char *name);
 /* A whole number parameter up to `max`; `fallback` when absent or empty. InvalidArgument. */
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out, struct err *err) MUST_CHECK;
@@ -193,8 +204,8 @@ int call_read_body(struct call *c, struct err *err) MUST_CHECK;
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err) MUST_CHECK;
 void call_drop_gathered(struct budget *budget, struct buf *text); /* without a budget: released */
-/* Id of the asking user; empty: anonymous. */
-struct str call_user_id(const struct call *c);
+/* The request is this user's from now on; NULL: it is anonymous. */
+void call_be(struct call *c, const struct user *user);
 
 /* --- gateway_hoist.c: headers that came as parameters of a presigned request --- */
 
@@ -202,15 +213,28 @@ struct str call_user_id(const struct call *c);
  * when a header says otherwise. */
 int call_hoist(struct call *c, struct err *err) MUST_CHECK;
 
+/* --- gateway_target.c: where the request's bucket is, and what is known of it --- */
+
+/* Asks the routes where the bucket is that `ask` names, and fills in who asks: t->at, and t->facts
+ * when they are known. ERR_AGAIN where nothing may wait; else as route_resolve(). */
+int call_locate(struct call *c, struct call_target *t, struct route_ask *ask,
+                struct err *err) MUST_CHECK;
+/* The same of the request's own bucket, into c->target, at the side that the request goes to while
+ * the bucket is switched. `at`: on this storage, whatever the routes say; NULL: where they say. */
+int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK;
+/* Of a change that was captured: does its target still lead where c->target was found? The target
+ * was found before the change counted as under way, and a body may have been read since. ERR_BUSY:
+ * it does not. */
+int call_check_route(struct call *c, struct err *err) MUST_CHECK;
+/* Opens what t->at has found; `bucket` is its name. ERR_NO_BUCKET. ERR_AGAIN as above. */
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
+void call_close(struct call_target *t);
+/* The document, or empty; as of the call's start when it is the target's. */
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err) MUST_CHECK;
+
 /* --- gateway_access.c --- */
 
-/* At the side that was chosen for what `t` is, where the bucket is on two. */
-int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
-/* The remote storage that the asking user's requests for the bucket go to; NULL: a local matter. By
- * the side, if one was chosen. */
-int call_remote(struct call *c, const struct side_choice *side, struct str bucket,
-                struct storage **out, struct err *err) MUST_CHECK;
-void call_close(struct call_target *t);
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
 /* Whether the asker may do it to anything in the bucket: if not, what they ask for need not be
@@ -234,9 +258,6 @@ int call_absent(struct call *c, struct call_target *t, struct str key, bool vers
  * for, then the document of OP_XML is read. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
-/* The document, or empty; as of the call's start when it is the target's. */
-int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
-                  struct err *err) MUST_CHECK;
 
 /* --- gateway_condition.c --- */
 
@@ -313,14 +334,10 @@ bool range_parse(struct str text, struct object_range *out);
 
 /* --- gateway_capture.c: changes that replication must know of --- */
 
-/* What the request changes at the storage that it goes to; asked before anything is sent or
- * changed, and before a large body is read. `keys`: of DeleteObjects; else NULL. ERR_UNAVAILABLE:
- * it must not be made. */
-int call_capture(struct call *c, struct storage *s, const struct str *keys, size_t count,
-                 struct err *err) MUST_CHECK;
-/* Of a capture that has begun: is `s` still where the bucket's changes go? The route was found
- * before the change was counted as under way, and a body may have been read since. ERR_BUSY: no. */
-int call_check_route(struct call *c, const struct storage *s, struct err *err) MUST_CHECK;
+/* Announces what the request changes at its target, before anything is sent or changed, and before
+ * a large body is read. `keys`: of DeleteObjects; else NULL. ERR_UNAVAILABLE: the change must not
+ * be made. ERR_BUSY: nor that, for a while. */
+int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
 /* Just before a remote storage gets the last of it, which makes it happen. ERR_BUSY: it must not.
  */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;
@@ -331,19 +348,16 @@ void call_not_captured(struct call *c); /* nothing was made */
 
 /* --- gateway_sides.c: buckets that are on two storages (docs/replication.md, D1 to D8) --- */
 
-/* Finds out whether the request's bucket is one, and the side that it goes to. ERR_AGAIN where
- * nothing may wait. A bucket of which that is not so costs a load or two. */
-int call_sides(struct call *c, struct err *err) MUST_CHECK;
+/* Turns c->target, of a bucket that is on two storages, to the side that the request goes to. */
+int call_choose_side(struct call *c, struct err *err) MUST_CHECK;
 /* An administrator may read on a storage of their choice, which the header x-weir-storage names
- * (docs/forward.md, B2): c->side is that one. ERR_AGAIN as above. */
-int call_view(struct call *c, struct err *err) MUST_CHECK;
-/* The same of a form, whose key is known by now. */
-int call_sides_form(struct call *c, struct err *err) MUST_CHECK;
+ * (docs/forward.md, B2): *out; NULL: the request has no such header. ERR_AGAIN where nothing may
+ * wait. */
+int call_view(struct call *c, struct storage **out, struct err *err) MUST_CHECK;
 /* Turns c->target to the side of this key, for a website. */
 int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
-/* Of the source of a copy. */
-int call_source_side(struct call *c, struct str bucket, struct str key, struct str version,
-                     struct err *err) MUST_CHECK;
+/* Turns the source of a copy to its side. */
+int call_choose_source(struct call *c, struct copy_source *s, struct err *err) MUST_CHECK;
 /* Before keys of a batch are removed where there are two sides, and after one was. `alone`: none is
  * bound to a version or a condition; call_removed() is of such alone. */
 int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
@@ -371,9 +385,8 @@ int notification_take(struct call *c, struct buf *kept, struct err *err) MUST_CH
 /* The request's line in its bucket's log, if that has one; once it is answered. */
 void call_log(struct call *c);
 /* A line beside it: of one key of many, and in the log of a copy's source. */
-struct copy_source;
 void call_log_removal(struct call *c, struct str key, struct str version, int code);
-void call_log_copied(struct call *c, const struct copy_source *s, int code);
+void call_log_copied(struct call *c, int code);
 
 /* --- gateway_website.c --- */
 
@@ -400,19 +413,21 @@ struct copy_source {
     struct str bucket, key, version;
     struct get_result head;
 };
-/* x-amz-copy-source: opened, access asked for, conditions judged. call_close(&out->target). */
-int copy_source_open(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
+/* The names in x-amz-copy-source, decoded. InvalidArgument. */
+int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
+/* c->source: the names in x-amz-copy-source, and where its bucket is. InvalidArgument. */
+int copy_source_find(struct call *c, struct err *err) MUST_CHECK;
+/* That, and it is opened, access asked for, conditions judged; *out is c->source. */
+int copy_source_open(struct call *c, struct copy_source **out, struct err *err) MUST_CHECK;
 /* The bytes of the version that was judged; ERR_CONFLICT: it was replaced since. */
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
-/* x-amz-copy-source, decoded: the bucket, and key and version of *out. InvalidArgument. */
-int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
-/* The bucket that x-amz-copy-source names; its side is chosen. */
-int copy_source_bucket(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 /* The header as it is sent on: written anew from the names that were judged (F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 bool call_is_copy(const struct call *c); /* CopyObject or UploadPartCopy */
+/* May the target's bucket be asked to copy from the source's without moving bytes? */
+bool copy_shares(const struct call *c, const struct copy_source *s);
 
 /* --- gateway_encrypt.c (docs/encryption.md) --- */
 

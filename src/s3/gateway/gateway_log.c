@@ -6,84 +6,6 @@
 
 enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head is at most 16 KiB, and grows by its encoding */
 
-/* What AWS calls that which an operation is about, behind "REST.<method>.". */
-static const char *const resources[S3_OPERATIONS] = {
-    [S3_OP_AbortMultipartUpload] = "UPLOAD",
-    [S3_OP_CompleteMultipartUpload] = "UPLOAD",
-    [S3_OP_CopyObject] = "OBJECT",
-    [S3_OP_CreateBucket] = "BUCKET",
-    [S3_OP_CreateMultipartUpload] = "UPLOADS",
-    [S3_OP_DeleteBucket] = "BUCKET",
-    [S3_OP_DeleteBucketCors] = "CORS",
-    [S3_OP_DeleteBucketEncryption] = "ENCRYPTION",
-    [S3_OP_DeleteBucketLifecycle] = "LIFECYCLE",
-    [S3_OP_DeleteBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
-    [S3_OP_DeleteBucketPolicy] = "BUCKETPOLICY",
-    [S3_OP_DeleteBucketReplication] = "REPLICATION",
-    [S3_OP_DeleteBucketTagging] = "TAGGING",
-    [S3_OP_DeleteBucketWebsite] = "WEBSITE",
-    [S3_OP_DeleteObject] = "OBJECT",
-    [S3_OP_DeleteObjectTagging] = "OBJECT_TAGGING",
-    [S3_OP_DeleteObjects] = "MULTI_OBJECT_DELETE",
-    [S3_OP_DeletePublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
-    [S3_OP_GetBucketAcl] = "ACL",
-    [S3_OP_GetBucketCors] = "CORS",
-    [S3_OP_GetBucketEncryption] = "ENCRYPTION",
-    [S3_OP_GetBucketLifecycleConfiguration] = "LIFECYCLE",
-    [S3_OP_GetBucketLocation] = "LOCATION",
-    [S3_OP_GetBucketLogging] = "LOGGING_STATUS",
-    [S3_OP_GetBucketNotificationConfiguration] = "NOTIFICATION",
-    [S3_OP_GetBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
-    [S3_OP_GetBucketPolicy] = "BUCKETPOLICY",
-    [S3_OP_GetBucketPolicyStatus] = "POLICY_STATUS",
-    [S3_OP_GetBucketReplication] = "REPLICATION",
-    [S3_OP_GetBucketRequestPayment] = "REQUEST_PAYMENT",
-    [S3_OP_GetBucketTagging] = "TAGGING",
-    [S3_OP_GetBucketVersioning] = "VERSIONING",
-    [S3_OP_GetBucketWebsite] = "WEBSITE",
-    [S3_OP_GetObject] = "OBJECT",
-    [S3_OP_GetObjectAcl] = "ACL",
-    [S3_OP_GetObjectAttributes] = "OBJECT_ATTRIBUTES",
-    [S3_OP_GetObjectLegalHold] = "LEGAL_HOLD",
-    [S3_OP_GetObjectLockConfiguration] = "OBJECT_LOCK_CONFIGURATION",
-    [S3_OP_GetObjectRetention] = "RETENTION",
-    [S3_OP_GetObjectTagging] = "OBJECT_TAGGING",
-    [S3_OP_GetObjectTorrent] = "TORRENT",
-    [S3_OP_GetPublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
-    [S3_OP_HeadBucket] = "BUCKET",
-    [S3_OP_HeadObject] = "OBJECT",
-    [S3_OP_ListMultipartUploads] = "UPLOADS",
-    [S3_OP_ListObjectVersions] = "BUCKETVERSIONS",
-    [S3_OP_ListObjects] = "BUCKET",
-    [S3_OP_ListObjectsV2] = "BUCKET",
-    [S3_OP_ListParts] = "UPLOAD",
-    [S3_OP_PostBucketLogging] = "LOGGING_STATUS",
-    [S3_OP_PostObject] = "OBJECT",
-    [S3_OP_PutBucketAcl] = "ACL",
-    [S3_OP_PutBucketCors] = "CORS",
-    [S3_OP_PutBucketEncryption] = "ENCRYPTION",
-    [S3_OP_PutBucketLifecycleConfiguration] = "LIFECYCLE",
-    [S3_OP_PutBucketLogging] = "LOGGING_STATUS",
-    [S3_OP_PutBucketNotificationConfiguration] = "NOTIFICATION",
-    [S3_OP_PutBucketOwnershipControls] = "OWNERSHIP_CONTROLS",
-    [S3_OP_PutBucketPolicy] = "BUCKETPOLICY",
-    [S3_OP_PutBucketReplication] = "REPLICATION",
-    [S3_OP_PutBucketRequestPayment] = "REQUEST_PAYMENT",
-    [S3_OP_PutBucketTagging] = "TAGGING",
-    [S3_OP_PutBucketVersioning] = "VERSIONING",
-    [S3_OP_PutBucketWebsite] = "WEBSITE",
-    [S3_OP_PutObject] = "OBJECT",
-    [S3_OP_PutObjectAcl] = "ACL",
-    [S3_OP_PutObjectLegalHold] = "LEGAL_HOLD",
-    [S3_OP_PutObjectLockConfiguration] = "OBJECT_LOCK_CONFIGURATION",
-    [S3_OP_PutObjectRetention] = "RETENTION",
-    [S3_OP_PutObjectTagging] = "OBJECT_TAGGING",
-    [S3_OP_PutPublicAccessBlock] = "PUBLIC_ACCESS_BLOCK",
-    [S3_OP_RestoreObject] = "RESTORE",
-    [S3_OP_UploadPart] = "PART",
-    [S3_OP_UploadPartCopy] = "PART",
-};
-
 /* What of a line differs between those that one request can have. */
 struct record {
     const struct call_target *of;
@@ -244,7 +166,7 @@ static void write_line(struct buf *out, struct call *c, const struct record *r)
     field(out, r->of->info.name);
     time_field(out, c->now_ms);
     field(out, str_z(peer));
-    word(out, call_user_id(c));
+    word(out, c->user_id);
     field(out, id);
     field(out, r->operation);
     key_field(out, r->key);
@@ -255,14 +177,14 @@ static void write_line(struct buf *out, struct call *c, const struct record *r)
     number(out, r->has_size, r->size);
     number(out, now >= c->now_ms, (uint64_t)(now - c->now_ms));
     number(out, length == 0 && c->answered_ms >= c->now_ms, (uint64_t)(c->answered_ms - c->now_ms));
-    quoted(out, call_header(c, "referer"));
-    quoted(out, call_header(c, "user-agent"));
+    quoted(out, http_header(c->head, "referer"));
+    quoted(out, http_header(c->head, "user-agent"));
     word(out, r->version);
     field(out, id);
     field(out, signature_of(c));
     field(out, str_z(http_request_cipher(c->http)));
     field(out, auth_of(c));
-    word(out, call_header(c, "host"));
+    word(out, http_header(c->head, "host"));
     field(out, str_z(http_request_tls_version(c->http)));
     field(out, STR_EMPTY); /* access points are not here */
     field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
@@ -288,8 +210,8 @@ static bool is_logged(const struct call *c, const struct call_target *t)
 
 static struct str operation_of(struct call *c)
 {
-    bool copies = c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_UploadPartCopy);
-    const char *resource = c->op ? resources[c->op->id] : NULL;
+    bool copies = call_is_copy(c);
+    const char *resource = c->op ? c->op->log_name : NULL;
 
     return arena_fmt(c->a, "%s." STR_FMT ".%s", c->is_website ? "WEBSITE" : "REST",
                      STR_ARG(copies ? STR("COPY") : c->head->method_text),
@@ -301,10 +223,11 @@ static struct str operation_of(struct call *c)
 /* A request that was refused before its bucket was looked for is in the bucket's log too. */
 static void find_bucket(struct call *c)
 {
+    struct route_ask ask = {.bucket = c->bucket_name};
     struct err ignored = {0};
 
-    if (c->error && !c->target.facts && !c->target.remote && c->g->o.access_log &&
-        c->bucket_name.len && c->auth_failed)
+    if (c->error && c->auth_failed && c->g->o.access_log && c->bucket_name.len &&
+        call_locate(c, &c->target, &ask, &ignored) == 0)
         (void)!call_open(c, &c->target, c->bucket_name, &ignored);
 }
 
@@ -335,11 +258,12 @@ void call_log_removal(struct call *c, struct str key, struct str version, int co
                                    .error = code});
 }
 
-void call_log_copied(struct call *c, const struct copy_source *s, int code)
+void call_log_copied(struct call *c, int code)
 {
     bool whole = c->op->id == S3_OP_CopyObject;
+    const struct copy_source *s = c->source;
 
-    if (is_logged(c, &s->target))
+    if (s && is_logged(c, &s->target))
         append(c, &(struct record){.of = &s->target,
                                    .operation = whole ? STR("REST.COPY.OBJECT_GET")
                                                       : STR("REST.COPY.PART_GET"),

@@ -64,7 +64,7 @@ static int add_header(struct call *c, struct object_meta *out, const struct http
 
 static int read_storage_class(struct call *c, struct object_meta *out, struct err *err)
 {
-    struct str name = call_header(c, "x-amz-storage-class");
+    struct str name = http_header(c->head, "x-amz-storage-class");
 
     if (!name.p)
         return 0;
@@ -90,7 +90,7 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
 
 static int read_tags(struct call *c, struct object_meta *out, struct err *err)
 {
-    struct str header = call_header(c, "x-amz-tagging");
+    struct str header = http_header(c->head, "x-amz-tagging");
     struct tag_set set;
     int code;
 
@@ -110,15 +110,15 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     struct acl_users users = call_acl_users(c);
     struct acl_subject subject;
     struct buf text = BUF_INIT(CALL_XML_MAX);
-    struct str canned = call_header(c, "x-amz-acl");
+    struct str canned = http_header(c->head, "x-amz-acl");
     struct acl acl;
 
-    if (t->remote)
+    if (target_is_foreign(&t->at))
         return acl_headers_given(c->head)
                    ? err_set(err, S3_NOT_IMPLEMENTED,
                              "Grants in a copy to another storage are not implemented")
                    : 0;
-    out->owner = ownership_of_new(t->ownership, call_user_id(c), t->info.owner, canned);
+    out->owner = ownership_of_new(t->ownership, c->user_id, t->info.owner, canned);
     if (!acl_headers_given(c->head))
         return 0;
     subject = (struct acl_subject){out->owner, t->info.owner};
@@ -199,7 +199,7 @@ static int read_date(struct call *c, const char *prefix, const char *name, int64
     BUG_ON(at + strlen(name) >= sizeof(full));
     memcpy(full, prefix, at);
     memcpy(full + at, name, strlen(name));
-    text = call_header(c, full);
+    text = http_header(c->head, full);
     /* RFC 9110: a date that is none is ignored. */
     return text.len && clock_parse_http(text, out) < 0 ? (*out = 0, 0) : 0;
 }
@@ -211,8 +211,9 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
 
     (void)err;
     *out = (struct object_conditions){
-        .if_match = call_header(c, copy ? "x-amz-copy-source-if-match" : "if-match"),
-        .if_none_match = call_header(c, copy ? "x-amz-copy-source-if-none-match" : "if-none-match"),
+        .if_match = http_header(c->head, copy ? "x-amz-copy-source-if-match" : "if-match"),
+        .if_none_match =
+            http_header(c->head, copy ? "x-amz-copy-source-if-none-match" : "if-none-match"),
     };
     read_date(c, prefix, "if-modified-since", &out->if_modified_since_ms);
     read_date(c, prefix, "if-unmodified-since", &out->if_unmodified_since_ms);
@@ -263,7 +264,7 @@ bool range_parse(struct str text, struct object_range *out)
 
 int range_read(struct call *c, struct object_range *out, struct err *err)
 {
-    struct str part = call_param(c, "partNumber"), range = call_header(c, "range");
+    struct str part = call_param(c, "partNumber"), range = http_header(c->head, "range");
     uint64_t number = 0;
 
     *out = (struct object_range){.kind = RANGE_ALL};
@@ -347,7 +348,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
     struct str text;
 
     /* The document is as lifecycle_write() left it: one without need not be parsed. */
-    if (!info->is_latest || c->target.remote || !c->target.bucket ||
+    if (!info->is_latest || target_is_foreign(&c->target.at) || !c->target.bucket ||
         call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
         str_find(text, STR("<Expiration>")) < 0 ||
         lifecycle_read(&config, c->a, text, &ignored) < 0 ||
@@ -381,8 +382,8 @@ static void respond_private(struct call *c, const struct object_meta *meta)
 {
     struct str owner = meta->owner.len ? meta->owner : c->target.info.owner;
 
-    if (meta->acl.len == 0 && str_eq(call_header(c, "x-weir-tell"), STR("acl")) && c->user &&
-        str_eq(call_user_id(c), owner))
+    if (meta->acl.len == 0 && str_eq(http_header(c->head, "x-weir-tell"), STR("acl")) && c->user &&
+        str_eq(c->user_id, owner))
         respond_header(c, "x-weir-acl", STR("private"));
 }
 
@@ -404,8 +405,8 @@ void respond_object(struct call *c, const struct object_info *info)
     respond_lock(c, meta);
     respond_private(c, meta);
     respond_expiration(c, info);
-    if (str_ieq(call_header(c, "x-amz-checksum-mode"), STR("ENABLED")) &&
-        !call_header(c, "range").len)
+    if (str_ieq(http_header(c->head, "x-amz-checksum-mode"), STR("ENABLED")) &&
+        !http_header(c->head, "range").len)
         respond_checksum(c, &meta->checksum);
     respond_kept(c, meta);
 }

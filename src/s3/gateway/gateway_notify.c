@@ -6,7 +6,7 @@ static struct notify_source source_of(struct call *c)
     char address[SOCK_ADDR_TEXT];
 
     sock_addr_host(http_request_peer(c->http), address);
-    return (struct notify_source){.principal = call_user_id(c),
+    return (struct notify_source){.principal = c->user_id,
                                   .address = arena_str(c->a, str_z(address)),
                                   .request_id = str_z(http_request_id(c->http))};
 }
@@ -69,7 +69,7 @@ void call_told(struct call *c)
 
 int notification_take(struct call *c, struct buf *kept, struct err *err)
 {
-    bool skip = str_ieq(call_header(c, "x-amz-skip-destination-validation"), STR("true"));
+    bool skip = str_ieq(http_header(c->head, "x-amz-skip-destination-validation"), STR("true"));
     struct notify *n = c->g->o.notify;
     struct notification config = {0};
     int code =

@@ -14,14 +14,10 @@ struct str call_param(const struct call *c, const char *name)
     return STR_EMPTY;
 }
 
-struct str call_header(const struct call *c, const char *name)
+void call_be(struct call *c, const struct user *user)
 {
-    return http_header(c->head, name);
-}
-
-struct str call_user_id(const struct call *c)
-{
-    return c->user ? c->user->id : STR_EMPTY;
+    c->user = user;
+    c->user_id = user ? user->id : STR_EMPTY;
 }
 
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
@@ -80,7 +76,7 @@ static int parse_query(struct call *c, struct err *err)
  * end of a host says nothing. */
 static struct str bucket_of_host(const struct call *c, struct str domain)
 {
-    struct str host = call_header(c, "host"), name, port;
+    struct str host = http_header(c->head, "host"), name, port;
 
     str_cut(host, ':', &name, &port);
     if (str_ends(name, STR(".")))
@@ -186,7 +182,7 @@ int call_auth_options(struct call *c, struct auth_options *out)
 
 static bool is_v2(const struct call *c)
 {
-    return str_starts(call_header(c, "authorization"), STR("AWS ")) ||
+    return str_starts(http_header(c->head, "authorization"), STR("AWS ")) ||
            call_param(c, "AWSAccessKeyId").p;
 }
 
@@ -214,7 +210,7 @@ static int verify_as_botocore(struct call *c, const struct auth_request *r,
 /* The address that a preflight asks about may be presigned, for the method that it asks about. */
 struct str call_signed_method(const struct call *c)
 {
-    struct str asked = call_header(c, "access-control-request-method");
+    struct str asked = http_header(c->head, "access-control-request-method");
 
     return c->head->method == HTTP_OPTIONS && asked.len ? asked : c->head->method_text;
 }
@@ -241,7 +237,7 @@ int call_authenticate(struct call *c, struct err *err)
     if (code == 0 && (c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY))
         code = call_check_v2(c, err);
     if (code == 0)
-        c->user = c->auth.user;
+        call_be(c, c->auth.user);
     if (c->user)
         http_request_know(c->http);
     return code;
@@ -255,7 +251,7 @@ void call_claim(struct call *c)
     struct auth_credential credential = {.access_key = v2};
     struct auth_key key = {0};
 
-    c->user = NULL;
+    call_be(c, NULL);
     c->auth = (struct identity){.kind = v4.p   ? AUTH_V4_QUERY
                                         : v2.p ? AUTH_V2_QUERY
                                                : AUTH_ANONYMOUS};
@@ -263,7 +259,7 @@ void call_claim(struct call *c)
         return;
     if (credential.access_key.len && credential.access_key.len <= AUTH_ACCESS_KEY_MAX &&
         find_key(c, credential.access_key, &key, NULL) == 0)
-        c->user = key.user;
+        call_be(c, key.user);
     c->claimed = c->user != NULL;
     secure_zero(&key, sizeof(key));
 }

@@ -87,7 +87,7 @@ static int follow(struct call *c, const struct website_redirect *redirect, struc
     struct str protocol = http_request_is_tls(c->http) ? STR("https") : STR("http");
     int code;
 
-    website_location(&location, redirect, prefix, key, protocol, call_header(c, "host"));
+    website_location(&location, redirect, prefix, key, protocol, http_header(c->head, "host"));
     code = buf_error(&location);
     if (code == 0)
         code = respond_redirect(c, redirect->status ? redirect->status : 301, buf_str(&location));
@@ -205,16 +205,13 @@ static int serve(struct call *c, const struct website *site, struct err *err)
 
 static int load(struct call *c, struct website *site, struct err *err)
 {
-    struct storage *remote = NULL;
     struct str text;
     int code;
 
     if (!http_may_block(c->http) && routes_any_remote(c->g->o.routes))
         return ERR_AGAIN;
-    code = call_sides(c, err);
-    if (code == 0)
-        code = call_remote(c, &c->side, c->bucket_name, &remote, err);
-    if (code == 0 && remote) /* access there is not ours to decide */
+    code = call_resolve(c, NULL, err);
+    if (code == 0 && target_is_foreign(&c->target.at)) /* access there is not ours to decide */
         code = err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
     if (code == 0)
         code = call_open(c, &c->target, c->bucket_name, err);

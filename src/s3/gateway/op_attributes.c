@@ -4,7 +4,7 @@
 static int header_number(struct call *c, const char *name, uint64_t fallback, uint64_t *out,
                          struct err *err)
 {
-    struct str text = call_header(c, name);
+    struct str text = http_header(c->head, name);
 
     *out = fallback;
     if (text.len && str_u64(text, out) < 0)

@@ -25,7 +25,7 @@ static int read_documents(struct call *c, struct buf *acl_text, struct buf *owne
                           struct err *err)
 {
     struct acl_users users = call_acl_users(c);
-    struct str mode = call_header(c, "x-amz-object-ownership");
+    struct str mode = http_header(c->head, "x-amz-object-ownership");
     enum ownership ownership = OWNERSHIP_OBJECT_WRITER;
     struct acl acl;
     int code = 0;
@@ -51,7 +51,6 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     struct bucket *b = NULL;
     int code = 0;
 
-    BUG_ON(!s);
     if (acl.len || ownership.len)
         code = storage_open_bucket(&b, s, c->user->id, c->bucket_name, err);
     if (code == 0 && ownership.len)
@@ -114,40 +113,26 @@ static int exists(struct call *c, struct bucket *there, struct str acl, struct e
 
 static int create(struct call *c, struct str acl, struct str ownership, struct err *err)
 {
-    bool lock = str_ieq(call_header(c, "x-amz-bucket-object-lock-enabled"), STR("true"));
+    bool lock = str_ieq(http_header(c->head, "x-amz-bucket-object-lock-enabled"), STR("true"));
     struct bucket_info info = {.name = c->bucket_name,
                                .owner = c->user->id,
                                .versions = lock ? VERSIONS_ON : VERSIONS_NEVER,
                                .object_lock = lock};
-    struct storage *s = NULL;
-    struct bucket *there = NULL;
-    struct storage *remote = NULL;
-    int code = call_remote(c, &c->side, c->bucket_name, &remote, err);
+    struct target *at = &c->target.at;
+    int code = 0;
 
-    if (code == 0 && remote) /* somebody else's of that name */
+    if (at->kind == TARGET_TAKEN || target_is_foreign(at))
         return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
-    if (code == 0)
-        code = route_bucket(c->g->o.routes, c->user->id, c->bucket_name, &there, err);
-    /* When it is there: maybe on another storage than a new one would be. */
-    if (code == ERR_NO_BUCKET) {
-        code = route_check_new(c->g->o.routes, c->user->id, c->bucket_name, err);
-        if (code == ERR_EXISTS)
-            return s3_fail(err, S3_BUCKET_ALREADY_EXISTS);
+    if (at->kind == TARGET_NONE) {
+        code = usage_check_new_bucket(c, err);
         if (code == 0)
-            code = usage_check_new_bucket(c, err);
-        if (code == 0)
-            code = route_storage(c->g->o.routes, c->user->id, c->bucket_name, &s, err);
-        if (code == 0)
-            code = storage_create_bucket(s, &info, err);
-        if (!s || code != ERR_EXISTS)
-            return code < 0 ? code : keep_documents(c, s, acl, ownership, err);
-        code = storage_open_bucket(&there, s, c->user->id, c->bucket_name, err);
+            code = storage_create_bucket(at->storage, &info, err);
+        if (code != ERR_EXISTS)
+            return code < 0 ? code : keep_documents(c, at->storage, acl, ownership, err);
+        code = storage_open_bucket(&at->bucket, at->storage, c->user->id, c->bucket_name, err);
     }
-    if (code == 0)
-        code = exists(c, there, acl, err);
-    if (there)
-        there->ops->unref(there);
-    return code;
+    /* A bucket that is there may be on another storage than a new one would be. */
+    return code < 0 ? code : exists(c, at->bucket, acl, err);
 }
 
 int op_create_bucket(struct call *c, struct err *err)
@@ -200,7 +185,7 @@ static int abort_uploads(struct call *c, struct err *err)
 
 int op_delete_bucket(struct call *c, struct err *err)
 {
-    struct storage *s = c->target.bucket->storage;
+    struct storage *s = c->target.at.storage;
     int code = storage_remove_bucket(s, c->target.info.owner, c->bucket_name, err);
 
     if (code == ERR_CONFLICT) {

@@ -4,7 +4,7 @@
 
 bool call_is_copy(const struct call *c)
 {
-    return c->op && (c->op->id == S3_OP_CopyObject || c->op->id == S3_OP_UploadPartCopy);
+    return c->op && c->op->flags & OP_COPIES;
 }
 
 static int decode_part(struct call *c, struct str in, struct str *out)
@@ -42,30 +42,38 @@ int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
     return code < 0 ? code : object_key_check(out->key, err);
 }
 
-int copy_source_bucket(struct call *c, struct str *out, struct err *err)
+int copy_source_find(struct call *c, struct err *err)
 {
-    struct copy_source s = {0};
-    int code = copy_source_parse(c, &s, err);
+    struct copy_source *s = c->source ? c->source : arena_new(c->a, struct copy_source);
 
-    *out = s.bucket;
-    return code < 0 ? code : call_source_side(c, s.bucket, s.key, s.version, err);
+    if (c->source)
+        return 0;
+    int code = s ? copy_source_parse(c, s, err) : err_code(err, ERR_NO_MEMORY);
+    if (code < 0)
+        return code;
+    struct route_ask ask = {.bucket = s->bucket, .sides = c->g->o.sides};
+    code = call_locate(c, &s->target, &ask, err);
+    if (code < 0)
+        return code;
+    c->source = s;
+    return call_choose_source(c, s, err);
 }
 
 int copy_source_text(struct call *c, struct str *out, struct err *err)
 {
-    struct copy_source s = {0};
     struct buf text = BUF_INIT(0);
-    int code = copy_source_parse(c, &s, err);
+    int code = copy_source_find(c, err);
 
     if (code < 0)
         return code;
+    const struct copy_source *s = c->source;
     buf_append_char(&text, '/');
-    url_encode(&text, s.bucket, false);
+    url_encode(&text, s->bucket, false);
     buf_append_char(&text, '/');
-    url_encode(&text, s.key, true);
-    if (s.version.len) {
+    url_encode(&text, s->key, true);
+    if (s->version.len) {
         buf_append_z(&text, "?versionId=");
-        url_encode(&text, s.version, false);
+        url_encode(&text, s->version, false);
     }
     *out = arena_str(c->a, buf_str(&text));
     buf_release(&text);
@@ -101,28 +109,27 @@ static int judge_source(struct call *c, struct copy_source *s, int code, struct 
     return code == ERR_NOT_MODIFIED ? err_code(err, ERR_PRECONDITION) : code;
 }
 
-int copy_source_open(struct call *c, struct copy_source *out, struct err *err)
+int copy_source_open(struct call *c, struct copy_source **out, struct err *err)
 {
     struct object_conditions conditions;
-    int code = copy_source_parse(c, out, err);
+    int code = copy_source_find(c, err);
+    struct copy_source *s = *out = c->source;
 
     if (code == 0)
-        code = call_source_side(c, out->bucket, out->key, out->version, err);
-    if (code == 0)
-        code = call_open(c, &out->target, out->bucket, err);
+        code = call_open(c, &s->target, s->bucket, err);
     if (code == 0)
         code = conditions_read(c, "x-amz-copy-source-", &conditions, err);
     if (code < 0)
         return code;
-    struct bucket *b = out->target.bucket;
-    code = b->ops->head(b, c->a, out->key, out->version, &conditions, &out->head, err);
-    return judge_source(c, out, code, err);
+    struct bucket *b = s->target.bucket;
+    code = b->ops->head(b, c->a, s->key, s->version, &conditions, &s->head, err);
+    return judge_source(c, s, code, err);
 }
 
 /* COPY when there is no header; REPLACE or COPY. */
 static int directive(struct call *c, const char *name, bool *replace, struct err *err)
 {
-    struct str text = call_header(c, name);
+    struct str text = http_header(c->head, name);
 
     *replace = str_eq(text, STR("REPLACE"));
     if (text.len && !*replace && !str_eq(text, STR("COPY")))
@@ -166,9 +173,9 @@ static int copied_meta(struct call *c, struct copy_source *s, struct object_meta
     if (code < 0)
         return code;
     itself = str_eq(s->key, c->key) && str_eq(s->target.info.name, c->target.info.name);
-    if (itself && !replace && !s->version.len && !call_header(c, "x-amz-storage-class").p &&
-        !call_header(c, "x-amz-website-redirect-location").p && !sse_given(c->head) &&
-        !call_header(c, "x-amz-checksum-algorithm").len)
+    if (itself && !replace && !s->version.len && !http_header(c->head, "x-amz-storage-class").p &&
+        !http_header(c->head, "x-amz-website-redirect-location").p && !sse_given(c->head) &&
+        !http_header(c->head, "x-amz-checksum-algorithm").len)
         return err_set(err, S3_INVALID_REQUEST,
                        "This copy request is illegal because it is trying to copy an object to "
                        "itself without changing the object's metadata, storage class, website "
@@ -195,9 +202,17 @@ int copy_source_get(struct call *c, struct copy_source *s, const struct object_r
 
 bool copy_source_is_versioned(const struct copy_source *s)
 {
-    if (s->target.remote)
+    if (target_is_foreign(&s->target.at))
         return s->head.info.version.len && !str_eq(s->head.info.version, STR("null"));
     return s->target.info.versions != VERSIONS_NEVER;
+}
+
+bool copy_shares(const struct call *c, const struct copy_source *s)
+{
+    const struct target *from = &s->target.at, *to = &c->target.at;
+
+    return s->target.bucket->ops == c->target.bucket->ops &&
+           (from->storage == to->storage || !target_is_foreign(from));
 }
 
 /* The checksum that the copy shall have and its source has not: DIGEST_MD5 when there is none. The
@@ -260,11 +275,12 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
     struct get_result got = {0};
     struct summed summed = {0};
 
-    if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT && !c->target.remote)
+    if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT &&
+        !target_is_foreign(&c->target.at))
         make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
     if (sum->type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
         *sum = (struct object_checksum){0};
-    if (c->target.remote) {
+    if (target_is_foreign(&c->target.at)) {
         o->verify = may_end;
         o->ctx = c;
     }
@@ -301,12 +317,11 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
                       struct put_result *out, struct err *err)
 {
     struct bucket *b = c->target.bucket;
-    bool shares = s->target.remote == c->target.remote &&
-                  !s->head.info.meta.encryption.len == !o->meta.encryption.len;
+    bool shares = copy_shares(c, s) && !s->head.info.meta.encryption.len == !o->meta.encryption.len;
     enum digest_kind make;
     int code = checksum_to_make(c, o, &make, err);
 
-    if (code == 0 && make != DIGEST_MD5 && (shares || c->target.remote)) {
+    if (code == 0 && make != DIGEST_MD5 && (shares || target_is_foreign(&c->target.at))) {
         code = know_checksum(c, s, make, &o->meta.checksum, err);
         make = DIGEST_MD5;
     }
@@ -320,10 +335,11 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
 }
 
 /* `o`: what the copy was made with. */
-static int copy(struct call *c, struct copy_source *s, struct put_options *o,
-                struct put_result *out, struct err *err)
+static int copy_object(struct call *c, struct put_options *o, struct put_result *out,
+                       struct err *err)
 {
-    int code = copy_source_open(c, s, err);
+    struct copy_source *s;
+    int code = copy_source_open(c, &s, err);
 
     if (code == 0 && s->head.info.size > CALL_PUT_MAX)
         code = err_set(err, S3_INVALID_REQUEST,
@@ -331,8 +347,8 @@ static int copy(struct call *c, struct copy_source *s, struct put_options *o,
                        "a copy source: 5368709120");
     if (code == 0)
         code = copied_meta(c, s, &o->meta, err);
-    o->conditions.if_match = call_header(c, "if-match");
-    o->conditions.if_none_match = call_header(c, "if-none-match");
+    o->conditions.if_match = http_header(c->head, "if-match");
+    o->conditions.if_none_match = http_header(c->head, "if-none-match");
     if (code == 0)
         code = copy_encryption(c, s, o, err);
     if (code == 0)
@@ -354,11 +370,10 @@ static int copy(struct call *c, struct copy_source *s, struct put_options *o,
 
 int op_copy_object(struct call *c, struct err *err)
 {
-    struct copy_source s = {0};
     struct put_options o = {0};
     struct put_result out = {0};
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    int code = copy(c, &s, &o, &out, err);
+    int code = copy_object(c, &o, &out, err);
 
     if (code == 0) {
         c->has_size = true;
@@ -374,13 +389,12 @@ int op_copy_object(struct call *c, struct err *err)
         respond_header(c, "Content-Type", STR("application/xml"));
         respond_new_version(c, out.version);
         respond_encryption(c);
-        if (copy_source_is_versioned(&s))
-            respond_header(c, "x-amz-copy-source-version-id", s.head.info.version);
+        if (copy_source_is_versioned(c->source))
+            respond_header(c, "x-amz-copy-source-version-id", c->source->head.info.version);
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
     }
     buf_release(&xml);
-    call_log_copied(c, &s, code);
-    call_close(&s.target);
+    call_log_copied(c, code);
     return code;
 }

@@ -109,12 +109,12 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
 /* Those that were removed, together. What cannot be told of one is told of none. */
 static int settle(struct call *c, struct batch *b, struct err *err)
 {
-    struct str *keys = c->pair.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
+    struct str *keys = c->target.at.sides.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
     struct err why = {0};
     size_t n = 0;
 
     if (!keys)
-        return c->pair.route ? err_code(err, ERR_NO_MEMORY) : 0;
+        return c->target.at.sides.route ? err_code(err, ERR_NO_MEMORY) : 0;
     for (size_t i = 0; i < b->count; i++)
         if (b->removals[i].code == 0 && !b->removals[i].bound)
             keys[n++] = b->removals[i].key;
@@ -149,10 +149,10 @@ static bool is_bound(const struct xml_node *root)
 /* Where the bucket is on two storages each key may have to be waited for. */
 static int announce(struct call *c, const struct deletion *b, struct err *err)
 {
-    if (!c->pair.route)
+    if (!c->target.at.sides.route)
         return 0;
     int code = call_before_removals(c, b->keys, b->count, !is_bound(b->root), err);
-    return code < 0 ? code : call_capture(c, c->target.bucket->storage, b->keys, b->count, err);
+    return code < 0 ? code : call_capture(c, b->keys, b->count, err);
 }
 
 int op_delete_objects(struct call *c, struct err *err)
@@ -166,7 +166,7 @@ int op_delete_objects(struct call *c, struct err *err)
         code = announce(c, &b.asked, err);
     if (code < 0)
         return code;
-    b.bypass = str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true"));
+    b.bypass = str_ieq(http_header(c->head, "x-amz-bypass-governance-retention"), STR("true"));
     code = remove_all(c, &b, err);
     if (code == 0)
         code = settle(c, &b, err);

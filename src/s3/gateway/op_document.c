@@ -237,7 +237,8 @@ int op_put_document(struct call *c, struct err *err)
     const struct document *d = document_of(c);
     struct bucket *b = c->target.bucket;
     struct buf kept = BUF_INIT(CALL_XML_MAX);
-    bool binds = str_ieq(call_header(c, "x-amz-confirm-remove-self-bucket-access"), STR("true"));
+    bool binds =
+        str_ieq(http_header(c->head, "x-amz-confirm-remove-self-bucket-access"), STR("true"));
     int code = c->body.len ? d->check(c, &kept, err) : s3_fail(err, S3_MISSING_REQUEST_BODY_ERROR);
 
     if (code == 0)

@@ -38,7 +38,7 @@ static int check_target(struct call *c, const struct logging *config, struct err
                                  .config = config,
                                  .owner = t->info.owner,
                                  .bucket = t->info.name,
-                                 .storage = t->bucket->storage->name,
+                                 .storage = t->at.storage->name,
                                  .setting = true};
     struct access_log_target target = {0};
     struct buf key = BUF_INIT(0);

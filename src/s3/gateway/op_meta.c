@@ -49,7 +49,7 @@ static int set_and_answer(struct call *c, const struct get_result *got, enum met
 {
     struct bucket *b = c->target.bucket;
     bool bypass =
-        str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true")) &&
+        str_ieq(http_header(c->head, "x-amz-bypass-governance-retention"), STR("true")) &&
         call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, &got->info);
     struct meta_options o = {.bypass_governance = bypass};
     int code = note_of(c, &o.note, err);
@@ -238,7 +238,7 @@ static int read_attributes(struct call *c, unsigned *out, struct err *err)
 {
     static const char *const names[] = {"ETag", "Checksum", "ObjectParts", "StorageClass",
                                         "ObjectSize"};
-    struct str list = call_header(c, "x-amz-object-attributes"), one;
+    struct str list = http_header(c->head, "x-amz-object-attributes"), one;
 
     *out = 0;
     while (str_token(&list, ",", &one)) {

@@ -124,14 +124,14 @@ static int open_form(struct call *c, struct post *p, struct err *err)
         return s3_fail(err, S3_ENTITY_TOO_LARGE);
     call_auth_options(c, &auth);
     p->raw = (struct counted){.reader.ops = &counted_ops, .inner = http_request_body(c->http)};
-    code = form_open(&p->form, c->a, &p->raw.reader, call_header(c, "content-type"), err);
+    code = form_open(&p->form, c->a, &p->raw.reader, http_header(c->head, "content-type"), err);
     if (code < 0)
         return code;
     p->open = true;
     code = form_check(&p->result, &p->form, &o, err);
     if (code < 0)
         return code;
-    c->user = p->result.user;
+    call_be(c, p->result.user);
     c->auth.kind = p->result.kind;
     c->auth.signed_ms = p->result.signed_ms;
     c->auth.payload_hash = STR_EMPTY; /* the file is not signed */
@@ -213,7 +213,7 @@ static struct str location(struct call *c, const struct str host)
 
 static int answer(struct call *c, const struct post *p, const struct put_result *out)
 {
-    struct str to = redirect(c, p, out), where = location(c, call_header(c, "host"));
+    struct str to = redirect(c, p, out), where = location(c, http_header(c->head, "host"));
     uint64_t status = 204;
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
 
@@ -289,8 +289,7 @@ static uint64_t file_bound(const struct call *c, const struct post *p)
     return rest > behind ? rest - behind : 0;
 }
 
-static int send_file(struct call *c, struct post *p, struct storage *s, struct exchange **e,
-                     struct err *err)
+static int send_file(struct call *c, struct post *p, struct exchange **e, struct err *err)
 {
     struct post_forward *f = arena_new(c->a, struct post_forward);
     int code;
@@ -302,7 +301,7 @@ static int send_file(struct call *c, struct post *p, struct storage *s, struct e
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)
-        code = forward_send(s, &f->request, &f->body, e, err);
+        code = forward_send(c->target.at.storage, &f->request, &f->body, e, err);
     forward_body_close(&f->body);
     return code;
 }
@@ -317,17 +316,16 @@ static void result_of(const struct http_head *head, struct put_result *out)
     out->version = http_header(head, "x-amz-version-id");
 }
 
-static int post_remote(struct call *c, struct post *p, struct storage *s,
-                       const struct http_head *head, struct err *err)
+static int post_raw(struct call *c, struct post *p, const struct http_head *head, struct err *err)
 {
     struct put_result out = {0};
     struct exchange *e = NULL;
-    int code = call_capture(c, s, NULL, 0, err);
+    int code = call_capture(c, NULL, 0, err);
 
     if (code < 0)
         return code;
     struct err late = {0};
-    code = send_file(c, p, s, &e, err);
+    code = send_file(c, p, &e, err);
     int told = call_captured(c, forward_outcome(code, e), code == 0 ? err : &late);
     if (code == 0)
         code = told;
@@ -343,7 +341,7 @@ static int post_remote(struct call *c, struct post *p, struct storage *s,
     return code;
 }
 
-static int post_local(struct call *c, struct post *p, const struct http_head *head, struct err *err)
+static int post_here(struct call *c, struct post *p, const struct http_head *head, struct err *err)
 {
     struct put_result out = {0};
     int code = call_open(c, &c->target, c->bucket_name, err);
@@ -351,34 +349,45 @@ static int post_local(struct call *c, struct post *p, const struct http_head *he
     if (code == 0)
         code = call_need(c, &c->target, S3_ACTION_PUT_OBJECT, c->key, NULL, err);
     if (code == 0)
-        code = call_capture(c, c->target.bucket->storage, NULL, 0, err);
+        code = call_capture(c, NULL, 0, err);
     if (code == 0)
         code = store_file(c, p, &out, err);
     c->head = head;
     return code < 0 ? code : answer(c, p, &out);
 }
 
-/* Who asks is known when the fields of the form are read. Until then it is a stranger's, so nothing
- * of it is asked for before there is a bucket, and its first bytes are waited for without a thread.
- * With remote storages the bucket may be where only the form's signer has one. */
+/* Who asks is known when the fields of the form are read. Until then the request is anonymous: no
+ * byte of it is asked for before it is known that the bucket exists, and its first bytes are waited
+ * for without a thread. With remote storages the bucket may be where only the form's signer has
+ * one. */
 static int await_form(struct call *c, struct err *err)
 {
-    bool is_form = form_is_type(call_header(c, "content-type"));
+    bool is_form = form_is_type(http_header(c->head, "content-type"));
     int code = is_form ? 0 : s3_fail(err, S3_REQUEST_IS_NOT_MULTI_PART_CONTENT);
 
     if (code == 0 && !routes_any_remote(c->g->o.routes)) {
-        code = call_open(c, &c->target, c->bucket_name, err);
+        struct route_ask ask = {.bucket = c->bucket_name};
+        code = call_locate(c, &c->target, &ask, err);
+        if (code == 0 && c->target.at.kind == TARGET_NONE)
+            code = err_code(err, ERR_NO_BUCKET);
         call_close(&c->target);
-        c->target = (struct call_target){0};
     }
     return code < 0 ? code : http_await_body(c->http, FORM_BUFFER);
+}
+
+/* The form is about the object that its fields name. */
+static int find_object(struct call *c, struct err *err)
+{
+    c->level = LEVEL_OBJECT;
+    int code = call_resolve(c, NULL, err);
+    c->level = LEVEL_BUCKET;
+    return code;
 }
 
 int op_post_object(struct call *c, struct err *err)
 {
     const struct http_head *head = c->head;
     struct post *p = arena_new(c->a, struct post);
-    struct storage *remote = NULL;
     int code = p ? await_form(c, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
@@ -388,11 +397,10 @@ int op_post_object(struct call *c, struct err *err)
     if (code == 0)
         code = read_tags(c, p, err);
     if (code == 0)
-        code = call_sides_form(c, err);
+        code = find_object(c, err);
     if (code == 0)
-        code = call_remote(c, &c->side, c->bucket_name, &remote, err);
-    if (code == 0)
-        code = remote ? post_remote(c, p, remote, head, err) : post_local(c, p, head, err);
+        code = c->target.at.kind == TARGET_RAW ? post_raw(c, p, head, err)
+                                               : post_here(c, p, head, err);
     if (p && p->open)
         form_close(&p->form);
     c->head = head;

@@ -127,9 +127,10 @@ int op_delete_object(struct call *c, struct err *err)
     int code = conditions_read(c, "", &o.conditions, err);
 
     if (code == 0)
-        code = removal_conditions_read(call_header(c, "x-amz-if-match-last-modified-time"),
-                                       call_header(c, "x-amz-if-match-size"), &o.conditions, err);
-    if (str_ieq(call_header(c, "x-amz-bypass-governance-retention"), STR("true")))
+        code = removal_conditions_read(http_header(c->head, "x-amz-if-match-last-modified-time"),
+                                       http_header(c->head, "x-amz-if-match-size"), &o.conditions,
+                                       err);
+    if (str_ieq(http_header(c->head, "x-amz-bypass-governance-retention"), STR("true")))
         o.bypass_governance =
             call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, NULL);
     if (code == 0)

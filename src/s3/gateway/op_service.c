@@ -1,6 +1,7 @@
 /* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
 #include "object/overlay.h"
+#include "route/space.h"
 #include "object/remote/remote.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
@@ -19,35 +20,21 @@ struct page {
     bool incomplete; /* a storage was not there to be asked */
 };
 
-/* Would a request of the user for this name find the bucket on that storage? Not one that is
- * blocked (by a switch: for a while), nor one whose route names a storage that was removed. */
-static int is_reached(struct call *c, struct storage *s, struct str bucket, bool *out,
-                      struct err *err)
+/* The user's buckets on the storage behind `after`, a page at a time, until more than `limit` are
+ * found. Those of a space are reached by their names; of a storage it is asked. */
+static int gather(struct call *c, struct storage *s, bool space, struct page *p, struct err *err)
 {
-    struct storage *remote = NULL;
-    int code = route_remote(c->g->o.routes, call_user_id(c), bucket, &remote, err);
-
-    *out = code == 0 && remote == (storage_can(s, STORAGE_FORWARDS) ? s : NULL);
-    return code == ERR_DENIED || code == ERR_BUSY || code == ERR_OFFLINE ? 0 : code;
-}
-
-/* The storage's buckets behind `after`, a page at a time, until more than `limit` are found. */
-static int gather(struct call *c, struct storage *s, struct page *p, struct err *err)
-{
-    bool all = !routes_any_remote(c->g->o.routes);
     size_t most = p->items.len + p->limit + 1, count = 0;
     struct str after = p->after;
     struct bucket_info *got;
     int code = 0;
 
     do {
-        code = storage_list_buckets(s, c->a, call_user_id(c), after, OBJECT_LIST_MAX, &got, &count,
-                                    err);
+        code = storage_list_buckets(s, c->a, c->user_id, after, OBJECT_LIST_MAX, &got, &count, err);
         for (size_t i = 0; code == 0 && i < count && p->items.len < most; i++) {
-            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name) &&
-                           !route_is_copy(c->g->o.routes, s->name, got[i].name, STR_EMPTY);
-            if (reached && !all)
-                code = is_reached(c, s, got[i].name, &reached, err);
+            bool reached = str_starts(got[i].name, p->prefix) && bucket_name_fits(got[i].name);
+            if (reached && !space)
+                code = route_reaches(c->g->o.routes, c->user_id, got[i].name, s, &reached, err);
             if (code == 0 && reached)
                 vec_push(&p->items, got[i]);
         }
@@ -67,7 +54,7 @@ static int recall(struct call *c, const struct storage *s, struct page *p, struc
     int code = route_list(c->g->o.routes, &a, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (!list[i].blocked && str_eq(list[i].user, call_user_id(c)) &&
+        if (!list[i].blocked && str_eq(list[i].user, c->user_id) &&
             str_eq(list[i].storage, s->name) && str_cmp(list[i].bucket, p->after) > 0 &&
             str_starts(list[i].bucket, p->prefix))
             vec_push(&p->items, (struct bucket_info){.name = arena_str(c->a, list[i].bucket)});
@@ -88,7 +75,7 @@ static bool is_not_there(int code)
 static int gather_remote(struct call *c, struct storage *s, struct page *p, struct err *err)
 {
     size_t before = p->items.len;
-    int code = gather(c, s, p, err);
+    int code = gather(c, s, false, p, err);
 
     if (!is_not_there(code))
         return code;
@@ -124,13 +111,17 @@ static void put_in_order(struct page *p)
 static int collect(struct call *c, struct page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
-    size_t n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
+    const struct bucket_space *spaces[ROUTES_SPACES_MAX];
+    size_t n = routes_spaces(c->g->o.routes, spaces);
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++)
+        code = gather(c, spaces[i]->storage, true, p, err);
+    n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
+    for (size_t i = 0; i < n && code == 0; i++)
         if (!storage_can(storages[i], STORAGE_CREDENTIALS))
-            code = gather(c, storages[i], p, err);
-        else if (remote_has_credential(storages[i], call_user_id(c)))
+            code = gather(c, storages[i], false, p, err);
+        else if (remote_has_credential(storages[i], c->user_id))
             code = gather_remote(c, storages[i], p, err);
     if (code < 0)
         return code;
@@ -162,7 +153,7 @@ static int read_page(struct call *c, struct page *p, struct err *err)
 static void write_page(struct call *c, struct buf *xml, const struct page *p)
 {
     document_open(xml, "ListAllMyBucketsResult");
-    xml_owner(c, xml, "Owner", call_user_id(c));
+    xml_owner(c, xml, "Owner", c->user_id);
     xml_open(xml, "Buckets");
     for (size_t i = 0; i < p->count; i++) {
         xml_open(xml, "Bucket");

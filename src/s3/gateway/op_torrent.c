@@ -55,7 +55,7 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
 static struct str object_url(struct call *c, struct str version)
 {
     struct torrent_place at = {c->bucket_name, c->key, version};
-    struct str base = c->g->o.url, host = call_header(c, "host");
+    struct str base = c->g->o.url, host = http_header(c->head, "host");
 
     if (!base.len && !is_host(host))
         return STR_EMPTY;
@@ -87,7 +87,7 @@ static int look_remote(struct call *c, struct bucket **b, struct get_result *got
                        struct str *version, struct err *err)
 {
     static const struct object_conditions none;
-    struct storage *s = c->target.remote;
+    struct storage *s = c->target.at.storage;
     int code = storage_open_bucket(b, s, STR_EMPTY, c->bucket_name, err);
 
     if (code == 0)
@@ -106,7 +106,7 @@ static int look(struct call *c, struct bucket **b, struct get_result *got, struc
 {
     int code;
 
-    if (c->target.remote)
+    if (target_is_foreign(&c->target.at))
         return look_remote(c, b, got, version, err);
     code = call_object(c, got, err);
     if (code == 0)
@@ -167,7 +167,7 @@ int op_torrent(struct call *c, struct err *err)
                               .http_seed = call_param(c, "httpseeds").p != NULL,
                               .kind = call_param(c, "v"),
                               .url = object_url(c, version),
-                              .host = torrent_host(call_header(c, "host"))};
+                              .host = torrent_host(http_header(c->head, "host"))};
     if (code == 0)
         code = torrents->write(torrents->ctx, c->a, &ask, &answer, err);
     if (code == 0)

@@ -23,7 +23,7 @@ int upload_meta(struct call *c, const struct upload_info *upload, struct object_
  * empty value, so that completing knows it. */
 static int read_algorithm(struct call *c, struct object_meta *meta, struct err *err)
 {
-    struct str type = call_header(c, "x-amz-checksum-type");
+    struct str type = http_header(c->head, "x-amz-checksum-type");
     enum digest_kind kind;
     int code = checksum_asked(c, &kind, err);
 
@@ -132,7 +132,7 @@ int op_upload_part(struct call *c, struct err *err)
 static int copy_range(struct call *c, const struct copy_source *s, struct object_range *out,
                       struct err *err)
 {
-    struct str text = call_header(c, "x-amz-copy-source-range");
+    struct str text = http_header(c->head, "x-amz-copy-source-range");
     uint64_t size = s->head.info.size;
 
     *out = (struct object_range){.kind = RANGE_ALL};
@@ -155,7 +155,7 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
 
 /* A part that is copied, and where to. */
 struct part_copy {
-    struct copy_source s;
+    struct copy_source *s;
     struct object_range range;
     struct upload_info upload; /* meta: of a local one */
     struct upload_part part;
@@ -164,14 +164,14 @@ struct part_copy {
 static bool is_whole(const struct part_copy *p)
 {
     return p->range.kind == RANGE_ALL ||
-           (p->range.first == 0 && p->range.last + 1 == p->s.head.info.size);
+           (p->range.first == 0 && p->range.last + 1 == p->s->head.info.size);
 }
 
 /* What the source says of all its bytes is true of the part. One that nobody asked for is not worth
  * reading bytes that can be shared unread. */
 static void ask_part_checksum(struct part_copy *p)
 {
-    const struct object_info *from = &p->s.head.info;
+    const struct object_info *from = &p->s->head.info;
     enum digest_kind kind = checksum_of_part(&p->upload.meta);
     bool known = is_whole(p) && checksum_is_whole(&from->meta.checksum, kind);
     bool unread = is_whole(p) && !from->part_count;
@@ -187,13 +187,13 @@ static int read_and_upload(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *to = c->target.bucket;
     struct put_options o = {.meta.checksum = p->part.checksum};
-    bool known = p->part.checksum.value.len > 0 || c->target.remote;
+    bool known = p->part.checksum.value.len > 0 || target_is_foreign(&c->target.at);
     struct get_result got = {0};
     struct summed sum = {0};
-    int code = copy_source_get(c, &p->s, &p->range, &got, err);
+    int code = copy_source_get(c, p->s, &p->range, &got, err);
 
     if (code == 0)
-        code = encrypt_source_unlock(c, &p->s, &got, err);
+        code = encrypt_source_unlock(c, p->s, &got, err);
     if (code == 0)
         code = encrypt_part(c, &p->upload.meta, &o, err);
     if (code == 0) {
@@ -214,16 +214,16 @@ static int open_part_copy(struct call *c, struct part_copy *p, struct err *err)
     int code = copy_source_open(c, &p->s, err);
 
     if (code == 0)
-        code = copy_range(c, &p->s, &p->range, err);
+        code = copy_range(c, p->s, &p->range, err);
     if (code == 0)
-        code = encrypt_source(c, &p->s, &data, err);
+        code = encrypt_source(c, p->s, &data, err);
     secure_zero(&data, sizeof(data));
     p->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
-    if (code == 0 && !c->target.remote)
+    if (code == 0 && !target_is_foreign(&c->target.at))
         code = upload_meta(c, &p->upload, &p->upload.meta, err);
     if (code == 0)
         code = encrypt_part(c, &p->upload.meta, &ignored, err);
-    if (code == 0 && !c->target.remote)
+    if (code == 0 && !target_is_foreign(&c->target.at))
         ask_part_checksum(p);
     return code;
 }
@@ -236,9 +236,9 @@ static int copy_part(struct call *c, struct part_copy *p, struct err *err)
     if (code < 0)
         return code;
     code = ERR_UNSUPPORTED;
-    if (p->s.target.remote == c->target.remote)
-        code = b->ops->upload_part_copy(b, c->a, &p->upload, p->part.number, p->s.target.bucket,
-                                        &p->s.head.info, &p->range, &p->part, err);
+    if (copy_shares(c, p->s))
+        code = b->ops->upload_part_copy(b, c->a, &p->upload, p->part.number, p->s->target.bucket,
+                                        &p->s->head.info, &p->range, &p->part, err);
     if (code == ERR_UNSUPPORTED)
         code = read_and_upload(c, p, err);
     return no_upload(code, err);
@@ -259,16 +259,15 @@ int op_upload_part_copy(struct call *c, struct err *err)
         xml_checksum(&xml, &p.part.checksum);
         xml_close(&xml, "CopyPartResult");
         respond_begin(c, 200);
-        if (copy_source_is_versioned(&p.s))
-            respond_header(c, "x-amz-copy-source-version-id", p.s.head.info.version);
+        if (copy_source_is_versioned(p.s))
+            respond_header(c, "x-amz-copy-source-version-id", p.s->head.info.version);
         respond_encryption(c);
         respond_header(c, "Content-Type", STR("application/xml"));
         c->begun = true;
         code = http_send(c->http, buf_str(&xml));
     }
     buf_release(&xml);
-    call_log_copied(c, &p.s, code);
-    call_close(&p.s.target);
+    call_log_copied(c, code);
     return code;
 }
 
@@ -400,7 +399,7 @@ static int sum_parts(struct call *c, struct completion *done, struct sum *s, str
 static int check_size(struct call *c, const struct completion *done, const struct sum *s,
                       struct err *err)
 {
-    struct str said = call_header(c, "x-amz-mp-object-size");
+    struct str said = http_header(c->head, "x-amz-mp-object-size");
     uint64_t size;
 
     if (!said.len)
@@ -445,7 +444,7 @@ static int whole_checksum(struct call *c, struct completion *done, struct err *e
     buf_release(&s.joined);
     if (code < 0 || out->type == CHECKSUM_NONE)
         return code;
-    struct str said = call_header(c, checksum_header(out->kind));
+    struct str said = http_header(c->head, checksum_header(out->kind));
     if (said.len && !str_eq(said, out->value))
         return s3_fail(err, S3_BAD_DIGEST);
     return 0;
@@ -512,7 +511,7 @@ static struct str location(struct call *c)
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
 
     buf_append_z(&text, http_request_is_tls(c->http) ? "https://" : "http://");
-    buf_append_str(&text, call_header(c, "host"));
+    buf_append_str(&text, http_header(c->head, "host"));
     buf_append_str(&text, c->head->path);
     struct str kept = arena_str(c->a, buf_str(&text));
     buf_release(&text);

@@ -69,7 +69,7 @@ void respond_usage(struct call *c, const struct bucket_usage *u)
 {
     http_respond_header_u64(c->http, STR("X-RGW-Object-Count"), u->objects + u->old_versions);
     http_respond_header_u64(c->http, STR("X-RGW-Bytes-Used"), u->bytes + u->old_bytes);
-    if (!str_eq(call_user_id(c), c->target.info.owner)) /* limits are the owner's to know */
+    if (!str_eq(c->user_id, c->target.info.owner)) /* limits are the owner's to know */
         return;
     respond_header(c, "X-RGW-Quota-User-Size", UNLIMITED);
     respond_header(c, "X-RGW-Quota-User-Objects", UNLIMITED);

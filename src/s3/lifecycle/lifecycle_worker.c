@@ -134,7 +134,7 @@ static int keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s, s
 
 static bool goes_on(const struct lifecycle_worker *w, const struct bucket *b)
 {
-    return !stopped(w) && !(w->o.rests && w->o.rests(w->o.ctx, b->storage, b->name));
+    return !stopped(w) && !(w->o.rests && w->o.rests(w->o.ctx, bucket_home(b), b->name));
 }
 
 /* From where the progress says to the end, or until it must stop. */

@@ -152,7 +152,7 @@ static struct log_lines *lines_find(struct access_log *l, const struct log_lines
         struct log_lines *have = *it;
         if (have->hash == wanted->hash && have->day == wanted->day &&
             str_eq(str_z(have->bucket), s->bucket->name) &&
-            str_eq(str_z(have->storage), s->bucket->storage->name) &&
+            str_eq(str_z(have->storage), bucket_home(s->bucket)->name) &&
             str_eq(str_z(have->config), s->config) && str_eq(str_z(have->owner), s->owner))
             return have;
     }
@@ -165,7 +165,7 @@ static struct log_lines *lines_new(const struct log_lines *wanted,
     struct log_lines *lines = xcalloc(1, sizeof(*lines));
 
     *lines = *wanted;
-    lines->storage = str_dup(s->bucket->storage->name);
+    lines->storage = str_dup(bucket_home(s->bucket)->name);
     lines->bucket = str_dup(s->bucket->name);
     lines->owner = str_dup(s->owner);
     lines->config = str_dup(s->config);
@@ -180,7 +180,8 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
     struct log_lines wanted = {.day = by_event ? now_ms / DAY_MS : 0, .first_ms = now_ms};
     struct log_lines *lines;
 
-    wanted.hash = hash_xxh3(s->config, hash_xxh3(s->bucket->name, (uintptr_t)s->bucket->storage));
+    wanted.hash =
+        hash_xxh3(s->config, hash_xxh3(s->bucket->name, (uintptr_t)bucket_home(s->bucket)));
     atomic_fetch_add(&l->records, 1);
     mutex_lock(&l->lock);
     bool full = l->bytes + line.len > LOG_MEMORY_MAX;
@@ -342,7 +343,7 @@ int access_log_flush(struct access_log *l, const struct bucket *b, struct arena 
     struct buf name = BUF_INIT(0);
     struct log_flush f = {.key = BUF_INIT(0)}, *self = &f;
 
-    log_rows_name(&name, b->storage->name, b->name);
+    log_rows_name(&name, bucket_home(b)->name, b->name);
     f.name = buf_str(&name);
     mutex_lock(&l->lock);
     vec_push(&l->flushes, self);

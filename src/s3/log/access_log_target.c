@@ -2,6 +2,7 @@
 #include "s3/log/access_log.h"
 
 #include "base/clock.h"
+#include "route/resolve.h"
 #include "s3/access/access.h"
 #include "meta/encryption.h"
 #include "s3/documents/lock.h"
@@ -181,10 +182,10 @@ static int check(struct access_log_target *t, struct arena *a, const struct acce
     struct bucket *b = t->bucket;
     int code;
 
-    if (!b->storage || !storage_can(b->storage, STORAGE_KEEPS_META))
+    if (!bucket_can(b, STORAGE_KEEPS_META))
         return err_set(err, S3_INVALID_ARGUMENT,
                        "The target bucket for logging is on a remote storage");
-    if (str_eq(b->name, ask->bucket) && str_eq(b->storage->name, ask->storage))
+    if (str_eq(b->name, ask->bucket) && str_eq(bucket_home(b)->name, ask->storage))
         return err_set(err, S3_INVALID_ARGUMENT, "A bucket cannot be logged into itself");
     code = b->ops->info(b, a, &t->info, err);
     if (code == 0)

@@ -5,7 +5,7 @@
 
 #include "coord/lock.h"
 #include "replica/tap/tap.h"
-#include "route/route.h"
+#include "route/resolve.h"
 #include "unit/test.h"
 
 /* What happens to records. */

@@ -1,5 +1,6 @@
 /* Remote storages: kept sealed, the same on every weir of one store, and which one is found. */
 #include "route/remotes.h"
+#include "route/resolve.h"
 #include "object/local/local.h"
 #include "store/store.h"
 #include "unit/server_db.h"
@@ -267,11 +268,13 @@ TEST(remotes, limits_of_a_storage_of_the_file_are_the_file_s)
 
 static void check_remote(struct lab *l, const char *user, const char *bucket, const char *want)
 {
-    struct storage *s = NULL;
+    struct route_ask ask = {.user = str_z(user), .bucket = str_z(bucket)};
+    struct target t;
     struct err err = {0};
 
-    CHECK_OK(route_remote(l->routes, str_z(user), str_z(bucket), &s, &err));
-    CHECK_STR(s ? s->name : STR("none"), str_z(want));
+    CHECK_OK(route_resolve(l->routes, &ask, &t, &err));
+    CHECK_STR(t.kind == TARGET_RAW ? t.storage->name : STR("none"), str_z(want));
+    target_release(&t);
 }
 
 static void set(struct lab *l, const char *user, const char *bucket, const char *storage)
@@ -292,7 +295,7 @@ static void make_local(struct lab *l, const char *name, const char *owner)
 
 TEST(remotes, policies_say_where_a_bucket_is_and_nobody_s_local_one_stands_in_front)
 {
-    struct storage *s;
+    struct target t;
     struct lab l;
     struct err err = {0};
 
@@ -318,7 +321,8 @@ TEST(remotes, policies_say_where_a_bucket_is_and_nobody_s_local_one_stands_in_fr
     check_remote(&l, "bob", "shared", "one");
     check_remote(&l, "carol", "shared", "none"); /* they do not agree */
     CHECK_OK(route_block(l.routes, STR("one"), STR("shared"), true, &err));
-    CHECK_ERR(route_remote(l.routes, STR("bob"), STR("shared"), &s, &err), ERR_DENIED);
+    struct route_ask ask = {.user = STR("bob"), .bucket = STR("shared")};
+    CHECK_ERR(route_resolve(l.routes, &ask, &t, &err), ERR_DENIED);
     lab_stop(&l);
 }
 

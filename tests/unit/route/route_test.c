@@ -1,5 +1,5 @@
 /* Routes: the order of policies, blocks, storages added, and what a restart keeps. */
-#include "route/route.h"
+#include "route/resolve.h"
 #include "object/local/local.h"
 #include "os/file.h"
 #include "store/store.h"
@@ -384,6 +384,17 @@ TEST(route, a_bucket_of_which_there_are_copies_alone_is_refused)
     lab_stop(&l);
 }
 
+static void check_new(struct lab *l, const char *user, const char *bucket, int kind)
+{
+    struct route_ask ask = {.user = str_z(user), .bucket = str_z(bucket), .make = true};
+    struct target t;
+    struct err err = {0};
+
+    CHECK_OK(route_resolve(l->routes, &ask, &t, &err));
+    CHECK_INT(t.kind, kind);
+    target_release(&t);
+}
+
 TEST(route, a_copy_becomes_a_bucket_when_a_route_is_led_to_it_and_nothing_fills_it)
 {
     struct lab l;
@@ -400,7 +411,12 @@ TEST(route, a_copy_becomes_a_bucket_when_a_route_is_led_to_it_and_nothing_fills_
     check_reply(l.store, "DEL p:switch:alice:photos", "1");
     CHECK_ERR(route_set(l.routes, STR("alice"), STR("photos"), STR_EMPTY, &err), ERR_CONFLICT);
     CHECK(strstr(err.text, "has a copy on storage other") != NULL);
-    CHECK_ERR(route_check_new(l.routes, STR("bob"), STR("photos"), &err), ERR_EXISTS);
+    check_new(&l, "bob", "photos", TARGET_HERE);
+    check_reply(l.store, "SET p:route:alice:gone local", "OK");
+    CHECK_OK(routes_reload(l.routes, &err));
+    check_new(&l, "bob", "gone", TARGET_TAKEN); /* the name is alice's */
+    check_new(&l, "alice", "gone", TARGET_NONE);
+    check_new(&l, "bob", "free", TARGET_NONE);
     CHECK_OK(route_set(l.routes, STR("alice"), STR("photos"), STR("other"), &err));
     check_reply(l.store, "HGETALL w:copies", "[\"local:photos\", \"alice\"]"); /* it was left */
     CHECK_OK(route_set(l.routes, STR("alice"), STR("photos"), STR("local"), &err));

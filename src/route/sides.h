@@ -4,8 +4,8 @@
  *
  * Calls may wait, but for `any` and may(). ERR_UNAVAILABLE: the store, or a side, cannot be asked.
  */
-#ifndef S3_GATEWAY_SIDES_H
-#define S3_GATEWAY_SIDES_H
+#ifndef ROUTE_SIDES_H
+#define ROUTE_SIDES_H
 
 #include "object/bucket.h"
 

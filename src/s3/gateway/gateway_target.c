@@ -1,0 +1,184 @@
+/* Where the bucket of a request is, and what is known of the bucket: one question to the routes,
+ * the side that is chosen while the bucket is switched, and the bucket's facts. */
+#include "s3/gateway/gateway_int.h"
+
+#include "object/overlay.h"
+
+/* --- where --- */
+
+/* Finds facts that hold at this moment, for route_ask.knows; into the target that asks. */
+struct facts_search {
+    struct facts_table *table;
+    struct call_target *target;
+};
+
+static bool search_knows(void *ctx, struct storage *s, struct str bucket, struct str *owner)
+{
+    struct facts_search *search = ctx;
+    struct call_target *t = search->target;
+
+    t->facts = facts_find(search->table, s, bucket);
+    if (t->facts)
+        *owner = facts_target(t->facts)->info.owner;
+    return t->facts != NULL;
+}
+
+int call_locate(struct call *c, struct call_target *t, struct route_ask *ask, struct err *err)
+{
+    struct facts_search search = {c->g->facts, t};
+
+    ask->user = c->user_id;
+    ask->may_wait = http_may_block(c->http);
+    ask->arena = c->a;
+    if (!ask->make) {
+        ask->knows = search_knows;
+        ask->ctx = &search;
+    }
+    int code = route_resolve(c->g->o.routes, ask, &t->at, err);
+    bool used = code == 0 && !t->at.bucket && !target_is_foreign(&t->at) && !ask->at;
+    if (t->facts && !used) { /* they are of another bucket than the one that was found */
+        facts_unref(t->facts);
+        t->facts = NULL;
+    }
+    return code;
+}
+
+int call_resolve(struct call *c, struct storage *at, struct err *err)
+{
+    struct route_ask ask = {
+        .bucket = c->bucket_name, .make = c->op && c->op->flags & OP_MAKES && !c->beyond, .at = at};
+
+    ask.sides = ask.make ? NULL : c->g->o.sides;
+    int code = call_locate(c, &c->target, &ask, err);
+    return code == 0 && c->target.at.sides.route ? call_choose_side(c, err) : code;
+}
+
+/* S5. An upload that was begun on the other side is finished there as long as that side exists. */
+int call_check_route(struct call *c, struct err *err)
+{
+    const struct bucket_sides *sides = c->g->o.sides;
+    const struct target *seen = &c->target.at;
+    struct route_ask ask = {.user = c->user_id,
+                            .bucket = c->bucket_name,
+                            .make = c->op && c->op->flags & OP_MAKES && !c->beyond,
+                            .may_wait = true};
+    struct side_pair pair = {0};
+    struct target now;
+
+    if (routes_generation(c->g->o.routes) == seen->generation)
+        return 0;
+    int code = route_resolve(c->g->o.routes, &ask, &now, err);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+    struct storage *s = now.kind == TARGET_NONE && !ask.make ? NULL : now.storage;
+    target_release(&now);
+    if (s && s != seen->storage && seen->sides.route)
+        code = sides->find(sides->ctx, c->a, s, c->bucket_name, &pair, err);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
+    return s == seen->storage || pair.other == seen->storage
+               ? 0
+               : err_set(err, ERR_BUSY, "the bucket has moved to another storage");
+}
+
+/* --- what is known of it --- */
+
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err)
+{
+    if (b == c->target.bucket && facts_document(c->target.facts, name, out))
+        return 0;
+    int code = b->ops->get_document(b, c->a, name, out, err);
+
+    if (code == ERR_NOT_FOUND) {
+        *out = STR_EMPTY;
+        return 0;
+    }
+    return code;
+}
+
+/* The owner that the client expects the bucket to have; empty: any. */
+static struct str expected_owner(struct call *c, const struct call_target *t)
+{
+    return http_header(c->head, t == &c->target ? "x-amz-expected-bucket-owner"
+                                                : "x-amz-source-expected-bucket-owner");
+}
+
+/* The storage decides about access (F2), so nothing of the bucket is read and its owner is not
+ * known. */
+static int open_foreign(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    if (expected_owner(c, t).len)
+        return err_set(err, S3_NOT_IMPLEMENTED,
+                       "The owner of a bucket on a remote storage cannot be expected in a copy "
+                       "between storages");
+    t->info.name = bucket;
+    int code = storage_open_bucket(&t->at.bucket, t->at.storage, c->user_id, bucket, err);
+    t->bucket = t->at.bucket;
+    return code;
+}
+
+/* Facts that were not found while the bucket was: those of the side whose policy and lists count,
+ * else of the bucket itself. */
+static int find_facts(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    struct storage *s = t->facts_at ? t->facts_at : t->at.storage;
+    struct bucket *b = t->facts_at ? NULL : target_take_bucket(&t->at);
+    int code = 0;
+
+    if (!b)
+        t->facts = facts_find(c->g->facts, s, bucket);
+    if (t->facts)
+        return 0;
+    if (!b)
+        code = storage_open_bucket(&b, s, STR_EMPTY, bucket, err);
+    if (code == 0)
+        code = facts_read(&t->facts, b, http_may_block(c->http), err);
+    if (code == 0)
+        facts_keep(c->g->facts, t->facts);
+    return code;
+}
+
+static void take_facts(struct call_target *t)
+{
+    struct call_target known = *facts_target(t->facts);
+
+    known.at = t->at;
+    known.facts_at = t->facts_at;
+    *t = known;
+}
+
+static int open_here(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    int code = t->facts ? 0 : find_facts(c, t, bucket, err);
+
+    if (code < 0)
+        return code;
+    take_facts(t);
+    if (t->facts_at && t->facts_at != t->at.storage) {
+        code = storage_open_bucket(&t->at.bucket, t->at.storage, STR_EMPTY, bucket, err);
+        t->bucket = t->at.bucket;
+    }
+    struct str expected = expected_owner(c, t);
+    if (code == 0 && expected.len && !str_eq(expected, t->info.owner))
+        code = s3_fail(err, S3_ACCESS_DENIED);
+    return code == 0 && !http_may_block(c->http) && t->policy && policy_is_large(t->policy)
+               ? ERR_AGAIN
+               : code;
+}
+
+int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)
+{
+    if (t->at.kind == TARGET_NONE || t->at.kind == TARGET_TAKEN)
+        return err_code(err, ERR_NO_BUCKET);
+    return target_is_foreign(&t->at) ? open_foreign(c, t, bucket, err)
+                                     : open_here(c, t, bucket, err);
+}
+
+void call_close(struct call_target *t)
+{
+    facts_unref(t->facts);
+    target_release(&t->at);
+    t->facts = NULL;
+    t->bucket = NULL;
+}
