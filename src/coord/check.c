@@ -1,4 +1,4 @@
-/* Checks: begun, gone on with, fixed; each step one script. */
+/* Beginning, continuing and fixing checks; each step is one script. */
 #include "coord/check_int.h"
 
 #include "base/ids.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { TASK_ARGS = 3 }; /* of a task in a script: queue, id, message */
+enum { TASK_ARGS = 3 }; /* arguments that a script takes for a task: queue, id, message */
 
 struct str check_key(struct arena *a, const char *kind, struct str id)
 {
@@ -23,7 +23,7 @@ struct str check_key(struct arena *a, const char *kind, struct str id)
 
 /* --- names --- */
 
-static int by_name(const void *a, const void *b)
+int check_location_order(const void *a, const void *b)
 {
     const struct check_location *x = a, *y = b;
     int order = str_cmp(x->storage, y->storage);
@@ -32,7 +32,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* "<storage>:<bucket>", escaped. */
-static void append_location(struct buf *out, const struct check_location *l)
+static void location_append(struct buf *out, const struct check_location *l)
 {
     store_key_part(out, l->storage);
     buf_append_char(out, ':');
@@ -47,16 +47,16 @@ int check_name(struct check *c, struct arena *a, struct err *err)
     if (c->count < 2 || c->count > CHECK_LOCATIONS_MAX)
         return err_set(err, ERR_INVALID, "a check is of 2 to %d locations, not of %zu",
                        CHECK_LOCATIONS_MAX, c->count);
-    qsort(c->locations, c->count, sizeof(c->locations[0]), by_name);
+    qsort(c->locations, c->count, sizeof(c->locations[0]), check_location_order);
     for (size_t i = 1; i < c->count; i++)
-        if (by_name(&c->locations[i - 1], &c->locations[i]) == 0)
+        if (check_location_order(&c->locations[i - 1], &c->locations[i]) == 0)
             return err_set(err, ERR_INVALID,
                            "bucket " STR_FMT " on storage " STR_FMT " is named twice",
                            STR_ARG(c->locations[i].bucket), STR_ARG(c->locations[i].storage));
     store_key_part(&all, c->user);
     for (size_t i = 0; i < c->count; i++) {
         buf_append_char(&all, ' ');
-        append_location(&all, &c->locations[i]);
+        location_append(&all, &c->locations[i]);
     }
     digest_of(DIGEST_SHA256, buf_str(&all), &sum);
     c->id = arena_hex(a, sum.bytes, CHECK_ID_LEN / 2);
@@ -66,7 +66,7 @@ int check_name(struct check *c, struct arena *a, struct err *err)
 
 /* --- tasks --- */
 
-static struct str new_round(struct arena *a)
+static struct str check_new_round(struct arena *a)
 {
     char id[ID_HEX_LEN + 1];
 
@@ -74,10 +74,10 @@ static struct str new_round(struct arena *a)
     return arena_str(a, str_n(id, CHECK_ID_LEN));
 }
 
-/* With round and piece in its id, so that one that still runs for an older one is not in the way.
- */
-static struct task task_of(struct arena *a, const char *type, struct str id, struct str round,
-                           int64_t piece)
+/* The task's id has the round and the piece, so that a task of an older round that still runs does
+ * not keep this one from being queued. */
+static struct task check_task(struct arena *a, const char *type, struct str id, struct str round,
+                              int64_t piece)
 {
     struct buf text = {0};
     struct json_out w;
@@ -104,22 +104,23 @@ struct arguments {
     VEC(struct str) v;
 };
 
-static int answer(int64_t n, struct err *err)
+static int check_answer(int64_t n, struct err *err)
 {
     switch (n) {
     case 1:
         return 0;
     case 0:
-        return err_set(err, ERR_NOT_FOUND, "there is no such check (any more)");
+        return err_set(err, ERR_NOT_FOUND, "there is no such check, or it was begun again");
     case -1:
-        return err_set(err, ERR_EXISTS, "the check is at work; weir diff report shows how far");
+        return err_set(err, ERR_EXISTS,
+                       "the check is running; weir diff report shows its progress");
     default:
-        return err_set(err, ERR_CONFLICT, "the check is at another place");
+        return err_set(err, ERR_CONFLICT, "another task has continued the check");
     }
 }
 
-static int run(struct store *s, struct arena *a, enum coord_script script, struct arguments *args,
-               struct err *err)
+static int check_run_script(struct store *s, struct arena *a, enum coord_script script,
+                            struct arguments *args, struct err *err)
 {
     struct reply *reply;
     int64_t n = 0;
@@ -130,7 +131,7 @@ static int run(struct store *s, struct arena *a, enum coord_script script, struc
     if (code == 0)
         code = queue_integer(reply, &n, err);
     vec_release(&args->v);
-    return code < 0 ? code : answer(n, err);
+    return code < 0 ? code : check_answer(n, err);
 }
 
 static void push_head(const struct checks *cs, struct arena *a, struct arguments *args,
@@ -151,13 +152,14 @@ static int push_task(struct arena *a, struct arguments *args, const struct task 
     return code;
 }
 
-/* The piece that the walk is at, and the task of the next one, or nothing. */
+/* The number of the present piece, then the task that does the next one. `next` is that task's
+ * type; NULL: no task. */
 static int push_piece(struct arena *a, struct arguments *args, const struct check *c,
                       const char *next, struct err *err)
 {
     vec_push(&args->v, queue_number(a, c->piece));
     if (next) {
-        struct task task = task_of(a, next, c->id, c->round, c->piece + 1);
+        struct task task = check_task(a, next, c->id, c->round, c->piece + 1);
         return push_task(a, args, &task, err);
     }
     for (size_t i = 0; i < TASK_ARGS; i++)
@@ -187,17 +189,18 @@ static void push_new(struct arena *a, struct arguments *args, const struct check
     }
     for (size_t i = 0; i < c->count; i++) {
         struct buf text = {0};
-        append_location(&text, &c->locations[i]);
+        location_append(&text, &c->locations[i]);
         vec_push(&args->v, arena_str(a, buf_str(&text)));
         buf_release(&text);
     }
 }
 
-/* The check that follows a fix, for whatever ends that (check_begin.lua). */
+/* The check that follows a fix: its round and task, for the script that ends the fix
+ * (check_begin.lua). */
 static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
 {
-    struct str round = new_round(a), parts[TASK_ARGS];
-    struct task task = task_of(a, CHECK_TYPE, id, round, 0);
+    struct str round = check_new_round(a), parts[TASK_ARGS];
+    struct task task = check_task(a, CHECK_TYPE, id, round, 0);
     struct buf text = {0};
     int code = queue_task_args(a, &task, 0, parts, err);
 
@@ -214,15 +217,16 @@ static int push_recheck(struct arena *a, struct arguments *args, struct str id, 
 struct beginning {
     const char *mode, *type;
     size_t source;
-    const struct check *fresh; /* NULL: it is there */
+    const struct check *fresh; /* the settings of a new check; NULL: it exists */
 };
 
-static int begin(const struct checks *cs, struct str id, const struct beginning *b, struct err *err)
+static int check_begin(const struct checks *cs, struct str id, const struct beginning *b,
+                       struct err *err)
 {
     struct arena a = ARENA_INIT(CHECK_ARENA_MAX);
     struct arguments args = {0};
-    struct str round = new_round(&a);
-    struct task task = task_of(&a, b->type, id, round, 0);
+    struct str round = check_new_round(&a);
+    struct task task = check_task(&a, b->type, id, round, 0);
 
     push_head(cs, &a, &args, id);
     vec_push(&args.v, str_z(b->mode));
@@ -234,7 +238,7 @@ static int begin(const struct checks *cs, struct str id, const struct beginning 
     if (b->fresh)
         push_new(&a, &args, b->fresh);
     if (code == 0)
-        code = run(queue_store(cs->queue), &a, SCRIPT_check_begin, &args, err);
+        code = check_run_script(queue_store(cs->queue), &a, SCRIPT_check_begin, &args, err);
     vec_release(&args.v);
     arena_release(&a);
     return code;
@@ -242,20 +246,20 @@ static int begin(const struct checks *cs, struct str id, const struct beginning 
 
 int check_start(const struct checks *cs, const struct check *c, struct err *err)
 {
-    return begin(cs, c->id, &(struct beginning){"new", CHECK_TYPE, 0, c}, err);
+    return check_begin(cs, c->id, &(struct beginning){"new", CHECK_TYPE, 0, c}, err);
 }
 
 int check_restart(const struct checks *cs, struct str id, struct err *err)
 {
-    return begin(cs, id, &(struct beginning){"again", CHECK_TYPE, 0, NULL}, err);
+    return check_begin(cs, id, &(struct beginning){"again", CHECK_TYPE, 0, NULL}, err);
 }
 
 int check_fix(const struct checks *cs, struct str id, size_t source, struct err *err)
 {
-    return begin(cs, id, &(struct beginning){"fix", CHECK_FIX_TYPE, source, NULL}, err);
+    return check_begin(cs, id, &(struct beginning){"fix", CHECK_FIX_TYPE, source, NULL}, err);
 }
 
-/* --- going on --- */
+/* --- continuing --- */
 
 int check_page(const struct checks *cs, const struct check_page *p, struct err *err)
 {
@@ -276,7 +280,7 @@ int check_page(const struct checks *cs, const struct check_page *p, struct err *
     for (size_t i = 0; i < p->count; i++)
         vec_push(&args.v, p->entries[i]);
     if (code == 0)
-        code = run(queue_store(cs->queue), &a, SCRIPT_check_page, &args, err);
+        code = check_run_script(queue_store(cs->queue), &a, SCRIPT_check_page, &args, err);
     vec_release(&args.v);
     arena_release(&a);
     return code;
@@ -297,7 +301,7 @@ int check_fix_page(const struct checks *cs, const struct check_fix_page *p, stru
         code = push_task(&a, &args, &p->items[i].task, err);
     }
     if (code == 0)
-        code = run(queue_store(cs->queue), &a, SCRIPT_check_fix_page, &args, err);
+        code = check_run_script(queue_store(cs->queue), &a, SCRIPT_check_fix_page, &args, err);
     vec_release(&args.v);
     arena_release(&a);
     return code;
@@ -313,7 +317,7 @@ int check_fixed(const struct checks *cs, const struct check *c, struct str membe
     vec_push(&args.v, c->round);
     vec_push(&args.v, member);
     vec_push(&args.v, error);
-    int code = run(queue_store(cs->queue), &a, SCRIPT_check_fixed, &args, err);
+    int code = check_run_script(queue_store(cs->queue), &a, SCRIPT_check_fixed, &args, err);
     arena_release(&a);
     return code;
 }
@@ -330,7 +334,7 @@ int check_note(const struct checks *cs, const struct check *c, struct str error,
     vec_push(&args.v, error);
     vec_push(&args.v, ends ? STR("1") : STR("0"));
     vec_push(&args.v, queue_number(&a, c->piece));
-    int code = run(cs->app, &a, SCRIPT_check_note, &args, err);
+    int code = check_run_script(cs->app, &a, SCRIPT_check_note, &args, err);
     arena_release(&a);
     return code;
 }

@@ -1,21 +1,22 @@
-/* Checks: comparisons of buckets and what they found, in appDB (docs/diff.md: D1 to D9, keys).
+/* Checks: comparisons of buckets, and the differences that they found, in appDB. docs/diff.md has
+ * the invariants (D1 to D9) and the keys.
  *
- * A check is of a user's buckets at two or more locations, which are always in the order of their
- * names; the same locations have the same id. What it does next is a task in the queue
- * `consistency_check`, queued in the script that begins it. Each beginning has a round, and
- * whatever is still at work for an older one changes nothing. Any thread.
+ * A check compares buckets of one user at two or more locations. The locations are sorted by name,
+ * and the same locations always have the same id. The work of a check is done by tasks in the queue
+ * `consistency_check`; the script that begins a check also queues its first task. Each beginning
+ * makes a new round: a task of an older round changes nothing. Any thread.
  *
- * Calls fail with the store's codes (store/store.h), else as said. */
+ * Calls fail with the store's codes (store/store.h), and with those that are named below. */
 #ifndef COORD_CHECK_H
 #define COORD_CHECK_H
 
 #include "coord/queue.h"
 
 enum {
-    CHECK_KEPT = 10000, /* differences of a report; further ones are counted */
+    CHECK_KEPT = 10000, /* differences that a report keeps; further ones are only counted */
     CHECK_LOCATIONS_MAX = 8,
     CHECK_ID_LEN = 16,
-    CHECK_TRIES = 10, /* of its tasks */
+    CHECK_TRIES = 10, /* of each of its tasks */
 };
 
 #define CHECK_QUEUE           STR("consistency_check")
@@ -36,7 +37,7 @@ enum check_state {
     CHECK_CHECKING,
     CHECK_READY,
     CHECK_FIXING,
-    CHECK_FAILED, /* it could not be done: `error` */
+    CHECK_FAILED, /* the check could not be done; check.error says why */
     CHECK_STATES
 };
 extern const char *const check_state_names[CHECK_STATES];
@@ -47,62 +48,69 @@ struct check {
     struct check_location locations[CHECK_LOCATIONS_MAX];
     size_t count;
     bool ignore_sizes, ignore_etags, contents, last_only;
-    bool versioned; /* as it was done: by versions */
+    bool versioned; /* the last run compared all versions of each object */
     enum check_state state;
     struct str round, error;
-    int64_t piece; /* of the walk, which its task is for (D9) */
+    int64_t piece; /* number of the piece of the walk that the present task does (D9) */
     int64_t created_ms, started_ms, done_ms;
-    int64_t keys, differences, kept, bytes; /* looked at, found, in the report; read */
-    int64_t total;                          /* keys that there are, about; 0: not known */
-    int64_t source;                         /* of the last fix; -1: none */
+    int64_t keys, differences; /* compared so far; found */
+    int64_t kept;              /* differences in the report */
+    int64_t bytes;             /* read, to compare contents */
+    int64_t total;             /* keys to compare, roughly; 0: not known */
+    int64_t source;            /* location that the last fix copied from; -1: there was no fix */
     int64_t fix_queued, fix_done, fix_failed;
-    int64_t fixed_ms; /* when the last fix had ended */
+    int64_t fixed_ms; /* when the last fix ended */
 };
 
 /* --- managing --- */
 
-/* Puts the locations in order and sets id; ERR_INVALID: too few, too many, one twice. */
+/* Sorts the locations and sets the id, in the arena. ERR_INVALID: there are too few or too many
+ * locations, or one is named twice. */
 int check_name(struct check *c, struct arena *a, struct err *err) MUST_CHECK;
-/* Begins one that check_name() has named; an older report of it goes. ERR_EXISTS: it is at work. */
+/* Begins a check that check_name() has named; its older report is removed. ERR_EXISTS: the check is
+ * running. */
 int check_start(const struct checks *cs, const struct check *c, struct err *err) MUST_CHECK;
-/* Begins it again, whatever it is doing. ERR_NOT_FOUND. */
+/* Begins a check again, even if it is running. ERR_NOT_FOUND. */
 int check_restart(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
 /* Makes all locations equal to the one with the index `source`, then checks again. ERR_NOT_FOUND;
- * ERR_EXISTS: it is at work. */
+ * ERR_EXISTS: the check is running. */
 int check_fix(const struct checks *cs, struct str id, size_t source, struct err *err) MUST_CHECK;
-/* ERR_NOT_FOUND. In the arena. */
+/* Strings are in the arena. ERR_NOT_FOUND. */
 int check_read(const struct checks *cs, struct arena *a, struct str id, struct check *out,
                struct err *err) MUST_CHECK;
-/* All, by id. */
+/* All checks, sorted by id. */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err) MUST_CHECK;
 /* Differences as JSON (docs/diff.md), from `skip` on. */
 int check_entries(const struct checks *cs, struct arena *a, struct str id, size_t skip,
                   size_t limit, struct store_args *out, struct err *err) MUST_CHECK;
-/* Takes it away; what is at work for it ends by itself. ERR_NOT_FOUND. */
+/* Removes a check; its tasks end by themselves. ERR_NOT_FOUND. */
 int check_remove(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
 
-/* --- working: ERR_NOT_FOUND when the round, or of a walk the piece, is over, ERR_CONFLICT when the
- * cursor is elsewhere --- */
+/* --- for the tasks ---
+ *
+ * ERR_NOT_FOUND: a newer round has begun, or the piece of the walk was done. ERR_CONFLICT: the
+ * cursor is not where the caller believes. */
 
-/* Where to go on; empty: at the beginning. */
+/* The cursor: where the walk goes on; empty: at the beginning. */
 int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct str *out,
                  struct err *err) MUST_CHECK;
 
 struct check_page {
     const struct check *check;
-    struct str after; /* where it began: what check_cursor() gave */
-    struct str last;  /* where to go on; empty: that was all */
+    struct str after; /* where the page began: the cursor that check_cursor() gave */
+    struct str last;  /* the next cursor; empty: this was the last page */
     uint64_t keys, differences, bytes;
     const struct str *entries; /* JSON of the differences that may be kept */
     size_t count;
-    bool hand_over; /* a task of its own goes on from `last`; the caller's ends (D9) */
+    bool hand_over; /* another task goes on from `last`, and the caller's ends (D9) */
 };
-/* One that begins at the beginning forgets what was found before. */
+/* Writes down the results of a page and moves the cursor. The first page of a walk removes what was
+ * found before. */
 int check_page(const struct checks *cs, const struct check_page *p, struct err *err) MUST_CHECK;
 
 struct check_fix_item {
-    struct str member; /* names it: which key at which location */
+    struct str member; /* names the repair: which key at which location */
     struct task task;
 };
 struct check_fix_page {
@@ -114,11 +122,11 @@ struct check_fix_page {
 };
 int check_fix_page(const struct checks *cs, const struct check_fix_page *p,
                    struct err *err) MUST_CHECK;
-/* One of these has ended; `error` not empty: without success. The last one begins the check again.
- */
+/* The repair `member` has ended; `error` is empty when it succeeded. The last repair of a fix
+ * begins the check again. */
 int check_fixed(const struct checks *cs, const struct check *c, struct str member, struct str error,
                 struct err *err) MUST_CHECK;
-/* What is wrong; `ends`: and it cannot go on. */
+/* Writes an error down for whoever looks at the check. `ends`: the check has failed for good. */
 int check_note(const struct checks *cs, const struct check *c, struct str error, bool ends,
                struct err *err) MUST_CHECK;
 

@@ -9,8 +9,11 @@ enum { CHECK_ARENA_MAX = 1024 * 1024 };
 
 #define CHECK_IDS STR("w:ccv:id")
 
-/* `w:ccv:<kind>:<id>`; kinds: c (settings and counters), stor, l (cursor), d (differences), f (what
- * a fix has open). */
+/* The key `w:ccv:<kind>:<id>`. Kinds: c (settings and counters), stor (locations), l (cursor),
+ * d (differences), f (open repairs of a fix). */
 struct str check_key(struct arena *a, const char *kind, struct str id);
+
+/* For qsort(): locations by storage, then by bucket. */
+int check_location_order(const void *a, const void *b);
 
 #endif

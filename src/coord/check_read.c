@@ -1,4 +1,4 @@
-/* Checks: looked at, and taken away. */
+/* Reading and removing checks. */
 #include "coord/check_int.h"
 
 #include "store/fields.h"
@@ -38,26 +38,19 @@ static const struct fields check_fields = FIELDS(check_rows);
 
 /* --- locations --- */
 
-static int unescape(struct arena *a, struct str text, struct str *out, struct err *err)
+static int location_unescape(struct arena *a, struct str text, struct str *out, struct err *err)
 {
     struct buf plain = BUF_INIT(4 * KIB);
     int code = store_key_unescape(&plain, text);
 
     *out = code == 0 ? arena_str(a, buf_str(&plain)) : STR_EMPTY;
     buf_release(&plain);
-    return code < 0 ? err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no location", STR_ARG(text)) : 0;
+    return code < 0 ? err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not a location", STR_ARG(text))
+                    : 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    const struct check_location *x = a, *y = b;
-    int order = str_cmp(x->storage, y->storage);
-
-    return order ? order : str_cmp(x->bucket, y->bucket);
-}
-
-static int read_locations(struct check *out, struct arena *a, const struct reply *set,
-                          struct err *err)
+static int check_read_locations(struct check *out, struct arena *a, const struct reply *set,
+                                struct err *err)
 {
     int code = reply_expect(set, REPLY_ARRAY, err);
 
@@ -66,17 +59,17 @@ static int read_locations(struct check *out, struct arena *a, const struct reply
     for (size_t i = 0; code == 0 && i < set->count; i++) {
         struct str storage, bucket;
         (void)str_cut(set->items[i].str, ':', &storage, &bucket);
-        code = unescape(a, storage, &out->locations[i].storage, err);
+        code = location_unescape(a, storage, &out->locations[i].storage, err);
         if (code == 0)
-            code = unescape(a, bucket, &out->locations[i].bucket, err);
+            code = location_unescape(a, bucket, &out->locations[i].bucket, err);
         out->count = i + 1;
     }
     if (code == 0)
-        qsort(out->locations, out->count, sizeof(out->locations[0]), by_text);
+        qsort(out->locations, out->count, sizeof(out->locations[0]), check_location_order);
     return code;
 }
 
-/* --- looking --- */
+/* --- reading --- */
 
 int check_read(const struct checks *cs, struct arena *a, struct str id, struct check *out,
                struct err *err)
@@ -95,18 +88,19 @@ int check_read(const struct checks *cs, struct arena *a, struct str id, struct c
     if (code == 0)
         code = fields_read(&c, &check_fields, &reply->items[0], NULL, err);
     if (code == 0)
-        code = read_locations(&c, a, &reply->items[1], err);
+        code = check_read_locations(&c, a, &reply->items[1], err);
     if (code == 0)
         *out = c;
     return code;
 }
 
-static int by_id(const void *a, const void *b)
+static int check_order(const void *a, const void *b)
 {
     return str_cmp(((const struct check *)a)->id, ((const struct check *)b)->id);
 }
 
-/* One that was not touched for a month has expired, and its name goes with it. */
+/* A check that was not touched for a month has expired; its id is then removed from the set here.
+ */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err)
 {
@@ -127,7 +121,7 @@ int check_list(const struct checks *cs, struct arena *a, struct check **out, siz
         if (code == ERR_NOT_FOUND)
             code = store_call(cs->app, a, &reply, err, STR("SREM"), CHECK_IDS, ids->items[i].str);
     }
-    qsort(*out, *count, sizeof(**out), by_id);
+    qsort(*out, *count, sizeof(**out), check_order);
     return code;
 }
 
@@ -165,7 +159,7 @@ int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct
     return code;
 }
 
-/* --- taking away --- */
+/* --- removing --- */
 
 int check_remove(const struct checks *cs, struct str id, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Names of local storages: whose they are. */
+/* Which folder has which storage name. */
 #include "coord/claim.h"
 #include "coord/replication_int.h"
 
@@ -43,7 +43,7 @@ int claim_check(struct replications *r, const struct claim *c, struct err *err)
                           replication_escaped(&a, c->storage));
 
     if (code == 0 && reply_is_nil(reply))
-        code = err_set(err, ERR_NOT_FOUND, "nobody has the name " STR_FMT, STR_ARG(c->storage));
+        code = err_set(err, ERR_NOT_FOUND, "no folder has the name " STR_FMT, STR_ARG(c->storage));
     if (code == 0)
         code = reply_expect(reply, REPLY_BULK, err);
     if (code == 0) {

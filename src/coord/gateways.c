@@ -1,4 +1,4 @@
-/* Who holds which epoch. */
+/* Which process holds which epoch. */
 #include "coord/gateways.h"
 #include "coord/queue_int.h"
 
@@ -14,7 +14,8 @@ int gateways_forget(struct store *config, struct str id, struct err *err)
     return code;
 }
 
-static int ask(struct store *config, struct arena *a, struct str wanted, bool *out, struct err *err)
+static int gateways_ask(struct store *config, struct arena *a, struct str wanted, bool *out,
+                        struct err *err)
 {
     const struct str args[] = {wanted, queue_number(a, GATEWAY_LIFE_S)};
     struct reply *reply;
@@ -30,7 +31,7 @@ static int ask(struct store *config, struct arena *a, struct str wanted, bool *o
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    int code = ask(config, &a, queue_number(&a, epoch), out, err);
+    int code = gateways_ask(config, &a, queue_number(&a, epoch), out, err);
 
     arena_release(&a);
     return code;
@@ -39,13 +40,13 @@ int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err 
 int gateways_reached_name(struct store *config, struct str name, bool *out, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    int code = ask(config, &a, arena_fmt(&a, "n:" STR_FMT, STR_ARG(name)), out, err);
+    int code = gateways_ask(config, &a, arena_fmt(&a, "n:" STR_FMT, STR_ARG(name)), out, err);
 
     arena_release(&a);
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): what is told, and what comes back */
+/* NOLINTNEXTLINE(readability-function-size): three inputs and a result */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err)
 {
@@ -75,7 +76,7 @@ int gateways_settled(struct store *config, struct str storage, int64_t *settled_
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     if (code == 0 && reply->count != 2)
-        code = err_set(err, ERR_TYPE, "the store answered nonsense about a storage");
+        code = err_set(err, ERR_TYPE, "the store gave a malformed answer about a storage");
     if (code == 0)
         code = queue_integer(&reply->items[0], settled_ms, err);
     if (code == 0)

@@ -1,4 +1,4 @@
-/* Asking the store whether it is the known one, and what follows from its answers. */
+/* Asking the store whether it is the known one, and acting on its answers. */
 #include "coord/gateways.h"
 #include "coord/installation_int.h"
 #include "coord/queue_int.h"
@@ -7,7 +7,7 @@
 
 enum { CALL_ARENA_MAX = 64 * 1024, WORD_ARGS = 13, ANSWERS = 8 };
 
-/* What each state is called, and what whoever is refused is told. */
+/* The name of each state, and what a refused client is told. */
 static const struct {
     const char *name, *why;
 } states[] = {
@@ -55,7 +55,7 @@ void installation_status(struct installation *i, struct installation_status *out
 
 /* --- the word --- */
 
-static void ask_begin(struct installation *i)
+static void installation_ask_begin(struct installation *i)
 {
     mutex_lock(&i->lock);
     while (i->asking)
@@ -64,7 +64,7 @@ static void ask_begin(struct installation *i)
     mutex_unlock(&i->lock);
 }
 
-static void ask_end(struct installation *i)
+static void installation_ask_end(struct installation *i)
 {
     mutex_lock(&i->lock);
     i->asking = false;
@@ -72,7 +72,7 @@ static void ask_end(struct installation *i)
     mutex_unlock(&i->lock);
 }
 
-static struct str text_of(const struct reply *r)
+static struct str answer_text(const struct reply *r)
 {
     return r->type == REPLY_BULK ? r->str : STR_EMPTY;
 }
@@ -86,8 +86,9 @@ static void copy_text(char *out, size_t room, struct str value)
     out[len] = '\0';
 }
 
-/* The store's answer becomes the state; each change of it is logged once. */
-static void enter(struct installation *i, enum installation_state state, struct str found)
+/* Takes over the state that the store's answer means. Each change of the state is logged once. */
+static void installation_enter(struct installation *i, enum installation_state state,
+                               struct str found)
 {
     mutex_lock(&i->lock);
     enum installation_state before = i->status.state;
@@ -105,7 +106,7 @@ static void enter(struct installation *i, enum installation_state state, struct 
         log_warn(i->o.log, "store.known_again", log_z("installation", i->r.id));
 }
 
-static enum installation_state state_of(struct str verdict)
+static enum installation_state installation_state_of(struct str verdict)
 {
     for (size_t i = 0; i < ARRAY_SIZE(states); i++)
         if (str_eq(verdict, str_z(states[i].name)))
@@ -113,22 +114,24 @@ static enum installation_state state_of(struct str verdict)
     return INSTALLATION_UNASKED;
 }
 
-static uint64_t number_of(const struct reply *r)
+static uint64_t answer_number(const struct reply *r)
 {
     uint64_t n = 0;
 
-    return str_u64(text_of(r), &n) == 0 ? n : 0;
+    return str_u64(answer_text(r), &n) == 0 ? n : 0;
 }
 
-/* What the folder remembers follows; the file only where it must be so before anything counts. */
-static int remember(struct installation *i, const struct reply *answers, struct err *err)
+/* Takes over what the folder is to remember. The file is written only when the id or the run has
+ * changed, or when it says that the last stop was orderly. */
+static int installation_remember(struct installation *i, const struct reply *answers,
+                                 struct err *err)
 {
     struct remembered r = i->r;
-    struct str run = text_of(&answers[7]);
+    struct str run = answer_text(&answers[7]);
 
-    copy_text(r.id, sizeof(r.id), text_of(&answers[1]));
+    copy_text(r.id, sizeof(r.id), answer_text(&answers[1]));
     copy_text(r.run, sizeof(r.run), run);
-    r.number = number_of(&answers[2]);
+    r.number = answer_number(&answers[2]);
     r.clean = false;
     bool same = strcmp(r.id, i->r.id) == 0 && strcmp(r.run, i->r.run) == 0 && !i->r.clean;
     int code = i->kept && !same ? remembered_write(&r, i->path.p, err) : 0;
@@ -137,10 +140,11 @@ static int remember(struct installation *i, const struct reply *answers, struct 
     return code;
 }
 
-static int take_known(struct installation *i, const struct reply *answers, struct err *err)
+static int installation_take_known(struct installation *i, const struct reply *answers,
+                                   struct err *err)
 {
-    bool other_run = !i->asked || !str_eq(str_z(i->r.run), text_of(&answers[7]));
-    int code = remember(i, answers, err);
+    bool other_run = !i->asked || !str_eq(str_z(i->r.run), answer_text(&answers[7]));
+    int code = installation_remember(i, answers, err);
 
     if (code < 0)
         return code;
@@ -149,12 +153,12 @@ static int take_known(struct installation *i, const struct reply *answers, struc
     i->certain = true;
     mutex_lock(&i->lock);
     struct installation_status *s = &i->status;
-    bool back = s->round && number_of(&answers[4]) != s->round;
+    bool back = s->round && answer_number(&answers[4]) != s->round;
     copy_text(s->id, sizeof(s->id), str_z(i->r.id));
-    s->config = number_of(&answers[3]);
-    s->round = number_of(&answers[4]);
-    s->back = text_of(&answers[5]).len;
-    s->unsure = number_of(&answers[6]);
+    s->config = answer_number(&answers[3]);
+    s->round = answer_number(&answers[4]);
+    s->back = answer_text(&answers[5]).len;
+    s->unsure = answer_number(&answers[6]);
     s->runs += other_run;
     uint64_t round = s->round;
     back &= s->back;
@@ -163,35 +167,37 @@ static int take_known(struct installation *i, const struct reply *answers, struc
         log_error(i->o.log, "store.went_back", log_u("round", round),
                   log_z("what", "acknowledged changes may be lost; every replication is compared "
                                 "anew"));
-    enter(i, INSTALLATION_KNOWN, STR_EMPTY);
+    installation_enter(i, INSTALLATION_KNOWN, STR_EMPTY);
     return 0;
 }
 
-static int take_answer(struct installation *i, const struct reply *reply, struct err *err)
+static int installation_take_answer(struct installation *i, const struct reply *reply,
+                                    struct err *err)
 {
     int code = reply_expect(reply, REPLY_ARRAY, err);
 
     if (code < 0)
         return code;
     enum installation_state state =
-        reply->count ? state_of(text_of(&reply->items[0])) : INSTALLATION_UNASKED;
+        reply->count ? installation_state_of(answer_text(&reply->items[0])) : INSTALLATION_UNASKED;
     if (state == INSTALLATION_UNASKED || (state == INSTALLATION_KNOWN && reply->count != ANSWERS))
-        return err_set(err, ERR_TYPE, "the store answered nonsense about itself");
+        return err_set(err, ERR_TYPE, "the store gave a malformed answer about itself");
     if (state == INSTALLATION_KNOWN)
-        return take_known(i, reply->items, err);
-    enter(i, state, reply->count > 1 ? text_of(&reply->items[1]) : STR_EMPTY);
+        return installation_take_known(i, reply->items, err);
+    installation_enter(i, state, reply->count > 1 ? answer_text(&reply->items[1]) : STR_EMPTY);
     return installation_why(i, err);
 }
 
-/* Databases as the scripts have them: of vectors, of the queue, of policies. */
-static void databases(const struct installation *i, struct arena *a, struct str out[3])
+/* The numbers of the databases, in the order of the scripts: appDB, queueDB, configDB. */
+static void installation_databases(const struct installation *i, struct arena *a, struct str out[3])
 {
     out[0] = i->o.app ? queue_number(a, store_number(i->o.app)) : STR_EMPTY;
     out[1] = i->o.queue ? queue_number(a, store_number(i->o.queue)) : STR_EMPTY;
     out[2] = queue_number(a, store_number(i->o.config));
 }
 
-static int send_word(struct installation *i, struct str process, int64_t epoch, struct err *err)
+static int installation_send_word(struct installation *i, struct str process, int64_t epoch,
+                                  struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     uint64_t floor = i->o.shared ? atomic_load(i->seen.floor) : 0;
@@ -200,7 +206,7 @@ static int send_word(struct installation *i, struct str process, int64_t epoch, 
     struct reply *reply;
 
     id_hex(fresh);
-    databases(i, &a, args);
+    installation_databases(i, &a, args);
     args[3] = process;
     args[4] = queue_number(&a, epoch);
     args[5] = queue_number(&a, GATEWAY_LIFE_S);
@@ -221,16 +227,16 @@ static int send_word(struct installation *i, struct str process, int64_t epoch, 
                              .relaxed = i->r.id[0] != '\0'};
     int code = script_eval(i->o.config, &a, &reply, &run, err);
     if (code == 0)
-        code = take_answer(i, reply, err);
+        code = installation_take_answer(i, reply, err);
     arena_release(&a);
     return code;
 }
 
 int installation_tell(struct installation *i, struct str process, int64_t epoch, struct err *err)
 {
-    ask_begin(i);
-    int code = send_word(i, process, epoch, err);
-    ask_end(i);
+    installation_ask_begin(i);
+    int code = installation_send_word(i, process, epoch, err);
+    installation_ask_end(i);
     return code;
 }
 
@@ -253,7 +259,7 @@ bool installation_is_unsure(struct installation *i)
 
 /* --- opening and closing --- */
 
-static int open_files(struct installation *i, struct err *err)
+static int installation_open_files(struct installation *i, struct err *err)
 {
     struct buf page = {0};
     bool kept = false;
@@ -273,7 +279,7 @@ static int open_files(struct installation *i, struct err *err)
         return code;
     memcpy(i->seen.folder, i->r.folder, sizeof(i->seen.folder));
     i->seen.floor = &i->page->number;
-    if (!i->kept) /* of another folder */
+    if (!i->kept) /* the number belongs to another folder */
         atomic_store(&i->page->number, 0);
     i->certain = !i->kept || kept || i->r.clean;
     seen_took(&i->seen, i->r.number);
@@ -290,7 +296,7 @@ int installation_open(struct installation **out, const struct installation_optio
     i->o = *o;
     mutex_init(&i->lock, "installation");
     cond_init(&i->asked_last);
-    int code = open_files(i, err);
+    int code = installation_open_files(i, err);
     if (code < 0) {
         installation_close(i);
         return code;
@@ -303,29 +309,29 @@ int installation_open(struct installation **out, const struct installation_optio
 
 int installation_keep(struct installation *i, struct err *err)
 {
-    ask_begin(i);
+    installation_ask_begin(i);
     int code = 0;
     if (!i->kept && i->r.id[0])
         code = remembered_write(&i->r, i->path.p, err);
     i->kept = true;
-    ask_end(i);
+    installation_ask_end(i);
     return code;
 }
 
 int installation_copied(struct installation *i, uint64_t config, struct err *err)
 {
-    ask_begin(i);
+    installation_ask_begin(i);
     struct remembered r = i->r;
     r.config = config;
     r.number = atomic_load(i->seen.floor);
     int code = i->kept && r.id[0] ? remembered_write(&r, i->path.p, err) : 0;
     if (code == 0)
         i->r = r;
-    ask_end(i);
+    installation_ask_end(i);
     return code;
 }
 
-static void leave(struct installation *i)
+static void installation_leave(struct installation *i)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct str args[] = {
@@ -350,7 +356,7 @@ void installation_close(struct installation *i)
     if (!i)
         return;
     if (i->kept && i->status.state == INSTALLATION_KNOWN)
-        leave(i);
+        installation_leave(i);
     number_page_close(i->page);
     cond_release(&i->asked_last);
     mutex_release(&i->lock);
@@ -360,9 +366,9 @@ void installation_close(struct installation *i)
 
 /* --- what an administrator says --- */
 
-/* Runs a script that answers {'ok'} or what the store is instead. */
-static int ask_for(struct installation *i, enum coord_script script, const struct store_args *args,
-                   struct str *answer, struct err *err)
+/* Runs a script that answers {'ok'}, or a word for the state that the store is in instead. */
+static int installation_ask(struct installation *i, enum coord_script script,
+                            const struct store_args *args, struct str *answer, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     static const char *const known[] = {"ok", "other", "known", "empty", "full", "gone"};
@@ -373,13 +379,13 @@ static int ask_for(struct installation *i, enum coord_script script, const struc
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t k = 0; code == 0 && reply->count && k < ARRAY_SIZE(known); k++)
-        if (str_eq(text_of(&reply->items[0]), str_z(known[k])))
+        if (str_eq(answer_text(&reply->items[0]), str_z(known[k])))
             *answer = str_z(known[k]);
     arena_release(&a);
     return code;
 }
 
-static int not_that(struct str answer, struct err *err)
+static int installation_refuse(struct str answer, struct err *err)
 {
     static const struct {
         const char *answer, *text;
@@ -395,20 +401,21 @@ static int not_that(struct str answer, struct err *err)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (str_eq(answer, str_z(rows[i].answer)))
             return err_set(err, ERR_CONFLICT, "%s", rows[i].text);
-    return err_set(err, ERR_TYPE, "the store answered nonsense about itself");
+    return err_set(err, ERR_TYPE, "the store gave a malformed answer about itself");
 }
 
-static int run_said(struct installation *i, enum coord_script script, const struct store_args *args,
-                    struct err *err)
+static int installation_run(struct installation *i, enum coord_script script,
+                            const struct store_args *args, struct err *err)
 {
     struct str answer;
-    int code = ask_for(i, script, args, &answer, err);
+    int code = installation_ask(i, script, args, &answer, err);
 
-    return code < 0 || str_eq(answer, STR("ok")) ? code : not_that(answer, err);
+    return code < 0 || str_eq(answer, STR("ok")) ? code : installation_refuse(answer, err);
 }
 
-/* The folder changes hands: what it knew of the other store does not count. */
-static int move_over(struct installation *i, struct str id, struct err *err)
+/* The folder joins another installation: the numbers that it knew of the old store are forgotten.
+ */
+static int installation_move(struct installation *i, struct str id, struct err *err)
 {
     struct remembered r = i->r;
 
@@ -431,7 +438,7 @@ static int move_over(struct installation *i, struct str id, struct err *err)
     return 0;
 }
 
-static uint64_t config_seen(struct installation *i)
+static uint64_t installation_config_count(struct installation *i)
 {
     mutex_lock(&i->lock);
     uint64_t config = i->status.config;
@@ -445,19 +452,20 @@ int installation_accept(struct installation *i, enum installation_accepted what,
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     int code;
 
-    ask_begin(i);
+    installation_ask_begin(i);
     if (what == ACCEPT_OTHER) {
-        code = move_over(i, id, err);
+        code = installation_move(i, id, err);
     } else {
         const struct str args[] = {what == ACCEPT_EMPTY ? STR("empty") : STR("older"),
-                                   str_z(i->r.id), queue_number(&a, (int64_t)config_seen(i))};
-        code = i->r.id[0] ? run_said(i, SCRIPT_store_accept,
-                                     &(struct store_args){args, ARRAY_SIZE(args)}, err)
+                                   str_z(i->r.id),
+                                   queue_number(&a, (int64_t)installation_config_count(i))};
+        code = i->r.id[0] ? installation_run(i, SCRIPT_store_accept,
+                                             &(struct store_args){args, ARRAY_SIZE(args)}, err)
                           : err_set(err, ERR_CONFLICT, "the store was not reached yet");
     }
     if (code == 0)
-        code = send_word(i, STR_EMPTY, 0, err);
-    ask_end(i);
+        code = installation_send_word(i, STR_EMPTY, 0, err);
+    installation_ask_end(i);
     arena_release(&a);
     return code;
 }
@@ -466,7 +474,8 @@ int installation_restore_begin(struct installation *i, bool replace, struct err 
 {
     const struct str args[] = {STR("begin"), str_z(i->r.id), replace ? STR("1") : STR_EMPTY};
 
-    return run_said(i, SCRIPT_store_restore, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    return installation_run(i, SCRIPT_store_restore, &(struct store_args){args, ARRAY_SIZE(args)},
+                            err);
 }
 
 int installation_restore_page(struct installation *i, const struct store_args *commands,
@@ -487,7 +496,7 @@ int installation_restore_page(struct installation *i, const struct store_args *c
         memcpy(args + at, commands[k].argv, commands[k].argc * sizeof(*args));
         at += commands[k].argc;
     }
-    int code = run_said(i, SCRIPT_store_restore, &(struct store_args){args, words}, err);
+    int code = installation_run(i, SCRIPT_store_restore, &(struct store_args){args, words}, err);
     arena_release(&a);
     return code;
 }
@@ -496,8 +505,9 @@ int installation_restore_end(struct installation *i, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     const struct str args[] = {STR("end"), str_z(i->r.id),
-                               queue_number(&a, (int64_t)config_seen(i))};
-    int code = run_said(i, SCRIPT_store_restore, &(struct store_args){args, ARRAY_SIZE(args)}, err);
+                               queue_number(&a, (int64_t)installation_config_count(i))};
+    int code = installation_run(i, SCRIPT_store_restore,
+                                &(struct store_args){args, ARRAY_SIZE(args)}, err);
 
     arena_release(&a);
     return code == 0 ? installation_check(i, err) : code;

@@ -1,4 +1,4 @@
-/* What a data folder remembers of the store. */
+/* The files in which a data folder remembers the store. */
 #include "coord/installation_int.h"
 #include "os/file.h"
 #include "os/pages.h"
@@ -10,7 +10,7 @@ static const struct str HEAD = {"weir installation 1\n", 20};
 
 /* --- installation --- */
 
-static bool read_text(char *out, size_t room, struct str value)
+static bool remembered_read_text(char *out, size_t room, struct str value)
 {
     if (value.len >= room)
         return false;
@@ -19,18 +19,18 @@ static bool read_text(char *out, size_t room, struct str value)
     return true;
 }
 
-static bool read_line(struct remembered *r, struct str line)
+static bool remembered_read_line(struct remembered *r, struct str line)
 {
     struct str name, value;
     uint64_t number = 0;
 
     str_cut(line, '=', &name, &value);
     if (str_eq(name, STR("id")))
-        return read_text(r->id, sizeof(r->id), value);
+        return remembered_read_text(r->id, sizeof(r->id), value);
     if (str_eq(name, STR("folder")))
-        return read_text(r->folder, sizeof(r->folder), value);
+        return remembered_read_text(r->folder, sizeof(r->folder), value);
     if (str_eq(name, STR("run")))
-        return read_text(r->run, sizeof(r->run), value);
+        return remembered_read_text(r->run, sizeof(r->run), value);
     if (str_u64(value, &number) < 0)
         return false;
     if (str_eq(name, STR("clean")))
@@ -53,10 +53,10 @@ int remembered_read(struct remembered *out, const char *path, struct err *err)
     rest = str_skip(rest, good ? HEAD.len : 0);
     while (good && rest.len) {
         str_cut(rest, '\n', &line, &rest);
-        good = read_line(&r, line);
+        good = remembered_read_line(&r, line);
     }
     if (code == 0 && (!good || !r.folder[0]))
-        code = err_set(err, ERR_CORRUPT, "%s cannot be read: it is not a file of weir's", path);
+        code = err_set(err, ERR_CORRUPT, "%s is not a file that weir has written", path);
     if (code == 0)
         *out = r;
     buf_release(&text);

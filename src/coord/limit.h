@@ -8,10 +8,10 @@
 
 enum limit_kind { LIMIT_REQUESTS, LIMIT_BYTES };
 
-/* Takes `wanted` of what the storage may be asked for, at `per_second`; a second's worth may be
- * taken at once, at least one. *wait_ms 0: taken; else after how long it is to be asked again,
- * nothing taken. More than a second's worth is given when there is a whole one, and others then
- * wait for it. per_second 0: no limit. */
+/* Takes `wanted` requests or bytes from a bucket of tokens that is filled at `per_second` and holds
+ * one second's worth, at least one. *wait_ms 0: they were taken. Else nothing was taken, and the
+ * caller asks again after that time. A caller that wants more than the bucket holds gets it when
+ * the bucket is full, and the following callers wait longer. per_second 0: no limit. */
 int limit_take(struct store *app, struct str storage, enum limit_kind kind, double per_second,
                uint64_t wanted, uint64_t *wait_ms, struct err *err) MUST_CHECK;
 

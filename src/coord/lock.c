@@ -1,4 +1,4 @@
-/* Locks in lockDB, and the thread that keeps those that are held alive. */
+/* Locks in lockDB, and the thread that renews held locks. */
 #include "coord/lock.h"
 
 #include "base/clock.h"
@@ -10,8 +10,8 @@
 
 enum {
     TTL_MS = 10000,
-    REFRESH_PARTS = 3, /* of a life, between two refreshes: one may fail */
-    WAIT_MS = 50,      /* between two looks at a lock that somebody has */
+    REFRESH_PARTS = 3, /* renewals within a time to live: one may fail */
+    WAIT_MS = 50,      /* between two attempts to take a lock that somebody else has */
     LOCK_ARENA_MAX = 4 * 1024 * 1024,
 };
 
@@ -21,7 +21,8 @@ struct lock {
     char *key;
     size_t key_len;
     char token[ID_HEX_LEN + 1];
-    _Atomic(uint64_t) until_ns; /* by our own clock, from before the store was asked; 0: lost */
+    _Atomic(uint64_t) until_ns; /* end of its life, clock_mono_ns(), counted from before the store
+                                   was asked; 0: lost */
 };
 
 struct locks {
@@ -31,11 +32,11 @@ struct locks {
     struct cond changed;
     struct list held;
     size_t count;
-    size_t waiting; /* for somebody's */
+    size_t waiting; /* threads that wait for a lock that somebody else has */
     bool stop;
 };
 
-static void keep(void *ctx);
+static void locks_keep(void *ctx);
 
 int locks_open(struct locks **out, const struct locks_options *o, struct err *err)
 {
@@ -46,7 +47,7 @@ int locks_open(struct locks **out, const struct locks_options *o, struct err *er
     mutex_init(&l->lock, "locks");
     cond_init(&l->changed);
     list_init(&l->held);
-    int code = thread_start(&l->keeper, "lock-keeper", 0, keep, l, err);
+    int code = thread_start(&l->keeper, "lock-keeper", 0, locks_keep, l, err);
     if (code < 0) {
         locks_close(l);
         return code;
@@ -70,7 +71,8 @@ void locks_close(struct locks *l)
     free(l);
 }
 
-static void key_of(struct buf *out, const char *prefix, const struct str *parts, size_t count)
+static void lock_key_write(struct buf *out, const char *prefix, const struct str *parts,
+                           size_t count)
 {
     buf_append_z(out, prefix);
     for (size_t i = 0; i < count; i++) {
@@ -81,17 +83,17 @@ static void key_of(struct buf *out, const char *prefix, const struct str *parts,
 
 void lock_key_object(struct buf *out, struct str storage, struct str bucket, struct str object)
 {
-    key_of(out, "lk", (const struct str[]){storage, bucket, object}, 3);
+    lock_key_write(out, "lk", (const struct str[]){storage, bucket, object}, 3);
 }
 
 void lock_key_bucket(struct buf *out, struct str storage, struct str bucket)
 {
-    key_of(out, "lkb", (const struct str[]){storage, bucket}, 2);
+    lock_key_write(out, "lkb", (const struct str[]){storage, bucket}, 2);
 }
 
 void lock_key_user(struct buf *out, struct str storage, struct str user)
 {
-    key_of(out, "lku", (const struct str[]){storage, user}, 2);
+    lock_key_write(out, "lku", (const struct str[]){storage, user}, 2);
 }
 
 static struct lock *lock_new(struct locks *l, struct str key)
@@ -113,9 +115,9 @@ static void lock_free(struct lock *lock)
     free(lock);
 }
 
-/* Asks once. A command whose fate is not known (a time-out) leaves our tokens there at worst, which
- * end by themselves. `taken` says for each whether it is ours. */
-static int ask(struct lock *const *locks, size_t count, bool *taken, struct err *err)
+/* Tries once to take all of them; taken[i] says whether that lock is ours. When the outcome is not
+ * known (a time-out), our tokens may stay in the store until they expire. */
+static int locks_ask(struct lock *const *locks, size_t count, bool *taken, struct err *err)
 {
     struct locks *l = locks[0]->locks;
     struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
@@ -132,7 +134,7 @@ static int ask(struct lock *const *locks, size_t count, bool *taken, struct err 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     if (code == 0 && reply->count != count)
-        code = err_set(err, ERR_TYPE, "the store answered for other locks");
+        code = err_set(err, ERR_TYPE, "the store gave a malformed answer about locks");
     for (size_t i = 0; code == 0 && i < count; i++) {
         taken[i] = reply->items[i].integer == 1;
         if (taken[i])
@@ -142,16 +144,16 @@ static int ask(struct lock *const *locks, size_t count, bool *taken, struct err 
     return code;
 }
 
-static int ask_one(struct lock *lock, struct err *err)
+static int lock_ask(struct lock *lock, struct err *err)
 {
     bool taken = false;
-    int code = ask(&lock, 1, &taken, err);
+    int code = locks_ask(&lock, 1, &taken, err);
 
-    return code == 0 && !taken ? err_set(err, ERR_BUSY, "somebody has the lock %s", lock->key)
+    return code == 0 && !taken ? err_set(err, ERR_BUSY, "somebody else has the lock %s", lock->key)
                                : code;
 }
 
-static void enlist(struct lock *lock)
+static void lock_enlist(struct lock *lock)
 {
     struct locks *l = lock->locks;
 
@@ -167,7 +169,7 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
     uint64_t deadline = clock_mono_ns() + wait_ms * 1000000;
     int code;
 
-    while ((code = ask_one(lock, err)) == ERR_BUSY && clock_mono_ns() < deadline) {
+    while ((code = lock_ask(lock, err)) == ERR_BUSY && clock_mono_ns() < deadline) {
         mutex_lock(&l->lock);
         l->waiting++;
         cond_wait_until(&l->changed, &l->lock, clock_mono_ns() + (uint64_t)WAIT_MS * 1000000);
@@ -178,7 +180,7 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
         lock_free(lock);
         return code;
     }
-    enlist(lock);
+    lock_enlist(lock);
     *out = lock;
     return 0;
 }
@@ -196,10 +198,10 @@ int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, s
     BUG_ON(count == 0 || count > LOCKS_MAX);
     for (size_t i = 0; i < count; i++)
         out[i] = lock_new(l, keys[i]);
-    int code = ask(out, count, taken, err);
+    int code = locks_ask(out, count, taken, err);
     for (size_t i = 0; i < count; i++) {
         if (taken[i]) {
-            enlist(out[i]);
+            lock_enlist(out[i]);
         } else {
             lock_free(out[i]);
             out[i] = NULL;
@@ -223,7 +225,7 @@ struct str lock_token(const struct lock *lock)
     return str_z(lock->token);
 }
 
-static void delist(struct locks *l, struct lock **locks, size_t count)
+static void locks_delist(struct locks *l, struct lock **locks, size_t count)
 {
     mutex_lock(&l->lock);
     for (size_t i = 0; i < count; i++)
@@ -232,7 +234,7 @@ static void delist(struct locks *l, struct lock **locks, size_t count)
     mutex_unlock(&l->lock);
 }
 
-/* A failure is no matter: they end by themselves. */
+/* A failure does no harm: the locks expire. */
 void lock_release_many(struct lock **locks, size_t count)
 {
     struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
@@ -249,7 +251,7 @@ void lock_release_many(struct lock **locks, size_t count)
     if (n == 0)
         return;
     struct locks *l = held[0]->locks;
-    delist(l, held, n);
+    locks_delist(l, held, n);
     for (size_t i = 0; i < n; i++) {
         args[2 * i] = lock_key(held[i]);
         args[2 * i + 1] = lock_token(held[i]);
@@ -270,10 +272,10 @@ void lock_release(struct lock *lock)
     lock_release_many(&lock, 1);
 }
 
-/* --- keeping them --- */
+/* --- renewing --- */
 
-/* Life, then key and token of all that are held. */
-static struct store_args collect(struct locks *l, struct arena *a)
+/* The time to live, then the key and the token of each held lock. */
+static struct store_args locks_collect(struct locks *l, struct arena *a)
 {
     size_t n = 0;
 
@@ -291,8 +293,8 @@ static struct store_args collect(struct locks *l, struct arena *a)
     return (struct store_args){args, arena_error(a) == 0 ? n : 0};
 }
 
-/* The token of a key among what was asked for; empty: none. */
-static struct str token_in(const struct store_args *asked, struct str key)
+/* The token that the renewal was asked for with this key; empty: none. */
+static struct str locks_token_in(const struct store_args *asked, struct str key)
 {
     for (size_t i = 1; i + 1 < asked->argc; i += 2)
         if (str_eq(asked->argv[i], key))
@@ -300,7 +302,7 @@ static struct str token_in(const struct store_args *asked, struct str key)
     return STR_EMPTY;
 }
 
-static bool lists(const struct reply *r, struct str key)
+static bool reply_lists_key(const struct reply *r, struct str key)
 {
     for (size_t i = 0; i < r->count; i++)
         if (str_eq(r->items[i].str, key))
@@ -308,14 +310,14 @@ static bool lists(const struct reply *r, struct str key)
     return false;
 }
 
-static void note(struct locks *l, const struct store_args *asked, const struct reply *lost,
-                 uint64_t since_ns)
+static void locks_note(struct locks *l, const struct store_args *asked, const struct reply *lost,
+                       uint64_t since_ns)
 {
     mutex_lock(&l->lock);
     list_each (&l->held, struct lock, node, lock) {
-        if (!str_eq(token_in(asked, lock_key(lock)), lock_token(lock)))
-            continue; /* taken since */
-        if (lists(lost, lock_key(lock)))
+        if (!str_eq(locks_token_in(asked, lock_key(lock)), lock_token(lock)))
+            continue; /* it was taken after the renewal was sent */
+        if (reply_lists_key(lost, lock_key(lock)))
             atomic_store(&lock->until_ns, 0);
         else if (atomic_load(&lock->until_ns))
             atomic_store(&lock->until_ns, since_ns + l->o.ttl_ms * 1000000);
@@ -323,10 +325,10 @@ static void note(struct locks *l, const struct store_args *asked, const struct r
     mutex_unlock(&l->lock);
 }
 
-static void refresh(struct locks *l)
+static void locks_refresh(struct locks *l)
 {
     struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
-    struct store_args asked = collect(l, &a);
+    struct store_args asked = locks_collect(l, &a);
     uint64_t since_ns = clock_mono_ns();
     struct reply *reply;
     struct err err = {0};
@@ -336,12 +338,12 @@ static void refresh(struct locks *l)
             0)
             log_warn(l->o.log, "lock.refresh", log_z("error", err.text));
         else
-            note(l, &asked, reply, since_ns);
+            locks_note(l, &asked, reply, since_ns);
     }
     arena_release(&a);
 }
 
-static bool sleep_a_part(struct locks *l)
+static bool locks_sleep(struct locks *l)
 {
     uint64_t until = clock_mono_ns() + l->o.ttl_ms * 1000000 / REFRESH_PARTS;
 
@@ -353,10 +355,10 @@ static bool sleep_a_part(struct locks *l)
     return go;
 }
 
-static void keep(void *ctx)
+static void locks_keep(void *ctx)
 {
     struct locks *l = ctx;
 
-    while (sleep_a_part(l))
-        refresh(l);
+    while (locks_sleep(l))
+        locks_refresh(l);
 }

@@ -1,5 +1,6 @@
-/* Locks in lockDB: the seed's keys, a random token, a life that is pushed back while it is held.
- * docs/replication.md C1 and C2. Any thread; a struct lock belongs to one. */
+/* Locks in lockDB. A lock is one of the seed's keys with a random token as its value and a time to
+ * live, which is renewed while the lock is held (docs/replication.md, C1 and C2). Any thread; a
+ * struct lock is used by one thread at a time. */
 #ifndef COORD_LOCK_H
 #define COORD_LOCK_H
 
@@ -14,7 +15,7 @@ struct locks_options {
     uint64_t ttl_ms;     /* 0: 10,000 */
     const struct log *log;
 };
-/* Has a thread that refreshes all locks that are held, every third of their life. */
+/* Starts a thread that renews all held locks, every third of their time to live. */
 int locks_open(struct locks **out, const struct locks_options *o, struct err *err) MUST_CHECK;
 void locks_close(struct locks *l); /* none may be held */
 
@@ -24,21 +25,21 @@ void lock_key_bucket(struct buf *out, struct str storage, struct str bucket);
 void lock_key_user(struct buf *out, struct str storage, struct str user);
 
 struct lock;
-/* ERR_BUSY: somebody has it. */
+/* ERR_BUSY: somebody else has the lock. */
 int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err) MUST_CHECK;
 /* The same, waiting for up to `wait_ms`. */
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
               struct err *err) MUST_CHECK;
-/* Several in one step: out[i] is NULL where somebody has it. */
+/* Takes several locks in one step; out[i] is NULL where somebody else has the lock. */
 enum { LOCKS_MAX = 64 };
 int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
                    struct err *err) MUST_CHECK;
-/* False once its life is over by our own clock, or a refresh found another's token: whoever works
- * under it must stop. One failed refresh alone does not lose it. */
+/* False once its time to live has passed by this process's clock, or a renewal found another token:
+ * whoever works under the lock must stop. A single renewal that fails does not lose the lock. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
 struct str lock_token(const struct lock *lock); /* for scripts that check it (C2) */
-void lock_release(struct lock *lock);           /* only if it is still ours; NULL is fine */
+void lock_release(struct lock *lock);           /* removes only our own token; NULL is fine */
 void lock_release_many(struct lock **locks, size_t count); /* at most LOCKS_MAX; some may be NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* Asynq's messages in protobuf's wire form. */
+/* Asynq's messages in protobuf's encoding. */
 #include "coord/message.h"
 #include "base/bytes.h"
 
@@ -9,7 +9,7 @@ enum { MESSAGE_MAX = 128 * 1024 };
 
 /* --- writing --- */
 
-static void put_number(struct buf *out, unsigned field, int64_t v)
+static void message_put_number(struct buf *out, unsigned field, int64_t v)
 {
     if (v == 0)
         return;
@@ -17,7 +17,7 @@ static void put_number(struct buf *out, unsigned field, int64_t v)
     varint_append(out, (uint64_t)v);
 }
 
-static void put_bytes(struct buf *out, unsigned field, struct str s)
+static void message_put_bytes(struct buf *out, unsigned field, struct str s)
 {
     if (s.len == 0)
         return;
@@ -27,83 +27,83 @@ static void put_bytes(struct buf *out, unsigned field, struct str s)
 }
 
 /* google.protobuf.Timestamp */
-static void put_time(struct buf *out, unsigned field, int64_t ms)
+static void message_put_time(struct buf *out, unsigned field, int64_t ms)
 {
     struct buf inner = {0};
 
     if (ms == 0)
         return;
-    put_number(&inner, 1, ms / 1000);
-    put_number(&inner, 2, ms % 1000 * 1000000);
-    put_bytes(out, field, buf_str(&inner));
+    message_put_number(&inner, 1, ms / 1000);
+    message_put_number(&inner, 2, ms % 1000 * 1000000);
+    message_put_bytes(out, field, buf_str(&inner));
     buf_release(&inner);
 }
 
 void message_write(struct buf *out, const struct task *t)
 {
-    put_bytes(out, 1, t->type);
-    put_bytes(out, 2, t->payload);
-    put_bytes(out, 3, t->id);
-    put_bytes(out, 4, t->queue);
-    put_number(out, 5, t->retry_max);
-    put_number(out, 6, t->retried);
-    put_bytes(out, 7, t->error);
-    put_number(out, 8, t->timeout_s);
-    put_number(out, 9, t->deadline_s);
-    put_bytes(out, 10, t->unique_key);
-    put_number(out, 11, t->last_failed_s);
-    put_number(out, 12, t->retention_s);
-    put_number(out, 13, t->completed_s);
+    message_put_bytes(out, 1, t->type);
+    message_put_bytes(out, 2, t->payload);
+    message_put_bytes(out, 3, t->id);
+    message_put_bytes(out, 4, t->queue);
+    message_put_number(out, 5, t->retry_max);
+    message_put_number(out, 6, t->retried);
+    message_put_bytes(out, 7, t->error);
+    message_put_number(out, 8, t->timeout_s);
+    message_put_number(out, 9, t->deadline_s);
+    message_put_bytes(out, 10, t->unique_key);
+    message_put_number(out, 11, t->last_failed_s);
+    message_put_number(out, 12, t->retention_s);
+    message_put_number(out, 13, t->completed_s);
 }
 
-static void put_queues(struct buf *out, const struct server_info *s)
+static void message_put_queues(struct buf *out, const struct server_info *s)
 {
     struct buf entry = {0};
 
     for (size_t i = 0; i < s->queue_count; i++) {
         buf_reset(&entry);
-        put_bytes(&entry, 1, str_z(s->queues[i].name));
-        put_number(&entry, 2, s->queues[i].weight);
-        put_bytes(out, 5, buf_str(&entry));
+        message_put_bytes(&entry, 1, str_z(s->queues[i].name));
+        message_put_number(&entry, 2, s->queues[i].weight);
+        message_put_bytes(out, 5, buf_str(&entry));
     }
     buf_release(&entry);
 }
 
 void server_message_write(struct buf *out, const struct server_info *s)
 {
-    put_bytes(out, 1, s->host);
-    put_number(out, 2, s->pid);
-    put_bytes(out, 3, s->id);
-    put_number(out, 4, s->concurrency);
-    put_queues(out, s);
-    put_bytes(out, 7, str_z(s->status));
-    put_time(out, 8, s->started_ms);
-    put_number(out, 9, s->active);
+    message_put_bytes(out, 1, s->host);
+    message_put_number(out, 2, s->pid);
+    message_put_bytes(out, 3, s->id);
+    message_put_number(out, 4, s->concurrency);
+    message_put_queues(out, s);
+    message_put_bytes(out, 7, str_z(s->status));
+    message_put_time(out, 8, s->started_ms);
+    message_put_number(out, 9, s->active);
 }
 
 void worker_message_write(struct buf *out, const struct worker_info *w)
 {
-    put_bytes(out, 1, w->host);
-    put_number(out, 2, w->pid);
-    put_bytes(out, 3, w->server_id);
-    put_bytes(out, 4, w->task->id);
-    put_bytes(out, 5, w->task->type);
-    put_bytes(out, 6, w->task->payload);
-    put_bytes(out, 7, w->task->queue);
-    put_time(out, 8, w->started_ms);
-    put_time(out, 9, w->deadline_ms);
+    message_put_bytes(out, 1, w->host);
+    message_put_number(out, 2, w->pid);
+    message_put_bytes(out, 3, w->server_id);
+    message_put_bytes(out, 4, w->task->id);
+    message_put_bytes(out, 5, w->task->type);
+    message_put_bytes(out, 6, w->task->payload);
+    message_put_bytes(out, 7, w->task->queue);
+    message_put_time(out, 8, w->started_ms);
+    message_put_time(out, 9, w->deadline_ms);
 }
 
 /* --- reading --- */
 
-struct field {
+struct message_field {
     unsigned number;
     enum wire wire;
     uint64_t value;
     struct str bytes;
 };
 
-static bool take_length(struct str *in, uint64_t len, struct str *out)
+static bool message_take_length(struct str *in, uint64_t len, struct str *out)
 {
     if (len > in->len)
         return false;
@@ -112,11 +112,11 @@ static bool take_length(struct str *in, uint64_t len, struct str *out)
     return true;
 }
 
-static bool take_field(struct str *in, struct field *f)
+static bool message_take_field(struct str *in, struct message_field *f)
 {
     uint64_t tag;
 
-    *f = (struct field){0};
+    *f = (struct message_field){0};
     if (!varint_take(in, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
         return false;
     f->number = (unsigned)(tag >> 3);
@@ -125,59 +125,59 @@ static bool take_field(struct str *in, struct field *f)
     case WIRE_VARINT:
         return varint_take(in, &f->value);
     case WIRE_BYTES:
-        return varint_take(in, &f->value) && take_length(in, f->value, &f->bytes);
+        return varint_take(in, &f->value) && message_take_length(in, f->value, &f->bytes);
     case WIRE_FIXED64:
-        return take_length(in, 8, &f->bytes);
+        return message_take_length(in, 8, &f->bytes);
     case WIRE_FIXED32:
-        return take_length(in, 4, &f->bytes);
+        return message_take_length(in, 4, &f->bytes);
     }
     return false;
 }
 
-/* Where a field of struct task goes; the other one is NULL. */
-struct target {
+/* The member of struct task that a field is read into; the other two are NULL. */
+struct message_slot {
     struct str *bytes;
     int64_t *number;
     int *small;
 };
 
-static struct target target_of(struct task *t, unsigned number)
+static struct message_slot message_slot_of(struct task *t, unsigned number)
 {
     switch (number) {
     case 1:
-        return (struct target){.bytes = &t->type};
+        return (struct message_slot){.bytes = &t->type};
     case 2:
-        return (struct target){.bytes = &t->payload};
+        return (struct message_slot){.bytes = &t->payload};
     case 3:
-        return (struct target){.bytes = &t->id};
+        return (struct message_slot){.bytes = &t->id};
     case 4:
-        return (struct target){.bytes = &t->queue};
+        return (struct message_slot){.bytes = &t->queue};
     case 5:
-        return (struct target){.small = &t->retry_max};
+        return (struct message_slot){.small = &t->retry_max};
     case 6:
-        return (struct target){.small = &t->retried};
+        return (struct message_slot){.small = &t->retried};
     case 7:
-        return (struct target){.bytes = &t->error};
+        return (struct message_slot){.bytes = &t->error};
     case 8:
-        return (struct target){.number = &t->timeout_s};
+        return (struct message_slot){.number = &t->timeout_s};
     case 9:
-        return (struct target){.number = &t->deadline_s};
+        return (struct message_slot){.number = &t->deadline_s};
     case 10:
-        return (struct target){.bytes = &t->unique_key};
+        return (struct message_slot){.bytes = &t->unique_key};
     case 11:
-        return (struct target){.number = &t->last_failed_s};
+        return (struct message_slot){.number = &t->last_failed_s};
     case 12:
-        return (struct target){.number = &t->retention_s};
+        return (struct message_slot){.number = &t->retention_s};
     case 13:
-        return (struct target){.number = &t->completed_s};
+        return (struct message_slot){.number = &t->completed_s};
     default:
-        return (struct target){0};
+        return (struct message_slot){0};
     }
 }
 
-static bool set_field(struct task *t, const struct field *f)
+static bool message_set_field(struct task *t, const struct message_field *f)
 {
-    struct target to = target_of(t, f->number);
+    struct message_slot to = message_slot_of(t, f->number);
 
     if (to.bytes && f->wire == WIRE_BYTES)
         *to.bytes = f->bytes;
@@ -190,15 +190,15 @@ static bool set_field(struct task *t, const struct field *f)
     return true;
 }
 
-int message_read(struct str in, struct task *out, struct err *err)
+int message_read(struct task *out, struct str in, struct err *err)
 {
-    struct field f;
+    struct message_field f;
 
     *out = (struct task){0};
     if (in.len > MESSAGE_MAX)
         return err_set(err, ERR_PARSE, "a task's message of %zu bytes", in.len);
     while (in.len)
-        if (!take_field(&in, &f) || !set_field(out, &f))
+        if (!message_take_field(&in, &f) || !message_set_field(out, &f))
             return err_set(err, ERR_PARSE, "a task's message is malformed");
     if (out->type.len == 0 || out->id.len == 0)
         return err_set(err, ERR_PARSE, "a task's message without type or id");

@@ -1,5 +1,5 @@
-/* Asynq's messages: protobuf, proto3, fields that are not set left out. Unknown fields are skipped.
- * Pure. */
+/* Asynq's messages, in protobuf's encoding (proto3): fields that are not set are not written, and
+ * unknown fields are skipped. No I/O. */
 #ifndef COORD_MESSAGE_H
 #define COORD_MESSAGE_H
 
@@ -7,8 +7,9 @@
 #include "coord/queue.h"
 
 void message_write(struct buf *out, const struct task *t);
-/* Strings point into `in`. ERR_PARSE: malformed, past a limit, or without type or id. */
-int message_read(struct str in, struct task *out, struct err *err) MUST_CHECK;
+/* The task's strings point into `in`. ERR_PARSE: the message is malformed, too large, or has no
+ * type or id. */
+int message_read(struct task *out, struct str in, struct err *err) MUST_CHECK;
 
 struct queue_weight;
 

@@ -1,4 +1,4 @@
-/* Tasks added, taken, and their outcomes: each one script of lua/queue_*.lua. */
+/* Adding and taking tasks, and their outcomes; each is one script of lua/queue_*.lua. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"
@@ -12,10 +12,10 @@ enum {
     ADD_ARGS = 6,
 };
 
-/* As the scripts take them: tasks of a queue that one housekeeping script touches; 90 days. */
-#define SWEEP_MAX      "100"
-#define ARCHIVE_KEEP   "10000"
-#define ARCHIVE_LIFE_S "7776000"
+/* Arguments of the housekeeping scripts. */
+#define SWEEP_MAX      "100"     /* tasks of a queue that one call handles */
+#define ARCHIVE_KEEP   "10000"   /* archived tasks that a queue keeps */
+#define ARCHIVE_LIFE_S "7776000" /* 90 days */
 
 struct queue *queue_new(struct store *s)
 {
@@ -107,9 +107,10 @@ int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s
     return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* The six arguments of one task. */
-static int add_args(struct arena *a, const struct task *t, const int64_t times[2], struct str *args,
-                    struct err *err)
+/* The six arguments of one task. `times` are its delay and for how long it is unique, in seconds.
+ */
+static int queue_add_args(struct arena *a, const struct task *t, const int64_t times[2],
+                          struct str *args, struct err *err)
 {
     args[3] = queue_number(a, times[0]);
     args[4] = times[1] ? unique_key(a, t) : t->unique_key;
@@ -117,15 +118,15 @@ static int add_args(struct arena *a, const struct task *t, const int64_t times[2
     return queue_task_args(a, t, times[1], args, err);
 }
 
-/* Adds them all; the reply is one number for each. */
-static int add(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
-               const int64_t times[2], struct reply **out, struct err *err)
+/* Adds all tasks; the reply has one number for each. */
+static int queue_add_tasks(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
+                           const int64_t times[2], struct reply **out, struct err *err)
 {
     struct str *args = arena_array(a, count * ADD_ARGS, sizeof(*args));
     int code = args ? 0 : err_code(err, ERR_NO_MEMORY);
 
     for (size_t i = 0; i < count && code == 0; i++)
-        code = add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
+        code = queue_add_args(a, &tasks[i], times, &args[i * ADD_ARGS], err);
     struct seen_keys keys;
     struct script_run run = {.script = coord_script(SCRIPT_queue_add),
                              .keys = seen_ask(q->seen, &keys),
@@ -144,11 +145,12 @@ static int add(struct queue *q, struct arena *a, const struct task *tasks, size_
     return code;
 }
 
-static int add_one(struct queue *q, const struct task *t, const int64_t times[2], struct err *err)
+static int queue_add_task(struct queue *q, const struct task *t, const int64_t times[2],
+                          struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct reply *reply;
-    int code = add(q, &a, t, 1, times, &reply, err);
+    int code = queue_add_tasks(q, &a, t, 1, times, &reply, err);
 
     if (code == 0 && reply->items[0].integer != 1)
         code = err_set(err, ERR_EXISTS, "the task is there already");
@@ -158,12 +160,12 @@ static int add_one(struct queue *q, const struct task *t, const int64_t times[2]
 
 int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err)
 {
-    return add_one(q, t, (const int64_t[]){delay_s, 0}, err);
+    return queue_add_task(q, t, (const int64_t[]){delay_s, 0}, err);
 }
 
 int queue_add_unique(struct queue *q, const struct task *t, int64_t ttl_s, struct err *err)
 {
-    return add_one(q, t, (const int64_t[]){0, ttl_s < 1 ? 1 : ttl_s}, err);
+    return queue_add_task(q, t, (const int64_t[]){0, ttl_s < 1 ? 1 : ttl_s}, err);
 }
 
 int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
@@ -176,7 +178,7 @@ int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size
 
     BUG_ON(count > QUEUE_BATCH_MAX);
     if (count)
-        code = add(q, &a, tasks, count, (const int64_t[]){0, 0}, &reply, err);
+        code = queue_add_tasks(q, &a, tasks, count, (const int64_t[]){0, 0}, &reply, err);
     for (size_t i = 0; code == 0 && i < count; i++)
         n += reply->items[i].integer == 1;
     if (added)
@@ -186,9 +188,9 @@ int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size
 }
 
 /* The script with `first`, then the rest. */
-static int run_over(struct queue *q, struct arena *a, enum coord_script script,
-                    const struct store_args *first, const struct store_args *rest,
-                    struct reply **out, struct err *err)
+static int queue_run_script(struct queue *q, struct arena *a, enum coord_script script,
+                            const struct store_args *first, const struct store_args *rest,
+                            struct reply **out, struct err *err)
 {
     size_t count = first->argc + rest->argc;
     struct str *args = arena_array(a, count, sizeof(*args));
@@ -206,8 +208,8 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     const struct str first[] = {queue, queue_number(&a, delay_s)};
     struct reply *reply;
-    int code = run_over(q, &a, SCRIPT_queue_postpone, &(struct store_args){first, 2},
-                        &(struct store_args){ids, count}, &reply, err);
+    int code = queue_run_script(q, &a, SCRIPT_queue_postpone, &(struct store_args){first, 2},
+                                &(struct store_args){ids, count}, &reply, err);
 
     arena_release(&a);
     return code;
@@ -237,7 +239,7 @@ int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t
     if (code == 0 && reply->count != 2)
         code = err_set(err, ERR_TYPE, "the store answered %zu things for a task", reply->count);
     if (code == 0)
-        code = message_read(reply->items[1].str, out, err);
+        code = message_read(out, reply->items[1].str, err);
     if (code == 0) {
         out->queue = reply->items[0].str;
         out->token = args[1];
@@ -250,8 +252,8 @@ int queue_extend(struct queue *q, struct arena *a, struct str queue, const struc
 {
     const struct str first[] = {queue, queue_number(a, QUEUE_LEASE_S)};
     struct reply *reply;
-    int code =
-        run_over(q, a, SCRIPT_queue_extend, &(struct store_args){first, 2}, pairs, &reply, err);
+    int code = queue_run_script(q, a, SCRIPT_queue_extend, &(struct store_args){first, 2}, pairs,
+                                &reply, err);
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
@@ -271,10 +273,11 @@ struct ending {
     const char *outcome; /* as in queue_end.lua */
     int64_t seconds;
     const char *counter;
-    bool if_expired; /* whoever has it, but only when the lease has ended */
+    bool if_expired; /* the caller does not hold the task, but its lease has ended */
 };
 
-static int end_task(struct queue *q, const struct task *t, const struct ending *e, struct err *err)
+static int queue_end_task(struct queue *q, const struct task *t, const struct ending *e,
+                          struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct buf message = {0};
@@ -310,23 +313,23 @@ int queue_done(struct queue *q, const struct task *t, struct err *err)
     struct task kept = *t;
 
     kept.completed_s = clock_wall_ms() / 1000;
-    return end_task(q, &kept,
-                    &(struct ending){.outcome = t->retention_s > 0 ? "completed" : "done",
-                                     .seconds = t->retention_s,
-                                     .counter = "processed"},
-                    err);
+    return queue_end_task(q, &kept,
+                          &(struct ending){.outcome = t->retention_s > 0 ? "completed" : "done",
+                                           .seconds = t->retention_s,
+                                           .counter = "processed"},
+                          err);
 }
 
-static int64_t retry_delay(int retried)
+static int64_t queue_retry_delay(int retried)
 {
-    int64_t n = retried < 10 ? retried : 10; /* past it the bound holds anyway */
+    int64_t n = retried < 10 ? retried : 10; /* 10 to the fourth is past the bound */
     int64_t delay = n * n * n * n + 15 + (int64_t)random_below(30) * (n + 1);
 
     return delay < RETRY_DELAY_MAX_S ? delay : RETRY_DELAY_MAX_S;
 }
 
-static int fail_task(struct queue *q, const struct task *t, struct ending *e, struct str error,
-                     struct err *err)
+static int queue_fail_task(struct queue *q, const struct task *t, struct ending *e,
+                           struct str error, struct err *err)
 {
     struct task kept = *t;
 
@@ -336,22 +339,22 @@ static int fail_task(struct queue *q, const struct task *t, struct ending *e, st
         kept.retried++;
     else
         *e = (struct ending){"archived", 0, "failed", e->if_expired};
-    return end_task(q, &kept, e, err);
+    return queue_end_task(q, &kept, e, err);
 }
 
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err)
 {
     struct ending e = {.outcome = "retry",
-                       .seconds = delay_s < 0 ? retry_delay(t->retried) : delay_s,
+                       .seconds = delay_s < 0 ? queue_retry_delay(t->retried) : delay_s,
                        .counter = counts ? "failed" : ""};
     struct task kept = *t;
 
     if (counts)
-        return fail_task(q, t, &e, error, err);
+        return queue_fail_task(q, t, &e, error, err);
     if (error.len)
         kept.error = error;
-    return end_task(q, &kept, &e, err);
+    return queue_end_task(q, &kept, &e, err);
 }
 
 int queue_archive(struct queue *q, const struct task *t, struct str error, struct err *err)
@@ -360,23 +363,24 @@ int queue_archive(struct queue *q, const struct task *t, struct str error, struc
 
     kept.error = error;
     kept.last_failed_s = clock_wall_ms() / 1000;
-    return end_task(q, &kept, &(struct ending){.outcome = "archived", .counter = "failed"}, err);
+    return queue_end_task(q, &kept, &(struct ending){.outcome = "archived", .counter = "failed"},
+                          err);
 }
 
 int queue_requeue(struct queue *q, const struct task *t, struct err *err)
 {
-    return end_task(q, t, &(struct ending){.outcome = "pending", .counter = ""}, err);
+    return queue_end_task(q, t, &(struct ending){.outcome = "pending", .counter = ""}, err);
 }
 
 /* --- housekeeping --- */
 
-static int sweep(struct queue *q, enum coord_script script, const struct store_args *first,
-                 const struct store_args *names, size_t *out, struct err *err)
+static int queue_sweep(struct queue *q, enum coord_script script, const struct store_args *first,
+                       const struct store_args *names, size_t *out, struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct reply *reply;
     int64_t n = 0;
-    int code = run_over(q, &a, script, first, names, &reply, err);
+    int code = queue_run_script(q, &a, script, first, names, &reply, err);
 
     if (code == 0)
         code = queue_integer(reply, &n, err);
@@ -389,30 +393,30 @@ int queue_forward(struct queue *q, const struct store_args *names, size_t *moved
 {
     const struct str limit = STR(SWEEP_MAX);
 
-    return sweep(q, SCRIPT_queue_forward, &(struct store_args){&limit, 1}, names, moved, err);
+    return queue_sweep(q, SCRIPT_queue_forward, &(struct store_args){&limit, 1}, names, moved, err);
 }
 
 int queue_clean(struct queue *q, const struct store_args *names, size_t *moved, struct err *err)
 {
     const struct str first[] = {STR(SWEEP_MAX), STR(ARCHIVE_LIFE_S), STR(ARCHIVE_KEEP)};
 
-    return sweep(q, SCRIPT_queue_clean, &(struct store_args){first, ARRAY_SIZE(first)}, names,
-                 moved, err);
+    return queue_sweep(q, SCRIPT_queue_clean, &(struct store_args){first, ARRAY_SIZE(first)}, names,
+                       moved, err);
 }
 
-/* ERR_NOT_FOUND: another recovered it, or its worker came back. */
-static int recover_one(struct queue *q, const struct reply *row, struct err *err)
+/* ERR_NOT_FOUND: another process has recovered the task, or its worker came back. */
+static int queue_recover_task(struct queue *q, const struct reply *row, struct err *err)
 {
     struct ending e = {"retry", 0, "failed", true};
     struct task t;
     int code = row->type == REPLY_ARRAY && row->count == 2 ? 0 : ERR_TYPE;
 
     if (code == 0)
-        code = message_read(row->items[1].str, &t, err);
+        code = message_read(&t, row->items[1].str, err);
     if (code < 0)
         return err_code(err, code);
     t.queue = row->items[0].str;
-    return fail_task(q, &t, &e, STR("the worker that had it died or was too slow"), err);
+    return queue_fail_task(q, &t, &e, STR("the worker that had it died or was too slow"), err);
 }
 
 int queue_recover(struct queue *q, const struct store_args *names, size_t *moved, struct err *err)
@@ -420,14 +424,14 @@ int queue_recover(struct queue *q, const struct store_args *names, size_t *moved
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     const struct str limit = STR(SWEEP_MAX);
     struct reply *reply;
-    int code =
-        run_over(q, &a, SCRIPT_queue_expired, &(struct store_args){&limit, 1}, names, &reply, err);
+    int code = queue_run_script(q, &a, SCRIPT_queue_expired, &(struct store_args){&limit, 1}, names,
+                                &reply, err);
 
     *moved = 0;
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i < reply->count; i++) {
-        code = recover_one(q, &reply->items[i], err);
+        code = queue_recover_task(q, &reply->items[i], err);
         *moved += code == 0;
         if (code == ERR_NOT_FOUND)
             code = 0;

@@ -1,8 +1,8 @@
-/* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has invariants (Q1 to Q9),
- * keys and times. Every call is one script on the store, whose clock counts; any thread.
+/* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has the invariants (Q1 to Q9),
+ * the keys and the times. Every call is one script on the store; times are the store's. Any thread.
  *
- * Calls fail with the store's codes (store/store.h), else as said. Strings of a task that a call
- * gives are in its arena. */
+ * Calls fail with the store's codes (store/store.h), and with those that are named below. The
+ * strings of a task that a call returns are in the arena of that call. */
 #ifndef COORD_QUEUE_H
 #define COORD_QUEUE_H
 
@@ -12,8 +12,8 @@
 
 struct queue;
 
-#define QUEUE_CHANNEL STR("weir:queue")   /* a pending list stopped being empty */
-#define QUEUE_CANCEL  STR("asynq:cancel") /* the message is a task's id */
+#define QUEUE_CHANNEL STR("weir:queue")   /* a message says: a queue has pending tasks again */
+#define QUEUE_CANCEL  STR("asynq:cancel") /* a message is the id of a task to cancel */
 
 enum {
     TASK_RETRY_MAX = 25,
@@ -23,26 +23,26 @@ enum {
     QUEUE_BATCH_MAX = 1000, /* tasks of one queue_add_many() */
 };
 
-/* As in Asynq's message; 0 and empty: not set. Times are seconds since 1970. */
+/* The fields of Asynq's message. 0 or empty: not set. Times are seconds since 1970. */
 struct task {
     struct str type;
     struct str payload;
-    struct str id;    /* empty: a random one is made */
+    struct str id;    /* empty: queue_add() makes a random one */
     struct str queue; /* name */
-    int retry_max;    /* 0: TASK_RETRY_MAX; -1: none */
-    int retried;
-    struct str error; /* of the last try */
+    int retry_max;    /* tries after the first; 0: TASK_RETRY_MAX; -1: none */
+    int retried;      /* tries after the first so far */
+    struct str error; /* of the last try that failed */
     int64_t timeout_s, deadline_s;
     struct str unique_key;
     int64_t last_failed_s;
-    int64_t retention_s; /* kept that long when it is done */
+    int64_t retention_s; /* how long the task is kept after it is done */
     int64_t completed_s;
-    struct str token; /* of the lease; not in the message */
+    struct str token; /* proves that the caller holds the lease (Q4); not in the message */
 };
 
 struct queue *queue_new(struct store *s); /* queueDB; borrowed */
-/* What is added is acknowledged with a number from now on (coord/seen.h); borrowed. Before other
- * threads use the queue. */
+/* From now on each queue_add() is a numbered step (coord/seen.h); `seen` is borrowed. Called before
+ * other threads use the queue. */
 struct seen;
 void queue_number_steps(struct queue *q, struct seen *seen);
 void queue_free(struct queue *q); /* NULL is fine */
@@ -50,48 +50,55 @@ struct store *queue_store(struct queue *q);
 
 /* --- adding --- */
 
-/* `delay_s` 0: at once; else it is scheduled. ERR_EXISTS: the id is there and neither archived nor
- * completed (Q7). */
+/* `delay_s` 0: the task is pending at once; else it is scheduled. ERR_EXISTS: there is a task of
+ * that id which is neither archived nor completed (Q7). */
 int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err) MUST_CHECK;
-/* All in one script; those whose id is there are left out. *added may be NULL. */
+/* Adds all in one script. Tasks whose id exists are left out. `added` may be NULL. */
 int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
                    struct err *err) MUST_CHECK;
-/* At most one such (type, payload) in `ttl_s`: ERR_EXISTS. */
+/* ERR_EXISTS: a task of the same type and payload was added in the last `ttl_s` seconds. */
 int queue_add_unique(struct queue *q, const struct task *t, int64_t ttl_s,
                      struct err *err) MUST_CHECK;
-/* Pushes scheduled tasks back to `delay_s` from now; those that are not scheduled any more are left
- * alone. */
+/* Schedules tasks again, for `delay_s` from now. Tasks that are not scheduled any more stay as they
+ * are. */
 int queue_postpone(struct queue *q, struct str queue, const struct str *ids, size_t count,
                    int64_t delay_s, struct err *err) MUST_CHECK;
 
 /* --- working --- */
 
-/* The first task of the first queue in `names` that has one and is not paused; leased.
- * ERR_NOT_FOUND: there is none. */
+/* Takes the oldest pending task of the first queue in `names` that has one and is not paused; the
+ * caller has a lease on it. ERR_NOT_FOUND: there is no such task. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Pushes the leases back; `pairs` are ids and tokens. *lost: the ids that are not ours any more. */
+/* Prolongs leases; `pairs` are ids and tokens in turn. *lost: the ids of tasks that the caller does
+ * not hold any more. */
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err) MUST_CHECK;
-/* Outcomes. ERR_NOT_FOUND: the task is not active, or another took it since (Q4). */
+/* The outcomes of a task that the caller holds. ERR_NOT_FOUND: the task is not active, or somebody
+ * else took it since (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
-/* `counts`: it is a failure of a try, else it is put back (Q6), with the reason if there is one.
- * Past the last try it is archived. `delay_s` -1: by the rule of docs/queue.md. */
+/* `counts`: a try has failed; after the last try the task is archived. Else the task is put back
+ * without using up a try (Q6). `error` is the reason; it may be empty. `delay_s` is the time until
+ * the next try; -1: by the rule of docs/queue.md. */
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err) MUST_CHECK;
 int queue_archive(struct queue *q, const struct task *t, struct str error,
                   struct err *err) MUST_CHECK;
-/* To the head of the line, as if it had not been taken: for a stop. */
+/* Puts the task back to the front of its queue, as if it had not been taken: for a worker that
+ * stops. */
 int queue_requeue(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
 
-/* --- what must be done now and then, by any process; worker.h does --- */
+/* --- housekeeping, which every worker does (coord/worker.h) ---
+ *
+ * Each call handles some tasks of each of the named queues: call again while *moved is not 0. */
 
-/* Some tasks of each of the queues that are named: call again while *moved is not 0. Makes due ones
- * pending; gives those whose lease ended to others; removes what need not be kept any more. */
+/* Makes scheduled and retried tasks pending whose time has come. */
 int queue_forward(struct queue *q, const struct store_args *names, size_t *moved,
                   struct err *err) MUST_CHECK;
+/* Ends the try of active tasks whose lease has ended, as failed (Q3). */
 int queue_recover(struct queue *q, const struct store_args *names, size_t *moved,
                   struct err *err) MUST_CHECK;
+/* Removes completed and archived tasks that need not be kept any longer. */
 int queue_clean(struct queue *q, const struct store_args *names, size_t *moved,
                 struct err *err) MUST_CHECK;
 
@@ -111,20 +118,22 @@ extern const char *const task_state_names[TASK_STATES];
 struct queue_stats {
     struct str name;
     uint64_t size[TASK_STATES];
-    uint64_t processed, failed;             /* in all */
-    uint64_t processed_today, failed_today; /* UTC */
-    int64_t latency_ms;                     /* age of the oldest pending one; 0: none */
+    uint64_t processed, failed;             /* ended tries in all; those that failed */
+    uint64_t processed_today, failed_today; /* since midnight UTC */
+    int64_t latency_ms;                     /* age of the oldest pending task; 0: there is none */
     bool paused;
 };
-/* Of all queues, by name. */
+/* All queues that ever had a task, sorted by name. */
 int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_t *count,
                struct err *err) MUST_CHECK;
 struct task_info {
     struct task task;
     enum task_state state;
-    int64_t due_s; /* scheduled, retry: when; archived, completed: since, until */
+    int64_t due_s; /* scheduled, retry: when it becomes pending; archived: since when; completed:
+                      until when it is kept */
 };
-/* From `skip` on, oldest or soonest first. */
+/* Which tasks to list: those of one state, the oldest or soonest first, without the first `skip`.
+ */
 struct queue_page {
     struct str queue;
     enum task_state state;
@@ -135,10 +144,10 @@ int queue_tasks(struct queue *q, struct arena *a, const struct queue_page *page,
 int queue_task(struct queue *q, struct arena *a, struct str name, struct str id,
                struct task_info *out, struct err *err) MUST_CHECK;
 int queue_pause(struct queue *q, struct str name, bool paused, struct err *err) MUST_CHECK;
-/* Of one that is not active: ERR_CONFLICT. */
+/* ERR_CONFLICT: the task is active. */
 int queue_run_now(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
 int queue_delete(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
-/* Asks whichever worker has it to give it up (published on asynq:cancel). */
+/* Asks the worker that runs the task to end it, by a message on asynq:cancel. */
 int queue_cancel(struct queue *q, struct str id, struct err *err) MUST_CHECK;
 
 #endif

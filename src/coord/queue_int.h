@@ -9,17 +9,18 @@
 
 struct queue {
     struct store *store; /* borrowed */
-    struct seen *seen;   /* likewise; NULL: steps have no numbers */
+    struct seen *seen;   /* borrowed; NULL: steps have no numbers */
 };
 
 enum {
-    QUEUE_ARENA_MAX = 64 * 1024 * 1024, /* of a call whose reply nobody keeps */
+    QUEUE_ARENA_MAX = 64 * 1024 * 1024, /* bytes; for calls that do not return their reply */
 };
 
-enum { QUEUE_COUNTER_LIFE_S = 90 * 86400 }; /* of a day's */
+enum { QUEUE_COUNTER_LIFE_S = 90 * 86400 }; /* how long the counters of one day are kept */
 
-/* Queue, id and message of a task to add; what is not set gets its default. `unique_s`: it is to be
- * unique for that long. */
+/* Fills args[0..2] with queue, id and message of a task to add; members that are not set get their
+ * defaults. `unique_s`: for how long no other task of the same type and payload may be added; 0:
+ * any may. */
 int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s, struct str *args,
                     struct err *err) MUST_CHECK;
 /* A number as text, in the arena. */

@@ -1,4 +1,4 @@
-/* What is in the queues, and what an operator does with it. */
+/* Looking at queues and tasks, and what an operator does with them. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@ enum { STATS_FIELDS = 13 };
 const char *const task_state_names[TASK_STATES] = {"pending", "active",   "scheduled",
                                                    "retry",   "archived", "completed"};
 
-static int64_t number_of(const struct reply *r)
+static int64_t queue_reply_number(const struct reply *r)
 {
     int64_t v = r->integer;
 
@@ -17,18 +17,18 @@ static int64_t number_of(const struct reply *r)
     return v;
 }
 
-static int read_stats(const struct reply *row, struct queue_stats *out, struct err *err)
+static int queue_read_stats(const struct reply *row, struct queue_stats *out, struct err *err)
 {
     if (row->type != REPLY_ARRAY || row->count != STATS_FIELDS)
-        return err_set(err, ERR_TYPE, "the store answered nonsense about a queue");
+        return err_set(err, ERR_TYPE, "the store gave a malformed answer about a queue");
     *out = (struct queue_stats){.name = row->items[0].str};
     for (int i = 0; i < TASK_STATES; i++)
         out->size[i] = (uint64_t)row->items[1 + i].integer;
-    out->processed = (uint64_t)number_of(&row->items[7]);
-    out->failed = (uint64_t)number_of(&row->items[8]);
-    out->processed_today = (uint64_t)number_of(&row->items[9]);
-    out->failed_today = (uint64_t)number_of(&row->items[10]);
-    out->latency_ms = number_of(&row->items[11]);
+    out->processed = (uint64_t)queue_reply_number(&row->items[7]);
+    out->failed = (uint64_t)queue_reply_number(&row->items[8]);
+    out->processed_today = (uint64_t)queue_reply_number(&row->items[9]);
+    out->failed_today = (uint64_t)queue_reply_number(&row->items[10]);
+    out->latency_ms = queue_reply_number(&row->items[11]);
     out->paused = row->items[12].integer != 0;
     return 0;
 }
@@ -49,7 +49,7 @@ int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_
     if (!*out)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < reply->count && code == 0; i++)
-        code = read_stats(&reply->items[i], &(*out)[i], err);
+        code = queue_read_stats(&reply->items[i], &(*out)[i], err);
     return code;
 }
 
@@ -73,9 +73,10 @@ int queue_tasks(struct queue *q, struct arena *a, const struct queue_page *page,
     for (size_t i = 0; i < reply->count && code == 0; i++) {
         const struct reply *row = &reply->items[i];
         if (row->type != REPLY_ARRAY || row->count != 2)
-            return err_set(err, ERR_TYPE, "the store answered nonsense about a task");
-        (*out)[i] = (struct task_info){.state = page->state, .due_s = number_of(&row->items[1])};
-        code = message_read(row->items[0].str, &(*out)[i].task, err);
+            return err_set(err, ERR_TYPE, "the store gave a malformed answer about a task");
+        (*out)[i] =
+            (struct task_info){.state = page->state, .due_s = queue_reply_number(&row->items[1])};
+        code = message_read(&(*out)[i].task, row->items[0].str, err);
         (*out)[i].task.queue = page->queue;
     }
     return code;
@@ -96,14 +97,14 @@ int queue_task(struct queue *q, struct arena *a, struct str name, struct str id,
     code = reply_expect(reply, REPLY_ARRAY, err);
     if (code < 0)
         return code;
-    *out = (struct task_info){.state = TASK_STATES, .due_s = number_of(&reply->items[2])};
+    *out = (struct task_info){.state = TASK_STATES, .due_s = queue_reply_number(&reply->items[2])};
     for (int i = 0; i < TASK_STATES; i++)
         if (str_eq(reply->items[1].str, str_z(task_state_names[i])))
             out->state = (enum task_state)i;
     if (out->state == TASK_STATES)
         return err_set(err, ERR_TYPE, "a task in state '" STR_FMT "'",
                        STR_ARG(reply->items[1].str));
-    code = message_read(reply->items[0].str, &out->task, err);
+    code = message_read(&out->task, reply->items[0].str, err);
     out->task.queue = name;
     return code;
 }
@@ -128,7 +129,8 @@ int queue_pause(struct queue *q, struct str name, bool paused, struct err *err)
     return code;
 }
 
-static int move(struct queue *q, struct str name, struct str id, const char *what, struct err *err)
+static int queue_move_task(struct queue *q, struct str name, struct str id, const char *what,
+                           struct err *err)
 {
     struct arena a = ARENA_INIT(4 * KIB);
     const struct str args[] = {name, id, str_z(what)};
@@ -149,12 +151,12 @@ static int move(struct queue *q, struct str name, struct str id, const char *wha
 
 int queue_run_now(struct queue *q, struct str name, struct str id, struct err *err)
 {
-    return move(q, name, id, "run", err);
+    return queue_move_task(q, name, id, "run", err);
 }
 
 int queue_delete(struct queue *q, struct str name, struct str id, struct err *err)
 {
-    return move(q, name, id, "delete", err);
+    return queue_move_task(q, name, id, "delete", err);
 }
 
 int queue_cancel(struct queue *q, struct str id, struct err *err)

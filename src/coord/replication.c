@@ -6,8 +6,8 @@
 
 enum { PART_MAX = 255 }; /* bytes */
 
-static reload_heard_fn heard;
-static reload_fn load;
+static reload_heard_fn replications_heard;
+static reload_fn replications_load_again;
 
 int replications_open(struct replications **out, const struct replications_options *o,
                       struct err *err)
@@ -20,8 +20,8 @@ int replications_open(struct replications **out, const struct replications_optio
     int code = reload_open(&r->reload,
                            &(struct reload_options){.store = o->config,
                                                     .channel = REPLICATIONS_CHANNEL,
-                                                    .load = load,
-                                                    .heard = heard,
+                                                    .load = replications_load_again,
+                                                    .heard = replications_heard,
                                                     .ctx = r,
                                                     .log = o->log,
                                                     .failed = "replications.not_loaded",
@@ -51,7 +51,7 @@ int replications_refresh(struct replications *r, struct err *err)
     return reload_now(&r->reload, err);
 }
 
-static bool heard(void *ctx, struct str channel, struct str message)
+static bool replications_heard(void *ctx, struct str channel, struct str message)
 {
     struct replications *r = ctx;
 
@@ -60,7 +60,7 @@ static bool heard(void *ctx, struct str channel, struct str message)
     return true;
 }
 
-static int load(void *ctx, struct err *err)
+static int replications_load_again(void *ctx, struct err *err)
 {
     return replications_load(ctx, err);
 }
@@ -110,7 +110,7 @@ struct str replication_escaped(struct arena *a, struct str part)
     return out;
 }
 
-static int check_id(const struct replication_id *id, struct err *err)
+static int replication_check_id(const struct replication_id *id, struct err *err)
 {
     const struct str parts[] = {id->user, id->bucket, id->from, id->to, id->to_bucket};
 
@@ -129,7 +129,7 @@ static int check_id(const struct replication_id *id, struct err *err)
 int replication_parts(struct arena *a, const struct replication_id *id, struct id_parts *out,
                       struct err *err)
 {
-    int code = check_id(id, err);
+    int code = replication_check_id(id, err);
 
     if (code < 0)
         return code;

@@ -38,28 +38,28 @@ struct recount {
 
 /* --- who is looked at --- */
 
-static struct str field_of(const struct reply *status, const char *name)
+static struct str status_field(const struct reply *status, const char *name)
 {
     const struct reply *value = fields_find(status, str_z(name));
 
     return value ? value->str : STR_EMPTY;
 }
 
-static int64_t number_of(const struct reply *status, const char *name)
+static int64_t status_number(const struct reply *status, const char *name)
 {
     int64_t n = 0;
 
-    return str_i64(field_of(status, name), &n) == 0 ? n : 0;
+    return str_i64(status_field(status, name), &n) == 0 ? n : 0;
 }
 
-static bool is_idle(const struct reply *status, int64_t before_ms)
+static bool status_is_idle(const struct reply *status, int64_t before_ms)
 {
     static const char *const times[] = {"created_at", "resynced_at", "last_emitted_at",
                                         "last_processed_at"};
     int64_t at;
 
     for (size_t i = 0; i < ARRAY_SIZE(times); i++)
-        if (clock_parse_iso(field_of(status, times[i]), &at) == 0 && at > before_ms)
+        if (clock_parse_iso(status_field(status, times[i]), &at) == 0 && at > before_ms)
             return false;
     return true;
 }
@@ -68,10 +68,10 @@ static void suspect_count(struct suspect *s)
 {
     const struct reply *st = s->status;
 
-    s->open[COPIES] =
-        number_of(st, "obj_listed") - number_of(st, "obj_done") - number_of(st, "obj_failed");
-    s->open[LISTINGS] = number_of(st, "listings");
-    s->open[EVENTS] = number_of(st, "events") - number_of(st, "events_done");
+    s->open[COPIES] = status_number(st, "obj_listed") - status_number(st, "obj_done") -
+                      status_number(st, "obj_failed");
+    s->open[LISTINGS] = status_number(st, "listings");
+    s->open[EVENTS] = status_number(st, "events") - status_number(st, "events_done");
 }
 
 static int suspect_read(struct recount *c, const struct replication *p, int64_t before_ms,
@@ -93,16 +93,17 @@ static int suspect_read(struct recount *c, const struct replication *p, int64_t 
     s->id = (struct replication_id){arena_str(&c->a, id->user), arena_str(&c->a, id->bucket),
                                     arena_str(&c->a, id->from), arena_str(&c->a, id->to),
                                     arena_str(&c->a, id->to_bucket)};
-    s->round = field_of(s->status, "resynced_at");
+    s->round = status_field(s->status, "resynced_at");
     if (!s->round.len)
-        s->round = field_of(s->status, "created_at");
+        s->round = status_field(s->status, "created_at");
     suspect_count(s);
-    if ((s->open[COPIES] || s->open[LISTINGS] || s->open[EVENTS]) && is_idle(s->status, before_ms))
+    if ((s->open[COPIES] || s->open[LISTINGS] || s->open[EVENTS]) &&
+        status_is_idle(s->status, before_ms))
         map_put(&c->suspects, s->key, s);
     return arena_error(&c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int find_suspects(struct recount *c, struct err *err)
+static int recount_find(struct recount *c, struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -144,8 +145,8 @@ static bool tally_read(struct str tally, char *kind, int64_t *objects, struct st
     return !str_cut(size, '/', &size, &count) || str_i64(count, objects) == 0;
 }
 
-static int count_task(struct recount *c, struct str key, struct str state, struct str tally,
-                      struct err *err)
+static int recount_task(struct recount *c, struct str key, struct str state, struct str tally,
+                        struct err *err)
 {
     static const char kinds[KINDS] = {[COPIES] = 'c', [LISTINGS] = 'l', [EVENTS] = 'e'};
     struct str round, status;
@@ -168,7 +169,7 @@ static int count_task(struct recount *c, struct str key, struct str state, struc
     return arena_error(&c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int count_page(struct recount *c, uint64_t *cursor, struct err *err)
+static int recount_page(struct recount *c, uint64_t *cursor, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * MIB);
     const struct str args[] = {arena_fmt(&a, "%llu", (unsigned long long)*cursor),
@@ -181,19 +182,19 @@ static int count_page(struct recount *c, uint64_t *cursor, struct err *err)
     if (code == 0 && (reply->count == 0 || str_u64(reply->items[0].str, cursor) < 0))
         code = err_set(err, ERR_TYPE, "the store answered no cursor");
     for (size_t i = 1; code == 0 && i + 2 < reply->count; i += 3)
-        code = count_task(c, reply->items[i].str, reply->items[i + 1].str, reply->items[i + 2].str,
-                          err);
+        code = recount_task(c, reply->items[i].str, reply->items[i + 1].str,
+                            reply->items[i + 2].str, err);
     arena_release(&a);
     return code;
 }
 
-static int count_tasks(struct recount *c, struct err *err)
+static int recount_tasks(struct recount *c, struct err *err)
 {
     uint64_t cursor = 0;
     int code;
 
     do {
-        code = count_page(c, &cursor, err);
+        code = recount_page(c, &cursor, err);
         if (code == 0 && c->o->ended(c->o->ctx))
             code = err_set(err, ERR_SHUTDOWN, "broken off");
     } while (code == 0 && cursor != 0);
@@ -202,7 +203,8 @@ static int count_tasks(struct recount *c, struct err *err)
 
 /* --- what is done about it --- */
 
-static int mend(struct recount *c, const struct suspect *s, int64_t surplus, struct err *err)
+static int suspect_mend(struct recount *c, const struct suspect *s, int64_t surplus,
+                        struct err *err)
 {
     struct task first = c->o->first(&c->a, &s->id);
     size_t n = MEND_ARGS, fields = s->status->count;
@@ -232,7 +234,7 @@ static int mend(struct recount *c, const struct suspect *s, int64_t surplus, str
 
 /* Copies that run though they count as failed: somebody ran them again past weir. All else that
  * does not agree begins anew. */
-static int judge(struct recount *c, const struct suspect *s, struct err *err)
+static int suspect_judge(struct recount *c, const struct suspect *s, struct err *err)
 {
     struct replication_gap gap = {.id = s->id,
                                   .copies = s->open[COPIES] - s->there[COPIES],
@@ -242,9 +244,9 @@ static int judge(struct recount *c, const struct suspect *s, struct err *err)
     if (!gap.copies && !gap.listings && !gap.events)
         return 0;
     bool only_surplus = gap.copies < 0 && !gap.listings && !gap.events &&
-                        number_of(s->status, "obj_failed") >= -gap.copies;
+                        status_number(s->status, "obj_failed") >= -gap.copies;
     struct err why = {0};
-    gap.outcome = mend(c, s, only_surplus ? -gap.copies : 0, &why);
+    gap.outcome = suspect_mend(c, s, only_surplus ? -gap.copies : 0, &why);
     if (gap.outcome < 0 && gap.outcome != ERR_CONFLICT && gap.outcome != ERR_NOT_FOUND)
         return err_set(err, gap.outcome, "%s", why.text);
     c->o->told(c->o->ctx, &gap);
@@ -260,12 +262,12 @@ int replication_recount(struct replications *r, const struct replication_recount
 
     map_init(&c.suspects);
     map_init(&c.seen);
-    int code = find_suspects(&c, err);
+    int code = recount_find(&c, err);
     *looked = c.suspects.len;
     if (code == 0 && c.suspects.len)
-        code = count_tasks(&c, err);
+        code = recount_tasks(&c, err);
     for (size_t at = 0; code == 0 && map_next(&c.suspects, &at, &key, &value);)
-        code = judge(&c, value, err);
+        code = suspect_judge(&c, value, err);
     map_release(&c.seen);
     map_release(&c.suspects);
     arena_release(&c.a);

@@ -21,7 +21,7 @@ int replication_any_removed(struct replications *r, struct str bucket, bool *out
     return code;
 }
 
-static int now_ms(struct replications *r, struct arena *a, int64_t *out, struct err *err)
+static int forget_now_ms(struct replications *r, struct arena *a, int64_t *out, struct err *err)
 {
     struct reply *reply;
     int64_t seconds = 0;
@@ -36,10 +36,10 @@ static int now_ms(struct replications *r, struct arena *a, int64_t *out, struct 
 }
 
 /* As they are escaped in keys. */
-static int due_buckets(struct replications *r, struct arena *a, struct reply **out, struct err *err)
+static int forget_due(struct replications *r, struct arena *a, struct reply **out, struct err *err)
 {
     int64_t now = 0;
-    int code = now_ms(r, a, &now, err);
+    int code = forget_now_ms(r, a, &now, err);
 
     if (code == 0)
         code =
@@ -49,8 +49,8 @@ static int due_buckets(struct replications *r, struct arena *a, struct reply **o
 }
 
 /* *epoch is that of the view by which it has none. */
-static int is_replicated(struct replications *r, struct str bucket, bool *out, int64_t *epoch,
-                         struct err *err)
+static int bucket_is_replicated(struct replications *r, struct str bucket, bool *out,
+                                int64_t *epoch, struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -99,12 +99,12 @@ static int forget_page(struct replications *r, struct str bucket, int64_t epoch,
     return code;
 }
 
-static int look_later(struct replications *r, struct str escaped, struct err *err)
+static int forget_later(struct replications *r, struct str escaped, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct reply *reply;
     int64_t now = 0;
-    int code = now_ms(r, &a, &now, err);
+    int code = forget_now_ms(r, &a, &now, err);
 
     if (code == 0)
         code = store_call(r->o.config, &a, &reply, err, STR("ZADD"), STR("w:forget"), STR("XX"),
@@ -121,11 +121,11 @@ static int forget_bucket(struct replications *r, struct str escaped, struct str 
     bool replicated = false;
     int64_t epoch = 0;
     uint64_t cursor = 0;
-    int code = is_replicated(r, bucket, &replicated, &epoch, err);
+    int code = bucket_is_replicated(r, bucket, &replicated, &epoch, err);
 
     *done = false;
     if (code < 0 || replicated)
-        return code < 0 ? code : look_later(r, escaped, err);
+        return code < 0 ? code : forget_later(r, escaped, err);
     do {
         code = forget_page(r, escaped, epoch, &cursor, err);
     } while (code == 0 && cursor > 0);
@@ -139,7 +139,7 @@ int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), 
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct buf plain = {0};
     struct reply *due = NULL;
-    int code = due_buckets(r, &a, &due, err);
+    int code = forget_due(r, &a, &due, err);
 
     *count = 0;
     for (size_t i = 0; code == 0 && i < due->count && !ended(ctx); i++) {

@@ -176,7 +176,7 @@ static int load_page(void *ctx, const struct reply *keys, struct arena *a, struc
     return code;
 }
 
-static int read_epoch(struct replications *r, int64_t *out, struct err *err)
+static int view_read_epoch(struct replications *r, int64_t *out, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct reply *reply;
@@ -201,7 +201,7 @@ enum {
 };
 
 /* What is known of one policy, in the order of `kinds`: its place in the set, status, switch. */
-static void ask_for(struct arena *a, struct str name, struct store_args *commands)
+static void policy_ask(struct arena *a, struct str name, struct store_args *commands)
 {
     struct str user, bucket, member;
 
@@ -221,8 +221,8 @@ static void ask_for(struct arena *a, struct str name, struct store_args *command
         arena_fmt(a, "p:switch:" STR_FMT ":" STR_FMT, STR_ARG(user), STR_ARG(bucket)));
 }
 
-static int read_answers(struct replication_view *view, struct str name, const struct reply *answers,
-                        struct err *err)
+static int policy_read_answers(struct replication_view *view, struct str name,
+                               const struct reply *answers, struct err *err)
 {
     if (!reply_is_nil(&answers[0])) {
         struct policy *p = replication_view_named(view, name);
@@ -236,27 +236,27 @@ static int read_answers(struct replication_view *view, struct str name, const st
 }
 
 /* Those of `names` anew; the others are as they were. */
-static int read_names(struct replications *r, struct arena *a, struct replication_view *view,
-                      const struct store_args *names, struct err *err)
+static int view_read_names(struct replications *r, struct arena *a, struct replication_view *view,
+                           const struct store_args *names, struct err *err)
 {
     struct store_args *commands = arena_array(a, ASKED * names->argc + 1, sizeof(*commands));
     struct reply *reply;
     int code = 0;
 
     for (size_t i = 0; commands && i < names->argc; i++)
-        ask_for(a, names->argv[i], &commands[ASKED * i]);
+        policy_ask(a, names->argv[i], &commands[ASKED * i]);
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (names->argc)
         code = store_pipeline(r->o.config, a, &reply, commands, ASKED * names->argc, err);
     for (size_t i = 0; code == 0 && i < names->argc; i++)
-        code = read_answers(view, names->argv[i], &reply->items[ASKED * i], err);
+        code = policy_read_answers(view, names->argv[i], &reply->items[ASKED * i], err);
     return code;
 }
 
 /* The names that changed after the epoch, at most PATCH_MAX + 1. */
-static int read_changed(struct replications *r, struct arena *a, int64_t epoch,
-                        struct store_args *out, struct err *err)
+static int view_read_changed(struct replications *r, struct arena *a, int64_t epoch,
+                             struct store_args *out, struct err *err)
 {
     struct reply *reply;
     int code =
@@ -279,18 +279,18 @@ static int read_changed(struct replications *r, struct arena *a, int64_t epoch,
 }
 
 /* ERR_RANGE: there are too many; all is to be read. */
-static int patch(struct replications *r, const struct replication_view *at_hand,
-                 struct replication_view *view, struct err *err)
+static int view_patch(struct replications *r, const struct replication_view *at_hand,
+                      struct replication_view *view, struct err *err)
 {
     struct arena a = {0};
     struct store_args names = {0};
-    int code = read_changed(r, &a, at_hand->epoch, &names, err);
+    int code = view_read_changed(r, &a, at_hand->epoch, &names, err);
 
     if (code == 0 && names.argc > PATCH_MAX)
         code = ERR_RANGE;
     if (code == 0) {
         replication_view_copy(view, at_hand, &names);
-        code = read_names(r, &a, view, &names, err);
+        code = view_read_names(r, &a, view, &names, err);
     }
     arena_release(&a);
     return code;
@@ -298,25 +298,25 @@ static int patch(struct replications *r, const struct replication_view *at_hand,
 
 /* --- loading --- */
 
-static int fill(struct replications *r, const struct replication_view *at_hand, bool doubt,
-                struct replication_view *view, struct err *err)
+static int view_fill(struct replications *r, const struct replication_view *at_hand, bool doubt,
+                     struct replication_view *view, struct err *err)
 {
     int code = ERR_RANGE;
 
     if (at_hand && !doubt && at_hand->epoch > 0 && view->epoch > at_hand->epoch &&
         view->epoch - at_hand->epoch < CHANGES_KEPT_MS)
-        code = patch(r, at_hand, view, err);
+        code = view_patch(r, at_hand, view, err);
     if (code == ERR_RANGE)
         code = store_scan(r->o.config, STR("p:[rs]*"), load_page, &(struct loading){r, view}, err);
     return code == 0 ? replication_view_order(view, err) : code;
 }
 
 /* *out NULL: those at hand are the newest. */
-static int read_view(struct replications *r, const struct replication_view *at_hand,
+static int view_read(struct replications *r, const struct replication_view *at_hand,
                      struct replication_view **out, struct err *err)
 {
     int64_t epoch;
-    int code = read_epoch(r, &epoch, err);
+    int code = view_read_epoch(r, &epoch, err);
 
     *out = NULL;
     if (code < 0)
@@ -325,7 +325,7 @@ static int read_view(struct replications *r, const struct replication_view *at_h
     if (!doubt && at_hand && at_hand->epoch == epoch)
         return 0;
     struct replication_view *view = replication_view_new(epoch);
-    code = fill(r, at_hand, doubt, view, err);
+    code = view_fill(r, at_hand, doubt, view, err);
     if (code == 0)
         code = store_is_known(r->o.config, err);
     if (code == 0) {
@@ -347,7 +347,7 @@ int replications_load(struct replications *r, struct err *err)
     r->loading = true;
     mutex_unlock(&r->lock);
 
-    int code = read_view(r, r->view, &view, err); /* only who loads changes r->view */
+    int code = view_read(r, r->view, &view, err); /* only who loads changes r->view */
 
     mutex_lock(&r->lock);
     if (code == 0 && view) {

@@ -23,8 +23,8 @@ static struct str cursor_key(struct arena *a, const struct id_parts *p, struct s
                      STR_ARG(rest));
 }
 
-static int item_args(struct arena *a, const struct id_parts *p, const struct listed *l,
-                     struct str *args, struct err *err)
+static int page_item_args(struct arena *a, const struct id_parts *p, const struct listed *l,
+                          struct str *args, struct err *err)
 {
     args[0] = l->listing ? STR("l") : STR("c");
     args[1] = arena_fmt(a, "%llu/%zu", (unsigned long long)(l->listing ? 0 : l->bytes),
@@ -33,7 +33,7 @@ static int item_args(struct arena *a, const struct id_parts *p, const struct lis
     return queue_task_args(a, &l->task, 0, args + 3, err);
 }
 
-static int answer(int64_t n, struct err *err)
+static int page_answer(int64_t n, struct err *err)
 {
     switch (n) {
     case 1:
@@ -47,7 +47,7 @@ static int answer(int64_t n, struct err *err)
     }
 }
 
-static int record_page(struct replications *r, struct arena *a, const struct listed_page *p,
+static int page_record(struct replications *r, struct arena *a, const struct listed_page *p,
                        bool with_cursor, struct err *err)
 {
     size_t count = HEAD_ARGS + ITEM_ARGS * p->count, at = 0;
@@ -73,12 +73,12 @@ static int record_page(struct replications *r, struct arena *a, const struct lis
     args[at++] = queue_day(a);
     args[at++] = queue_number(a, QUEUE_COUNTER_LIFE_S);
     for (size_t i = 0; code == 0 && i < p->count; i++)
-        code = item_args(a, &parts, &p->items[i], &args[HEAD_ARGS + ITEM_ARGS * i], err);
+        code = page_item_args(a, &parts, &p->items[i], &args[HEAD_ARGS + ITEM_ARGS * i], err);
     if (code == 0)
         code = coord_eval(r->o.queue, a, &reply, SCRIPT_replication_page, args, count, err);
     if (code == 0)
         code = queue_integer(reply, &n, err);
-    return code == 0 ? answer(n, err) : code;
+    return code == 0 ? page_answer(n, err) : code;
 }
 
 int replication_page(struct replications *r, const struct listed_page *p, struct err *err)
@@ -86,13 +86,13 @@ int replication_page(struct replications *r, const struct listed_page *p, struct
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
 
     BUG_ON(p->count > QUEUE_BATCH_MAX);
-    int code = record_page(r, &a, p, true, err);
+    int code = page_record(r, &a, p, true, err);
     arena_release(&a);
     return code;
 }
 
-static int split(struct replications *r, struct arena *a, const struct listed_split *s,
-                 struct err *err)
+static int page_split(struct replications *r, struct arena *a, const struct listed_split *s,
+                      struct err *err)
 {
     size_t count = SPLIT_HEAD_ARGS + SPLIT_ITEM_ARGS * s->count, at = 0;
     struct str *args = arena_array(a, count, sizeof(*args));
@@ -123,7 +123,7 @@ static int split(struct replications *r, struct arena *a, const struct listed_sp
         code = coord_eval(r->o.queue, a, &reply, SCRIPT_replication_split, args, count, err);
     if (code == 0)
         code = queue_integer(reply, &held, err);
-    return code == 0 && !held ? answer(-1, err) : code;
+    return code == 0 && !held ? page_answer(-1, err) : code;
 }
 
 int replication_split(struct replications *r, const struct listed_split *s, struct err *err)
@@ -131,7 +131,7 @@ int replication_split(struct replications *r, const struct listed_split *s, stru
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
 
     BUG_ON(s->count > QUEUE_BATCH_MAX);
-    int code = split(r, &a, s, err);
+    int code = page_split(r, &a, s, err);
     arena_release(&a);
     return code;
 }
@@ -142,7 +142,7 @@ int replication_list(struct replications *r, const struct replication_id *id,
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     struct listed root = {.task = *listing, .listing = true};
     struct listed_page p = {.id = *id, .task = task, .items = &root, .count = 1};
-    int code = record_page(r, &a, &p, false, err);
+    int code = page_record(r, &a, &p, false, err);
 
     arena_release(&a);
     return code;

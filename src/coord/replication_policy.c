@@ -36,7 +36,7 @@ static const struct refusal {
     {{"aborted", 7}, ERR_CONFLICT, "the switch was given up already, and goes back"},
 };
 
-static int refused(const struct reply *reply, struct err *err)
+static int policy_refusal(const struct reply *reply, struct err *err)
 {
     int code = reply_expect(reply, REPLY_ARRAY, err);
 
@@ -61,7 +61,7 @@ int replications_run(struct replications *r, struct arena *a, enum coord_script 
     struct reply *reply;
     int code = coord_eval(r->o.config, a, &reply, script, args->argv, args->argc, err);
 
-    return code == 0 ? refused(reply, err) : code;
+    return code == 0 ? policy_refusal(reply, err) : code;
 }
 
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
@@ -87,8 +87,8 @@ void replications_wake(struct replications *r, struct arena *a)
         return;
 }
 
-static int add(struct replications *r, struct arena *a, const struct replication_new *n,
-               struct str route, struct err *err)
+static int policy_add(struct replications *r, struct arena *a, const struct replication_new *n,
+                      struct str route, struct err *err)
 {
     struct str first[3] = {STR(""), STR(""), STR("")};
     struct id_parts p;
@@ -133,15 +133,15 @@ int replication_add(struct replications *r, const struct replication_new *n, str
         return err_set(err, ERR_INVALID, "a priority is a number from 0 to %d", PRIORITY_MAX);
     if (n->id.bucket.len == 0 && (n->first.type.len || n->agent_url.len || n->init_done))
         return err_set(err, ERR_INVALID, "a user's policy has no task and no status");
-    int code = add(r, &a, n, route, err);
+    int code = policy_add(r, &a, n, route, err);
     arena_release(&a);
     return code;
 }
 
 /* --- changing --- */
 
-static int on_id(struct replications *r, enum coord_script script, const struct replication_id *id,
-                 struct str last, struct err *err)
+static int policy_run(struct replications *r, enum coord_script script,
+                      const struct replication_id *id, struct str last, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct id_parts p;
@@ -158,31 +158,11 @@ static int on_id(struct replications *r, enum coord_script script, const struct 
 
 int replication_remove(struct replications *r, const struct replication_id *id, struct err *err)
 {
-    return on_id(r, SCRIPT_replication_remove, id, id->to_bucket, err);
+    return policy_run(r, SCRIPT_replication_remove, id, id->to_bucket, err);
 }
 
-static struct str field_of(struct arena *a, struct str storage)
-{
-    struct buf field = {0};
-
-    version_field(&field, &(struct place){.storage = storage});
-    struct str out = arena_str(a, buf_str(&field));
-    buf_release(&field);
-    return out;
-}
-
-static struct str bucket_key(struct arena *a, struct str bucket)
-{
-    struct buf key = {0};
-
-    version_key(&key, &(struct thing){.kind = THING_BUCKET, .bucket = bucket});
-    struct str out = arena_str(a, buf_str(&key));
-    buf_release(&key);
-    return out;
-}
-
-static int end(struct replications *r, struct arena *a, const struct replication_end *e,
-               struct err *err)
+static int policy_end(struct replications *r, struct arena *a, const struct replication_end *e,
+                      struct err *err)
 {
     struct id_parts p;
     struct str tasks[6];
@@ -192,24 +172,25 @@ static int end(struct replications *r, struct arena *a, const struct replication
         code = queue_task_args(a, &e->then[i], 0, tasks + 3 * i, err);
     if (code < 0)
         return code;
-    const struct str args[] = {queue_number(a, store_number(r->o.app)),
-                               queue_number(a, store_number(r->o.queue)),
-                               queue_number(a, store_number(r->o.config)),
-                               p.user,
-                               p.bucket,
-                               p.from,
-                               p.to,
-                               bucket_key(a, e->id.bucket),
-                               field_of(a, e->id.from),
-                               queue_number(a, e->number),
-                               tasks[0],
-                               tasks[1],
-                               tasks[2],
-                               tasks[3],
-                               tasks[4],
-                               tasks[5],
-                               e->id.from,
-                               e->route};
+    const struct str args[] = {
+        queue_number(a, store_number(r->o.app)),
+        queue_number(a, store_number(r->o.queue)),
+        queue_number(a, store_number(r->o.config)),
+        p.user,
+        p.bucket,
+        p.from,
+        p.to,
+        version_key_in(a, &(struct thing){.kind = THING_BUCKET, .bucket = e->id.bucket}),
+        version_field_in(a, &(struct place){.storage = e->id.from}),
+        queue_number(a, e->number),
+        tasks[0],
+        tasks[1],
+        tasks[2],
+        tasks[3],
+        tasks[4],
+        tasks[5],
+        e->id.from,
+        e->route};
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     code = replications_change(r, a, SCRIPT_replication_end,
@@ -223,29 +204,29 @@ int replication_end(struct replications *r, const struct replication_end *e, str
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     int code = e->id.to_bucket.len
                    ? err_set(err, ERR_CONFLICT, "no policy makes one with another name")
-                   : end(r, &a, e, err);
+                   : policy_end(r, &a, e, err);
 
     arena_release(&a);
     return code;
 }
 
-static int set(struct replications *r, const struct replication_id *id, struct str what,
-               struct err *err)
+static int policy_set(struct replications *r, const struct replication_id *id, struct str what,
+                      struct err *err)
 {
     if (id->bucket.len == 0)
         return err_set(err, ERR_INVALID, "a user's policy has no status");
-    return on_id(r, SCRIPT_replication_set, id, what, err);
+    return policy_run(r, SCRIPT_replication_set, id, what, err);
 }
 
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err)
 {
-    return set(r, id, paused ? STR("pause") : STR("resume"), err);
+    return policy_set(r, id, paused ? STR("pause") : STR("resume"), err);
 }
 
 int replication_archive(struct replications *r, const struct replication_id *id, struct err *err)
 {
-    return set(r, id, STR("archive"), err);
+    return policy_set(r, id, STR("archive"), err);
 }
 
 int replication_resync(struct replications *r, const struct replication_id *id,

@@ -43,7 +43,8 @@ struct draft {
 
 /* --- one task --- */
 
-static struct str payload_of(struct draft *d, struct task_payload *p, enum task_payload_kind kind)
+static struct str draft_payload(struct draft *d, struct task_payload *p,
+                                enum task_payload_kind kind)
 {
     struct buf b = BUF_INIT(TASK_PAYLOAD_MAX + 1);
 
@@ -55,7 +56,7 @@ static struct str payload_of(struct draft *d, struct task_payload *p, enum task_
 }
 
 /* Counted from 1, as Lua does. */
-static size_t number_of(struct draft *d, const struct replication *r)
+static size_t draft_number_of(struct draft *d, const struct replication *r)
 {
     for (size_t i = 0; i < d->concerned.len; i++)
         if (d->concerned.items[i] == r)
@@ -91,43 +92,34 @@ static struct drafted draft_of(const struct change *c, struct str what)
                             .changes = 1};
 }
 
-static int add_task(struct draft *d, const struct drafted *w, const struct replication *r,
-                    struct err *err)
+static int draft_add_task(struct draft *d, const struct drafted *w, const struct replication *r,
+                          struct err *err)
 {
     struct task_payload payload = w->payload;
 
     payload.id = r->id;
     struct task t = {
         .type = w->type,
-        .payload = payload_of(d, &payload, w->kind),
+        .payload = draft_payload(d, &payload, w->kind),
         .id = event_id(d->arena, w->type, policy_of(r)->name, w->what),
         .queue = arena_fmt(d->arena, "events%d", r->priority + 1),
     };
     struct str args[3];
     int code = queue_task_args(d->arena, &t, 0, args, err);
 
-    vec_push(&d->args, queue_number(d->arena, (int64_t)number_of(d, r)));
+    vec_push(&d->args, queue_number(d->arena, (int64_t)draft_number_of(d, r)));
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(args); i++)
         vec_push(&d->args, args[i]);
     vec_push(&d->args, queue_number(d->arena, (int64_t)w->changes));
     return code;
 }
 
-static struct str key_of(struct arena *a, const struct thing *t)
-{
-    struct buf key = {0};
-
-    version_key(&key, t);
-    struct str out = arena_str(a, buf_str(&key));
-    buf_release(&key);
-    return out;
-}
-
 /* --- several changes by one task --- */
 
-static void keep_together(struct draft *d, const struct change *c, const struct replication *r)
+static void draft_keep_together(struct draft *d, const struct change *c,
+                                const struct replication *r)
 {
-    size_t number = number_of(d, r); /* may make one more */
+    size_t number = draft_number_of(d, r); /* may make one more */
     struct together *t = d->together.items[number - 1];
 
     struct changed *known = map_get(&t->seen, c->thing.object);
@@ -144,7 +136,7 @@ static void keep_together(struct draft *d, const struct change *c, const struct 
 }
 
 /* As a change that bumps nothing. */
-static void begin_tasks(struct draft *d, uint64_t row)
+static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));
     vec_push(&d->args, STR(""));
@@ -166,8 +158,8 @@ static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 }
 
 /* As many as fit from the `first` on; *taken: how many. */
-static int add_some(struct draft *d, const struct together *t, size_t first,
-                    const struct replication *r, size_t *taken, struct err *err)
+static int draft_add_some(struct draft *d, const struct together *t, size_t first,
+                          const struct replication *r, size_t *taken, struct err *err)
 {
     struct changed *const *some = t->changes.items + first;
     const struct change *one = some[0]->first;
@@ -192,12 +184,12 @@ static int add_some(struct draft *d, const struct together *t, size_t first,
                                 .payload = {.objects = objects, .object_count = n},
                                 .changes = n};
     else
-        task.what = key_of(d->arena, &one->thing);
-    begin_tasks(d, last);
-    return add_task(d, &task, r, err);
+        task.what = version_key_in(d->arena, &one->thing);
+    draft_begin_tasks(d, last);
+    return draft_add_task(d, &task, r, err);
 }
 
-static int add_together(struct draft *d, struct err *err)
+static int draft_add_together(struct draft *d, struct err *err)
 {
     int code = 0;
 
@@ -205,7 +197,7 @@ static int add_together(struct draft *d, struct err *err)
         const struct together *t = d->together.items[i];
         size_t taken = 0;
         for (size_t at = 0; code == 0 && at < t->changes.len; at += taken)
-            code = add_some(d, t, at, d->concerned.items[i], &taken, err);
+            code = draft_add_some(d, t, at, d->concerned.items[i], &taken, err);
     }
     return code;
 }
@@ -226,7 +218,7 @@ static void draft_release(struct draft *d)
 
 /* --- all --- */
 
-static void add_source(struct draft *d, const struct change *c)
+static void draft_add_source(struct draft *d, const struct change *c)
 {
     struct buf key = {0};
 
@@ -239,23 +231,21 @@ out:
     buf_release(&key);
 }
 
-static int add_change(struct draft *d, const struct change *c, struct err *err)
+static int draft_add_change(struct draft *d, const struct change *c, struct err *err)
 {
     const struct replication *const *list = NULL;
-    struct str name = key_of(d->arena, &c->thing);
+    struct str name = version_key_in(d->arena, &c->thing);
     struct drafted task = draft_of(c, name);
-    struct buf field = {0};
     size_t count = 0;
     int code = 0;
 
     if (c->place.bucket.len == 0) {
-        add_source(d, c);
+        draft_add_source(d, c);
         count = replication_view_from(d->view, c->place.storage, c->thing.bucket, &list);
     }
-    version_field(&field, &c->place);
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)c->row));
     vec_push(&d->args, name);
-    vec_push(&d->args, arena_str(d->arena, buf_str(&field)));
+    vec_push(&d->args, version_field_in(d->arena, &c->place));
     bool beside = c->thing.kind & (THING_OBJECT_TAGS | THING_OBJECT_ACL);
     vec_push(&d->args, c->late    ? (c->whole ? STR("~w")
                                      : beside ? STR("~b")
@@ -266,23 +256,11 @@ static int add_change(struct draft *d, const struct change *c, struct err *err)
     vec_push(&d->args, queue_number(d->arena, c->together ? 0 : (int64_t)count));
     for (size_t i = 0; code == 0 && i < count; i++) {
         if (c->together)
-            keep_together(d, c, list[i]);
+            draft_keep_together(d, c, list[i]);
         else
-            code = add_task(d, &task, list[i], err);
+            code = draft_add_task(d, &task, list[i], err);
     }
-    buf_release(&field);
     return code;
-}
-
-static struct str destination_field(struct arena *a, const struct replication_id *id)
-{
-    struct place to = {.storage = id->to, .bucket = id->to_bucket};
-    struct buf field = {0};
-
-    version_field(&field, &to);
-    struct str out = arena_str(a, buf_str(&field));
-    buf_release(&field);
-    return out;
 }
 
 static struct str log_key(struct arena *a, struct str log)
@@ -291,7 +269,7 @@ static struct str log_key(struct arena *a, struct str log)
 }
 
 /* The head, replications, sources, changes: as the script has them. */
-static struct store_args arguments(struct draft *d, const struct record *rec)
+static struct store_args draft_arguments(struct draft *d, const struct record *rec)
 {
     size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len +
                    rec->intent_count + d->args.len;
@@ -317,7 +295,7 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
         args[at++] = arena_fmt(a, "p:repl_st:" STR_FMT, STR_ARG(p->name));
         args[at++] = arena_fmt(a, "%d %d e 0 " STR_FMT " p:repl_st:" STR_FMT, config, queue,
                                STR_ARG(p->created_at), STR_ARG(p->name));
-        args[at++] = destination_field(a, &p->r.id);
+        args[at++] = version_field_in(a, &(struct place){p->r.id.to, p->r.id.to_bucket});
     }
     vec_each (&d->sources, struct str *, source)
         args[at++] = *source;
@@ -329,13 +307,13 @@ static struct store_args arguments(struct draft *d, const struct record *rec)
 }
 
 /* *current false: policies have changed since the view. */
-static int run(struct draft *d, const struct record *rec, bool *current, struct err *err)
+static int draft_run(struct draft *d, const struct record *rec, bool *current, struct err *err)
 {
     struct seen *seen = d->r->o.seen;
     struct seen_keys keys;
     struct script_run run = {.script = coord_script(SCRIPT_replication_record),
                              .keys = seen_ask(seen, &keys),
-                             .args = arguments(d, rec),
+                             .args = draft_arguments(d, rec),
                              .relaxed = rec->relaxed};
     struct reply *reply;
     int64_t done = 0;
@@ -353,7 +331,8 @@ static int run(struct draft *d, const struct record *rec, bool *current, struct 
     return code;
 }
 
-static int attempt(struct replications *r, const struct record *rec, bool *current, struct err *err)
+static int record_attempt(struct replications *r, const struct record *rec, bool *current,
+                          struct err *err)
 {
     struct arena a = ARENA_INIT(QUEUE_ARENA_MAX);
     char now[CLOCK_ISO_LEN + 1];
@@ -363,11 +342,11 @@ static int attempt(struct replications *r, const struct record *rec, bool *curre
     clock_iso(clock_wall_ms(), now);
     d.now = str_z(now);
     for (size_t i = 0; code == 0 && i < rec->count; i++)
-        code = add_change(&d, &rec->changes[i], err);
+        code = draft_add_change(&d, &rec->changes[i], err);
     if (code == 0)
-        code = add_together(&d, err);
+        code = draft_add_together(&d, err);
     if (code == 0)
-        code = run(&d, rec, current, err);
+        code = draft_run(&d, rec, current, err);
     draft_release(&d);
     arena_release(&a);
     return code;
@@ -381,7 +360,7 @@ int replication_event_id(struct arena *a, const struct replication_id *id, struc
 
     if (code == 0)
         *out = event_id(a, type, str_skip(replication_status_key(a, &parts), strlen("p:repl_st:")),
-                        key_of(a, thing));
+                        version_key_in(a, thing));
     return code == 0 ? arena_error(a) : code;
 }
 
@@ -390,7 +369,7 @@ int replication_record(struct replications *r, const struct record *rec, struct 
     BUG_ON(rec->count > QUEUE_BATCH_MAX || rec->intent_count > QUEUE_BATCH_MAX);
     for (int i = 0; i < RECORD_TRIES; i++) {
         bool current = false;
-        int code = attempt(r, rec, &current, err);
+        int code = record_attempt(r, rec, &current, err);
         if (code < 0 || current)
             return code;
         atomic_store(&r->doubt, true);

@@ -39,7 +39,8 @@ void replication_view_unref(struct replication_view *view)
 /* --- names --- */
 
 /* Splits at ':' and unescapes; returns how many parts, or 0 when it is malformed. */
-static size_t split(struct arena *a, struct str name, struct str *parts, size_t max)
+static size_t replication_name_split(struct arena *a, struct str name, struct str *parts,
+                                     size_t max)
 {
     struct buf part = {0};
     size_t n = 0;
@@ -68,7 +69,7 @@ struct policy *replication_view_named(struct replication_view *view, struct str 
 
     if (p)
         return p;
-    if (split(&view->arena, name, parts, NAME_PARTS) < NAME_PARTS - 1)
+    if (replication_name_split(&view->arena, name, parts, NAME_PARTS) < NAME_PARTS - 1)
         return NULL;
     p = arena_new(&view->arena, struct policy);
     if (!p)
@@ -79,7 +80,7 @@ struct policy *replication_view_named(struct replication_view *view, struct str 
     return p;
 }
 
-static void copy_policy(struct replication_view *view, const struct policy *from)
+static void view_copy_policy(struct replication_view *view, const struct policy *from)
 {
     struct policy *p = arena_new(&view->arena, struct policy);
     const struct replication_id *id = &from->r.id;
@@ -109,7 +110,7 @@ void replication_view_copy(struct replication_view *view, const struct replicati
         map_put(&without, but->argv[i], &without);
     for (size_t at = 0; map_next(&from->names, &at, &name, &value);)
         if (!map_get(&without, name))
-            copy_policy(view, value);
+            view_copy_policy(view, value);
     map_release(&without);
 }
 
@@ -120,7 +121,7 @@ void replication_source(struct buf *out, struct str one, struct str two)
     store_key_part(out, two);
 }
 
-static void *look_up(const struct map *map, struct str one, struct str two)
+static void *view_find(const struct map *map, struct str one, struct str two)
 {
     struct buf key = {0};
 
@@ -132,7 +133,7 @@ static void *look_up(const struct map *map, struct str one, struct str two)
 
 /* --- putting in order --- */
 
-static int by_name(const void *one, const void *two)
+static int replication_name_order(const void *one, const void *two)
 {
     const struct replication_id *a = &(*(const struct replication *const *)one)->id;
     const struct replication_id *b = &(*(const struct replication *const *)two)->id;
@@ -144,18 +145,18 @@ static int by_name(const void *one, const void *two)
     return order ? order : str_cmp(a->from, b->from);
 }
 
-static int by_source(const void *one, const void *two)
+static int replication_source_order(const void *one, const void *two)
 {
     const struct replication_id *a = &(*(const struct replication *const *)one)->id;
     const struct replication_id *b = &(*(const struct replication *const *)two)->id;
     int order = str_cmp(a->from, b->from);
 
     order = order ? order : str_cmp(a->bucket, b->bucket);
-    return order ? order : by_name(one, two);
+    return order ? order : replication_name_order(one, two);
 }
 
-static void put(struct replication_view *view, struct map *map, struct str one, struct str two,
-                void *value)
+static void view_put(struct replication_view *view, struct map *map, struct str one, struct str two,
+                     void *value)
 {
     struct buf key = {0};
 
@@ -164,19 +165,19 @@ static void put(struct replication_view *view, struct map *map, struct str one, 
     buf_release(&key);
 }
 
-static void index_switch(struct replication_view *view, struct policy *p)
+static void view_index_switch(struct replication_view *view, struct policy *p)
 {
     const struct replication_id *id = &p->r.id;
 
     if (p->r.blocked) {
-        put(view, &view->blocked, id->to, id->bucket, p);
+        view_put(view, &view->blocked, id->to, id->bucket, p);
         return;
     }
-    put(view, &view->switches, id->from, id->bucket, p);
-    put(view, &view->switches, id->to, id->to_bucket.len ? id->to_bucket : id->bucket, p);
+    view_put(view, &view->switches, id->from, id->bucket, p);
+    view_put(view, &view->switches, id->to, id->to_bucket.len ? id->to_bucket : id->bucket, p);
 }
 
-static struct policies *begin_run(struct replication_view *view, const struct replication **at)
+static struct policies *view_begin_run(struct replication_view *view, const struct replication **at)
 {
     struct policies *run = arena_new(&view->arena, struct policies);
     const struct replication_id *id = &(*at)->id;
@@ -185,14 +186,15 @@ static struct policies *begin_run(struct replication_view *view, const struct re
         return NULL;
     run->list = at;
     if (id->bucket.len)
-        put(view, &view->sources, id->from, id->bucket, run);
+        view_put(view, &view->sources, id->from, id->bucket, run);
     else
-        put(view, &view->users, id->user, id->from, run);
+        view_put(view, &view->users, id->user, id->from, run);
     return run;
 }
 
 /* Runs of the sorted array: users' policies (without a bucket) by user, others by source. */
-static void index_runs(struct replication_view *view, const struct replication **list, size_t count)
+static void view_index_runs(struct replication_view *view, const struct replication **list,
+                            size_t count)
 {
     struct policies *run = NULL;
 
@@ -201,7 +203,7 @@ static void index_runs(struct replication_view *view, const struct replication *
         bool same = last && str_eq(id->from, last->from) && str_eq(id->bucket, last->bucket) &&
                     (id->bucket.len || str_eq(id->user, last->user));
         if (!same)
-            run = begin_run(view, &list[i]);
+            run = view_begin_run(view, &list[i]);
         if (!run)
             return;
         run->count++;
@@ -227,13 +229,13 @@ int replication_view_order(struct replication_view *view, struct err *err)
         if (known && (p->member || p->r.switching))
             sources[n++] = &p->r;
         if (known && (p->r.switching || p->r.blocked))
-            index_switch(view, p);
+            view_index_switch(view, p);
     }
     if (view->all.count)
-        qsort(view->all.list, view->all.count, sizeof(*view->all.list), by_name);
+        qsort(view->all.list, view->all.count, sizeof(*view->all.list), replication_name_order);
     if (n)
-        qsort(sources, n, sizeof(*sources), by_source);
-    index_runs(view, sources, n);
+        qsort(sources, n, sizeof(*sources), replication_source_order);
+    view_index_runs(view, sources, n);
     return arena_error(&view->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -244,7 +246,7 @@ int64_t replication_view_epoch(const struct replication_view *view)
     return view->epoch;
 }
 
-static size_t run_of(const struct policies *run, const struct replication *const **out)
+static size_t policies_list(const struct policies *run, const struct replication *const **out)
 {
     *out = run ? run->list : NULL;
     return run ? run->count : 0;
@@ -253,20 +255,21 @@ static size_t run_of(const struct policies *run, const struct replication *const
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out)
 {
-    return run_of(look_up(&view->sources, storage, bucket), out);
+    return policies_list(view_find(&view->sources, storage, bucket), out);
 }
 
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket)
 {
-    return look_up(&view->sources, storage, bucket) || look_up(&view->switches, storage, bucket) ||
-           look_up(&view->blocked, storage, bucket);
+    return view_find(&view->sources, storage, bucket) ||
+           view_find(&view->switches, storage, bucket) ||
+           view_find(&view->blocked, storage, bucket);
 }
 
 const struct replication *replication_view_switch(const struct replication_view *view,
                                                   struct str storage, struct str bucket)
 {
-    const struct policy *p = look_up(&view->switches, storage, bucket);
+    const struct policy *p = view_find(&view->switches, storage, bucket);
 
     return p ? &p->r : NULL;
 }
@@ -274,7 +277,7 @@ const struct replication *replication_view_switch(const struct replication_view 
 const struct replication *replication_view_blocked(const struct replication_view *view,
                                                    struct str storage, struct str bucket)
 {
-    const struct policy *p = look_up(&view->blocked, storage, bucket);
+    const struct policy *p = view_find(&view->blocked, storage, bucket);
 
     return p ? &p->r : NULL;
 }
@@ -282,11 +285,11 @@ const struct replication *replication_view_blocked(const struct replication_view
 size_t replication_view_user(const struct replication_view *view, struct str user,
                              struct str storage, const struct replication *const **out)
 {
-    return run_of(look_up(&view->users, user, storage), out);
+    return policies_list(view_find(&view->users, user, storage), out);
 }
 
 size_t replication_view_all(const struct replication_view *view,
                             const struct replication *const **out)
 {
-    return run_of(&view->all, out);
+    return policies_list(&view->all, out);
 }

@@ -10,7 +10,7 @@
 static struct script scripts[COORD_SCRIPTS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void init(void)
+static void coord_scripts_init(void)
 {
     static const struct script_row rows[] = {
 #define SCRIPT(name, flags) {#name, lua_##name, flags},
@@ -23,7 +23,7 @@ static void init(void)
 
 const struct script *coord_script(enum coord_script which)
 {
-    pthread_once(&once, init);
+    pthread_once(&once, coord_scripts_init);
     return &scripts[which];
 }
 

@@ -1,4 +1,4 @@
-/* Numbers that were acknowledged. */
+/* The numbers of acknowledged steps. */
 #include "coord/seen.h"
 
 #include <stdio.h>

@@ -1,8 +1,10 @@
-/* The numbers of what the store has acknowledged to a data folder (docs/store-redis.md, I3).
+/* The numbers of the steps that the store has acknowledged to a data folder (docs/store-redis.md,
+ * I3).
  *
- * Each step that a client's answer counts on (an intent, a record) gets the folder's next number in
- * the script itself, and is refused when the store has forgotten a number that it had acknowledged:
- * so a store that went back in time is found out by the first step after it. Any thread. */
+ * A step that an answer to a client relies on (an intent, a record) gets the folder's next number
+ * in its script. The script refuses the step when the store's own number is lower than the one that
+ * it had acknowledged. So the first step after the store went back in time finds that out. Any
+ * thread. */
 #ifndef COORD_SEEN_H
 #define COORD_SEEN_H
 
@@ -13,20 +15,21 @@
 
 struct seen {
     char folder[ID_HEX_LEN + 1];
-    _Atomic(uint64_t) *floor; /* the highest that was acknowledged; borrowed */
-    _Atomic(bool) lost;       /* a step was refused, and no word has been sent since */
+    _Atomic(uint64_t) *floor; /* the highest acknowledged number; borrowed */
+    _Atomic(bool) lost;       /* a step was refused, and no word was sent since (coord/lease.h) */
 };
 
-/* KEYS of a script with part_seen. */
+/* The KEYS of a script that includes part_seen. */
 struct seen_keys {
     struct str keys[2];
     char floor[24];
 };
-/* None when `s` is NULL. */
+/* The keys, in `out`; none when `s` is NULL. */
 struct store_args seen_ask(const struct seen *s, struct seen_keys *out);
-/* The script's answer was no error: this number is acknowledged. `s` may be NULL. */
+/* The script has answered with this number: it is acknowledged. `s` may be NULL. */
 void seen_took(struct seen *s, uint64_t number);
-/* ERR_UNAVAILABLE when the answer is that of a store that went back; 0: it is another one. */
+/* ERR_UNAVAILABLE: the answer is the refusal of a store that went back. 0: it is not. `s` may be
+ * NULL. */
 int seen_check(struct seen *s, const struct reply *answer, struct err *err) MUST_CHECK;
 
 #endif

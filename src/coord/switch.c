@@ -14,15 +14,15 @@ enum {
 
 /* --- planning --- */
 
-static bool has_schedule(const struct switch_options *o)
+static bool switch_has_schedule(const struct switch_options *o)
 {
     return o->on_init_done || o->cron.len || o->start_at_ms;
 }
 
-static int check_options(const struct replication_id *id, const struct switch_options *o,
-                         struct err *err)
+static int switch_check_options(const struct replication_id *id, const struct switch_options *o,
+                                struct err *err)
 {
-    bool window = has_schedule(o) || o->max_duration_ns || o->max_event_lag || o->skip_check;
+    bool window = switch_has_schedule(o) || o->max_duration_ns || o->max_event_lag || o->skip_check;
 
     if (id->bucket.len == 0)
         return err_set(err, ERR_INVALID, "buckets are switched, not users");
@@ -40,44 +40,44 @@ static int check_options(const struct replication_id *id, const struct switch_op
     return 0;
 }
 
-struct fields {
+struct switch_fields {
     struct arena *a;
     struct str args[FIELDS_MAX];
     size_t count;
 };
 
-static void add_field(struct fields *f, const char *name, struct str value)
+static void switch_add_field(struct switch_fields *f, const char *name, struct str value)
 {
     f->args[f->count++] = str_z(name);
     f->args[f->count++] = value;
 }
 
-static void add_number(struct fields *f, const char *name, int64_t value)
+static void switch_add_number(struct switch_fields *f, const char *name, int64_t value)
 {
     if (value)
-        add_field(f, name, queue_number(f->a, value));
+        switch_add_field(f, name, queue_number(f->a, value));
 }
 
 /* What is not set is not in the hash. */
-static void write_options(struct fields *f, const struct switch_options *o)
+static void switch_add_options(struct switch_fields *f, const struct switch_options *o)
 {
     char start_at[CLOCK_ISO_LEN + 1];
 
-    add_field(f, "multipartTTL", queue_number(f->a, o->multipart_ttl_ns));
-    add_number(f, "uploadsTTL", o->uploads_ttl_ns);
-    add_number(f, "onInitDone", o->on_init_done);
+    switch_add_field(f, "multipartTTL", queue_number(f->a, o->multipart_ttl_ns));
+    switch_add_number(f, "uploadsTTL", o->uploads_ttl_ns);
+    switch_add_number(f, "onInitDone", o->on_init_done);
     if (o->cron.len)
-        add_field(f, "cron", o->cron);
+        switch_add_field(f, "cron", o->cron);
     clock_iso(o->start_at_ms, start_at);
     if (o->start_at_ms)
-        add_field(f, "startAt", arena_str(f->a, str_z(start_at)));
-    add_number(f, "maxDuration", o->max_duration_ns);
-    add_number(f, "maxEventLag", o->max_event_lag);
-    add_number(f, "skipBucketCheck", o->skip_check);
-    add_number(f, "continueReplication", o->continue_replication);
+        switch_add_field(f, "startAt", arena_str(f->a, str_z(start_at)));
+    switch_add_number(f, "maxDuration", o->max_duration_ns);
+    switch_add_number(f, "maxEventLag", o->max_event_lag);
+    switch_add_number(f, "skipBucketCheck", o->skip_check);
+    switch_add_number(f, "continueReplication", o->continue_replication);
 }
 
-static size_t databases(struct replications *r, struct arena *a, struct str *args)
+static size_t switch_databases(struct replications *r, struct arena *a, struct str *args)
 {
     args[0] = queue_number(a, store_number(r->o.app));
     args[1] = queue_number(a, store_number(r->o.queue));
@@ -85,14 +85,14 @@ static size_t databases(struct replications *r, struct arena *a, struct str *arg
     return 3;
 }
 
-static int plan(struct replications *r, struct arena *a, const struct id_parts *p,
-                const struct switch_options *o, const struct task *task, struct str route,
-                struct err *err)
+static int switch_plan_run(struct replications *r, struct arena *a, const struct id_parts *p,
+                           const struct switch_options *o, const struct task *task,
+                           struct str route, struct err *err)
 {
-    bool ready = o->multipart_ttl_ns || !has_schedule(o);
+    bool ready = o->multipart_ttl_ns || !switch_has_schedule(o);
     struct str args[COMMON_ARGS + 3 + FIELDS_MAX];
-    struct fields options = {.a = a};
-    size_t n = databases(r, a, args);
+    struct switch_fields options = {.a = a};
+    size_t n = switch_databases(r, a, args);
 
     args[n++] = p->user;
     args[n++] = p->bucket;
@@ -105,7 +105,7 @@ static int plan(struct replications *r, struct arena *a, const struct id_parts *
     if (code < 0)
         return code;
     n += 3;
-    write_options(&options, o);
+    switch_add_options(&options, o);
     memcpy(args + n, options.args, options.count * sizeof(*args));
     n += options.count;
     if (arena_error(a) < 0)
@@ -121,12 +121,12 @@ int switch_plan(struct replications *r, const struct replication_id *id,
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct id_parts p;
-    int code = check_options(id, o, err);
+    int code = switch_check_options(id, o, err);
 
     if (code == 0)
         code = replication_parts(&a, id, &p, err);
     if (code == 0)
-        code = plan(r, &a, &p, o, task, route, err);
+        code = switch_plan_run(r, &a, &p, o, task, route, err);
     arena_release(&a);
     return code;
 }
@@ -134,11 +134,12 @@ int switch_plan(struct replications *r, const struct replication_id *id,
 /* --- transitions --- */
 
 /* Of one switch, with what its script takes besides. */
-static int move(struct replications *r, struct arena *a, enum coord_script script,
-                const struct bucket_switch *s, const struct store_args *more, struct err *err)
+static int switch_move(struct replications *r, struct arena *a, enum coord_script script,
+                       const struct bucket_switch *s, const struct store_args *more,
+                       struct err *err)
 {
     struct str args[COMMON_ARGS];
-    size_t n = databases(r, a, args);
+    size_t n = switch_databases(r, a, args);
 
     BUG_ON(n + 3 + more->argc > ARRAY_SIZE(args));
     args[n++] = replication_escaped(a, s->id.user);
@@ -155,7 +156,7 @@ int switch_begin(struct replications *r, const struct bucket_switch *s, struct s
                  struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    int code = move(r, &a, SCRIPT_switch_begin, s, &(struct store_args){&route, 1}, err);
+    int code = switch_move(r, &a, SCRIPT_switch_begin, s, &(struct store_args){&route, 1}, err);
 
     arena_release(&a);
     return code;
@@ -167,7 +168,7 @@ int switch_step(struct replications *r, const struct bucket_switch *s, enum swit
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     const struct str more[] = {str_z(switch_status_names[to]),
                                str_n(text.p, size_min(text.len, TEXT_MAX))};
-    int code = move(r, &a, SCRIPT_switch_step, s, &(struct store_args){more, 2}, err);
+    int code = switch_move(r, &a, SCRIPT_switch_step, s, &(struct store_args){more, 2}, err);
 
     arena_release(&a);
     return code;
@@ -181,7 +182,7 @@ int switch_done(struct replications *r, const struct bucket_switch *s, const str
     int code = queue_task_args(&a, clean, 0, more, err);
 
     if (code == 0)
-        code = move(r, &a, SCRIPT_switch_done, s, &(struct store_args){more, 3}, err);
+        code = switch_move(r, &a, SCRIPT_switch_done, s, &(struct store_args){more, 3}, err);
     replications_wake(r, &a);
     arena_release(&a);
     return code;
@@ -195,7 +196,7 @@ int switch_follow(struct replications *r, const struct bucket_switch *s, const s
     int code = queue_task_args(&a, task, 0, more + 1, err);
 
     if (code == 0)
-        code = move(r, &a, SCRIPT_switch_follow, s, &(struct store_args){more, 4}, err);
+        code = switch_move(r, &a, SCRIPT_switch_follow, s, &(struct store_args){more, 4}, err);
     replications_wake(r, &a);
     arena_release(&a);
     return code;
@@ -204,7 +205,7 @@ int switch_follow(struct replications *r, const struct bucket_switch *s, const s
 int switch_unblock(struct replications *r, const struct bucket_switch *s, struct err *err)
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
-    int code = move(r, &a, SCRIPT_switch_unblock, s, &(struct store_args){NULL, 0}, err);
+    int code = switch_move(r, &a, SCRIPT_switch_unblock, s, &(struct store_args){NULL, 0}, err);
 
     arena_release(&a);
     return code;
@@ -215,7 +216,7 @@ int switch_set_ttl(struct replications *r, struct str user, struct str bucket, i
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct str args[COMMON_ARGS];
-    size_t n = databases(r, &a, args);
+    size_t n = switch_databases(r, &a, args);
 
     args[n++] = replication_escaped(&a, user);
     args[n++] = replication_escaped(&a, bucket);
@@ -235,7 +236,7 @@ int switch_abort(struct replications *r, struct str user, struct str bucket, str
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct str args[COMMON_ARGS];
-    size_t n = databases(r, &a, args);
+    size_t n = switch_databases(r, &a, args);
 
     args[n++] = replication_escaped(&a, user);
     args[n++] = replication_escaped(&a, bucket);

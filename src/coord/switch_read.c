@@ -89,8 +89,8 @@ static int switch_read_hash(struct bucket_switch *out, struct arena *a, const st
     return code;
 }
 
-static int read_epoch(struct replications *r, struct arena *a, struct bucket_switch *s,
-                      struct err *err)
+static int switch_read_epoch(struct replications *r, struct arena *a, struct bucket_switch *s,
+                             struct err *err)
 {
     struct reply *reply;
     int code = store_call(r->o.config, a, &reply, err, STR("ZSCORE"), STR("w:epochs"),
@@ -101,18 +101,19 @@ static int read_epoch(struct replications *r, struct arena *a, struct bucket_swi
     return code;
 }
 
-static int read_key(struct replications *r, struct arena *a, struct str key,
-                    struct bucket_switch *out, struct err *err)
+static int switch_read_key(struct replications *r, struct arena *a, struct str key,
+                           struct bucket_switch *out, struct err *err)
 {
     struct reply *reply;
     int code = store_call(r->o.config, a, &reply, err, STR("HGETALL"), key);
 
     if (code == 0)
         code = switch_read_hash(out, a, reply, err);
-    return code == 0 ? read_epoch(r, a, out, err) : code;
+    return code == 0 ? switch_read_epoch(r, a, out, err) : code;
 }
 
-static struct str key_of(struct arena *a, const char *prefix, struct str user, struct str bucket)
+static struct str switch_key(struct arena *a, const char *prefix, struct str user,
+                             struct str bucket)
 {
     return arena_fmt(a, "%s:" STR_FMT ":" STR_FMT, prefix, STR_ARG(replication_escaped(a, user)),
                      STR_ARG(replication_escaped(a, bucket)));
@@ -121,7 +122,7 @@ static struct str key_of(struct arena *a, const char *prefix, struct str user, s
 int switch_read(struct replications *r, struct arena *a, struct str user, struct str bucket,
                 struct bucket_switch *out, struct err *err)
 {
-    return read_key(r, a, key_of(a, "p:switch", user, bucket), out, err);
+    return switch_read_key(r, a, switch_key(a, "p:switch", user, bucket), out, err);
 }
 
 /* --- listing --- */
@@ -141,7 +142,7 @@ static int switch_note_keys(void *ctx, const struct reply *keys, struct arena *p
     return arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int by_bucket(const void *one, const void *two)
+static int switch_order(const void *one, const void *two)
 {
     const struct bucket_switch *a = one, *b = two;
     int order = str_cmp(a->id.user, b->id.user);
@@ -149,12 +150,12 @@ static int by_bucket(const void *one, const void *two)
     return order ? order : str_cmp(a->id.bucket, b->id.bucket);
 }
 
-static size_t without_twins(struct bucket_switch *list, size_t count)
+static size_t switch_drop_twins(struct bucket_switch *list, size_t count)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (n == 0 || by_bucket(&list[n - 1], &list[i]) != 0)
+        if (n == 0 || switch_order(&list[n - 1], &list[i]) != 0)
             list[n++] = list[i];
     return n;
 }
@@ -172,7 +173,7 @@ int switch_list(struct replications *r, struct arena *a, struct bucket_switch **
     if (code == 0 && !list)
         code = err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < keys.list.len && code == 0; i++) {
-        code = read_key(r, a, keys.list.items[i], &list[n], err);
+        code = switch_read_key(r, a, keys.list.items[i], &list[n], err);
         n += code == 0;
         code = code == ERR_NOT_FOUND ? 0 : code; /* it is gone by now */
     }
@@ -180,9 +181,9 @@ int switch_list(struct replications *r, struct arena *a, struct bucket_switch **
     if (code < 0)
         return code;
     if (n)
-        qsort(list, n, sizeof(*list), by_bucket);
+        qsort(list, n, sizeof(*list), switch_order);
     *out = list;
-    *count = without_twins(list, n);
+    *count = switch_drop_twins(list, n);
     return 0;
 }
 
@@ -191,7 +192,7 @@ int switch_history(struct replications *r, struct arena *a, struct str user, str
 {
     struct reply *reply;
     int code = store_call(r->o.config, a, &reply, err, STR("LRANGE"),
-                          key_of(a, "p:switch-hist", user, bucket), STR("0"), STR("-1"));
+                          switch_key(a, "p:switch-hist", user, bucket), STR("0"), STR("-1"));
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);

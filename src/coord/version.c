@@ -40,7 +40,7 @@ void version_field(struct buf *out, const struct place *p)
     }
 }
 
-static struct str key_in(struct arena *a, const struct thing *t)
+struct str version_key_in(struct arena *a, const struct thing *t)
 {
     struct buf b = {0};
 
@@ -50,7 +50,7 @@ static struct str key_in(struct arena *a, const struct thing *t)
     return out;
 }
 
-static struct str field_in(struct arena *a, const struct place *p)
+struct str version_field_in(struct arena *a, const struct place *p)
 {
     struct buf b = {0};
 
@@ -60,7 +60,7 @@ static struct str field_in(struct arena *a, const struct place *p)
     return out;
 }
 
-static int unescape(struct arena *a, struct str part, struct str *out, struct err *err)
+static int version_unescape(struct arena *a, struct str part, struct str *out, struct err *err)
 {
     struct buf b = {0};
     int code = store_key_unescape(&b, part);
@@ -71,17 +71,17 @@ static int unescape(struct arena *a, struct str part, struct str *out, struct er
                     : 0;
 }
 
-static int read_place(struct arena *a, struct str field, struct place *out, struct err *err)
+static int version_read_place(struct arena *a, struct str field, struct place *out, struct err *err)
 {
     struct str storage, bucket;
 
     str_cut(field, ':', &storage, &bucket);
-    int code = unescape(a, storage, &out->storage, err);
-    return code == 0 ? unescape(a, bucket, &out->bucket, err) : code;
+    int code = version_unescape(a, storage, &out->storage, err);
+    return code == 0 ? version_unescape(a, bucket, &out->bucket, err) : code;
 }
 
-static int read_vector(struct arena *a, const struct reply *fields, struct vector *out,
-                       struct err *err)
+static int version_read_vector(struct arena *a, const struct reply *fields, struct vector *out,
+                               struct err *err)
 {
     int code = reply_expect(fields, REPLY_ARRAY, err);
 
@@ -93,7 +93,7 @@ static int read_vector(struct arena *a, const struct reply *fields, struct vecto
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < out->count && code == 0; i++) {
-        code = read_place(a, fields->items[2 * i].str, &out->places[i], err);
+        code = version_read_place(a, fields->items[2 * i].str, &out->places[i], err);
         if (code == 0 && str_i64(fields->items[2 * i + 1].str, &out->numbers[i]) < 0)
             code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version",
                            STR_ARG(fields->items[2 * i + 1].str));
@@ -105,9 +105,9 @@ int version_read(struct store *app, struct arena *a, const struct thing *t, stru
                  struct err *err)
 {
     struct reply *reply;
-    int code = store_call(app, a, &reply, err, STR("HGETALL"), key_in(a, t));
+    int code = store_call(app, a, &reply, err, STR("HGETALL"), version_key_in(a, t));
 
-    return code == 0 ? read_vector(a, reply, out, err) : code;
+    return code == 0 ? version_read_vector(a, reply, out, err) : code;
 }
 
 int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
@@ -118,7 +118,7 @@ int version_read_many(struct store *app, struct arena *a, const struct thing *th
     int code = 0;
 
     for (size_t i = 0; keys && i < count; i++)
-        keys[i] = key_in(a, &things[i]);
+        keys[i] = version_key_in(a, &things[i]);
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (count)
@@ -128,7 +128,7 @@ int version_read_many(struct store *app, struct arena *a, const struct thing *th
     if (code == 0 && count && reply->count != count)
         code = err_set(err, ERR_TYPE, "the store answered %zu vectors of %zu", reply->count, count);
     for (size_t i = 0; i < count && code == 0; i++)
-        code = read_vector(a, &reply->items[i], &out[i], err);
+        code = version_read_vector(a, &reply->items[i], &out[i], err);
     return code;
 }
 
@@ -144,7 +144,7 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
                  struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
-    const struct str args[] = {key_in(&a, t), field_in(&a, p)};
+    const struct str args[] = {version_key_in(&a, t), version_field_in(&a, p)};
     struct reply *reply;
     int code = coord_eval(app, &a, &reply, SCRIPT_version_bump, args, ARRAY_SIZE(args), err);
 
@@ -157,7 +157,7 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
 }
 
 /* HMGET of both fields. */
-static int read_pair(const struct reply *r, struct version_pair *out, struct err *err)
+static int version_read_pair(const struct reply *r, struct version_pair *out, struct err *err)
 {
     int64_t *numbers[] = {&out->from, &out->to};
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -176,7 +176,7 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
                        const struct version_places *places, struct version_pair *out,
                        struct err *err)
 {
-    struct str from = field_in(a, places->from), to = field_in(a, places->to);
+    struct str from = version_field_in(a, places->from), to = version_field_in(a, places->to);
     struct str *args = arena_array(a, PAIR_ARGS * count, sizeof(*args));
     struct store_args *commands = arena_array(a, count, sizeof(*commands));
     struct reply *reply;
@@ -186,14 +186,14 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
     for (size_t i = 0; i < count; i++) {
         struct str *at = &args[PAIR_ARGS * i];
         at[0] = STR("HMGET");
-        at[1] = key_in(a, &things[i]);
+        at[1] = version_key_in(a, &things[i]);
         at[2] = from;
         at[3] = to;
         commands[i] = (struct store_args){at, PAIR_ARGS};
     }
     int code = store_pipeline(app, a, &reply, commands, count, err);
     for (size_t i = 0; code == 0 && i < count; i++)
-        code = read_pair(&reply->items[i], &out[i], err);
+        code = version_read_pair(&reply->items[i], &out[i], err);
     return code;
 }
 
@@ -201,8 +201,8 @@ int version_confirm(struct store *app, const struct version_confirmation *c, str
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct str args[CONFIRM_HEAD + 2 * VERSION_THINGS_MAX] = {
-        field_in(&a, c->source),
-        field_in(&a, c->destination),
+        version_field_in(&a, c->source),
+        version_field_in(&a, c->destination),
         c->gone ? STR("1") : STR("0"),
         arena_fmt(&a, "%d", AGREED_LIFE_S),
         arena_fmt(&a, "%d", c->locks ? store_number(c->locks) : 0),
@@ -215,7 +215,7 @@ int version_confirm(struct store *app, const struct version_confirmation *c, str
 
     BUG_ON(c->count > VERSION_THINGS_MAX);
     for (size_t i = 0; i < c->count; i++) {
-        args[count++] = key_in(&a, &c->things[i]);
+        args[count++] = version_key_in(&a, &c->things[i]);
         args[count++] = arena_fmt(&a, "%lld", (long long)c->numbers[i]);
     }
     int code = coord_eval(app, &a, &reply, SCRIPT_version_confirm, args, count, err);
@@ -227,8 +227,8 @@ int version_confirm(struct store *app, const struct version_confirmation *c, str
     return code;
 }
 
-static int strip_page(struct store *app, struct arena *a, const struct str *args, uint64_t *cursor,
-                      struct err *err)
+static int version_strip_page(struct store *app, struct arena *a, const struct str *args,
+                              uint64_t *cursor, struct err *err)
 {
     struct reply *reply;
     int code = coord_eval(app, a, &reply, SCRIPT_version_strip, args, 4, err);
@@ -249,15 +249,15 @@ int version_strip(struct store *app, struct str bucket, const struct place *p, u
     store_key_part(&escaped, bucket);
     store_pattern_part(&pattern, buf_str(&escaped));
     buf_append_z(&pattern, ":*");
-    const struct str args[] = {buf_str(&pattern), field_in(&a, p),
+    const struct str args[] = {buf_str(&pattern), version_field_in(&a, p),
                                arena_fmt(&a, "%llu", (unsigned long long)*cursor),
                                arena_fmt(&a, "%d", STRIP_PAGE)};
-    int code = strip_page(app, &a, args, cursor, err);
+    int code = version_strip_page(app, &a, args, cursor, err);
 
     for (int i = THING_BUCKET; code == 0 && *cursor == 0 && i <= THING_BUCKET_ACL; i <<= 1) {
         struct thing t = {.kind = (enum thing_kind)i, .bucket = bucket};
         struct reply *reply;
-        code = store_call(app, &a, &reply, err, STR("HDEL"), key_in(&a, &t), args[1]);
+        code = store_call(app, &a, &reply, err, STR("HDEL"), version_key_in(&a, &t), args[1]);
     }
     buf_release(&pattern);
     buf_release(&escaped);

@@ -24,6 +24,9 @@ struct place {
 
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
+/* The same, as texts in the arena. */
+struct str version_key_in(struct arena *a, const struct thing *t);
+struct str version_field_in(struct arena *a, const struct place *p);
 
 struct vector {
     struct place *places; /* in the arena */

@@ -60,7 +60,7 @@ static struct str *worker_draw_order(const struct worker *w, struct arena *a)
     return out;
 }
 
-static const struct task_handler *handler_of(const struct worker *w, struct str type)
+static const struct task_handler *worker_handler(const struct worker *w, struct str type)
 {
     for (size_t i = 0; i < w->o.handler_count; i++)
         if (str_eq(type, str_z(w->o.handlers[i].type)))
@@ -69,8 +69,8 @@ static const struct task_handler *handler_of(const struct worker *w, struct str 
 }
 
 /* What became of the run, written to the queue. */
-static int write_outcome(struct worker *w, const struct running *r, int code, const struct err *why,
-                         struct err *err)
+static int running_write_outcome(struct worker *w, const struct running *r, int code,
+                                 const struct err *why, struct err *err)
 {
     const struct task *t = &r->task;
 
@@ -97,8 +97,8 @@ static int write_outcome(struct worker *w, const struct running *r, int code, co
 }
 
 /* Q2, Q5: again and again while the lease lasts; afterwards the task is somebody else's. */
-static int write_while_leased(struct worker *w, struct running *r, int code, const struct err *why,
-                              struct err *err)
+static int running_write_while_leased(struct worker *w, struct running *r, int code,
+                                      const struct err *why, struct err *err)
 {
     int rc = ERR_UNAVAILABLE;
 
@@ -106,7 +106,7 @@ static int write_while_leased(struct worker *w, struct running *r, int code, con
         uint64_t now = clock_mono_ns();
         if (now > atomic_load(&r->lease_until_ns))
             return err_set(err, ERR_NOT_FOUND, "the lease has ended");
-        rc = write_outcome(w, r, code, why, err);
+        rc = running_write_outcome(w, r, code, why, err);
         if (rc == 0 || rc == ERR_NOT_FOUND)
             return rc;
         mutex_lock(&w->lock);
@@ -115,11 +115,11 @@ static int write_while_leased(struct worker *w, struct running *r, int code, con
     }
 }
 
-static void settle(struct worker *w, struct running *r, int code, const struct err *why)
+static void running_settle(struct worker *w, struct running *r, int code, const struct err *why)
 {
     struct err err = {0};
 
-    if (write_while_leased(w, r, code, why, &err) < 0)
+    if (running_write_while_leased(w, r, code, why, &err) < 0)
         log_warn(&r->run.log, "task.outcome_lost", log_z("error", err.text));
     if (code == 0)
         atomic_fetch_add(&w->done, 1);
@@ -132,9 +132,9 @@ static void settle(struct worker *w, struct running *r, int code, const struct e
                  log_z("error", why->text), log_i("tries", r->task.retried + 1));
 }
 
-static void run_task(struct worker *w, struct running *r)
+static void running_run(struct worker *w, struct running *r)
 {
-    const struct task_handler *h = handler_of(w, r->task.type);
+    const struct task_handler *h = worker_handler(w, r->task.type);
     struct err err = {0};
     int code;
 
@@ -145,10 +145,10 @@ static void run_task(struct worker *w, struct running *r)
         r->run.ctx = h->ctx;
         code = h->fn(&r->run, &err);
     }
-    settle(w, r, code, &err);
+    running_settle(w, r, code, &err);
 }
 
-static void enter(struct worker *w, struct running *r)
+static void running_enter(struct worker *w, struct running *r)
 {
     const struct task *t = &r->task;
 
@@ -169,7 +169,7 @@ static void enter(struct worker *w, struct running *r)
     mutex_unlock(&w->lock);
 }
 
-static void leave(struct worker *w, struct running *r)
+static void running_leave(struct worker *w, struct running *r)
 {
     mutex_lock(&w->lock);
     list_remove(&r->node);
@@ -179,7 +179,7 @@ static void leave(struct worker *w, struct running *r)
 }
 
 /* One task, if there is one; else false. */
-static bool work_once(struct worker *w, struct arena *a)
+static bool worker_run_one(struct worker *w, struct arena *a)
 {
     struct running r = {.run = {.arena = a}, .started_ns = clock_mono_ns()};
     struct err err = {0};
@@ -194,16 +194,16 @@ static bool work_once(struct worker *w, struct arena *a)
         log_warn(w->o.log, "worker.take", log_z("error", err.text));
     if (code < 0)
         return false;
-    enter(w, &r);
+    running_enter(w, &r);
     if (atomic_load(&r.ended) == END_STOP)
-        settle(w, &r, ERR_SHUTDOWN, &err);
+        running_settle(w, &r, ERR_SHUTDOWN, &err);
     else
-        run_task(w, &r);
-    leave(w, &r);
+        running_run(w, &r);
+    running_leave(w, &r);
     return true;
 }
 
-static bool await_work(struct worker *w)
+static bool worker_await(struct worker *w)
 {
     mutex_lock(&w->lock);
     while (!w->stop && w->hints == 0)
@@ -215,7 +215,7 @@ static bool await_work(struct worker *w)
     return go;
 }
 
-static bool stopped(struct worker *w)
+static bool worker_is_stopping(struct worker *w)
 {
     mutex_lock(&w->lock);
     bool stop = w->stop;
@@ -223,25 +223,25 @@ static bool stopped(struct worker *w)
     return stop;
 }
 
-static void work(void *ctx)
+static void worker_main(void *ctx)
 {
     struct worker *w = ctx;
     struct arena a = ARENA_INIT(RUN_ARENA_MAX);
 
-    while (await_work(w))
-        while (!stopped(w) && work_once(w, &a))
+    while (worker_await(w))
+        while (!worker_is_stopping(w) && worker_run_one(w, &a))
             ;
     arena_release(&a);
 }
 
 /* --- start and stop --- */
 
-static void on_work(void *ctx, struct str channel, struct str message)
+static void worker_on_work(void *ctx, struct str channel, struct str message)
 {
     worker_hint(ctx);
 }
 
-static void on_cancel(void *ctx, struct str channel, struct str message)
+static void worker_on_cancel(void *ctx, struct str channel, struct str message)
 {
     struct worker *w = ctx;
 
@@ -254,7 +254,7 @@ static void on_cancel(void *ctx, struct str channel, struct str message)
     mutex_unlock(&w->lock);
 }
 
-static void name_itself(struct worker *w)
+static void worker_name_itself(struct worker *w)
 {
     char uuid[ID_HEX_LEN + 1];
 
@@ -264,17 +264,17 @@ static void name_itself(struct worker *w)
     snprintf(w->id, sizeof(w->id), "%s:%d:%s", w->host, (int)getpid(), uuid);
 }
 
-static int start_threads(struct worker *w, struct err *err)
+static int worker_start_threads(struct worker *w, struct err *err)
 {
     struct store *s = queue_store(w->o.queue);
-    int code = store_subscribe(&w->wake_up, s, QUEUE_CHANNEL, on_work, w, err);
+    int code = store_subscribe(&w->wake_up, s, QUEUE_CHANNEL, worker_on_work, w, err);
 
     if (code == 0)
-        code = store_subscribe(&w->cancel, s, QUEUE_CANCEL, on_cancel, w, err);
+        code = store_subscribe(&w->cancel, s, QUEUE_CANCEL, worker_on_cancel, w, err);
     if (code == 0)
         code = thread_start(&w->keeper, "task-keeper", 0, worker_keep, w, err);
     for (size_t i = 0; code == 0 && i < w->o.threads; i++)
-        code = thread_start(&w->threads[i], "task", STACK_BYTES, work, w, err);
+        code = thread_start(&w->threads[i], "task", STACK_BYTES, worker_main, w, err);
     return code;
 }
 
@@ -316,13 +316,13 @@ int worker_start(struct worker **out, const struct worker_options *o, struct err
     w->o.grace_ms = o->grace_ms ? o->grace_ms : GRACE_MS;
     w->started_ms = clock_wall_ms();
     w->threads = xcalloc(w->o.threads, sizeof(*w->threads));
-    name_itself(w);
+    worker_name_itself(w);
     mutex_init(&w->lock, "worker");
     cond_init(&w->work);
     cond_init(&w->idle);
     list_init(&w->running);
     w->hints = w->o.threads;
-    int code = start_threads(w, err);
+    int code = worker_start_threads(w, err);
     if (code < 0) {
         worker_stop(w);
         return code;
@@ -332,7 +332,7 @@ int worker_start(struct worker **out, const struct worker_options *o, struct err
 }
 
 /* Those that run may end by themselves until the deadline, then are told to. */
-static void drain(struct worker *w)
+static void worker_drain(struct worker *w)
 {
     uint64_t deadline = clock_mono_ns() + w->o.grace_ms * 1000000;
 
@@ -353,7 +353,7 @@ void worker_stop(struct worker *w)
 {
     if (!w)
         return;
-    drain(w);
+    worker_drain(w);
     for (size_t i = 0; i < w->o.threads; i++)
         thread_join(&w->threads[i]);
     mutex_lock(&w->lock);

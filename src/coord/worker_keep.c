@@ -15,7 +15,7 @@ enum {
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * 1000000000)
 
 /* Ids and tokens of what runs from one queue. */
-static struct store_args pairs_of(struct worker *w, struct arena *a, struct str queue)
+static struct store_args worker_lease_pairs(struct worker *w, struct arena *a, struct str queue)
 {
     size_t n = 0;
 
@@ -31,7 +31,7 @@ static struct store_args pairs_of(struct worker *w, struct arena *a, struct str 
     return (struct store_args){out, arena_error(a) == 0 ? n : 0};
 }
 
-static bool among(const struct store_args *ids, struct str id)
+static bool store_args_has(const struct store_args *ids, struct str id)
 {
     for (size_t i = 0; i < ids->argc; i++)
         if (str_eq(ids->argv[i], id))
@@ -39,14 +39,14 @@ static bool among(const struct store_args *ids, struct str id)
     return false;
 }
 
-static void note_extended(struct worker *w, struct str queue, const struct store_args *asked,
-                          const struct store_args *lost, uint64_t since_ns)
+static void worker_note_extended(struct worker *w, struct str queue, const struct store_args *asked,
+                                 const struct store_args *lost, uint64_t since_ns)
 {
     mutex_lock(&w->lock);
     list_each (&w->running, struct running, node, r) {
-        if (!str_eq(r->task.queue, queue) || !among(asked, r->task.id))
+        if (!str_eq(r->task.queue, queue) || !store_args_has(asked, r->task.id))
             continue;
-        if (among(lost, r->task.id))
+        if (store_args_has(lost, r->task.id))
             atomic_store(&r->ended, END_LOST);
         else
             atomic_store(&r->lease_until_ns, since_ns + LEASE_NS);
@@ -55,17 +55,17 @@ static void note_extended(struct worker *w, struct str queue, const struct store
 }
 
 /* Q2. A failure is no loss yet: the lease lasts for two more tries. */
-static void extend_all(struct worker *w)
+static void worker_extend_leases(struct worker *w)
 {
     for (size_t i = 0; i < w->o.queue_count; i++) {
         struct arena a = ARENA_INIT(KEEP_ARENA_MAX);
-        struct store_args asked = pairs_of(w, &a, w->names[i]), lost = {0};
+        struct store_args asked = worker_lease_pairs(w, &a, w->names[i]), lost = {0};
         struct err err = {0};
         uint64_t since_ns = clock_mono_ns();
 
         if (asked.argc) {
             if (queue_extend(w->o.queue, &a, w->names[i], &asked, &lost, &err) == 0)
-                note_extended(w, w->names[i], &asked, &lost, since_ns);
+                worker_note_extended(w, w->names[i], &asked, &lost, since_ns);
             else
                 log_warn(w->o.log, "worker.extend", log_z("error", err.text));
         }
@@ -73,7 +73,7 @@ static void extend_all(struct worker *w)
     }
 }
 
-static void end_late(struct worker *w)
+static void worker_end_late(struct worker *w)
 {
     uint64_t now = clock_mono_ns();
 
@@ -87,7 +87,7 @@ static void end_late(struct worker *w)
 typedef int sweep_fn(struct queue *q, const struct store_args *names, size_t *moved,
                      struct err *err);
 
-static void sweep_all(struct worker *w, sweep_fn *fn, const char *event)
+static void worker_sweep(struct worker *w, sweep_fn *fn, const char *event)
 {
     const struct store_args names = {w->names, w->o.queue_count};
     struct err err = {0};
@@ -102,7 +102,8 @@ static void sweep_all(struct worker *w, sweep_fn *fn, const char *event)
     }
 }
 
-static void append_running(struct worker *w, struct arena *a, struct str *args, size_t *count)
+static void worker_append_running(struct worker *w, struct arena *a, struct str *args,
+                                  size_t *count)
 {
     struct buf message = {0};
 
@@ -120,7 +121,7 @@ static void append_running(struct worker *w, struct arena *a, struct str *args, 
     buf_release(&message);
 }
 
-static void tell(struct worker *w, bool leaving)
+static void worker_register(struct worker *w, bool leaving)
 {
     struct arena a = ARENA_INIT(KEEP_ARENA_MAX);
     struct buf message = {0};
@@ -145,7 +146,7 @@ static void tell(struct worker *w, bool leaving)
         args[count++] = arena_fmt(&a, "%d", REGISTER_LIFE_S);
         if (!leaving) {
             args[count++] = buf_str(&message);
-            append_running(w, &a, args, &count);
+            worker_append_running(w, &a, args, &count);
         }
     }
     mutex_unlock(&w->lock);
@@ -158,24 +159,24 @@ static void tell(struct worker *w, bool leaving)
     arena_release(&a);
 }
 
-static void forward(struct worker *w)
+static void worker_forward(struct worker *w)
 {
-    sweep_all(w, queue_forward, "worker.forward");
+    worker_sweep(w, queue_forward, "worker.forward");
 }
 
-static void recover(struct worker *w)
+static void worker_recover(struct worker *w)
 {
-    sweep_all(w, queue_recover, "worker.recover");
+    worker_sweep(w, queue_recover, "worker.recover");
 }
 
-static void clean(struct worker *w)
+static void worker_clean(struct worker *w)
 {
-    sweep_all(w, queue_clean, "worker.clean");
+    worker_sweep(w, queue_clean, "worker.clean");
 }
 
-static void enroll(struct worker *w)
+static void worker_enroll(struct worker *w)
 {
-    tell(w, false);
+    worker_register(w, false);
 }
 
 /* In the order of their urgency: a slow store delays the later ones. */
@@ -183,12 +184,16 @@ static const struct chore {
     void (*fn)(struct worker *w);
     uint64_t period_ms;
 } chores[] = {
-    {end_late, 1000}, {extend_all, 10000}, {worker_hint, 1000} /* Q9: a message may be missed */,
-    {forward, 1000},  {recover, 5000},     {enroll, 5000},
-    {clean, 8000},
+    {worker_end_late, 1000},
+    {worker_extend_leases, 10000},
+    {worker_hint, 1000} /* Q9: a message may be missed */,
+    {worker_forward, 1000},
+    {worker_recover, 5000},
+    {worker_enroll, 5000},
+    {worker_clean, 8000},
 };
 
-static bool sleep_until(struct worker *w, uint64_t until_ns)
+static bool worker_sleep_until(struct worker *w, uint64_t until_ns)
 {
     mutex_lock(&w->lock);
     while (!w->quit && cond_wait_until(&w->idle, &w->lock, until_ns))
@@ -203,7 +208,7 @@ void worker_keep(void *ctx)
     struct worker *w = ctx;
     uint64_t next_ns[ARRAY_SIZE(chores)], soonest;
 
-    enroll(w);
+    worker_enroll(w);
     for (size_t i = 0; i < ARRAY_SIZE(chores); i++)
         next_ns[i] = clock_mono_ns() + chores[i].period_ms * 1000000;
     do {
@@ -216,6 +221,6 @@ void worker_keep(void *ctx)
             }
             soonest = next_ns[i] < soonest ? next_ns[i] : soonest;
         }
-    } while (sleep_until(w, soonest));
-    tell(w, true);
+    } while (worker_sleep_until(w, soonest));
+    worker_register(w, true);
 }

@@ -167,8 +167,8 @@ int store_probe(struct store *s, struct err *err)
     return rc;
 }
 
-static int scan_page(struct store *s, struct str pattern, struct buf *cursor, struct arena *a,
-                     struct reply **keys, struct err *err)
+static int store_scan_page(struct store *s, struct str pattern, struct buf *cursor, struct arena *a,
+                           struct reply **keys, struct err *err)
 {
     struct reply *reply;
     int code = store_call(s, a, &reply, err, STR("SCAN"), buf_str(cursor), STR("MATCH"), pattern,
@@ -197,7 +197,7 @@ int store_scan(struct store *s, struct str pattern, store_scan_fn *fn, void *ctx
     buf_append_z(&cursor, "0");
     do {
         struct arena a = {0};
-        code = scan_page(s, pattern, &cursor, &a, &keys, err);
+        code = store_scan_page(s, pattern, &cursor, &a, &keys, err);
         if (code == 0)
             code = fn(ctx, keys, &a, err);
         arena_release(&a);

@@ -27,13 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct task t, back;
     struct err err = {0};
 
-    if (message_read(in, &t, &err) < 0)
+    if (message_read(&t, in, &err) < 0)
         return 0;
     check_inside(in, t.type);
     check_inside(in, t.payload);
     check_inside(in, t.id);
     message_write(&again, &t);
-    BUG_ON(message_read(buf_str(&again), &back, &err) < 0);
+    BUG_ON(message_read(&back, buf_str(&again), &err) < 0);
     check_same(&t, &back);
     buf_release(&again);
     return 0;

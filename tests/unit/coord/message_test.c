@@ -37,7 +37,7 @@ TEST(message, what_was_written_is_read)
     struct err err = {0};
 
     message_write(&out, &t);
-    CHECK_OK(message_read(buf_str(&out), &back, &err));
+    CHECK_OK(message_read(&back, buf_str(&out), &err));
     CHECK_STR(back.type, t.type);
     CHECK_STR(back.payload, t.payload);
     CHECK_STR(back.error, t.error);
@@ -55,10 +55,10 @@ TEST(message, fields_that_are_not_known_are_skipped)
     struct err err = {0};
 
     /* 14: a string, 15: a map's entry, 16: fixed64, 17: fixed32, 18: a number */
-    CHECK_OK(message_read(STR("\x0a\x01t\x1a\x01i\x72\x01g\x7a\x04\x0a\x00\x12\x00"
+    CHECK_OK(message_read(&back, STR("\x0a\x01t\x1a\x01i\x72\x01g\x7a\x04\x0a\x00\x12\x00"
                               "\x81\x01\x01\x02\x03\x04\x05\x06\x07\x08\x8d\x01\x01\x02\x03\x04"
                               "\x90\x01\x05"),
-                          &back, &err));
+                          &err));
     CHECK_STR(back.id, STR("i"));
 }
 
@@ -77,5 +77,5 @@ TEST(message, what_is_malformed_is_refused)
     struct err err = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        CHECK_ERR(message_read(bad[i], &back, &err), ERR_PARSE);
+        CHECK_ERR(message_read(&back, bad[i], &err), ERR_PARSE);
 }
