@@ -1,12 +1,12 @@
-/* An announce and a scrape, whatever protocol they came by, and what is answered.
- * docs/swarm.md has the rules. Plain values: no thread, nothing owned but by the caller. */
+/* Announces, scrapes and their answers, the same for HTTP and UDP. docs/swarm.md has the rules. All
+ * of these are plain values of the caller. */
 #ifndef SWARM_ANNOUNCE_H
 #define SWARM_ANNOUNCE_H
 
 #include "base/str.h"
 
 enum {
-    INFO_HASH_LEN = 20, /* of version 2: cut to it (BEP 52) */
+    INFO_HASH_LEN = 20, /* trackers use the first 20 bytes of a version 2 hash (BEP 52) */
     PEER_ID_LEN = 20,
     PASSKEY_LEN = 32,
     COMPACT4_LEN = 6, /* address and port, in network order */
@@ -14,8 +14,8 @@ enum {
     NUMWANT_DEFAULT = -1
 };
 
-/* Where a peer is reached. IPv4 in the first four bytes of ip, the others 0; an IPv6 address that
- * maps an IPv4 one is given as IPv4. Network order throughout. */
+/* Where a peer can be reached. An IPv4 address is in the first four bytes of `ip`, and the other
+ * bytes are 0. An IPv6 address that maps an IPv4 address is stored as IPv4. Network byte order. */
 struct peer_addr {
     uint8_t ip[16];
     uint8_t port[2];
@@ -26,25 +26,26 @@ struct peer_addr {
 enum announce_event { EVENT_NONE, EVENT_COMPLETED, EVENT_STARTED, EVENT_STOPPED, EVENT_PAUSED };
 
 struct announce {
-    const uint8_t *info_hash; /* INFO_HASH_LEN bytes; borrowed as everything here */
+    const uint8_t *info_hash; /* INFO_HASH_LEN bytes; borrowed, as all pointers here */
     const uint8_t *peer_id;   /* PEER_ID_LEN bytes */
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum announce_event event;
-    int32_t numwant;    /* as asked; negative: the default */
-    struct str key;     /* what the client keeps its identity by; may be empty */
+    int32_t numwant;    /* peers that the client asks for; negative: the default */
+    struct str key;     /* a secret by which a client that moves is recognized; may be empty */
     struct str passkey; /* empty: none was given */
 };
 
-/* Whether the client may have a magnet link alone: aria2 says then that nothing is left, as it does
- * not know. It is counted as a seeder, but needs seeders to get the torrent from. */
+/* Might the client have nothing but a magnet link? aria2 then says that 0 bytes are left, since it
+ * does not know the size. Such a client counts as a seeder, but it is given seeders, from which it
+ * gets the torrent. */
 static inline bool announce_maybe_link(const struct announce *a)
 {
     return a->event == EVENT_STARTED && (a->left | a->uploaded | a->downloaded) == 0;
 }
 
-/* Why an announce is refused. X(name, text for the client, minutes until it may ask again; 0: not
- * said, -1: never) */
+/* Why an announce is refused. X(name, text for the client, minutes until the client may ask again).
+ * 0 minutes: the answer does not say; -1: the client must not ask again. */
 #define SWARM_FAILURES(X)                                                                          \
     X(NONE, "", 0)                                                                                 \
     X(MALFORMED, "malformed request", -1)                                                          \
@@ -69,9 +70,9 @@ const char *swarm_failure_text(enum swarm_failure f);
 const char *swarm_failure_name(enum swarm_failure f); /* "SLOTS": for metrics */
 int swarm_failure_retry(enum swarm_failure f);        /* minutes */
 
-/* Room for peers, the caller's: entries of COMPACT4_LEN or COMPACT6_LEN bytes one behind the other.
- * max 0: none of this family are wanted. ids NULL: peer ids are not wanted; else room for max times
- * PEER_ID_LEN bytes, and has_ids tells whether they were known. */
+/* Peers of one family, in memory of the caller: `at` has room for `max` entries of COMPACT4_LEN or
+ * COMPACT6_LEN bytes, one behind the other. With max 0 the family is not wanted. `ids` has room for
+ * `max` peer ids, or is NULL when they are not wanted; has_ids tells whether they were known. */
 struct compact {
     uint8_t *at;
     size_t max, count;
@@ -80,10 +81,10 @@ struct compact {
 };
 
 struct announce_answer {
-    enum swarm_failure failure; /* all else counts only with SWARM_NONE */
+    enum swarm_failure failure; /* the other members are valid only with SWARM_NONE */
     uint32_t interval_s, min_interval_s;
     uint32_t complete, incomplete, downloaded;
-    struct compact peers4, peers6; /* at and max are set by the caller */
+    struct compact peers4, peers6; /* the caller sets `at`, `max` and `ids` */
 };
 
 struct scrape_entry {
@@ -92,7 +93,7 @@ struct scrape_entry {
     uint32_t downloaders; /* incomplete without the partial seeds (BEP 21) */
 };
 
-/* The room of `a` is emptied, the rest cleared. */
+/* Clears everything but the room for peers. */
 void announce_answer_reset(struct announce_answer *a);
 
 #endif

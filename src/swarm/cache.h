@@ -1,10 +1,10 @@
-/* The seed's models and its cache: torrents, peers, users and approved clients in the store, shared
- * by all trackers. docs/swarm.md has the keys and the invariants I1 to I8.
+/* The models of the tracker (torrents, peers, users and approved clients) in the store, where all
+ * trackers share them. docs/swarm.md has the keys and the invariants I1 to I8.
  *
- * Every call is one script or command: one round trip, atomic, whatever other trackers do at the
- * same time. A caller sends what it wants done and never writes back what it has read. All calls
- * block, any thread. A negative code says that the store could not be asked, and never that
- * something is absent: that is ERR_NOT_FOUND alone. */
+ * Every call is one script or command: one round trip, and atomic while other trackers do the same.
+ * A caller sends the change that it wants, and never writes back what it has read. All calls may
+ * wait for the store; any thread may call. Only ERR_NOT_FOUND says that something is absent; other
+ * negative codes say that the store could not be asked. */
 #ifndef SWARM_CACHE_H
 #define SWARM_CACHE_H
 
@@ -18,13 +18,13 @@ struct cache;
 struct cache_options {
     struct store *store; /* swarmDB; borrowed */
     struct str prefix;   /* before every key; may be empty */
-    bool feed;           /* each accepted private announce appends a record: feed.h */
-    uint64_t feed_max;   /* records that wait; past it announces are refused (SWARM_UNAVAILABLE);
-                          * 0: a million */
-    uint64_t max_peers; /* in the store; past it new ones are refused (SWARM_FULL); 0: any number */
-    uint64_t max_per_user; /* peers; past it a user's new ones are refused (SWARM_PEERS); 0: any */
-    uint32_t peer_timeout_s;       /* cache_announce() gives out none that is older; 0: any */
-    uint32_t numwant, max_numwant; /* default and bound of cache_announce(); 0: 50 and 200 */
+    bool feed;           /* each accepted private announce appends a record (feed.h) */
+    /* Bounds. Beyond `feed_max` waiting records announces are refused (SWARM_UNAVAILABLE), beyond
+     * `max_peers` peers in the store new peers are (SWARM_FULL), beyond `max_per_user` peers of a
+     * user this user's new peers are (SWARM_PEERS). 0: a million records, any number of peers. */
+    uint64_t feed_max, max_peers, max_per_user;
+    uint32_t peer_timeout_s; /* cache_announce() gives out no older peers; 0: peers of any age */
+    uint32_t numwant, max_numwant; /* peers in an answer: usual and at most; 0: 50 and 200 */
 };
 int cache_open(struct cache **out, const struct cache_options *o, struct err *err) MUST_CHECK;
 void cache_close(struct cache *c);
@@ -46,7 +46,7 @@ struct peer {
     struct peer_addr addr; /* in the hash: ip as text, port as a number */
     uint64_t uploaded, downloaded, left;
     int64_t last_announce; /* seconds since 1970, by the store's clock */
-    bool paused;           /* BEP 21; an additional field, there only when set */
+    bool paused;           /* BEP 21; the store has this field only when it is set */
 };
 
 struct swarm_user {
@@ -58,7 +58,7 @@ struct swarm_user {
     uint64_t snatches;
 };
 
-/* A torrent with all of its peers, as of one moment. In an arena. */
+/* A torrent with all of its peers, read at one moment. Lives in an arena. */
 struct torrent_peers {
     struct torrent torrent;
     struct peer *seeders, *leechers;
@@ -70,7 +70,8 @@ struct torrent_peers {
 /* ERR_NOT_FOUND: there is none. */
 int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
                     struct err *err) MUST_CHECK;
-/* By its id: for people, who do not name one by the passkey. */
+/* The passkey of the user with this id. People name a user by the id, since the passkey is secret.
+ */
 int cache_find_passkey(struct cache *c, char out[PASSKEY_LEN + 1], uint64_t id,
                        struct err *err) MUST_CHECK;
 int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *out,
@@ -78,18 +79,17 @@ int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *o
 int cache_client_whitelisted(struct cache *c, bool *out, struct str client,
                              struct err *err) MUST_CHECK;
 
-/* One more on both; ERR_NOT_FOUND, and nothing is written, when either is missing. The numbers that
- * they have then go into the structs. */
+/* Adds one snatch (a completed download) to the user and to the torrent, and puts the new numbers
+ * into the structs. ERR_NOT_FOUND: one of the two is missing, and nothing was written. */
 int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t,
                         struct err *err) MUST_CHECK;
 int cache_mark_active(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 
-/* Add: idempotent, also moves it out of the other set (I2) and keeps the slots (I4); ERR_NOT_FOUND
- * without the torrent or the user. Set: refreshes a peer that is there, else ERR_NOT_FOUND. Remove:
- * idempotent. Add names the torrent by its info hash, Set and Remove by its id; the user is the id
- * in the peer.
- */
+/* Add is idempotent, moves a peer out of the other set (I2) and keeps the count of slots (I4);
+ * ERR_NOT_FOUND: the torrent or the user is missing. Set refreshes a peer; ERR_NOT_FOUND: the peer
+ * is missing. Remove is idempotent. Add finds the torrent by its info hash, Set and Remove by its
+ * id; all find the user by the id in the peer. */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
 int cache_add_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
@@ -102,37 +102,40 @@ int cache_remove_seeder(struct cache *c, const struct torrent *t, const struct p
                         struct err *err) MUST_CHECK;
 int cache_remove_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
                          struct err *err) MUST_CHECK;
-/* Moves and refreshes; *moved false: it was no leecher (then it is added as a seeder). */
+/* Makes a leecher a seeder and refreshes it. *moved is false when the peer was no leecher; then it
+ * is added as a seeder. */
 int cache_leecher_finished(struct cache *c, const struct torrent *t, const struct peer *p,
                            bool *moved, struct err *err) MUST_CHECK;
 
-/* slots_used by one, never below 0; the new number goes into the struct. */
+/* Change slots_used by one, never below 0, and put the new number into the struct. */
 int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
-/* id 0: the next free one, put into the struct. One that is there gets the multipliers alone (and
- * its id is put into the struct). ERR_EXISTS: the id is another's. last_action 0: now. */
+/* With id 0 the torrent gets the next free id. A torrent that exists gets only the multipliers. The
+ * id goes into the struct. ERR_EXISTS: another torrent has the id. last_action 0: now. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* The same for the torrent of an object (docs/torrents.md): one that is there keeps its
- * multipliers. ERR_PRECONDITION: it was withdrawn, and not added since. */
+/* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
+ * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* Whether it is there, and not withdrawn. */
+/* Whether the torrent exists and is not withdrawn. */
 int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash,
                          struct err *err) MUST_CHECK;
-/* With all of its peers; slots are given back. ERR_NOT_FOUND. */
+/* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* The same by an operator: the torrent of an object comes back by cache_add_torrent() alone. */
+/* As cache_remove_torrent(), for an operator: afterwards cache_offer_torrent() does not bring the
+ * torrent back, only cache_add_torrent() does. */
 int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* The same; one that is there gets multipliers and slots alone. ERR_INVALID: the passkey. */
+/* With id 0 the user gets the next free id. A user who exists gets only the multipliers and slots.
+ * ERR_INVALID: the passkey is malformed. */
 int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
-/* With all of its peers. ERR_NOT_FOUND. */
+/* Removes the user with all of the user's peers. ERR_NOT_FOUND. */
 int cache_remove_user(struct cache *c, struct str passkey, struct err *err) MUST_CHECK;
 int cache_whitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 
-/* --- pages, for people and for memory --- */
+/* --- walks over everything --- */
 
-/* Calls fn for each, in no order; fn's negative code ends it and is returned. */
+/* Call fn for each, in no order. A negative code of fn ends the walk and is returned. */
 typedef int cache_torrent_fn(void *ctx, const struct torrent *t, struct err *err);
 typedef int cache_user_fn(void *ctx, const struct swarm_user *u, struct err *err);
 typedef int cache_client_fn(void *ctx, struct str client, struct err *err);
@@ -143,28 +146,29 @@ int cache_each_client(struct cache *c, cache_client_fn *fn, void *ctx, struct er
 
 /* --- the announce path of the private mode --- */
 
-/* The whole announce as one script (docs/swarm.md, the table of transitions): refuses, counts
- * slots and snatches, feeds, and chooses peers. Intervals are left to the caller. */
+/* The whole announce as one script: it refuses, counts slots and snatches, appends to the feed, and
+ * chooses peers (docs/swarm.md, the table of transitions). The caller fills in the intervals. */
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err) MUST_CHECK;
-/* `hashes`: count times INFO_HASH_LEN bytes. */
+/* `hashes` has `count` times INFO_HASH_LEN bytes. */
 int cache_scrape(struct cache *c, const uint8_t *hashes, size_t count, struct scrape_entry *out,
                  struct err *err) MUST_CHECK;
 
-/* Peers that have not announced for `timeout_s` go, at most `limit` of them; *gone is how many did.
- * Any number of trackers may do it at once. */
+/* Removes up to `limit` peers that have not announced for `timeout_s`; *gone is how many. Any
+ * number of trackers may do so at the same time. */
 int cache_reap(struct cache *c, uint64_t timeout_s, size_t limit, size_t *gone,
                struct err *err) MUST_CHECK;
 
-/* Looks for what the invariants forbid; each is told to fn in words. For `weir swarm check`. */
+/* Looks for violations of the invariants and calls fn with a sentence on each, for
+ * `weir swarm check`. */
 typedef void cache_finding_fn(void *ctx, const char *invariant, struct str key);
 int cache_check(struct cache *c, cache_finding_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
-/* The channel on which changes of torrents, users and clients are told ("torrent <hash>", "user",
- * "client"). */
+/* The channel of the store on which changes of torrents, users and clients are published, as the
+ * messages "torrent <hash>", "user" and "client". */
 struct str cache_channel(const struct cache *c);
-/* The key that connection ids are made with, the same for all trackers: the store's, or when it has
- * none the one that is given. */
+/* The key for connection ids, which all trackers share. `key` is replaced by the store's key; a
+ * store that has none takes the key that is given. */
 int cache_shared_key(struct cache *c, uint8_t key[16], struct err *err) MUST_CHECK;
 
 #endif

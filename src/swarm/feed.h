@@ -1,9 +1,10 @@
-/* The feed of deltas: one record for each accepted private announce, for a site's own database.
+/* The feed: one record for each accepted private announce, for the database of a site.
  *
- * Records are numbered from 1 without gaps. A consumer has a name; it reads from behind what it has
- * acknowledged, as often as it likes, and acknowledges up to a number. A record goes away when all
- * consumers have acknowledged it, so that nothing is lost while one stalls; a consumer that keeps
- * the last number beside what it wrote takes none twice. Without a consumer none are kept. */
+ * Records are numbered from 1 without gaps. A consumer has a name. It reads the records behind the
+ * last one that it has acknowledged, as often as it likes, and acknowledges up to a number. A
+ * record is removed when all consumers have acknowledged it, so nothing is lost while one stalls. A
+ * consumer that stores the last number together with its own data uses no record twice. Without a
+ * consumer no records are kept. */
 #ifndef SWARM_FEED_H
 #define SWARM_FEED_H
 
@@ -20,13 +21,14 @@ struct delta {
     double uploaded, downloaded;           /* times the multipliers of user and torrent */
 };
 
-/* ERR_EXISTS; begins behind the newest record. */
+/* The consumer begins behind the newest record. ERR_EXISTS. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* At most `max`, in order; ERR_NOT_FOUND: no such consumer. */
+/* The next records, at most `max`, in order. ERR_NOT_FOUND: there is no such consumer. */
 int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, struct delta **out,
               size_t *count, struct err *err) MUST_CHECK;
-/* Up to and with `number`; one that is acknowledged already is fine, one not read yet ERR_RANGE. */
+/* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: the
+ * consumer has not read that far. */
 int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct err *err) MUST_CHECK;
 
 struct feed_consumer {

@@ -1,5 +1,5 @@
-/* The tracker over HTTP: announce, scrape, /stats for people (?json for programs), /check.
- * docs/swarm.md has the rules. In public mode nothing waits, and all is answered on the fast
+/* The tracker over HTTP: announce, scrape, /stats (with ?json for programs) and /check.
+ * docs/swarm.md has the rules. In public mode no request waits, so all are answered on the fast
  * workers of http/server.h; in private mode on its pool. */
 #ifndef SWARM_HTTP_H
 #define SWARM_HTTP_H
@@ -10,17 +10,17 @@
 struct swarm_http;
 
 struct swarm_http_options {
-    /* Listen address, pool, limits and log are used; name, handler and body limit are set here. */
+    /* The caller sets listen address, pool, limits and log; swarm_http_start() sets the rest. */
     struct http_server_options server;
     struct tracker *tracker; /* borrowed */
     struct str trusted;      /* networks; trust_parse() */
 };
-/* ERR_IN_USE names the address. */
+/* ERR_IN_USE: the text names the address. */
 int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o,
                      struct err *err) MUST_CHECK;
-/* Other networks from now on; one thread at a time. ERR_INVALID: nothing changes. */
+/* Replaces the trusted networks; one thread at a time. ERR_INVALID: nothing changes. */
 int swarm_http_trust(struct swarm_http *h, struct str trusted, struct err *err) MUST_CHECK;
-struct http_server *swarm_http_server(struct swarm_http *h); /* for its address and its numbers */
+struct http_server *swarm_http_server(struct swarm_http *h);      /* for its address and metrics */
 bool swarm_http_stop(struct swarm_http *h, uint64_t deadline_ns); /* as http_server_stop() */
 void swarm_http_free(struct swarm_http *h);                       /* NULL is fine */
 

@@ -1,5 +1,5 @@
-/* The hash trees of BEP 52: SHA-256 over blocks of 16 KiB, pairs hashed until one is left. What is
- * missing up to a power of two is, among leaves, 32 zero bytes, and above them the tree of such. */
+/* The hash trees of BEP 52: the leaves are SHA-256 of blocks of 16 KiB, and pairs are hashed until
+ * one hash is left. The leaves are filled up to a power of two with 32 zero bytes each. */
 #ifndef SWARM_MERKLE_H
 #define SWARM_MERKLE_H
 
@@ -7,12 +7,12 @@
 
 enum { SHA1_LEN = 20, SHA256_LEN = 32, MERKLE_BLOCK = 16 * 1024 };
 
-/* The root over `count` nodes (1 at least), filled up to `width` (a power of two, not less) with
- * `pad`; NULL: zeros. `nodes` are overwritten. */
+/* The root over `count` nodes (at least 1), filled up to `width` nodes (a power of two) with `pad`;
+ * NULL: zeros. `nodes` is overwritten. */
 void merkle_root(uint8_t out[SHA256_LEN], uint8_t *nodes, size_t count, size_t width,
                  const uint8_t *pad);
 
-/* The root over `width` leaves that are all missing. */
+/* The root over `width` leaves that are all zero. */
 void merkle_empty(uint8_t out[SHA256_LEN], size_t width);
 
 size_t merkle_width(size_t count); /* the next power of two; 1 of 0 */

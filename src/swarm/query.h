@@ -1,8 +1,8 @@
-/* What an HTTP tracker is asked: the path, and the query of an announce or a scrape.
+/* Requests to the HTTP tracker: the path, and the query of an announce or a scrape.
  *
- * Values are bytes: "%xx" in either case is a byte, everything else stands for itself, a "+" too
- * (RFC 3986; info hashes are not form fields). Pairs end at "&" or ";". Names are taken in any case
- * and those that are not known are skipped. Nothing is allocated. */
+ * Values are bytes: "%xx" is a byte, in upper or lower case, and every other character stands for
+ * itself, also a "+" (RFC 3986; info hashes are not form fields). Pairs end at "&" or ";". The case
+ * of names does not matter, and unknown names are skipped. Nothing is allocated. */
 #ifndef SWARM_QUERY_H
 #define SWARM_QUERY_H
 
@@ -16,12 +16,11 @@ enum { QUERY_KEY_MAX = 32, QUERY_IP_MAX = 45 };
 enum query_action { QUERY_OTHER, QUERY_ANNOUNCE, QUERY_SCRAPE };
 
 /* "/announce", "/<passkey>/announce", "/announce/<passkey>", "/users/<passkey>/announce", and the
- * same of scrape. The passkey is borrowed from the path, of any length, empty when there is none.
- */
+ * same for scrape. The passkey is borrowed from the path and may have any length; empty: none. */
 enum query_action query_path(struct str path, struct str *passkey);
 
-/* The passkey of a whole request: in the path, else "passkey" of the query (which counts only when
- * it needs no decoding). For URL data of BEP 41 as well. Empty: none. */
+/* The passkey of a whole request target: in the path, else "passkey" of the query, which is taken
+ * only when it needs no decoding. Also for the URL data of BEP 41. Empty: none. */
 struct str query_passkey(struct str target);
 
 /* --- an announce --- */
@@ -30,17 +29,18 @@ struct announce_query {
     uint8_t info_hash[INFO_HASH_LEN], peer_id[PEER_ID_LEN];
     uint16_t port;
     uint64_t uploaded, downloaded;
-    uint64_t left; /* QUERY_LEFT_UNKNOWN: not said, as by clients that have a magnet link alone */
+    uint64_t
+        left; /* QUERY_LEFT_UNKNOWN: not given; clients with only a magnet link do not know it */
     enum announce_event event;
-    int32_t numwant;               /* NUMWANT_DEFAULT: not said, or negative */
-    bool compact, no_peer_id;      /* compact unless it is refused */
-    char key[QUERY_KEY_MAX];       /* what is longer is cut */
-    char passkey[PASSKEY_LEN + 1]; /* of "passkey"; one byte more, so that a longer one is none */
+    int32_t numwant;               /* NUMWANT_DEFAULT: not given, or negative */
+    bool compact, no_peer_id;      /* compact is true unless the client refuses it */
+    char key[QUERY_KEY_MAX];       /* a longer key is cut */
+    char passkey[PASSKEY_LEN + 1]; /* of "passkey"; the extra byte lets a longer one be noticed */
     size_t key_len, passkey_len;
     char ip[3][QUERY_IP_MAX + 1]; /* of ip, ipv4, ipv6, terminated; "": not given */
 };
 
-/* NULL, or what is wrong in words for the client; a constant. */
+/* Returns NULL, or a constant text for the client that says what is wrong. */
 const char *query_announce(struct announce_query *out, struct str query);
 
 /* --- a scrape --- */
@@ -52,7 +52,7 @@ struct scrape_query {
     size_t passkey_len;
 };
 
-/* Sorted, each once. As query_announce(). */
+/* The hashes come out sorted and without duplicates. Returns as query_announce() does. */
 const char *query_scrape(struct scrape_query *out, struct str query);
 
 #endif

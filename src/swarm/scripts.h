@@ -1,4 +1,4 @@
-/* The scripts of swarm/ by name, digests made. */
+/* The Lua scripts of swarm/, by name. */
 #ifndef SWARM_SCRIPTS_H
 #define SWARM_SCRIPTS_H
 
@@ -11,7 +11,7 @@ enum swarm_script {
     SWARM_SCRIPTS
 };
 
-/* Runs one. An error reply is ERR_INVALID with its text. Any thread. */
+/* Runs a script. An error reply becomes ERR_INVALID with the reply's text. Any thread. */
 int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_script which,
                const struct store_args *args, struct err *err) MUST_CHECK;
 

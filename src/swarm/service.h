@@ -1,6 +1,6 @@
-/* The tracker as a part of a weir: the models in the store, which every weir has (the API manages
- * them), and on one that tracks what answers clients. Started and stopped by one thread; the
- * members may be used by any between. */
+/* The tracker of a process: the models in the store, which every process has since its API manages
+ * them, and in a process that tracks also the endpoints for clients. One thread starts and stops
+ * it; in between any thread may use the members. */
 #ifndef SWARM_SERVICE_H
 #define SWARM_SERVICE_H
 
@@ -9,9 +9,9 @@
 
 struct service {
     struct cache *cache;
-    struct tracker *tracker; /* NULL: this weir does not track, as for the following */
-    struct swarm_http *http; /* NULL also: off */
-    struct udp_server *udp;  /* likewise */
+    struct tracker *tracker; /* NULL: this process does not track */
+    struct swarm_http *http; /* NULL: it does not track, or tracker.http is off */
+    struct udp_server *udp;  /* NULL: it does not track, or tracker.udp is off */
 };
 
 struct service_options {
@@ -19,17 +19,17 @@ struct service_options {
     struct str prefix;
     uint64_t feed_max;
     const struct log *log;
-    /* What follows counts only on a weir that tracks. The cache, the store, the tracker, the log
-     * and the key of connection ids are filled in here. */
+    /* The rest is used only in a process that tracks. service_start() fills in the cache, the
+     * store, the tracker, the log and the key for connection ids. */
     bool tracks, http_on, udp_on;
     struct tracker_options tracker;
     struct swarm_http_options http;
     struct udp_options udp;
 };
 
-/* An error's text begins with the key of the configuration that led to it, if one did. */
+/* An error's text begins with the configuration key that led to the error, if one did. */
 int service_start(struct service *s, const struct service_options *o, struct err *err) MUST_CHECK;
-/* False when handlers still run at the deadline: nothing may be taken apart then. */
+/* False: requests still run at the deadline, and nothing may be taken apart. */
 bool service_stop(struct service *s, uint64_t deadline_ns);
 
 #endif

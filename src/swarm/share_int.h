@@ -1,4 +1,4 @@
-/* Inside of sharing: for share*.c only. */
+/* Between the files of sharing: share*.c. */
 #ifndef SWARM_SHARE_INT_H
 #define SWARM_SHARE_INT_H
 
@@ -11,16 +11,16 @@
 enum {
     INSTANCE_LEN = 8,
     SHARE_BATCH = 64,   /* changes in one script: it holds up the store for about a millisecond */
-    SHARE_KEY_MAX = 64, /* bytes of a client's key that are told */
+    SHARE_KEY_MAX = 64, /* bytes of a client's key that are published */
     ASKED_MAX = 1024,   /* torrents that wait to be taken over first */
-    ASKED_SEEN = 4096,  /* of those that were asked for lately */
-    SHARE_STEPS = 3,    /* that a change is written as, at most */
+    ASKED_SEEN = 4096,  /* torrents that are remembered as asked for lately */
+    SHARE_STEPS = 3,    /* a waiting change is written as at most this many changes */
 };
 
-/* A change that waits: the newest of its peer, and whether it completed on the way there. */
+/* A change that waits: the newest one of a peer, with what earlier changes of the peer leave. */
 struct share_item {
     struct list node;
-    uint8_t name[INFO_HASH_LEN + COMPACT6_LEN]; /* of the peer in the map: info hash and address */
+    uint8_t name[INFO_HASH_LEN + COMPACT6_LEN]; /* info hash and address: the key in `by_name` */
     size_t name_len;
     uint8_t peer_id[PEER_ID_LEN];
     uint8_t key[SHARE_KEY_MAX];
@@ -28,9 +28,9 @@ struct share_item {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
-    bool leeched, completed; /* before this change, since the peer was written last */
+    bool leeched, completed; /* what the peer did since it was last written, before this change */
     bool paused;
-    uint32_t at_s; /* by options.now */
+    uint32_t at_s; /* by share_options.now */
 };
 
 struct share {
@@ -45,36 +45,36 @@ struct share {
     /* under the lock */
     struct list waiting; /* share_item, the oldest first */
     struct map by_name;
-    struct share_item *batch[SHARE_BATCH]; /* gathered and not known to be written */
+    struct share_item *batch[SHARE_BATCH]; /* gathered, and perhaps not written yet */
     size_t batch_len;
-    bool stop, anew; /* anew: all swarms are to be taken over (H4) */
+    bool stop, anew; /* anew: all swarms must be taken over again (H4) */
     struct share_stats stats;
-    uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* to be taken over first */
+    uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* torrents to take over first */
     size_t asked_count;
-    uint64_t seen[ASKED_SEEN]; /* hashes of those that were, while taking over */
-    bool taking;               /* not all swarms are taken over yet */
+    uint64_t seen[ASKED_SEEN]; /* hashes of torrents that were asked for during the take-over */
+    bool taking;               /* the take-over is under way */
 
-    /* of the thread alone */
+    /* used by the thread alone */
     uint64_t batch_number;
-    size_t batch_written, batch_told; /* changes of it, as share_write() found */
+    size_t batch_written, batch_told; /* changes of the batch, counted by share_write() */
     struct buf cursor;                /* in the list of torrents, while taking over */
 };
 
-/* share_write.c: the batch, of some that wait unless there is one yet; false: nothing waits. A
- * batch stays as it is until the store has said that it is written: only so can the store know one
- * that it has by its number. */
+/* share_write.c. Fills the batch from the waiting changes, unless there is a batch already. False:
+ * nothing waits. A batch stays the same until the store confirms it: the store recognizes a batch
+ * that it has by the batch's number. */
 bool share_gather(struct share *s);
-/* 0: there is nothing more to do for it, though the store may have refused some changes, or all,
- * for good (H5); that was logged. Else it has to be tried again. */
+/* Writes the batch. 0: the batch is dealt with; changes that the store refused for good (H5) were
+ * logged. Otherwise the batch must be tried again. */
 int share_write(struct share *s, struct err *err) MUST_CHECK;
-/* The batch is dealt with. */
+/* Frees the batch once it is dealt with. */
 void share_done(struct share *s);
-/* What another told; our own is passed over. Malformed ones are too. */
+/* Applies a message of another tracker. Our own messages and malformed ones are skipped. */
 void share_apply(struct share *s, struct str message);
 
-/* share_take.c: a step of taking the swarms over; the thread's. False: there is nothing to do. */
+/* share_take.c. One step of the take-over, by the thread. False: the take-over is complete. */
 bool share_take(struct share *s, int *code, struct err *err);
-/* A torrent that is announced; under the lock. */
+/* A client announced this torrent, so it is taken over soon. Under the lock. */
 void share_ask(struct share *s, const uint8_t *info_hash);
 
 #endif

@@ -1,13 +1,13 @@
-/* The tracker's numbers for people and programs: the page of statistics, `weir swarm stats`. */
+/* The tracker's numbers, for the page /stats and for `weir swarm stats`. */
 #ifndef SWARM_STATS_H
 #define SWARM_STATS_H
 
 #include "base/json.h"
 #include "swarm/tracker.h"
 
-/* Members of an object that is open. */
+/* Writes the numbers as members of the open object. */
 void stats_members(struct json_out *w, struct tracker *t);
-/* A page of HTML with the same. */
+/* Writes the same numbers as a page of HTML. */
 void stats_page(struct buf *out, struct tracker *t);
 
 #endif

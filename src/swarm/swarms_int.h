@@ -1,15 +1,17 @@
-/* Swarms in memory, for swarm/swarms*.c only: a torrent's entry, its peers, a stripe's table.
+/* Between the files of the swarms in memory (swarms*.c): a torrent's entry, its peers, a stripe's
+ * table.
  *
- * A torrent is one line of the processor's cache: its hash, counts, and up to three IPv4 peers in
- * place. With more, or with one of IPv6, it has a block for each family: all addresses one behind
- * the other as they are given out, seeders first and leechers behind them, so that an answer is a
- * copy of one or two runs from a random place; beside them what is known of each (four bytes); and
- * from INDEX_FROM peers on an index by address. Below that looking through is as fast.
+ * The entry of a torrent is one line of the processor's cache: the hash, counts, and up to three
+ * IPv4 peers in place. A torrent with more peers, or with an IPv6 peer, has a block for each
+ * family. A block has three parts. First come the addresses, in the form in which answers give them
+ * out, seeders before leechers: an answer copies one or two runs from a random place. Then come
+ * four bytes about each peer (struct peer_meta). From INDEX_FROM peers on there is an index by
+ * address; with fewer peers a search through the addresses is as fast.
  *
- * Time is counted in units of a hundredth of the timeout (at least a second), and a peer has the
- * low 8 bits of the unit of its last announce. They cannot be misread: whenever a torrent is
- * touched those past the timeout go first (`oldest` tells when there may be one), and one that was
- * not touched for the timeout has no living peer at all. */
+ * Time is counted in units of a hundredth of the peer timeout, at least a second. A peer keeps the
+ * low 8 bits of the unit of its last announce. These bits are never ambiguous: whenever a torrent
+ * is touched, peers past the timeout are removed first (`oldest` tells whether there may be any),
+ * and in a torrent that was not touched for the timeout all peers are dead. */
 #ifndef SWARM_SWARMS_INT_H
 #define SWARM_SWARMS_INT_H
 
@@ -21,10 +23,11 @@ enum {
     FEW_PEERS = 3,
     INDEX_FROM = 512,
     TIMEOUT_UNITS = 100,
-    TWIN_PEERS_MAX = 8192, /* with more peers of IPv4 tags say little: no twins are looked for */
-    CROWD_LOOK = 4096,     /* peers that are looked at for those of one address */
-    CROWD_STRETCH = 64,    /* of a larger swarm, in so many one behind the other */
-    LOOK_SLOTS = 256       /* of a table, in one call of swarms_clean() */
+    TWIN_PEERS_MAX =
+        8192,           /* with more IPv4 peers tags collide too often, so twins are not sought */
+    CROWD_LOOK = 4096,  /* peers examined to count those of one address */
+    CROWD_STRETCH = 64, /* in a larger swarm, examined in runs of this many peers */
+    LOOK_SLOTS = 256    /* slots of a table that a call of swarms_clean() examines */
 };
 
 enum family { V4, V6, FAMILIES };
@@ -33,14 +36,14 @@ enum { TOLD_MASK = 0x3f, PEER_PAUSED = 0x40, PEER_TWIN = 0x80 };
 
 struct peer_meta {
     uint8_t seen; /* unit of the last announce */
-    uint8_t told; /* unit / 4 when the others were told, and the flags */
-    uint16_t tag; /* of peer id and key: twins on the two families have the same */
+    uint8_t told; /* unit / 4 of the last time that other trackers were told; and the flags */
+    uint16_t tag; /* hash of peer id and key; a twin is one client on both families, with one tag */
 };
 
 struct block {
     uint32_t cap, count, seeders, paused;
-    uint32_t twins[2]; /* IPv6: leechers, seeders that are of IPv4 too, and are counted there */
-    uint32_t slots;    /* of the index; 0: none */
+    uint32_t twins[2]; /* of IPv6: leechers and seeders that are twins, counted under IPv4 only */
+    uint32_t slots;    /* of the index; 0: there is no index */
     uint8_t bytes[];   /* addresses, struct peer_meta, index: position + 1, of 2 or 4 bytes */
 };
 
@@ -51,8 +54,8 @@ struct torrent_entry {
     uint32_t snatches;
     uint32_t touched; /* unit of the last announce */
     uint8_t flags;
-    uint8_t oldest;         /* no peer's `seen` is before it */
-    uint8_t count, seeders; /* in place */
+    uint8_t oldest;         /* no peer's `seen` is earlier */
+    uint8_t count, seeders; /* of the peers in place */
     union {
         struct {
             uint8_t addr[FEW_PEERS * COMPACT4_LEN];
@@ -63,19 +66,21 @@ struct torrent_entry {
 };
 _Static_assert(sizeof(struct torrent_entry) == 64, "one line of the cache");
 
-/* A keyed hash of five words of 32 bits, h = (k0 + sum of k[i] * word[i]) >> 32 twice: for any two
- * inputs the keys under which they collide are one of 2^32 (Lemire and Kaser, "Strongly universal
- * string hashing is fast", 2014). Who does not have the keys cannot choose hashes that meet; the
- * hash is never told. Ten multiplications where SipHash takes fifty cycles and more. */
+/* A keyed hash of five 32-bit words: h = (k0 + sum of k[i] * word[i]) >> 32, twice with different
+ * keys. Any two inputs collide under one key in 2^32 (Lemire and Kaser, "Strongly universal string
+ * hashing is fast", 2014). Without the keys nobody can choose info hashes that collide, and the
+ * hash never leaves the process. It takes ten multiplications; SipHash would take fifty cycles or
+ * more. */
 struct words_key {
     uint64_t k[2][6];
 };
 
-/* Open addressing, with a byte of the hash for each entry, so that nearly always one entry alone is
- * looked at. An entry that goes lets those behind it move up: there are no marks of removed ones.
+/* A hash table with open addressing. A byte of the hash for each entry tells nearly always which
+ * single entry to compare. When an entry is removed, entries behind it move up, so there are no
+ * marks of removed entries.
  *
- * Written under the stripe's lock; read without it to prefetch, and to pass by empty ones. All of
- * them stand together, so that they stay in the processor's cache. */
+ * A table is written under its stripe's lock. It is read without the lock to prefetch, and to skip
+ * empty tables. All tables stand together in memory, so that they stay in the processor's cache. */
 struct table {
     _Atomic(uint8_t *) marks; /* 0: free */
     _Atomic(struct torrent_entry *) entries;
@@ -83,11 +88,11 @@ struct table {
 };
 
 struct stripe {
-    struct mutex lock; /* class "swarms": all of the stripe; no other lock inside */
+    struct mutex lock; /* class "swarms"; guards the stripe. No other lock is taken under it */
     struct table *table;
-    uint32_t hand; /* where the cleaner goes on */
-    uint32_t evict_hand;
-    _Atomic(uint32_t) added; /* torrents that no other displaces */
+    uint32_t hand;           /* slot at which cleaning goes on */
+    uint32_t evict_hand;     /* slot at which the search for a torrent to drop goes on */
+    _Atomic(uint32_t) added; /* torrents that were added, and so are never dropped */
     uint64_t snatches, evicted, bytes, crowded;
     uint64_t peers[FAMILIES][2]; /* leechers, seeders */
 };
@@ -95,11 +100,11 @@ struct stripe {
 struct swarms {
     struct swarms_options options;
     struct words_key key;
-    uint32_t unit_s, limit;                   /* peers older than this many units go */
-    uint32_t tell_units;                      /* a peer is told of again after these */
-    _Atomic(uint32_t) now_s;                  /* the latest that was given */
-    _Atomic(uint64_t) torrents, peers;        /* of all stripes: for the bounds */
-    _Atomic(uint32_t) clean_hand, evict_hand; /* stripes */
+    uint32_t unit_s, limit;                   /* seconds of a unit; units until a peer is too old */
+    uint32_t tell_units;                      /* units until other trackers are told again */
+    _Atomic(uint32_t) now_s;                  /* the latest time that a caller gave */
+    _Atomic(uint64_t) torrents, peers;        /* in all stripes, for the bounds */
+    _Atomic(uint32_t) clean_hand, evict_hand; /* the stripe that is next */
     struct table tables[STRIPES];
     struct stripe stripes[STRIPES];
 };
@@ -109,28 +114,29 @@ struct words_hash {
 };
 struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20]);
 
-/* --- one stripe's table (swarms_table.c); under its lock --- */
+/* --- swarms_table.c: the table of a stripe; under the stripe's lock --- */
 
 struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* without the lock */
 void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without it too */
 struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash);
-/* New and empty; there must be none. Moves others: pointers to entries end. */
+/* Adds an empty entry; the torrent must not have one. Moves other entries, so pointers to entries
+ * are no longer valid. */
 struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
                                    const uint8_t *info_hash);
-/* Without peers; as above. */
+/* Removes an entry that has no peers. Moves other entries, too. */
 void table_remove(struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
-/* What is in a slot, or NULL; there are table_slots(). */
+/* The entry in a slot below table_slots(), or NULL. */
 struct torrent_entry *table_at(struct stripe *stripe, uint32_t slot);
 uint32_t table_slots(struct stripe *stripe);
 void table_release(struct stripe *stripe);
 
-/* --- peers of one torrent (swarms_peers.c); under its stripe's lock --- */
+/* --- swarms_peers.c: the peers of one torrent; under the stripe's lock --- */
 
-/* One family of a torrent, taken apart; what is changed goes back by swarm_end(). */
+/* The peers of one family, unpacked from the torrent's entry; swarm_end() packs them again. */
 struct peers {
     uint8_t *addr;
     struct peer_meta *meta;
-    struct block *block; /* NULL: in place, or none */
+    struct block *block; /* NULL: the peers are in the entry, or there are none */
     size_t stride;
     uint32_t cap, count, seeders, paused;
 };
@@ -143,24 +149,24 @@ struct swarm {
     struct peers of[FAMILIES];
 };
 
-/* Peers past the timeout are gone then. */
+/* Removes peers past the timeout, too. */
 void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 void swarm_end(struct swarm *w);
-/* Where it is, or -1. `addr` in compact form. */
+/* The place of the peer, or -1. `addr` is in compact form. */
 int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr);
-/* How many there are of the address, or of its /64; of a large swarm an estimate. */
+/* How many peers have this address, or are in its /64; an estimate in a large swarm. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr);
 void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_meta meta,
                bool seeder);
 void swarm_drop(struct swarm *w, enum family f, uint32_t at);
-/* To the other role; its new place. */
+/* Turns a leecher into a seeder, or back. Returns the new place of the peer. */
 uint32_t swarm_turn(struct swarm *w, enum family f, uint32_t at);
 void swarm_pause(struct swarm *w, enum family f, uint32_t at, bool paused);
 void swarm_retag(struct swarm *w, enum family f, uint32_t at, uint16_t tag);
-void swarm_clear(struct swarm *w); /* all peers */
+void swarm_clear(struct swarm *w); /* drops all peers */
 
-/* How many units ago; what seems to come from the future (a clock read a little later by another
- * thread) is of now. */
+/* The age of `seen` in units. A time that seems to be in the future, because another thread read
+ * the clock a little later, has age 0. */
 static inline uint32_t units_ago(uint32_t now, uint8_t seen)
 {
     uint8_t age = (uint8_t)(now - seen);
@@ -185,7 +191,8 @@ static inline uint32_t swarm_count(const struct swarm *w, bool seeder)
     return n;
 }
 
-/* The latest time that anybody gave. Written only when it changes: the line is shared. */
+/* Keeps the latest time. It is written only when it changes, since all processors share this line
+ * of memory. */
 static inline void swarms_set_now(struct swarms *s, uint32_t now_s)
 {
     if (now_s > atomic_load_explicit(&s->now_s, memory_order_relaxed))
@@ -197,7 +204,7 @@ static inline uint32_t swarm_unit(const struct swarms *s)
     return atomic_load_explicit(&s->now_s, memory_order_relaxed) / s->unit_s;
 }
 
-/* The peers for who announces, who is at `at` in each family (-1: is not). */
+/* Chooses the peers for a client, which is itself at `at` in each family (-1: it is not there). */
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out);
 

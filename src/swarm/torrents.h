@@ -1,6 +1,6 @@
-/* Torrents of objects: hashes of each object version that somebody asked for, kept in swarmDB, and
- * the files made of them. docs/torrents.md has the promise, the invariants (O1 to O8) and the keys.
- * Any thread; calls may wait. */
+/* Torrents of objects: the hashes of each object version for which somebody asked for a torrent,
+ * kept in swarmDB, and the torrent files made from them. docs/torrents.md has the invariants (O1 to
+ * O8) and the keys. Any thread; calls may wait. */
 #ifndef SWARM_TORRENTS_H
 #define SWARM_TORRENTS_H
 
@@ -18,30 +18,31 @@ enum { TORRENT_QUEUE_WEIGHT = 2 }; /* docs/queue.md, "Queues" */
 
 struct torrents;
 
-/* All borrowed but the addresses. */
+/* All pointers are borrowed. */
 struct torrents_options {
     struct store *store; /* swarmDB */
     struct str prefix;   /* before each key; may be empty */
     struct queue *queue;
-    struct keyring *keys; /* of sealed objects; NULL: those cannot be read */
+    struct keyring *keys; /* for encrypted objects; NULL: those cannot be read */
     struct storage *(*find)(void *ctx, struct str name);
     void *find_ctx;
-    struct str tracker_url;     /* "http://tracker.example.org:6969"; empty: by the addresses */
-    struct sock_addr http, udp; /* where the tracker listens; len 0: it does not */
+    struct str tracker_url; /* "http://tracker.example.org:6969"; empty: made from the addresses */
+    struct sock_addr http, udp; /* where the tracker listens; len 0: not over this protocol */
     bool is_private;
-    uint64_t at_once;    /* objects up to this size are hashed while who asks waits; 0: 256 MiB */
-    uint64_t collect_ms; /* between two looks for what is out of date; 0: never by itself */
-    /* Tells the tracker that it is to know (or no longer to know) a torrent. NULL: by the store. */
+    uint64_t at_once;    /* objects up to this size are hashed during the request; 0: 256 MiB */
+    uint64_t collect_ms; /* between two calls of torrents_collect(); 0: it is never called here */
+    /* Makes the tracker know a torrent, or forget it. NULL: through the store. */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
     void *track_ctx;
     const struct log *log;
 };
 int torrents_open(struct torrents **out, const struct torrents_options *o,
                   struct err *err) MUST_CHECK;
-/* Nobody may be in a call. NULL is fine. */
+/* No call may be under way. NULL is fine. */
 void torrents_close(struct torrents *t);
 
-/* Where the tracker really listens, once it does; NULL: as the options say. Before anybody asks. */
+/* Where the tracker really listens, when the options have port 0; NULL: as the options say. To be
+ * called before any other call. */
 void torrents_listen(struct torrents *t, const struct sock_addr *http, const struct sock_addr *udp);
 
 /* For struct gateway_options. */
@@ -55,39 +56,39 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
 int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
                    uint64_t piece, struct object_range *out, struct err *err) MUST_CHECK;
 
-/* Which object version, and as one text: "storage:bucket:key:version", each escaped. */
+/* An object version, and its name as one text: "storage:bucket:key:version", each part escaped. */
 struct torrent_id {
     struct str storage, bucket, key, version;
 };
 struct str torrent_member(struct arena *a, const struct torrent_id *id);
 
-/* An object version that has hashes, or gets them. Strings are in the arena. */
+/* An object version that has hashes, or is being hashed. Strings are in the arena. */
 struct torrent_row {
     struct str storage, bucket, key, version, etag;
     uint64_t size;
     uint32_t piece_length; /* 0: not known yet */
     bool ready;
-    uint64_t done;                    /* bytes that are hashed while it is not ready */
-    int64_t made_s;                   /* when its hashes were kept; 0 while it is not ready */
-    struct str hashes[TORRENT_KINDS]; /* hex, with a space between two; empty: was not asked for */
+    uint64_t done;                    /* bytes hashed so far, until it is ready */
+    int64_t made_s;                   /* when it became ready, seconds since 1970; 0: not ready */
+    struct str hashes[TORRENT_KINDS]; /* hexadecimal, two with a space between; empty: not made */
     struct str position;              /* torrent_member() */
 };
-/* By storage, bucket, key and version, behind `after` (a row's position). */
+/* Rows behind the position `after`, in the order of storage, bucket, key and version. */
 int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
                   struct torrent_row **out, size_t *count, struct err *err) MUST_CHECK;
-/* By any of its info hashes (40 or 64 hexadecimal digits), or by its position: then *kind is the
- * first that was asked for. ERR_NOT_FOUND. */
+/* Finds a row by one of its info hashes (40 or 64 hexadecimal digits), or by its position; then
+ * *kind is the first kind that was made. ERR_NOT_FOUND. */
 int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
                   enum torrent_kind *kind, struct err *err) MUST_CHECK;
-/* The file and magnet link of what was found, with no object looked at. */
+/* The torrent file and magnet link of a row. The object itself is not read. */
 int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
                   const struct torrent_ask *ask, struct torrent_answer *out,
                   struct err *err) MUST_CHECK;
-/* Forgets the hashes, and takes the torrents off the tracker. */
+/* Forgets the hashes and removes the torrents from the tracker. */
 int torrents_remove(struct torrents *t, struct arena *a, const struct torrent_row *row,
                     struct err *err) MUST_CHECK;
 
-/* Removes what is of versions that are gone or were replaced (O6); *gone may be NULL. */
+/* Removes the rows of object versions that no longer exist (O6). *gone is how many; may be NULL. */
 int torrents_collect(struct torrents *t, size_t *gone, struct err *err) MUST_CHECK;
 
 /* The handler of TORRENT_TASK_TYPE; ctx is the torrents. */

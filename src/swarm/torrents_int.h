@@ -7,8 +7,8 @@
 #include "swarm/torrents.h"
 
 enum {
-    FLIGHTS_MAX = 4,            /* objects that are hashed at once while somebody waits */
-    TORRENT_WORK_S = 24 * 3600, /* how long a number of bytes done is kept */
+    FLIGHTS_MAX = 4,            /* requests that may hash an object at the same time */
+    TORRENT_WORK_S = 24 * 3600, /* how long the progress of a task is kept */
     TORRENTS_PAGE = 100,
 };
 #define TORRENT_ARENA_MAX (96 * MIB)
@@ -16,7 +16,7 @@ enum {
 struct torrents {
     struct torrents_options o;
     char *prefix, *tracker_url; /* owned */
-    struct cache *cache;        /* by which the tracker is told */
+    struct cache *cache;        /* through which the tracker learns of torrents */
     struct object_torrents interface;
     struct thread collector;
     struct mutex lock; /* class "torrents"; guards what follows */
@@ -26,12 +26,12 @@ struct torrents {
     bool stop;
 };
 
-/* What is kept of one. */
+/* What the store keeps of an object version. */
 struct torrent_record {
     struct str etag;
     uint64_t size;
-    bool ready;           /* else it is to be hashed */
-    struct pieces pieces; /* strings in the arena of the call: not released */
+    bool ready;           /* it has hashes */
+    struct pieces pieces; /* in the arena of the call; must not be released */
     int64_t made_s;
     struct str hashes[TORRENT_KINDS];
 };
@@ -42,7 +42,7 @@ struct torrent_known {
     struct torrent_hashes hashes;
 };
 
-/* A record that an info hash is of. */
+/* A record that claims an info hash. */
 struct torrent_claim {
     struct str text, member;
     enum torrent_kind kind;
@@ -53,13 +53,13 @@ struct torrent_job {
     struct bucket *bucket;
     struct str member;
     const struct object_info *info;
-    struct task_run *run; /* NULL: somebody waits */
+    struct task_run *run; /* of the task that hashes; NULL: a request does */
 };
 
-/* What the tracker is told of a torrent: to know it no longer, to know it, to know it though an
- * operator had taken it off. */
+/* What the tracker is to do: forget a torrent; know it; know it even if an operator has withdrawn
+ * it. */
 enum torrent_track { TRACK_NOT, TRACK_OFFER, TRACK_AGAIN };
-/* ERR_PRECONDITION: it is offered, and an operator has taken it off. */
+/* ERR_PRECONDITION: TRACK_OFFER of a torrent that an operator has withdrawn. */
 int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
                    struct err *err) MUST_CHECK;
 
@@ -68,27 +68,27 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
 int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str member,
                          struct err *err) MUST_CHECK;
 
-/* `hashes`: those of the pieces too, which may be megabytes. ERR_NOT_FOUND. */
+/* With `hashes` also the hashes of the pieces are read, which may be megabytes. ERR_NOT_FOUND. */
 int record_read(struct torrents *t, struct arena *a, struct str member, bool hashes,
                 struct torrent_record *out, struct err *err) MUST_CHECK;
-/* A record without hashes, in the place of one of another ETag. */
+/* Begins a record without hashes; a record with another ETag is replaced. */
 int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err) MUST_CHECK;
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
                 const struct pieces *p, struct err *err) MUST_CHECK;
-/* An info hash may be of several records: each claims it before the tracker is told, and it leaves
- * the tracker with the last. */
+/* Several records may have the same info hash. Each claims the hash before the tracker learns of
+ * it, and the torrent leaves the tracker with the last claim. */
 int record_claim(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_release(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_known *known, struct err *err) MUST_CHECK;
-/* The torrent of that kind was told to the tracker (O5). ERR_CONFLICT: the record is of another
+/* Notes that the tracker knows the torrent of that kind (O5). ERR_CONFLICT: the record has another
  * ETag. */
 int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_remove(struct torrents *t, struct arena *a, struct str member,
                   const struct torrent_record *r, struct err *err) MUST_CHECK;
-/* The one behind `c` (at first an empty one) that claims the hash. ERR_NOT_FOUND. */
+/* The next claim of the hash behind `c`, which is empty at first. ERR_NOT_FOUND. */
 int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct torrent_claim *c,
                    struct err *err) MUST_CHECK;
 int record_members(struct torrents *t, struct arena *a, struct str after, size_t limit,
@@ -99,17 +99,17 @@ uint64_t record_done(struct torrents *t, struct arena *a, struct str member);
 
 /* --- torrents_work.c: hashing --- */
 
-/* Reads the object and keeps its hashes. ERR_CONFLICT: it is another by now. */
+/* Reads the object and stores its hashes. ERR_CONFLICT: the object has changed. */
 int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
-/* Makes sure that it is being hashed, or was: at once, by another who does, or by a task. 0: it is
- * done. S3_SLOW_DOWN: not yet. */
+/* Makes sure that the object gets its hashes: in this call, in another call that is under way, or
+ * by a task. 0: the hashes are there. S3_SLOW_DOWN: not yet. */
 int torrents_ensure(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
 void torrents_cancel(struct torrents *t, struct str member, struct str etag);
 void torrents_collector(void *ctx);
 
 /* --- torrents_urls.c --- */
 
-/* Where the tracker is announced to, in the arena; how many. */
+/* The announce URLs of the tracker, in the arena. Returns how many. */
 size_t torrent_announces(const struct torrents *t, struct arena *a, struct str host,
                          struct str passkey, struct str out[TORRENT_ANNOUNCES_MAX]);
 

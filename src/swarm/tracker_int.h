@@ -8,7 +8,7 @@
 #include "swarm/cache.h"
 #include "swarm/tracker.h"
 
-/* Counters of a few threads, on lines of memory of their own. */
+/* Counters of some threads, on their own lines of the processor's cache. */
 enum { COUNT_SLOTS = 16, COUNT_LINE = 64 };
 struct count_slot {
     _Alignas(COUNT_LINE) _Atomic(uint64_t) requests[TRACKER_PROTOCOLS][TRACKER_ACTIONS];
@@ -16,7 +16,7 @@ struct count_slot {
     _Atomic(uint64_t) bad_connection_ids, banned, dropped;
 };
 
-/* Readers take no lock: what was replaced lives until the tracker is closed. */
+/* Readers take no lock, so replaced settings live until the tracker is closed. */
 struct settings {
     struct tracker_options o;
     struct settings *older;
@@ -30,18 +30,19 @@ struct client_item {
     uint8_t len, bytes[PEER_ID_LEN];
 };
 
-/* What the store lists, in memory, and who follows it. Public mode. */
+/* Public mode: the lists of torrents and approved clients of the store, in memory, and what is
+ * known of their changes. */
 struct lists {
     struct store_subscription *sub;
-    VEC(struct hash_item) known; /* torrents that are in the swarms; the following thread's */
+    VEC(struct hash_item) known; /* torrents that were added to the swarms; the follower's */
 
     struct mutex clients_lock; /* class "tracker.clients"; guards the next */
     VEC(struct client_item) clients;
 
     struct mutex lock;     /* class "tracker"; guards what follows */
-    struct cond wake, end; /* of the thread that follows; of the one that keeps the time */
+    struct cond wake, end; /* wake the follower; wake the clock's thread at the end */
     bool stop, all_stale, clients_stale;
-    VEC(struct hash_item) changed; /* torrents to look at anew */
+    VEC(struct hash_item) changed; /* torrents to look up again */
 };
 
 struct tracker {
@@ -53,8 +54,8 @@ struct tracker {
     struct swarms *swarms; /* NULL: private */
     struct share *share;   /* NULL: not shared */
     struct lists lists;
-    _Atomic(bool) listed;      /* the lists were loaded once */
-    _Atomic(bool) store_fails; /* was told */
+    _Atomic(bool) listed;      /* the lists have been loaded */
+    _Atomic(bool) store_fails; /* the store does not answer, and that was logged */
     struct thread clock, follower;
     _Atomic(uint32_t) now_s;
     _Atomic(uint64_t) reaped;
@@ -68,12 +69,13 @@ struct count_slot *count_slots_new(void);
 
 /* --- tracker_lists.c --- */
 
-/* Begins to follow and loads once; a failure is logged, and made up for by the thread. */
+/* Subscribes to changes and loads the lists. A failure to load is logged, and the follower tries
+ * again. */
 int lists_start(struct tracker *t, struct err *err) MUST_CHECK;
-void lists_end(struct tracker *t);     /* nothing is heard any more */
-void lists_release(struct tracker *t); /* the memory */
+void lists_end(struct tracker *t);     /* ends the subscription */
+void lists_release(struct tracker *t); /* frees the memory */
 bool lists_approve(struct tracker *t, const uint8_t *peer_id);
-/* Takes over what changed. False: it has to be tried again. */
+/* Takes over the changes. False: the store did not answer; try again. */
 bool lists_follow(struct tracker *t);
 
 /* --- tracker_threads.c --- */
@@ -81,6 +83,6 @@ bool lists_follow(struct tracker *t);
 int tracker_threads_start(struct tracker *t, struct err *err) MUST_CHECK;
 void tracker_threads_stop(struct tracker *t);
 void tracker_tick(struct tracker *t); /* sets now_s */
-void tracker_save(struct tracker *t); /* if it is to be */
+void tracker_save(struct tracker *t); /* writes the snapshot, where there is one */
 
 #endif

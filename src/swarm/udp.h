@@ -1,5 +1,5 @@
-/* The tracker over UDP (BEP 15, 41): loops on one port, each with a socket of its own
- * (SO_REUSEPORT) and batches of packets. docs/swarm.md, U1 to U6. */
+/* The tracker over UDP (BEP 15, 41). Several loops serve one port, each with its own socket
+ * (SO_REUSEPORT), and handle packets in batches. docs/swarm.md, U1 to U6. */
 #ifndef SWARM_UDP_H
 #define SWARM_UDP_H
 
@@ -10,16 +10,16 @@ struct cache;
 struct udp_server;
 
 struct udp_options {
-    struct sock_addr listen; /* of IPv6 :: takes IPv4 too */
-    size_t workers;          /* 0: one a processor */
+    struct sock_addr listen; /* [::] takes IPv4 too */
+    size_t workers;          /* loops; 0: one for each processor */
     struct tracker *tracker; /* borrowed */
-    uint8_t key[16];         /* of connection ids: what it begins with */
-    struct cache *cache;     /* where trackers share the key; NULL: it stays. Borrowed */
-    size_t waiting; /* private mode: requests that may wait for the store; past it: dropped */
+    uint8_t key[16];         /* the first key for connection ids */
+    struct cache *cache;     /* through which trackers share the key; NULL: not shared. Borrowed */
+    size_t waiting; /* private mode: requests that may wait for the store; others are dropped */
     const struct log *log;
 };
 int udp_start(struct udp_server **out, const struct udp_options *o, struct err *err) MUST_CHECK;
-/* Requests that wait for the store are ended first. */
+/* Requests that wait for the store finish first. */
 void udp_stop(struct udp_server *u);
 uint16_t udp_port(const struct udp_server *u);
 

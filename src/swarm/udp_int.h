@@ -1,4 +1,4 @@
-/* The UDP tracker, for swarm/udp*.c only. */
+/* Between the files of the UDP tracker: udp*.c. */
 #ifndef SWARM_UDP_INT_H
 #define SWARM_UDP_INT_H
 
@@ -9,15 +9,15 @@
 
 enum {
     BATCH = 64,
-    REPLY_SHORT = 548, /* passes anywhere; whole entries of announces and scrapes over IPv4 */
-    PACKET_MAX = 1536, /* what is longer is cut: no request needs it */
-    WAIT_THREADS = 16  /* private mode: requests that are at the store at once */
+    REPLY_SHORT = 548, /* bytes that pass every network; whole entries over IPv4 fill them */
+    PACKET_MAX = 1536, /* longer packets are cut; no request is that long */
+    WAIT_THREADS = 16  /* private mode: requests that ask the store at the same time */
 };
 
-/* Who sent a packet. */
+/* The sender of a packet. */
 struct udp_from {
     uint8_t addr[16]; /* IPv4 mapped */
-    uint8_t host[16]; /* IPv6: its /64 */
+    uint8_t host[16]; /* the address that bans count: of IPv6 its /64 */
     bool v6;
 };
 
@@ -38,8 +38,8 @@ struct udp_server {
     size_t loop_count;
     _Atomic(bool) stopping;
 
-    _Atomic(struct udp_keys *) keys; /* of connection ids */
-    struct cache *cache;             /* where they are shared; NULL: nowhere */
+    _Atomic(struct udp_keys *) keys; /* for connection ids */
+    struct cache *cache;             /* through which the key is shared; NULL: it is not */
     struct thread key_thread;
     struct mutex key_lock; /* class "udp.key"; guards the next */
     struct cond key_changed;
@@ -52,7 +52,7 @@ void udp_loop_run(void *loop);
 
 /* --- udp_key.c --- */
 
-/* Begins with the key of the options; with a cache follows the store's. */
+/* Begins with the key of the options. With a cache a thread follows the store's key. */
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err) MUST_CHECK;
 void udp_key_stop(struct udp_server *u);
 void udp_key_release(struct udp_server *u); /* no loop runs any more */
@@ -62,12 +62,13 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 
 /* --- udp_serve.c --- */
 
-/* The answer to a request whose connection id is right: its length, 0 for none. *failed: it is an
- * error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the request's. */
+/* Answers a request whose connection id is right. Returns the length of the answer, 0: none.
+ * *failed: the answer is an error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the request's
+ * length. */
 size_t udp_serve(struct udp_server *u, struct udp_request *r, const struct udp_from *from,
                  size_t len, uint8_t *out, bool *failed);
 
-/* Private mode: the same by another thread, which sends it. False: too many wait. */
+/* Private mode: another thread answers the request and sends the answer. False: too many wait. */
 bool udp_hand_over(struct udp_loop *l, const void *packet, size_t len, const struct msghdr *to);
 
 void udp_from(struct udp_from *out, const struct sockaddr_storage *sa);
