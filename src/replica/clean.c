@@ -72,7 +72,7 @@ static int drop_cursors(struct cleaning *x, struct err *err)
 
 /* --- its tasks --- */
 
-static bool is_of(const struct task *t, const struct replication_id *id)
+static bool task_is_of(const struct task *t, const struct replication_id *id)
 {
     struct replication_id other;
     json_t *payload = NULL;
@@ -92,7 +92,7 @@ static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, st
     int code = queue_tasks(x->c->queue, &a, page, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++) {
-        if (!is_of(&list[i].task, &x->id)) {
+        if (!task_is_of(&list[i].task, &x->id)) {
             page->skip++;
             continue;
         }
@@ -136,7 +136,7 @@ static int drop_tasks(struct cleaning *x, struct err *err)
 
 /* --- the handlers --- */
 
-static int begin(struct cleaning *x, struct task_run *run, struct err *err)
+static int resync_begin(struct cleaning *x, struct task_run *run, struct err *err)
 {
     struct task_payload p;
     int code = task_payload_read(&p, run->arena, run->task->payload, PAYLOAD_BUCKET, err);
@@ -149,7 +149,7 @@ int clean_handle(struct task_run *run, struct err *err)
 {
     struct replication_status status;
     struct cleaning x;
-    int code = begin(&x, run, err);
+    int code = resync_begin(&x, run, err);
 
     if (code == 0)
         code = strip_vectors(&x, err);
@@ -201,7 +201,7 @@ static int begin_again(struct cleaning *x, struct err *err)
 int resync_handle(struct task_run *run, struct err *err)
 {
     struct cleaning x;
-    int code = begin(&x, run, err);
+    int code = resync_begin(&x, run, err);
 
     if (code == 0)
         code = strip_vectors(&x, err);

@@ -18,7 +18,7 @@ enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELDS };
 
 /* --- reading --- */
 
-static bool number(struct str text, unsigned *out)
+static bool cron_number(struct str text, unsigned *out)
 {
     uint64_t n;
 
@@ -34,13 +34,13 @@ static int read_item(const struct field *f, struct str text, uint64_t *bits, str
     struct str range, step_text, low_text, high_text;
     bool stepped = str_cut(text, '/', &range, &step_text);
     unsigned step = 1, low = f->first, high = f->last;
-    bool good = !stepped || (number(step_text, &step) && step > 0);
+    bool good = !stepped || (cron_number(step_text, &step) && step > 0);
 
     if (!str_eq(range, STR("*"))) {
         bool two = str_cut(range, '-', &low_text, &high_text);
-        good = good && number(low_text, &low);
+        good = good && cron_number(low_text, &low);
         if (two)
-            good = good && number(high_text, &high);
+            good = good && cron_number(high_text, &high);
         else if (!stepped)
             high = low;
     }
@@ -52,7 +52,7 @@ static int read_item(const struct field *f, struct str text, uint64_t *bits, str
     return 0;
 }
 
-static int read_field(const struct field *f, struct str text, uint64_t *bits, struct err *err)
+static int cron_read_field(const struct field *f, struct str text, uint64_t *bits, struct err *err)
 {
     bool more = true;
     int code = 0;
@@ -76,7 +76,7 @@ int cron_parse(struct cron *out, struct str line, struct err *err)
         if (count == FIELDS)
             return err_set(err, ERR_INVALID, "a cron line has five fields");
         given[count] = text;
-        code = read_field(&fields[count], text, &bits[count], err);
+        code = cron_read_field(&fields[count], text, &bits[count], err);
         if (code < 0)
             return code;
         count++;

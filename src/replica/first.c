@@ -2,8 +2,8 @@
 #include "replica/first.h"
 #include "base/ids.h"
 
-static struct task make(struct arena *a, const char *type, const char *prefix,
-                        const struct replication_id *r)
+static struct task replication_task(struct arena *a, const char *type, const char *prefix,
+                                    const struct replication_id *r)
 {
     const struct str parts[] = {r->user, r->bucket, r->from, r->to, r->to_bucket};
     const struct task_payload p = {.id = *r};
@@ -25,7 +25,7 @@ static struct task make(struct arena *a, const char *type, const char *prefix,
 
 struct task first_task_resync(struct arena *a, const struct replication_id *id)
 {
-    struct task t = make(a, "replication:resync", "resync", id);
+    struct task t = replication_task(a, "replication:resync", "resync", id);
 
     t.queue = STR("migrate_bucket_list_obj");
     return t;
@@ -33,7 +33,7 @@ struct task first_task_resync(struct arena *a, const struct replication_id *id)
 
 struct task first_task_clean(struct arena *a, const struct replication_id *id)
 {
-    struct task t = make(a, "replication:clean", "clean", id);
+    struct task t = replication_task(a, "replication:clean", "clean", id);
 
     t.queue = STR("api");
     return t;
@@ -41,7 +41,7 @@ struct task first_task_clean(struct arena *a, const struct replication_id *id)
 
 struct task first_task_user(struct arena *a, const struct replication_id *id)
 {
-    struct task t = make(a, USER_TYPE, "user", id);
+    struct task t = replication_task(a, USER_TYPE, "user", id);
     char random[ID_HEX_LEN + 1];
 
     id_hex(random);

@@ -102,7 +102,7 @@ static int keep_switches(const struct keeper_options *o, struct err *err)
 
 /* --- a round --- */
 
-static int forget(struct asked *a, struct err *err)
+static int keeper_forget(struct asked *a, struct err *err)
 {
     size_t count = 0;
     int code = replication_forget_unused(a->o->replications, gap_ended, a, &count, err);
@@ -123,7 +123,7 @@ int keeper_run(const struct keeper_options *o, bool (*ended)(void *ctx), void *c
     if (code == 0)
         code = keep_switches(o, err);
     if (code == 0)
-        code = forget(&a, err);
+        code = keeper_forget(&a, err);
     lock_release(lock);
     return code;
 }
@@ -141,7 +141,7 @@ static bool is_stopped(void *ctx)
 }
 
 /* False at the stop. */
-static bool rest(struct keeper *k, uint64_t ms)
+static bool keeper_rest(struct keeper *k, uint64_t ms)
 {
     uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
 
@@ -153,13 +153,14 @@ static bool rest(struct keeper *k, uint64_t ms)
     return go;
 }
 
-static void run(void *ctx)
+static void keeper_main(void *ctx)
 {
     struct keeper *k = ctx;
     uint64_t took_ms = 0;
     bool failed = false;
 
-    while (rest(k, k->o.interval_ms > SHARE * took_ms ? k->o.interval_ms : SHARE * took_ms)) {
+    while (
+        keeper_rest(k, k->o.interval_ms > SHARE * took_ms ? k->o.interval_ms : SHARE * took_ms)) {
         uint64_t began_ms = clock_mono_ms();
         struct err err = {0};
         int code = keeper_run(&k->o, is_stopped, k, &err);
@@ -177,7 +178,7 @@ int keeper_start(struct keeper **out, const struct keeper_options *o, struct err
     k->o = *o;
     mutex_init(&k->lock, "keeper");
     cond_init(&k->wake);
-    int code = thread_start(&k->thread, "keeper", 0, run, k, err);
+    int code = thread_start(&k->thread, "keeper", 0, keeper_main, k, err);
     if (code < 0) {
         cond_release(&k->wake);
         mutex_release(&k->lock);

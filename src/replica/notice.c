@@ -20,7 +20,7 @@ static const struct {
 
 /* --- reading --- */
 
-static unsigned changes_of(struct str event)
+static unsigned event_changes(struct str event)
 {
     if (str_starts(event, STR("s3:")))
         event = str_skip(event, 3);
@@ -30,7 +30,7 @@ static unsigned changes_of(struct str event)
     return 0;
 }
 
-static void add_key(struct notice *n, struct arena *a, struct str key)
+static void notice_add_key(struct notice *n, struct arena *a, struct str key)
 {
     bool fits = key.len > 0 && key.len <= OBJECT_KEY_MAX && str_is_utf8(key) &&
                 !memchr(key.p, '\0', key.len);
@@ -39,36 +39,37 @@ static void add_key(struct notice *n, struct arena *a, struct str key)
         n->keys[n->key_count++] = arena_str(a, key);
 }
 
-static void read_keys(struct notice *n, struct arena *a, struct str key)
+static void record_read_keys(struct notice *n, struct arena *a, struct str key)
 {
     struct buf plain = BUF_INIT(NOTICE_BODY_MAX);
 
-    add_key(n, a, key);
+    notice_add_key(n, a, key);
     if (url_decode(&plain, key, true) == 0 && buf_error(&plain) == 0)
-        add_key(n, a, buf_str(&plain));
+        notice_add_key(n, a, buf_str(&plain));
     buf_release(&plain);
 }
 
-static void read_record(struct notices *out, struct arena *a, const json_t *record)
+static void notice_read_record(struct notices *out, struct arena *a, const json_t *record)
 {
     const json_t *s3 = json_object_get(record, "s3");
     const json_t *bucket = json_object_get(s3, "bucket"), *object = json_object_get(s3, "object");
     struct str event = json_get_str(record, "eventName", STR_EMPTY);
     struct notice n = {.bucket = arena_str(a, json_get_str(bucket, "name", STR_EMPTY)),
-                       .changes = changes_of(event)};
+                       .changes = event_changes(event)};
 
     if (event.len && !n.changes) {
         out->other++;
         return;
     }
-    read_keys(&n, a, json_get_str(object, "key", STR_EMPTY));
+    record_read_keys(&n, a, json_get_str(object, "key", STR_EMPTY));
     if (event.len && n.bucket.len && n.key_count)
         out->list[out->count++] = n;
     else
         out->unclear++;
 }
 
-static int read_records(struct notices *out, struct arena *a, const json_t *body, struct err *err)
+static int notice_read_records(struct notices *out, struct arena *a, const json_t *body,
+                               struct err *err)
 {
     const json_t *records = json_object_get(body, "Records"), *record;
     size_t i;
@@ -78,7 +79,7 @@ static int read_records(struct notices *out, struct arena *a, const json_t *body
     out->list = arena_array(a, json_array_size(records) + 1, sizeof(*out->list));
     if (!out->list)
         return err_code(err, ERR_NO_MEMORY);
-    json_array_foreach(records, i, record) read_record(out, a, record);
+    json_array_foreach(records, i, record) notice_read_record(out, a, record);
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -91,7 +92,7 @@ int notices_read(struct notices *out, struct arena *a, struct str body, struct e
     if (code == 0)
         code = json_read(&json, body, err);
     if (code == 0)
-        code = read_records(out, a, json, err);
+        code = notice_read_records(out, a, json, err);
     json_decref(json);
     return code;
 }
@@ -128,7 +129,7 @@ static bool is_from(const struct recording *w, struct str bucket)
 
 /* Nothing is left out by an old view: whoever cannot ask the store may not know of a replication
  * that is there, and must not say that it has taken the notice. */
-static int is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
+static int notice_is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
 {
     int code = 0;
 
@@ -149,7 +150,7 @@ static int record_one(struct recording *w, const struct notice *n, size_t *recor
                       struct err *err)
 {
     bool replicated = false;
-    int code = is_replicated(w, n->bucket, &replicated, err);
+    int code = notice_is_replicated(w, n->bucket, &replicated, err);
 
     if (code < 0 || !replicated)
         return code;

@@ -104,7 +104,7 @@ static bool find_text(struct str in, const char *text, size_t *at)
 }
 
 /* Where the entry around `at` begins and ends. Entries do not nest. */
-static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
+static bool entry_around(struct str xml, size_t at, size_t *notice_begin, size_t *notice_end)
 {
     char open[40], close[40];
 
@@ -115,11 +115,12 @@ static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
         snprintf(close, sizeof(close), "</%s>", kinds[i].element);
         while (find_text(str_skip(xml, from), open, &next) && from + next < at) {
             before = true;
-            *begin = from + next;
-            from = *begin + 1;
+            *notice_begin = from + next;
+            from = *notice_begin + 1;
         }
-        if (before && find_text(str_skip(xml, *begin), close, &behind) && *begin + behind > at) {
-            *end = *begin + behind + strlen(close);
+        if (before && find_text(str_skip(xml, *notice_begin), close, &behind) &&
+            *notice_begin + behind > at) {
+            *notice_end = *notice_begin + behind + strlen(close);
             return true;
         }
     }
@@ -129,16 +130,16 @@ static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
 static int without(struct buf *out, struct str xml, struct str id, struct err *err)
 {
     struct buf text = BUF_INIT(256);
-    size_t at, begin, end;
+    size_t at, notice_begin, notice_end;
 
     buf_appendf(&text, "<Id>" STR_FMT "</Id>", STR_ARG(id));
     while (find_text(xml, text.p, &at)) {
-        if (!entry_around(xml, at, &begin, &end)) {
+        if (!entry_around(xml, at, &notice_begin, &notice_end)) {
             buf_release(&text);
             return err_set(err, ERR_PEER, "the bucket's notification configuration cannot be read");
         }
-        buf_append(out, xml.p, begin);
-        xml = str_skip(xml, end);
+        buf_append(out, xml.p, notice_begin);
+        xml = str_skip(xml, notice_end);
     }
     buf_append_str(out, xml);
     buf_release(&text);
@@ -167,7 +168,8 @@ int notice_splice(struct buf *out, struct str xml, struct str id, struct str ent
     return code < 0 ? code : buf_error(out);
 }
 
-static void write_entry(struct buf *out, struct str id, struct str arn, const char *const *events)
+static void notice_write_entry(struct buf *out, struct str id, struct str arn,
+                               const char *const *events)
 {
     size_t kind = 0, at;
 
@@ -190,7 +192,7 @@ struct configuring {
     struct buf id;
 };
 
-static int begin(struct configuring *c, const struct notice_setup *s, struct err *err)
+static int notice_begin(struct configuring *c, const struct notice_setup *s, struct err *err)
 {
     *c = (struct configuring){.a = ARENA_INIT(8 * MIB), .id = BUF_INIT(64)};
     name_entry(&c->id, s);
@@ -201,7 +203,7 @@ static int begin(struct configuring *c, const struct notice_setup *s, struct err
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-static void end(struct configuring *c)
+static void notice_end(struct configuring *c)
 {
     if (c->bucket)
         c->bucket->ops->unref(c->bucket);
@@ -209,7 +211,7 @@ static void end(struct configuring *c)
     arena_release(&c->a);
 }
 
-static int put(struct configuring *c, struct str entry, struct err *err)
+static int notice_put(struct configuring *c, struct str entry, struct err *err)
 {
     struct buf document = BUF_INIT(DOCUMENT_MAX);
     int code = notice_splice(&document, c->before, buf_str(&c->id), entry, err);
@@ -226,8 +228,8 @@ static int put_events(struct configuring *c, struct str arn, struct err *err)
 
     for (size_t i = 0; i < ARRAY_SIZE(wanted) && code == ERR_INVALID; i++) {
         struct buf entry = BUF_INIT(16 * KIB);
-        write_entry(&entry, buf_str(&c->id), arn, wanted[i]);
-        code = put(c, buf_str(&entry), err);
+        notice_write_entry(&entry, buf_str(&c->id), arn, wanted[i]);
+        code = notice_put(c, buf_str(&entry), err);
         buf_release(&entry);
     }
     return code;
@@ -237,13 +239,13 @@ int notice_setup(const struct notice_setup *s, struct err *err)
 {
     struct configuring c;
     struct str arn = s->target;
-    int code = begin(&c, s, err);
+    int code = notice_begin(&c, s, err);
 
     if (code == 0 && is_url(s->target))
         code = make_topic(&arn, &c.a, s, err);
     if (code == 0)
         code = put_events(&c, arn, err);
-    end(&c);
+    notice_end(&c);
     return code;
 }
 
@@ -257,17 +259,17 @@ static bool has_entry(const struct configuring *c)
 int notice_setup_undo(const struct notice_setup *s, struct err *err)
 {
     struct configuring c;
-    int code = begin(&c, s, err);
+    int code = notice_begin(&c, s, err);
     bool there = code == 0 && has_entry(&c);
 
     if (there)
-        code = put(&c, STR_EMPTY, err);
-    end(&c);
+        code = notice_put(&c, STR_EMPTY, err);
+    notice_end(&c);
     if (!there || (code < 0 && code != ERR_INVALID))
         return code;
-    code = begin(&c, s, err);
+    code = notice_begin(&c, s, err);
     if (code == 0 && has_entry(&c)) /* Ceph: the new document took nothing away */
         code = remote_drop_notification(s->storage, s->user, s->bucket, buf_str(&c.id), err);
-    end(&c);
+    notice_end(&c);
     return code;
 }

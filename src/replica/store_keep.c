@@ -45,7 +45,7 @@ static void keep_before(struct store_keep *k, uint64_t round, bool back)
     k->round = round;
 }
 
-static int copy(struct store_keep *k, const struct installation_status *s, struct err *err)
+static int settings_copy(struct store_keep *k, const struct installation_status *s, struct err *err)
 {
     struct config_copy head = {.installation = str_z(s->id), .count = s->config};
 
@@ -70,7 +70,7 @@ static void keep_copy(struct store_keep *k, const struct installation_status *s)
         return;
     if (began < k->rest_until_ns)
         return;
-    int code = copy(k, s, &err);
+    int code = settings_copy(k, s, &err);
     uint64_t now = clock_mono_ns();
     k->rest_until_ns = now + (code < 0 ? (uint64_t)RETRY_MS * MS : REST_FACTOR * (now - began));
     if (code < 0 && !k->failed)
@@ -128,7 +128,7 @@ int store_keep_restore(struct store_keep *k, const char *from, bool replace, str
 
 /* --- the thread --- */
 
-static void mend(struct store_keep *k, const struct installation_status *s)
+static void settings_mend(struct store_keep *k, const struct installation_status *s)
 {
     struct err err = {0};
 
@@ -143,7 +143,7 @@ static void mend(struct store_keep *k, const struct installation_status *s)
         log_warn(k->o.log, "store.not_mended", log_z("error", err.text));
 }
 
-static void look(struct store_keep *k)
+static void settings_look(struct store_keep *k)
 {
     struct installation_status s;
 
@@ -153,17 +153,17 @@ static void look(struct store_keep *k)
     if (k->o.shared && s.runs != k->runs)
         store_settings_look(k->o.config, k->o.log);
     k->runs = s.runs;
-    mend(k, &s);
+    settings_mend(k, &s);
     keep_copy(k, &s);
 }
 
-static void run(void *ctx)
+static void store_keep_main(void *ctx)
 {
     struct store_keep *k = ctx;
     bool go = true;
 
     while (go) {
-        look(k);
+        settings_look(k);
         mutex_lock(&k->lock);
         uint64_t until = clock_mono_ns() + (uint64_t)LOOK_MS * MS;
         while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))
@@ -186,7 +186,7 @@ int store_keep_start(struct store_keep **out, const struct store_keep_options *o
     int code = seal_key_open(&k->key, o->key_file, &made, err);
     if (code == 0) {
         find_copy(k);
-        code = thread_start(&k->thread, "store-keep", 0, run, k, err);
+        code = thread_start(&k->thread, "store-keep", 0, store_keep_main, k, err);
     }
     if (code < 0) {
         store_keep_stop(k);

@@ -5,7 +5,8 @@
 
 #define MEND_LOCK STR("lk:w:mend") /* no storage has this name */
 
-static int resync(const struct went_back *w, const struct replication_id *id, struct err *err)
+static int went_back_resync(const struct went_back *w, const struct replication_id *id,
+                            struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct task first = first_task_resync(&a, id);
@@ -36,7 +37,7 @@ static int stop_switch(const struct went_back *w, const struct replication_id *i
         log_error(w->log, "replica.switch_given_up", log_s("bucket", id->bucket),
                   log_s("from", id->from), log_s("to", id->to));
         if (code == 0)
-            code = resync(w, id, err);
+            code = went_back_resync(w, id, err);
     }
     arena_release(&a);
     return code == ERR_NOT_FOUND ? 0 : code;
@@ -44,7 +45,7 @@ static int stop_switch(const struct went_back *w, const struct replication_id *i
 
 static int mend_bucket(const struct went_back *w, const struct replication *r, struct err *err)
 {
-    int code = resync(w, &r->id, err);
+    int code = went_back_resync(w, &r->id, err);
 
     if (code == ERR_CONFLICT) /* one that was left, or that goes the other way, is no copy of now */
         code = r->switching || r->blocked ? stop_switch(w, &r->id, err) : 0;

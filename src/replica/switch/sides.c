@@ -31,7 +31,7 @@ static int cannot_ask(int code, struct err *err)
 
 /* --- the pair --- */
 
-static bool may(void *ctx, struct str bucket)
+static bool sides_may(void *ctx, struct str bucket)
 {
     const struct sides *s = ctx;
 
@@ -67,8 +67,8 @@ static int fill_pair(struct sides *s, const struct replication *r, struct side_p
     return 0;
 }
 
-static int find(void *ctx, struct arena *a, const struct storage *at, struct str bucket,
-                struct side_pair *out, struct err *err)
+static int sides_find(void *ctx, struct arena *a, const struct storage *at, struct str bucket,
+                      struct side_pair *out, struct err *err)
 {
     struct sides *s = ctx;
     struct replication_view *view = NULL;
@@ -94,7 +94,7 @@ bool sides_has(struct sides *s, const struct storage *at, struct str bucket)
 {
     struct replication_view *view = NULL;
 
-    if (!may(s, bucket))
+    if (!sides_may(s, bucket))
         return false;
     if (replications_view(s->o.replications, &view, NULL) < 0)
         return true;
@@ -120,8 +120,8 @@ static enum side side_in(const struct side_pair *p, const struct vector *v)
     return side_of(v, p->route->name, p->other->name);
 }
 
-static int look(struct sides *s, struct arena *a, const struct side_pair *p,
-                const struct side_ask *ask, struct known *out, struct err *err)
+static int sides_look(struct sides *s, struct arena *a, const struct side_pair *p,
+                      const struct side_ask *ask, struct known *out, struct err *err)
 {
     const struct thing things[] = {
         {.kind = ask->thing, .bucket = p->bucket, .object = ask->key},
@@ -141,8 +141,8 @@ static int look(struct sides *s, struct arena *a, const struct side_pair *p,
 }
 
 /* Where that is; `has` as head: a marker that is current is a state of the key too. */
-static int holds(struct arena *a, struct storage *s, const struct side_pair *p,
-                 const struct side_ask *ask, bool *has, struct err *err)
+static int side_holds(struct arena *a, struct storage *s, const struct side_pair *p,
+                      const struct side_ask *ask, bool *has, struct err *err)
 {
     static const struct object_conditions none;
     struct get_result got = {0};
@@ -161,18 +161,18 @@ static int holds(struct arena *a, struct storage *s, const struct side_pair *p,
     return code == 0 || code == ERR_DENIED ? 0 : cannot_ask(code, err);
 }
 
-static int find_object(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
-                       struct storage **out, struct err *err)
+static int side_of_object(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
+                          struct storage **out, struct err *err)
 {
     bool has = false;
 
     *out = p->route;
     if (p->route_only)
         return 0;
-    int code = holds(a, p->route, p, ask, &has, err);
+    int code = side_holds(a, p->route, p, ask, &has, err);
     if (code < 0 || has)
         return code;
-    code = holds(a, p->other, p, ask, &has, err);
+    code = side_holds(a, p->other, p, ask, &has, err);
     if (has)
         *out = p->other;
     return code;
@@ -180,16 +180,16 @@ static int find_object(struct arena *a, const struct side_pair *p, const struct 
 
 /* A version is where its id is known; the side of the object says what is told of one that is on
  * neither. */
-static int find_version(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
-                        struct storage **side, struct err *err)
+static int side_of_version(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
+                           struct storage **side, struct err *err)
 {
     struct storage *second = *side == p->route ? p->other : p->route;
     bool has = false;
-    int code = holds(a, *side, p, ask, &has, err);
+    int code = side_holds(a, *side, p, ask, &has, err);
 
     if (code < 0 || has)
         return code;
-    code = holds(a, second, p, ask, &has, err);
+    code = side_holds(a, second, p, ask, &has, err);
     if (has)
         *side = second;
     return code;
@@ -203,27 +203,27 @@ static struct storage *facts_of(const struct side_pair *p, const struct known *k
     return k->bucket == SIDE_OTHER ? p->other : p->route;
 }
 
-static int choose(struct sides *s, struct arena *a, const struct side_pair *p,
-                  const struct side_ask *ask, struct side_choice *out, struct err *err)
+static int sides_choose(struct sides *s, struct arena *a, const struct side_pair *p,
+                        const struct side_ask *ask, struct side_choice *out, struct err *err)
 {
     struct known k;
-    int code = look(s, a, p, ask, &k, err);
+    int code = sides_look(s, a, p, ask, &k, err);
 
     if (code < 0)
         return code;
     struct storage *side = k.thing == SIDE_OTHER ? p->other : p->route;
     if (is_of_object(ask->thing) && ask->version.len)
-        code = find_version(a, p, ask, &side, err);
+        code = side_of_version(a, p, ask, &side, err);
     else if (is_of_object(ask->thing) && k.thing == SIDE_EITHER)
-        code = find_object(a, p, ask, &side, err);
+        code = side_of_object(a, p, ask, &side, err);
     *out = (struct side_choice){side, facts_of(p, &k, side)};
     return code;
 }
 
-static int read_side(void *ctx, struct arena *a, const struct side_pair *p,
-                     const struct side_ask *ask, struct side_choice *out, struct err *err)
+static int sides_read(void *ctx, struct arena *a, const struct side_pair *p,
+                      const struct side_ask *ask, struct side_choice *out, struct err *err)
 {
-    return choose(ctx, a, p, ask, out, err);
+    return sides_choose(ctx, a, p, ask, out, err);
 }
 
 /* --- writing --- */
@@ -260,20 +260,20 @@ static int wait_for_task(struct sides *s, struct arena *a, const struct side_pai
         cond_wait_until(&s->pause, &s->lock, clock_mono_ns() + pause_ms * MS);
         mutex_unlock(&s->lock);
         pause_ms = pause_ms * 2 < LOOK_MAX_MS ? pause_ms * 2 : LOOK_MAX_MS;
-        code = look(s, &scratch, p, ask, k, err);
+        code = sides_look(s, &scratch, p, ask, k, err);
         arena_release(&scratch);
     }
     return code;
 }
 
-static int write_side(void *ctx, struct arena *a, const struct side_pair *p,
-                      const struct side_ask *ask, bool alone, struct side_choice *out,
-                      struct err *err)
+static int sides_write(void *ctx, struct arena *a, const struct side_pair *p,
+                       const struct side_ask *ask, bool alone, struct side_choice *out,
+                       struct err *err)
 {
     struct sides *s = ctx;
     bool versioned = false;
     struct known k;
-    int code = look(s, a, p, ask, &k, err);
+    int code = sides_look(s, a, p, ask, &k, err);
 
     if (code == 0 && k.thing == SIDE_OTHER && alone && storage_can(p->route, STORAGE_TELLS_CHANGES))
         code = is_versioned(a, p, ask->user, &versioned, err);
@@ -285,8 +285,8 @@ static int write_side(void *ctx, struct arena *a, const struct side_pair *p,
 }
 
 /* Where the objects are, as it is at one moment; *out in the arena. */
-static int look_many(struct sides *s, struct arena *a, const struct side_pair *p,
-                     const struct side_keys *k, enum side **out, struct err *err)
+static int sides_look_many(struct sides *s, struct arena *a, const struct side_pair *p,
+                           const struct side_keys *k, enum side **out, struct err *err)
 {
     struct thing *things = arena_array(a, k->count, sizeof(*things));
     struct vector *vectors = arena_array(a, k->count, sizeof(*vectors));
@@ -302,10 +302,10 @@ static int look_many(struct sides *s, struct arena *a, const struct side_pair *p
     return code < 0 ? cannot_ask(code, err) : 0;
 }
 
-/* As write_side() for each, asked at once what is the same for all: most have nothing to wait for.
+/* As sides_write() for each, asked at once what is the same for all: most have nothing to wait for.
  */
-static int removals(void *ctx, struct arena *a, const struct side_pair *p,
-                    const struct side_keys *k, bool alone, struct err *err)
+static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
+                          const struct side_keys *k, bool alone, struct err *err)
 {
     bool waits = !alone || !storage_can(p->route, STORAGE_TELLS_CHANGES);
     struct side_choice ignored;
@@ -313,11 +313,11 @@ static int removals(void *ctx, struct arena *a, const struct side_pair *p,
     int code = waits ? 0 : is_versioned(a, p, k->user, &waits, err);
 
     if (code == 0 && waits)
-        code = look_many(ctx, a, p, k, &at, err);
+        code = sides_look_many(ctx, a, p, k, &at, err);
     for (size_t i = 0; i < k->count && waits && code == 0; i++) {
         struct side_ask ask = {.thing = THING_OBJECT, .key = k->keys[i], .user = k->user};
         if (at[i] == SIDE_OTHER)
-            code = write_side(ctx, a, p, &ask, alone, &ignored, err);
+            code = sides_write(ctx, a, p, &ask, alone, &ignored, err);
     }
     return code;
 }
@@ -331,22 +331,22 @@ static int removed_one(struct sides *s, struct arena *a, const struct side_pair 
     int code = 0;
 
     if (at == SIDE_EITHER && !p->route_only)
-        code = holds(a, p->other, p, &ask, &seen, err);
+        code = side_holds(a, p->other, p, &ask, &seen, err);
     if (code < 0 || !seen)
         return code;
     code = taps_record_removal(s->o.taps, p->route, p->bucket, key, err);
     return code < 0 ? cannot_ask(code, err) : 0;
 }
 
-static int removed(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
-                   size_t count, struct err *err)
+static int sides_removed(void *ctx, struct arena *a, const struct side_pair *p,
+                         const struct str *keys, size_t count, struct err *err)
 {
     const struct side_keys k = {keys, count, p->user};
     enum side *at = NULL;
 
     if (!storage_can(p->route, STORAGE_TELLS_CHANGES)) /* an intent is recorded whatever it did */
         return 0;
-    int code = look_many(ctx, a, p, &k, &at, err);
+    int code = sides_look_many(ctx, a, p, &k, &at, err);
     for (size_t i = 0; i < count && code == 0; i++)
         code = removed_one(ctx, a, p, keys[i], at[i], err);
     return code;
@@ -412,9 +412,9 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
 
 /* The set ends some time after the last upload was begun; one that is older than that is found by
  * asking. One that is on neither side may have been finished where uploads go now. */
-static int upload_side(void *ctx, struct arena *a, const struct side_pair *p,
-                       const struct side_ask *ask, struct str id, struct side_choice *out,
-                       struct err *err)
+static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
+                        const struct side_ask *ask, struct str id, struct side_choice *out,
+                        struct err *err)
 {
     struct sides *s = ctx;
     struct upload_info upload = {.key = ask->key, .id = id};
@@ -426,7 +426,7 @@ static int upload_side(void *ctx, struct arena *a, const struct side_pair *p,
     if (code == 0 && !remembered)
         code = has_upload(a, old, p, &upload, ask->user, &there, err);
     if (code == 0)
-        code = look(s, a, p, &(struct side_ask){.thing = THING_BUCKET}, &k, err);
+        code = sides_look(s, a, p, &(struct side_ask){.thing = THING_BUCKET}, &k, err);
     if (code < 0)
         return code;
     out->storage = there ? old : p->begun;
@@ -455,8 +455,8 @@ static int upload_life(struct sides *s, struct arena *a, const struct side_pair 
     return code;
 }
 
-static int begun(void *ctx, const struct side_pair *p, struct str key, struct str id,
-                 struct err *err)
+static int sides_begun(void *ctx, const struct side_pair *p, struct str key, struct str id,
+                       struct err *err)
 {
     struct sides *s = ctx;
     struct arena a = ARENA_INIT(64 * KIB);
@@ -493,18 +493,18 @@ static struct side_list side_list_of(const struct sides *s, const struct side_pa
 }
 
 /* NOLINTNEXTLINE(readability-function-size): as route/sides.h has it */
-static int list(void *ctx, struct arena *a, const struct side_pair *p, struct bucket *buckets[2],
-                const struct list_options *o, bool versions, struct list_result *out,
-                struct err *err)
+static int sides_list(void *ctx, struct arena *a, const struct side_pair *p,
+                      struct bucket *buckets[2], const struct list_options *o, bool versions,
+                      struct list_result *out, struct err *err)
 {
     struct side_list l = side_list_of(ctx, p, buckets);
 
     return side_list(&l, a, o, versions, out, err);
 }
 
-static int list_uploads(void *ctx, struct arena *a, const struct side_pair *p,
-                        struct bucket *buckets[2], const struct list_options *o,
-                        struct upload_list *out, struct err *err)
+static int sides_list_uploads(void *ctx, struct arena *a, const struct side_pair *p,
+                              struct bucket *buckets[2], const struct list_options *o,
+                              struct upload_list *out, struct err *err)
 {
     struct side_list l = side_list_of(ctx, p, buckets);
 
@@ -521,16 +521,16 @@ struct sides *sides_new(const struct sides_options *o)
     mutex_init(&s->lock, "replica.sides");
     cond_init(&s->pause);
     s->ops = (struct bucket_sides){.any = taps_switching(o->taps),
-                                   .may = may,
-                                   .find = find,
-                                   .read = read_side,
-                                   .upload = upload_side,
-                                   .write = write_side,
-                                   .removals = removals,
-                                   .removed = removed,
-                                   .begun = begun,
-                                   .list = list,
-                                   .list_uploads = list_uploads,
+                                   .may = sides_may,
+                                   .find = sides_find,
+                                   .read = sides_read,
+                                   .upload = sides_upload,
+                                   .write = sides_write,
+                                   .removals = sides_removals,
+                                   .removed = sides_removed,
+                                   .begun = sides_begun,
+                                   .list = sides_list,
+                                   .list_uploads = sides_list_uploads,
                                    .ctx = s};
     return s;
 }

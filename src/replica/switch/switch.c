@@ -43,7 +43,7 @@ int switch_moved(int code)
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND ? ERR_AGAIN : code;
 }
 
-static int wait_for(struct err *err, const char *what)
+static int switch_wait_for(struct err *err, const char *what)
 {
     return err_set(err, ERR_AGAIN, "%s", what);
 }
@@ -54,21 +54,21 @@ static uint64_t contact_of(const struct switch_run *x)
 }
 
 /* Everybody knows of the last change. */
-static int reached(struct switch_run *x, struct err *err)
+static int switch_reached(struct switch_run *x, struct err *err)
 {
     bool all = false;
     uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
     if (code == 0 && (!contact || contact_of(x) != contact)) /* E5 */
-        return wait_for(err, "this process was not heard of for a while");
+        return switch_wait_for(err, "this process was not heard of for a while");
     if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))
-        return wait_for(err, "the store may have lost changes, and is being looked into");
-    return code == 0 && !all ? wait_for(err, "not every gateway knows of it yet") : code;
+        return switch_wait_for(err, "the store may have lost changes, and is being looked into");
+    return code == 0 && !all ? switch_wait_for(err, "not every gateway knows of it yet") : code;
 }
 
 /* Begins, or says why it never will. */
-static int begin(struct switch_run *x, struct err *err)
+static int switch_run_begin(struct switch_run *x, struct err *err)
 {
     struct err why = {0};
     int code = switch_begin(x->o->replications, &x->s, main_of(x), &why);
@@ -84,13 +84,14 @@ int switch_settled(struct switch_run *x, struct err *err)
     bool open = false;
 
     if (!from)
-        return wait_for(err, "the old storage is not here");
-    int code = reached(x, err);
+        return switch_wait_for(err, "the old storage is not here");
+    int code = switch_reached(x, err);
     if (code == 0 && x->o->settle)
         code = x->o->settle(x->o->ctx, from, err);
     if (code == 0 && !storage_can(from, STORAGE_TELLS_CHANGES))
         code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, 0, &open, err);
-    return code == 0 && open ? wait_for(err, "the outcome of a write is not known yet") : code;
+    return code == 0 && open ? switch_wait_for(err, "the outcome of a write is not known yet")
+                             : code;
 }
 
 int switch_finish(struct switch_run *x, struct err *err)
@@ -130,7 +131,7 @@ int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct er
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
 
     return from ? switch_uploads(from, x->run->arena, x->s.id.user, x->s.id.bucket, out, err)
-                : wait_for(err, "the old storage is not here");
+                : switch_wait_for(err, "the old storage is not here");
 }
 
 int64_t switch_uploads_until(const struct bucket_switch *s)
@@ -180,21 +181,22 @@ static int begin_live(struct switch_run *x, struct err *err)
     bool open = false;
 
     if (!from)
-        return wait_for(err, "the old storage is not here");
-    int code = reached(x, err);
+        return switch_wait_for(err, "the old storage is not here");
+    int code = switch_reached(x, err);
     if (code == 0 && !storage_can(from, STORAGE_TELLS_CHANGES))
         code = taps_intents_open(x->o->queue, x->s.id.from, x->s.id.bucket, due_s, &open, err);
     if (code < 0)
         return code;
     if (is_copied_anew(x))
-        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
-    return open ? wait_for(err, "the outcome of a write is not known yet") : begin(x, err);
+        return switch_wait_for(err, "changes may have been lost, and the bucket is copied anew");
+    return open ? switch_wait_for(err, "the outcome of a write is not known yet")
+                : switch_run_begin(x, err);
 }
 
 /* S11: nobody goes by the block alone any more. */
-static int unblock(struct switch_run *x, struct err *err)
+static int step_unblock(struct switch_run *x, struct err *err)
 {
-    int code = reached(x, err);
+    int code = switch_reached(x, err);
 
     return code == 0 ? switch_moved(switch_unblock(x->o->replications, &x->s, err)) : code;
 }
@@ -208,7 +210,7 @@ static int step_live(struct switch_run *x, struct err *err)
     if (x->s.status != SWITCH_IN_PROGRESS)
         return ERR_END;
     if (x->s.blocked)
-        return unblock(x, err);
+        return step_unblock(x, err);
     /* In this order: what ends an upload is recorded afterwards. */
     code = check_uploads(x, err);
     if (code == 0)
@@ -219,7 +221,7 @@ static int step_live(struct switch_run *x, struct err *err)
 /* --- with downtime --- */
 
 /* When it is to begin; in the past: now. */
-static int due(const struct switch_run *x, int64_t *out, struct err *err)
+static int switch_due(const struct switch_run *x, int64_t *out, struct err *err)
 {
     const struct switch_options *o = &x->s.o;
     struct cron cron;
@@ -233,7 +235,7 @@ static int due(const struct switch_run *x, int64_t *out, struct err *err)
     return code;
 }
 
-static int skip(struct switch_run *x, struct str why, struct err *err)
+static int switch_skip(struct switch_run *x, struct str why, struct err *err)
 {
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
@@ -247,11 +249,11 @@ static int check_marks(struct switch_run *x, struct err *err)
 
     if (!from || storage_can(from, STORAGE_TELLS_CHANGES))
         return 0;
-    int code = reached(x, err);
+    int code = switch_reached(x, err);
     if (code == 0)
         code = taps_suspect(x->o->queue, x->s.id.from, x->s.id.bucket, &suspect, err);
     return code == 0 && suspect
-               ? wait_for(err, "the machine was down, and the bucket is to be copied anew")
+               ? switch_wait_for(err, "the machine was down, and the bucket is to be copied anew")
                : code;
 }
 
@@ -266,18 +268,18 @@ static int begin_down(struct switch_run *x, struct err *err)
     if (code < 0)
         return code;
     if (!ready && x->s.o.on_init_done)
-        return wait_for(err, "the initial copy is not done");
+        return switch_wait_for(err, "the initial copy is not done");
     if (at_once && is_copied_anew(x))
-        return wait_for(err, "changes may have been lost, and the bucket is copied anew");
+        return switch_wait_for(err, "changes may have been lost, and the bucket is copied anew");
     if (!ready)
-        return skip(x, STR("the initial copy is not done"), err);
+        return switch_skip(x, STR("the initial copy is not done"), err);
     if (most && lag > most)
-        return skip(x,
-                    arena_fmt(x->run->arena,
-                              "%lld changes have not gone over, which is more than %lld",
-                              (long long)lag, (long long)most),
-                    err);
-    return begin(x, err);
+        return switch_skip(x,
+                           arena_fmt(x->run->arena,
+                                     "%lld changes have not gone over, which is more than %lld",
+                                     (long long)lag, (long long)most),
+                           err);
+    return switch_run_begin(x, err);
 }
 
 static int step_waiting(struct switch_run *x, struct err *err)
@@ -286,14 +288,14 @@ static int step_waiting(struct switch_run *x, struct err *err)
 
     if (x->s.status != SWITCH_NOT_STARTED && !x->s.o.cron.len)
         return ERR_END;
-    int code = due(x, &at, err);
+    int code = switch_due(x, &at, err);
     if (code < 0) /* the API has checked it */
         return switch_moved(
             switch_step(x->o->replications, &x->s, SWITCH_ERROR, STR("the time never comes"), err));
     if (at > x->now_ms) {
         int64_t seconds = (at - x->now_ms + 999) / 1000;
         x->run->put_back_s = seconds < POLL_MAX_S ? seconds : POLL_MAX_S;
-        return wait_for(err, "it is not the time");
+        return switch_wait_for(err, "it is not the time");
     }
     return begin_down(x, err);
 }
@@ -324,7 +326,8 @@ static int step_down(struct switch_run *x, struct err *err)
 
 /* --- a run --- */
 
-static int look(struct switch_run *x, const struct replication_id *id, bool live, struct err *err)
+static int switch_look(struct switch_run *x, const struct replication_id *id, bool live,
+                       struct err *err)
 {
     struct replications *r = x->o->replications;
     int code = switch_read(r, x->run->arena, id->user, id->bucket, &x->s, err);
@@ -336,7 +339,7 @@ static int look(struct switch_run *x, const struct replication_id *id, bool live
     if (code == ERR_NOT_FOUND)
         return ERR_END;
     if (code == 0 && x->status.paused && !switch_is_open(&x->s))
-        return wait_for(err, "the replication is paused");
+        return switch_wait_for(err, "the replication is paused");
     return code == 0 ? switch_clock(x, &x->now_ms, err) : code;
 }
 
@@ -348,14 +351,14 @@ static int run_steps(struct switch_run *x, const struct replication_id *id, bool
     while (code == 0) {
         if (task_ended(x->run) || !lock_held(x->lock))
             return err_set(err, ERR_AGAIN, "the task has ended");
-        code = look(x, id, live, err);
+        code = switch_look(x, id, live, err);
         if (code == 0)
             code = live ? step_live(x, err) : step_down(x, err);
     }
     return code;
 }
 
-static int take_lock(struct switch_run *x, const struct replication_id *id, struct err *err)
+static int switch_lock(struct switch_run *x, const struct replication_id *id, struct err *err)
 {
     struct buf key = {0};
 
@@ -372,7 +375,7 @@ static int take_lock(struct switch_run *x, const struct replication_id *id, stru
 }
 
 /* Whatever fails is tried again: a switch is never left where it is. */
-static int handle(struct task_run *run, bool live, struct err *err)
+static int switch_handle(struct task_run *run, bool live, struct err *err)
 {
     struct switch_run x = {.o = run->ctx, .run = run};
     struct task_payload p;
@@ -380,7 +383,7 @@ static int handle(struct task_run *run, bool live, struct err *err)
 
     if (code < 0)
         return code;
-    code = take_lock(&x, &p.id, err);
+    code = switch_lock(&x, &p.id, err);
     if (code == 0)
         code = run_steps(&x, &p.id, live, err);
     lock_release(x.lock);
@@ -396,12 +399,12 @@ static int handle(struct task_run *run, bool live, struct err *err)
 
 int switch_live_handle(struct task_run *run, struct err *err)
 {
-    return handle(run, true, err);
+    return switch_handle(run, true, err);
 }
 
 int switch_down_handle(struct task_run *run, struct err *err)
 {
-    return handle(run, false, err);
+    return switch_handle(run, false, err);
 }
 
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live)

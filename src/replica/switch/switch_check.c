@@ -38,7 +38,7 @@ int switch_give_up(struct switch_run *x, struct err *err)
 
 /* --- the comparison's questions --- */
 
-static int tell(void *ctx, const struct difference *d, struct err *err)
+static int check_tell(void *ctx, const struct difference *d, struct err *err)
 {
     struct check *c = ctx;
 
@@ -48,7 +48,7 @@ static int tell(void *ctx, const struct difference *d, struct err *err)
     return c->count < DIFFERENCES_MAX ? 0 : err_code(err, ERR_END);
 }
 
-static int watch(void *ctx, size_t side, uint64_t bytes, struct err *err)
+static int check_watch(void *ctx, size_t side, uint64_t bytes, struct err *err)
 {
     struct check *c = ctx;
     int64_t now = 0;
@@ -65,8 +65,8 @@ static int watch(void *ctx, size_t side, uint64_t bytes, struct err *err)
 
 /* --- both buckets --- */
 
-static int open_side(struct switch_run *x, struct str storage, struct bucket **out, bool *versions,
-                     struct err *err)
+static int check_open_side(struct switch_run *x, struct str storage, struct bucket **out,
+                           bool *versions, struct err *err)
 {
     struct storage *s = x->o->find(x->o->ctx, storage);
     struct bucket_info info = {0};
@@ -80,24 +80,24 @@ static int open_side(struct switch_run *x, struct str storage, struct bucket **o
     return code;
 }
 
-static int compare(struct check *c, struct err *err)
+static int check_compare(struct check *c, struct err *err)
 {
     struct switch_run *x = c->x;
     struct bucket *sides[2] = {NULL, NULL};
     struct compare_result result = {0};
     bool versions[2] = {false, false};
-    int code = open_side(x, x->s.id.from, &sides[0], &versions[0], err);
+    int code = check_open_side(x, x->s.id.from, &sides[0], &versions[0], err);
 
     if (code == 0)
-        code = open_side(x, x->s.id.to, &sides[1], &versions[1], err);
+        code = check_open_side(x, x->s.id.to, &sides[1], &versions[1], err);
     if (code == 0)
         code = compare_buckets(&result,
                                &(struct compare_options){.buckets = sides,
                                                          .count = 2,
                                                          .versions = versions[0] && versions[1],
                                                          .keys = x->o->keys,
-                                                         .tell = tell,
-                                                         .watch = watch,
+                                                         .tell = check_tell,
+                                                         .watch = check_watch,
                                                          .ctx = c},
                                err);
     for (size_t i = 0; i < ARRAY_SIZE(sides); i++)
@@ -106,7 +106,7 @@ static int compare(struct check *c, struct err *err)
     return code == ERR_END && c->count ? 0 : code;
 }
 
-static int tell_differences(struct check *c, struct err *err)
+static int check_end_in_error(struct check *c, struct err *err)
 {
     struct str why =
         arena_fmt(c->x->run->arena, "the buckets differ in %llu%s: " STR_FMT "%s",
@@ -117,7 +117,7 @@ static int tell_differences(struct check *c, struct err *err)
 }
 
 /* S11: clients that have begun uploads finish them. */
-static int leave(struct switch_run *x, struct err *err)
+static int check_leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);
     struct upload_list open = {0};
@@ -142,14 +142,14 @@ int switch_check(struct switch_run *x, struct err *err)
     if (switch_is_late(x, x->now_ms))
         return switch_give_up(x, err);
     if (!x->s.o.skip_check)
-        code = compare(&c, err);
+        code = check_compare(&c, err);
     if (code == ERR_CANCELED)
         code = switch_give_up(x, err);
     else if (code == ERR_NO_BUCKET)
         code = switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
                                         STR("one of the buckets is not there"), err));
     else if (code == 0)
-        code = c.count ? tell_differences(&c, err) : leave(x, err);
+        code = c.count ? check_end_in_error(&c, err) : check_leave(x, err);
     buf_release(&c.names);
     return code;
 }

@@ -1,4 +1,4 @@
-/* Taps as a whole: which buckets are replicated, and since when everybody goes by it. */
+/* All taps together: which buckets are replicated, and which epoch this process has reached. */
 #include "replica/tap/tap.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -13,33 +13,34 @@ enum {
     MS = 1000 * 1000,
 };
 
-/* Users have bits of their own, and buckets in a switch. */
+/* Users, and buckets in a switch, are hashed by seeds of their own. */
 static const uint64_t USER_SEED = 0x75736572, SWITCH_SEED = 0x73776974;
 
 /* --- the filter --- */
 
-static unsigned bit_of(struct str storage, struct str name, uint64_t seed)
+static unsigned filter_bit(struct str storage, struct str name, uint64_t seed)
 {
     return (unsigned)(hash_xxh3(name, hash_xxh3(storage, seed)) % FILTER_BITS);
 }
 
-static bool has(const struct filter *f, struct str storage, struct str name, uint64_t seed)
+static bool filter_has_bit(const struct filter *f, struct str storage, struct str name,
+                           uint64_t seed)
 {
     if (!atomic_load_explicit(&f->any, memory_order_acquire))
         return false;
-    unsigned bit = bit_of(storage, name, seed);
+    unsigned bit = filter_bit(storage, name, seed);
     uint64_t word = atomic_load_explicit(&f->words[bit / 64], memory_order_acquire);
     return word >> bit % 64 & 1;
 }
 
 bool filter_has(const struct filter *f, struct str storage, struct str bucket)
 {
-    return has(f, storage, bucket, 0);
+    return filter_has_bit(f, storage, bucket, 0);
 }
 
 bool filter_has_user(const struct filter *f, struct str storage, struct str user)
 {
-    return has(f, storage, user, USER_SEED);
+    return filter_has_bit(f, storage, user, USER_SEED);
 }
 
 static unsigned switch_bit(struct str bucket)
@@ -59,7 +60,7 @@ bool taps_may_switch(const struct taps *t, struct str bucket)
     return atomic_load(&t->switch_words[bit / 64]) >> bit % 64 & 1;
 }
 
-/* Until policies were read. */
+/* Sets every bit: nothing is known until the policies were read. */
 static void filter_all(struct taps *t)
 {
     struct filter *f = &t->filter;
@@ -72,25 +73,25 @@ static void filter_all(struct taps *t)
     atomic_store(&t->switching, true);
 }
 
-static void mark(uint64_t *words, unsigned bit)
+static void bits_set(uint64_t *words, unsigned bit)
 {
     words[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
-static void mark_policy(uint64_t *words, const struct replication *r)
+static void bits_set_policy(uint64_t *words, const struct replication *r)
 {
     const struct replication_id *id = &r->id;
 
     if (!id->bucket.len)
-        mark(words, bit_of(id->from, id->user, USER_SEED));
+        bits_set(words, filter_bit(id->from, id->user, USER_SEED));
     else if (!r->archived || r->switching)
-        mark(words, bit_of(id->from, id->bucket, 0));
-    if (r->switching || r->blocked) /* reads of both sides go by the vectors; S3 */
-        mark(words, bit_of(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
+        bits_set(words, filter_bit(id->from, id->bucket, 0));
+    if (r->switching || r->blocked) /* S3: both sides are captured, as reads go by the vectors */
+        bits_set(words, filter_bit(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 
-/* What is to be captured is so before `any` says that there is nothing, and after it says the
- * reverse. */
+/* A bit is set before `any` becomes true, and `any` becomes false before a bit is cleared: so
+ * whoever reads both misses no bucket that must be captured. */
 static void filter_set(struct taps *t, const struct replication_view *view)
 {
     const struct replication *const *all;
@@ -100,14 +101,14 @@ static void filter_set(struct taps *t, const struct replication_view *view)
     bool switching = false;
 
     for (size_t i = 0; i < count; i++) {
-        mark_policy(words, all[i]);
+        bits_set_policy(words, all[i]);
         if (all[i]->switching)
-            mark(switches, switch_bit(all[i]->id.bucket));
+            bits_set(switches, switch_bit(all[i]->id.bucket));
         switching |= all[i]->switching;
     }
     for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
         atomic_store(&t->switch_words[i], switches[i]);
-    if (switching) /* who finds a bit of a switch finds this too */
+    if (switching) /* first, so whoever finds a bit of a switch finds this too */
         atomic_store(&t->switching, true);
     for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
         atomic_store(&t->filter.words[i], words[i]);
@@ -151,7 +152,7 @@ static int tap_new_storages(struct taps *t, struct err *err)
     return code;
 }
 
-/* What was written by the filter as it was before is there. */
+/* Waits until the changes that were judged by the old filter are committed. */
 static int settle_all(struct taps *t, struct err *err)
 {
     int code = 0;
@@ -163,20 +164,20 @@ static int settle_all(struct taps *t, struct err *err)
 
 /* --- the keeper --- */
 
-/* The filter follows the policies. A storage that is new is tapped before any policy can count that
- * names it as a source. */
+/* Brings the filter up to the policies. A new storage is tapped before a policy that names it as a
+ * source can take effect. */
 static int keep_filter(struct taps *t, struct err *err)
 {
     struct replication_view *view = NULL;
     struct err away = {0};
 
     if (replications_view(t->o.replications, &view, &away) < 0)
-        return 0; /* everything is captured until then */
+        return 0; /* every bucket is captured until then */
     int code = tap_new_storages(t, err);
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
         filter_set(t, view);
-        code = routes_reload(t->o.routes, err); /* they may be older than the view */
+        code = routes_reload(t->o.routes, err); /* the routes may be older than the view */
         if (code == 0)
             code = settle_all(t, err);
         if (code == 0)
@@ -186,7 +187,7 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Whether everything that was committed when what was under way had ended has been recorded. */
+/* Whether all rows are recorded that were committed when the writes of the last phase ended. */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
@@ -200,7 +201,8 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
-/* A switch begins when the epoch is held: intents of its bucket are tasks by then (R6). */
+/* A switch begins when its epoch is reached: by then the intents of its bucket must be tasks (R6).
+ */
 static bool are_marks_clear(struct taps *t)
 {
     struct err err = {0};
@@ -211,9 +213,9 @@ static bool are_marks_clear(struct taps *t)
     return code == 0;
 }
 
-/* Writes are counted by the phase in which they began. When the phase is turned after the filter
- * and the routes have changed, and those of the phase before have ended, all that are under way
- * went by the new ones. */
+/* Moves to the next epoch. Writes to remote storages are counted by the phase in which they began.
+ * After the filter and the routes have changed, a new phase begins; when all writes of the phase
+ * before have ended, every write that is under way began with the new filter and routes. */
 static void keep_epoch(struct taps *t)
 {
     unsigned phase = atomic_load(&t->phase);
@@ -234,9 +236,9 @@ static void keep_epoch(struct taps *t)
     }
 }
 
-/* Other processes tell their clients how far replications from storages of this one are. What was
- * told of by the time that the store gave the last time, and is recorded now, is recorded for all
- * to see. */
+/* Tells other processes how far this one has recorded, for their answers to "in sync". Each round
+ * asks the store for its time. Rows that were committed before that time of the last round, and are
+ * recorded now, are recorded for everyone to see. */
 static void keep_settled(struct taps *t)
 {
     struct str names[ROUTES_STORAGES_MAX];
@@ -258,14 +260,15 @@ static void keep_settled(struct taps *t)
     if (t->settling_ms == 0)
         count = 0;
     if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
-        return; /* whoever told of us says so */
+        return; /* who asks about this storage counts it as behind */
     t->settling_ms = now_ms;
     for (size_t i = 0; i < all; i++)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
-/* What must come before a lease (E3, E4): intents of changes that ended after the last lease are
- * announced, and the filter follows the policies. The lease's thread may wait for it. */
+/* A round of the keeper, which must come before a lease begins (E3, E4): it announces the intents
+ * of changes that ended after the last lease, and brings the filter up to the policies. The lease's
+ * thread may wait for it. */
 static void keep_round(struct taps *t)
 {
     struct err err = {0}, other = {0};
@@ -289,7 +292,8 @@ static void keep_round(struct taps *t)
     mutex_unlock(&t->lock);
 }
 
-/* For lease_read_first(). Returns when the keeper has done a round that began after the call. */
+/* Called by the lease (lease_read_first()). Returns when the keeper has done a round that began
+ * after the call. */
 static int await_round(void *ctx, struct err *err)
 {
     struct taps *t = ctx;
@@ -326,7 +330,7 @@ static void keep_once(struct taps *t)
     marks_keep(t);
 }
 
-static void keeper_main(void *ctx)
+static void taps_keeper_main(void *ctx)
 {
     struct taps *t = ctx;
 
@@ -382,7 +386,7 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     if (code == 0)
         code = notes_take_left(t, err);
     if (code == 0)
-        code = thread_start(&t->keeper, "tap-keeper", 0, keeper_main, t, err);
+        code = thread_start(&t->keeper, "tap-keeper", 0, taps_keeper_main, t, err);
     if (code < 0) {
         taps_close(t);
         return code;
@@ -464,7 +468,7 @@ int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns, st
 
     if (!s)
         return recorder_wait(t, deadline_ns, err);
-    if (!tap) /* a remote one, or one that is so new that nothing was written to it */
+    if (!tap) /* it is remote, or so new that nothing was written to it */
         return 0;
     if (!atomic_load(&tap->caught_up))
         return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");

@@ -1,13 +1,48 @@
-/* Change capture: every change of a replicated bucket is known before, or in the same commit as,
- * its effect (docs/replication.md, "Capture", R1 to R5).
+/* The tap: it captures every change of a replicated bucket before its effect, or in the same commit
+ * (docs/replication.md, "Capture", R1 to R6), and records it in the store: the vector grows, and
+ * every destination gets a task.
  *
- * Changes of local storages are rows of the storages' own (object/local.h); a thread for each
- * records them in the store, in order, and forgets them. Changes of remote storages are announced
- * by a task in the queue `intents` before they are made (s3/capture.h).
+ * A storage with a commit of its own (local) captures by itself: it writes a row in the commit of
+ * each change. One thread for each such storage reads the rows in order, records them and forgets
+ * them (tap_drain.c). A put pays nothing but the row.
  *
- * Which buckets are replicated is held as a table of bits, so that the others cost a load or two.
- * It is never too small: until the policies were read once everything counts as replicated, and
- * what a bit takes for replicated that is not, is recorded for no destination. */
+ * Any other storage (remote) can fail after it has done the work and before it has said so. So the
+ * tap notes an *intent* before the request is sent: "these things may change". When the storage has
+ * answered, the change is recorded and the intent is removed, in one step. When nobody comes back,
+ * because weir was killed or the storage broke off, the intent is still there, and whoever finds it
+ * records the change as one whose outcome is not known: workers compare both sides anyway (R2, R4).
+ *
+ * There are three kinds of intent, because an intent lies on the way of every write, and a write of
+ * one small object must not pay for what only a large or rare one needs:
+ *
+ *   A task in the queue `intents` (tap_intent.c) is the general form. It holds any number of keys,
+ *   changes of buckets, and it is on disk, or in Redis, before the request is sent. It comes due a
+ *   minute later, on any worker, and is postponed while the request lasts. It costs one call of the
+ *   store for each request: a sync of the embedded store, or a round trip to Redis. It is used when
+ *   the other two cannot be: for several keys, for a bucket, and for a bucket that is being
+ *   switched, where each request must hold its own locks and be recorded before it is answered.
+ *
+ *   A shared intent (tap_shared.c) is such a task for several requests of one object each, to one
+ *   bucket. Requests that begin while an announcement is under way wait for it, and go together
+ * into the next, so 64 clients pay for a few calls instead of 64. The task ends when all members
+ * are recorded; it stays if the outcome of one is not known. It is used for single objects with
+ * Redis, and with the embedded store where the journal cannot be used.
+ *
+ *   An entry of the journal (tap_note.c, tap_journal.c) costs no call at all: it is some bytes in a
+ *   file that is mapped into memory. The kernel keeps them when weir is killed, so the next start
+ *   finds them. A crash of the machine may lose them; so the bucket is marked on disk before its
+ *   first entry, and after such a crash the marked buckets are compared as a whole (tap_marks.c,
+ *   R6). It is used for single objects with the embedded store, which no other process reads:
+ * nobody else would find the entries of a process that is gone. Not for a bucket that has a switch,
+ * since a switch must see every intent in the queue (S4, S8); nor when the entry does not fit or no
+ * slot is free.
+ *
+ * begin_replicated() in tap_intent.c chooses. The requests of the last two kinds are answered first
+ * and recorded a moment later, many at once (tap_recorder.c).
+ *
+ * Which buckets are replicated is a table of bits, so other buckets cost a load or two. A bit may
+ * be set without need: then the change is recorded for no destination. A bit is never missing:
+ * until the policies were read once, every bucket counts as replicated. */
 #ifndef REPLICA_TAP_TAP_H
 #define REPLICA_TAP_TAP_H
 
@@ -30,98 +65,101 @@ struct taps_options {
     struct queue *queue;
     /* The first task of a new replication, for buckets under a user's policy; NULL: none. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
-    struct locks *locks;   /* held by changes during a switch (S10); NULL: none are */
-    struct routes *routes; /* whose storages are tapped, also those that come */
-    struct store
-        *config; /* where other processes are told what is recorded; NULL: there are none */
-    /* Which start of the machine this is, by which the journal is told to be whole (R6). Empty: the
-     * store is no part of this process, and keeps what it is given. */
+    struct locks *locks;   /* that changes hold during a switch (S10); NULL: they hold none */
+    struct routes *routes; /* their storages are tapped, also those that are added later */
+    struct store *config;  /* tells other processes what is recorded; NULL: there are none */
+    /* Names the present start of the machine: a journal with another name may have lost entries
+     * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;
-    const char *journal; /* its file, with a boot; NULL: every intent is a task */
-    /* Nothing is changed without it (E1). taps_open() adds what it must read before a lease begins,
-     * and the epoch of taps_epoch() to its words; lease_start() comes afterwards, lease_stop()
-     * before taps_close(). NULL: this process needs none. */
+    const char *journal; /* path of the journal's file, with `boot`; NULL: every intent is a task */
+    /* Nothing is changed without a lease (E1). taps_open() adds what must be read before a lease
+     * begins, and taps_epoch() to its words. Call lease_start() afterwards, and lease_stop() before
+     * taps_close(). NULL: this process needs no lease. */
     struct lease *lease;
-    uint64_t postpone_ms; /* how often open intents are pushed back, and marks looked at; 0: 15 s */
-    uint64_t mark_idle_ms; /* after which a bucket's mark goes; 0: a minute */
+    uint64_t postpone_ms;  /* between two postponements of open intents; 0: 15 s */
+    uint64_t mark_idle_ms; /* without an intent, until a bucket's mark is removed; 0: a minute */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
                   struct err *err); /* for tests; NULL: replication_record() */
 };
-/* Before anything is written: local storages of the routes have their tap when it returns. */
+/* Call it before anything is written: when it returns, the local storages of the routes have their
+ * taps. */
 int taps_open(struct taps **out, const struct taps_options *o, struct err *err) MUST_CHECK;
-/* Nothing is written any more. Rows that are left are recorded by the next start. */
+/* Call it when nothing is written any more. The next start records the rows that are left. */
 void taps_close(struct taps *t); /* NULL is fine */
 
 /* For gateway_options.capture; borrowed. */
 const struct change_capture *taps_capture(struct taps *t);
 
-/* Handler of tasks of type INTENT_TYPE; its ctx is the taps. R4. */
+/* Handler of tasks of type INTENT_TYPE; its ctx is the taps. It records the changes of an intent
+ * that nobody has ended (R4). */
 int taps_intent_run(struct task_run *run, struct err *err);
-/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. P3 for a user's
- * policy: once every gateway knows it, so that a bucket that is made is replicated by whoever
- * records it, those that are there get their replications. */
+/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. It gives the buckets
+ * that a user has the replications of a new user policy, once every gateway knows the policy:
+ * buckets that are made later get theirs from whoever records them (P3). */
 int taps_user_run(struct task_run *run, struct err *err);
 
-/* Whether there are changes of a remote storage's bucket that are under way or whose outcome is not
- * known. `due_s` > 0: only those that come due by then (s since 1970) and were not recorded yet:
- * what began later, or is under way and pushed back, comes due later. */
+/* Whether a bucket of a remote storage has intents in the queue: changes that are under way, or
+ * whose outcome is not known. `due_s` > 0 (seconds since 1970): only intents that were not recorded
+ * yet and come due by then; intents that began later, or are postponed, come due later. */
 int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
                       bool *out, struct err *err) MUST_CHECK;
 
-/* Whether the machine went down and may have lost intents of the bucket, and its copy was not begun
- * anew since (R6). */
+/* Whether a crash of the machine may have lost intents of the bucket, and its copy was not begun
+ * anew since then (R6). */
 int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
                  struct err *err) MUST_CHECK;
 
 /* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
  * refused (R5). */
 bool taps_ready(struct taps *t, struct storage *s);
-/* Waits until this row of a local storage has been recorded. ERR_UNAVAILABLE: the store cannot be
- * asked. ERR_TIMEOUT: at `deadline_ns` (clock_mono_ns). During a switch without downtime every
- * change waits so by itself before its call returns, as reads go by the vectors. */
+/* Waits until the row with this number of a local storage has been recorded. ERR_UNAVAILABLE: the
+ * store cannot be asked. ERR_TIMEOUT: it was not recorded by `deadline_ns` (clock_mono_ns()).
+ * During a switch without downtime every change waits like this before its call returns, as reads
+ * go by the vectors. */
 int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
-/* Waits until everything that was written to a local storage before the call has been recorded;
- * nothing for others. Errors as taps_flush(). */
+/* Waits until everything that was written to a local storage before the call has been recorded.
+ * Does nothing for other storages. Errors as taps_flush(). */
 int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
                 struct err *err) MUST_CHECK;
 
-/* Waits until all changes that clients were told of before the call have been recorded: of this
- * local storage, or, for NULL, of remote ones, which then are recorded or announced still. Costs no
- * sync. Errors as taps_flush(). */
+/* Waits until all changes that clients got an answer for before the call have been recorded. `s` is
+ * a local storage; NULL means all remote storages, whose changes are then recorded or still have an
+ * intent. Costs no sync. Errors as taps_flush(). */
 int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
-/* Names of folders (N1 to N5). Whether what names this storage means it: it is remote, or the store
- * is this process's alone, or its folder has the name; of one that nobody has claimed, whether it
- * has a bucket. Asks the store unless the name is known to be its own; false when it cannot. `t`
- * may be NULL: nothing is replicated. */
+/* Names of folders (N1 to N5). Whether policies and tasks that name this storage mean the storage
+ * of this process. They do if the storage is remote, if no other process uses the store, or if the
+ * storage's folder has claimed the name. If nobody has claimed it, they do if the storage has a
+ * bucket. Asks the store, unless the name is known to be this folder's; false when the store cannot
+ * be asked. `t` may be NULL: nothing is replicated. */
 bool taps_owns(struct taps *t, struct storage *s);
-/* Before a replication, or a check, names the storage. ERR_CONFLICT: another folder has the name;
- * `force`: that one loses it. */
+/* Claims the name for the storage's folder; call it before a replication, or a check, names the
+ * storage. ERR_CONFLICT: another folder has the name. `force`: the other folder loses the name. */
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) MUST_CHECK;
 
-/* Of switches without downtime, also announced ones: whether there is any, and whether the bucket
- * of that name may be in one. True until the policies were read once. */
+/* Whether any bucket is in a switch without downtime, and whether a bucket of this name may be in
+ * one. Announced switches count. Both are true until the policies were read once. */
 const _Atomic(bool) *taps_switching(const struct taps *t);
 bool taps_may_switch(const struct taps *t, struct str bucket);
-/* Records that an object was removed at this storage, though the storage had nothing to remove
- * (docs/replication.md, D6). */
+/* Records that a client removed an object at this storage, although the storage did not have it
+ * (D6). */
 int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
                         struct err *err) MUST_CHECK;
 
-/* The policies' epoch that every change follows which is under way or begins from now on: what is
- * written is captured as that epoch's policies say and goes where its routes lead, and what was
- * written before is recorded, and found by a listing (P3). -1: none yet. */
+/* The epoch that this process has reached: every change that is under way, or begins from now on,
+ * is captured by the policies of that epoch and goes where its routes lead. Changes of before are
+ * recorded, or are found by a listing (P3). -1: none yet. */
 int64_t taps_epoch(struct taps *t);
 
 struct taps_stats {
-    uint64_t recorded; /* rows of local storages */
-    uint64_t intents;  /* begun */
-    size_t open;       /* of those, under way */
-    uint64_t ended;    /* writes to remote storages that are not recorded yet, though answered */
+    uint64_t recorded; /* rows of local storages that were recorded since the start */
+    uint64_t intents;  /* that were begun since the start */
+    size_t open;       /* intents whose requests are under way */
+    uint64_t ended;    /* writes to remote storages that were answered and are not recorded yet */
 };
 void taps_stats(struct taps *t, struct taps_stats *out);
 

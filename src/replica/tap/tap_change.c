@@ -1,8 +1,9 @@
-/* Changes as the store is told of them: which things, and the tasks that look at them. */
+/* Turns a set of changed things into the changes that the store records, each with the type of its
+ * task; and gives new buckets their replications. */
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
-/* docs/replication.md, "Capture" and "Work". */
+/* The task that brings a thing over (docs/replication.md, "Work"). */
 static const struct {
     unsigned change;
     enum thing_kind thing;
@@ -65,11 +66,10 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 
 /* --- new buckets --- */
 
-/* Nobody may have a bucket of the name at the destination but the user: it would become a copy of
- * the user's, and be overwritten. A storage that is not here is looked at by the task that copies.
- */
-static int check_destination(struct taps *t, struct arena *a, const struct replication_id *id,
-                             struct err *err)
+/* Fails if another user has a bucket of this name at the destination: replication would overwrite
+ * it. If the destination's storage is not part of this process, the task that copies checks. */
+static int new_bucket_check(struct taps *t, struct arena *a, const struct replication_id *id,
+                            struct err *err)
 {
     struct storage *s = routes_storage(t->o.routes, id->to);
     struct bucket_info info = {0};
@@ -87,18 +87,18 @@ static int check_destination(struct taps *t, struct arena *a, const struct repli
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-static int replicate(struct taps *t, struct arena *a, const struct replication *policy,
-                     struct str bucket, struct err *err)
+static int new_bucket_replicate(struct taps *t, struct arena *a, const struct replication *policy,
+                                struct str bucket, struct err *err)
 {
     struct replication_new n = {.id = policy->id, .priority = policy->priority};
 
     n.id.bucket = bucket;
     if (t->o.first)
         n.first = t->o.first(a, &n.id, n.priority);
-    int code = check_destination(t, a, &n.id, err);
+    int code = new_bucket_check(t, a, &n.id, err);
     if (code == 0)
         code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
-    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* there is nobody who could be told */
+    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* no client waits for this answer */
         log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
                  log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));
         return 0;
@@ -117,7 +117,7 @@ int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, stru
         return code;
     size_t count = replication_view_user(view, user, storage, &policies);
     for (size_t i = 0; i < count && code == 0; i++)
-        code = replicate(t, a, policies[i], bucket, err);
+        code = new_bucket_replicate(t, a, policies[i], bucket, err);
     replication_view_unref(view);
     return code;
 }

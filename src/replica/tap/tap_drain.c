@@ -1,23 +1,23 @@
-/* The rows of one local storage on their way to the store: one thread, in order. */
+/* The thread that records the rows of one local storage, in order, and forgets them. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>
 
 enum {
-    LINGER_MS = 20, /* rows that come while it waits go in one record */
+    LINGER_MS = 20, /* rows that come meanwhile go into the same record */
     LOOK_MS = 1000,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,
     SWITCH_WAIT_MS = 5000,
-    DROP_MANY = 64,  /* rows at once that are not deleted one by one */
-    DROP_MAX = 8192, /* that are there though recorded; the next start finds so many */
+    DROP_MANY = 64,  /* from so many on, rows are not deleted one by one */
+    DROP_MAX = 8192, /* most rows that stay although they are recorded */
     MS = 1000 * 1000,
 };
 
 /* --- inside and behind the storage's commits --- */
 
-static bool wants(void *ctx, const struct tapped *row)
+static bool tap_wants(void *ctx, const struct tapped *row)
 {
     const struct tap *tap = ctx;
     const struct filter *f = &tap->taps->filter;
@@ -27,15 +27,15 @@ static bool wants(void *ctx, const struct tapped *row)
             filter_has_user(f, tap->storage->name, row->owner));
 }
 
-/* E2 */
-static int may(void *ctx, struct err *err)
+/* Asked inside the commit (E2). */
+static int tap_may(void *ctx, struct err *err)
 {
     const struct lease *lease = ((const struct tap *)ctx)->taps->o.lease;
 
     return lease_check(lease, lease_number(lease), err);
 }
 
-static void committed(void *ctx, uint64_t number)
+static void tap_committed(void *ctx, uint64_t number)
 {
     struct tap *tap = ctx;
     uint64_t have = atomic_load(&tap->told);
@@ -51,7 +51,7 @@ static void committed(void *ctx, uint64_t number)
     if (atomic_load_explicit(&tap->taps->switching, memory_order_relaxed)) {
         uint64_t deadline = clock_mono_ns() + (uint64_t)SWITCH_WAIT_MS * MS;
         int code = tap_wait(tap, number, deadline, &err);
-        if (code < 0) /* the row is there, and is recorded later */
+        if (code < 0) /* the row is committed, and will be recorded later */
             log_warn(tap->taps->o.log, "replica.tap_slow", log_s("storage", tap->storage->name),
                      log_z("error", err.text));
     }
@@ -79,10 +79,10 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-/* The bits may have been set for nothing, or for all buckets. What is not replicated by now was
- * there before any listing of a replication that is yet to come (P3). */
-static bool counts(const struct tap *tap, const struct replication_view *view,
-                   const struct tapped *row)
+/* Whether the row's bucket is replicated now; the filter may have been wrong. If it is not, a
+ * replication that is made later lists what the row is about (P3). */
+static bool row_counts(const struct tap *tap, const struct replication_view *view,
+                       const struct tapped *row)
 {
     const struct replication *const *found;
     struct str storage = tap->storage->name;
@@ -103,19 +103,19 @@ static int gather_rows(struct tap *tap, struct changes_out *out, const struct ta
         const struct tapped *row = &rows[i];
         if (row->changes & CHANGE_BUCKET_MADE) {
             code = changes_new_bucket(tap->taps, out->a, storage, row->bucket, row->owner, err);
-            replication_view_unref(view); /* it may be another one now */
+            replication_view_unref(view); /* there is a new one now */
             view = NULL;
         }
         if (code == 0 && !view)
             code = replications_view(tap->taps->o.replications, &view, err);
-        if (code == 0 && counts(tap, view, row))
+        if (code == 0 && row_counts(tap, view, row))
             changes_add(out, row->changes, storage, row->bucket, row->key, row->number);
     }
     replication_view_unref(view);
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* *none: nothing was recorded, as none of them counts. */
+/* *none: nothing was recorded, as no row's bucket is replicated. */
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
                        bool *none, struct err *err)
 {
@@ -123,7 +123,7 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
     int code = tap_name_check(tap, err);
 
     *none = true;
-    if (code == ERR_CONFLICT) /* N3: what is replicated is another folder */
+    if (code == ERR_CONFLICT) /* N3: replications mean another folder */
         return 0;
     if (code == 0 || code == ERR_NOT_FOUND)
         code = changes_out_init(&out, a, err);
@@ -152,7 +152,7 @@ static void set_recorded(struct tap *tap, uint64_t number, size_t count)
     mutex_unlock(&tap->lock);
 }
 
-/* Told once when it begins to fail and once when it works again. */
+/* Logs once when recording begins to fail, and once when it works again. */
 static void set_ready(struct tap *tap, int code, const struct err *err)
 {
     const struct log *log = tap->taps->o.log;
@@ -170,7 +170,8 @@ static void set_ready(struct tap *tap, int code, const struct err *err)
     mutex_unlock(&tap->lock);
 }
 
-/* Rows that are too large to be recorded together go by fewer, or all after them would wait. */
+/* Rows that are too large to be recorded together are recorded by fewer, or all rows behind them
+ * would wait. */
 static void set_batch(struct tap *tap, int code, size_t count)
 {
     if (code == 0)
@@ -179,8 +180,9 @@ static void set_batch(struct tap *tap, int code, size_t count)
         tap->batch = count / 2;
 }
 
-/* Rows that were recorded, all up to tap->recorded. A delete costs as much as the row did, so many
- * wait for one of all. `none`: the store has no number of them, so they must not be found again. */
+/* Forgets rows that were recorded, up to tap->recorded. A delete costs as much as writing the row
+ * did, so under load many rows are left and deleted together. `none`: the store has not kept the
+ * number of these rows, so they must be deleted now. */
 static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, bool none)
 {
     bool many = (tap->undropped || count >= DROP_MANY) && !none;
@@ -200,8 +202,8 @@ static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, 
                  log_z("error", err.text));
 }
 
-/* What the last process recorded and did not delete is not looked at again: a bucket's beginning
- * would make replications that were removed since. */
+/* Begins behind the rows that the last process recorded and did not delete. Recorded again, the row
+ * of a new bucket would make replications that were removed since. */
 static int begin_behind_recorded(struct tap *tap, struct err *err)
 {
     uint64_t last = 0;
@@ -209,7 +211,8 @@ static int begin_behind_recorded(struct tap *tap, struct err *err)
 
     if (code == 0)
         code = replication_recorded(tap->taps->o.replications, tap->storage->name, &last, err);
-    else if (code == ERR_CONFLICT || code == ERR_NOT_FOUND) /* the number is not this folder's */
+    else if (code == ERR_CONFLICT ||
+             code == ERR_NOT_FOUND) /* the number in the store is another folder's */
         code = 0;
     if (code < 0)
         return code;
@@ -221,7 +224,7 @@ static int begin_behind_recorded(struct tap *tap, struct err *err)
     return 0;
 }
 
-/* One batch. *count 0: there was nothing. */
+/* Records one batch. *count 0: there were no rows. */
 static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
 {
     struct tapped *rows = NULL;
@@ -241,7 +244,7 @@ static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct er
     return code;
 }
 
-static bool stopping(struct tap *tap)
+static bool tap_is_stopping(struct tap *tap)
 {
     mutex_lock(&tap->lock);
     bool stop = tap->stop;
@@ -249,21 +252,22 @@ static bool stopping(struct tap *tap)
     return stop;
 }
 
-/* Until there is something to do, or `ms` are over. */
-static void sleep_a_while(struct tap *tap, uint64_t ms)
+/* Sleeps until there is a row, or for `ms`. */
+static void tap_sleep(struct tap *tap, uint64_t ms)
 {
     uint64_t deadline = clock_mono_ns() + ms * MS;
 
     mutex_lock(&tap->lock);
-    atomic_store(&tap->asleep, true); /* before the look at `told`: committed() does the reverse */
+    atomic_store(&tap->asleep,
+                 true); /* before `told` is read; tap_committed() does it in the reverse order */
     if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
         cond_wait_until(&tap->wake, &tap->lock, deadline);
     atomic_store(&tap->asleep, false);
     mutex_unlock(&tap->lock);
 }
 
-/* Others that write just now come along; not when somebody waits for it. */
-static void linger(struct tap *tap)
+/* Waits a moment for rows of other writers, unless somebody waits for a record. */
+static void tap_linger(struct tap *tap)
 {
     uint64_t deadline = clock_mono_ns() + (uint64_t)LINGER_MS * MS;
 
@@ -274,7 +278,7 @@ static void linger(struct tap *tap)
     mutex_unlock(&tap->lock);
 }
 
-static void back_off(struct tap *tap, uint64_t *delay_ms)
+static void tap_back_off(struct tap *tap, uint64_t *delay_ms)
 {
     uint64_t deadline = clock_mono_ns() + *delay_ms * MS;
 
@@ -303,17 +307,17 @@ static void drain_main(void *ctx)
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;
-        stop = stopping(tap); /* then what is there is tried once more */
+        stop = tap_is_stopping(tap); /* then the rows that are there are tried once more */
         if (stop)
             continue;
         if (code < 0) {
-            back_off(tap, &delay_ms);
+            tap_back_off(tap, &delay_ms);
             continue;
         }
         delay_ms = RETRY_FIRST_MS;
         if (count < asked) {
-            sleep_a_while(tap, LOOK_MS);
-            linger(tap);
+            tap_sleep(tap, LOOK_MS);
+            tap_linger(tap);
         }
     }
     arena_release(&a);
@@ -325,8 +329,10 @@ int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *e
 {
     struct tap *tap = xcalloc(1, sizeof(*tap));
 
-    *tap = (struct tap){
-        .taps = t, .storage = s, .hooks = {wants, may, committed, tap}, .batch = TAP_BATCH};
+    *tap = (struct tap){.taps = t,
+                        .storage = s,
+                        .hooks = {tap_wants, tap_may, tap_committed, tap},
+                        .batch = TAP_BATCH};
     mutex_init(&tap->lock, "replica.tap");
     cond_init(&tap->wake);
     cond_init(&tap->moved);

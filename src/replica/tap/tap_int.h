@@ -1,4 +1,4 @@
-/* What the files of the tap share. */
+/* Declarations that the files of the tap share. */
 #ifndef REPLICA_TAP_TAP_INT_H
 #define REPLICA_TAP_TAP_INT_H
 
@@ -14,8 +14,8 @@
 enum {
     FILTER_BITS = 64 * 1024,
     SWITCH_BITS = 1024,
-    TAP_PER_CHANGE = 2,                           /* changes that one row makes, at most (V5) */
-    TAP_PER_BUCKET = 3,                           /* of a request to a bucket */
+    TAP_PER_CHANGE = 2, /* most changes that one row makes (V5) */
+    TAP_PER_BUCKET = 3, /* most changes that a request to a bucket makes */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
 };
 
@@ -27,7 +27,7 @@ struct filter {
     _Atomic(uint64_t) words[FILTER_BITS / 64];
 };
 
-/* Whose the name of a local storage is, as it was last heard. */
+/* Which folder has the name of a local storage, when the store was last asked. */
 enum name_state { NAME_UNKNOWN, NAME_FREE, NAME_OURS, NAME_OTHERS };
 
 /* One local storage. */
@@ -38,92 +38,99 @@ struct tap {
     struct thread thread;
     struct mutex lock; /* class "replica.tap" */
     struct cond wake, moved;
-    _Atomic(uint64_t) told;  /* the highest number that was committed */
+    _Atomic(uint64_t) told;  /* highest number of a row that was committed */
     _Atomic(bool) asleep;    /* the thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
     _Atomic(int) name;       /* enum name_state */
-    _Atomic(bool) caught_up; /* rows of before the start have been recorded */
-    uint64_t goal;           /* of the keeper alone, as what follows: see keep_epoch() */
-    uint64_t settling;       /* all that was told of by `settling_ms`: see keep_settled() */
-    size_t batch;            /* of the thread alone: rows that it records at once */
-    bool begun;              /* also, as what follows: `recorded` is where the last process ended */
-    size_t undropped;        /* rows that are recorded and still there, if many */
-    uint64_t recorded;       /* under the lock, as what follows */
-    size_t waiters;          /* of taps_flush() */
+    _Atomic(bool) caught_up; /* the rows that the start found have been recorded */
+    /* Only the keeper uses these two: */
+    uint64_t goal;     /* row that must be recorded before an epoch is reached: keep_epoch() */
+    uint64_t settling; /* highest row at the time `settling_ms`: keep_settled() */
+    /* Only the thread uses these three: */
+    size_t batch;     /* most rows that it records at once */
+    bool begun;       /* `recorded` was read from the store */
+    size_t undropped; /* rows that are recorded and not deleted yet; 0 if there are few */
+    /* Under the lock: */
+    uint64_t recorded; /* number of the last row that was recorded */
+    size_t waiters;    /* calls of taps_flush() that wait */
     bool stop;
 };
 
-/* One announced change, or some keys of one (struct intended is the whole). */
+/* An intent that is a task. A request of many keys has several. */
 struct intent {
     struct list node;
     char id[ID_HEX_LEN + 1];
     struct arena a;
-    struct intended what; /* strings in the arena; storage is not set */
-    struct str storage;
-    struct intent *next; /* of the same capture */
-    /* Shared by requests that began at once: each has one of the keys. Under the lock: */
-    bool shared;
-    bool left;      /* its task stays, since an outcome is not known */
-    size_t members; /* that have not been recorded */
+    struct intended what; /* strings in the arena; its `storage` is not set */
+    struct str storage;   /* name of the storage */
+    struct intent *next;  /* the next one of the same request */
+    bool shared;          /* by several requests: each has one of the keys */
+    /* Of a shared intent, under the lock: */
+    bool left;      /* its task stays, since one outcome is not known */
+    size_t members; /* requests that have not been recorded */
 };
 
-/* A request that has ended, or whose intent is an entry of the journal. */
+/* A request that is handed to the recorder when it has ended: its intent is shared, or is an entry
+ * of the journal. */
 struct ended {
     struct list node;
-    struct intent *in; /* NULL: of the journal, and then: */
-    int slot;
-    struct mark *mark;         /* that is held */
-    bool left;                 /* there is a task for it */
-    struct journal_entry what; /* strings of the intent, or of the entry */
-    unsigned phase;
+    struct intent *in; /* shared; NULL: the intent is in the journal */
+    /* Of the journal: */
+    int slot;          /* of the entry */
+    struct mark *mark; /* of the bucket; held until the entry is removed */
+    bool left;         /* a task was made for it, as it could not be recorded */
+
+    struct journal_entry what; /* strings are borrowed from the intent, or from the entry */
+    unsigned phase;            /* in which the request began; left when it is recorded */
     enum outcome outcome;
-    bool last; /* all that share the intent are recorded with it */
+    bool last; /* the last member of a shared intent: its task ends with this record */
 };
 
 struct taps {
     struct taps_options o;
     struct change_capture capture;
     struct filter filter;
-    _Atomic(bool) switching; /* a switch without downtime is at work, or announced, somewhere */
-    _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* of which buckets, by a hash of the name */
+    _Atomic(bool) switching; /* some bucket is in a switch without downtime, or one is announced */
+    _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* which buckets, by a hash of the name */
     _Atomic(int64_t) held;                            /* taps_epoch() */
-    _Atomic(unsigned) phase; /* writes to remote storages that are under way, by the phase in */
-    _Atomic(uint64_t) under_way[2]; /* which they began: see keep_epoch() */
+    _Atomic(unsigned) phase;                          /* the present phase: see keep_epoch() */
+    /* Writes to remote storages that are under way, by the phase in which they began. */
+    _Atomic(uint64_t) under_way[2];
     _Atomic(uint64_t) count_recorded, count_intents;
     _Atomic(size_t) tap_count; /* taps[] only grows */
     struct tap *taps[ROUTES_STORAGES_MAX];
     struct mutex lock; /* class "replica.intents" */
     struct cond wake;
-    struct list open;   /* struct intent, that the keeper pushes back */
-    struct list astray; /* struct intent, that is yet to be announced (E4) */
+    struct list open;   /* struct intent: the keeper postpones them */
+    struct list astray; /* struct intent: yet to be announced (E4) */
     size_t astray_count;
-    struct list joining;     /* struct joining: requests whose intents are to be announced */
-    bool announcing;         /* some of them, by one of them; or the keeper has the role */
-    struct cond announced;   /* some were */
-    struct map marks;        /* struct mark, changed by who has that role; tap_marks.c */
-    struct journal *journal; /* NULL: none */
-    _Atomic(size_t) noted;   /* its entries of requests of this process */
-    _Atomic(bool) stuck;     /* what ended cannot be recorded at present */
+    struct list joining;     /* struct joining: requests that wait for a shared intent */
+    bool announcing;         /* somebody has the role of the announcer: tap_shared.c, tap_marks.c */
+    struct cond announced;   /* the role is free again, or some requests were announced */
+    struct map marks;        /* struct mark; only the announcer adds and removes: tap_marks.c */
+    struct journal *journal; /* NULL: there is none */
+    _Atomic(size_t) noted;   /* entries of the journal that requests of this process made */
+    _Atomic(bool) stuck;     /* the store takes no records at present */
     struct list over;        /* struct ended: to be recorded, in order */
-    uint64_t over_count, over_recorded; /* that there were, and that the recorder is done with */
-    size_t hurry;                       /* who waits for them */
+    uint64_t over_count, over_recorded; /* requests that were handed over, and that are done */
+    size_t hurry;                       /* callers that wait for the recorder */
     bool recorder_asleep, recorder_stop;
     struct cond over_wake, over_moved;
     struct thread recorder;
     struct list held_locks; /* struct shared_lock; tap_lock.c */
     struct cond lock_moved;
-    /* Rounds of the keeper that the lease asked for (E3), that have ended, and how the last of them
-     * ended. */
+    /* Rounds of the keeper that the lease asked for (E3), and rounds that have ended. */
     uint64_t rounds_asked, rounds_done;
-    int round_code;
+    int round_code; /* result of the last round */
     struct err round_err;
     struct cond round_ended;
     bool stop;
     struct thread keeper;
-    /* of the keeper alone: */
-    int64_t applied, pending; /* epochs of the filter, and that the phase waits for; -1: none */
-    bool ended;               /* of `pending`: what was under way has ended */
-    int64_t settling_ms;      /* the store's; 0: none yet */
+    /* Only the keeper uses these: */
+    int64_t applied; /* epoch of the filter; -1: none */
+    int64_t pending; /* epoch that is reached when the writes of the last phase ended; -1: none */
+    bool ended;      /* those writes have ended */
+    int64_t settling_ms; /* by the store's clock; 0: none yet */
     uint64_t postponed_ns, settled_ns, named_ns;
 };
 
@@ -132,23 +139,23 @@ struct taps {
 bool filter_has(const struct filter *f, struct str storage, struct str bucket);
 bool filter_has_user(const struct filter *f, struct str storage, struct str user);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
-/* A local storage's; NULL: it has none. */
+/* The tap of a local storage; NULL: it has none. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
 
 /* --- tap_change.c --- */
 
-/* A place for the changes of one record. */
+/* Collects the changes of one record. */
 struct changes_out {
     struct arena *a;
     struct change *items; /* room for QUEUE_BATCH_MAX */
     size_t count;
 };
 int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) MUST_CHECK;
-/* Those of one key, or of the bucket when it is empty. `row` as in struct change. */
+/* Adds the changes of one key, or of the bucket when the key is empty. `changes` is a set of enum
+ * thing_kind, `row` is as in struct change. */
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row);
-/* Makes the replications of a bucket that is new, by its owner's policies; those that are there
- * stay. */
+/* Makes the replications of a new bucket, by the user's policies. Replications that exist stay. */
 int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, struct str bucket,
                        struct str user, struct err *err) MUST_CHECK;
 
@@ -160,103 +167,112 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- tap_lock.c --- */
 
-/* S10: the locks of the keys there, shared with other changes of this process. ERR_BUSY: a worker
- * of another one has one of them for too long. */
+/* Takes the locks of the keys at the storage (S10), and shares them with other changes of this
+ * process. ERR_BUSY: a worker of another process holds one of them for too long. */
 int tap_locks_take(struct taps *t, const struct intended *i, void **out,
                    struct err *err) MUST_CHECK;
 void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 
 /* --- tap_intent.c --- */
 
+/* The three calls of struct change_capture; `ctx` is the taps. */
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
 int intent_check(void *ctx, const struct capture *c, struct err *err);
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
-/* Its task runs `delay_s` from now, unless it is pushed back. */
+/* Queues the intent's task, which runs `delay_s` from now unless it is postponed. */
 int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct err *err) MUST_CHECK;
-/* `keys` of the same storage, bucket and changes as `like`. Owned by the caller. */
+/* A new intent of `keys`, with the storage, bucket and changes of `like`. The caller owns it. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
 void intent_free(struct intent *in);
-void intent_keep(struct taps *t, struct intent *in); /* among the open ones */
+void intent_keep(struct taps *t, struct intent *in); /* the keeper postpones it from now on */
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
-/* Bytes that a key takes in a payload, at most. */
+/* The most bytes that a key takes in a payload. */
 size_t intent_key_len(struct str key);
 enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another intent */
 
-/* Pushes all open ones back. */
+/* Postpones all open intents. */
 void intents_postpone(struct taps *t);
-/* Those that were left by leave_intent(). */
+/* Announces the intents that leave_intent() left. */
 int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;
-void intents_forget_astray(struct taps *t); /* at the end; what cannot be announced is logged */
+void intents_forget_astray(struct taps *t); /* at the stop; logs those that fail */
 
 /* --- tap_marks.c --- */
 
-/* Those of the starts before; a bucket of another start of the machine is to be copied anew, and so
- * is every one unless the journal was `kept`. */
+/* Loads the marks that earlier starts left. A bucket whose mark is of another start of the machine
+ * becomes suspect: it is to be copied anew. Unless the journal was `kept`, every marked bucket is.
+ */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
-/* Before an entry of the bucket is in the journal: the mark is on disk, and stays until it is
- * dropped. */
+/* Call it before an entry of the bucket is written to the journal. When it returns the mark is on
+ * disk, and it stays until marks_drop(). */
 int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
                struct err *err) MUST_CHECK;
 void marks_drop(struct taps *t, struct mark *m);
-/* For the keeper: copies begin anew, and marks of buckets that are quiet go. */
+/* The keeper's round: begins the copies of suspect buckets anew, and removes the marks of buckets
+ * that are idle. */
 void marks_keep(struct taps *t);
-/* Those of buckets without an intent for so long. ERR_BUSY: one is held still. */
+/* Removes the marks of buckets that had no intent for `idle_ns`. ERR_BUSY: one of them is held. */
 int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err) MUST_CHECK;
-/* Those of buckets that have a switch, whose intents are tasks. ERR_BUSY: one is held still. */
+/* Removes the marks of buckets that have a switch, as their intents are tasks. ERR_BUSY: one of
+ * them is held. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 
-/* Whether a replication of the bucket from there has a switch that is not done. */
+/* Whether a replication of the bucket from that storage has a switch that is not done. */
 bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket);
 
 /* --- tap_names.c --- */
 
-/* Whether the name is this folder's. ERR_NOT_FOUND: nobody's. ERR_CONFLICT: another's. */
+/* 0: the storage's name belongs to its folder. ERR_NOT_FOUND: nobody has claimed the name.
+ * ERR_CONFLICT: another folder has it. */
 int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
-/* The same, but takes one that is nobody's. */
+/* The same, but claims a name that nobody has. */
 int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
-bool tap_name_lost(const struct tap *tap); /* it was another's when it was last looked at */
-/* For the keeper. */
+/* Whether another folder had the name when the store was last asked. */
+bool tap_name_lost(const struct tap *tap);
+/* The keeper's round: asks the store again. */
 void names_keep(struct taps *t);
 
 /* --- tap_look.c --- */
 
-/* Every intent that is there all the time; one that moves meanwhile may be seen twice. `fn` answers
- * false for no more. */
+/* Calls `fn` for every intent that stays in the queue all the time. An intent that moves from state
+ * to state meanwhile may be seen twice. `fn` returns false to stop. */
 int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
                  struct err *err) MUST_CHECK;
 
 /* --- tap_shared.c --- */
 
-/* An intent that requests share which begin at once, announced. Of one object. */
+/* Announces an intent that this request, of one object, shares with others that begin now. */
 int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
-/* Also of one in the journal. Leaves the request's phase once it is recorded. */
+/* Hands the request to the recorder, which leaves its phase once it is recorded. Also for requests
+ * whose intent is in the journal. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
 
-/* *kept: nothing of what the last process left there can be lost. */
+/* Opens the journal. *kept: it is of this start of the machine, so no entry was lost. */
 void notes_open(struct taps *t, bool *kept);
-/* That is handed to the recorder; marks are loaded. */
+/* Hands the entries that the last process left to the recorder. Call it after marks_load(). */
 int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;
-/* An intent of one object in the journal. False: it must be announced otherwise. */
+/* Writes an intent of one object to the journal. False: it needs an intent of another kind. */
 bool note_begin(struct taps *t, const struct intended *i, struct capture *out);
-/* A task of it that stays, and runs at once: who waits for intents sees it (S4). */
+/* Makes a task for the entry that stays and runs at once: whoever waits for intents sees it (S4).
+ */
 int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
-/* `safe`: recorded, or a task is there, or nothing happened; else the entry stays for the next
- * start. */
+/* Removes the entry if it is `safe` to do so: the change is recorded, or has a task, or nothing
+ * happened. Else the entry stays for the next start. */
 void note_end(struct taps *t, const struct ended *n, bool safe);
 
 /* --- tap_recorder.c --- */
 
-/* Moved. `answers`: a client is answered next, who waits for it during a switch. */
+/* Takes `e` over. `answers`: the client gets its answer next; during a switch the call waits until
+ * the change is recorded. */
 void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
-void recorder_stop(struct taps *t); /* all that ended is recorded */
-/* Waits until what has ended by now was tried to be recorded. */
+void recorder_stop(struct taps *t); /* records first what was handed over */
+/* Waits until the recorder has tried to record everything that was handed over before the call. */
 int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
-/* Changes of remote storages: announced before they are made, by a task that records them when
- * nobody else has (R1, R4). */
+/* Changes of remote storages are announced by an intent before they are made (R1). tap.h says why
+ * there are three kinds; this file has the choice between them, and the first kind: a task that
+ * records the changes when nobody else has (R4). */
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/vec.h"
@@ -9,13 +10,13 @@
 
 enum {
     POSTPONE_BATCH = 500,
-    ASTRAY_MAX = 10000, /* intents of changes that ended after the lease */
+    ASTRAY_MAX = 10000, /* most intents of changes that ended after their lease */
 };
 
 /* --- payloads --- */
 
-/* `again`: it is the second look. */
-static void write_payload(struct buf *out, const struct intent *in, bool again)
+/* `again`: the task is the second one of its intent (R4). */
+static void intent_write(struct buf *out, const struct intent *in, bool again)
 {
     struct json_out w;
 
@@ -34,7 +35,7 @@ static void write_payload(struct buf *out, const struct intent *in, bool again)
     json_out_close(&w, '}');
 }
 
-/* How many keys make no more changes than one record may have. */
+/* The most keys whose changes fit into one record. */
 static size_t keys_max(unsigned changes)
 {
     unsigned each = (unsigned)__builtin_popcount(changes & THINGS_OF_OBJECT);
@@ -42,7 +43,7 @@ static size_t keys_max(unsigned changes)
     return each ? (QUEUE_BATCH_MAX - TAP_PER_BUCKET) / each : 0;
 }
 
-static int read_keys(struct intent *in, const json_t *list, struct err *err)
+static int intent_read_keys(struct intent *in, const json_t *list, struct err *err)
 {
     size_t count = json_array_size(list);
     struct str *keys = count ? arena_array(&in->a, count, sizeof(*keys)) : NULL;
@@ -60,7 +61,7 @@ static int read_keys(struct intent *in, const json_t *list, struct err *err)
     return arena_error(&in->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int read_payload(struct intent *in, struct str payload, bool *again, struct err *err)
+static int intent_read(struct intent *in, struct str payload, bool *again, struct err *err)
 {
     json_t *json = NULL;
     int code = json_read(&json, payload, err);
@@ -72,7 +73,7 @@ static int read_payload(struct intent *in, struct str payload, bool *again, stru
     in->what.user = arena_str(&in->a, json_get_str(json, "User", STR_EMPTY));
     in->what.changes = (unsigned)json_get_i64(json, "Changes", 0);
     *again = json_get_bool(json, "Again", false);
-    code = read_keys(in, json_object_get(json, "Objects"), err);
+    code = intent_read_keys(in, json_object_get(json, "Objects"), err);
     json_decref(json);
     if (code == 0 && (!in->storage.len || !in->what.bucket.len))
         code = err_set(err, ERR_INVALID, "an intent without a bucket");
@@ -81,9 +82,10 @@ static int read_payload(struct intent *in, struct str payload, bool *again, stru
 
 /* --- recording --- */
 
-/* The changes of an intent; with its id the task goes in the same script. */
-/* `ends` false: the outcome is not known, nor, when the intent's task finds it, since when. */
-static int record(struct taps *t, struct intent *in, bool happened, bool ends, struct err *err)
+/* Records the changes of an intent, if they `happened`. `ends`: the intent's task ends in the same
+ * script. Otherwise the outcome is not known and the task stays; then the changes are late (R4). */
+static int intent_record(struct taps *t, struct intent *in, bool happened, bool ends,
+                         struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     const struct str id = str_z(in->id);
@@ -113,7 +115,8 @@ static int record(struct taps *t, struct intent *in, bool happened, bool ends, s
 
 /* --- writes that are under way --- */
 
-/* See keep_epoch(): the phase that was entered is the present one, so that it is waited for. */
+/* Returns the phase in which a write begins. It is the present one also after the write was
+ * counted, so keep_epoch() waits for the write. */
 unsigned phase_enter(struct taps *t)
 {
     for (;;) {
@@ -163,13 +166,13 @@ struct intent *intent_new(const struct intended *like, const struct str *keys, s
     in->storage = arena_str(&in->a, like->storage->name);
     struct str *own = arena_array(&in->a, count + 1, sizeof(*own));
     in->what.keys = own;
-    in->what.key_count = own ? count : 0; /* the arena has failed: it will not be announced */
+    in->what.key_count = own ? count : 0; /* if the arena has failed, intent_announce() refuses */
     for (size_t i = 0; own && i < count; i++)
         own[i] = arena_str(&in->a, keys[i]);
     return in;
 }
 
-/* As many of the keys from `at` on as fit. */
+/* An intent of as many keys as fit, from `at` on. */
 static struct intent *intent_some(const struct intended *i, size_t *at)
 {
     size_t first = *at, bytes = 0;
@@ -188,7 +191,7 @@ int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct e
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
     struct task task = {.type = STR(INTENT_TYPE), .id = str_z(in->id), .queue = INTENT_QUEUE};
 
-    write_payload(&payload, in, false);
+    intent_write(&payload, in, false);
     task.payload = buf_str(&payload);
     int code = buf_error(&payload);
     if (code == 0)
@@ -214,15 +217,15 @@ void intent_let_go(struct taps *t, struct intent *in)
     mutex_unlock(&t->lock);
 }
 
-/* What the policies say of a change. */
+/* What the policies say about a change. */
 struct concerned {
     bool replicated, switching, has_switch;
-    struct str owner; /* of the bucket, in the arena; empty: not replicated */
+    struct str owner; /* owner of the bucket, in the arena; empty: not replicated */
 };
 
-/* Beyond the filter's guess. */
-static int look_up(struct taps *t, struct arena *a, const struct intended *i, struct concerned *out,
-                   struct err *err)
+/* Asks the policies themselves; the filter only guesses. */
+static int intended_look_up(struct taps *t, struct arena *a, const struct intended *i,
+                            struct concerned *out, struct err *err)
 {
     const struct replication *const *found = NULL;
     struct replication_view *view = NULL;
@@ -250,10 +253,10 @@ static int look_up(struct taps *t, struct arena *a, const struct intended *i, st
     return 0;
 }
 
-/* S1, S5: routes are looked at again when the change is counted as under way; one that was sent
- * here by older ones goes no further. */
-static int check_route(struct taps *t, const struct concerned *c, const struct intended *i,
-                       struct err *err)
+/* S1, S5: the route is looked up again when the change counts as under way. A change that an older
+ * route sent here goes no further. */
+static int intended_check_route(struct taps *t, const struct concerned *c, const struct intended *i,
+                                struct err *err)
 {
     struct storage *now = NULL;
 
@@ -274,8 +277,8 @@ static bool may_be_replicated(const struct taps *t, const struct intended *i)
             filter_has_user(&t->filter, i->storage->name, i->user));
 }
 
-/* R5 */
-static int refuse(int code, struct err *err)
+/* R5: what the client is told when a change cannot be captured. */
+static int intended_refuse(int code, struct err *err)
 {
     if (code == ERR_BUSY || code == ERR_STORE)
         return code;
@@ -309,7 +312,7 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     return code;
 }
 
-/* One object, and nobody reads by its vector. */
+/* The request changes one object, and nobody reads by the object's vector. */
 static bool can_share(const struct concerned *c, const struct intended *i)
 {
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
@@ -321,10 +324,10 @@ static int begin_replicated(struct taps *t, const struct intended *i, struct cap
     struct arena a = ARENA_INIT(64 * KIB);
     struct intent *intents = NULL;
     struct concerned c = {0};
-    int code = look_up(t, &a, i, &c, err);
+    int code = intended_look_up(t, &a, i, &c, err);
 
     if (code == 0)
-        code = check_route(t, &c, i, err);
+        code = intended_check_route(t, &c, i, err);
     if (code == 0 && c.switching)
         code = tap_locks_take(t, i, &out->locks, err);
     bool tells = storage_can(i->storage, STORAGE_TELLS_CHANGES);
@@ -358,7 +361,7 @@ int intent_begin(void *ctx, const struct intended *i, struct capture *out, struc
     if (code == 0)
         return 0;
     end_captured(t, out, OUTCOME_REFUSED); /* nothing was sent */
-    return refuse(code, err);
+    return intended_refuse(code, err);
 }
 
 int intent_check(void *ctx, const struct capture *c, struct err *err)
@@ -368,11 +371,11 @@ int intent_check(void *ctx, const struct capture *c, struct err *err)
     return c->lease ? lease_check(t->o.lease, c->lease, err) : 0;
 }
 
-/* What cannot be recorded now is when the intent comes due. */
-static void end_one(struct taps *t, struct intent *in, enum outcome outcome)
+/* If the change cannot be recorded now, its task does it when it comes due. */
+static void intent_end_one(struct taps *t, struct intent *in, enum outcome outcome)
 {
     struct err err = {0};
-    int code = record(t, in, outcome != OUTCOME_REFUSED, outcome != OUTCOME_UNKNOWN, &err);
+    int code = intent_record(t, in, outcome != OUTCOME_REFUSED, outcome != OUTCOME_UNKNOWN, &err);
 
     if (code < 0)
         log_warn(t->o.log, "replica.intent_left", log_s("bucket", in->what.bucket),
@@ -392,7 +395,7 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
     }
     for (struct intent *in = c->intent; in; in = next) {
         next = in->next;
-        end_one(t, in, outcome);
+        intent_end_one(t, in, outcome);
     }
     tap_locks_release(t, c->locks);
     phase_leave(t, c->phase);
@@ -405,9 +408,9 @@ static void tell_astray(struct taps *t, const struct intent *in, const char *why
               log_s("storage", in->storage), log_z("error", why));
 }
 
-/* E4: it was not captured, since no policy of its time did so; who went on without us may have made
- * one. It is looked at as a change whose outcome is not known. The store is likely away, so
- * the keeper announces it when it can. */
+/* E4: no policy asked for an intent when the request began, but the lease has ended, and others may
+ * have made such a policy since. So the change gets an intent now, as one whose outcome is not
+ * known. The store is likely away, so the keeper announces it when it can. */
 static void leave_intent(struct taps *t, const struct intended *i)
 {
     size_t at = 0;
@@ -525,20 +528,22 @@ void intents_postpone(struct taps *t)
             batch[i] = str_z(ids[at + i].text);
         code = queue_postpone(t->o.queue, INTENT_QUEUE, batch, n, INTENT_DELAY_S, &err);
     }
-    if (code < 0) /* those that come due meanwhile are recorded once more than they need */
+    if (code < 0) /* intents that come due meanwhile are recorded once more than needed */
         log_warn(t->o.log, "replica.intents_not_postponed", log_z("error", err.text));
     free(ids);
 }
 
 /* --- the handler --- */
 
-/* A storage that broke off, or whose weir died, may still be at it: once more later. */
-static int look_again(struct taps *t, const struct intent *in, struct str id, struct err *err)
+/* A storage that broke off, or whose weir died, may still be working on the request: look once more
+ * later. */
+static int intent_look_again(struct taps *t, const struct intent *in, struct str id,
+                             struct err *err)
 {
     struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX), again_id = BUF_INIT(0);
     struct task task = {.type = STR(INTENT_TYPE), .queue = INTENT_QUEUE};
 
-    write_payload(&payload, in, true);
+    intent_write(&payload, in, true);
     buf_appendf(&again_id, STR_FMT ":again", STR_ARG(id));
     task.payload = buf_str(&payload);
     task.id = buf_str(&again_id);
@@ -548,8 +553,9 @@ static int look_again(struct taps *t, const struct intent *in, struct str id, st
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* Whether any policy has to do with it: of one that was left where none was (E4) maybe none has. */
-static int is_concerned(struct taps *t, const struct intent *in, bool *out, struct err *err)
+/* Whether any policy concerns the bucket. An intent that was left without a policy (E4) may concern
+ * none. */
+static int intent_is_concerned(struct taps *t, const struct intent *in, bool *out, struct err *err)
 {
     struct replication_view *view = NULL;
     int code = replications_refresh(t->o.replications, err);
@@ -568,14 +574,14 @@ int taps_intent_run(struct task_run *run, struct err *err)
     struct taps *t = run->ctx;
     struct intent in = {.a = ARENA_INIT(0)};
     bool again = false, concerned = false;
-    int code = read_payload(&in, run->task->payload, &again, err);
+    int code = intent_read(&in, run->task->payload, &again, err);
 
     if (code == 0)
-        code = is_concerned(t, &in, &concerned, err);
+        code = intent_is_concerned(t, &in, &concerned, err);
     if (code == 0 && !again && concerned)
-        code = look_again(t, &in, run->task->id, err);
+        code = intent_look_again(t, &in, run->task->id, err);
     if (code == 0 && concerned)
-        code = record(t, &in, true, false, err);
+        code = intent_record(t, &in, true, false, err);
     arena_release(&in.a);
     return code;
 }

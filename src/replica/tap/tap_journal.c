@@ -1,9 +1,9 @@
 /* The journal's file.
  *
- * A slot is taken by a word that is stored after all else of the entry, and given back by the same
- * word. Stores of a thread that is killed are in the file up to the one that it came to, in order;
- * so an entry is there whole or not at all. After a crash of the machine any page may be old or
- * new: the head is of another boot then, and nothing else is looked at. */
+ * A slot is taken by a word that is stored after the rest of the entry, and freed by clearing the
+ * same word first. The kernel keeps all stores of a process up to the moment when it is killed, in
+ * order, so an entry is there whole or not at all. After a crash of the machine any page may be old
+ * or new; but then the head names another boot, and the entries are ignored. */
 #include "replica/tap/tap_journal.h"
 #include "os/pages.h"
 #include "os/thread.h"
@@ -33,7 +33,7 @@ struct slot {
     char bytes[SLOT_BYTES - 12];
 };
 
-/* States are beside each other, so that slots that were never taken are no memory either. */
+/* The states lie together, so slots that were never used need no memory. */
 struct file {
     union {
         struct head head;
@@ -50,12 +50,12 @@ struct journal {
     struct file *file;
     struct mutex lock; /* class "replica.journal" */
     size_t free_count;
-    uint16_t free[SLOTS]; /* the one that was given back last is taken first: it is in the cache */
+    uint16_t free[SLOTS]; /* used as a stack: the slot that was freed last is in the cache */
 };
 
 /* --- opening --- */
 
-static bool is_whole(const struct file *f, size_t slot)
+static bool slot_is_whole(const struct file *f, size_t slot)
 {
     const struct slot *s = &f->slots[slot];
     uint32_t state = atomic_load(&f->states[slot]);
@@ -65,19 +65,19 @@ static bool is_whole(const struct file *f, size_t slot)
     return (size_t)s->storage_len + s->bucket_len + s->key_len <= sizeof(s->bytes);
 }
 
-static bool is_of(const struct file *f, struct str boot)
+static bool journal_is_of(const struct file *f, struct str boot)
 {
     if (memcmp(f->head.magic, MAGIC, sizeof(MAGIC)) != 0 ||
         !str_eq(str_n(f->head.boot, strnlen(f->head.boot, BOOT_MAX)), boot))
         return false;
     for (size_t i = 0; i < SLOTS; i++)
-        if (!is_whole(f, i))
+        if (!slot_is_whole(f, i))
             return false;
     return true;
 }
 
-/* Without a head: whoever finds it like that begins anew too. */
-static void clear(struct file *f)
+/* Leaves the file without a head, so that a start that finds it like that begins anew too. */
+static void journal_clear(struct file *f)
 {
     memset(&f->head, 0, sizeof(f->head));
     atomic_signal_fence(memory_order_seq_cst);
@@ -99,9 +99,9 @@ int journal_open(struct journal **out, const char *path, struct str boot, bool *
     struct journal *j = xcalloc(1, sizeof(*j));
     j->file = file;
     mutex_init(&j->lock, "replica.journal");
-    *kept = whole && is_of(j->file, boot);
+    *kept = whole && journal_is_of(j->file, boot);
     if (!*kept)
-        clear(j->file);
+        journal_clear(j->file);
     for (size_t i = SLOTS; i-- > 0;)
         if (atomic_load(&j->file->states[i]) == FREE)
             j->free[j->free_count++] = (uint16_t)i;
@@ -138,7 +138,7 @@ static int take_slot(struct journal *j)
     return slot;
 }
 
-static char *append(char *to, struct str s)
+static char *slot_append(char *to, struct str s)
 {
     if (s.len)
         memcpy(to, s.p, s.len);
@@ -160,7 +160,7 @@ int journal_add(struct journal *j, const struct journal_entry *e)
     s->storage_len = (uint16_t)e->storage.len;
     s->bucket_len = (uint16_t)e->bucket.len;
     s->key_len = (uint16_t)e->key.len;
-    append(append(append(s->bytes, e->storage), e->bucket), e->key);
+    slot_append(slot_append(slot_append(s->bytes, e->storage), e->bucket), e->key);
     atomic_store_explicit(&j->file->states[slot], TAKEN, memory_order_release);
     return slot;
 }
@@ -184,7 +184,7 @@ void journal_remove(struct journal *j, int slot)
     mutex_unlock(&j->lock);
 }
 
-/* Under the lock nobody gets a slot that is given back meanwhile. */
+/* The lock is held, so that no slot is freed and taken again meanwhile. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx)
 {

@@ -1,6 +1,6 @@
-/* Intents of single objects in a file that is mapped into memory, so that one costs some stores and
- * no system call, and outlives the process (docs/replication.md, "The journal", R6). Every function
- * may be called by any thread. */
+/* Intents of single objects in a file that is mapped into memory: one costs some stores and no
+ * system call, and outlives the process (docs/replication.md, "The journal", R6). Any thread may
+ * call every function. */
 #ifndef REPLICA_TAP_TAP_JOURNAL_H
 #define REPLICA_TAP_TAP_JOURNAL_H
 
@@ -14,22 +14,22 @@ struct journal_entry {
     unsigned changes; /* a set of enum thing_kind */
 };
 
-/* *kept: the file is of this start of the machine, and has what was in it when the last process
- * ended; else it is empty now, and stays nobody's until journal_begin(): who must do something
- * about what was in it does so before. */
+/* *kept: the file is of this start of the machine (`boot`), and holds the entries of the last
+ * process. Otherwise the file is empty now, and has no head until journal_begin(): the caller first
+ * does what the loss of the entries asks for. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
-/* Before the first entry. */
+/* Writes the head; call it before the first entry. */
 void journal_begin(struct journal *j, struct str boot);
 void journal_close(struct journal *j); /* entries stay in the file; NULL is fine */
 
-/* Its slot; -1: it does not fit, or there is no room. */
+/* Returns the slot of the new entry; -1: the entry does not fit, or no slot is free. */
 int journal_add(struct journal *j, const struct journal_entry *e);
-/* Strings in the file, until it is removed. */
+/* The strings point into the file, and are valid until the entry is removed. */
 void journal_read(const struct journal *j, int slot, struct journal_entry *out);
 void journal_remove(struct journal *j, int slot);
 
-/* Those of one moment. `fn` must not use the journal. */
+/* Calls `fn` for all entries of one moment. `fn` must not use the journal. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx);
 

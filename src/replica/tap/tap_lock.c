@@ -1,6 +1,6 @@
-/* Locks of objects that clients change during a switch (S10). A worker that brings an older change
- * of the other side would find the newer one that is not recorded yet, and write over it. Changes
- * of one process share a lock, so that clients do not wait for each other. */
+/* Locks of objects that clients change during a switch (S10). Without them a worker that brings an
+ * older change from the other side would not see a newer change that is not recorded yet, and would
+ * overwrite it. Changes of one process share a lock, so that clients do not wait for each other. */
 #include "base/clock.h"
 #include "coord/lock.h"
 #include "replica/tap/tap_int.h"
@@ -11,19 +11,19 @@ enum { WAIT_MS = 5000, MS = 1000 * 1000 };
 
 struct shared_lock {
     struct list node;
-    struct lock *lock; /* NULL: being taken */
+    struct lock *lock; /* NULL: somebody is taking it */
     size_t users;
     size_t len;
     char key[];
 };
 
-/* Those of one change. */
+/* The locks of one change. */
 struct held {
     size_t count;
     struct shared_lock *locks[];
 };
 
-static struct shared_lock *find(struct taps *t, struct str key)
+static struct shared_lock *shared_lock_find(struct taps *t, struct str key)
 {
     list_each (&t->held_locks, struct shared_lock, node, s)
         if (str_eq(str_n(s->key, s->len), key))
@@ -31,7 +31,7 @@ static struct shared_lock *find(struct taps *t, struct str key)
     return NULL;
 }
 
-static struct shared_lock *add(struct taps *t, struct str key)
+static struct shared_lock *shared_lock_add(struct taps *t, struct str key)
 {
     struct shared_lock *s = xcalloc(1, sizeof(*s) + key.len);
 
@@ -42,27 +42,28 @@ static struct shared_lock *add(struct taps *t, struct str key)
     return s;
 }
 
-/* One that is there, also when another takes it just now; NULL: it is ours to take, as *out. */
-static bool join(struct taps *t, struct str key, uint64_t deadline, struct shared_lock **out,
-                 bool *ours)
+/* Joins a lock that this process has, or is taking. If there is none, *out is a new one that the
+ * caller must take. */
+static bool shared_lock_join(struct taps *t, struct str key, uint64_t deadline,
+                             struct shared_lock **out, bool *ours)
 {
     struct shared_lock *s;
     bool in_time = true;
 
     mutex_lock(&t->lock);
-    while ((s = find(t, key)) && !s->lock && in_time)
+    while ((s = shared_lock_find(t, key)) && !s->lock && in_time)
         in_time = cond_wait_until(&t->lock_moved, &t->lock, deadline);
     *ours = !s;
     if (s && s->lock)
         s->users++;
     else if (!s)
-        s = add(t, key);
+        s = shared_lock_add(t, key);
     mutex_unlock(&t->lock);
     *out = s;
     return in_time;
 }
 
-static void drop(struct taps *t, struct shared_lock *s)
+static void shared_lock_drop(struct taps *t, struct shared_lock *s)
 {
     struct lock *last = NULL;
 
@@ -79,19 +80,20 @@ static void drop(struct taps *t, struct shared_lock *s)
         free(s);
 }
 
-static int take(struct taps *t, struct str key, struct shared_lock **out, struct err *err)
+static int shared_lock_take(struct taps *t, struct str key, struct shared_lock **out,
+                            struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + (uint64_t)WAIT_MS * MS;
     struct lock *lock = NULL;
     bool ours;
 
-    if (!join(t, key, deadline, out, &ours))
+    if (!shared_lock_join(t, key, deadline, out, &ours))
         return err_set(err, ERR_BUSY, "the object is being brought from the other storage");
     if (!ours)
         return 0;
     int code = lock_wait(&lock, t->o.locks, key, WAIT_MS, err);
     if (code < 0) {
-        drop(t, *out);
+        shared_lock_drop(t, *out);
         return code;
     }
     mutex_lock(&t->lock);
@@ -112,7 +114,7 @@ int tap_locks_take(struct taps *t, const struct intended *i, void **out, struct 
     for (size_t k = 0; k < i->key_count && code == 0; k++) {
         buf_reset(&key);
         lock_key_object(&key, i->storage->name, i->bucket, i->keys[k]);
-        code = take(t, buf_str(&key), &h->locks[h->count], err);
+        code = shared_lock_take(t, buf_str(&key), &h->locks[h->count], err);
         h->count += code == 0;
     }
     buf_release(&key);
@@ -128,6 +130,6 @@ void tap_locks_release(struct taps *t, void *locks)
     struct held *h = locks;
 
     for (size_t k = 0; h && k < h->count; k++)
-        drop(t, h->locks[k]);
+        shared_lock_drop(t, h->locks[k]);
     free(h);
 }

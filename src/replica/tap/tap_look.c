@@ -1,9 +1,9 @@
-/* Intents that are open: what is announced and not recorded. */
+/* Looks at the intents in the queue: changes that are announced and not recorded. */
 #include "base/json.h"
 #include "replica/tap/tap_int.h"
 
 enum {
-    PAGE = 4096, /* more than there are on any usual day: a page is one step */
+    PAGE = 4096, /* more than there usually are, so that one call reads all */
     WALKS = 10,
 };
 
@@ -12,11 +12,11 @@ struct walk {
     bool (*fn)(void *ctx, const struct task_info *t);
     void *ctx;
     bool enough;
-    char last[2 * ID_HEX_LEN]; /* of the page before; ids of intents are short */
+    char last[2 * ID_HEX_LEN]; /* id of the last intent of the page before; such ids are short */
 };
 
-/* Pages overlap by one: if that is another one, some have gone meanwhile, and others may have moved
- * past the place where we look. ERR_AGAIN: it is so. */
+/* Pages overlap by one intent. If that is another one than before, some have left the queue
+ * meanwhile, and others may have moved past this place: ERR_AGAIN. */
 static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -53,7 +53,7 @@ static int walk_state(struct walk *w, enum task_state state, struct err *err)
                              : code;
 }
 
-/* In the order in which they move, so that none is missed on its way. */
+/* States are read in the order in which intents pass through them, so none is missed on its way. */
 int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
                  struct err *err)
 {
@@ -70,11 +70,11 @@ int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *
 
 struct looked_for {
     struct str storage, bucket;
-    int64_t due_s; /* 0: all */
+    int64_t due_s; /* 0: all intents */
     bool found;
 };
 
-static bool is_other(void *ctx, const struct task_info *t)
+static bool intent_is_other(void *ctx, const struct task_info *t)
 {
     struct looked_for *f = ctx;
     json_t *json = NULL;
@@ -97,7 +97,7 @@ int taps_intents_open(struct queue *q, struct str storage, struct str bucket, in
     int code = taps_suspect(q, storage, bucket, &f.found, err);
 
     if (code == 0 && !f.found)
-        code = intents_each(q, is_other, &f, err);
+        code = intents_each(q, intent_is_other, &f, err);
     *out = f.found;
     return code;
 }

@@ -1,14 +1,14 @@
-/* Marks of buckets that have intents in the journal (R6), as a RAID's bitmap of writes has them.
+/* Marks of buckets that have intents in the journal (R6), like the write bitmap of a RAID.
  *
- * What is in the journal is the kernel's, and so is the log's tail with what was recorded last.
- * weir may be killed, but if the machine goes down both are lost, and with them intents of puts
+ * The journal's pages, and the tail of the log with the last records, are in the kernel's memory. A
+ * kill of weir does not lose them; a crash of the machine does, and with them the intents of puts
  * that happened. So a bucket is marked by a durable step before its first entry, with the id of the
- * machine's start (boot). Who finds a mark of another start copies the bucket anew.
+ * machine's start (boot). A start that finds a mark of another boot copies the bucket anew.
  *
- * A mark is taken away some time after the last entry, and never while it is held, which it is by
- * each entry until that was recorded: so its end stands behind the records in the log. Marks come
- * and go in the role of the announcer, one at a time; one that is going is not held, but waited
- * for. */
+ * A mark is removed some time after the last entry. Every entry holds the mark until its change was
+ * recorded, and a held mark is not removed: so in the log the removal stands behind the records.
+ * Marks are added and removed by whoever has the role of the announcer, one at a time. A mark that
+ * is being removed cannot be held; requests wait until it is gone. */
 #include "base/clock.h"
 #include "replica/first.h"
 #include "replica/tap/tap_int.h"
@@ -17,23 +17,23 @@
 
 enum {
     IDLE_MS = 60 * 1000,
-    REMOVE_MAX = 64, /* that go by one step */
+    REMOVE_MAX = 64, /* marks that are removed by one step */
 };
 static const uint64_t NS_PER_MS = 1000 * 1000;
 
-#define MARKS_KEY STR("w:marks") /* in queueDB, as the intents */
-#define SUSPECT   STR("suspect") /* instead of a start: intents may have been lost */
+#define MARKS_KEY STR("w:marks") /* in queueDB, where the intents are */
+#define SUSPECT   STR("suspect") /* instead of a boot id: intents may have been lost */
 
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    bool suspect, told;                /* of who has the role */
-    uint64_t used_ns;                  /* under the lock, as what follows */
+    bool suspect, told;                /* used only in the role of the announcer */
+    uint64_t used_ns;                  /* under the lock, as the members below */
     size_t held;
     bool going;
 };
 
-static void field_of(struct buf *out, struct str storage, struct str bucket)
+static void mark_field(struct buf *out, struct str storage, struct str bucket)
 {
     store_key_part(out, storage);
     buf_append_char(out, ':');
@@ -62,7 +62,7 @@ static struct mark *mark_new(struct taps *t, struct str storage, struct str buck
     m->a = ARENA_INIT(0);
     m->storage = arena_str(&m->a, storage);
     m->bucket = arena_str(&m->a, bucket);
-    field_of(&field, storage, bucket);
+    mark_field(&field, storage, bucket);
     m->field = arena_str(&m->a, buf_str(&field));
     m->used_ns = clock_mono_ns();
     buf_release(&field);
@@ -100,7 +100,7 @@ static void role_give(struct taps *t)
 
 /* --- holding them --- */
 
-static struct mark *hold(struct taps *t, struct str field)
+static struct mark *mark_hold(struct taps *t, struct str field)
 {
     mutex_lock(&t->lock);
     struct mark *m = map_get(&t->marks, field);
@@ -114,7 +114,8 @@ static struct mark *hold(struct taps *t, struct str field)
     return m;
 }
 
-/* In the role of the announcer: one that is not there, or was going and may be gone. */
+/* In the role of the announcer: writes a mark that does not exist, or was being removed and may be
+ * gone. */
 static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
                       struct err *err)
 {
@@ -131,17 +132,17 @@ static int mark_again(struct taps *t, struct str storage, struct str bucket, str
     return 0;
 }
 
-static int hold_new(struct taps *t, struct str storage, struct str bucket, struct str field,
-                    struct mark **out, struct err *err)
+static int mark_hold_new(struct taps *t, struct str storage, struct str bucket, struct str field,
+                         struct mark **out, struct err *err)
 {
     int code = 0;
 
     role_take(t);
-    *out = hold(t, field);
+    *out = mark_hold(t, field);
     if (!*out)
         code = mark_again(t, storage, bucket, field, err);
     if (code == 0 && !*out)
-        *out = hold(t, field);
+        *out = mark_hold(t, field);
     role_give(t);
     return code;
 }
@@ -152,10 +153,10 @@ int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mar
     struct buf field = {0};
     int code = 0;
 
-    field_of(&field, storage, bucket);
-    *out = hold(t, buf_str(&field));
+    mark_field(&field, storage, bucket);
+    *out = mark_hold(t, buf_str(&field));
     if (!*out)
-        code = hold_new(t, storage, bucket, buf_str(&field), out, err);
+        code = mark_hold_new(t, storage, bucket, buf_str(&field), out, err);
     buf_release(&field);
     return code;
 }
@@ -169,8 +170,8 @@ void marks_drop(struct taps *t, struct mark *m)
 
 /* --- taking them away --- */
 
-/* In the role of the announcer. False: it is held. */
-static bool begin_going(struct taps *t, struct mark *m)
+/* In the role of the announcer. False: the mark is held. */
+static bool mark_begin_removal(struct taps *t, struct mark *m)
 {
     mutex_lock(&t->lock);
     m->going = m->held == 0;
@@ -179,7 +180,7 @@ static bool begin_going(struct taps *t, struct mark *m)
     return is;
 }
 
-/* After a failure they are going still, as nobody knows whether they are gone. */
+/* After a failure the marks stay in removal, as nobody knows whether they are gone. */
 static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -200,11 +201,11 @@ static int marks_remove(struct taps *t, struct mark **some, size_t count, struct
 struct choice {
     bool (*fn)(const struct mark *m, void *ctx);
     void *ctx;
-    bool busy; /* some are held */
+    bool busy; /* some of the chosen marks are held */
 };
 
-/* Some of those that are chosen, but for those that must be looked into first. */
-static size_t choose(struct taps *t, struct choice *c, struct mark **out)
+/* Collects some of the chosen marks, except suspect ones. */
+static size_t marks_choose(struct taps *t, struct choice *c, struct mark **out)
 {
     size_t at = 0, count = 0;
     struct str field;
@@ -216,7 +217,7 @@ static size_t choose(struct taps *t, struct choice *c, struct mark **out)
         mutex_lock(&t->lock);
         bool chosen = !m->suspect && c->fn(m, c->ctx);
         mutex_unlock(&t->lock);
-        if (chosen && begin_going(t, m))
+        if (chosen && mark_begin_removal(t, m))
             out[count++] = m;
         else
             c->busy |= chosen;
@@ -224,9 +225,10 @@ static size_t choose(struct taps *t, struct choice *c, struct mark **out)
     return count;
 }
 
-/* ERR_BUSY: some are held. Requests that wait for the role have it in between. */
-static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
-                      struct err *err)
+/* Removes the marks that `fn` chooses. ERR_BUSY: some are held. Between two steps, requests that
+ * wait for the role of the announcer get it. */
+static int marks_clear(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
+                       struct err *err)
 {
     struct choice c = {fn, ctx, false};
     struct mark *some[REMOVE_MAX];
@@ -237,7 +239,7 @@ static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx
         return 0;
     while (count == REMOVE_MAX && code == 0) {
         role_take(t);
-        count = choose(t, &c, some);
+        count = marks_choose(t, &c, some);
         if (count)
             code = marks_remove(t, some, count, err);
         role_give(t);
@@ -245,7 +247,7 @@ static int clear_some(struct taps *t, bool (*fn)(const struct mark *m, void *ctx
     return code == 0 && c.busy ? ERR_BUSY : code;
 }
 
-static bool is_idle(const struct mark *m, void *ctx)
+static bool mark_is_idle(const struct mark *m, void *ctx)
 {
     return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
 }
@@ -261,14 +263,14 @@ bool marks_has_switch(const struct replication_view *view, struct str storage, s
     return replication_view_switch(view, storage, bucket);
 }
 
-static bool has_switch(const struct mark *m, void *ctx)
+static bool mark_has_switch(const struct mark *m, void *ctx)
 {
     return marks_has_switch(ctx, m->storage, m->bucket);
 }
 
 int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err)
 {
-    return clear_some(t, is_idle, &idle_ns, err);
+    return marks_clear(t, mark_is_idle, &idle_ns, err);
 }
 
 int marks_clear_switched(struct taps *t, struct err *err)
@@ -277,17 +279,17 @@ int marks_clear_switched(struct taps *t, struct err *err)
     int code = replications_view(t->o.replications, &view, err);
 
     if (code == 0)
-        code = clear_some(t, has_switch, view, err);
+        code = marks_clear(t, mark_has_switch, view, err);
     replication_view_unref(view);
     return code;
 }
 
 /* --- after the machine was down --- */
 
-/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in the way, which is in progress:
- * there is none such, as it begins when the mark is gone. */
-static int copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
-                     struct err *err)
+/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in progress. That does not
+ * happen: a switch begins when the mark is gone. */
+static int mark_copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
+                          struct err *err)
 {
     const struct replication *const *list = NULL;
     size_t count = replication_view_from(view, m->storage, m->bucket, &list);
@@ -309,17 +311,18 @@ static int copy_anew(struct taps *t, struct mark *m, const struct replication_vi
     return code;
 }
 
-/* In the role of the announcer. */
-static void look_into(struct taps *t, struct mark *m, const struct replication_view *view)
+/* In the role of the announcer: deals with a suspect bucket. */
+static void mark_look_into(struct taps *t, struct mark *m, const struct replication_view *view)
 {
     struct err err = {0};
-    int code = copy_anew(t, m, view, &err);
+    int code = mark_copy_anew(t, m, view, &err);
 
-    if (code == 0 && begin_going(t, m)) {
+    if (code == 0 && mark_begin_removal(t, m)) {
         code = marks_remove(t, &m, 1, &err);
         if (code == 0)
             return;
-    } else if (code == 0) { /* those that hold it came later: it is as any other */
+    } else if (code ==
+               0) { /* entries that hold the mark came later, so it is a mark like any other */
         code = mark_write(t, m->field, t->o.boot, &err);
         m->suspect = code < 0;
     }
@@ -331,7 +334,7 @@ static void look_into(struct taps *t, struct mark *m, const struct replication_v
     m->told = true;
 }
 
-static void look_into_all(struct taps *t)
+static void marks_look_into(struct taps *t)
 {
     struct replication_view *view = NULL;
     size_t at = 0;
@@ -344,7 +347,7 @@ static void look_into_all(struct taps *t)
     while (map_next(&t->marks, &at, &field, &value)) {
         struct mark *m = value;
         if (m->suspect)
-            look_into(t, m, view);
+            mark_look_into(t, m, view);
     }
     role_give(t);
     replication_view_unref(view);
@@ -356,14 +359,14 @@ void marks_keep(struct taps *t)
 
     if (!t->o.boot.len)
         return;
-    look_into_all(t);
+    marks_look_into(t);
     uint64_t idle_ms = t->o.mark_idle_ms ? t->o.mark_idle_ms : IDLE_MS;
     int code = marks_clear_idle(t, idle_ms * NS_PER_MS, &err);
     if (code < 0 && code != ERR_BUSY)
         log_warn(t->o.log, "replica.marks_left", log_z("error", err.text));
 }
 
-static int load_one(struct taps *t, struct str field, struct str value, bool kept, struct err *err)
+static int mark_load(struct taps *t, struct str field, struct str value, bool kept, struct err *err)
 {
     struct buf storage = {0}, bucket = {0};
     struct str first, second;
@@ -394,7 +397,7 @@ int marks_load(struct taps *t, bool kept, struct err *err)
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i + 1 < reply->count; i += 2)
-        code = load_one(t, reply->items[i].str, reply->items[i + 1].str, kept, err);
+        code = mark_load(t, reply->items[i].str, reply->items[i + 1].str, kept, err);
     arena_release(&a);
     return code;
 }
@@ -406,7 +409,8 @@ void marks_release(struct taps *t)
     void *value;
     struct err err = {0};
 
-    if (marks_clear_idle(t, 0, &err) < 0) /* they stay, and are good for this start */
+    if (marks_clear_idle(t, 0, &err) <
+        0) /* the marks stay, and are valid for this start of the machine */
         log_info(t->o.log, "replica.marks_left", log_z("error", err.text));
     while (map_next(&t->marks, &at, &field, &value))
         mark_free(t, value);
@@ -419,7 +423,7 @@ int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *o
     struct buf field = {0};
     struct reply *reply;
 
-    field_of(&field, storage, bucket);
+    mark_field(&field, storage, bucket);
     int code = store_call(queue_store(q), &a, &reply, err, STR("HGET"), MARKS_KEY, buf_str(&field));
     if (code == 0 && !reply_is_nil(reply))
         code = reply_expect(reply, REPLY_BULK, err);

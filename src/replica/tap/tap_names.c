@@ -1,8 +1,9 @@
-/* Whether the name of a local storage is its own (docs/replication.md, "Names of folders"): each
- * weir of a store has one that is called `local`, and a replication means one of them.
+/* Whether the name of a local storage belongs to its folder (docs/replication.md, "Names of
+ * folders"): every weir of a store has a storage that is called `local`, and a replication means
+ * one of them.
  *
- * That a name is ours is remembered, as nobody takes it from a folder that is in use. Everything
- * else is asked for anew. */
+ * That a name is ours is remembered, as nobody takes the name of a folder that is in use.
+ * Everything else is asked anew. */
 #include "base/clock.h"
 #include "object/overlay.h"
 #include "coord/claim.h"
@@ -13,20 +14,20 @@
 
 enum { LOOK_MS = 1000, MS = 1000 * 1000, WHERE_MAX = PATH_MAX + 512 };
 
-/* The store is this process's alone, or there is nobody else. */
-static bool is_alone(const struct taps *t)
+/* No other process uses the store, or there is no claim to make. */
+static bool names_are_ours(const struct taps *t)
 {
     return t->o.boot.len || !t->o.config;
 }
 
-/* A storage, and its tap unless it is so new that it has none. */
+/* A storage, and its tap; NULL if it is so new that it has none. */
 struct named {
     struct taps *t;
     struct storage *storage;
     struct tap *tap;
 };
 
-static void describe(struct storage *s, struct buf *folder, struct buf *where)
+static void folder_describe(struct storage *s, struct buf *folder, struct buf *where)
 {
     char host[256] = "";
 
@@ -36,7 +37,7 @@ static void describe(struct storage *s, struct buf *folder, struct buf *where)
     buf_appendf(where, "%s:%s", host, local_folder(s));
 }
 
-static void set_state(struct tap *tap, int code, const struct err *err)
+static void tap_name_set(struct tap *tap, int code, const struct err *err)
 {
     enum name_state state = code == 0               ? NAME_OURS
                             : code == ERR_NOT_FOUND ? NAME_FREE
@@ -50,40 +51,40 @@ static void set_state(struct tap *tap, int code, const struct err *err)
 
 enum asking { ASK_LOOK, ASK_TAKE, ASK_FORCE };
 
-static int ask(const struct named *n, enum asking how, struct err *err)
+static int tap_name_ask(const struct named *n, enum asking how, struct err *err)
 {
     struct buf folder = {0}, where = BUF_INIT(WHERE_MAX);
     struct replications *r = n->t->o.replications;
     struct err why = {0};
 
-    describe(n->storage, &folder, &where);
+    folder_describe(n->storage, &folder, &where);
     struct claim c = {n->storage->name, buf_str(&folder), buf_str(&where)};
     int code =
         how == ASK_LOOK ? claim_check(r, &c, &why) : claim_take(r, &c, how == ASK_FORCE, &why);
     if (n->tap)
-        set_state(n->tap, code, &why);
+        tap_name_set(n->tap, code, &why);
     buf_release(&folder);
     buf_release(&where);
     return code < 0 ? err_set(err, code, "%s", why.text) : 0;
 }
 
-static bool is_known(const struct named *n)
+static bool tap_name_is_known(const struct named *n)
 {
-    return is_alone(n->t) || (n->tap && atomic_load(&n->tap->name) == NAME_OURS);
+    return names_are_ours(n->t) || (n->tap && atomic_load(&n->tap->name) == NAME_OURS);
 }
 
 int tap_name_check(struct tap *tap, struct err *err)
 {
     struct named n = {tap->taps, tap->storage, tap};
 
-    return is_known(&n) ? 0 : ask(&n, ASK_LOOK, err);
+    return tap_name_is_known(&n) ? 0 : tap_name_ask(&n, ASK_LOOK, err);
 }
 
 int tap_name_take(struct tap *tap, struct err *err)
 {
     struct named n = {tap->taps, tap->storage, tap};
 
-    return is_known(&n) ? 0 : ask(&n, ASK_TAKE, err);
+    return tap_name_is_known(&n) ? 0 : tap_name_ask(&n, ASK_TAKE, err);
 }
 
 bool tap_name_lost(const struct tap *tap)
@@ -93,13 +94,13 @@ bool tap_name_lost(const struct tap *tap)
 
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
 {
-    if (!t || !storage_can(s, STORAGE_FOLDER) || is_alone(t))
+    if (!t || !storage_can(s, STORAGE_FOLDER) || names_are_ours(t))
         return 0;
     struct named n = {t, s, taps_find(t, s)};
-    return ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
+    return tap_name_ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
 }
 
-/* One without a bucket is none that a replication means which nobody has claimed. */
+/* If nobody has claimed the name, a replication cannot mean a storage without buckets. */
 static bool has_bucket(struct storage *s)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -116,16 +117,17 @@ bool taps_owns(struct taps *t, struct storage *s)
     if (!t || !storage_can(s, STORAGE_FOLDER))
         return true;
     struct named n = {t, s, taps_find(t, s)};
-    int code = is_known(&n) ? 0 : ask(&n, ASK_LOOK, NULL);
+    int code = tap_name_is_known(&n) ? 0 : tap_name_ask(&n, ASK_LOOK, NULL);
     return code == 0 || (code == ERR_NOT_FOUND && has_bucket(s));
 }
 
-/* What clients are told of storages whose names are others' follows within a second. */
+/* Clients of a storage whose name belongs to another folder are refused a second later at most. */
 void names_keep(struct taps *t)
 {
     uint64_t now = clock_mono_ns();
 
-    if (is_alone(t) || !atomic_load(&t->filter.any) || now - t->named_ns < (uint64_t)LOOK_MS * MS)
+    if (names_are_ours(t) || !atomic_load(&t->filter.any) ||
+        now - t->named_ns < (uint64_t)LOOK_MS * MS)
         return;
     t->named_ns = now;
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)

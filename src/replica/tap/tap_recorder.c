@@ -1,16 +1,16 @@
-/* The thread that records what ended.
+/* The thread that records requests that have ended.
  *
- * A request that has ended is recorded a moment after it was answered, with others: until then its
- * intent is there, and would be recorded in its place if weir died (R1, R4). Its phase ends with
- * the record, so that an epoch still means that everything before is recorded. During a switch,
- * when reads go by the vectors, it is answered when it has been recorded. */
+ * A request is recorded a moment after it was answered, together with others. Until then its intent
+ * exists, and would be recorded in its place if weir died (R1, R4). The request leaves its phase
+ * when it is recorded, so reaching an epoch still means that everything before is recorded. During
+ * a switch, when reads go by the vectors, the answer waits for the record. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>
 
 enum {
-    RECORD_MAX = 256, /* requests that are recorded at once */
+    RECORD_MAX = 256, /* most requests in one record */
     LINGER_MS = 10,
     RETRY_MS = 200,
     SWITCH_WAIT_MS = 5000,
@@ -30,7 +30,7 @@ void recorder_take(struct taps *t, struct ended *e, bool answers)
         cond_signal(&t->over_wake);
     uint64_t until = wait ? clock_mono_ns() + (uint64_t)SWITCH_WAIT_MS * MS : 0;
     while (wait && t->over_recorded < number &&
-           cond_wait_until(&t->over_moved, &t->lock, until)) /* past it, it is recorded later */
+           cond_wait_until(&t->over_moved, &t->lock, until)) /* after that it is recorded later */
         ;
     t->hurry -= wait;
     mutex_unlock(&t->lock);
@@ -54,7 +54,8 @@ int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err)
 
 /* --- the thread --- */
 
-/* What a switch waits for goes at once; others come along with those that end in a moment. */
+/* Takes requests that have ended. It waits a moment for more of them, unless somebody waits for a
+ * record. */
 static size_t take_ended(struct taps *t, struct ended **out)
 {
     size_t count = 0;
@@ -79,8 +80,8 @@ static size_t take_ended(struct taps *t, struct ended **out)
     return count;
 }
 
-/* Those of the journal get a task, which records them, or looks again, when it comes due: all, or
- * those whose outcome is not known. */
+/* Makes tasks for requests of the journal: for all, or only for those whose outcome is not known. A
+ * task records the change when it comes due. */
 static int leave_tasks(struct taps *t, struct ended **some, size_t count, bool all, struct err *err)
 {
     int code = 0;
@@ -100,7 +101,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 {
     struct arena a = ARENA_INIT(0);
     struct str ids[RECORD_MAX];
-    /* What is lost with a crash of the machine is lost with the end of the intents. */
+    /* A crash of the machine that loses the record loses the end of the intents with it. */
     struct record rec = {.intents = ids, .relaxed = true};
     struct changes_out out;
     int code = changes_out_init(&out, &a, err);
@@ -113,7 +114,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
         size_t first = out.count;
         if (e->outcome != OUTCOME_REFUSED)
             changes_add(&out, w->changes, w->storage, w->bucket, w->key, 0);
-        for (size_t n = first; n < out.count; n++) /* R4 */
+        for (size_t n = first; n < out.count; n++) /* R4: found late */
             out.items[n].late = e->outcome == OUTCOME_UNKNOWN;
         if (e->in && e->last && !e->in->left)
             ids[rec.intent_count++] = str_z(e->in->id);
@@ -128,7 +129,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
     return code;
 }
 
-/* False: weir is to end. */
+/* Waits before another try. False: weir stops. */
 static bool pause_retry(struct taps *t)
 {
     uint64_t until = clock_mono_ns() + (uint64_t)RETRY_MS * MS;
@@ -141,8 +142,8 @@ static bool pause_retry(struct taps *t)
     return go_on;
 }
 
-/* What cannot be recorded is when its task comes due. An entry of the journal that can have none,
- * since the store takes nothing, has nobody else. */
+/* A change that cannot be recorded is recorded when its task comes due. An entry of the journal
+ * that has no task, since the store takes nothing, is tried until the store takes it. */
 static int record_surely(struct taps *t, struct ended **some, size_t count)
 {
     struct err err = {0};

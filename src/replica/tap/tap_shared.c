@@ -1,12 +1,12 @@
-/* Intents of requests that begin at once: one is a durable step of the store, so requests that come
- * while one is being announced share the next. */
+/* Shared intents. Announcing an intent is a durable step of the store, so requests that come while
+ * one is being announced share the next. */
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>
 
-enum { SHARE_MAX = 64 }; /* keys of one intent */
+enum { SHARE_MAX = 64 }; /* most keys of one intent */
 
-/* A request that waits for its intent; of its own stack. */
+/* A request that waits for its intent; it lies on the request's stack. */
 struct joining {
     struct list node;
     const struct intended *i;
@@ -22,8 +22,8 @@ static bool same_place(const struct intended *a, const struct intended *b)
     return a->storage == b->storage && a->changes == b->changes && str_eq(a->bucket, b->bucket);
 }
 
-/* Takes those that go with the first out of the list; under the lock. */
-static size_t gather(struct taps *t, struct joining **out)
+/* Takes the first request, and those that can share its intent, out of the list. Under the lock. */
+static size_t joining_gather(struct taps *t, struct joining **out)
 {
     size_t count = 0, bytes = 0;
 
@@ -60,11 +60,11 @@ static int announce_some(struct taps *t, struct joining **some, size_t count, st
     return 0;
 }
 
-/* Under the lock, which is let go meanwhile. */
+/* Called under the lock, which is released while the intent is announced. */
 static void announce_first(struct taps *t)
 {
     struct joining *some[SHARE_MAX] = {0};
-    size_t count = gather(t, some);
+    size_t count = joining_gather(t, some);
     struct intent *in = NULL;
     struct err err = {0};
 

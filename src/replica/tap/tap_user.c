@@ -1,15 +1,16 @@
-/* Replications that a user's policy makes of buckets that are there: of all when it is new, of one
- * whose replication ended with the bucket that it was before (P7). */
+/* Gives buckets that exist their replications by a user's policy: all buckets of the user when the
+ * policy is new, or one bucket that was made again after its replication had ended with the old one
+ * (P7). */
 #include "replica/first.h"
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
 enum {
     KNOWN_S = 1,
-    ELSEWHERE_S = 2, /* the storage is another worker's */
+    ELSEWHERE_S = 2, /* until a worker that has the storage may take the task */
 };
 
-static int read_id(struct replication_id *out, const json_t *payload, struct err *err)
+static int user_task_read(struct replication_id *out, const json_t *payload, struct err *err)
 {
     *out = (struct replication_id){
         .user = json_get_str(payload, "User", STR_EMPTY),
@@ -21,7 +22,7 @@ static int read_id(struct replication_id *out, const json_t *payload, struct err
                : err_set(err, ERR_INVALID, "the task names no policy");
 }
 
-/* By the view: everybody knows the policy, this process too. */
+/* The view is new enough: every process knows the policy, this one too. */
 static int find_policy(struct taps *t, const struct replication_id *id, bool *found,
                        struct err *err)
 {
@@ -75,8 +76,8 @@ static int replicate_all(struct taps *t, struct task_run *run, const struct repl
     return code;
 }
 
-static int replicate(struct taps *t, struct task_run *run, const struct replication_id *id,
-                     struct err *err)
+static int user_task_replicate(struct taps *t, struct task_run *run,
+                               const struct replication_id *id, struct err *err)
 {
     struct storage *s = routes_storage(t->o.routes, id->from);
 
@@ -96,7 +97,7 @@ int taps_user_run(struct task_run *run, struct err *err)
     int code = json_read(&payload, run->task->payload, err);
 
     if (code == 0)
-        code = read_id(&id, payload, err);
+        code = user_task_read(&id, payload, err);
     struct str bucket = json_get_str(payload, "Bucket", STR_EMPTY);
     uint64_t contact = lease_contact(t->o.lease);
     if (code == 0)
@@ -108,7 +109,8 @@ int taps_user_run(struct task_run *run, struct err *err)
     if (code == 0)
         code = find_policy(t, &id, &found, err);
     if (code == 0 && found)
-        code = replicate(t, run, &(struct replication_id){id.user, bucket, id.from, id.to}, err);
+        code = user_task_replicate(t, run,
+                                   &(struct replication_id){id.user, bucket, id.from, id.to}, err);
     json_decref(payload);
     return code;
 }

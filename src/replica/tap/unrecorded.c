@@ -1,4 +1,4 @@
-/* What is answered and not recorded. */
+/* Counts changes that were answered and are not recorded yet. */
 #include "replica/tap/unrecorded.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -8,8 +8,8 @@
 #include <poll.h>
 
 enum {
-    OWN_MS = 1000,     /* for this process to record */
-    FOREIGN_MS = 5000, /* for another one, which tells once a second */
+    OWN_MS = 1000,     /* wait for this process to record */
+    FOREIGN_MS = 5000, /* wait for another process, which tells once a second */
     POLL_MS = 100,
     MS = 1000 * 1000,
 };
@@ -54,9 +54,10 @@ static bool count_one(void *ctx, const struct task_info *t)
     if (arena_error(&u->a) == 0)
         map_put(&u->seen, id, u);
     if (json_read(&json, t->task.payload, NULL) < 0)
-        return true; /* its handler says so */
+        return true; /* its handler reports that the payload is bad */
     size_t keys = json_array_size(json_object_get(json, "Objects"));
-    if (!json_get_bool(json, "Again", false)) /* else it was recorded, and nobody was told of it */
+    if (!json_get_bool(json, "Again",
+                       false)) /* else it is a second look: nobody was answered for it */
         one = announced_of(u, json_get_str(json, "Storage", STR_EMPTY),
                            json_get_str(json, "Bucket", STR_EMPTY));
     if (one)
@@ -74,7 +75,7 @@ static void count_noted(void *ctx, int slot, const struct journal_entry *e)
         one->count++;
 }
 
-/* The journal first: an entry that goes has a task by then, or is recorded. */
+/* The journal is counted first: an entry that leaves it has a task by then, or is recorded. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
     if (u->o.taps && u->o.taps->journal)
@@ -86,8 +87,8 @@ static int count_announced(struct unrecorded *u, struct err *err)
 
 /* --- storages --- */
 
-/* The one that has the storage says up to when everything is recorded. One that nobody has may
- * have any number of rows. */
+/* The process that has the storage says up to when everything is recorded. If no process has it, it
+ * may have any number of rows. */
 static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struct err *err)
 {
     struct store *config = u->o.config;
@@ -111,7 +112,7 @@ static int ask_storage(struct unrecorded *u, struct str name, bool *clear, struc
     struct storage *storage = routes_storage(u->o.routes, name);
     int code = 0;
 
-    if (storage && !taps_owns(u->o.taps, storage)) /* that of another process is meant */
+    if (storage && !taps_owns(u->o.taps, storage)) /* the name means another process's storage */
         storage = NULL;
 
     vec_each (&u->storages, struct unrecorded_storage **, s)
@@ -142,7 +143,8 @@ int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o, st
     map_init(&u->announced);
     map_init(&u->seen);
     int code = o->taps ? taps_await(o->taps, NULL, u->deadline_ns, err) : 0;
-    if (code < 0 && code != ERR_TIMEOUT) /* then they are announced still */
+    if (code < 0 &&
+        code != ERR_TIMEOUT) /* after a timeout their intents still exist, and are counted */
         return code;
     return count_announced(u, err);
 }

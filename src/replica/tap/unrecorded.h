@@ -1,7 +1,7 @@
-/* Changes that clients were told of and that the store does not count yet: rows of local storages
- * that their thread has not come to, and announced changes of remote ones. Whoever tells how far a
- * replication is reads this first and the status afterwards: what is recorded in between counts as
- * an event by then, so no answered change is missed (docs/replication.md, "Status"). */
+/* Changes that clients got an answer for and that are not recorded yet: rows of local storages that
+ * their thread has not reached, and intents of remote ones. Whoever tells how far a replication is
+ * reads this first and the status afterwards: what is recorded in between counts as an event by
+ * then, so no answered change is missed (docs/replication.md, "Status"). */
 #ifndef REPLICA_TAP_UNRECORDED_H
 #define REPLICA_TAP_UNRECORDED_H
 
@@ -13,7 +13,7 @@ struct routes;
 struct taps;
 
 struct unrecorded_options {
-    struct taps *taps; /* borrowed, as all of these; NULL: this process writes nothing */
+    struct taps *taps; /* borrowed, as the others; NULL: this process writes nothing */
     struct routes *routes;
     struct queue *queue;
     struct store *config;
@@ -23,18 +23,18 @@ struct unrecorded_storage;
 struct unrecorded {
     struct unrecorded_options o;
     struct arena a;
-    struct map announced;                      /* by "<storage>\n<bucket>": how many changes */
+    struct map announced;                      /* count of changes by "<storage>\n<bucket>" */
     struct map seen;                           /* ids of intents */
-    VEC(struct unrecorded_storage *) storages; /* that were asked about */
+    VEC(struct unrecorded_storage *) storages; /* storages that were asked about */
     uint64_t deadline_ns;
     int64_t began_ms; /* by the store's clock; 0: not asked yet */
 };
-/* Of this moment: waits for what this process was told of, a second at most. To be released also
- * after an error. */
+/* Counts the changes of this moment. Waits for the rows of this process to be recorded, a second at
+ * most. Release `u` also after an error. */
 int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o,
                     struct err *err) MUST_CHECK;
-/* How many changes of the bucket there; at least 1 when it is not known that there are none. Asks
- * about a local storage of another process, which may take some seconds. */
+/* *out: unrecorded changes of the bucket at the storage; at least 1 if it cannot be found out that
+ * there are none. Asks about a local storage of another process, which may take some seconds. */
 int unrecorded_of(struct unrecorded *u, struct str storage, struct str bucket, uint64_t *out,
                   struct err *err) MUST_CHECK;
 void unrecorded_release(struct unrecorded *u);

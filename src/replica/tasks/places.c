@@ -14,7 +14,7 @@ void place_release(struct place_open *p)
     *p = (struct place_open){0};
 }
 
-static void forget(struct place_kept *k)
+static void place_forget(struct place_kept *k)
 {
     place_release(&k->open);
     free(k->name);
@@ -24,15 +24,16 @@ static void forget(struct place_kept *k)
 void places_release(struct tasks *t)
 {
     for (size_t i = 0; i < PLACES_MAX; i++)
-        forget(&t->kept[i]);
+        place_forget(&t->kept[i]);
 }
 
-static bool is_of(const struct place_kept *k, const struct storage *s, struct str name)
+static bool place_is_of(const struct place_kept *k, const struct storage *s, struct str name)
 {
     return k->storage == s && str_eq(str_n(k->name, k->len), name);
 }
 
-static bool find_kept(struct place_open *out, struct tasks *t, struct storage *s, struct str name)
+static bool place_find_kept(struct place_open *out, struct tasks *t, struct storage *s,
+                            struct str name)
 {
     uint64_t now = clock_mono_ms();
     bool found = false;
@@ -40,7 +41,7 @@ static bool find_kept(struct place_open *out, struct tasks *t, struct storage *s
     mutex_lock(&t->lock);
     for (size_t i = 0; i < PLACES_MAX && !found; i++) {
         struct place_kept *k = &t->kept[i];
-        if (!is_of(k, s, name) || k->until_ms < now)
+        if (!place_is_of(k, s, name) || k->until_ms < now)
             continue;
         *out = k->open;
         out->bucket = k->open.bucket->ops->ref(k->open.bucket);
@@ -50,7 +51,8 @@ static bool find_kept(struct place_open *out, struct tasks *t, struct storage *s
     return found;
 }
 
-static void keep(struct tasks *t, struct storage *s, struct str name, const struct place_open *open)
+static void place_keep(struct tasks *t, struct storage *s, struct str name,
+                       const struct place_open *open)
 {
     struct place_kept k = {.storage = s,
                            .name = str_dup(name),
@@ -62,18 +64,18 @@ static void keep(struct tasks *t, struct storage *s, struct str name, const stru
     mutex_lock(&t->lock);
     size_t at = t->next;
     for (size_t i = 0; i < PLACES_MAX; i++)
-        if (is_of(&t->kept[i], s, name))
+        if (place_is_of(&t->kept[i], s, name))
             at = i;
     if (at == t->next)
         t->next = (t->next + 1) % PLACES_MAX;
     struct place_kept old = t->kept[at];
     t->kept[at] = k;
     mutex_unlock(&t->lock);
-    forget(&old);
+    place_forget(&old);
 }
 
-static int open_now(struct place_open *out, struct storage *s, struct str user, struct str bucket,
-                    struct err *err)
+static int place_open_now(struct place_open *out, struct storage *s, struct str user,
+                          struct str bucket, struct err *err)
 {
     struct arena a = ARENA_INIT(MIB);
     struct bucket_info info = {0};
@@ -98,17 +100,17 @@ int place_open(struct place_open *out, struct tasks *t, struct storage *s, struc
     int code;
 
     if (storage_can(s, STORAGE_AT_HAND))
-        return open_now(out, s, user, bucket, err);
+        return place_open_now(out, s, user, bucket, err);
     buf_append_str(&name, user);
     buf_append_char(&name, '\0');
     buf_append_str(&name, bucket);
-    if (!anew && find_kept(out, t, s, buf_str(&name))) {
+    if (!anew && place_find_kept(out, t, s, buf_str(&name))) {
         buf_release(&name);
         return 0;
     }
-    code = open_now(out, s, user, bucket, err);
+    code = place_open_now(out, s, user, bucket, err);
     if (code == 0)
-        keep(t, s, buf_str(&name), out);
+        place_keep(t, s, buf_str(&name), out);
     buf_release(&name);
     return code;
 }

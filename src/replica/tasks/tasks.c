@@ -115,7 +115,7 @@ struct task tasks_first(struct arena *a, const struct replication_id *id, int pr
 
 /* --- limits --- */
 
-static struct storage_limits limits_of(const struct job *j, struct str storage)
+static struct storage_limits job_limits(const struct job *j, struct str storage)
 {
     struct storage_limits l = {0};
 
@@ -128,7 +128,7 @@ static struct storage_limits limits_of(const struct job *j, struct str storage)
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err)
 {
-    struct storage_limits l = limits_of(j, storage);
+    struct storage_limits l = job_limits(j, storage);
     double rate = kind == LIMIT_REQUESTS ? l.requests_per_second : l.bytes_per_second;
     uint64_t wait = 1;
     int code = 0;
@@ -196,7 +196,7 @@ static int look_for_switch(struct job *j, struct err *err)
     return code;
 }
 
-static int read_status(struct job *j, struct err *err)
+static int job_read_status(struct job *j, struct err *err)
 {
     int code = replication_read(j->t->o.replications, j->run->arena, &j->p.id, &j->status, err);
 
@@ -227,7 +227,7 @@ int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, 
     if (j->p.object_count)
         requests *= (unsigned)j->p.object_count;
     if (code == 0)
-        code = read_status(j, err);
+        code = job_read_status(j, err);
     if (code == 0)
         code = look_for_switch(j, err);
     if (code == 0)
@@ -269,7 +269,7 @@ struct str job_to_bucket(const struct job *j)
     return j->p.id.to_bucket.len ? j->p.id.to_bucket : j->p.id.bucket;
 }
 
-static int take_lock(struct job *j, struct buf *key, struct err *err)
+static int job_take_lock(struct job *j, struct buf *key, struct err *err)
 {
     int code = lock_wait(&j->lock, j->t->o.locks, buf_str(key), LOCK_WAIT_MS, err);
 
@@ -282,7 +282,7 @@ int job_lock_object(struct job *j, struct err *err)
     struct buf key = {0};
 
     lock_key_object(&key, j->p.id.to, job_to_bucket(j), j->p.object);
-    return take_lock(j, &key, err);
+    return job_take_lock(j, &key, err);
 }
 
 int job_lock_bucket(struct job *j, struct err *err)
@@ -290,7 +290,7 @@ int job_lock_bucket(struct job *j, struct err *err)
     struct buf key = {0};
 
     lock_key_bucket(&key, j->p.id.to, job_to_bucket(j));
-    return take_lock(j, &key, err);
+    return job_take_lock(j, &key, err);
 }
 
 /* --- buckets --- */

@@ -75,7 +75,7 @@ static int end_uncreated(struct job *j, int64_t number, struct err *err)
 }
 
 /* *number: of the source in the bucket's vector, before anything was looked at. */
-static int create(struct job *j, int64_t *number, struct err *err)
+static int destination_create(struct job *j, int64_t *number, struct err *err)
 {
     struct job_things all = {.kinds = THINGS_OF_BUCKET};
     int code = job_lock_bucket(j, err);
@@ -140,7 +140,7 @@ int task_bucket_create(struct task_run *run, struct err *err)
     int code = job_begin(&j, run, PAYLOAD_BUCKET, CREATE_REQUESTS, err);
 
     if (code == 0)
-        code = create(&j, &number, err);
+        code = destination_create(&j, &number, err);
     if (code == 0)
         code = begin_listing(&j, number, err);
     return job_end(&j, code, err);
@@ -243,7 +243,7 @@ static int remove_page(struct job *j, bool *more, struct err *err)
     return code;
 }
 
-static int abort_uploads(struct job *j, struct err *err)
+static int destination_abort_uploads(struct job *j, struct err *err)
 {
     struct bucket *to = j->destination.bucket;
     struct list_options o = {.limit = OBJECT_LIST_MAX};
@@ -278,7 +278,7 @@ static int empty_destination(struct job *j, struct err *err)
         local_untap(j->destination.bucket);
     while (code == 0 && more)
         code = remove_page(j, &more, err);
-    return code < 0 ? code : abort_uploads(j, err);
+    return code < 0 ? code : destination_abort_uploads(j, err);
 }
 
 static int remove_destination(struct job *j, bool recorded, struct err *err)

@@ -46,7 +46,7 @@ struct check_payload {
     bool contents;
 };
 
-static int read_payload(struct check_payload *out, struct task_run *run, struct err *err)
+static int check_payload_read(struct check_payload *out, struct task_run *run, struct err *err)
 {
     json_t *root = NULL;
     struct err why = {0};
@@ -68,8 +68,8 @@ static int read_payload(struct check_payload *out, struct task_run *run, struct 
 }
 
 /* ERR_END: it is not the present round any more. */
-static int read_check(struct check *out, const struct checks *cs, struct task_run *run,
-                      const struct check_payload *p, enum check_state state, struct err *err)
+static int check_task_read(struct check *out, const struct checks *cs, struct task_run *run,
+                           const struct check_payload *p, enum check_state state, struct err *err)
 {
     int code = check_read(cs, run->arena, p->id, out, err);
 
@@ -78,7 +78,7 @@ static int read_check(struct check *out, const struct checks *cs, struct task_ru
     return code < 0 ? code : out->state == state && str_eq(out->round, p->round) ? 0 : ERR_END;
 }
 
-static struct checks checks_of(const struct tasks *t)
+static struct checks tasks_checks(const struct tasks *t)
 {
     return (struct checks){.app = t->o.app, .queue = t->o.queue};
 }
@@ -104,7 +104,7 @@ static bool piece_ends(struct walk *x, struct str last)
 
 /* --- what differs --- */
 
-static void write_side(struct json_out *w, const struct difference_side *s)
+static void difference_write_side(struct json_out *w, const struct difference_side *s)
 {
     if (!s->found) {
         json_out_null(w);
@@ -121,7 +121,7 @@ static void write_side(struct json_out *w, const struct difference_side *s)
     json_out_close(w, '}');
 }
 
-static struct str entry_of(struct walk *x, const struct difference *d)
+static struct str difference_entry(struct walk *x, const struct difference *d)
 {
     struct buf text = BUF_INIT(ENTRY_MAX);
     struct json_out w;
@@ -137,7 +137,7 @@ static struct str entry_of(struct walk *x, const struct difference *d)
     json_out_key(&w, "sides");
     json_out_open(&w, '[');
     for (size_t i = 0; i < x->check.count; i++)
-        write_side(&w, &d->sides[i]);
+        difference_write_side(&w, &d->sides[i]);
     json_out_close(&w, ']');
     json_out_close(&w, '}');
     struct str out = buf_error(&text) == 0 ? arena_str(&x->a, buf_str(&text)) : STR_EMPTY;
@@ -152,7 +152,7 @@ static int keep_difference(void *ctx, const struct difference *d, struct err *er
     x->differences++;
     if (x->check.kept + (int64_t)x->entries.len >= CHECK_KEPT)
         return 0;
-    struct str entry = entry_of(x, d);
+    struct str entry = difference_entry(x, d);
     if (!entry.len)
         return err_code(err, ERR_NO_MEMORY);
     vec_push(&x->entries, entry);
@@ -184,8 +184,8 @@ static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
 /* --- what is to be fixed --- */
 
 /* Whether the location is not as the source is, as far as the walk tells. */
-static bool is_other(const struct difference *d, const struct difference_side *s,
-                     const struct difference_side *to)
+static bool side_is_other(const struct difference *d, const struct difference_side *s,
+                          const struct difference_side *to)
 {
     if (s->found != to->found || s->is_marker != to->is_marker || s->size != to->size ||
         !str_eq(s->etag, to->etag))
@@ -251,7 +251,8 @@ static int fix_difference(void *ctx, const struct difference *d, struct err *err
     size_t source = (size_t)x->check.source;
 
     for (size_t i = 0; i < x->check.count; i++)
-        if (i != source && is_other(d, &d->sides[source], &d->sides[i]) && !is_queued(x, d->key, i))
+        if (i != source && side_is_other(d, &d->sides[source], &d->sides[i]) &&
+            !is_queued(x, d->key, i))
             queue_fix(x, d, i);
     return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
@@ -292,7 +293,7 @@ static int fix_page(void *ctx, struct str last, uint64_t keys, struct err *err)
 
 /* --- the walk --- */
 
-static int watch(void *ctx, size_t side, uint64_t bytes, struct err *err)
+static int check_watch_task(void *ctx, size_t side, uint64_t bytes, struct err *err)
 {
     struct walk *x = ctx;
     struct str storage = x->check.locations[side].storage;
@@ -326,7 +327,7 @@ static int open_places(struct walk *x, struct err *err)
 }
 
 /* As far as the sides know what they hold: the largest. */
-static int64_t keys_of(const struct walk *x)
+static int64_t difference_keys(const struct walk *x)
 {
     uint64_t most = 0;
 
@@ -339,7 +340,7 @@ static int64_t keys_of(const struct walk *x)
     return (int64_t)most;
 }
 
-static int walk_all(struct walk *x, struct err *err)
+static int check_walk(struct walk *x, struct err *err)
 {
     struct compare_result out;
     struct str after = STR_EMPTY;
@@ -352,7 +353,7 @@ static int walk_all(struct walk *x, struct err *err)
         return code;
     if (!after.len) {
         x->check.kept = 0;
-        x->check.total = keys_of(x);
+        x->check.total = difference_keys(x);
     }
     buf_append_str(&x->after, after);
     x->o.buckets = x->buckets;
@@ -363,7 +364,7 @@ static int walk_all(struct walk *x, struct err *err)
     x->o.versions = x->check.versioned;
     x->o.after = after;
     x->o.keys = x->j.t->o.keys;
-    x->o.watch = watch;
+    x->o.watch = check_watch_task;
     x->o.due = is_due;
     x->o.ctx = x;
     return compare_buckets(&out, &x->o, err);
@@ -406,15 +407,15 @@ static int run_walk(struct task_run *run, enum check_state state,
 {
     struct tasks *t = run->ctx;
     struct check_payload p;
-    struct walk x = {.j = {.t = t, .run = run}, .checks = checks_of(t), .o = *calls};
-    int code = read_payload(&p, run, err);
+    struct walk x = {.j = {.t = t, .run = run}, .checks = tasks_checks(t), .o = *calls};
+    int code = check_payload_read(&p, run, err);
 
     if (code < 0)
         return code;
-    code = read_check(&x.check, &x.checks, run, &p, state, err);
+    code = check_task_read(&x.check, &x.checks, run, &p, state, err);
     if (code < 0 || x.check.piece != p.piece)
         return code < 0 && code != ERR_END ? code : 0;
-    code = walk_all(&x, err);
+    code = check_walk(&x, err);
     if (code < 0)
         code = walk_failed(&x, code, err);
     walk_release(&x);
@@ -504,7 +505,7 @@ static int fix_object(struct job *j, const struct check *c, const struct check_p
 static int end_fix(struct job *j, const struct check *c, const struct check_payload *p, int code,
                    struct err *err)
 {
-    struct checks cs = checks_of(j->t);
+    struct checks cs = tasks_checks(j->t);
     struct str member = fix_member(j->run->arena, p->key, (size_t)p->to);
     bool ends = code == ERR_INVALID || (code < 0 && code != ERR_AGAIN && is_last_try(j->run));
 
@@ -524,13 +525,13 @@ static int end_fix(struct job *j, const struct check *c, const struct check_payl
 int task_check_fix_object(struct task_run *run, struct err *err)
 {
     struct job j = {.t = run->ctx, .run = run, .memory_key = BUF_INIT(16 * KIB)};
-    struct checks cs = checks_of(j.t);
+    struct checks cs = tasks_checks(j.t);
     struct check_payload p;
     struct check c;
-    int code = read_payload(&p, run, err);
+    int code = check_payload_read(&p, run, err);
 
     if (code == 0)
-        code = read_check(&c, &cs, run, &p, CHECK_FIXING, err);
+        code = check_task_read(&c, &cs, run, &p, CHECK_FIXING, err);
     if (code < 0)
         return code == ERR_END ? 0 : code;
     if (c.source < 0 || (size_t)c.source >= c.count || p.to < 0 || (size_t)p.to >= c.count ||

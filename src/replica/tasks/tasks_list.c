@@ -35,8 +35,8 @@ struct listing {
 };
 
 /* "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]" */
-static struct str task_id(struct arena *a, const char *kind, const struct replication_id *id,
-                          struct str name)
+static struct str page_task_id(struct arena *a, const char *kind, const struct replication_id *id,
+                               struct str name)
 {
     struct buf text = {0};
 
@@ -76,7 +76,7 @@ struct task task_of_listing(struct arena *a, const struct replication_id *id, st
     return (struct task){.type = versions ? STR("migrate:object:list_versions")
                                           : STR("migrate:bucket:list_objects"),
                          .payload = payload_in(a, &p, PAYLOAD_LIST),
-                         .id = task_id(a, versions ? "mgr:lov:" : "mgr:lo:", id, prefix),
+                         .id = page_task_id(a, versions ? "mgr:lov:" : "mgr:lo:", id, prefix),
                          .queue = STR("migrate_bucket_list_obj")};
 }
 
@@ -87,7 +87,7 @@ struct task task_of_copy(struct arena *a, const struct replication_id *id,
 
     return (struct task){.type = STR("migrate:object:copy"),
                          .payload = payload_in(a, &p, PAYLOAD_COPY),
-                         .id = task_id(a, "mgr:co:", id, object->name),
+                         .id = page_task_id(a, "mgr:co:", id, object->name),
                          .queue = queue};
 }
 
@@ -103,7 +103,7 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 
     return (struct task){.type = STR("migrate:object:copy_versioned"),
                          .payload = payload_in(a, &p, PAYLOAD_COPY),
-                         .id = task_id(a, "mgr:cov:", &l->j->p.id, info->key),
+                         .id = page_task_id(a, "mgr:cov:", &l->j->p.id, info->key),
                          .queue = copy_queue(l, a)};
 }
 
@@ -120,9 +120,10 @@ static struct task task_of_copies(const struct listing *l, struct arena *a)
         hash = hash_xxh3(l->together[i].name, hash + 1);
     return (struct task){.type = STR("migrate:objects:copy"),
                          .payload = payload_in(a, &p, PAYLOAD_COPIES),
-                         .id = task_id(a, "mgr:cos:", &p.id,
-                                       arena_fmt(a, "%016llx:" STR_FMT, (unsigned long long)hash,
-                                                 STR_ARG(l->together[0].name))),
+                         .id =
+                             page_task_id(a, "mgr:cos:", &p.id,
+                                          arena_fmt(a, "%016llx:" STR_FMT, (unsigned long long)hash,
+                                                    STR_ARG(l->together[0].name))),
                          .queue = copy_queue(l, a)};
 }
 
@@ -141,7 +142,7 @@ static void end_together(struct listing *l)
     l->together_bytes = 0;
 }
 
-static void add_together(struct listing *l, const struct task_payload_object *object)
+static void page_add_together(struct listing *l, const struct task_payload_object *object)
 {
     if (l->together_count == TOGETHER_MAX ||
         l->together_names + object->name.len > TOGETHER_NAMES_MAX ||
@@ -220,7 +221,7 @@ static void add_odd(struct listing *l, const struct list_entry *e)
     l->items[l->count++] =
         (struct listed){.task = {.type = STR("migrate:object:copy"),
                                  .payload = payload_in(&l->a, &p, PAYLOAD_COPY),
-                                 .id = task_id(&l->a, "mgr:odd:", &p.id, p.object),
+                                 .id = page_task_id(&l->a, "mgr:odd:", &p.id, p.object),
                                  .queue = copy_queue(l, &l->a)},
                         .bytes = e->is_prefix ? 0 : e->info.size};
     buf_release(&name);
@@ -240,7 +241,7 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
     }
     struct task_payload_object object = {e->info.key, e->info.size, absent};
     if (!e->is_prefix && !l->versions && e->info.size <= TOGETHER_SIZE_MAX) {
-        add_together(l, &object);
+        page_add_together(l, &object);
         return;
     }
     struct listed *item = &l->items[l->count];
@@ -295,7 +296,7 @@ static int merge_pages(struct listing *l, const struct list_result *from, bool *
     return 0;
 }
 
-static int read_page(struct listing *l, bool *more, struct err *err)
+static int listing_read_page(struct listing *l, bool *more, struct err *err)
 {
     struct list_options o = {.prefix = l->j->p.prefix,
                              .delimiter = STR("/"),
@@ -346,7 +347,7 @@ static int check_status(struct listing *l, struct err *err)
     return job_watch(j, 0, err);
 }
 
-static int list_page(struct listing *l, bool *more, struct err *err)
+static int source_list_page(struct listing *l, bool *more, struct err *err)
 {
     struct job *j = l->j;
     struct replications *r = j->t->o.replications;
@@ -355,7 +356,7 @@ static int list_page(struct listing *l, bool *more, struct err *err)
     if (code == 0)
         code = replication_cursor(r, &l->a, &j->p.id, j->p.prefix, &l->after, err);
     if (code == 0)
-        code = read_page(l, more, err);
+        code = listing_read_page(l, more, err);
     if (code < 0)
         return code;
     struct listed_page page = {.id = j->p.id,
@@ -385,7 +386,7 @@ static int list_prefix(struct task_run *run, bool versions, struct err *err)
     l.resync = j.status.resynced_ms != 0;
     while (code == 0 && more) {
         arena_reset(&l.a);
-        code = list_page(&l, &more, err);
+        code = source_list_page(&l, &more, err);
     }
     if (code == ERR_NO_BUCKET) /* of the source: nothing to list (any more) */
         code = ERR_END;

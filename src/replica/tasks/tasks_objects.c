@@ -22,7 +22,7 @@ struct objects_run {
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
 /* C1 */
-static int lock_all(struct objects_run *r, struct err *err)
+static int objects_lock(struct objects_run *r, struct err *err)
 {
     struct str keys[PAYLOAD_OBJECTS_MAX];
     const struct task_payload *p = &r->j.p;
@@ -40,7 +40,7 @@ static int lock_all(struct objects_run *r, struct err *err)
 }
 
 /* ERR_BUSY: another works on it. */
-static int bring_one(struct objects_run *r, size_t i, struct err *err)
+static int objects_bring(struct objects_run *r, size_t i, struct err *err)
 {
     struct job *j = &r->j;
     const struct task_payload_object *object = &j->p.objects[i];
@@ -55,8 +55,8 @@ static int bring_one(struct objects_run *r, size_t i, struct err *err)
 }
 
 /* As it would have been recorded, or listed, alone. */
-static int by_itself(struct objects_run *r, const struct task_payload_object *object,
-                     struct task *out, struct err *err)
+static int object_task(struct objects_run *r, const struct task_payload_object *object,
+                       struct task *out, struct err *err)
 {
     struct job *j = &r->j;
     struct arena *a = j->run->arena;
@@ -76,14 +76,14 @@ static int by_itself(struct objects_run *r, const struct task_payload_object *ob
     return replication_event_id(a, &p.id, out->type, &thing, &out->id, err);
 }
 
-static int bring_all(struct objects_run *r, struct err *err)
+static int objects_bring_all(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
 
     for (size_t i = 0; i < j->p.object_count; i++) {
         const struct task_payload_object *object = &j->p.objects[i];
         struct err why = {0};
-        int code = bring_one(r, i, &why);
+        int code = objects_bring(r, i, &why);
         if (task_ended(j->run))
             return err_set(err, ERR_CANCELED, "the task has ended");
         if (code == 0) {
@@ -93,7 +93,7 @@ static int bring_all(struct objects_run *r, struct err *err)
         }
         struct listed *failed = &r->failed[r->failed_count++];
         failed->bytes = object->size;
-        code = by_itself(r, object, &failed->task, err);
+        code = object_task(r, object, &failed->task, err);
         if (code < 0)
             return code;
     }
@@ -101,7 +101,7 @@ static int bring_all(struct objects_run *r, struct err *err)
 }
 
 /* Those that failed say why when they are tried again. */
-static int hand_over(struct objects_run *r, struct err *err)
+static int objects_hand_over(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
     struct listed_split s = {.id = j->p.id,
@@ -121,7 +121,7 @@ static int hand_over(struct objects_run *r, struct err *err)
 }
 
 /* During a switch what is absent may have been deleted by a client a moment ago (S10). */
-static int check_switch(struct objects_run *r, struct err *err)
+static int objects_check_switch(struct objects_run *r, struct err *err)
 {
     struct replication_view *view = NULL;
     int code = replications_view(r->j.t->o.replications, &view, err);
@@ -132,44 +132,44 @@ static int check_switch(struct objects_run *r, struct err *err)
     return code;
 }
 
-static int run_all(struct objects_run *r, struct task_run *run, struct err *err)
+static int objects_run_all(struct objects_run *r, struct task_run *run, struct err *err)
 {
     struct job *j = &r->j;
     int code = job_begin(j, run, PAYLOAD_COPIES, REQUESTS_EACH, err);
 
     if (code == 0)
-        code = check_switch(r, err);
+        code = objects_check_switch(r, err);
     if (code == 0)
-        code = lock_all(r, err);
+        code = objects_lock(r, err);
     if (code == 0)
         code = job_needed_many(j, j->p.objects, j->p.object_count, r->things, err);
     if (code == 0)
         code = job_open(j, false, err);
     if (code == 0)
-        code = bring_all(r, err);
+        code = objects_bring_all(r, err);
     if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
         code = ERR_END;
     lock_release_many(r->locks, j->p.object_count);
-    return code < 0 ? code : hand_over(r, err);
+    return code < 0 ? code : objects_hand_over(r, err);
 }
 
-static int run_task(struct task_run *run, bool events, struct err *err)
+static int objects_run_task(struct task_run *run, bool events, struct err *err)
 {
     struct objects_run *r = arena_alloc(run->arena, sizeof(*r));
 
     if (!r)
         return err_code(err, ERR_NO_MEMORY);
     *r = (struct objects_run){.events = events};
-    int code = run_all(r, run, err);
+    int code = objects_run_all(r, run, err);
     return job_end(&r->j, code, err);
 }
 
 int task_objects_copy(struct task_run *run, struct err *err)
 {
-    return run_task(run, false, err);
+    return objects_run_task(run, false, err);
 }
 
 int task_objects_sync(struct task_run *run, struct err *err)
 {
-    return run_task(run, true, err);
+    return objects_run_task(run, true, err);
 }
