@@ -17,7 +17,7 @@ void conform_a_bucket_is_there_until_it_is_removed(struct lab *lab)
     struct get_result got;
     struct err err = {0};
 
-    CHECK_ERR(s->ops->open_bucket(&b, s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
+    CHECK_ERR(storage_open_bucket(&b, s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
     b = lab_bucket(s, "photos");
     CHECK_OK(b->ops->info(b, &a, &info, &err));
     CHECK_STR(info.name, STR("photos"));
@@ -25,8 +25,8 @@ void conform_a_bucket_is_there_until_it_is_removed(struct lab *lab)
     CHECK(info.created_ms > 0);
     CHECK_INT(info.versions, VERSIONS_NEVER);
     CHECK_OK(s->ops->check(s, &err));
-    CHECK_OK(s->ops->remove_bucket(s, STR("owner"), STR("photos"), &err));
-    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
+    CHECK_OK(storage_remove_bucket(s, STR("owner"), STR("photos"), &err));
+    CHECK_ERR(storage_remove_bucket(s, STR("owner"), STR("photos"), &err), ERR_NO_BUCKET);
     /* Somebody still holds it. */
     struct str_reader r;
     struct put_options o = {0};
@@ -46,7 +46,7 @@ void conform_a_bucket_that_exists_is_not_made_again(struct lab *lab)
     struct bucket_info again = {.name = STR("photos"), .owner = STR("other")};
     struct err err = {0};
 
-    CHECK_ERR(s->ops->create_bucket(s, &again, &err), ERR_EXISTS);
+    CHECK_ERR(storage_create_bucket(s, &again, &err), ERR_EXISTS);
     b->ops->unref(b);
 }
 
@@ -59,18 +59,18 @@ void conform_a_bucket_with_objects_versions_or_uploads_is_not_removed(struct lab
 
     CHECK_OK(b->ops->set_versions(b, true, &err));
     struct put_result first = lab_put(b, &a, "k", STR("x"));
-    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
+    CHECK_ERR(storage_remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
     struct remove_result marker = lab_remove(b, &a, "k", STR_EMPTY);
-    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
+    CHECK_ERR(storage_remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
     lab_remove(b, &a, "k", first.version);
-    CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
+    CHECK_ERR(storage_remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
     lab_remove(b, &a, "k", marker.version);
     struct upload_info u = lab_upload(b, &a, "k");
     if (!lab->wire) /* S3 takes uploads that nobody finished with the bucket */
-        CHECK_ERR(s->ops->remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
+        CHECK_ERR(storage_remove_bucket(s, STR("owner"), STR("box"), &err), ERR_CONFLICT);
     CHECK_OK(b->ops->upload_abort(b, &u, &err));
     CHECK_OK(b->ops->set_document(b, "policy", POLICY("Allow"), &err));
-    CHECK_OK(s->ops->remove_bucket(s, STR("owner"), STR("box"), &err));
+    CHECK_OK(storage_remove_bucket(s, STR("owner"), STR("box"), &err));
     b->ops->unref(b);
     /* A new one of the name has nothing of the old. */
     b = lab_bucket(s, "box");
@@ -93,15 +93,15 @@ void conform_buckets_list_by_name_and_owner(struct lab *lab)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         struct bucket_info info = {.name = str_z(names[i]),
                                    .owner = i == 0 ? STR("me") : STR("you")};
-        CHECK_OK(s->ops->create_bucket(s, &info, &err));
+        CHECK_OK(storage_create_bucket(s, &info, &err));
     }
-    CHECK_OK(s->ops->list_buckets(s, &a, STR_EMPTY, STR_EMPTY, 100, &infos, &count, &err));
+    CHECK_OK(storage_list_buckets(s, &a, STR_EMPTY, STR_EMPTY, 100, &infos, &count, &err));
     CHECK_INT(count, 4);
     CHECK_STR(infos[1].name, STR("aab"));
-    CHECK_OK(s->ops->list_buckets(s, &a, STR("you"), STR("aaa"), 1, &infos, &count, &err));
+    CHECK_OK(storage_list_buckets(s, &a, STR("you"), STR("aaa"), 1, &infos, &count, &err));
     CHECK_INT(count, 1);
     CHECK_STR(infos[0].name, STR("aab"));
-    CHECK_OK(s->ops->list_buckets(s, &a, STR("me"), STR_EMPTY, 100, &infos, &count, &err));
+    CHECK_OK(storage_list_buckets(s, &a, STR("me"), STR_EMPTY, 100, &infos, &count, &err));
     CHECK_INT(count, 1);
     CHECK_STR(infos[0].name, STR("ccc"));
     arena_release(&a);

@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_OBJECT_BUCKET_CONFORMANCE_H
 #define TESTS_UNIT_OBJECT_BUCKET_CONFORMANCE_H
 
-#include "object/bucket.h"
+#include "object/overlay.h"
 #include "unit/test.h"
 
 struct lab {

@@ -30,8 +30,8 @@ struct bucket *lab_bucket(struct storage *s, const char *name)
     struct bucket *b = NULL;
     struct err err = {0};
 
-    CHECK_OK(s->ops->create_bucket(s, &info, &err));
-    CHECK_OK(s->ops->open_bucket(&b, s, STR("owner"), info.name, &err));
+    CHECK_OK(storage_create_bucket(s, &info, &err));
+    CHECK_OK(storage_open_bucket(&b, s, STR("owner"), info.name, &err));
     return b;
 }
 

@@ -77,7 +77,7 @@ void conform_parts_become_an_object(struct lab *lab)
     CHECK(str_eq(buf_str(&body), str_head(str_skip(buf_str(&whole), 10), whole.len - 29)));
     reader_close(got.body);
     lab_remove(b, &a, "k", STR_EMPTY);
-    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
+    CHECK_OK(storage_remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
     buf_release(&whole);
     buf_release(&body);
     b->ops->unref(b);
@@ -178,7 +178,7 @@ void conform_an_aborted_upload_is_gone(struct lab *lab)
     CHECK_ERR(b->ops->upload_part(b, &a, &u, 1, &r.reader, 1, &o, &out, &err), ERR_NOT_FOUND);
     CHECK_ERR(finish(b, &a, &u, &part, 1, &put, &err), ERR_NOT_FOUND);
     CHECK_ERR(b->ops->list_parts(b, &a, &u, 0, 10, &parts, &err), ERR_NOT_FOUND);
-    CHECK_OK(lab->storage->ops->remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
+    CHECK_OK(storage_remove_bucket(lab->storage, STR("owner"), STR("box"), &err));
     b->ops->unref(b);
     arena_release(&a);
 }

@@ -187,8 +187,8 @@ void conform_retention_and_hold_keep_versions(struct lab *lab)
     int64_t later = clock_wall_ms() + 3600 * 1000;
     struct err err = {0};
 
-    CHECK_OK(s->ops->create_bucket(s, &info, &err));
-    CHECK_OK(s->ops->open_bucket(&b, s, STR("owner"), STR("box"), &err));
+    CHECK_OK(storage_create_bucket(s, &info, &err));
+    CHECK_OK(storage_open_bucket(&b, s, STR("owner"), STR("box"), &err));
     CHECK_ERR(b->ops->set_versions(b, false, &err), ERR_CONFLICT);
     struct str one = lab_put(b, &a, "k", STR("1")).version,
                two = lab_put(b, &a, "k", STR("2")).version,
