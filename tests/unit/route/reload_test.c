@@ -188,7 +188,7 @@ TEST(reload, a_redis_that_still_loads_its_data_is_asked_again)
     struct err err = {0};
     char key_file[256];
 
-    server_start(&server);
+    need_redis_server(&server);
     snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
     store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 30000});
     CHECK_OK(users_open(&users, store, key_file, NULL, &err));

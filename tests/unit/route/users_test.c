@@ -422,7 +422,7 @@ TEST(users, a_change_by_another_weir_on_the_same_redis_is_seen)
     struct err err = {0};
     char key_file[256];
 
-    server_start(&server);
+    need_redis_server(&server);
     snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
     for (int i = 0; i < 2; i++) {
         stores[i] = store_at(server.url);
@@ -454,7 +454,7 @@ TEST(users, a_redis_that_is_down_is_not_taken_for_no_users)
     struct err err = {0};
     char key_file[256];
 
-    server_start(&server);
+    need_redis_server(&server);
     redis_server_kill(&server);
     snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
     store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 30000});

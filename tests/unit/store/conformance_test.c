@@ -31,7 +31,7 @@ static void open_embedded(struct subject *t)
 
 static void open_redis(struct subject *t)
 {
-    server_start(&t->server);
+    need_redis_server(&t->server);
     t->store = store_at(t->server.unix_url);
 }
 

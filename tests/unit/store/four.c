@@ -23,7 +23,7 @@ void four_open_redis(struct four *f)
 {
     struct err err = {0};
 
-    server_start(&f->server);
+    need_redis_server(&f->server);
     for (int i = 0; i < STORE_DATABASES; i++) {
         struct store_redis_options o = {.url = str_z(f->server.unix_url), .number = i};
         f->stores[i] = store_with(o);

@@ -18,7 +18,7 @@ TEST(redis_failure, down_at_start_is_a_code_and_it_comes_back_by_itself)
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     redis_server_kill(&server);
     struct store *s = store_at(server.url);
     for (int i = 0; i < 50; i++)
@@ -47,7 +47,7 @@ TEST(redis_failure, an_idle_connection_that_went_stale_is_replaced_before_use)
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     for (int i = 0; i < 5; i++) {
         check_reply(s, "INCR n", "1");
@@ -63,7 +63,7 @@ TEST(redis_failure, a_silent_server_times_out_and_its_late_answer_reaches_nobody
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s =
         store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 500});
     wait_reply(s, "SET a first", "OK");
@@ -295,7 +295,7 @@ TEST(redis_failure, killed_under_load_every_code_keeps_its_promise)
     struct worker workers[WORKERS] = {0};
     struct err err = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     load.store = store_with(
         (struct store_redis_options){.url = str_z(server.url), .timeout_ms = TIMEOUT_MS});
     mutex_init(&load.lock, "test.load");

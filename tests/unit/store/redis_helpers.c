@@ -5,7 +5,7 @@
 
 enum { MAX_WORDS = 64 };
 
-void server_start(struct redis_server *s)
+void need_redis_server(struct redis_server *s)
 {
     s->dir = test_dir();
     CHECK(redis_server_start(s));

@@ -73,7 +73,7 @@ TEST(redis_sub, messages_arrive_in_order_at_every_subscriber_of_the_channel)
     struct redis_server server = {0};
     struct heard a, b, c;
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     heard_init(&a, s);
     heard_init(&b, NULL);
@@ -121,7 +121,7 @@ TEST(redis_sub, the_last_to_leave_a_channel_unsubscribes_it)
     struct heard h;
     const char *got;
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     heard_init(&h, NULL);
     struct store_subscription *stays = subscribe(s, STR("stays"), &h);
@@ -142,7 +142,7 @@ TEST(redis_sub, a_restart_is_survived_and_told_to_every_subscriber)
     struct redis_server server = {0};
     struct heard a, b;
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     heard_init(&a, s);
     heard_init(&b, NULL);
@@ -171,7 +171,7 @@ TEST(redis_sub, a_redis_that_is_down_is_subscribed_when_it_comes)
     struct redis_server server = {0};
     struct heard h;
 
-    server_start(&server);
+    need_redis_server(&server);
     redis_server_kill(&server);
     struct store *s = store_at(server.url);
     heard_init(&h, NULL);
@@ -200,7 +200,7 @@ TEST(redis_sub, a_channel_that_the_user_may_not_hear_is_refused)
     struct err err = {0};
     char url[128];
 
-    server_start(&server);
+    need_redis_server(&server);
     snprintf(url, sizeof(url), "redis://alice:secret@127.0.0.1:%d", server.port);
     struct store *s = store_at(url);
     heard_init(&h, NULL);

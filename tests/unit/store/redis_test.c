@@ -30,7 +30,7 @@ TEST(redis, logs_in_with_a_password)
     const char *extra[] = {"--requirepass", "secret", NULL};
     struct redis_server server = {.extra = extra};
 
-    server_start(&server);
+    need_redis_server(&server);
     check_login(&server, ":secret@", 0);
     check_login(&server, "default:secret@", 0);
     check_login(&server, ":wrong@", ERR_DENIED);
@@ -45,7 +45,7 @@ TEST(redis, logs_in_as_an_acl_user)
     struct redis_server server = {.extra = extra};
     struct store *s;
 
-    server_start(&server);
+    need_redis_server(&server);
     check_login(&server, "alice:secret@", 0);
     check_login(&server, "alice:wrong@", ERR_DENIED);
     check_login(&server, "nobody:secret@", ERR_DENIED);
@@ -60,7 +60,7 @@ TEST(redis, selects_the_database_of_the_url_or_the_options)
     struct redis_server server = {0};
     char url[256];
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *zero = store_at(server.url);
     struct store *two =
         store_with((struct store_redis_options){.url = str_z(server.url), .number = 2});
@@ -87,7 +87,7 @@ TEST(redis, speaks_tls_and_checks_the_certificate)
     struct err err = {0};
 
     CHECK(redis_server_make_certificate(&server));
-    server_start(&server);
+    need_redis_server(&server);
     snprintf(ca, sizeof(ca), "%s/cert.pem", test_dir());
     struct store_redis_options o = {.url = str_z(server.tls_url)};
     struct store *stranger = store_with(o);
@@ -122,7 +122,7 @@ TEST(redis, carries_large_values_and_refuses_replies_past_the_arena)
 
     for (size_t i = 0; i < SIZE; i++)
         value[i] = (char)(i * 31 >> 3);
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     CHECK_OK(store_call(s, &arena, &reply, &err, STR("SET"), STR("big"), str_n(value, SIZE)));
     CHECK_OK(store_call(s, &arena, &reply, &err, STR("GET"), STR("big")));
@@ -181,7 +181,7 @@ TEST(redis, a_batch_answers_each_command_in_its_place)
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.unix_url);
     for (int atomic = 0; atomic < 2; atomic++) {
         check_reply(s, "FLUSHALL", "OK");
@@ -202,7 +202,7 @@ TEST(redis, a_redis_that_is_out_of_memory_gives_a_code)
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.unix_url);
     check_reply(s, "SET k v", "OK");
     check_reply(s, "CONFIG SET maxmemory 1", "OK");
@@ -218,7 +218,7 @@ TEST(redis, a_replica_takes_no_writes_and_gives_a_code)
 {
     struct redis_server server = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.unix_url);
     check_reply(s, "SET k v", "OK");
     check_reply(s, "REPLICAOF 127.0.0.1 1", "OK");
@@ -258,7 +258,7 @@ TEST(redis, scripts_are_loaded_when_redis_does_not_know_them)
 
     script_init(&append);
     script_init(&broken);
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_at(server.url);
     check_eval(s, &append, STR("k"), STR("a"), "\"a\"");
     check_eval(s, &append, STR("k"), STR("b"), "\"ab\"");
@@ -306,7 +306,7 @@ TEST(redis, a_redis_busy_with_a_script_gives_a_code)
     struct err err = {0};
     const char *got;
 
-    server_start(&server);
+    need_redis_server(&server);
     p.store =
         store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 50 * 1000});
     CHECK_OK(thread_start(&p.thread, "spin", 0, spin, &p, &err));
@@ -344,7 +344,7 @@ TEST(redis, callers_past_the_bound_wait_for_a_connection)
     struct reply *reply;
     struct err err = {0};
 
-    server_start(&server);
+    need_redis_server(&server);
     struct store *s = store_with((struct store_redis_options){
         .url = str_z(server.url), .max_connections = 2, .timeout_ms = 30 * 1000});
     for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {

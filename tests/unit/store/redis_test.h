@@ -7,7 +7,7 @@
 #include "unit/test.h"
 
 /* Started in the test's folder; ends the test when it cannot be. */
-void server_start(struct redis_server *s);
+void need_redis_server(struct redis_server *s);
 
 struct store *store_at(const char *url);
 struct store *store_with(struct store_redis_options o);

@@ -186,7 +186,7 @@ TEST_TIMEOUT(cache_race, redis_failover_invariants, 120)
     struct racer racers[THREADS] = {0};
     struct err err = {0};
 
-    server_start(&primary);
+    need_redis_server(&primary);
     snprintf(port, sizeof(port), "%d", primary.port);
     snprintf(folder, sizeof(folder), "%s/replica", test_dir());
     CHECK_OK(dir_make(folder, 0700, &err));
