@@ -12,7 +12,8 @@ struct field {
     struct str *out;
 };
 
-static int read_field(struct arena *a, const json_t *object, const struct field *f, struct err *err)
+static int payload_read_field(struct arena *a, const json_t *object, const struct field *f,
+                              struct err *err)
 {
     const json_t *value = json_object_get(object, f->name);
 
@@ -26,25 +27,25 @@ static int read_field(struct arena *a, const json_t *object, const struct field 
     return text.len && !f->out->len ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int read_fields(struct arena *a, const json_t *object, const struct field *fields,
-                       size_t count, struct err *err)
+static int payload_read_fields(struct arena *a, const json_t *object, const struct field *fields,
+                               size_t count, struct err *err)
 {
     int code = json_is_object(object) ? 0 : err_set(err, ERR_INVALID, "the payload lacks a part");
 
     for (size_t i = 0; i < count && code == 0; i++)
-        code = read_field(a, object, &fields[i], err);
+        code = payload_read_field(a, object, &fields[i], err);
     return code;
 }
 
-static uint64_t read_size(const json_t *object)
+static uint64_t payload_read_size(const json_t *object)
 {
     int64_t size = json_get_i64(object, "Size", 0);
 
     return size > 0 ? (uint64_t)size : 0;
 }
 
-static int read_objects(struct task_payload *out, struct arena *a, const json_t *list,
-                        struct err *err)
+static int payload_read_objects(struct task_payload *out, struct arena *a, const json_t *list,
+                                struct err *err)
 {
     size_t count = json_array_size(list);
     struct task_payload_object *objects;
@@ -59,8 +60,8 @@ static int read_objects(struct task_payload *out, struct arena *a, const json_t 
     for (size_t i = 0; i < count && code == 0; i++) {
         const json_t *object = json_array_get(list, i);
         struct field name = {"Name", 1, OBJECT_KEY_MAX, &objects[i].name};
-        code = read_fields(a, object, &name, 1, err);
-        objects[i].size = read_size(object);
+        code = payload_read_fields(a, object, &name, 1, err);
+        objects[i].size = payload_read_size(object);
         objects[i].absent = json_get_bool(object, "Absent", false);
     }
     out->objects = objects;
@@ -68,8 +69,8 @@ static int read_objects(struct task_payload *out, struct arena *a, const json_t 
     return code;
 }
 
-static int read_thing(struct task_payload *out, struct arena *a, const json_t *root,
-                      enum task_payload_kind kind, struct err *err)
+static int payload_read_thing(struct task_payload *out, struct arena *a, const json_t *root,
+                              enum task_payload_kind kind, struct err *err)
 {
     const struct field bucket = {"Bucket", 1, NAME_MAX_BYTES, &out->id.bucket},
                        prefix = {"Prefix", 0, OBJECT_KEY_MAX, &out->prefix},
@@ -82,18 +83,19 @@ static int read_thing(struct task_payload *out, struct arena *a, const json_t *r
     int code;
 
     if (kind == PAYLOAD_OBJECT)
-        return read_fields(a, json_object_get(root, "Object"), object, ARRAY_SIZE(object), err);
-    code = read_fields(a, root, &bucket, 1, err);
+        return payload_read_fields(a, json_object_get(root, "Object"), object, ARRAY_SIZE(object),
+                                   err);
+    code = payload_read_fields(a, root, &bucket, 1, err);
     if (code == 0 && kind == PAYLOAD_LIST)
-        code = read_fields(a, root, &prefix, 1, err);
+        code = payload_read_fields(a, root, &prefix, 1, err);
     if (code == 0 && kind == PAYLOAD_COPY && json_get_bool(obj, "Encoded", false))
         return err_set(err, ERR_INVALID, "the key is not UTF-8: S3 has no such keys");
     if (code == 0 && kind == PAYLOAD_COPY) {
-        code = read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
-        out->size = read_size(obj);
+        code = payload_read_fields(a, obj, copy, ARRAY_SIZE(copy), err);
+        out->size = payload_read_size(obj);
     }
     if (code == 0 && (kind == PAYLOAD_COPIES || kind == PAYLOAD_EVENTS))
-        code = read_objects(out, a, json_object_get(root, "Objs"), err);
+        code = payload_read_objects(out, a, json_object_get(root, "Objs"), err);
     return code;
 }
 
@@ -114,14 +116,14 @@ int task_payload_read(struct task_payload *out, struct arena *a, struct str text
         return err_set(err, ERR_INVALID, "the payload is too large");
     if (json_read(&root, text, &why) < 0)
         return err_set(err, ERR_INVALID, "the payload cannot be read: %s", why.text);
-    int code = read_fields(a, root, common, ARRAY_SIZE(common), err);
+    int code = payload_read_fields(a, root, common, ARRAY_SIZE(common), err);
     if (code == 0)
-        code = read_thing(out, a, root, kind, err);
+        code = payload_read_thing(out, a, root, kind, err);
     json_decref(root);
     return code;
 }
 
-static void write_object(struct json_out *w, const struct task_payload *p)
+static void payload_write_object(struct json_out *w, const struct task_payload *p)
 {
     json_out_key(w, "Object");
     json_out_open(w, '{');
@@ -131,7 +133,7 @@ static void write_object(struct json_out *w, const struct task_payload *p)
     json_out_close(w, '}');
 }
 
-static void write_copy(struct json_out *w, const struct task_payload *p)
+static void payload_write_copy(struct json_out *w, const struct task_payload *p)
 {
     json_out_key(w, "Obj");
     json_out_open(w, '{');
@@ -144,7 +146,7 @@ static void write_copy(struct json_out *w, const struct task_payload *p)
 }
 
 /* `whole`: with what a copy needs to know beside the name. */
-static void write_objects(struct json_out *w, const struct task_payload *p, bool whole)
+static void payload_write_objects(struct json_out *w, const struct task_payload *p, bool whole)
 {
     json_out_key(w, "Objs");
     json_out_open(w, '[');
@@ -177,13 +179,13 @@ void task_payload_write(struct buf *out, const struct task_payload *p, enum task
         json_out_member_str(&w, "CreatedAt", p->created_at);
     json_out_member_str(&w, "User", p->id.user);
     if (kind == PAYLOAD_OBJECT)
-        write_object(&w, p);
+        payload_write_object(&w, p);
     else
         json_out_member_str(&w, "Bucket", p->id.bucket);
     if (kind == PAYLOAD_COPY)
-        write_copy(&w, p);
+        payload_write_copy(&w, p);
     if (kind == PAYLOAD_COPIES || kind == PAYLOAD_EVENTS)
-        write_objects(&w, p, kind == PAYLOAD_COPIES);
+        payload_write_objects(&w, p, kind == PAYLOAD_COPIES);
     if (kind == PAYLOAD_LIST)
         json_out_member_str(&w, "Prefix", p->prefix);
     json_out_close(&w, '}');

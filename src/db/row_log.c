@@ -1,7 +1,7 @@
 /* Row logs. */
 #include "db/row_log.h"
 
-static struct str log_key(struct buf *out, const struct row_log *l, struct str place)
+static struct str row_log_key(struct buf *out, const struct row_log *l, struct str place)
 {
     BUG_ON(l->prefix.len == 0);
     buf_reset(out);
@@ -11,10 +11,10 @@ static struct str log_key(struct buf *out, const struct row_log *l, struct str p
 }
 
 /* The key before which rows are in places before `to`. */
-static struct str log_end(struct buf *out, const struct row_log *l, struct str to)
+static struct str row_log_end(struct buf *out, const struct row_log *l, struct str to)
 {
     if (to.len)
-        return log_key(out, l, to);
+        return row_log_key(out, l, to);
     buf_reset(out);
     db_prefix_end(l->prefix, out);
     return buf_str(out);
@@ -24,14 +24,14 @@ void row_log_put(const struct row_log *l, struct db_tx *tx, struct str place, st
 {
     struct buf key = BUF_INIT(0);
 
-    db_tx_put(tx, l->cf, log_key(&key, l, place), value);
+    db_tx_put(tx, l->cf, row_log_key(&key, l, place), value);
     buf_release(&key);
 }
 
 /* --- reading --- */
 
-static int read_rows(const struct row_log *l, struct arena *a, struct db_iter *it, size_t limit,
-                     struct logged_row *rows, size_t *count, struct err *err)
+static int row_log_read_rows(const struct row_log *l, struct arena *a, struct db_iter *it,
+                             size_t limit, struct logged_row *rows, size_t *count, struct err *err)
 {
     struct str key, value;
     int code = 0;
@@ -49,13 +49,13 @@ int row_log_read(const struct row_log *l, struct arena *a, const struct row_log_
                  struct logged_row *rows, size_t *count, struct err *err)
 {
     struct buf from = BUF_INIT(0), to = BUF_INIT(0);
-    struct db_range range = {.from = log_key(&from, l, span->from),
-                             .to = log_end(&to, l, span->to)};
+    struct db_range range = {.from = row_log_key(&from, l, span->from),
+                             .to = row_log_end(&to, l, span->to)};
     struct db_iter *it = NULL;
     int code = db_iter_open(&it, db_latest(l->db), l->cf, &range, err);
 
     if (code == 0)
-        code = read_rows(l, a, it, span->limit, rows, count, err);
+        code = row_log_read_rows(l, a, it, span->limit, rows, count, err);
     db_iter_close(it);
     buf_release(&from);
     buf_release(&to);
@@ -65,7 +65,7 @@ int row_log_read(const struct row_log *l, struct arena *a, const struct row_log_
 int row_log_count(const struct row_log *l, uint64_t *out, struct err *err)
 {
     struct buf to = BUF_INIT(0);
-    struct db_range range = {.from = l->prefix, .to = log_end(&to, l, STR_EMPTY)};
+    struct db_range range = {.from = l->prefix, .to = row_log_end(&to, l, STR_EMPTY)};
     struct db_iter *it = NULL;
     struct str key, value;
     uint64_t count = 0;
@@ -95,7 +95,7 @@ static int log_drop_run(struct db_tx *tx, void *ctx, struct err *err)
 
     (void)err;
     for (size_t i = 0; i < d->count; i++)
-        db_tx_delete(tx, d->log->cf, log_key(&key, d->log, d->places[i]));
+        db_tx_delete(tx, d->log->cf, row_log_key(&key, d->log, d->places[i]));
     buf_release(&key);
     return 0;
 }
@@ -110,7 +110,7 @@ int row_log_drop(const struct row_log *l, const struct str *places, size_t count
 int row_log_drop_before(const struct row_log *l, struct str to, struct err *err)
 {
     struct buf end = BUF_INIT(0);
-    int code = db_delete_range(l->db, l->cf, l->prefix, log_end(&end, l, to), err);
+    int code = db_delete_range(l->db, l->cf, l->prefix, row_log_end(&end, l, to), err);
 
     buf_release(&end);
     return code;

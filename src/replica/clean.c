@@ -1,4 +1,4 @@
-/* Forgetting what is known of a destination. */
+/* Forgets what is known of a destination. */
 #include "replica/clean.h"
 #include "base/json.h"
 #include "replica/first.h"
@@ -17,7 +17,7 @@ static int check_ended(const struct cleaning *x, struct err *err)
     return task_ended(x->run) ? err_set(err, ERR_SHUTDOWN, "broken off") : 0;
 }
 
-/* A destination that has become a source (a switch) counts there with its numbers. */
+/* A destination that became a source by a switch keeps its numbers: they are valid there. */
 static int is_source(const struct cleaning *x, bool *out, struct err *err)
 {
     const struct replication_id *id = &x->id;
@@ -83,7 +83,8 @@ static bool task_is_of(const struct task *t, const struct replication_id *id)
     return same;
 }
 
-/* One page; those that are not deleted are stepped over. *more: there may be others. */
+/* Deletes the replication's tasks of one page, and steps over the others. *more: there may be more
+ * pages. */
 static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, struct err *err)
 {
     struct arena a = ARENA_INIT(SCAN_ARENA_MAX);
@@ -97,7 +98,7 @@ static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, st
             continue;
         }
         code = queue_delete(x->c->queue, page->queue, list[i].task.id, err);
-        if (code == ERR_NOT_FOUND || code == ERR_CONFLICT) /* it moved meanwhile */
+        if (code == ERR_NOT_FOUND || code == ERR_CONFLICT) /* the task moved meanwhile */
             code = 0;
     }
     *more = count > 0;
@@ -120,7 +121,8 @@ static int drop_queue(struct cleaning *x, struct str queue, struct err *err)
     return code;
 }
 
-/* Those that wait in line end by themselves when they find that it is gone. */
+/* Tasks that wait in line are left: they end by themselves when they find that the replication is
+ * gone. */
 static int drop_tasks(struct cleaning *x, struct err *err)
 {
     struct arena *a = x->run->arena;
@@ -156,14 +158,15 @@ int clean_handle(struct task_run *run, struct err *err)
     if (code < 0)
         return code;
     code = replication_read(x.c->replications, run->arena, &x.id, &status, err);
-    if (code != ERR_NOT_FOUND) /* it was made anew: cursors and tasks are of that one */
+    if (code != ERR_NOT_FOUND) /* the replication was made anew, and the cursors and tasks are of
+                                  the new one */
         return code;
     code = drop_cursors(&x, err);
     return code < 0 ? code : drop_tasks(&x, err);
 }
 
-/* ERR_NOT_FOUND: it is gone. */
-static int priority_of(const struct cleaning *x, int *out, struct err *err)
+/* ERR_NOT_FOUND: the replication is gone. */
+static int resync_priority(const struct cleaning *x, int *out, struct err *err)
 {
     const struct replication *const *all;
     struct replication_view *view = NULL;
@@ -185,7 +188,7 @@ static int begin_again(struct cleaning *x, struct err *err)
 {
     struct task next;
     int priority = 0;
-    int code = priority_of(x, &priority, err);
+    int code = resync_priority(x, &priority, err);
 
     if (code < 0)
         return code;

@@ -1,5 +1,5 @@
-/* Handlers of replication:clean and replication:resync (replica/first.h): both forget what is known
- * of a destination. */
+/* Handlers of the tasks replication:clean and replication:resync (replica/first.h). Both forget
+ * what is known of a destination. */
 #ifndef REPLICA_CLEAN_H
 #define REPLICA_CLEAN_H
 
@@ -12,13 +12,13 @@ struct cleaner {
     struct queue *queue;
 };
 
-/* Forgets what is known of the destination: its fields in the vectors of the bucket. `run` says
- * when to break off. */
+/* Removes the destination's fields from the vectors of the bucket and its objects. `run` says when
+ * to stop. */
 int clean_vectors(const struct cleaner *c, struct task_run *run, const struct replication_id *id,
                   struct err *err) MUST_CHECK;
 
-/* ctx is a struct cleaner. */
-task_fn clean_handle;  /* P5: vectors, cursors and tasks of a replication that was removed */
-task_fn resync_handle; /* V4: nothing is known, so everything is compared */
+/* The ctx of both is a struct cleaner. */
+task_fn clean_handle;  /* P5: forgets vectors, cursors and tasks of a removed replication */
+task_fn resync_handle; /* V4: forgets the vectors, then everything is compared */
 
 #endif

@@ -1,4 +1,4 @@
-/* Cron lines. */
+/* Parses cron lines and finds their next time. */
 #include "replica/cron.h"
 
 enum {
@@ -28,7 +28,7 @@ static bool cron_number(struct str text, unsigned *out)
     return true;
 }
 
-/* `*`, a, a-b, each with /n. */
+/* Reads `*`, a or a-b, each with an optional /n. */
 static int read_item(const struct field *f, struct str text, uint64_t *bits, struct err *err)
 {
     struct str range, step_text, low_text, high_text;
@@ -45,7 +45,8 @@ static int read_item(const struct field *f, struct str text, uint64_t *bits, str
             high = low;
     }
     if (!good || low < f->first || high > f->last || low > high)
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' is no %s of a cron line (%u to %u)",
+        return err_set(err, ERR_INVALID,
+                       "'" STR_FMT "' is not a valid %s in a cron line; use %u to %u",
                        STR_ARG(text), f->name, f->first, f->last);
     for (unsigned n = low; n <= high; n += step)
         *bits |= (uint64_t)1 << n;
@@ -96,7 +97,8 @@ int cron_parse(struct cron *out, struct str line, struct err *err)
 
 /* --- the next time --- */
 
-/* Of days since 1970. Years of 400 begin in March, so that leap days come last. */
+/* Month and day of a number of days since 1970. Years begin in March here, so that leap days come
+ * last. */
 static void civil(int64_t days, unsigned *month, unsigned *day)
 {
     int64_t z = days + 719468;
@@ -121,7 +123,7 @@ static bool has_day(const struct cron *c, int64_t days)
     return c->either_day ? by_date || by_weekday : by_date && by_weekday;
 }
 
-/* The first minute of the day from `minute` on; DAY_MINUTES: none. */
+/* The first minute of the day that matches, from `minute` on; DAY_MINUTES: there is none. */
 static int64_t in_day(const struct cron *c, int64_t minute)
 {
     while (minute < DAY_MINUTES) {

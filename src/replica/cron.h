@@ -1,7 +1,7 @@
-/* Times that come again and again, as cron(8) writes them: minute, hour, day of the month, month,
- * day of the week, all UTC. A field is `*`, a number, a range `a-b`, either with a step `/n`, or a
- * list of these with commas; 0 and 7 are Sunday. When both days are restricted, either will do.
- * Pure, any thread. */
+/* Recurring times, written as for cron(8): minute, hour, day of the month, month, day of the week,
+ * all UTC. A field is `*`, a number, a range `a-b`, either with a step `/n`, or a list of these
+ * with commas; 0 and 7 are Sunday. When both kinds of days are restricted, a day that matches
+ * either is taken. No I/O; any thread. */
 #ifndef REPLICA_CRON_H
 #define REPLICA_CRON_H
 
@@ -10,13 +10,14 @@
 
 struct cron {
     uint64_t minutes;
-    uint32_t hours, days, months, weekdays; /* bits, by number */
+    uint32_t hours, days, months, weekdays; /* a bit for each number */
     bool either_day;                        /* both kinds of days are restricted */
 };
 
-/* ERR_INVALID: the text says what is wrong. */
+/* ERR_INVALID: the line is wrong; the error says why. */
 int cron_parse(struct cron *out, struct str line, struct err *err) MUST_CHECK;
-/* The first such minute behind a time. ERR_NOT_FOUND: none within nine years (30 February). */
+/* The first matching minute after a time. ERR_NOT_FOUND: there is none within nine years (30
+ * February). */
 int cron_next(const struct cron *c, int64_t after_ms, int64_t *out) MUST_CHECK;
 
 #endif

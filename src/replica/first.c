@@ -1,4 +1,4 @@
-/* Tasks about a replication as a whole. */
+/* Makes the tasks that concern a replication as a whole. */
 #include "replica/first.h"
 #include "base/ids.h"
 

@@ -1,4 +1,4 @@
-/* The thread that looks after what nobody else would notice. */
+/* A thread that finds what nobody else would notice: lost tasks, lost switches, old vectors. */
 #include "replica/keeper.h"
 #include "base/clock.h"
 #include "coord/switch.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SHARE = 100 /* it works for one part of so many of the time */ };
+enum { SHARE = 100 /* it works for at most one part in so many of the time */ };
 
 struct keeper {
     struct keeper_options o;
@@ -33,7 +33,8 @@ static void gap_told(void *ctx, const struct replication_gap *gap)
 
     if (gap->outcome == 0 && gap->copies < 0)
         event = "replication.recounted";
-    if (gap->outcome == ERR_NOT_FOUND) /* it has moved, and is looked at the next time */
+    if (gap->outcome ==
+        ERR_NOT_FOUND) /* the replication has moved on, and is checked the next time */
         return;
     log_warn(a->o->log, event, log_s("user", gap->id.user), log_s("bucket", gap->id.bucket),
              log_s("from", gap->id.from), log_s("to", gap->id.to), log_i("copies", gap->copies),
@@ -68,7 +69,7 @@ static bool needs_task(const struct bucket_switch *s)
     return s->status != SWITCH_DONE;
 }
 
-/* One that is there stays as it is. */
+/* Queues the task of a switch; a task that exists stays as it is. */
 static int add_switch_task(const struct keeper_options *o, struct arena *a,
                            const struct bucket_switch *s, struct err *err)
 {
@@ -140,7 +141,7 @@ static bool is_stopped(void *ctx)
     return stop;
 }
 
-/* False at the stop. */
+/* Waits. False: the keeper is to stop. */
 static bool keeper_rest(struct keeper *k, uint64_t ms)
 {
     uint64_t until = clock_mono_ns() + ms * 1000 * 1000;

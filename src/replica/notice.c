@@ -1,15 +1,15 @@
-/* Notifications of storages: read, and recorded as changes. */
+/* Reads notifications of storages and records them as changes. */
 #include "replica/notice.h"
 
 #include "base/json.h"
 #include "replica/tap/tap_int.h"
 
-/* What the names of events begin with, behind "s3:". */
+/* Beginnings of the names of events, after "s3:", and what these events change. */
 static const struct {
     const char *prefix;
     unsigned changes;
 } events[] = {
-    {"ObjectCreated:", THINGS_OF_OBJECT}, /* MinIO's ...:PutTagging and the like too */
+    {"ObjectCreated:", THINGS_OF_OBJECT}, /* also MinIO's ...:PutTagging and the like */
     {"ObjectRemoved:", THING_OBJECT},
     {"ObjectTagging:", THING_OBJECT_TAGS},
     {"ObjectAcl:", THING_OBJECT_ACL},
@@ -99,14 +99,14 @@ int notices_read(struct notices *out, struct arena *a, struct str body, struct e
 
 /* --- recording --- */
 
-/* Those of one call, gathered until there are as many as one record takes. */
+/* The changes of one call, collected until there are as many as one record takes. */
 struct recording {
     struct replications *r;
     struct replication_view *view;
     struct str storage;
     struct arena a;
     struct changes_out out;
-    bool fresh; /* the view was read anew */
+    bool fresh; /* the view was read again by this call */
 };
 
 static int flush(struct recording *w, struct err *err)
@@ -127,8 +127,8 @@ static bool is_from(const struct recording *w, struct str bucket)
     return replication_view_from(w->view, w->storage, bucket, &found) > 0;
 }
 
-/* Nothing is left out by an old view: whoever cannot ask the store may not know of a replication
- * that is there, and must not say that it has taken the notice. */
+/* A process with an old view may not know of a replication, and must not acknowledge a notice that
+ * it would drop. So before a bucket counts as not replicated, the policies are read again. */
 static int notice_is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
 {
     int code = 0;

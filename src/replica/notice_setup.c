@@ -1,4 +1,4 @@
-/* Notification configurations of storages. */
+/* Changes the notification configurations of storages. */
 #include "replica/notice_setup.h"
 #include "object/overlay.h"
 
@@ -12,8 +12,9 @@ enum { DOCUMENT_MAX = 1024 * 1024, EVENTS = 5 };
 
 #define CONFIGURATION "NotificationConfiguration"
 
-/* What is asked for, from much to little: storages refuse a configuration with an event that they
- * do not know. AWS, weir; Ceph from 18 on; everybody. */
+/* The events to ask for, from many to few, since storages refuse a configuration with an event that
+ * they do not know: first those of AWS and weir, then of Ceph from 18 on, then those that every
+ * storage knows. */
 static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*", "s3:ObjectAcl:Put",
      "s3:LifecycleExpiration:*"},
@@ -22,7 +23,7 @@ static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
 };
 
-/* Kinds of targets, by what the ARN says. */
+/* Kinds of targets, by a part of the ARN. */
 static const struct {
     const char *service;
     const char *element, *member;
@@ -54,7 +55,8 @@ int notice_target_check(struct str target, struct err *err)
     return 0;
 }
 
-/* Of the entry, and of the topic: another weir has another. */
+/* The name of the entry and of the topic. It has the target's URL in it, so another weir has
+ * another name. */
 static void name_entry(struct buf *out, const struct notice_setup *s)
 {
     buf_appendf(out, "weir-%016llx", (unsigned long long)hash_xxh3(s->target, 0));
@@ -103,8 +105,8 @@ static bool find_text(struct str in, const char *text, size_t *at)
     return found != NULL;
 }
 
-/* Where the entry around `at` begins and ends. Entries do not nest. */
-static bool entry_around(struct str xml, size_t at, size_t *notice_begin, size_t *notice_end)
+/* Finds where the entry around `at` begins and ends. Entries do not nest. */
+static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
 {
     char open[40], close[40];
 
@@ -115,12 +117,11 @@ static bool entry_around(struct str xml, size_t at, size_t *notice_begin, size_t
         snprintf(close, sizeof(close), "</%s>", kinds[i].element);
         while (find_text(str_skip(xml, from), open, &next) && from + next < at) {
             before = true;
-            *notice_begin = from + next;
-            from = *notice_begin + 1;
+            *begin = from + next;
+            from = *begin + 1;
         }
-        if (before && find_text(str_skip(xml, *notice_begin), close, &behind) &&
-            *notice_begin + behind > at) {
-            *notice_end = *notice_begin + behind + strlen(close);
+        if (before && find_text(str_skip(xml, *begin), close, &behind) && *begin + behind > at) {
+            *end = *begin + behind + strlen(close);
             return true;
         }
     }
@@ -130,23 +131,23 @@ static bool entry_around(struct str xml, size_t at, size_t *notice_begin, size_t
 static int without(struct buf *out, struct str xml, struct str id, struct err *err)
 {
     struct buf text = BUF_INIT(256);
-    size_t at, notice_begin, notice_end;
+    size_t at, begin, end;
 
     buf_appendf(&text, "<Id>" STR_FMT "</Id>", STR_ARG(id));
     while (find_text(xml, text.p, &at)) {
-        if (!entry_around(xml, at, &notice_begin, &notice_end)) {
+        if (!entry_around(xml, at, &begin, &end)) {
             buf_release(&text);
             return err_set(err, ERR_PEER, "the bucket's notification configuration cannot be read");
         }
-        buf_append(out, xml.p, notice_begin);
-        xml = str_skip(xml, notice_end);
+        buf_append(out, xml.p, begin);
+        xml = str_skip(xml, end);
     }
     buf_append_str(out, xml);
     buf_release(&text);
     return 0;
 }
 
-/* As text, so that what others have set there stays as it is, known here or not. */
+/* The document is changed as text, so that entries of others stay as they are. */
 int notice_splice(struct buf *out, struct str xml, struct str id, struct str entry, struct err *err)
 {
     struct buf rest = BUF_INIT(DOCUMENT_MAX);
@@ -188,7 +189,7 @@ static void notice_write_entry(struct buf *out, struct str id, struct str arn,
 struct configuring {
     struct bucket *bucket;
     struct arena a;
-    struct str before; /* the document as it is */
+    struct str before; /* the document before the change */
     struct buf id;
 };
 

@@ -1,34 +1,35 @@
-/* Making a storage tell of a bucket's changes: the notification configuration of the bucket, and
- * where Ceph is asked to, the topic that it names. One that somebody else has set stays. Calls
- * block; any thread. */
+/* Makes a storage report a bucket's changes: sets the notification configuration of the bucket and,
+ * for Ceph, makes the topic that it names. Entries that somebody else has set stay. Calls block;
+ * any thread. */
 #ifndef REPLICA_NOTICE_SETUP_H
 #define REPLICA_NOTICE_SETUP_H
 
 #include "object/bucket.h"
 
 struct notice_setup {
-    struct storage *storage; /* STORAGE_NOTIFIES; borrowed, as all of these */
+    struct storage *storage; /* has STORAGE_NOTIFIES; borrowed, as the others */
     struct str bucket;
-    struct str user; /* whose credentials there */
-    /* Where it tells: a URL of weir's API, for which a topic is made (Ceph), or the ARN of a target
-     * that the storage has (MinIO, another weir). Names the entry in the configuration. */
+    struct str user; /* whose keys are used at the storage */
+    /* Where the storage reports to: a URL of weir's API, for which a topic is made (Ceph), or the
+     * ARN of a target that the storage has (MinIO, another weir). The entry in the configuration is
+     * named after it. */
     struct str target;
-    struct str token; /* for the URL */
+    struct str token; /* is added to the URL */
 };
 
 enum { NOTICE_TARGET_MAX = 1024 };
 
-/* ERR_INVALID: neither. */
+/* ERR_INVALID: the target is neither a URL nor an ARN. */
 int notice_target_check(struct str target, struct err *err) MUST_CHECK;
 
-/* Twice is as once. ERR_UNSUPPORTED: the storage makes no topics, or takes no such configuration;
- * else as object/bucket.h. */
+/* May be called again with the same result. ERR_UNSUPPORTED: the storage makes no topics, or takes
+ * no such configuration. Other errors as in object/bucket.h. */
 int notice_setup(const struct notice_setup *s, struct err *err) MUST_CHECK;
-/* Takes the entry away; the topic stays, other buckets may have it. */
+/* Removes the entry; the topic stays, as other buckets may use it. */
 int notice_setup_undo(const struct notice_setup *s, struct err *err) MUST_CHECK;
 
-/* The configuration with `entry` in place of the one with this id, or at its end; `entry` empty: it
- * is taken away. Pure. ERR_PEER: it is no such document. */
+/* Appends to `out` the configuration `xml` with `entry` in place of the entry with this id, or at
+ * the end. An empty `entry` removes it. Does no I/O. ERR_PEER: `xml` is no such document. */
 int notice_splice(struct buf *out, struct str xml, struct str id, struct str entry,
                   struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Following the store. */
+/* Keeps a sealed copy of the configuration, and mends replications after the store lost data. */
 #include "replica/store_keep.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -10,31 +10,30 @@
 
 enum {
     LOOK_MS = 200,
-    REST_FACTOR = 10,   /* a copy that takes a second is made every ten at most */
-    RETRY_MS = 5000,    /* after one that failed */
-    RESTORE_PAGE = 100, /* commands of one script */
+    REST_FACTOR = 10,   /* a copy that takes a second is made every ten seconds at most */
+    RETRY_MS = 5000,    /* after a copy that failed */
+    RESTORE_PAGE = 100, /* most commands in one script */
     MS = 1000 * 1000,
 };
 
 struct store_keep {
     struct store_keep_options o;
     struct seal_key key;
-    struct buf path, before; /* the copy, and the one of before the store went back */
+    struct buf path, before; /* of the copy, and of the copy from before the store went back */
     struct thread thread;
-    struct mutex lock; /* class "store.keep"; guards what follows */
+    struct mutex lock; /* class "store.keep"; guards the members below */
     struct cond wake;
     bool stop;
     struct config_copy copied; /* without strings and commands; time 0: there is none */
-    /* of the thread alone: */
+    /* Only the thread uses these: */
     uint64_t rest_until_ns, round, runs;
-    bool failed; /* and told of it */
+    bool failed; /* the last copy failed, and that was logged */
 };
 
 /* --- the copy --- */
 
-/* The one of before the store went back stays beside it, for who finds out later that it was
- * needed.
- */
+/* Keeps the copy from before the store went back beside the new one: somebody may find out later
+ * that it is needed. */
 static void keep_before(struct store_keep *k, uint64_t round, bool back)
 {
     bool other = k->round ? k->round != round : back;
@@ -45,7 +44,7 @@ static void keep_before(struct store_keep *k, uint64_t round, bool back)
     k->round = round;
 }
 
-static int settings_copy(struct store_keep *k, const struct installation_status *s, struct err *err)
+static int copy_make(struct store_keep *k, const struct installation_status *s, struct err *err)
 {
     struct config_copy head = {.installation = str_z(s->id), .count = s->config};
 
@@ -70,7 +69,7 @@ static void keep_copy(struct store_keep *k, const struct installation_status *s)
         return;
     if (began < k->rest_until_ns)
         return;
-    int code = settings_copy(k, s, &err);
+    int code = copy_make(k, s, &err);
     uint64_t now = clock_mono_ns();
     k->rest_until_ns = now + (code < 0 ? (uint64_t)RETRY_MS * MS : REST_FACTOR * (now - began));
     if (code < 0 && !k->failed)
@@ -128,7 +127,7 @@ int store_keep_restore(struct store_keep *k, const char *from, bool replace, str
 
 /* --- the thread --- */
 
-static void settings_mend(struct store_keep *k, const struct installation_status *s)
+static void store_mend(struct store_keep *k, const struct installation_status *s)
 {
     struct err err = {0};
 
@@ -137,13 +136,13 @@ static void settings_mend(struct store_keep *k, const struct installation_status
     int code = k->o.mend.replications ? went_back_mend(&k->o.mend, &err) : 0;
     if (code == 0)
         code = installation_mended(k->o.installation, s->round, &err);
-    if (code == 0) /* the status follows */
+    if (code == 0) /* so that the status follows at once */
         code = installation_check(k->o.installation, &err);
     if (code < 0 && code != ERR_BUSY)
         log_warn(k->o.log, "store.not_mended", log_z("error", err.text));
 }
 
-static void settings_look(struct store_keep *k)
+static void store_look(struct store_keep *k)
 {
     struct installation_status s;
 
@@ -153,7 +152,7 @@ static void settings_look(struct store_keep *k)
     if (k->o.shared && s.runs != k->runs)
         store_settings_look(k->o.config, k->o.log);
     k->runs = s.runs;
-    settings_mend(k, &s);
+    store_mend(k, &s);
     keep_copy(k, &s);
 }
 
@@ -163,7 +162,7 @@ static void store_keep_main(void *ctx)
     bool go = true;
 
     while (go) {
-        settings_look(k);
+        store_look(k);
         mutex_lock(&k->lock);
         uint64_t until = clock_mono_ns() + (uint64_t)LOOK_MS * MS;
         while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))

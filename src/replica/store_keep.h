@@ -1,6 +1,6 @@
-/* The thread that follows what the store says of itself (coord/installation.h): keeps a sealed copy
- * of the configuration, begins copies anew when the store went back, and looks at a Redis's
- * settings. docs/store-redis.md, I4 and I7. */
+/* A thread that follows the state of the store (coord/installation.h). It keeps a sealed copy of
+ * the configuration, begins copies anew when the store went back in time, and checks the settings
+ * of a Redis. docs/store-redis.md, I4 and I7. */
 #ifndef REPLICA_STORE_KEEP_H
 #define REPLICA_STORE_KEEP_H
 
@@ -11,10 +11,10 @@
 struct store_keep;
 
 struct store_keep_options {
-    struct installation *installation; /* borrowed, as all of these */
+    struct installation *installation; /* borrowed, as the others */
     struct store *config;
-    struct went_back mend; /* its replications NULL: replication is off */
-    const char *folder;    /* the data folder; its file `config.sealed` */
+    struct went_back mend; /* its `replications` may be NULL: replication is off */
+    const char *folder;    /* the data folder, which holds the copy: `config.sealed` */
     const char *key_file;
     bool shared; /* the store is a Redis */
     const struct log *log;
@@ -23,10 +23,10 @@ int store_keep_start(struct store_keep **out, const struct store_keep_options *o
                      struct err *err) MUST_CHECK;
 void store_keep_stop(struct store_keep *k); /* NULL is fine */
 
-/* The copy that is on disk, without its commands. ERR_NOT_FOUND: there is none. */
+/* Describes the copy that is on disk, without its commands. ERR_NOT_FOUND: there is none. */
 int store_keep_copy(struct store_keep *k, struct config_copy *out, struct err *err) MUST_CHECK;
-/* Puts the configuration back from the folder's copy, or from another file. ERR_CONFLICT: the copy
- * is another installation's; and as installation_restore_begin(). */
+/* Restores the configuration from the copy in the folder, or from the file `from`. ERR_CONFLICT:
+ * the copy belongs to another installation. Other errors as installation_restore_begin(). */
 int store_keep_restore(struct store_keep *k, const char *from, bool replace,
                        struct err *err) MUST_CHECK;
 

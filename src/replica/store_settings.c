@@ -1,8 +1,8 @@
-/* Warnings about a Redis. */
+/* Warns about settings of a Redis that would lose data. */
 #include "replica/store_settings.h"
 
 static const struct warning {
-    const char *section, *line; /* of INFO; what it must not say */
+    const char *section, *line; /* section of INFO, and the line that must not be in it */
     const char *event, *why;
 } warnings[] = {
     {"persistence", "aof_enabled:0", "store.no_aof",
@@ -35,12 +35,12 @@ static bool has_line(struct str text, const char *line)
     return false;
 }
 
-/* A Redis with a limit that is reached throws keys away, unless it is told not to. */
+/* A Redis that has reached its memory limit evicts keys, unless its policy forbids it. */
 static void look_at_memory(struct str text, const struct log *log)
 {
     if (!has_line(text, "maxmemory_policy:noeviction") && !has_line(text, "maxmemory:0"))
         log_warn(log, "store.evicts",
-                 log_z("why", "a Redis that is full throws away users, replications and tasks; set "
+                 log_z("why", "a Redis that is full evicts users, replications and tasks; set "
                               "maxmemory-policy noeviction"));
 }
 

@@ -1,9 +1,9 @@
-/* Every replication is begun anew, since nobody can say which buckets the lost changes were of. */
+/* Begins every replication anew, since nobody can say which buckets the lost changes were of. */
 #include "replica/went_back.h"
 #include "coord/switch.h"
 #include "replica/first.h"
 
-#define MEND_LOCK STR("lk:w:mend") /* no storage has this name */
+#define MEND_LOCK STR("lk:w:mend") /* no storage is called `w` */
 
 static int went_back_resync(const struct went_back *w, const struct replication_id *id,
                             struct err *err)
@@ -17,9 +17,10 @@ static int went_back_resync(const struct went_back *w, const struct replication_
     return code;
 }
 
-/* A switch is in progress. With downtime: it is given up, as nothing was written since its block;
- * the route is as before. Without: both sides were written to, and which is newer is not known for
- * the last moments: nothing goes over until a person has looked. */
+/* A switch is in progress. One with downtime is given up: nothing was written since its block, and
+ * the route is as before. In one without downtime both sides were written to, and for the last
+ * moments nobody knows which is newer: its replication is paused until a person has compared both
+ * sides. */
 static int stop_switch(const struct went_back *w, const struct replication_id *id, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -47,7 +48,7 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
 {
     int code = went_back_resync(w, &r->id, err);
 
-    if (code == ERR_CONFLICT) /* one that was left, or that goes the other way, is no copy of now */
+    if (code == ERR_CONFLICT) /* not a copy of now: archived, or in a switch */
         code = r->switching || r->blocked ? stop_switch(w, &r->id, err) : 0;
     else if (code == 0)
         log_warn(w->log, "replica.copied_anew", log_s("bucket", r->id.bucket),
@@ -55,7 +56,7 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Buckets that were made, and whose replication was forgotten, are found. */
+/* Finds buckets that were made, and whose replication the store has forgotten. */
 static int mend_user(const struct went_back *w, const struct replication *r, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -77,7 +78,7 @@ static int mend_all(const struct went_back *w, const struct lock *lock, struct e
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
     for (size_t i = 0; i < count && code == 0; i++) {
         if (!lock_held(lock))
-            code = err_set(err, ERR_BUSY, "it took too long");
+            code = err_set(err, ERR_BUSY, "beginning all copies anew took too long");
         else
             code = all[i]->id.bucket.len ? mend_bucket(w, all[i], err) : mend_user(w, all[i], err);
     }

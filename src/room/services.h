@@ -44,7 +44,7 @@ enum service_database {
  * gateway reads them when it starts. NULL: no room gives it. */
 struct room_hooks {
     const struct change_capture *capture;   /* s3/gateway/capture.h */
-    const struct bucket_sides *sides;       /* s3/gateway/sides.h */
+    const struct bucket_sides *sides;       /* route/sides.h */
     const struct object_torrents *torrents; /* s3/gateway/torrent.h */
     /* Whether lifecycle rules must leave the bucket alone for now. */
     bool (*rests)(void *ctx, const struct storage *storage, struct str bucket);

@@ -1,4 +1,4 @@
-/* Which side of a switch a request goes to. */
+/* Decides which side of a switch a request goes to (D1 to D8). */
 #include "replica/switch/sides.h"
 #include "object/overlay.h"
 
@@ -11,7 +11,7 @@
 
 enum {
     WAIT_MS = 15 * 1000,
-    LOOK_MS = 10, /* at first; then twice as long each time, up to: */
+    LOOK_MS = 10, /* at first; then twice as long each time, up to LOOK_MAX_MS */
     LOOK_MAX_MS = 200,
     MS = 1000 * 1000,
 };
@@ -19,11 +19,11 @@ enum {
 struct sides {
     struct sides_options o;
     struct bucket_sides ops;
-    struct mutex lock; /* class "replica.sides"; of `pause` */
-    struct cond pause; /* nobody signals it */
+    struct mutex lock; /* class "replica.sides"; used with `pause` alone */
+    struct cond pause; /* never signalled: waiting on it is a sleep */
 };
 
-/* Whatever kept it from answering: a client may try again. */
+/* Whatever the reason, the client gets 503 and may try again. */
 static int cannot_ask(int code, struct err *err)
 {
     return err_wrap(err, code, "the sides of a switch"), ERR_UNAVAILABLE;
@@ -46,8 +46,8 @@ static int storage_named(struct sides *s, struct str name, struct storage **out,
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* The route may be older than the view, or newer: any order is right, as both sides are recorded
- * since before the route changed (S4). */
+/* The route may be older or newer than the view. Either is right, as both sides are recorded since
+ * before the route changed (S4). */
 static int fill_pair(struct sides *s, const struct replication *r, struct side_pair *out,
                      struct err *err)
 {
@@ -78,7 +78,8 @@ static int sides_find(void *ctx, struct arena *a, const struct storage *at, stru
     if (code < 0)
         return cannot_ask(code, err);
     const struct replication *r = replication_view_switch(view, at->name, bucket);
-    if (r && taps_epoch(s->o.taps) < 0) /* just started: what is written is not recorded at once */
+    if (r && taps_epoch(s->o.taps) <
+                 0) /* just started: changes are not recorded before they are answered yet */
         code = err_set(err, ERR_UNAVAILABLE, "the policies are being read");
     else if (r)
         code = fill_pair(s, r, out, err);
@@ -105,7 +106,7 @@ bool sides_has(struct sides *s, const struct storage *at, struct str bucket)
 
 /* --- reading --- */
 
-/* What is known of a thing, and of the bucket. */
+/* The side that has the newest state of a thing, and of the bucket. */
 struct known {
     enum side thing, bucket;
 };
@@ -136,11 +137,13 @@ static int sides_look(struct sides *s, struct arena *a, const struct side_pair *
     enum side object = side_in(p, &vectors[1]);
     *out = (struct known){side_in(p, &vectors[0]), side_in(p, &vectors[2])};
     if (is_of_object(ask->thing) && (object == SIDE_OTHER || out->thing == SIDE_EITHER))
-        out->thing = object; /* V5; and nothing of an object is newer than itself elsewhere */
+        out->thing = object; /* V5; the tags and ACL of an object are never newer elsewhere than the
+                                object */
     return 0;
 }
 
-/* Where that is; `has` as head: a marker that is current is a state of the key too. */
+/* *has: whether the storage has the key. A current delete marker counts: it is a state of the key
+ * too. */
 static int side_holds(struct arena *a, struct storage *s, const struct side_pair *p,
                       const struct side_ask *ask, bool *has, struct err *err)
 {
@@ -156,7 +159,7 @@ static int side_holds(struct arena *a, struct storage *s, const struct side_pair
     *has = code == 0 || (code == ERR_NOT_FOUND && got.info.is_marker);
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return 0;
-    /* What the asker may not see is there; the side will say so once more. */
+    /* The user may not see the object, so it is there; the side will refuse the request itself. */
     *has |= code == ERR_DENIED;
     return code == 0 || code == ERR_DENIED ? 0 : cannot_ask(code, err);
 }
@@ -178,8 +181,8 @@ static int side_of_object(struct arena *a, const struct side_pair *p, const stru
     return code;
 }
 
-/* A version is where its id is known; the side of the object says what is told of one that is on
- * neither. */
+/* A version is on the side that knows its id. If neither does, the object's side answers that there
+ * is none. */
 static int side_of_version(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                            struct storage **side, struct err *err)
 {
@@ -243,8 +246,8 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
     return code < 0 && code != ERR_NO_BUCKET ? cannot_ask(code, err) : 0;
 }
 
-/* The other side has the newest of it, which a task brings over: the change waits for that, as it
- * would not see it, or would keep it from coming (D5). */
+/* The other side has a newer state, which a task has yet to bring over. The change waits for that
+ * task: it would not see the newer state, or would keep it from coming (D5). */
 static int wait_for_task(struct sides *s, struct arena *a, const struct side_pair *p,
                          const struct side_ask *ask, struct known *k, struct err *err)
 {
@@ -255,7 +258,8 @@ static int wait_for_task(struct sides *s, struct arena *a, const struct side_pai
     while (code == 0 && k->thing == SIDE_OTHER) {
         struct arena scratch = ARENA_INIT(64 * KIB);
         if (clock_mono_ns() > until)
-            return err_set(err, ERR_BUSY, "it has yet to be brought from the other storage");
+            return err_set(err, ERR_BUSY,
+                           "the newest state has yet to be brought from the other storage");
         mutex_lock(&s->lock);
         cond_wait_until(&s->pause, &s->lock, clock_mono_ns() + pause_ms * MS);
         mutex_unlock(&s->lock);
@@ -284,7 +288,7 @@ static int sides_write(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* Where the objects are, as it is at one moment; *out in the arena. */
+/* *out, in the arena: the sides of several objects, all of one moment. */
 static int sides_look_many(struct sides *s, struct arena *a, const struct side_pair *p,
                            const struct side_keys *k, enum side **out, struct err *err)
 {
@@ -302,8 +306,8 @@ static int sides_look_many(struct sides *s, struct arena *a, const struct side_p
     return code < 0 ? cannot_ask(code, err) : 0;
 }
 
-/* As sides_write() for each, asked at once what is the same for all: most have nothing to wait for.
- */
+/* Does sides_write() for each key; what is the same for all is asked once. Most keys have nothing
+ * to wait for. */
 static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
                           const struct side_keys *k, bool alone, struct err *err)
 {
@@ -322,7 +326,7 @@ static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* A local storage that had nothing to remove has recorded nothing. */
+/* A local storage records nothing when it had nothing to remove. */
 static int removed_one(struct sides *s, struct arena *a, const struct side_pair *p, struct str key,
                        enum side at, struct err *err)
 {
@@ -344,7 +348,8 @@ static int sides_removed(void *ctx, struct arena *a, const struct side_pair *p,
     const struct side_keys k = {keys, count, p->user};
     enum side *at = NULL;
 
-    if (!storage_can(p->route, STORAGE_TELLS_CHANGES)) /* an intent is recorded whatever it did */
+    if (!storage_can(p->route,
+                     STORAGE_TELLS_CHANGES)) /* an intent was recorded, whatever the removal did */
         return 0;
     int code = sides_look_many(ctx, a, p, &k, &at, err);
     for (size_t i = 0; i < count && code == 0; i++)
@@ -379,7 +384,7 @@ static struct str upload_member(struct arena *a, struct str key, struct str id)
     return kept;
 }
 
-/* Whether it is open there. */
+/* *out: whether the upload is open at the storage. */
 static int has_upload(struct arena *a, struct storage *s, const struct side_pair *p,
                       const struct upload_info *upload, struct str user, bool *out, struct err *err)
 {
@@ -410,8 +415,8 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
     return code < 0 ? cannot_ask(code, err) : 0;
 }
 
-/* The set ends some time after the last upload was begun; one that is older than that is found by
- * asking. One that is on neither side may have been finished where uploads go now. */
+/* The set `s:up` expires some time after the last upload was begun; a storage is asked about older
+ * uploads. An upload that is on neither side may have been finished where uploads go now. */
 static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
                         const struct side_ask *ask, struct str id, struct side_choice *out,
                         struct err *err)
@@ -434,7 +439,7 @@ static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
     return 0;
 }
 
-/* As long as uploads are waited for (S8). */
+/* How long the set lives: as long as uploads are waited for (S8). */
 static int upload_life(struct sides *s, struct arena *a, const struct side_pair *p, struct str *out,
                        struct err *err)
 {
@@ -450,7 +455,7 @@ static int upload_life(struct sides *s, struct arena *a, const struct side_pair 
         store_call(s->o.config, a, &reply, err, STR("HGET"), buf_str(&key), STR("multipartTTL"));
     buf_release(&key);
     if (code == 0 && (reply->type != REPLY_BULK || str_i64(reply->str, &ns) < 0))
-        ns = 0; /* it has ended since: nobody asks for the set any more */
+        ns = 0; /* the switch has ended: nobody needs the set any more */
     *out = arena_fmt(a, "%lld", (long long)ns / 1000000000 + 1);
     return code;
 }

@@ -1,5 +1,5 @@
-/* Where requests of a bucket go that is in a switch without downtime: implements route/sides.h.
- * docs/replication.md, "Reads during a switch" (D1 to D8). */
+/* Decides where requests of a bucket go that is in a switch without downtime: implements
+ * route/sides.h. docs/replication.md, "Reads during a switch" (D1 to D8). */
 #ifndef REPLICA_SWITCH_SIDES_H
 #define REPLICA_SWITCH_SIDES_H
 
@@ -11,11 +11,11 @@ struct sides;
 struct taps;
 
 struct sides_options {
-    struct replications *replications; /* borrowed, as all of these */
+    struct replications *replications; /* borrowed, as the others */
     struct routes *routes;
     struct taps *taps;
     struct store *app, *config;
-    uint64_t wait_ms; /* that a change waits for what has yet to be brought over; 0: 15 s */
+    uint64_t wait_ms; /* a change waits so long for an older one to be brought over; 0: 15 s */
 };
 struct sides *sides_new(const struct sides_options *o);
 void sides_free(struct sides *s); /* NULL is fine */
@@ -23,8 +23,8 @@ void sides_free(struct sides *s); /* NULL is fine */
 /* For gateway_options.sides; borrowed. */
 const struct bucket_sides *sides_of_buckets(struct sides *s);
 
-/* Whether the bucket there is on a side of a switch; true while that is not known. For who changes
- * objects by himself (lifecycle rules): not now. */
+/* Whether the bucket at the storage is a side of a switch; true while that is not known. Lifecycle
+ * rules, which change objects by themselves, leave such a bucket alone. */
 bool sides_has(struct sides *s, const struct storage *at, struct str bucket);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tasks of switches: what is to be done next. */
+/* The tasks of switches: each run finds out the next step and does it. */
 #include "replica/switch/switch_int.h"
 #include "object/overlay.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 enum {
     POLL_S = 2,
-    POLL_MAX_S = 30, /* of one whose time is far off */
+    POLL_MAX_S = 30, /* longest wait of a switch whose time is far off */
     NS_PER_MS = 1000 * 1000,
 };
 
@@ -53,7 +53,7 @@ static uint64_t contact_of(const struct switch_run *x)
     return x->o->contact ? x->o->contact(x->o->ctx) : 1;
 }
 
-/* Everybody knows of the last change. */
+/* 0: every gateway has reached the epoch of the switch's last change. */
 static int switch_reached(struct switch_run *x, struct err *err)
 {
     bool all = false;
@@ -67,7 +67,7 @@ static int switch_reached(struct switch_run *x, struct err *err)
     return code == 0 && !all ? switch_wait_for(err, "not every gateway knows of it yet") : code;
 }
 
-/* Begins, or says why it never will. */
+/* Begins the switch, or ends it with the reason why it cannot begin. */
 static int switch_run_begin(struct switch_run *x, struct err *err)
 {
     struct err why = {0};
@@ -143,7 +143,7 @@ int64_t switch_uploads_until(const struct bucket_switch *s)
                : 0;
 }
 
-/* S7 */
+/* S7, S8: waits for uploads that are open on the storage that is left. */
 static int check_uploads(struct switch_run *x, struct err *err)
 {
     int64_t until = switch_uploads_until(&x->s);
@@ -163,17 +163,18 @@ static int check_uploads(struct switch_run *x, struct err *err)
                    STR_ARG(open.uploads[0].key), time);
 }
 
-/* The copy was begun anew since the plan, as the machine had gone down between the plan and its
- * epoch (R6). It was done when it was planned, so it is waited for. */
+/* Whether the copy was begun anew since the plan, because the machine had gone down between the
+ * plan and its epoch (R6). The copy was done when the switch was planned, so the switch waits for
+ * it. */
 static bool is_copied_anew(const struct switch_run *x)
 {
     return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
 }
 
-/* Once everybody knows of it a write is answered after its record. One of before, by a gateway that
- * was killed between its answer and the record, is known by its intent alone, which comes due:
- * until then a read by vectors would miss it (S4). Such a gateway was heard of GATEWAY_LIFE_S ago
- * at most. */
+/* From the announcement on a gateway answers a write after its record. A write of before, by a
+ * gateway that was killed between answer and record, is known by its intent alone; until that comes
+ * due, a read by the vectors would miss the write (S4). Such a gateway sent its last word
+ * GATEWAY_LIFE_S ago at most. */
 static int begin_live(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -193,7 +194,7 @@ static int begin_live(struct switch_run *x, struct err *err)
                 : switch_run_begin(x, err);
 }
 
-/* S11: nobody goes by the block alone any more. */
+/* S11: every gateway knows the sides by now, so the block can be removed. */
 static int step_unblock(struct switch_run *x, struct err *err)
 {
     int code = switch_reached(x, err);
@@ -211,7 +212,7 @@ static int step_live(struct switch_run *x, struct err *err)
         return ERR_END;
     if (x->s.blocked)
         return step_unblock(x, err);
-    /* In this order: what ends an upload is recorded afterwards. */
+    /* In this order: the end of an upload is recorded after it. */
     code = check_uploads(x, err);
     if (code == 0)
         code = switch_settled(x, err);
@@ -220,7 +221,7 @@ static int step_live(struct switch_run *x, struct err *err)
 
 /* --- with downtime --- */
 
-/* When it is to begin; in the past: now. */
+/* *out: when the switch is to begin; a time in the past means now. */
 static int switch_due(const struct switch_run *x, int64_t *out, struct err *err)
 {
     const struct switch_options *o = &x->s.o;
@@ -240,8 +241,8 @@ static int switch_skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
-/* R6: no intent of the bucket can be lost any more when it is blocked, and none was, or its copy
- * has been begun anew. */
+/* R6: when the bucket is blocked, no intent of it may be lost any more; and if some were lost, its
+ * copy has been begun anew. */
 static int check_marks(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -257,7 +258,7 @@ static int check_marks(struct switch_run *x, struct err *err)
                : code;
 }
 
-/* It is time. */
+/* The time of the switch has come. */
 static int begin_down(struct switch_run *x, struct err *err)
 {
     int64_t lag = x->status.events - x->status.events_done, most = x->s.o.max_event_lag;
@@ -289,13 +290,13 @@ static int step_waiting(struct switch_run *x, struct err *err)
     if (x->s.status != SWITCH_NOT_STARTED && !x->s.o.cron.len)
         return ERR_END;
     int code = switch_due(x, &at, err);
-    if (code < 0) /* the API has checked it */
+    if (code < 0) /* the API has checked the line */
         return switch_moved(
             switch_step(x->o->replications, &x->s, SWITCH_ERROR, STR("the time never comes"), err));
     if (at > x->now_ms) {
         int64_t seconds = (at - x->now_ms + 999) / 1000;
         x->run->put_back_s = seconds < POLL_MAX_S ? seconds : POLL_MAX_S;
-        return switch_wait_for(err, "it is not the time");
+        return switch_wait_for(err, "the time to begin has not come");
     }
     return begin_down(x, err);
 }
@@ -333,7 +334,7 @@ static int switch_look(struct switch_run *x, const struct replication_id *id, bo
     int code = switch_read(r, x->run->arena, id->user, id->bucket, &x->s, err);
 
     if (code == 0 && switch_is_live(&x->s) != live)
-        code = ERR_NOT_FOUND; /* the other task's */
+        code = ERR_NOT_FOUND; /* the switch is of the other kind, and has another task */
     if (code == 0)
         code = replication_read(r, x->run->arena, &x->s.id, &x->status, err);
     if (code == ERR_NOT_FOUND)
@@ -374,7 +375,7 @@ static int switch_lock(struct switch_run *x, const struct replication_id *id, st
     return code;
 }
 
-/* Whatever fails is tried again: a switch is never left where it is. */
+/* Every failure is tried again, so a switch is never left where it is. */
 static int switch_handle(struct task_run *run, bool live, struct err *err)
 {
     struct switch_run x = {.o = run->ctx, .run = run};

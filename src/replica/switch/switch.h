@@ -1,8 +1,8 @@
 /* The tasks of switches (docs/replication.md, "Switch"): `api:switch_zero_downtime` and
- * `api:switch_w_downtime`. A task looks where its switch is, makes the steps whose time has come,
- * each of which is one script (coord/switch.h), and is put back for a while without using a try,
- * until the switch is done or can go no further. So it may run at any time and any number of times;
- * one at a time works on a bucket, under the lock `lks:<replication>`. */
+ * `api:switch_w_downtime`. A task looks at the state of its switch and makes the steps whose time
+ * has come, each of which is one script (coord/switch.h). Then it is put back for a while without
+ * using a try, until the switch is done or can go no further. So a task may run at any time and any
+ * number of times; one at a time works on a bucket, under the lock `lks:<replication>`. */
 #ifndef REPLICA_SWITCH_SWITCH_H
 #define REPLICA_SWITCH_SWITCH_H
 
@@ -16,16 +16,16 @@ struct keyring;
 #define SWITCH_LIVE_TYPE "api:switch_zero_downtime"
 #define SWITCH_DOWN_TYPE "api:switch_w_downtime"
 
-/* All borrowed. */
+/* All members are borrowed. */
 struct switcher {
     struct replications *replications;
     struct store *config;
     struct queue *queue;
     struct locks *locks;
-    struct keyring *keys; /* of sealed objects, for the check; may be NULL */
+    struct keyring *keys; /* keys of sealed objects, for the check; may be NULL */
     /* The storage of this name, or NULL. */
     struct storage *(*find)(void *ctx, struct str name);
-    /* Where buckets without a policy are. */
+    /* The storage of buckets that have no policy. */
     struct str (*main)(void *ctx);
     /* As in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
@@ -33,22 +33,22 @@ struct switcher {
     bool (*unsure)(void *ctx);
     uint64_t (*contact)(void *ctx); /* lease_contact(); NULL: always the same */
     void *ctx;
-    int64_t poll_s; /* between two looks; 0: 2 s */
+    int64_t poll_s; /* between two runs of a task that waits; 0: 2 s */
 };
 
-/* ctx is a struct switcher. */
+/* The ctx of both is a struct switcher. */
 task_fn switch_live_handle, switch_down_handle;
 
 enum { SWITCH_UPLOADS_MAX = 1000 };
-/* The uploads that are open in the bucket on that storage, the first SWITCH_UPLOADS_MAX by key;
- * none when there is no bucket. In the arena. */
+/* *out, in the arena: the first SWITCH_UPLOADS_MAX uploads, by key, that are open in the bucket at
+ * the storage; none when there is no bucket. */
 int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
                    struct upload_list *out, struct err *err) MUST_CHECK;
-/* Until when the uploads of one that waits for them are waited for, by the store's clock (ms since
- * 1970); 0: it does not wait for any now. */
+/* The time until which the switch waits for uploads, by the store's clock (ms since 1970); 0: it
+ * does not wait for any now. */
 int64_t switch_uploads_until(const struct bucket_switch *s);
 
-/* The task of a switch, for switch_plan(). In the arena. */
+/* The task of a switch, for switch_plan(); in the arena. */
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live);
 
 #endif

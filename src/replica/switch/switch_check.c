@@ -1,12 +1,12 @@
-/* The check before a switch with downtime is done: both buckets whole (S2). */
+/* The check that ends a switch with downtime: it compares both buckets whole (S2). */
 #include "base/clock.h"
 #include "object/overlay.h"
 #include "copy/compare.h"
 #include "replica/switch/switch_int.h"
 
 enum {
-    NAMES_MAX = 10,         /* of differences that the history tells */
-    DIFFERENCES_MAX = 1000, /* past them nobody counts */
+    NAMES_MAX = 10,         /* names of differences that the history tells */
+    DIFFERENCES_MAX = 1000, /* the count of differences stops here */
     WATCH_MS = 1000,        /* between two looks at the clock */
     NS_PER_MS = 1000 * 1000,
     TEXT_MAX = 2048,
@@ -16,7 +16,7 @@ struct check {
     struct switch_run *x;
     uint64_t count;
     struct buf names;
-    uint64_t looked_ms; /* at the clock */
+    uint64_t looked_ms; /* when the clock was last read */
 };
 
 bool switch_is_late(const struct switch_run *x, int64_t now_ms)
@@ -116,7 +116,7 @@ static int check_end_in_error(struct check *c, struct err *err)
     return switch_moved(switch_step(c->x->o->replications, &c->x->s, SWITCH_ERROR, why, err));
 }
 
-/* S11: clients that have begun uploads finish them. */
+/* S11: clients may finish the uploads that they have begun. */
 static int check_leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);

@@ -1,38 +1,39 @@
-/* Between the files of the switches' tasks. */
+/* Declarations that the files of the switches' tasks share. */
 #ifndef REPLICA_SWITCH_SWITCH_INT_H
 #define REPLICA_SWITCH_SWITCH_INT_H
 
 #include "replica/switch/switch.h"
 
-/* One run. */
+/* One run of a task. */
 struct switch_run {
     const struct switcher *o;
     struct task_run *run;
     struct lock *lock;
-    struct bucket_switch s; /* as it was read last */
+    struct bucket_switch s; /* the switch, as it was last read */
     struct replication_status status;
-    int64_t now_ms; /* the store's clock */
+    int64_t now_ms; /* by the store's clock */
 };
 
-/* Steps return 0: the switch moved, look again. ERR_AGAIN: not now, the text says why. ERR_END:
- * there is nothing left to do. */
+/* Steps return 0: the switch moved on, look again. ERR_AGAIN: the step must wait; the error says
+ * why. ERR_END: there is nothing left to do. */
 
-/* S2, S8: all that went to the storage that is left is known and has gone over, but for events. */
+/* S2, S8: 0 when every change of the storage that is left is recorded. Events may still be open. */
 int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
 /* The uploads that are open on the storage that is left, as switch_uploads(). */
 int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err) MUST_CHECK;
-/* The last step. */
+/* The last step: the switch is done. */
 int switch_finish(struct switch_run *x, struct err *err) MUST_CHECK;
-/* A transition as a step: one that is not legal any more is looked at again. */
+/* Turns the result of a transition into that of a step: if the transition is not legal any more,
+ * look again. */
 int switch_moved(int code);
 
 /* --- switch_check.c --- */
 
-/* S2: both buckets are compared. Ends in done or error. */
+/* S2: compares both buckets. Ends the switch in done or error. */
 int switch_check(struct switch_run *x, struct err *err) MUST_CHECK;
 /* Whether the maximal duration is over. */
 bool switch_is_late(const struct switch_run *x, int64_t now_ms);
-/* To error, because of its duration. */
+/* Ends the switch in error, because its maximal duration is over. */
 int switch_give_up(struct switch_run *x, struct err *err) MUST_CHECK;
 int switch_clock(struct switch_run *x, int64_t *out, struct err *err) MUST_CHECK;
 

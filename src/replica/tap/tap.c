@@ -457,7 +457,7 @@ int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns, struct 
     if (!tap)
         return 0;
     if (!atomic_load(&tap->caught_up))
-        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+        return err_set(err, ERR_UNAVAILABLE, "changes from before the start are not recorded yet");
     int code = local_tap_settle(s, err);
     return code == 0 ? tap_wait(tap, atomic_load(&tap->told), deadline_ns, err) : code;
 }
@@ -471,7 +471,7 @@ int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns, st
     if (!tap) /* it is remote, or so new that nothing was written to it */
         return 0;
     if (!atomic_load(&tap->caught_up))
-        return err_set(err, ERR_UNAVAILABLE, "changes of before the start are not recorded yet");
+        return err_set(err, ERR_UNAVAILABLE, "changes from before the start are not recorded yet");
     return tap_wait(tap, atomic_load(&tap->told), deadline_ns, err);
 }
 

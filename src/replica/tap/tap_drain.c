@@ -92,8 +92,8 @@ static bool row_counts(const struct tap *tap, const struct replication_view *vie
            replication_view_blocked(view, storage, row->bucket);
 }
 
-static int gather_rows(struct tap *tap, struct changes_out *out, const struct tapped *rows,
-                       size_t count, struct err *err)
+static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
+                       struct changes_out *out, struct err *err)
 {
     struct str storage = tap->storage->name;
     struct replication_view *view = NULL;
@@ -128,7 +128,7 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
     if (code == 0 || code == ERR_NOT_FOUND)
         code = changes_out_init(&out, a, err);
     if (code == 0)
-        code = gather_rows(tap, &out, rows, count, err);
+        code = gather_rows(tap, rows, count, &out, err);
     if (code == 0 && out.count)
         code = tap_name_take(tap, err);
     if (code < 0 || out.count == 0)

@@ -92,7 +92,7 @@ int journal_open(struct journal **out, const char *path, struct str boot, bool *
     bool whole = false;
 
     if (boot.len == 0 || boot.len > BOOT_MAX)
-        return err_set(err, ERR_INVALID, "the start of the machine has no usable id");
+        return err_set(err, ERR_INVALID, "the boot id of the machine cannot be used");
     int code = pages_map(&file, path, sizeof(struct file), &whole, err);
     if (code < 0)
         return code;

@@ -374,7 +374,8 @@ static int mark_load(struct taps *t, struct str field, struct str value, bool ke
 
     str_cut(field, ':', &first, &second);
     if (store_key_unescape(&storage, first) < 0 || store_key_unescape(&bucket, second) < 0)
-        code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no mark of a bucket", STR_ARG(field));
+        code =
+            err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not the mark of a bucket", STR_ARG(field));
     if (code == 0) {
         struct mark *m = mark_new(t, buf_str(&storage), buf_str(&bucket));
         m->suspect = !kept || !str_eq(value, t->o.boot);

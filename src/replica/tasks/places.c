@@ -1,5 +1,6 @@
-/* Buckets that tasks work on. Those of remote storages are kept open for some seconds, as opening
- * asks the peer; a local one is opened each time, since a handle does not outlive its bucket. */
+/* Opens the buckets that tasks work on. Buckets of remote storages are kept open for some seconds,
+ * as opening asks the storage. A local bucket is opened each time, since a handle does not outlive
+ * its bucket. */
 #include "replica/tasks/tasks_int.h"
 #include "object/overlay.h"
 

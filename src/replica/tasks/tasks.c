@@ -1,4 +1,4 @@
-/* What all tasks of replication have in common: status, limits, lock, vector, confirmation. */
+/* What all tasks of replication share: status, limits, lock, vector, confirmation. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/clock.h"
@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 enum {
-    KNOWN_S = 1,      /* until it is asked again whether every gateway knows */
-    KNOWN_NAPS = 100, /* before that, as they mostly do in a moment */
+    KNOWN_S = 1,      /* until the gateways are asked again whether they know a replication */
+    KNOWN_NAPS = 100, /* short waits before that, as gateways mostly know in a moment */
     NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
-    LOCK_WAIT_MS = 200,   /* tasks of one put come together */
-    NAP_MS = 1000,        /* the longest that a thread waits for a limit; past it: put back */
-    MEMORY_S = 24 * 3600, /* how long an upload that was left is gone on with */
+    LOCK_WAIT_MS = 200,   /* the tasks of one put come together */
+    NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
+    MEMORY_S = 24 * 3600, /* so long a later try goes on with an upload */
 };
 
 static const struct {
@@ -41,7 +41,7 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
 
-/* docs/queue.md, "Queues". Live changes come before bulk work. */
+/* Live changes come before bulk work (docs/queue.md, "Queues"). */
 const struct queue_weight tasks_queues[TASKS_QUEUES] = {
     {"api", 64},
     {"intents", 32},
@@ -124,7 +124,6 @@ static struct storage_limits job_limits(const struct job *j, struct str storage)
     return l;
 }
 
-/* Waits a moment where that is enough; ERR_AGAIN, with the time in the run, where it is not. */
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err)
 {
@@ -149,8 +148,8 @@ int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t w
     return 0;
 }
 
-/* S10: what was seen at the destination may be a change that is not recorded yet. Once it is, the
- * vector tells. */
+/* S10: what was seen at the destination may be a change that is not recorded yet. So wait until it
+ * is recorded, and ask the vector again. */
 static int check_overtaken(struct job *j, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -162,7 +161,7 @@ static int check_overtaken(struct job *j, struct err *err)
     if (code == 0)
         code = version_read(j->t->o.app, &a, &thing, &v, err);
     if (code == 0 && vector_at(&v, &to) > vector_at(&v, &from))
-        code = err_set(err, ERR_CONFLICT, "the destination has a newer one");
+        code = err_set(err, ERR_CONFLICT, "the destination has a newer change");
     arena_release(&a);
     return code;
 }
@@ -241,7 +240,8 @@ int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, 
     return code;
 }
 
-/* What another try at once would not mend is put back; what nothing mends is archived by name. */
+/* A failure that another try would not mend now is put back; one that nothing mends is archived
+ * with its reason. */
 int job_end(struct job *j, int code, struct err *err)
 {
     place_release(&j->source);
@@ -255,11 +255,12 @@ int job_end(struct job *j, int code, struct err *err)
             j->run->put_back_s = BUSY_S;
         return ERR_AGAIN;
     }
-    if (code == ERR_UNSUPPORTED) { /* nothing will mend it */
+    if (code == ERR_UNSUPPORTED) { /* no other try will succeed */
         err_wrap(err, ERR_UNSUPPORTED, "cannot be copied");
         return ERR_INVALID;
     }
-    if (code == ERR_INVALID && j->from) /* a storage's word, not the payload's: perhaps for now */
+    if (code == ERR_INVALID &&
+        j->from) /* the storage refused, not the payload: it may pass later */
         return ERR_PEER;
     return code;
 }
@@ -310,8 +311,9 @@ int job_need_known(struct job *j, struct err *err)
     return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
 }
 
-/* As the source has it. A gateway that does not know yet that this is a copy would take a bucket on
- * a local storage for the one that its owner asks for (docs/forward.md, rule 2). */
+/* Makes the destination's bucket as the source has it. Its owner must be set: a gateway that does
+ * not know yet that this is a copy would lead its owner's requests to it (docs/forward.md, rule 2).
+ */
 static int make_bucket(struct job *j, struct err *err)
 {
     struct bucket *from = j->source.bucket;
@@ -344,7 +346,7 @@ static int open_destination(struct job *j, bool anew, struct err *err)
             code = err_set(err, ERR_CONFLICT, "the bucket at the destination went away");
     }
     if (code == 0)
-        local_untap(j->destination.bucket); /* what is written there is no change */
+        local_untap(j->destination.bucket); /* workers' writes are no changes */
     if (code == 0 && j->destination.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(name), STR_ARG(j->p.id.to));
@@ -357,8 +359,8 @@ int job_open(struct job *j, bool anew, struct err *err)
     place_release(&j->destination);
     int code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, anew, err);
 
-    /* Its owner deleted it, and somebody else made one of that name, which is not theirs to have.
-     */
+    /* The owner deleted the bucket, and another user made one of that name: its objects must not be
+     * copied. */
     if (code == 0 && j->source.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(j->p.id.bucket), STR_ARG(j->p.id.from));
@@ -398,7 +400,7 @@ static int memory_write(struct job *j, struct str value, struct err *err)
     return code;
 }
 
-/* Under the object's lock, so that nobody else writes it. */
+/* The object's lock is held, so nobody else writes this key. */
 static int memory_set(void *ctx, struct str value, struct err *err)
 {
     struct job *j = ctx;

@@ -1,4 +1,4 @@
-/* Tasks of a bucket: made, deleted, its tags, its access control list. */
+/* Tasks of a bucket: it was made or deleted, its tags or its ACL changed. */
 #include "replica/tasks/tasks_int.h"
 
 #include "object/local/local.h"
@@ -22,7 +22,8 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-/* P7: neither side has the bucket. The replication stays where no policy would make it again. */
+/* P7: neither side has the bucket, so the replication ends. It stays if no policy would make it
+ * again. */
 static int end_replication(struct job *j, int64_t number, struct err *err)
 {
     struct arena *a = j->run->arena;
@@ -58,9 +59,9 @@ static int has_policy(struct job *j, bool *out, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err);
 
-/* The source has none (any more). Before every gateway knew the replication nobody recorded that it
- * was deleted, and what the destination has may be the empty bucket that was made for it. One that
- * is not empty is left. */
+/* The source has no bucket (any more). Before every gateway knew the replication nobody recorded
+ * its deletion, and the destination may have the empty bucket that was made for it. That is
+ * removed; a bucket that is not empty stays. */
 static int end_uncreated(struct job *j, int64_t number, struct err *err)
 {
     bool policy = false;
@@ -74,7 +75,7 @@ static int end_uncreated(struct job *j, int64_t number, struct err *err)
     return code < 0 && code != ERR_INVALID ? code : ERR_END;
 }
 
-/* *number: of the source in the bucket's vector, before anything was looked at. */
+/* *number: the source's number in the bucket's vector, before anything was read. */
 static int destination_create(struct job *j, int64_t *number, struct err *err)
 {
     struct job_things all = {.kinds = THINGS_OF_BUCKET};
@@ -95,8 +96,8 @@ static int destination_create(struct job *j, int64_t *number, struct err *err)
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
-/* V4: a number of the destination that one of before has left would say that there is nothing to
- * do, whatever was changed while nobody recorded it. */
+/* V4: a removed replication may have left the destination's number. It would say that there is
+ * nothing to do, although changes since then were recorded by nobody. So it is forgotten. */
 static int forget_before(struct job *j, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -107,7 +108,7 @@ static int forget_before(struct job *j, struct err *err)
     return code < 0 || !any ? code : clean_vectors(&c, j->run, &j->p.id, err);
 }
 
-/* P3. Once the bucket was listed to its end, changes are captured. */
+/* P3: the listing begins when every gateway captures changes of the bucket. */
 static int begin_listing(struct job *j, int64_t number, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -118,7 +119,7 @@ static int begin_listing(struct job *j, int64_t number, struct err *err)
     code = job_need_known(j, err);
     if (code < 0)
         return code;
-    /* as it is now: settings were copied since it was opened */
+    /* again, as settings were copied since it was opened */
     code = job_open(j, true, err);
     if (code < 0)
         return code == ERR_NO_BUCKET ? end_uncreated(j, number, err) : code;
@@ -169,7 +170,7 @@ static int sync_thing(struct task_run *run, enum thing_kind kind,
         if (code == 0)
             code = job_confirm(&j, &thing, false, err);
         else if (code == ERR_NO_BUCKET)
-            code = 0; /* bucket:delete decides */
+            code = 0; /* the task bucket:delete decides */
     }
     return job_end(&j, code, err);
 }
@@ -186,7 +187,7 @@ int task_bucket_acl(struct task_run *run, struct err *err)
 
 /* --- deleted --- */
 
-/* The job is one object's under its lock, and then the bucket's again. */
+/* Makes the job that of one object, under its lock; object_leave() makes it the bucket's again. */
 static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
 {
     *bucket = j->lock;
@@ -202,8 +203,8 @@ static void object_leave(struct job *j, struct lock *bucket)
     j->p.object = STR_EMPTY;
 }
 
-/* Once the source's bucket is there again, what the destination has may be a copy from it. A copy
- * is made under the object's lock, so nothing comes between the look and the removal. */
+/* If the source's bucket exists again, what the destination has may be a copy of its objects.
+ * Copies are made under the object's lock, so nothing comes between this look and the removal. */
 static int remove_left(struct job *j, struct arena *a, const struct object_info *info,
                        struct err *err)
 {
@@ -254,7 +255,7 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     while (code == 0 && page.more) {
         arena_reset(&a);
         code = to->ops->list_uploads(to, &a, &o, &page, err);
-        if (code == ERR_UNSUPPORTED) { /* then none is in the way */
+        if (code == ERR_UNSUPPORTED) { /* such a storage has no uploads that are in the way */
             code = 0;
             break;
         }
@@ -266,9 +267,9 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     return code;
 }
 
-/* The source's bucket was empty when it was deleted, and objects' own tasks do nothing once it is
- * gone. Only where the deletion was recorded: a storage that suddenly knows no bucket is no
- * reason. */
+/* The source's bucket was empty when it was deleted, and the tasks of its objects do nothing once
+ * it is gone; so what is left here goes. Only if the deletion was recorded: a storage that suddenly
+ * knows no bucket is no reason. */
 static int empty_destination(struct job *j, struct err *err)
 {
     bool more = true;
@@ -303,7 +304,7 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* One that the destination has, if a change of it is known that did not get there. */
+/* Brings an object that the destination has, if a change of it is known that did not get there. */
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
     struct job_things things = {.kinds = THINGS_OF_OBJECT};
@@ -318,8 +319,8 @@ static int bring_left(struct job *j, struct str name, struct err *err)
     return code;
 }
 
-/* It was deleted, and is there again. Objects' tasks that ran in between found no bucket and did
- * nothing, so that what they were about is left at the destination. */
+/* The bucket was deleted, and exists again. Tasks of objects that ran in between found no bucket
+ * and did nothing, so what they were to remove is left at the destination. */
 static int bring_all_left(struct job *j, struct err *err)
 {
     struct list_options o = {.limit = OBJECT_LIST_MAX};
@@ -331,7 +332,7 @@ static int bring_all_left(struct job *j, struct err *err)
     while (code == 0 && page.more) {
         arena_reset(&a);
         o.after = buf_str(&after);
-        if (!j->destination.bucket) /* an object's tries have closed both */
+        if (!j->destination.bucket) /* the tries of an object may have closed both buckets */
             code = job_open(j, true, err);
         struct bucket *to = j->destination.bucket;
         if (code == 0)
@@ -361,7 +362,7 @@ static int delete_bucket(struct job *j, struct err *err)
     if (code < 0)
         return code;
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
-    if (code == 0) { /* also when bucket:create has run by now */
+    if (code == 0) { /* also if bucket:create has run by now */
         code = bring_all_left(j, err);
         return code < 0 || !thing.needed ? code : job_confirm(j, &thing, false, err);
     }

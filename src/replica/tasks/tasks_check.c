@@ -1,5 +1,5 @@
-/* Checks and their fixes: docs/diff.md. Both walk through all buckets at once; a check keeps what
- * differs, a fix queues a task for each key and each location that is not as the source is. */
+/* Checks and their fixes (docs/diff.md). Both walk through all buckets at once: a check keeps the
+ * differences, a fix queues a task for each key and each location that differs from the source. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/clock.h"
@@ -8,29 +8,29 @@
 #include "copy/compare.h"
 
 enum {
-    FIX_OPEN_MAX = 2000, /* before a walk waits */
+    FIX_OPEN_MAX = 2000, /* open fixes from which on a walk waits */
     FIX_WAIT_S = 2,
     SWITCH_WAIT_S = 10,
-    REQUESTS = 4, /* of one key that is fixed, to each side */
+    REQUESTS = 4, /* for one key that is fixed, to each side */
     ENTRY_MAX = 16 * 1024,
-    STEP_MS = 5 * 1000,   /* between two steps, and one key */
-    PIECE_MS = 60 * 1000, /* of a walk, that one task does: D9 */
+    STEP_MS = 5 * 1000,   /* between two steps; a step has at least one key */
+    PIECE_MS = 60 * 1000, /* of a walk in one task (D9) */
     PIECE_STEPS = 100,
 };
 
-/* One run over all keys. */
+/* A walk over all keys. */
 struct walk {
-    struct job j; /* for limits and the end of the task */
+    struct job j; /* for the limits, and for ending the task */
     struct checks checks;
     struct check check;
     struct place_open places[CHECK_LOCATIONS_MAX];
     struct bucket *buckets[CHECK_LOCATIONS_MAX];
     struct compare_options o;
-    struct buf after; /* the cursor */
+    struct buf after; /* the cursor: keys up to here are done */
     uint64_t bytes;
-    uint64_t steps;             /* that this task has done */
-    uint64_t began_ms, step_ms; /* clock_mono_ms */
-    /* since the last step; in `a` */
+    uint64_t steps;             /* steps that this task has done */
+    uint64_t began_ms, step_ms; /* by clock_mono_ms() */
+    /* What was found since the last step; strings are in `a`. */
     struct arena a;
     uint64_t differences;
     VEC(struct str) entries;
@@ -42,7 +42,7 @@ struct walk {
 struct check_payload {
     struct str id, round, key;
     int64_t piece;
-    int64_t to; /* location */
+    int64_t to; /* number of the location to fix */
     bool contents;
 };
 
@@ -67,7 +67,7 @@ static int check_payload_read(struct check_payload *out, struct task_run *run, s
     return 0;
 }
 
-/* ERR_END: it is not the present round any more. */
+/* ERR_END: the task is of an earlier round. */
 static int check_task_read(struct check *out, const struct checks *cs, struct task_run *run,
                            const struct check_payload *p, enum check_state state, struct err *err)
 {
@@ -92,7 +92,7 @@ static bool is_due(void *ctx)
     return clock_mono_ms() - x->step_ms >= STEP_MS;
 }
 
-/* Whether the step at hand is the last one of this task. */
+/* Whether this step is the last one of this task. */
 static bool piece_ends(struct walk *x, struct str last)
 {
     uint64_t most = x->j.t->o.check_steps ? x->j.t->o.check_steps : PIECE_STEPS;
@@ -183,7 +183,7 @@ static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
 
 /* --- what is to be fixed --- */
 
-/* Whether the location is not as the source is, as far as the walk tells. */
+/* Whether the location differs from the source, as far as the walk can tell. */
 static bool side_is_other(const struct difference *d, const struct difference_side *s,
                           const struct difference_side *to)
 {
@@ -231,7 +231,7 @@ static void queue_fix(struct walk *x, const struct difference *d, size_t to)
     vec_push(&x->items, item);
 }
 
-/* Versions of one key are one task. */
+/* All versions of one key are fixed by one task. */
 static bool is_queued(const struct walk *x, struct str key, size_t to)
 {
     for (size_t i = x->items.len; i-- > 0 && x->items.len - i <= x->check.count;) {
@@ -257,7 +257,7 @@ static int fix_difference(void *ctx, const struct difference *d, struct err *err
     return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* The walk does not run away from what it queues. */
+/* The walk waits while too many of its fixes are open. */
 static int check_open(struct walk *x, struct err *err)
 {
     struct check now;
@@ -265,7 +265,7 @@ static int check_open(struct walk *x, struct err *err)
 
     if (code == 0 && now.fix_queued - now.fix_done - now.fix_failed > FIX_OPEN_MAX) {
         x->j.run->put_back_s = FIX_WAIT_S;
-        code = err_set(err, ERR_AGAIN, "what is to be fixed waits");
+        code = err_set(err, ERR_AGAIN, "too many fixes are open");
     }
     return code;
 }
@@ -326,7 +326,7 @@ static int open_places(struct walk *x, struct err *err)
     return code;
 }
 
-/* As far as the sides know what they hold: the largest. */
+/* How many keys there are: the largest count that a side knows. */
 static int64_t difference_keys(const struct walk *x)
 {
     uint64_t most = 0;
@@ -385,13 +385,14 @@ static bool is_last_try(const struct task_run *run)
     return run->task->retried >= run->task->retry_max;
 }
 
-/* What the failure means to the check, which people look at, and to the queue. */
+/* Tells the check, which people look at, and the queue what the failure means. */
 static int walk_failed(struct walk *x, int code, struct err *err)
 {
     struct task_run *run = x->j.run;
     bool ends = code == ERR_NO_BUCKET || code == ERR_UNSUPPORTED;
 
-    if (code == ERR_NOT_FOUND || code == ERR_END) /* the round is over, or the piece */
+    if (code == ERR_NOT_FOUND ||
+        code == ERR_END) /* the round is over, or this task's part of the walk */
         return 0;
     if (code == ERR_AGAIN || code == ERR_CANCELED || code == ERR_CONFLICT || code == ERR_BUSY) {
         if (!run->put_back_s)
@@ -438,7 +439,8 @@ int task_check_fix(struct task_run *run, struct err *err)
 
 /* --- one key at one location --- */
 
-/* Clients may write to either side then: the switch has its own order of things (S4). */
+/* During a switch clients may write to either side, and the switch has its own order (S4). So a fix
+ * waits. */
 static int check_switches(struct job *j, const struct check *c, struct err *err)
 {
     struct replication_view *view = NULL;
@@ -454,8 +456,8 @@ static int check_switches(struct job *j, const struct check *c, struct err *err)
     return code;
 }
 
-/* A location from which others are replicated has got a change that no tap saw. It is recorded also
- * when nothing was to be done any more: the run that did it may have died before this. */
+/* A location that others are replicated from has got a change that no tap saw. It is recorded also
+ * when nothing was to be done: an earlier run may have done it and died before the record. */
 static int record_change(struct job *j, struct err *err)
 {
     const struct replication *const *list;

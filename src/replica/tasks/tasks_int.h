@@ -1,4 +1,4 @@
-/* Between the files of the tasks. */
+/* Declarations that the files of the tasks share. */
 #ifndef REPLICA_TASKS_TASKS_INT_H
 #define REPLICA_TASKS_TASKS_INT_H
 
@@ -11,20 +11,20 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30,   /* until a task of a paused replication is looked at again */
-    ELSEWHERE_S = 2, /* of one whose storage is another worker's, who may take it then */
-    BUSY_S = 2,      /* of one whose lock another has, or that changes all the time */
-    LISTING_S = 5,   /* of a listing whose copies lag */
+    PAUSED_S = 30,   /* until a task of a paused replication runs again */
+    ELSEWHERE_S = 2, /* of a task whose storage another worker has: that one may take it */
+    BUSY_S = 2,      /* of a task whose lock is taken, or whose object keeps changing */
+    LISTING_S = 5,   /* of a listing that has too many open copies */
 };
 
-/* A bucket that was opened. */
+/* An open bucket. */
 struct place_open {
     struct bucket *bucket; /* a reference */
-    bool versioned;        /* keeps versions now */
-    bool foreign;          /* of another user, as far as the storage tells */
+    bool versioned;        /* it keeps versions now */
+    bool foreign;          /* it belongs to another user, as far as the storage tells */
 };
 
-/* One of a remote storage, whose opening costs requests, kept for a while. */
+/* A bucket of a remote storage that is kept open for a while, as opening costs requests. */
 struct place_kept {
     struct storage *storage;
     char *name; /* user, NUL, bucket */
@@ -35,9 +35,9 @@ struct place_kept {
 
 struct tasks {
     struct tasks_options o;
-    struct mutex lock; /* class "places"; guards what follows */
+    struct mutex lock; /* class "places"; guards the members below */
     struct place_kept kept[PLACES_MAX];
-    size_t next; /* to be replaced */
+    size_t next; /* index of the one that is replaced next */
 };
 
 /* One run of a handler. */
@@ -54,31 +54,31 @@ struct job {
     struct copy_options copy;
 };
 
-/* Reads the payload and the status, and waits for the limits: `requests` to each side, for each
- * object where there are several. ERR_END: there is nothing to do (return 0). Always job_end()
- * afterwards. */
+/* Reads the payload and the status, and waits for the limits: `requests` to each side, times the
+ * number of objects. ERR_END: there is nothing to do (return 0). Always call job_end() afterwards.
+ */
 int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, unsigned requests,
               struct err *err) MUST_CHECK;
-/* Releases all; what the code means to the queue. */
+/* Releases everything, and turns `code` into the result for the queue. */
 int job_end(struct job *j, int code, struct err *err);
 
 int job_find(struct job *j, struct str name, struct storage **out, struct err *err) MUST_CHECK;
-/* Waits for the storage's limit where a moment is enough; ERR_AGAIN, with the time in the run,
- * where it is not. */
+/* Waits for the storage's limit if a moment is enough. ERR_AGAIN otherwise; the run has the time.
+ */
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err) MUST_CHECK;
-struct str job_to_bucket(const struct job *j); /* its name at the destination */
-/* C1; ERR_AGAIN when another has it. */
+struct str job_to_bucket(const struct job *j); /* name of the bucket at the destination */
+/* Takes the lock (C1). ERR_AGAIN: another worker has it. */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
 int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
-/* Opens both, or neither. ERR_NO_BUCKET: the source has none; one that the destination lacks is
- * made. `anew`: not from what is kept. */
+/* Opens both buckets, or neither. ERR_NO_BUCKET: the source has none. A bucket that the destination
+ * lacks is made. `anew`: buckets that were kept open are not used. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
-/* P3: whether every gateway knows the replication. Waits for a moment; ERR_AGAIN: not all do yet,
+/* P3: 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all do yet,
  * and the task is put back. */
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
-/* Asked by copies, and by whoever works long. Before something is written it looks whether a client
- * was faster (S10): ERR_CONFLICT. */
+/* Called by copies, and by all that takes long: refreshes the lock. Before something is written it
+ * checks whether a client was faster (S10): ERR_CONFLICT. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
@@ -94,21 +94,21 @@ struct job_things {
 /* Whether the destination lacks the main thing. */
 bool job_lacks(const struct job_things *t);
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
-/* Of several objects: the vector of each. Those of their tags and lists are read only where it is
- * known, as others have tasks of their own. */
+/* The same for several objects. The vectors of tags and ACL are read only if the object's is known,
+ * as other changes have tasks of their own. */
 int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err) MUST_CHECK;
-/* V2, C2, of all at once. */
+/* Confirms all things at once (V2, C2). */
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
 
-/* The object with its tags and its list, under its lock, if it is needed; confirmed. `absent` as in
- * struct copy. */
+/* Brings the object with its tags and its ACL, if it is needed, and confirms it. The object's lock
+ * is held. `absent` as in struct copy. */
 int job_bring_object(struct job *j, const struct job_things *things, bool absent,
                      struct err *err) MUST_CHECK;
 
 /* --- places.c --- */
 
-/* A reference to the bucket, kept ones too unless `anew`. */
+/* *out: a reference to the bucket, which may be one that was kept unless `anew`. */
 int place_open(struct place_open *out, struct tasks *t, struct storage *s, struct str user,
                struct str bucket, bool anew, struct err *err) MUST_CHECK;
 void place_release(struct place_open *p);
@@ -116,13 +116,14 @@ void places_release(struct tasks *t);
 
 /* --- tasks_upload.c --- */
 
-/* `w:copy:<storage>:<bucket>:<object>`: which upload carries the object there. */
+/* The key `w:copy:<storage>:<bucket>:<object>`, which says what upload carries the object. */
 void upload_memory_key(struct buf *out, struct str storage, struct str bucket, struct str object);
 struct str upload_of_memory(struct str value);
-/* Before it is remembered for `memory_s`: what is left of it after that is aborted. */
+/* Call it before the upload is remembered for `memory_s`: schedules the task that aborts it after
+ * that. */
 int upload_watch(const struct job *j, struct str upload, int64_t memory_s,
                  struct err *err) MUST_CHECK;
-void upload_unwatch(const struct job *j, struct str upload); /* it is over */
+void upload_unwatch(const struct job *j, struct str upload); /* the upload has ended */
 
 /* --- the handlers --- */
 
@@ -132,14 +133,14 @@ task_fn task_objects_copy, task_objects_sync, task_list_objects, task_list_versi
 task_fn task_check, task_check_fix, task_check_fix_object;
 task_fn task_upload_abort;
 
-/* Makes the job's object at the destination what it is at the source, under its lock, whatever the
+/* Makes the job's object at the destination equal to the source's, under its lock, whatever the
  * vectors say. `contents`: also when only the bytes differ. */
 int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
-/* Of one object. In the arena. */
+/* A task that copies one object; in the arena. */
 struct task task_of_copy(struct arena *a, const struct replication_id *id,
                          const struct task_payload_object *object, struct str queue);
-/* The listing of a prefix, of objects or of versions. In the arena. */
+/* A task that lists a prefix, for objects or for versions; in the arena. */
 struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
                             bool versions);
 

@@ -1,28 +1,29 @@
-/* Listings of the initial copy: one prefix each, a page and its cursor in one script. */
+/* The listings of the initial copy: each task lists one prefix, and each page and its cursor are
+ * one script. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/hash.h"
 
 enum {
-    TOGETHER_MAX = 32,                    /* small objects that one task copies */
-    TOGETHER_NAMES_MAX = 8 * 1024,        /* bytes of their names, which may be escaped */
-    TOGETHER_SIZE_MAX = 1024 * 1024,      /* of one of them */
-    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* of all */
+    TOGETHER_MAX = 32,                    /* most small objects that one task copies */
+    TOGETHER_NAMES_MAX = 8 * 1024,        /* most bytes of their names, before JSON escapes them */
+    TOGETHER_SIZE_MAX = 1024 * 1024,      /* largest of them */
+    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* of all together */
 };
 _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
 
-/* What the destination has of the part of the names that a page covers. */
+/* What the destination has in the range of names that a page covers. */
 struct there {
     const struct list_entry *entries; /* in order */
     size_t count, at;
-    struct str last; /* all names up to here are among them */
-    bool all;        /* and so are those behind it */
+    struct str last; /* `entries` has all names up to this one */
+    bool all;        /* `entries` has the names behind it too */
 };
 
 struct listing {
     struct job *j;
     bool versions;
-    bool resync; /* what only the destination has is listed too, so that it is looked at */
+    bool resync; /* objects that only the destination has are listed too */
     struct str after, last;
     struct listed *items;
     size_t count;
@@ -31,7 +32,7 @@ struct listing {
     struct task_payload_object together[TOGETHER_MAX];
     size_t together_count, together_names;
     uint64_t together_bytes;
-    struct arena a; /* of a page */
+    struct arena a; /* for one page */
 };
 
 /* "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]" */
@@ -109,7 +110,7 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 
 /* --- small objects together --- */
 
-/* The id says which objects: a task that waits stands in only for the same ones. */
+/* The id says which objects, so a waiting task stands in only for one with the same objects. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
     struct task_payload p = {
@@ -161,7 +162,8 @@ static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
     return (l->versions ? b->ops->list_versions : b->ops->list)(b, a, o, out, err);
 }
 
-/* But for a resync it is a hint, so nothing is made of what cannot be listed. */
+/* Except for a resync the list is only a hint, so a destination that cannot be listed is no
+ * failure. */
 static int look_there(struct listing *l, const struct list_options *o, struct err *err)
 {
     struct list_result page = {0};
@@ -180,7 +182,7 @@ static int look_there(struct listing *l, const struct list_options *o, struct er
     return 0;
 }
 
-/* Asked in the order of names. */
+/* Must be asked in the order of the names. */
 static bool is_absent(struct there *t, struct str key)
 {
     while (t->at < t->count && str_cmp(t->entries[t->at].info.key, key) < 0)
@@ -207,8 +209,8 @@ static int find_priority(struct listing *l, struct err *err)
     return code;
 }
 
-/* A key, or the keys below a prefix, that no task can name: one that fails by a name that can be
- * told tells of it, and the listing goes on. */
+/* A key, or a prefix, that no task can name, as it is not UTF-8: it becomes a task that fails with
+ * a name that can be shown, and the listing goes on. */
 static void add_odd(struct listing *l, const struct list_entry *e)
 {
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);
@@ -227,7 +229,7 @@ static void add_odd(struct listing *l, const struct list_entry *e)
     buf_release(&name);
 }
 
-/* Keys come once, though their versions are many. */
+/* Adds each key once, although its versions are many. */
 static void add_entry(struct listing *l, const struct list_entry *e, bool absent)
 {
     bool again = l->count && l->versions && !e->is_prefix && str_eq(l->last, e->info.key);
@@ -257,8 +259,8 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
     l->count++;
 }
 
-/* What only the destination has: its task finds that the source has none, and removes it. A bucket
- * of another name may have had objects of its own before it became a destination: those stay. */
+/* An object that only the destination has: its task finds that the source has none, and removes it.
+ * A bucket of another name may have had objects before it became a destination: those stay. */
 static void add_extra(struct listing *l, const struct list_entry *e)
 {
     const struct job *j = l->j;
@@ -270,7 +272,7 @@ static void add_extra(struct listing *l, const struct list_entry *e)
     l->last = e->info.key;
 }
 
-/* A resync: both pages merged, as far as both reach. */
+/* A resync: merges both pages, as far as both reach. */
 static int merge_pages(struct listing *l, const struct list_result *from, bool *more,
                        struct err *err)
 {
@@ -321,13 +323,13 @@ static int listing_read_page(struct listing *l, bool *more, struct err *err)
     end_together(l);
     if (!l->resync)
         *more = page.more;
-    /* by key, so that the rest of the versions of one is skipped */
+    /* behind the key, so that its other versions are skipped */
     if (!l->resync && page.more && !l->versions)
         l->last = page.next;
     return code < 0 ? code : arena_error(&l->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Status as it is now; ERR_AGAIN while its copies lag. */
+/* Reads the present status. ERR_AGAIN: too many copies are open. */
 static int check_status(struct listing *l, struct err *err)
 {
     struct job *j = l->j;
@@ -388,7 +390,7 @@ static int list_prefix(struct task_run *run, bool versions, struct err *err)
         arena_reset(&l.a);
         code = source_list_page(&l, &more, err);
     }
-    if (code == ERR_NO_BUCKET) /* of the source: nothing to list (any more) */
+    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: there is nothing to list */
         code = ERR_END;
     arena_release(&l.a);
     return job_end(&j, code, err);

@@ -1,4 +1,4 @@
-/* Tasks of one object: the object itself, its tags, its access control list. */
+/* Tasks of one object: the object itself, its tags, its ACL. */
 #include "copy/compare.h"
 #include "copy/copy.h"
 #include "replica/tasks/tasks_int.h"
@@ -7,23 +7,24 @@ enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
 
 struct object_run;
 
-/* What a run does under the lock, and what it is of. One of the object is also of its tags and its
- * list (V5). */
+/* What a run does under the lock, and for which things. A run for the object is also for its tags
+ * and its ACL (V5). */
 struct object_work {
-    unsigned kinds; /* of things: see struct job_things */
+    unsigned kinds; /* set of things, as in struct job_things */
     int (*fn)(struct object_run *r, struct err *err);
-    unsigned requests; /* to each side */
+    unsigned requests; /* requests to each side */
 };
 
 struct object_run {
     struct job *j;
     struct job_things things;
-    bool absent; /* at the destination, by a listing */
-    bool gone;   /* the source has none */
+    bool absent; /* a listing did not see it at the destination */
+    bool gone;   /* the source does not have it */
 };
 
-/* What changes while it is copied, or breaks off, is begun again at once, a few times. A bucket
- * that was kept open and is gone is opened anew. ERR_NO_BUCKET: the source has none, seen now. */
+/* An object that changes while it is copied, or a copy that breaks off, is begun again at once, a
+ * few times. A kept bucket that turns out to be gone is opened anew. ERR_NO_BUCKET: the source has
+ * no bucket, checked just now. */
 static int with_tries(struct object_run *r, const struct object_work *w, struct err *err)
 {
     struct job *j = r->j;
@@ -44,7 +45,7 @@ static int run_needed(struct object_run *r, const struct object_work *w, struct 
 {
     int code = with_tries(r, w, err);
 
-    if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: the task bucket:delete decides */
         return 0;
     return code < 0 ? code : job_confirm(r->j, &r->things, r->gone, err);
 }
@@ -88,7 +89,7 @@ static int sync_current(struct object_run *r, struct copy_result *out, struct er
     struct copy c = job_copy(j);
 
     c.absent = r->absent;
-    r->absent = false; /* another try looks */
+    r->absent = false; /* another try does not rely on it */
     int code = copy_object(out, j->run->arena, &c, err);
 
     if (code < 0 || out->outcome != COPY_ABSENT)
@@ -112,7 +113,7 @@ static int sync_object(struct object_run *r, struct err *err)
     if (r->gone)
         return 0;
     struct copy c = job_copy(j);
-    /* listings of versions tell neither; what is locked has versions */
+    /* listings of versions show neither tags nor retention; locked objects have versions */
     if (out.outcome == COPY_SAME && (versions || out.other_tags))
         code = copy_tags(j->run->arena, &c, err);
     if (code == 0 && out.outcome == COPY_SAME && versions)
@@ -120,7 +121,8 @@ static int sync_object(struct object_run *r, struct err *err)
     bool made = out.outcome == COPY_MADE, private = made && !versions && out.source.is_private;
     if (code == 0 && !private && (made || r->things.needed & THING_OBJECT_ACL))
         code = copy_acl(j->run->arena, &c, made, err);
-    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "the object went away meanwhile")
+                                 : code;
 }
 
 static const struct object_work object_work = {THINGS_OF_OBJECT, sync_object, SYNC_REQUESTS};
@@ -137,8 +139,8 @@ int task_object_sync(struct task_run *run, struct err *err)
     return run_object(run, PAYLOAD_OBJECT, &object_work, err);
 }
 
-/* Whether both sides keep versions is asked when it runs: that may have changed since the listing.
- */
+/* Whether both sides keep versions is checked when it runs: that may have changed since the
+ * listing. */
 int task_object_copy(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_COPY, &object_work, err);
@@ -176,14 +178,14 @@ static int other_bytes(struct job *j, const struct object_info *source, bool *ot
     if (code == 0)
         code = to->ops->head(to, j->run->arena, j->p.object, STR_EMPTY, NULL, &there, err);
     if (code == ERR_NOT_FOUND)
-        code = err_set(err, ERR_CONFLICT, "it went away meanwhile");
+        code = err_set(err, ERR_CONFLICT, "the object went away meanwhile");
     if (code == 0)
         code = digest(j, 1, &there.info, &y, err);
     *other = code == 0 && !str_eq(x, y);
     return code;
 }
 
-/* ETags say that both are the same, and the bytes that they are not: one side is damaged. */
+/* The ETags are equal and the bytes are not: one side is damaged. */
 static int sync_contents(struct object_run *r, struct err *err)
 {
     struct job *j = r->j;
@@ -217,7 +219,8 @@ int object_fix(struct job *j, bool contents, struct err *err)
 
 /* --- beside it --- */
 
-/* An object that is not there yet is brought first; not one that was deleted there since. */
+/* Brings the object first if the destination does not have it, unless it was deleted there since.
+ */
 static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
                        struct err *err)
 {
@@ -237,7 +240,8 @@ static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err
     if (code < 0 || r->gone)
         return code;
     code = fn(j, err);
-    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it went away meanwhile") : code;
+    return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "the object went away meanwhile")
+                                 : code;
 }
 
 static int bring_tags(struct job *j, struct err *err)

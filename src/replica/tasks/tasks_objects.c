@@ -1,12 +1,11 @@
-/* Several objects by one task: small ones of an initial copy, and those whose changes were recorded
- * at once. What the store is asked for each task is asked once for all of them. One that fails gets
- * a task of its own, so that it holds nobody up, is tried again by itself, and is reported by name.
- */
+/* Several objects in one task: small ones of an initial copy, and those whose changes were recorded
+ * at once. The store is asked once for all of them. An object that fails gets a task of its own, so
+ * it holds nobody up, is tried again by itself, and is reported by name. */
 #include "replica/tasks/tasks_int.h"
 
 enum {
     REQUESTS_EACH = 2,
-    AGAIN_S = 2, /* until one that failed is tried by itself */
+    AGAIN_S = 2, /* until an object that failed is tried by itself */
 };
 
 struct objects_run {
@@ -16,12 +15,12 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
-    bool look;   /* never mind what a listing did not have */
-    bool events; /* changes, not an initial copy */
+    bool look;   /* do not rely on what a listing did not see */
+    bool events; /* the objects changed; false: an initial copy */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
-/* C1 */
+/* Takes all locks at once (C1). */
 static int objects_lock(struct objects_run *r, struct err *err)
 {
     struct str keys[PAYLOAD_OBJECTS_MAX];
@@ -39,7 +38,7 @@ static int objects_lock(struct objects_run *r, struct err *err)
     return lock_take_many(r->locks, r->j.t->o.locks, keys, p->object_count, err);
 }
 
-/* ERR_BUSY: another works on it. */
+/* ERR_BUSY: another worker has the object. */
 static int objects_bring(struct objects_run *r, size_t i, struct err *err)
 {
     struct job *j = &r->j;
@@ -54,7 +53,7 @@ static int objects_bring(struct objects_run *r, size_t i, struct err *err)
     return code;
 }
 
-/* As it would have been recorded, or listed, alone. */
+/* The task that the object would have got if it had been recorded, or listed, alone. */
 static int object_task(struct objects_run *r, const struct task_payload_object *object,
                        struct task *out, struct err *err)
 {
@@ -100,7 +99,7 @@ static int objects_bring_all(struct objects_run *r, struct err *err)
     return 0;
 }
 
-/* Those that failed say why when they are tried again. */
+/* Objects that failed say why when they are tried again. */
 static int objects_hand_over(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
@@ -120,7 +119,7 @@ static int objects_hand_over(struct objects_run *r, struct err *err)
     return code;
 }
 
-/* During a switch what is absent may have been deleted by a client a moment ago (S10). */
+/* During a switch an object that is absent may have been deleted by a client a moment ago (S10). */
 static int objects_check_switch(struct objects_run *r, struct err *err)
 {
     struct replication_view *view = NULL;
@@ -147,7 +146,7 @@ static int objects_run_all(struct objects_run *r, struct task_run *run, struct e
         code = job_open(j, false, err);
     if (code == 0)
         code = objects_bring_all(r, err);
-    if (code == ERR_NO_BUCKET) /* of the source: bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: the task bucket:delete decides */
         code = ERR_END;
     lock_release_many(r->locks, j->p.object_count);
     return code < 0 ? code : objects_hand_over(r, err);

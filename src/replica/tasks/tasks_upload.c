@@ -1,19 +1,19 @@
-/* Uploads that a copy began and nobody finished: its task was archived or deleted, or its
- * replication removed. A task that is scheduled with each upload aborts what is left of it once no
- * copy would go on with it. Other uploads are never touched: they may be a client's. */
+/* Aborts uploads that a copy began and nobody finished: its task was archived or deleted, or its
+ * replication removed. With each upload a task is scheduled that aborts it once no copy would go on
+ * with it. Other uploads are never touched: they may be a client's. */
 #include "replica/tasks/tasks_int.h"
 #include "object/overlay.h"
 
 #include "base/json.h"
 
 enum {
-    BUSY_UPLOAD_S = 60,       /* until one whose object is worked on is looked at again */
-    REMEMBERED_S = 3600,      /* the same of one that a copy may go on with */
-    UPLOAD_LATER_S = 60,      /* behind the end of its memory */
-    ID_MAX_BYTES = 32 * 1024, /* of a task */
+    BUSY_UPLOAD_S = 60,       /* until an upload is checked again whose object is locked */
+    REMEMBERED_S = 3600,      /* the same, if a copy may go on with the upload */
+    UPLOAD_LATER_S = 60,      /* after the upload is no longer remembered */
+    ID_MAX_BYTES = 32 * 1024, /* of a task's id */
 };
 
-/* Where it is, and its id there. */
+/* An upload that may be left over. */
 struct left {
     struct str user, storage, bucket, object, upload;
 };
@@ -28,7 +28,7 @@ void upload_memory_key(struct buf *out, struct str storage, struct str bucket, s
     store_key_part(out, object);
 }
 
-/* "<etag> <hash> <upload>": copy_parts.c */
+/* The value is "<etag> <hash> <upload>" (copy_parts.c). */
 struct str upload_of_memory(struct str value)
 {
     struct str head, upload = STR_EMPTY;
@@ -85,7 +85,7 @@ int upload_watch(const struct job *j, struct str upload, int64_t memory_s, struc
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* One that stays finds nothing to abort. */
+/* If the deletion fails, the task finds nothing to abort. */
 void upload_unwatch(const struct job *j, struct str upload)
 {
     struct left l = left_of(j, upload);
@@ -121,7 +121,8 @@ static int read_left(struct left *out, struct arena *a, struct str text, struct 
     return code < 0 ? err_set(err, code, "the payload names no upload") : 0;
 }
 
-/* ERR_AGAIN: a copy may go on with it. Its object is locked. */
+/* 0: no copy remembers the upload. ERR_AGAIN: one does, and may go on with it. The object is
+ * locked. */
 static int check_forgotten(struct tasks *t, struct task_run *run, const struct left *l,
                            struct err *err)
 {

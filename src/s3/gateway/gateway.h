@@ -25,7 +25,7 @@ struct gateway_options {
     struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */
     struct notify *notify;         /* event notifications; NULL: none */
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
-    const struct change_capture *capture; /* s3/capture.h; NULL: nobody is told of changes */
+    const struct change_capture *capture; /* s3/gateway/capture.h; NULL: changes are not captured */
     const struct bucket_sides *sides; /* route/sides.h; NULL: no bucket is ever on two storages */
     const struct object_torrents *torrents; /* s3/torrent.h; NULL: no torrents are made */
     struct str url; /* by which everybody reaches this endpoint; empty: as each request has */

@@ -45,7 +45,7 @@ static void rig_work(struct rig *rig)
     CHECK_OK(worker_start(&rig->w, &o, &err));
 }
 
-/* `steps` are a piece of a walk; 0: as always. */
+/* `steps` of a walk are done by one task; 0: the default. */
 static void rig_tasks(struct rig *rig, uint64_t steps)
 {
     struct store **d = rig->f->stores;
@@ -110,7 +110,7 @@ static struct check look(struct rig *rig)
     return c;
 }
 
-/* The test's own time limit bounds it. */
+/* Waits; the test's own time limit bounds it. */
 static struct check await_ready(struct rig *rig)
 {
     struct arena a = ARENA_INIT(0);
@@ -314,7 +314,8 @@ static struct task take_walk(struct rig *rig)
     return t;
 }
 
-/* The worker of a piece dies before it has ended its task: the next piece is nobody else's. */
+/* The worker dies before it has ended its task, and the next piece is queued already: the task that
+ * runs again changes nothing. */
 TEST_FOUR(check, a_piece_that_is_over_changes_nothing_and_is_not_missed)
 {
     struct rig rig;
@@ -361,7 +362,7 @@ TEST_FOUR(check, a_worker_that_dies_costs_its_piece_alone)
     struct str cursor = arena_fmt(&rig.s.a, "w:ccv:l:" STR_FMT, STR_ARG(rig.check.id));
     struct reply *ttl;
     CHECK_OK(store_call(f->stores[DB_APP], &rig.s.a, &ttl, &err, STR("TTL"), cursor));
-    CHECK(ttl->integer > 29 * 86400); /* whenever the next worker comes */
+    CHECK(ttl->integer > 29 * 86400); /* long enough for the next worker, whenever it comes */
     rig_work(&rig);
     c = await_ready(&rig);
     CHECK_INT(c.keys, 10 + 1);
@@ -391,7 +392,7 @@ TEST_FOUR(check, a_page_counts_once_and_for_its_round)
     CHECK_INT(look(&rig).state, CHECK_READY);
     CHECK_INT(look(&rig).differences, 10);
     CHECK_INT(look(&rig).kept, 4);
-    /* another round: what the old one still says is not heard */
+    /* another round: results of the old one are ignored */
     CHECK_OK(check_restart(&rig.checks, rig.check.id, &err));
     CHECK_ERR(check_page(&rig.checks, &first, &err), ERR_NOT_FOUND);
     CHECK_ERR(check_note(&rig.checks, &c, STR("x"), true, &err), ERR_NOT_FOUND);
@@ -460,7 +461,7 @@ TEST_FOUR(check, a_fix_ends_with_its_last_object)
     rig_close(&rig);
 }
 
-/* A worker takes the next task, and dies of it on the last try: its lease ends. */
+/* A worker takes the next task and dies on the last try: its lease ends. */
 static struct str die(struct rig *rig)
 {
     struct str queue = CHECK_QUEUE;
@@ -544,7 +545,7 @@ TEST_FOUR(check, what_a_fix_can_not_end_counts_as_failed_and_the_check_follows)
     c = look(&rig);
     CHECK_INT(c.fix_failed, 2);
     CHECK_INT(c.fix_queued, 2);
-    CHECK_INT(c.state, CHECK_CHECKING); /* by the task that was written down for it */
+    CHECK_INT(c.state, CHECK_CHECKING); /* by the task that was kept for it */
     rig_work(&rig);
     CHECK_INT(await_ready(&rig).state, CHECK_READY);
     rig_close(&rig);
@@ -573,7 +574,7 @@ TEST_FOUR(check, checks_are_listed_and_taken_away)
     CHECK_OK(check_remove(&rig.checks, rig.check.id, &err));
     CHECK_OK(store_call(f->stores[DB_APP], &rig.s.a, &reply, &err, STR("DBSIZE")));
     CHECK_INT(reply->integer, 0);
-    /* a task of one that is gone does nothing */
+    /* the task of a check that is gone does nothing */
     rig_work(&rig);
     struct queue_page p = {CHECK_QUEUE, TASK_PENDING, 0, 10};
     struct task_info *tasks;
@@ -606,7 +607,7 @@ TEST_FOUR(check, a_location_that_is_not_there_fails_it)
     rig_close(&rig);
 }
 
-/* What a fix writes to a source of replications goes on to its destinations. */
+/* What a fix writes to the source of a replication goes on to its destinations. */
 TEST_FOUR(check, a_fixed_source_tells_its_destinations)
 {
     struct rig rig;
@@ -636,7 +637,7 @@ TEST_FOUR(check, a_fixed_source_tells_its_destinations)
     rig_close(&rig);
 }
 
-/* The same ETag over other bytes: only contents tell. */
+/* The ETags are equal and the bytes differ: only the contents tell. */
 TEST_FOUR(check, damaged_bytes_are_found_and_replaced_by_content)
 {
     struct rig rig;

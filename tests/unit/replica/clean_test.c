@@ -1,4 +1,4 @@
-/* What removed and resynced replications leave behind: nothing (P5), over both engines. */
+/* Removed and resynced replications leave nothing behind (P5), over both engines of the store. */
 #include "replica/clean.h"
 #include "replica/first.h"
 #include "replica/tasks/tasks.h"
@@ -71,7 +71,7 @@ static void add(struct lab *l, const struct replication_id *id)
     CHECK_OK(replication_add(l->replications, &n, id->from, &err));
 }
 
-/* A task of the replication that was given up. */
+/* Makes a task of the replication that failed for good. */
 static void fail_one(struct lab *l, const char *id, const char *to)
 {
     const struct str name = STR("events1");
@@ -102,7 +102,7 @@ static void clean(struct lab *l)
     arena_release(&a);
 }
 
-/* Until the command answers this; the test's own time limit bounds it. */
+/* Waits until the command answers this; the test's own time limit bounds it. */
 static void await_reply(struct store *s, const char *line, const char *want)
 {
     const char *got;

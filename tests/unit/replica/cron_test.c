@@ -1,4 +1,4 @@
-/* Cron lines: what they name, and what is none. */
+/* Cron lines: the times that they name, and lines that are refused. */
 #include "replica/cron.h"
 #include "base/clock.h"
 #include "unit/test.h"
@@ -40,7 +40,7 @@ TEST(cron, the_next_time_is_the_first_minute_behind)
         {"0 0 29 2 *", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},
         {"0 0 1 1 *", "2026-11-16T00:00:00Z", "2027-01-01T00:00:00Z"},
         {"59 23 31 12 *", "2026-11-16T00:00:00Z", "2026-12-31T23:59:00Z"},
-        /* both days restricted: either */
+        /* both kinds of days are restricted: either matches */
         {"0 0 20 * 3", "2026-11-16T00:00:00Z", "2026-11-18T00:00:00Z"},
         {"0 0 17 * 5", "2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"},
         {" 0\t3  *  * * ", "2026-11-16T03:00:00Z", "2026-11-17T03:00:00Z"},

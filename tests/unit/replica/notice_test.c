@@ -1,4 +1,4 @@
-/* Notifications of storages: what is read of them, and how they are set up. */
+/* Notifications of storages: how they are read and set up. */
 #include "replica/notice.h"
 
 #include "replica/notice_setup.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As each of them sends it, cut to what is looked at. */
+/* As each storage sends it, cut to the members that are read. */
 #define CEPH(event, key)                                                                           \
     "{\"eventVersion\":\"2.2\",\"eventSource\":\"ceph:s3\",\"eventName\":\"" event "\","           \
     "\"s3\":{\"configurationId\":\"weir\",\"bucket\":{\"name\":\"box\"},"                          \
@@ -191,7 +191,8 @@ TEST_FOUR(notice, those_of_replicated_buckets_are_recorded_and_no_others)
     replications_close(r);
 }
 
-/* One that does not hear of policies has to ask before it says that a bucket is not replicated. */
+/* A process that does not hear of new policies must ask before it says that a bucket is not
+ * replicated. */
 TEST_FOUR(notice, a_replication_that_was_made_elsewhere_is_known)
 {
     struct replications *here = open_replications(f), *there = open_replications(f);

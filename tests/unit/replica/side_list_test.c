@@ -1,5 +1,5 @@
-/* Merged listings against a model: what each side has, and which side a read of each key goes to.
- */
+/* Compares merged listings with a model: what each side has, and which side a read of each key goes
+ * to. */
 #include "replica/switch/side_list.h"
 #include "base/vec.h"
 #include "object/local/local.h"
@@ -89,7 +89,7 @@ static void take(struct sides_lab *l, const char *key, enum side side)
     lab_remove(l->m.sides[side], &l->a, key, STR_EMPTY);
 }
 
-/* What a worker does: the other side's state comes over, and is confirmed. */
+/* Does what a worker does: brings the other side's state over and confirms it. */
 static void bring(struct sides_lab *l, const char *key, const char *body)
 {
     struct thing t = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
@@ -127,7 +127,7 @@ static void change(struct sides_lab *l)
         put(l, key, SIDE_OTHER, body);
         break;
     case 1:
-        put(l, key, side, body); /* nobody was told */
+        put(l, key, side, body); /* no vector says so */
         break;
     case 2:
     case 3:
@@ -191,7 +191,7 @@ static enum side side_of_key(struct sides_lab *l, const struct list_result *side
     return has_key(&sides[SIDE_ROUTE], key) || l->m.route_only ? SIDE_ROUTE : SIDE_OTHER;
 }
 
-/* All that can be seen, in order. */
+/* Finds all keys that can be seen, in order. */
 static void find_visible(struct sides_lab *l, entry_vec *out)
 {
     struct list_result sides[SIDES];
@@ -216,7 +216,7 @@ static void find_visible(struct sides_lab *l, entry_vec *out)
     }
 }
 
-/* Folded, from behind `after` on. */
+/* Folds keys into common prefixes, from behind `after` on. */
 static void fold(const entry_vec *all, const struct list_options *o, entry_vec *out)
 {
     vec_each (all, const struct list_entry *, e) {
@@ -250,7 +250,7 @@ static void check_entry(const struct list_entry *got, const struct list_entry *w
     CHECK_STR(got->info.meta.owner, want->info.meta.owner);
 }
 
-/* Page by page, each as full as it can be. */
+/* Checks the listing page by page; each must be as full as it can be. */
 static void check_listing(struct sides_lab *l, const entry_vec *all, struct list_options o)
 {
     struct arena a = ARENA_INIT(0);
@@ -328,10 +328,10 @@ TEST(side_list, a_prefix_whose_keys_are_all_hidden_is_not_listed)
     struct err err = {0};
 
     sides_lab_open(&l, 1, false);
-    put(&l, "p/1", SIDE_OTHER, "1"); /* taken away on the new side */
+    put(&l, "p/1", SIDE_OTHER, "1"); /* removed on the new side */
     bump(&l, "p/1", SIDE_OTHER);
     bump(&l, "p/1", SIDE_ROUTE);
-    put(&l, "p/2", SIDE_ROUTE, "2"); /* taken away on the old one, which has not gone over */
+    put(&l, "p/2", SIDE_ROUTE, "2"); /* removed on the old side, not yet brought over */
     bump(&l, "p/2", SIDE_ROUTE);
     bump(&l, "p/2", SIDE_OTHER);
     CHECK_OK(side_list(&l.m, &l.a, &o, false, &r, &err));
@@ -352,7 +352,7 @@ static void begin_upload(struct sides_lab *l, const char *key, enum side side)
     CHECK_OK(b->ops->upload_begin(b, &l->a, str_z(key), &meta, &id, &err));
 }
 
-/* How many entries there are in all, page by page. */
+/* Counts all entries, page by page. */
 static size_t count_uploads(struct sides_lab *l, const char *delimiter, size_t limit)
 {
     struct list_options o = {.delimiter = str_z(delimiter), .limit = limit};

@@ -106,8 +106,8 @@ static void moving_start(struct moving *m)
     await_epoch(m);
 }
 
-/* As gate_stop(), with the rest between: nothing is under way any more, and the storages are there.
- */
+/* As gate_stop(), but stops the other parts in between: when nothing is under way any more, and the
+ * storages still exist. */
 static void moving_stop(struct moving *m)
 {
     close(m->g.fd);
@@ -170,7 +170,7 @@ static void give_up(struct moving *m)
     await_epoch(m);
 }
 
-/* What a worker does once it has brought an object from one side to the other. */
+/* Does what a worker does after it has brought an object from one side to the other. */
 static void confirm(struct moving *m, const char *key, int from)
 {
     struct thing t = {THING_OBJECT, STR("box"), str_z(key), STR_EMPTY};
@@ -185,7 +185,7 @@ static void confirm(struct moving *m, const char *key, int from)
     CHECK_OK(version_confirm(m->stores[0], &c, &err));
 }
 
-/* As it was before any vector. */
+/* Puts an object on a side without a vector, as if it were older than the replication. */
 static void plant(struct moving *m, const char *key, int side, const char *body)
 {
     struct bucket *b = m->boxes[side];
@@ -207,7 +207,7 @@ static void put(struct moving *m, const char *key, const char *body, int status)
     gate_ask(&m->g, ALICE, request, NULL, str_z(body), status);
 }
 
-/* NULL: there must be none. */
+/* `want` NULL: there must be no such object. */
 static void expect(struct moving *m, const char *key, const char *body)
 {
     char request[128];
@@ -408,7 +408,7 @@ MOVING_TEST(given_up_it_reads_what_was_written_meanwhile)
     expect(m, "k", "2");
     expect(m, "new", "3");
     expect(m, "gone", NULL);
-    put(m, "k", "4", 200); /* it overtakes what has yet to go back */
+    put(m, "k", "4", 200); /* it does not wait for what has yet to go back */
     CHECK(on(m, "k", OLD));
     expect(m, "k", "4");
     gate_do(&m->g, "DELETE /box/new", 204);
@@ -461,7 +461,8 @@ MOVING_TEST(a_batch_asks_for_all_its_keys_at_once)
     gate_ask(&m->g, ALICE, "POST /box?delete", NULL, buf_str(&body), 200);
     CHECK(!gate_has(&m->g, "<Error>"));
     CHECK(gate_has(&m->g, "<Deleted><Key>k59</Key></Deleted>"));
-    CHECK(vector_reads >= 2 && vector_reads <= 3); /* of the bucket, and of all afterwards */
+    CHECK(vector_reads >= 2 &&
+          vector_reads <= 3); /* one for the bucket, then one for all objects */
     for (int i = 0; i < KEYS; i++) {
         snprintf(key, sizeof(key), "k%02d", i);
         expect(m, key, NULL);
@@ -505,7 +506,7 @@ MOVING_TEST(a_version_is_found_where_it_is)
     put(m, "k", "1", 200);
     struct str old = arena_str(&m->a, gate_header(&m->g, "x-amz-version-id"));
     begin(m);
-    put(m, "k", "2", 503); /* its versions are to come first */
+    put(m, "k", "2", 503); /* its versions must be brought over first */
     plant(m, "k", NEW, "1");
     confirm(m, "k", OLD);
     put(m, "k", "2", 200);

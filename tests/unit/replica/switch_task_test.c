@@ -18,7 +18,7 @@ struct rig {
     struct switcher o;
     struct replication_id id;
     struct arena a;
-    int64_t put_back_s; /* of the last run */
+    int64_t put_back_s; /* that the last run asked for */
     struct err why;
 };
 
@@ -93,7 +93,7 @@ static void plan(struct rig *rig, struct switch_options o)
     CHECK_OK(switch_plan(rig->r, &rig->id, &o, &t, STR("one"), &err));
 }
 
-/* As a worker would; what the handler returned. */
+/* Runs the task as a worker would, and returns what the handler returned. */
 static int run(struct rig *rig, bool live)
 {
     struct task t = switch_task(&rig->a, &rig->id, live);
@@ -168,7 +168,7 @@ TEST(switch_task, it_begins_at_its_time_and_not_before)
 
     rig_open(&rig);
     plan(&rig, (struct switch_options){.start_at_ms = 4000000000000});
-    check_waits(&rig, false, "not the time");
+    check_waits(&rig, false, "has not come");
     CHECK(rig.put_back_s <= 30);
     play(&rig, "HSET p:switch:owner:box startAt 2020-01-01T00:00:00Z");
     check_ended(&rig, false);
@@ -183,9 +183,9 @@ TEST(switch_task, a_cron_line_counts_from_the_plan_and_then_from_the_last_time)
     rig_open(&rig);
     lab_put(rig.s.from, &rig.s.a, "k", STR("x")); /* it will fail */
     plan(&rig, (struct switch_options){.cron = STR("0 0 1 1 *")});
-    check_waits(&rig, false, "not the time");
+    check_waits(&rig, false, "has not come");
     play(&rig, "HSET p:switch:owner:box createdAt 2020-01-01T00:00:00Z");
-    check_waits(&rig, false, "not the time"); /* after it has failed once */
+    check_waits(&rig, false, "has not come"); /* after it failed once */
     check_state(&rig, SWITCH_ERROR, "differ in 1: k (missing)");
     check_route(&rig, "\"one\"");
     play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
@@ -513,8 +513,7 @@ TEST(switch_task, given_up_it_ends_when_everything_has_gone_back)
     check_waits(&rig, true, "uploads open on storage one: 1");
     play(&rig, "HSET p:repl_st:owner:box:two:one events 1");
     CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
-    check_waits(&rig, true,
-                "not gone over yet: 1"); /* the old side's uploads are in nobody's way */
+    check_waits(&rig, true, "not gone over yet: 1"); /* uploads of the old side do not hold it up */
     play(&rig, "HSET p:repl_st:owner:box:two:one events_done 1");
     check_ended(&rig, true);
     CHECK_ERR(switch_read(rig.r, &rig.a, STR("owner"), STR("box"), &s, &err), ERR_NOT_FOUND);
@@ -534,7 +533,7 @@ TEST(switch_task, one_at_a_time_works_on_a_bucket)
     CHECK_INT(run(&rig, false), ERR_AGAIN);
     check_state(&rig, SWITCH_NOT_STARTED, "planned");
     lock_release(lock);
-    check_ended(&rig, true); /* not of its kind */
+    check_ended(&rig, true); /* the switch is of the other kind */
     check_state(&rig, SWITCH_NOT_STARTED, "planned");
     check_ended(&rig, false);
     rig_close(&rig);
@@ -607,7 +606,7 @@ TEST(switch_task, without_downtime_one_in_progress_is_held)
     rig_close(&rig);
 }
 
-/* Also by the script itself, as the store may go back after the last look. */
+/* The script itself refuses too, as the store may go back after the last look. */
 TEST(switch_task, none_begins_while_the_store_may_have_lost_changes)
 {
     struct rig rig;

@@ -94,7 +94,7 @@ TEST(intent, of_a_change_that_was_refused_only_goes)
     tap_lab_close(&l);
 }
 
-/* R4: now, and when the intent comes due, and once more. */
+/* R4: recorded at once, when the intent comes due, and once more. */
 TEST(intent, of_an_unknown_outcome_is_recorded_and_stays)
 {
     struct tap_lab l;
@@ -114,7 +114,7 @@ TEST(intent, of_an_unknown_outcome_is_recorded_and_stays)
     tap_lab_close(&l);
 }
 
-/* Killed behind the intent, or behind the effect: the task is all that is left. */
+/* weir was killed after the intent, or after the effect: the task is all that is left. */
 TEST(intent, of_a_weir_that_died_is_recorded_by_its_task)
 {
     struct tap_lab l;
@@ -243,7 +243,7 @@ TEST(intent, of_many_keys_is_several)
     tap_lab_close(&l);
 }
 
-/* P3: an epoch counts once all that began before it is over. */
+/* P3: an epoch is reached once everything that began before it has ended. */
 TEST(intent, of_an_older_epoch_holds_the_next_one_back)
 {
     struct replication_new n = {
@@ -258,7 +258,7 @@ TEST(intent, of_an_older_epoch_holds_the_next_one_back)
     CHECK_INT(begin(&l, "second", THING_OBJECT, &before), 0);
     CHECK(!before.intent);
     CHECK_OK(replication_add(l.replications, &n, STR("far"), &err));
-    do { /* until the policy counts for what begins now */
+    do { /* until changes that begin now follow the policy */
         CHECK_INT(begin(&l, "second", THING_OBJECT, &after), 0);
         bool counts = after.intent;
         end(&l, &after, OUTCOME_REFUSED);
@@ -391,7 +391,7 @@ TEST(intent, of_the_journal_each_is_recorded_of_requests_that_begin_at_once)
     check_requests_at_once(true);
 }
 
-/* What cannot be recorded is left to the intent, of all that share it. */
+/* A change that cannot be recorded is left to its intent, for all that share it. */
 TEST(intent, that_a_thread_could_not_record_stays)
 {
     struct tap_lab l;

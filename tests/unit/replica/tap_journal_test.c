@@ -1,4 +1,4 @@
-/* The file of intents: whole or not at all, whoever ended when. */
+/* The file of intents: an entry is there whole or not at all, whenever a process ended. */
 #include "replica/tap/tap_journal.h"
 #include "os/thread.h"
 #include "unit/replica/tap_lab.h"
@@ -88,8 +88,8 @@ TEST(journal, of_another_start_of_the_machine_is_empty)
     journal_close(j);
 }
 
-/* Who found out that something is lost, and was killed before it did something about it, finds out
- * again. */
+/* A start that found out that entries are lost, and was killed before it did something about it,
+ * finds out again. */
 TEST(journal, that_was_not_begun_is_not_kept)
 {
     bool kept = false;
@@ -124,7 +124,8 @@ TEST(journal, has_room_for_some_and_says_so)
     journal_remove(j, last);
     e = entry(longest);
     CHECK_INT(journal_add(j, &e), -1);
-    e.key = str_n(longest, SLOT_BYTES - 12 - 6); /* all that is left beside "far" and "box" */
+    e.key =
+        str_n(longest, SLOT_BYTES - 12 - 6); /* all the room that is left beside "far" and "box" */
     CHECK_INT(journal_add(j, &e), last);
     journal_read(j, last, &e);
     CHECK_INT(e.key.len, SLOT_BYTES - 12 - 6);
@@ -145,7 +146,7 @@ static void damage(off_t at, const void *bytes, size_t len)
     close(fd);
 }
 
-/* Then marks say what to do. */
+/* In these cases the marks say which buckets to copy anew. */
 TEST(journal, that_is_damaged_is_begun_anew)
 {
     const struct {

@@ -8,12 +8,12 @@
 #include "route/resolve.h"
 #include "unit/test.h"
 
-/* What happens to records. */
+/* How records fail. */
 enum fault {
     FAULT_NONE,
-    FAULT_REFUSE, /* nothing is done */
-    FAULT_ANSWER, /* it is done, and the answer is lost */
-    FAULT_MANY,   /* more than one change is too much */
+    FAULT_REFUSE, /* the record is refused */
+    FAULT_ANSWER, /* it is recorded, and the answer is lost */
+    FAULT_MANY,   /* a record of more than one change is refused */
 };
 
 struct tap_lab {
@@ -27,7 +27,7 @@ struct tap_lab {
     struct storage far;    /* "far": looks like a remote one */
     struct lease *lease;
     struct taps *taps;
-    struct bucket *box; /* of alice's, on "local" */
+    struct bucket *box; /* alice's bucket on "local" */
     struct arena a;
     bool shared;      /* the next taps need a lease; lease_heard() stands for its words */
     const char *boot; /* of the next taps */
@@ -40,19 +40,19 @@ void tap_lab_fault(enum fault fault);
 size_t tap_lab_records(void);      /* attempts so far */
 const char *tap_lab_journal(void); /* its path; until the next call */
 void tap_lab_with_journal(struct tap_lab *l);
-/* As a restart would. */
+/* Opens the taps as a restart does. */
 void tap_lab_taps_open(struct tap_lab *l);
 void tap_lab_taps_close(struct tap_lab *l);
 
-/* Makes a replication of alice's to "other", and waits until the taps go by it. An empty bucket:
- * her policy. */
+/* Makes a replication of alice's bucket to "other", and waits until the taps follow it. An empty
+ * bucket: makes her user policy. */
 void tap_lab_replicate(struct tap_lab *l, const char *from, const char *bucket);
 void tap_lab_await_epoch(struct tap_lab *l);
 void tap_lab_put(struct tap_lab *l, const char *key);
 
-/* How many tasks of the type there are in a state of a queue; "": of any type. */
+/* The number of tasks of the type in a state of a queue; "": of any type. */
 size_t tap_lab_tasks(struct tap_lab *l, const char *queue, enum task_state state, const char *type);
-/* Until it is so many; the test's own time limit bounds it. */
+/* Waits until there are so many; the test's own time limit bounds it. */
 void tap_lab_await_tasks(struct tap_lab *l, const char *type, size_t count);
 int64_t tap_lab_version(struct tap_lab *l, enum thing_kind kind, const char *bucket,
                         const char *key, const char *storage);

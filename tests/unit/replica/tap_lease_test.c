@@ -69,7 +69,7 @@ static void hear(struct tap_lab *l)
     CHECK(lease_await(l->lease, clock_mono_ns() + LONG_NS));
 }
 
-/* As if the last word were of when the machine was started. */
+/* Makes the last word as old as the start of the machine. */
 static void sleep_long(struct tap_lab *l)
 {
     lease_heard(l->lease, 0);
@@ -88,7 +88,7 @@ static size_t intents(struct tap_lab *l)
     return tap_lab_tasks(l, "intents", TASK_SCHEDULED, "intent");
 }
 
-/* The keeper leaves it. */
+/* Waits for the intent that the keeper announces. */
 static void await_intent(struct tap_lab *l)
 {
     while (intents(l) == 0)
@@ -113,7 +113,7 @@ TEST(tap_lease, nothing_is_changed_before_others_know_of_us)
     tap_lab_close(&l);
 }
 
-/* There are no replications: one may have been made meanwhile. */
+/* There are no replications here, but one may have been made meanwhile. */
 TEST(tap_lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
 {
     struct tap_lab l;
@@ -134,7 +134,7 @@ TEST(tap_lease, nothing_is_changed_after_a_sleep_until_policies_were_read)
     tap_lab_close(&l);
 }
 
-/* A word that is taken after the lease is over is no bridge over the gap. */
+/* A word that is taken after the lease has ended does not prolong it. */
 TEST(tap_lease, what_began_before_a_sleep_is_not_sent_after_it)
 {
     struct tap_lab l;
@@ -182,7 +182,8 @@ static void run_intent(struct tap_lab *l)
     CHECK_OK(queue_delete(l->queue, INTENT_QUEUE, found[0].task.id, &err));
 }
 
-/* It was at the storage when we slept, and nothing captured it: the replication came meanwhile. */
+/* The write was at the storage during the sleep, and had no intent: the replication was made
+ * meanwhile. */
 TEST(tap_lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
 {
     struct tap_lab l;
@@ -202,7 +203,7 @@ TEST(tap_lease, what_was_made_during_a_sleep_is_looked_at_and_not_answered)
     tap_lab_close(&l);
 }
 
-/* Nothing has to do with it: no vector is made. */
+/* No policy concerns the bucket: no vector is made. */
 TEST(tap_lease, what_was_made_during_a_sleep_may_concern_nobody)
 {
     struct tap_lab l;
@@ -220,7 +221,7 @@ TEST(tap_lease, what_was_made_during_a_sleep_may_concern_nobody)
     tap_lab_close(&l);
 }
 
-/* The intent stays, as of an outcome that is not known. */
+/* The intent stays: the outcome counts as not known. */
 TEST(tap_lease, what_was_announced_before_a_sleep_stays_so)
 {
     struct tap_lab l;
@@ -238,7 +239,7 @@ TEST(tap_lease, what_was_announced_before_a_sleep_stays_so)
     tap_lab_close(&l);
 }
 
-/* Others have gone on without us, and the object was written at the other storage. */
+/* Other processes have gone on, and the object was written at the other storage. */
 TEST(tap_lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_written_elsewhere)
 {
     struct tap_lab l;
@@ -262,7 +263,7 @@ TEST(tap_lease, what_was_announced_before_a_sleep_does_not_outrank_what_was_writ
     tap_lab_close(&l);
 }
 
-/* A process of its own needs none: a laptop's lid. */
+/* A process that is alone needs no lease, even after a laptop's lid was closed. */
 TEST(tap_lease, a_process_alone_needs_none)
 {
     struct tap_lab l;
@@ -270,7 +271,7 @@ TEST(tap_lease, a_process_alone_needs_none)
 
     tap_lab_open(&l);
     sleep_long(&l);
-    CHECK(!lease_contact(l.lease)); /* what everybody knows waits for the next word */
+    CHECK(!lease_contact(l.lease)); /* questions about every process wait for the next word */
     CHECK_INT(begin(&l, "box", &c), 0);
     CHECK_INT(check(&l, &c), 0);
     CHECK_INT(end(&l, &c, OUTCOME_DONE), 0);

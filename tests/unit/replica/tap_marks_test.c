@@ -1,5 +1,5 @@
-/* Marks of buckets with intents in the journal (docs/replication.md, R6). What a machine loses with
- * its power is in tests/crash/intent_crash.c. */
+/* Marks of buckets with intents in the journal (docs/replication.md, R6).
+ * tests/crash/intent_crash.c has what a machine loses with its power. */
 #include "replica/tap/tap_int.h"
 #include "unit/replica/tap_lab.h"
 
@@ -124,7 +124,7 @@ TEST(marks, of_another_start_of_the_machine_the_bucket_is_copied_anew)
     tap_lab_close(&l);
 }
 
-/* One that is not copied anew yet is not forgotten by another start, nor by puts. */
+/* A suspect bucket stays suspect over starts and puts until it is copied anew. */
 TEST(marks, a_suspect_bucket_stays_so_until_it_is_copied_anew)
 {
     struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};
@@ -162,7 +162,7 @@ TEST(marks, a_suspect_bucket_stays_so_until_it_is_copied_anew)
     tap_lab_close(&l);
 }
 
-/* The machine went down between the plan of a switch and its epoch: nothing of it has happened. */
+/* The machine went down between the plan of a switch and its epoch: the switch has not begun. */
 TEST(marks, a_switch_that_has_not_begun_does_not_keep_its_bucket_from_being_copied_anew)
 {
     struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};
@@ -188,7 +188,7 @@ TEST(marks, a_switch_that_has_not_begun_does_not_keep_its_bucket_from_being_copi
     tap_lab_close(&l);
 }
 
-/* From the plan on, so that nothing of before can be lost when the route changes. */
+/* From the plan on, so that no intent of before can be lost when the route changes. */
 TEST(marks, a_bucket_with_a_switch_has_none)
 {
     struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};

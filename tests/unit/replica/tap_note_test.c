@@ -59,7 +59,7 @@ static size_t entries(struct tap_lab *l)
     return count;
 }
 
-/* Pushed back by who is at it, or left to whoever runs tasks. */
+/* Intents in the queue: those that are postponed, and those that are left to a worker. */
 static size_t intents(struct tap_lab *l)
 {
     return tap_lab_tasks(l, "intents", TASK_SCHEDULED, "intent") +
@@ -83,8 +83,8 @@ static void open_lab(struct tap_lab *l)
     tap_lab_replicate(l, "far", "box");
 }
 
-/* Nothing can be recorded, and no task added. What is tried just when it is mended may get a task.
- */
+/* While it is broken nothing can be recorded, and no task added. What is tried at the moment of the
+ * repair may get a task. */
 static void break_store(struct tap_lab *l, bool broken)
 {
     struct reply *reply;
@@ -139,7 +139,7 @@ TEST(note, of_an_unknown_outcome_becomes_a_task_that_stays)
     tap_lab_close(&l);
 }
 
-/* Also what is too long for an entry. */
+/* Also if the entry is too long for a slot. */
 TEST(note, that_finds_no_room_is_a_task)
 {
     static char key[3000];
@@ -189,7 +189,7 @@ static void leave_entries(struct tap_lab *l, int count)
     journal_close(j);
 }
 
-/* R4: by a process that was killed, who knows at which moment. */
+/* R4: a process was killed, and nobody knows at which moment. */
 TEST(note, left_by_another_process_is_recorded_and_looked_at_again)
 {
     struct tap_lab l;
@@ -207,7 +207,7 @@ TEST(note, left_by_another_process_is_recorded_and_looked_at_again)
     CHECK_INT(version(&l, "299"), 1);
     CHECK_INT(version(&l, "296"), 0); /* of a bucket that is not replicated */
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 1, &open, &err));
-    CHECK(open); /* by whoever begins a switch, whenever it was planned (S4) */
+    CHECK(open); /* a switch must see it, whenever it was planned (S4) */
     tap_lab_close(&l);
 }
 
@@ -230,7 +230,7 @@ TEST(note, left_by_another_process_holds_the_first_epoch_back_until_it_is_record
     tap_lab_close(&l);
 }
 
-/* Nor is any other epoch, of what was answered and is not recorded. */
+/* No other epoch is reached either, while an answered change is not recorded. */
 TEST(note, that_is_not_recorded_holds_epochs_back)
 {
     struct replication_id id = {STR("alice"), STR("box"), STR("far"), STR("other"), STR_EMPTY};
@@ -278,7 +278,7 @@ TEST(note, that_cannot_be_recorded_becomes_a_task)
     tap_lab_close(&l);
 }
 
-/* R5: and others are refused meanwhile. */
+/* R5: other writes are refused meanwhile. */
 TEST(note, that_can_have_no_task_either_is_tried_until_it_can)
 {
     const struct change_capture *capture;
@@ -330,7 +330,7 @@ TEST(note, that_the_store_did_not_take_at_the_end_is_found_by_the_next_start)
     tap_lab_close(&l);
 }
 
-/* Whoever asks how far a replication is. */
+/* For the answer to "in sync". */
 TEST(note, that_is_not_recorded_is_told_of)
 {
     struct unrecorded u;
@@ -364,7 +364,7 @@ struct putter {
     struct thread thread;
     struct tap_lab *l;
     _Atomic(bool) *stop;
-    _Atomic(size_t) *removed; /* how often the mark went */
+    _Atomic(size_t) *removed; /* how often the mark was removed */
     unsigned index;
 };
 
@@ -394,7 +394,8 @@ static void put_main(void *ctx)
         CHECK(has_mark(p->l));
         end(p->l, &c, OUTCOME_DONE);
         CHECK_OK(taps_await(p->l->taps, NULL, UINT64_MAX, &err));
-        for (int n = 0; n < 200 && has_mark(p->l); n++) /* so that it may go; the other holds it */
+        for (int n = 0; n < 200 && has_mark(p->l);
+             n++) /* until it is removed; the other thread may hold it */
             sched_yield();
     }
 }
@@ -412,7 +413,7 @@ static void clear_main(void *ctx)
     }
 }
 
-/* R6: the mark is on disk as long as an entry of the bucket is there. */
+/* R6: the mark is on disk as long as the journal has an entry of the bucket. */
 TEST(note, has_the_mark_of_its_bucket_whoever_takes_marks_away)
 {
     struct putter all[PUTTERS], clearer;

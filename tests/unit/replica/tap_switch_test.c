@@ -139,7 +139,7 @@ TEST(tap_switch, a_change_holds_the_lock_that_workers_take_and_shares_it)
     tap_lab_close(&l);
 }
 
-/* What is under way, and what is not recorded, is of an earlier epoch. */
+/* Changes that are under way, or not recorded, belong to an earlier epoch. */
 TEST(tap_switch, an_epoch_is_told_when_all_before_it_has_ended_and_is_recorded)
 {
     struct capture c = {0};

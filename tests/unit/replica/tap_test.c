@@ -107,7 +107,7 @@ TEST(tap, while_nothing_can_be_recorded_replicated_buckets_take_no_writes)
     tap_lab_replicate(&l, "local", "box");
     CHECK_INT(ask(&l, l.local, "box"), 0);
     tap_lab_fault(FAULT_REFUSE);
-    tap_lab_put(&l, "k"); /* nobody knew yet: its row stays */
+    tap_lab_put(&l, "k"); /* the taps did not know yet: its row stays */
     while (taps_ready(l.taps, l.local))
         sched_yield();
     CHECK_ERR(ask(&l, l.local, "box"), ERR_STORE);
@@ -163,7 +163,8 @@ TEST(tap, a_row_that_was_recorded_is_not_recorded_again)
     tap_lab_close(&l);
 }
 
-/* A kill may leave rows of before; what they made may have been removed since. */
+/* A kill may leave rows that were recorded; the replications that they made may have been removed
+ * since. */
 TEST(tap, rows_that_were_recorded_by_another_process_are_not_looked_at)
 {
     struct replication_id id = {STR("alice"), STR("new"), STR("local"), STR("other"), STR_EMPTY};
@@ -194,7 +195,7 @@ TEST(tap, rows_that_were_recorded_by_another_process_are_not_looked_at)
     tap_lab_close(&l);
 }
 
-/* By one deletion of all; between it and their record a kill leaves them (tests/crash). */
+/* By one deletion of all. tests/crash kills between their record and the deletion. */
 TEST(tap, many_rows_are_forgotten_together)
 {
     struct tap_lab l;
@@ -246,7 +247,7 @@ TEST(tap, a_flush_waits_for_the_record)
     tap_lab_close(&l);
 }
 
-/* The table of bits may be wrong in one direction; what comes of it is not. */
+/* A bit may be set without need; then nothing is recorded. */
 TEST(tap, rows_of_a_bucket_that_is_not_replicated_are_only_forgotten)
 {
     struct tap_lab l;
@@ -266,7 +267,7 @@ TEST(tap, rows_of_a_bucket_that_is_not_replicated_are_only_forgotten)
     tap_lab_close(&l);
 }
 
-/* Names of many bytes, several destinations: the records of all rows that wait may be too large. */
+/* With long names and several destinations, the record of all rows that wait may be too large. */
 TEST(tap, rows_that_are_too_many_for_one_record_go_by_several)
 {
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -317,7 +318,7 @@ TEST(tap, during_a_switch_a_change_is_recorded_when_it_is_answered)
     tap_lab_close(&l);
 }
 
-/* Until the policies were read nobody can say that a bucket has none. */
+/* Until the policies were read, every bucket counts as replicated. */
 TEST(tap, what_was_written_before_a_replication_is_not_counted_but_found)
 {
     struct tap_lab l;

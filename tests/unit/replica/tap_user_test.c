@@ -63,7 +63,8 @@ TEST(tap_user, a_policy_that_is_gone_makes_nothing)
     tap_lab_close(&l);
 }
 
-/* P7: the record that it was made came before the end of the old one, and found that there. */
+/* P7: that the bucket was made was recorded before the old replication ended, and found that one.
+ */
 TEST(tap_user, a_bucket_that_was_made_again_gets_a_replication_and_no_other_does)
 {
     struct tap_lab l;

@@ -23,8 +23,8 @@ struct rig {
     struct tasks *tasks;
     struct worker *w;
     struct replication_id id;
-    double requests_per_second, bytes_per_second; /* to each storage; 0: no limit */
-    int settled; /* how often a worker has waited for what is not recorded */
+    double requests_per_second, bytes_per_second; /* limits of each storage; 0: none */
+    int settled; /* how often a worker has waited for changes to be recorded */
 };
 
 /* How many copies may be missing before a listing waits, for ten seconds. */
@@ -150,7 +150,7 @@ static struct replication_status rig_status(struct rig *rig)
     return s;
 }
 
-/* The test's own time limit bounds these. */
+/* Wait; the test's own time limit bounds them. */
 static void await_copied(struct rig *rig)
 {
     struct replication_status s;
@@ -246,7 +246,7 @@ TEST_FOUR(tasks, the_initial_copy_brings_everything)
     rig_close(&rig);
 }
 
-/* Small objects go together; one that another works on goes by itself, and each counts once. */
+/* Small objects go together; one that another worker has goes by itself, and each counts once. */
 TEST_FOUR(tasks, of_objects_that_go_together_one_that_is_locked_holds_up_nobody)
 {
     struct rig rig;
@@ -344,7 +344,7 @@ TEST_FOUR(tasks, tags_of_an_object_that_is_not_there_yet_bring_it)
     rig_close(&rig);
 }
 
-/* Everything that vectors and queue knew is lost, and changed meanwhile. */
+/* The store loses all vectors and tasks, and objects are changed meanwhile. */
 static void lose_data(struct rig *rig)
 {
     struct reply *reply;
@@ -434,7 +434,7 @@ TEST_FOUR(tasks, a_resync_of_versions_removes_what_the_source_has_not)
     rig_close(&rig);
 }
 
-/* What it had before it became a destination is not ours. */
+/* Objects that the bucket had before it became a destination stay. */
 TEST_FOUR(tasks, a_resync_leaves_what_a_bucket_of_another_name_had_before)
 {
     struct rig rig;
@@ -515,7 +515,7 @@ static void add_policy(struct rig *rig, int priority)
     CHECK_OK(replication_add(rig->r, &n, STR("one"), &err));
 }
 
-/* Until the command answers this; the test's own time limit bounds it. */
+/* Waits until the command answers this; the test's own time limit bounds it. */
 static void await_reply(struct store *s, const char *line, const char *want)
 {
     const char *got;
@@ -865,7 +865,7 @@ TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
     rig_open(&rig, f);
     rig.requests_per_second = 0.001;
     rig_work(&rig);
-    rig_add(&rig); /* takes what there is */
+    rig_add(&rig); /* it uses up the allowance */
     do
         record(&rig, THING_OBJECT, "object:sync", "k");
     while (rig_status(&rig).events == 0);
@@ -877,8 +877,8 @@ TEST_FOUR(tasks, a_limit_puts_tasks_back_and_uses_no_try)
     rig_close(&rig);
 }
 
-/* A copy takes two requests of each storage: so many as were made need that much time, but for a
- * second's worth that is there, and what the last task owes. */
+/* A copy takes two requests of each storage. So the requests that were made need that much time,
+ * less a second's worth that is there at first, and what the last task owes. */
 TEST_FOUR(tasks, two_workers_keep_a_limit_together)
 {
     enum { OBJECTS = 128, RATE = 60, EACH = 2, OWED = EACH * 32 };
@@ -1143,8 +1143,8 @@ static void rig_switch(struct rig *rig)
     CHECK_OK(switch_begin(rig->r, &s, STR("one"), &err));
 }
 
-/* S10: what a client wrote to the new storage, and is not recorded yet, is not written over by
- * an older change of the old one. */
+/* S10: an older change of the old storage does not overwrite what a client wrote to the new one and
+ * is not recorded yet. */
 TEST_FOUR(tasks, during_a_switch_a_worker_does_not_overtake_a_client)
 {
     struct rig rig;

@@ -1,4 +1,4 @@
-/* What is answered and not recorded, for who tells how far replications are. */
+/* Changes that are answered and not recorded, for the answer to "in sync". */
 #include "replica/tap/unrecorded.h"
 #include "coord/gateways.h"
 #include "unit/replica/tap_lab.h"
@@ -39,7 +39,7 @@ static void end(struct tap_lab *l, struct capture *c)
     CHECK(taps_capture(l->taps)->end(taps_capture(l->taps)->ctx, c, OUTCOME_DONE, NULL) == 0);
 }
 
-/* As if the storage were this process's: what it is not, others tell of. */
+/* Tells that the storage's changes are recorded, as the process that has it does. */
 static void settle(struct tap_lab *l, const char *storage)
 {
     struct str name = str_z(storage);
@@ -81,7 +81,7 @@ TEST(unrecorded, a_change_of_a_remote_storage_is_recorded_or_told_of)
     tap_lab_replicate(&l, "far", "box");
     for (int i = 1; i <= 20; i++) {
         CHECK_INT(begin(&l, &c), 0);
-        CHECK_INT(unrecorded_at(&l, l.routes, "far"), 1); /* who knows what it does there */
+        CHECK_INT(unrecorded_at(&l, l.routes, "far"), 1); /* its outcome is not known */
         end(&l, &c);
         CHECK_INT(unrecorded_at(&l, l.routes, "far"), 0);
         CHECK_INT(tap_lab_version(&l, THING_OBJECT, "box", "k", "far"), i);
@@ -98,7 +98,7 @@ TEST(unrecorded, a_change_of_a_remote_storage_is_recorded_or_told_of)
     tap_lab_close(&l);
 }
 
-/* Asked by a process that has not got the storage. */
+/* A process is asked that does not have the storage. */
 TEST(unrecorded, a_storage_of_another_process_is_clear_when_that_one_says_so)
 {
     struct routes *none = NULL;
