@@ -72,7 +72,7 @@ static void write_fix(struct json_out *w, struct arena *a, const struct check *c
 static void write_pace(struct json_out *w, const struct check *c)
 {
     int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
-    double seconds = (double)(until_ms - c->started_ms) / 1000;
+    double seconds = (double)(until_ms - c->started_ms) / MS_PER_S;
     double rate = c->started_ms && seconds > 0 ? (double)c->keys / seconds : 0;
 
     json_out_member_i64(w, "total", c->total);

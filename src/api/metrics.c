@@ -65,11 +65,12 @@ static const struct metric_series tasks[] = {
 
 static const struct metric metrics[] = {
     {"weir_build_info", METRIC_GAUGE, "Which weir this is.", METRIC_SEVERAL(FROM_PROCESS, build)},
-    {"weir_uptime_seconds", METRIC_GAUGE, "Since the start.", PROCESS(uptime_ms), .divisor = 1000},
+    {"weir_uptime_seconds", METRIC_GAUGE, "Since the start.", PROCESS(uptime_ms),
+     .divisor = MS_PER_S},
     {"process_start_time_seconds", METRIC_GAUGE, "When it was started, since 1970.",
-     PROCESS(started_ms), .divisor = 1000},
+     PROCESS(started_ms), .divisor = MS_PER_S},
     {"process_cpu_seconds_total", METRIC_COUNTER, "User and system time.", PROCESS(use.cpu_ms),
-     .divisor = 1000},
+     .divisor = MS_PER_S},
     {"process_resident_memory_bytes", METRIC_GAUGE, "Resident memory.", PROCESS(use.rss_bytes)},
     {"process_open_fds", METRIC_GAUGE, "Descriptors open.", PROCESS(use.files)},
     {"process_threads", METRIC_GAUGE, "Threads.", PROCESS(use.threads)},
@@ -102,7 +103,7 @@ static const struct metric metrics[] = {
     {"weir_db_disk_bytes", METRIC_GAUGE, "Size of the files.", DB(disk_bytes)},
     {"weir_notify_pending", METRIC_GAUGE, "Events that wait for their webhook.", NOTIFY(pending)},
     {"weir_notify_oldest_seconds", METRIC_GAUGE, "Age of the oldest.", NOTIFY(oldest_ms),
-     .divisor = 1000},
+     .divisor = MS_PER_S},
     {"weir_notify_delivered_total", METRIC_COUNTER, "Events delivered.", NOTIFY(delivered)},
     {"weir_notify_failed_total", METRIC_COUNTER, "Calls of webhooks that were not taken.",
      NOTIFY(failed)},
@@ -120,7 +121,7 @@ static const struct metric metrics[] = {
      "Runs of tasks that came to an end, failed or not.", QUEUE(processed)},
     {"weir_queue_failed_total", METRIC_COUNTER, "Runs of tasks that failed.", QUEUE(failed)},
     {"weir_queue_latency_seconds", METRIC_GAUGE, "Age of the oldest task that waits for a worker.",
-     QUEUE(latency_ms), .divisor = 1000},
+     QUEUE(latency_ms), .divisor = MS_PER_S},
     {"weir_worker_threads", METRIC_GAUGE, "Threads that run tasks.", WORKER(threads)},
     {"weir_worker_busy", METRIC_GAUGE, "Of these, how many run one.", WORKER(busy)},
     {"weir_worker_done_total", METRIC_COUNTER, "Tasks done by this weir.", WORKER(done)},
@@ -153,9 +154,9 @@ static const struct metric metrics[] = {
      LIFECYCLE(failures)},
     {"weir_lifecycle_running", METRIC_GAUGE, "1 while a sweep is under way.", LIFECYCLE(running)},
     {"weir_lifecycle_last_sweep_seconds", METRIC_GAUGE, "When the last sweep ended, since 1970.",
-     LIFECYCLE(last_ms), .divisor = 1000},
+     LIFECYCLE(last_ms), .divisor = MS_PER_S},
     {"weir_lifecycle_last_sweep_duration_seconds", METRIC_GAUGE,
-     "How long it took, its waits included.", LIFECYCLE(last_took_ms), .divisor = 1000},
+     "How long it took, its waits included.", LIFECYCLE(last_took_ms), .divisor = MS_PER_S},
 };
 
 enum { MAX_SERVERS = SERVICES_SERVERS_MAX + 1, MAX_QUEUES = 32 };

@@ -104,7 +104,7 @@ static void write_time(struct json_out *w, const char *name, int64_t seconds)
     char text[CLOCK_ISO_LEN + 1] = "";
 
     if (seconds > 0)
-        clock_iso(seconds * 1000, text);
+        clock_iso(seconds * MS_PER_S, text);
     json_out_member_str(w, name, str_z(text));
 }
 
@@ -136,7 +136,7 @@ static void write_task(struct json_out *w, const struct task_info *info)
     write_time(w, "failed_at", t->last_failed_s);
     write_time(w, "due", info->due_s);
     json_out_member_i64(w, "due_in_s",
-                        info->due_s ? info->due_s - clock_wall_ms() / 1000 : (int64_t)0);
+                        info->due_s ? info->due_s - clock_wall_ms() / MS_PER_S : (int64_t)0);
     write_payload(w, t->payload);
 }
 

@@ -1,5 +1,6 @@
 /* Remote storages: added, forgotten, made the main one; and the users' credentials on them. */
 #include "api/api_int.h"
+#include "base/clock.h"
 #include "route/users.h"
 
 /* "1500ms", or whole seconds. */
@@ -11,7 +12,7 @@ static void write_times(struct json_out *w, struct remote_times times)
         if (ms == 0)
             ms = remote_timeouts[i].usual_ms;
         bool whole = ms % 1000 == 0;
-        snprintf(text, sizeof(text), "%llu%s", (unsigned long long)(whole ? ms / 1000 : ms),
+        snprintf(text, sizeof(text), "%llu%s", (unsigned long long)(whole ? ms / MS_PER_S : ms),
                  whole ? "s" : "ms");
         json_out_member_str(w, remote_timeouts[i].name, str_z(text));
     }

@@ -95,7 +95,7 @@ struct pace {
 static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
 {
     int64_t began_ms = s->resynced_ms ? s->resynced_ms : s->created_ms;
-    double seconds = (double)(now_ms - began_ms) / 1000;
+    double seconds = (double)(now_ms - began_ms) / MS_PER_S;
     struct pace p = {.left_s = -1};
 
     if (replication_init_done(s) || s->archived || seconds <= 0)
@@ -345,7 +345,7 @@ static void write_failed(struct json_out *w, const struct task *t, const json_t 
     json_out_member_str(w, "object", json_get_str(object, "Name", STR_EMPTY));
     json_out_member_str(w, "type", t->type);
     json_out_member_str(w, "error", t->error);
-    write_time(w, "failed_at", t->last_failed_s * 1000);
+    write_time(w, "failed_at", t->last_failed_s * MS_PER_S);
     json_out_member_str(w, "queue", t->queue);
     json_out_member_str(w, "task", t->id);
     json_out_close(w, '}');

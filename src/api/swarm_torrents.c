@@ -35,7 +35,7 @@ static void write_torrent(struct json_out *w, const struct torrent *t,
 
     hex_write(hash, t->info_hash, INFO_HASH_LEN);
     hash[sizeof(hash) - 1] = 0;
-    clock_iso(t->last_action * 1000, at);
+    clock_iso(t->last_action * MS_PER_S, at);
     json_out_member_str(w, "info_hash", str_z(hash));
     json_out_member_u64(w, "id", t->id);
     json_out_member_bool(w, "active", t->active);
@@ -107,7 +107,7 @@ static int read_torrent(const json_t *object, struct torrent *out, struct err *e
                             .active = true,
                             .up_multiplier = 1,
                             .down_multiplier = 1,
-                            .last_action = clock_wall_ms() / 1000};
+                            .last_action = clock_wall_ms() / MS_PER_S};
     if (code == 0 && id < 0)
         code = err_set(err, ERR_INVALID, "id is not below 0");
     if (code == 0)

@@ -8,8 +8,7 @@
 #include "replica/tap/tap.h"
 
 enum {
-    NS_PER_MS = 1000 * 1000,
-    TTL_MS = 3600 * 1000,                 /* of uploads, unless told */
+    TTL_MS = MS_PER_HOUR,                 /* of uploads, unless told */
     DURATION_MAX_MS = 1000 * 1000 * 1000, /* some days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,

@@ -61,7 +61,7 @@ static void write_members(struct json_out *w, const struct torrent_row *row)
     char made[CLOCK_ISO_LEN + 1] = "";
 
     if (row->made_s)
-        clock_iso(row->made_s * 1000, made);
+        clock_iso(row->made_s * MS_PER_S, made);
     json_out_member_str(w, "id", row->position);
     json_out_member_str(w, "storage", row->storage);
     json_out_member_str(w, "bucket", row->bucket);

@@ -11,7 +11,7 @@ void bug(const char *file, int line, const char *what)
     abort();
 }
 
-static void *must(void *p)
+static void *memory_or_abort(void *p)
 {
     if (!p) {
         fputs("weir: out of memory\n", stderr);
@@ -22,22 +22,22 @@ static void *must(void *p)
 
 void *xcalloc(size_t count, size_t size)
 {
-    return must(calloc(count ? count : 1, size ? size : 1));
+    return memory_or_abort(calloc(count ? count : 1, size ? size : 1));
 }
 
-void *xmalloc(size_t size)
+void *xzalloc(size_t size)
 {
-    return must(calloc(1, size ? size : 1));
+    return memory_or_abort(calloc(1, size ? size : 1));
 }
 
 void *xrealloc(void *p, size_t size)
 {
-    return must(realloc(p, size ? size : 1));
+    return memory_or_abort(realloc(p, size ? size : 1));
 }
 
 char *xstrdup(const char *s)
 {
-    return must(strdup(s));
+    return memory_or_abort(strdup(s));
 }
 
 void secure_zero(void *p, size_t len)

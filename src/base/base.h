@@ -1,6 +1,5 @@
-/* What every file may use: fixed-size integers, and the helpers that have no home of their
- * own. Calls that are not used here (strcpy, sprintf, atoi, gmtime, ...) are listed in tools/lint.
- */
+/* What every file may use: fixed-size integers, and helpers that fit no other header. tools/lint
+ * lists the calls of the C library that weir does not use (strcpy, sprintf, atoi, gmtime, ...). */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
@@ -30,7 +29,8 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* A bug in weir itself: prints where and aborts, in every build. Never for bad input. */
+/* For a bug in weir itself: prints where the bug is and aborts, in every build. Bad input is never
+ * a bug. */
 NORETURN void bug(const char *file, int line, const char *what);
 #define BUG_ON(cond)                                                                               \
     do {                                                                                           \
@@ -38,14 +38,15 @@ NORETURN void bug(const char *file, int line, const char *what);
             bug(__FILE__, __LINE__, #cond);                                                        \
     } while (0)
 
-/* Allocation of small, fixed sizes: aborts when memory is out. A size that came from a peer goes
- * through struct buf or struct arena, which have a limit. All return zeroed memory but xrealloc. */
-void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
-void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+/* Allocation of small, fixed sizes: the process ends when there is no memory. A size that came from
+ * a peer goes through struct buf or struct arena, which have a limit. xzalloc and xcalloc return
+ * zeroed memory, and callers rely on it; what xrealloc adds is not zeroed. */
+void *xzalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull)); /* an array */
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 
-/* Overwrites secrets; the compiler may not drop it. */
+/* Overwrites a secret. The compiler does not optimise this call away. */
 void secure_zero(void *p, size_t len);
 
 #endif

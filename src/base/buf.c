@@ -197,7 +197,7 @@ int buf_error(const struct buf *b)
 
 char *buf_take(struct buf *b)
 {
-    char *p = b->p ? b->p : xmalloc(1);
+    char *p = b->p ? b->p : xzalloc(1);
     b->p = NULL;
     buf_release(b);
     return p;

@@ -17,7 +17,7 @@ struct buf {
 };
 
 /* A buf that has to grow past BUF_SURE fails when there is no memory for that, as it does past its
- * limit: whoever lets one become so large checks it. Below, the process ends, as with xmalloc(). */
+ * limit: whoever lets one become so large checks it. Below, the process ends, as with xzalloc(). */
 enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024, BUF_SURE = 64 * 1024 };
 
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})

@@ -9,7 +9,7 @@ static uint64_t read_clock(clockid_t id)
 {
     struct timespec ts;
     clock_gettime(id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 uint64_t clock_mono_ns(void)
@@ -24,12 +24,12 @@ uint64_t clock_boot_ns(void)
 
 uint64_t clock_mono_ms(void)
 {
-    return clock_mono_ns() / 1000000;
+    return clock_mono_ns() / NS_PER_MS;
 }
 
 int64_t clock_wall_ms(void)
 {
-    return (int64_t)(read_clock(CLOCK_REALTIME) / 1000000);
+    return (int64_t)(read_clock(CLOCK_REALTIME) / NS_PER_MS);
 }
 
 struct date {
@@ -61,13 +61,13 @@ static struct date date_from_ms(int64_t wall_ms)
     int64_t z, era, doe, yoe, doy, mp, secs;
 
     wall_ms = wall_ms < 0 ? 0 : wall_ms > last ? last : wall_ms;
-    secs = wall_ms / 1000;
-    d.ms = (unsigned)(wall_ms % 1000);
+    secs = wall_ms / MS_PER_S;
+    d.ms = (unsigned)(wall_ms % MS_PER_S);
     d.second = (unsigned)(secs % 60);
     d.minute = (unsigned)(secs / 60 % 60);
-    d.hour = (unsigned)(secs / 3600 % 24);
-    d.weekday = (unsigned)((secs / 86400 + 4) % 7);
-    z = secs / 86400 + 719468;
+    d.hour = (unsigned)(secs / S_PER_HOUR % 24);
+    d.weekday = (unsigned)((secs / S_PER_DAY + 4) % 7);
+    z = secs / S_PER_DAY + 719468;
     era = z / 146097;
     doe = z - era * 146097;
     yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
@@ -91,9 +91,9 @@ static int date_to_ms(const struct date *d, int64_t *wall_ms)
     if (d->year < 1970 || d->year > 9999 || d->month < 1 || d->month > 12 || d->day < 1 ||
         d->day > month_days(d->year, d->month) || d->hour > 23 || d->minute > 59 || d->second > 60)
         return ERR_PARSE;
-    *wall_ms =
-        ((days_from_civil(d->year, d->month, d->day) * 24 + d->hour) * 60 + d->minute) * 60000 +
-        (int64_t)d->second * 1000 + d->ms;
+    *wall_ms = ((days_from_civil(d->year, d->month, d->day) * 24 + d->hour) * 60 + d->minute) *
+                   MS_PER_MINUTE +
+               (int64_t)d->second * MS_PER_S + d->ms;
     return 0;
 }
 
@@ -277,7 +277,7 @@ int clock_parse_iso(struct str s, int64_t *wall_ms)
         s = str_skip(s, 1);
         if (!parse(&s, "h:m", &offset) || offset.hour > 23 || offset.minute > 59)
             return ERR_PARSE;
-        shift = sign * (int64_t)(offset.hour * 60 + offset.minute) * 60000;
+        shift = sign * (int64_t)(offset.hour * 60 + offset.minute) * MS_PER_MINUTE;
     } else if (!take_text(&s, STR("Z"))) {
         return ERR_PARSE;
     }

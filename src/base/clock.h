@@ -4,6 +4,22 @@
 
 #include "base/str.h"
 
+/* Units of time. Nanoseconds are uint64_t everywhere; the other units are signed. */
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S  UINT64_C(1000000000)
+enum {
+    US_PER_MS = 1000,
+    US_PER_S = 1000 * US_PER_MS,
+    MS_PER_S = 1000,
+    MS_PER_MINUTE = 60 * MS_PER_S,
+    MS_PER_HOUR = 60 * MS_PER_MINUTE,
+    MS_PER_DAY = 24 * MS_PER_HOUR,
+    S_PER_MINUTE = 60,
+    S_PER_HOUR = 60 * S_PER_MINUTE,
+    S_PER_DAY = 24 * S_PER_HOUR,
+};
+
 uint64_t clock_mono_ns(void); /* never goes back; for intervals and deadlines */
 uint64_t clock_mono_ms(void);
 uint64_t clock_boot_ns(void); /* as clock_mono_ns(), and counts while the machine sleeps */

@@ -77,7 +77,9 @@ int err_set(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The code with its default text. */
 int err_code(struct err *err, int code);
 
-/* Put "context: " before the text that is there; returns err->code (or `code` when err is NULL). */
+/* Puts the formatted words and ": " before the text that is there (before the default text of
+ * `code` when there is none), sets the code to `code` and returns `code`. To keep the code of a
+ * call that failed, pass what that call returned. */
 int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Translate errno (ENOENT, ENOSPC, ETIMEDOUT, ...), with strerror behind the formatted words. */

@@ -1,5 +1,6 @@
 /* Runs of bytes: comparing, cutting, numbers. */
 #include "base/str.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 #include <stdlib.h>
@@ -167,7 +168,7 @@ int str_size(struct str s, uint64_t *out)
 int str_duration_ms(struct str s, uint64_t *out)
 {
     static const struct unit units[] = {
-        {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000},
+        {"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MINUTE}, {"h", MS_PER_HOUR}, {"d", MS_PER_DAY},
     };
     return with_unit(s, units, ARRAY_SIZE(units), out);
 }
@@ -237,7 +238,7 @@ bool str_is_utf8(struct str s)
 
 char *str_dup(struct str s)
 {
-    char *copy = xmalloc(s.len + 1);
+    char *copy = xzalloc(s.len + 1);
     if (s.len)
         memcpy(copy, s.p, s.len);
     return copy;

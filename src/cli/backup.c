@@ -1,12 +1,13 @@
 /* weir backup: a copy of all data of the running weir. */
 #include "cli/commands.h"
+#include "base/clock.h"
 #include "command/client.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a large folder to another disk */
+enum { TIMEOUT_MS = MS_PER_HOUR }; /* a large folder to another disk */
 
 /* The server takes absolute paths only; a relative one is relative to where we are. */
 static void absolute(struct buf *out, const char *dir)

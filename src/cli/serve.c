@@ -71,7 +71,7 @@ static void greet(struct server *s, uint64_t began_ns)
     struct sock_addr listen;
 
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
-           (uintmax_t)((clock_mono_ns() - began_ns) / 1000000));
+           (uintmax_t)((clock_mono_ns() - began_ns) / NS_PER_MS));
     print_s3(s);
     vec_each (&s->rooms, const struct room_instance *, r)
         if (r->room->greet)

@@ -1,11 +1,12 @@
 /* weir status: what a running weir says of itself, as a table. */
 #include "cli/commands.h"
+#include "base/clock.h"
 #include "command/output.h"
 #include "command/client.h"
 
 #include <stdlib.h>
 
-enum { TIMEOUT_MS = 60 * 1000 }; /* a weir that hangs is one that is not ready */
+enum { TIMEOUT_MS = MS_PER_MINUTE }; /* a weir that hangs is one that is not ready */
 
 enum unit { COUNT, BYTES, SECONDS };
 

@@ -1,7 +1,8 @@
 /* The frame around the commands that manage a running weir. */
 #include "command/manage.h"
+#include "base/clock.h"
 
-enum { TIMEOUT_MS = 60 * 60 * 1000 }; /* a scrub reads everything */
+enum { TIMEOUT_MS = MS_PER_HOUR }; /* a scrub reads everything */
 
 int manage(struct invocation *inv, const struct manage_call *call)
 {
@@ -148,7 +149,7 @@ void manage_span(struct buf *out, int64_t seconds)
     static const struct {
         int64_t seconds;
         const char *unit;
-    } units[] = {{24 * 3600, "d"}, {3600, "h"}, {60, "m"}, {1, "s"}};
+    } units[] = {{S_PER_DAY, "d"}, {S_PER_HOUR, "h"}, {S_PER_MINUTE, "m"}, {1, "s"}};
     int64_t left = seconds < 0 ? -seconds : seconds;
     int written = 0;
 

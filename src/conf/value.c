@@ -1,5 +1,6 @@
 /* One value: from text to its field by the key's type, and back to text that may be shown. */
 #include "conf/conf_int.h"
+#include "base/clock.h"
 #include "os/sock.h"
 
 typedef int parse_fn(void *field, struct conf *c, const struct conf_key *key, struct str text);
@@ -154,7 +155,7 @@ static void append_number(struct buf *out, enum conf_type type, uint64_t number)
     static const struct unit sizes[] = {{"TiB", 1024 * GIB}, {"GiB", GIB}, {"MiB", MIB},
                                         {"KiB", KIB},        {"", 1},      {NULL, 0}};
     static const struct unit durations[] = {
-        {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {NULL, 0}};
+        {"h", MS_PER_HOUR}, {"m", MS_PER_MINUTE}, {"s", MS_PER_S}, {"ms", 1}, {NULL, 0}};
     static const struct unit plain[] = {{"", 1}, {NULL, 0}};
     const struct unit *unit = type == CONF_SIZE ? sizes : type == CONF_DURATION ? durations : plain;
 

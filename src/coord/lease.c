@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-enum { TICK_MS = 100, NS_PER_MS = 1000 * 1000 };
+enum { TICK_MS = 100 };
 
-_Static_assert(LEASE_MS < GATEWAY_LIFE_S * 1000, "others would go on before the lease is over");
+_Static_assert(LEASE_MS < GATEWAY_LIFE_S * MS_PER_S, "others would go on before the lease is over");
 
 static bool lease_is_past(uint64_t until_ns)
 {
@@ -69,7 +69,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
         l->woken = true;
         cond_signal(&l->wake);
     }
-    l->heard_until_ns = sent_ns + (uint64_t)LEASE_MS * NS_PER_MS;
+    l->heard_until_ns = sent_ns + LEASE_MS * NS_PER_MS;
     if (atomic_load(&l->until_ns))
         atomic_store(&l->until_ns, l->heard_until_ns);
     mutex_unlock(&l->lock);
@@ -145,7 +145,7 @@ static void lease_renew(struct lease *l)
 /* False at the stop. */
 static bool lease_rest(struct lease *l)
 {
-    uint64_t until = clock_mono_ns() + (uint64_t)TICK_MS * NS_PER_MS;
+    uint64_t until = clock_mono_ns() + TICK_MS * NS_PER_MS;
 
     mutex_lock(&l->lock);
     while (!l->stop && !l->woken && cond_wait_until(&l->wake, &l->lock, until))

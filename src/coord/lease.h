@@ -21,13 +21,14 @@
 #ifndef COORD_LEASE_H
 #define COORD_LEASE_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/store.h"
 
 struct installation;
 struct lease;
 
-enum { LEASE_MS = 8 * 1000 };
+enum { LEASE_MS = 8 * MS_PER_S };
 
 struct lease_options {
     struct store *config;              /* configDB; borrowed, as the next */

@@ -7,7 +7,7 @@ enum { LOOK_MS = 100, SEND_MS = 1000 };
 /* False at the stop. */
 static bool word_rest(struct lease *l)
 {
-    uint64_t until = clock_mono_ns() + LOOK_MS * UINT64_C(1000000);
+    uint64_t until = clock_mono_ns() + LOOK_MS * NS_PER_MS;
 
     mutex_lock(&l->lock);
     while (!l->stop && cond_wait_until(&l->ending, &l->lock, until))

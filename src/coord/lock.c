@@ -101,7 +101,7 @@ static struct lock *lock_new(struct locks *l, struct str key)
     struct lock *lock = xcalloc(1, sizeof(*lock));
 
     lock->locks = l;
-    lock->key = xmalloc(key.len + 1);
+    lock->key = xzalloc(key.len + 1);
     memcpy(lock->key, key.p, key.len);
     lock->key[key.len] = '\0';
     lock->key_len = key.len;
@@ -138,7 +138,7 @@ static int locks_ask(struct lock *const *locks, size_t count, bool *taken, struc
     for (size_t i = 0; code == 0 && i < count; i++) {
         taken[i] = reply->items[i].integer == 1;
         if (taken[i])
-            atomic_store(&locks[i]->until_ns, since_ns + l->o.ttl_ms * 1000000);
+            atomic_store(&locks[i]->until_ns, since_ns + l->o.ttl_ms * NS_PER_MS);
     }
     arena_release(&a);
     return code;
@@ -166,13 +166,13 @@ static void lock_enlist(struct lock *lock)
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms, struct err *err)
 {
     struct lock *lock = lock_new(l, key);
-    uint64_t deadline = clock_mono_ns() + wait_ms * 1000000;
+    uint64_t deadline = clock_mono_ns() + wait_ms * NS_PER_MS;
     int code;
 
     while ((code = lock_ask(lock, err)) == ERR_BUSY && clock_mono_ns() < deadline) {
         mutex_lock(&l->lock);
         l->waiting++;
-        cond_wait_until(&l->changed, &l->lock, clock_mono_ns() + (uint64_t)WAIT_MS * 1000000);
+        cond_wait_until(&l->changed, &l->lock, clock_mono_ns() + WAIT_MS * NS_PER_MS);
         l->waiting--;
         mutex_unlock(&l->lock);
     }
@@ -320,7 +320,7 @@ static void locks_note(struct locks *l, const struct store_args *asked, const st
         if (reply_lists_key(lost, lock_key(lock)))
             atomic_store(&lock->until_ns, 0);
         else if (atomic_load(&lock->until_ns))
-            atomic_store(&lock->until_ns, since_ns + l->o.ttl_ms * 1000000);
+            atomic_store(&lock->until_ns, since_ns + l->o.ttl_ms * NS_PER_MS);
     }
     mutex_unlock(&l->lock);
 }
@@ -345,7 +345,7 @@ static void locks_refresh(struct locks *l)
 
 static bool locks_sleep(struct locks *l)
 {
-    uint64_t until = clock_mono_ns() + l->o.ttl_ms * 1000000 / REFRESH_PARTS;
+    uint64_t until = clock_mono_ns() + l->o.ttl_ms * NS_PER_MS / REFRESH_PARTS;
 
     mutex_lock(&l->lock);
     while (!l->stop && clock_mono_ns() < until)

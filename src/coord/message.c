@@ -1,6 +1,7 @@
 /* Asynq's messages in protobuf's encoding. */
 #include "coord/message.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #include "coord/worker.h"
 
@@ -33,7 +34,7 @@ static void message_put_time(struct buf *out, unsigned field, int64_t ms)
 
     if (ms == 0)
         return;
-    message_put_number(&inner, 1, ms / 1000);
+    message_put_number(&inner, 1, ms / MS_PER_S);
     message_put_number(&inner, 2, ms % 1000 * 1000000);
     message_put_bytes(out, field, buf_str(&inner));
     buf_release(&inner);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    RETRY_DELAY_MAX_S = 3600,
+    RETRY_DELAY_MAX_S = S_PER_HOUR,
     ADD_ARGS = 6,
 };
 
@@ -312,7 +312,7 @@ int queue_done(struct queue *q, const struct task *t, struct err *err)
 {
     struct task kept = *t;
 
-    kept.completed_s = clock_wall_ms() / 1000;
+    kept.completed_s = clock_wall_ms() / MS_PER_S;
     return queue_end_task(q, &kept,
                           &(struct ending){.outcome = t->retention_s > 0 ? "completed" : "done",
                                            .seconds = t->retention_s,
@@ -334,7 +334,7 @@ static int queue_fail_task(struct queue *q, const struct task *t, struct ending 
     struct task kept = *t;
 
     kept.error = error;
-    kept.last_failed_s = clock_wall_ms() / 1000;
+    kept.last_failed_s = clock_wall_ms() / MS_PER_S;
     if (t->retried < t->retry_max)
         kept.retried++;
     else
@@ -362,7 +362,7 @@ int queue_archive(struct queue *q, const struct task *t, struct str error, struc
     struct task kept = *t;
 
     kept.error = error;
-    kept.last_failed_s = clock_wall_ms() / 1000;
+    kept.last_failed_s = clock_wall_ms() / MS_PER_S;
     return queue_end_task(q, &kept, &(struct ending){.outcome = "archived", .counter = "failed"},
                           err);
 }

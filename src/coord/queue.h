@@ -7,6 +7,7 @@
 #define COORD_QUEUE_H
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "store/store.h"
 
@@ -17,7 +18,7 @@ struct queue;
 
 enum {
     TASK_RETRY_MAX = 25,
-    TASK_TIMEOUT_S = 8 * 3600,
+    TASK_TIMEOUT_S = 8 * S_PER_HOUR,
     TASK_PAYLOAD_MAX = 64 * 1024,
     QUEUE_LEASE_S = 30,
     QUEUE_BATCH_MAX = 1000, /* tasks of one queue_add_many() */

@@ -2,6 +2,7 @@
 #ifndef COORD_QUEUE_INT_H
 #define COORD_QUEUE_INT_H
 
+#include "base/clock.h"
 #include "coord/message.h"
 #include "coord/queue.h"
 #include "coord/scripts.h"
@@ -16,7 +17,7 @@ enum {
     QUEUE_ARENA_MAX = 64 * 1024 * 1024, /* bytes; for calls that do not return their reply */
 };
 
-enum { QUEUE_COUNTER_LIFE_S = 90 * 86400 }; /* how long the counters of one day are kept */
+enum { QUEUE_COUNTER_LIFE_S = 90 * S_PER_DAY }; /* how long the counters of one day are kept */
 
 /* Fills args[0..2] with queue, id and message of a task to add; members that are not set get their
  * defaults. `unique_s`: for how long no other task of the same type and payload may be added; 0:

@@ -119,7 +119,7 @@ int queue_pause(struct queue *q, struct str name, bool paused, struct err *err)
     buf_appendf(&key, "asynq:{" STR_FMT "}:paused", STR_ARG(name));
     if (paused)
         code = store_call(q->store, &a, &reply, err, STR("SET"), buf_str(&key),
-                          queue_number(&a, clock_wall_ms() / 1000), STR("NX"));
+                          queue_number(&a, clock_wall_ms() / MS_PER_S), STR("NX"));
     else
         code = store_call(q->store, &a, &reply, err, STR("DEL"), buf_str(&key));
     if (code == 0 && !paused)

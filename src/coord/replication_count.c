@@ -120,7 +120,7 @@ static int recount_find(struct recount *c, struct err *err)
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
     for (size_t i = 0; i < count && code == 0 && !c->o->ended(c->o->ctx); i++)
         if (all[i]->id.bucket.len)
-            code = suspect_read(c, all[i], now_s * 1000 - c->o->idle_ms, err);
+            code = suspect_read(c, all[i], now_s * MS_PER_S - c->o->idle_ms, err);
     replication_view_unref(view);
     return code;
 }

@@ -1,11 +1,11 @@
 /* Vectors that nobody needs any more, of buckets whose replications were removed (V3). */
 #include "coord/replication_int.h"
+#include "base/clock.h"
 
 enum {
     CALL_ARENA_MAX = 16 * 1024 * 1024,
     PAGE = 500,
     BUCKETS_MAX = 1000, /* in one go */
-    DAY_MS = 86400 * 1000,
 };
 
 int replication_any_removed(struct replications *r, struct str bucket, bool *out, struct err *err)
@@ -31,7 +31,7 @@ static int forget_now_ms(struct replications *r, struct arena *a, int64_t *out, 
         code = reply_expect(reply, REPLY_ARRAY, err);
     if (code == 0 && (reply->count != 2 || str_i64(reply->items[0].str, &seconds) < 0))
         code = err_set(err, ERR_TYPE, "the store's time cannot be read");
-    *out = seconds * 1000;
+    *out = seconds * MS_PER_S;
     return code;
 }
 
@@ -108,7 +108,7 @@ static int forget_later(struct replications *r, struct str escaped, struct err *
 
     if (code == 0)
         code = store_call(r->o.config, &a, &reply, err, STR("ZADD"), STR("w:forget"), STR("XX"),
-                          queue_number(&a, now + DAY_MS), escaped);
+                          queue_number(&a, now + MS_PER_DAY), escaped);
     arena_release(&a);
     return code;
 }

@@ -1,6 +1,7 @@
 /* Reading all policies. The keys are read one by one, which others may change meanwhile: the view's
  * epoch is the one before. */
 #include "coord/replication_int.h"
+#include "base/clock.h"
 #include "store/fields.h"
 
 /* What a view takes from the hash of a status. */
@@ -195,9 +196,9 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
 /* --- reading what changed --- */
 
 enum {
-    CHANGES_KEPT_MS = 86400000, /* as in part_policy.lua */
-    PATCH_MAX = 1000,           /* changes; with more all is read */
-    ASKED = 3,                  /* keys for one name */
+    CHANGES_KEPT_MS = MS_PER_DAY, /* as in part_policy.lua */
+    PATCH_MAX = 1000,             /* changes; with more all is read */
+    ASKED = 3,                    /* keys for one name */
 };
 
 /* What is known of one policy, in the order of `kinds`: its place in the set, status, switch. */

@@ -1,10 +1,11 @@
 /* Listings of the initial copy: pages, cursors, and what is left of them. */
 #include "coord/replication_int.h"
 
+#include "base/clock.h"
 #include "base/vec.h"
 
 enum {
-    CURSOR_LIFE_S = 8 * 3600,
+    CURSOR_LIFE_S = 8 * S_PER_HOUR,
     CLEAN_PAGE = 1000, /* keys that one script looks at */
     HEAD_ARGS = 13,
     ITEM_ARGS = 6,

@@ -9,7 +9,6 @@ enum {
     FIELDS_MAX = 18,  /* names and values of options */
     TEXT_MAX = 4096,  /* bytes of a line in the history */
     COMMON_ARGS = 10, /* the most that a transition has */
-    NS_PER_S = 1000 * 1000 * 1000,
 };
 
 /* --- planning --- */

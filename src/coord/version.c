@@ -1,10 +1,11 @@
 /* Version vectors. */
 #include "coord/version.h"
 
+#include "base/clock.h"
 #include "coord/scripts.h"
 
 enum {
-    AGREED_LIFE_S = 86400, /* V3: longer than any task lives */
+    AGREED_LIFE_S = S_PER_DAY, /* V3: longer than any task lives */
     STRIP_PAGE = 1000,
     PAIR_ARGS = 4,
     CONFIRM_HEAD = 8,

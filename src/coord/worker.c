@@ -17,7 +17,7 @@ enum {
     STORE_DOWN_MS = 1000, /* before the store is asked again */
     RUN_ARENA_MAX = 64 * 1024 * 1024,
 };
-#define LEASE_NS ((uint64_t)QUEUE_LEASE_S * 1000000000)
+#define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
 
 bool task_ended(const struct task_run *run)
 {
@@ -110,7 +110,7 @@ static int running_write_while_leased(struct worker *w, struct running *r, int c
         if (rc == 0 || rc == ERR_NOT_FOUND)
             return rc;
         mutex_lock(&w->lock);
-        cond_wait_until(&w->idle, &w->lock, now + (uint64_t)STORE_DOWN_MS * 1000000);
+        cond_wait_until(&w->idle, &w->lock, now + STORE_DOWN_MS * NS_PER_MS);
         mutex_unlock(&w->lock);
     }
 }
@@ -157,7 +157,7 @@ static void running_enter(struct worker *w, struct running *r)
     r->run.log = log_with(&r->run.log, log_s("id", t->id));
     r->started_ms = clock_wall_ms();
     if (t->timeout_s > 0)
-        r->deadline_ns = r->started_ns + (uint64_t)t->timeout_s * 1000000000;
+        r->deadline_ns = r->started_ns + (uint64_t)t->timeout_s * NS_PER_S;
     mutex_lock(&w->lock);
     if (w->stop) /* it was taken while the stop began */
         atomic_store(&r->ended, END_STOP);
@@ -334,7 +334,7 @@ int worker_start(struct worker **out, const struct worker_options *o, struct err
 /* Those that run may end by themselves until the deadline, then are told to. */
 static void worker_drain(struct worker *w)
 {
-    uint64_t deadline = clock_mono_ns() + w->o.grace_ms * 1000000;
+    uint64_t deadline = clock_mono_ns() + w->o.grace_ms * NS_PER_MS;
 
     mutex_lock(&w->lock);
     w->stop = true;

@@ -12,7 +12,7 @@ enum {
     REGISTER_LIFE_S = 10,
     KEEP_ARENA_MAX = 16 * 1024 * 1024,
 };
-#define LEASE_NS ((uint64_t)QUEUE_LEASE_S * 1000000000)
+#define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
 
 /* Ids and tokens of what runs from one queue. */
 static struct store_args worker_lease_pairs(struct worker *w, struct arena *a, struct str queue)
@@ -210,14 +210,14 @@ void worker_keep(void *ctx)
 
     worker_enroll(w);
     for (size_t i = 0; i < ARRAY_SIZE(chores); i++)
-        next_ns[i] = clock_mono_ns() + chores[i].period_ms * 1000000;
+        next_ns[i] = clock_mono_ns() + chores[i].period_ms * NS_PER_MS;
     do {
         soonest = UINT64_MAX;
         for (size_t i = 0; i < ARRAY_SIZE(chores); i++) {
             uint64_t now = clock_mono_ns();
             if (now >= next_ns[i]) {
                 chores[i].fn(w);
-                next_ns[i] = now + chores[i].period_ms * 1000000;
+                next_ns[i] = now + chores[i].period_ms * NS_PER_MS;
             }
             soonest = next_ns[i] < soonest ? next_ns[i] : soonest;
         }

@@ -13,7 +13,7 @@ static int digest_body(struct digest_value *out, const struct compare_options *o
                        struct reader *body, struct err *err)
 {
     struct digests *d = digests_new(1u << DIGEST_SHA256);
-    char *bytes = xmalloc(READ_SIZE);
+    char *bytes = xzalloc(READ_SIZE);
     uint64_t since = 0;
     size_t got = 1;
     int code = 0;

@@ -1,6 +1,7 @@
 /* Tags and access control lists, of objects and of buckets; settings of buckets. */
 #include "copy/copy_int.h"
 
+#include "base/clock.h"
 #include "copy/grants.h"
 #include "copy/same.h"
 
@@ -69,7 +70,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     bool can = false;
 
     /* to the second, as answers have it */
-    if (x->retain_until_ms / 1000 > y->retain_until_ms / 1000)
+    if (x->retain_until_ms / MS_PER_S > y->retain_until_ms / MS_PER_S)
         set |= META_RETENTION;
     if (x->legal_hold != y->legal_hold)
         set |= META_LEGAL_HOLD;

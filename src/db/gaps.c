@@ -100,7 +100,7 @@ static size_t gap_size(const struct gap *gap)
 
 static struct gap *gap_new(struct str from, struct str to)
 {
-    struct gap *gap = xmalloc(sizeof(*gap) + from.len + to.len);
+    struct gap *gap = xzalloc(sizeof(*gap) + from.len + to.len);
 
     gap->from_len = (uint32_t)from.len;
     gap->to_len = (uint32_t)to.len;

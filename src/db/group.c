@@ -5,9 +5,9 @@
 #include "base/clock.h"
 
 enum {
-    RUN_MAX_CHANGES = 1024,     /* bounds how long a caller works for others */
-    GATHER_SHARE = 8,           /* of the time that the last sync took */
-    GATHER_MIN_NS = 100 * 1000, /* less cannot be slept exactly */
+    RUN_MAX_CHANGES = 1024,          /* bounds how long a caller works for others */
+    GATHER_SHARE = 8,                /* of the time that the last sync took */
+    GATHER_MIN_NS = 100 * NS_PER_US, /* less cannot be slept exactly */
 };
 
 /* What a change that ran waits for. */

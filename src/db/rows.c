@@ -199,7 +199,7 @@ static void make_room(struct rows *r, struct shard *s, size_t bytes)
 
 static struct row *row_new(const struct rows_look *look, struct str value)
 {
-    struct row *row = xmalloc(sizeof(*row) + look->key.len + value.len);
+    struct row *row = xzalloc(sizeof(*row) + look->key.len + value.len);
 
     *row = (struct row){.hash = look->hash, .cf = look->cf};
     row->key_len = (uint32_t)look->key.len;

@@ -11,7 +11,7 @@
 
 enum {
     CHECK_BYTES = 1024 * 1024,
-    CHECK_NS = 100 * 1000 * 1000,
+    CHECK_NS = 100 * NS_PER_MS,
     FLOOR_SHARE = 16,  /* of the reserve: what urgent changes leave */
     BALLAST_SHARE = 2, /* of the reserve, beside it */
 };

@@ -24,7 +24,7 @@ static bool address_enter(struct http_server *s, const struct sock_addr *peer, s
     mutex_lock(&s->lock);
     a = map_get(&s->addresses, str_n(key, sizeof(key)));
     if (!a) {
-        a = xmalloc(sizeof(*a));
+        a = xzalloc(sizeof(*a));
         memcpy(a->key, key, sizeof(key));
         map_put(&s->addresses, str_n(a->key, sizeof(a->key)), a);
     }
@@ -105,7 +105,7 @@ static void conn_start(struct http_server *s, int fd, const struct sock_addr *pe
         return;
     }
     count(&counters_mine(s)->accepted, 1);
-    c = xmalloc(sizeof(*c));
+    c = xzalloc(sizeof(*c));
     c->server = s;
     c->fd = fd;
     c->address = address;

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { FIRST_WAIT_MS = 200, MAX_WAIT_MS = 20 * 1000, CANCEL_CHECK_MS = 50 };
+enum { FIRST_WAIT_MS = 200, MAX_WAIT_MS = 20 * MS_PER_S, CANCEL_CHECK_MS = 50 };
 
 static void global_init(void)
 {
@@ -26,8 +26,8 @@ struct client *client_new(const struct client_options *o)
     c->direct = o->direct;
     c->user_agent = xstrdup(o->user_agent ? o->user_agent : "weir");
     c->tls_insecure = o->tls_insecure;
-    c->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;
-    c->timeout_ms = o->timeout_ms ? o->timeout_ms : 60 * 1000;
+    c->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * MS_PER_S;
+    c->timeout_ms = o->timeout_ms ? o->timeout_ms : MS_PER_MINUTE;
     c->max_attempts = o->max_attempts ? o->max_attempts : 4;
     mutex_init(&c->lock, "client");
     return c;
@@ -53,8 +53,8 @@ uint64_t client_retry_after_ms(struct str value, int64_t wall_ms)
     int64_t date;
 
     if (str_u64(value, &seconds) == 0)
-        ms =
-            seconds < CLIENT_RETRY_AFTER_MAX_MS / 1000 ? seconds * 1000 : CLIENT_RETRY_AFTER_MAX_MS;
+        ms = seconds < CLIENT_RETRY_AFTER_MAX_MS / MS_PER_S ? seconds * MS_PER_S
+                                                            : CLIENT_RETRY_AFTER_MAX_MS;
     else if (clock_parse_http(value, &date) == 0)
         ms = date > wall_ms ? (uint64_t)(date - wall_ms) : 0;
     else

@@ -2,6 +2,7 @@
 #ifndef HTTP_CLIENT_INT_H
 #define HTTP_CLIENT_INT_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "http/client.h"
 #include "os/thread.h"
@@ -13,7 +14,7 @@ enum {
     CLIENT_MAX_BODY = 64 * 1024 * 1024,
     CLIENT_MAX_HEAD = 64 * 1024,
     CLIENT_MAX_IDLE = 16, /* handles kept, each with its few open connections */
-    CLIENT_RETRY_AFTER_MAX_MS = 5 * 60 * 1000,
+    CLIENT_RETRY_AFTER_MAX_MS = 5 * MS_PER_MINUTE,
 };
 
 struct client {

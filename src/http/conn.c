@@ -99,7 +99,7 @@ static bool still_taking(struct conn *c)
     uint64_t moved = conn_acknowledged(c), mark = atomic_load(&c->window_mark);
 
     atomic_store(&c->window_mark, moved);
-    return (moved - mark) * 1000 >= s->body_min_rate * s->window_ms;
+    return (moved - mark) * MS_PER_S >= s->body_min_rate * s->window_ms;
 }
 
 /* Does a peer that let the deadline of a phase pass still get an answer? */
@@ -203,7 +203,8 @@ static void log_request(struct http_request *req)
 
     log_debug(http_request_log(req), "http.request", log_s("method", head->method_text),
               log_s("path", logged_path(req)), log_i("status", req->status),
-              log_u("sent", req->sent), log_u("us", (clock_mono_ns() - req->started_ns) / 1000));
+              log_u("sent", req->sent),
+              log_u("us", (clock_mono_ns() - req->started_ns) / NS_PER_US));
 }
 
 static void count_response(struct http_request *req)
@@ -340,7 +341,7 @@ static bool handled(struct conn *c, int code)
 static void park_body(struct conn *c)
 {
     struct http_server *s = c->server;
-    uint64_t ms = s->window_ms + body_missing(c->req) * 1000 / s->body_min_rate;
+    uint64_t ms = s->window_ms + body_missing(c->req) * MS_PER_S / s->body_min_rate;
 
     request_rewind(c->req);
     if (body_ask(c->req) < 0) {

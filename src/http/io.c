@@ -129,7 +129,7 @@ int conn_wait(struct http_request *req, short events)
     struct http_server *s = c->server;
     struct pace *pace = events == POLLIN ? &req->in_pace : &req->out_pace;
     struct pollfd p = {.fd = c->fd, .events = events};
-    uint64_t window_ns = s->window_ms * 1000000;
+    uint64_t window_ns = s->window_ms * NS_PER_MS;
     int n;
 
     BUG_ON(!req->may_block);
@@ -141,7 +141,7 @@ int conn_wait(struct http_request *req, short events)
         uint64_t before = clock_mono_ns();
         uint64_t left_ns = window_ns > pace->waited_ns ? window_ns - pace->waited_ns : 0;
 
-        n = poll(&p, 1, (int)(left_ns / 1000000 + 1));
+        n = poll(&p, 1, (int)(left_ns / NS_PER_MS + 1));
         if (n < 0 && errno != EINTR)
             return broke(c);
         if (atomic_load_explicit(&s->dropping, memory_order_relaxed))
@@ -149,7 +149,7 @@ int conn_wait(struct http_request *req, short events)
         pace->waited_ns += clock_mono_ns() - before;
         if (pace->waited_ns >= window_ns) {
             uint64_t moved = moved_by(c, events);
-            if ((moved - pace->mark) * 1000 < s->body_min_rate * s->window_ms) {
+            if ((moved - pace->mark) * MS_PER_S < s->body_min_rate * s->window_ms) {
                 count(&counters_mine(s)->timeouts, 1);
                 c->broken |= events == POLLOUT; /* in the middle of what it should have taken */
                 return ERR_TIMEOUT;

@@ -118,8 +118,8 @@ static void date_line(struct http_request *req)
     static _Thread_local char line[6 + CLOCK_HTTP_LEN + 2 + 1] = "Date: ";
     int64_t now_ms = atomic_load_explicit(&req->conn->server->wall_ms, memory_order_relaxed);
 
-    if (now_ms / 1000 != second) {
-        second = now_ms / 1000;
+    if (now_ms / MS_PER_S != second) {
+        second = now_ms / MS_PER_S;
         clock_http(now_ms, line + 6);
         memcpy(line + 6 + CLOCK_HTTP_LEN, "\r\n", 2);
     }

@@ -150,7 +150,7 @@ static void sweeper_main(void *ctx)
     struct http_server *s = ctx;
 
     for (;;) {
-        uint64_t next = clock_mono_ns() + s->tick_ms * 1000000;
+        uint64_t next = clock_mono_ns() + s->tick_ms * NS_PER_MS;
         bool ending;
 
         mutex_lock(&s->lock);
@@ -189,11 +189,11 @@ static void set_timeouts(struct http_server *s, const struct http_server_options
 
 static struct http_server *server_new(const struct http_server_options *o)
 {
-    struct http_server *s = xmalloc(sizeof(*s));
+    struct http_server *s = xzalloc(sizeof(*s));
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const char *header = o->server_header ? o->server_header : "weir";
     size_t len = strlen(header) + sizeof("Server: \r\n");
-    char *line = xmalloc(len);
+    char *line = xzalloc(len);
 
     s->handler = o->handler;
     s->ctx = o->ctx;
@@ -339,7 +339,7 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     hang_up(s, false);
     if (!empty && s->on_drop)
         s->on_drop(s->drop_ctx);
-    return empty || wait_empty(s, clock_mono_ns() + DROP_MS * UINT64_C(1000000));
+    return empty || wait_empty(s, clock_mono_ns() + DROP_MS * NS_PER_MS);
 }
 
 /* Handlers that still run are waited for: they use what the caller will free. */

@@ -9,7 +9,7 @@
 
 uint64_t upstream_deadline(uint64_t ms)
 {
-    return clock_mono_ns() + ms * 1000000;
+    return clock_mono_ns() + ms * NS_PER_MS;
 }
 
 /* Out of descriptors or threads of our own says nothing about the peer. */
@@ -29,7 +29,7 @@ int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t 
 
     if (rc < 0)
         return not_open(u, rc, &why, err);
-    struct upstream_conn *c = xmalloc(sizeof(*c));
+    struct upstream_conn *c = xzalloc(sizeof(*c));
     *c = (struct upstream_conn){.fd = fd};
     list_init(&c->node);
     *out = c;

@@ -10,7 +10,7 @@ static const struct reader_ops body_ops;
 
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head)
 {
-    struct exchange *e = c->spare ? c->spare : xmalloc(sizeof(*e));
+    struct exchange *e = c->spare ? c->spare : xzalloc(sizeof(*e));
 
     c->spare = NULL;
     /* no zeroes for its 24 KiB of buffer */

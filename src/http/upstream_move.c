@@ -45,7 +45,7 @@ static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct er
 
     for (;;) {
         uint64_t now = clock_mono_ns();
-        int ms = now < deadline ? (int)((deadline - now + 999999) / 1000000) : 0;
+        int ms = now < deadline ? (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
         int n = poll(fds, count, ms);
         if (n > 0)
             return 0;

@@ -40,10 +40,10 @@ int upstream_new(struct upstream **out, const struct upstream_options *o, struct
 
     u->max_connections = or_default(o->max_connections, 256);
     u->max_idle = or_default(o->max_idle, 64);
-    u->idle_timeout_ms = or_default(o->idle_timeout_ms, 30 * 1000);
-    u->connect_timeout_ms = or_default(o->connect_timeout_ms, 3 * 1000);
-    u->timeout_ms = or_default(o->timeout_ms, 30 * 1000);
-    u->head_timeout_ms = or_default(o->head_timeout_ms, 60 * 1000);
+    u->idle_timeout_ms = or_default(o->idle_timeout_ms, 30 * MS_PER_S);
+    u->connect_timeout_ms = or_default(o->connect_timeout_ms, 3 * MS_PER_S);
+    u->timeout_ms = or_default(o->timeout_ms, 30 * MS_PER_S);
+    u->head_timeout_ms = or_default(o->head_timeout_ms, MS_PER_MINUTE);
     u->log = o->log;
     mutex_init(&u->lock, "upstream");
     cond_init(&u->room);
@@ -99,7 +99,7 @@ static void retire_aged(struct upstream *u, struct list *dead)
     mutex_assert_held(&u->lock);
     while (!list_empty(&u->idle)) {
         struct upstream_conn *oldest = list_entry(u->idle.prev, struct upstream_conn, node);
-        if (now - oldest->idle_since_ns < u->idle_timeout_ms * 1000000)
+        if (now - oldest->idle_since_ns < u->idle_timeout_ms * NS_PER_MS)
             return;
         retire(u, oldest, dead);
     }
@@ -135,7 +135,7 @@ static bool admitted(struct upstream *u)
         return true;
     if (now < u->next_probe)
         return false;
-    u->next_probe = now + UPSTREAM_PROBE_MS * UINT64_C(1000000);
+    u->next_probe = now + UPSTREAM_PROBE_MS * NS_PER_MS;
     return true;
 }
 

@@ -152,7 +152,7 @@ static void next_plain(struct sealer *s, size_t len)
     unsigned char **next = &s->plains[s->index % ARRAY_SIZE(s->plains)];
 
     if (!*next)
-        *next = xmalloc(SEALED_RECORD + 1);
+        *next = xzalloc(SEALED_RECORD + 1);
     (*next)[0] = s->plain[len];
     s->plain = *next;
 }
@@ -202,8 +202,8 @@ void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key 
     static const struct reader_ops ops = {.read = sealer_read, .close = sealer_close};
 
     *s = (struct sealer){.reader = {&ops}, .body = body, .hasher = hasher};
-    s->plain = s->plains[0] = xmalloc(SEALED_RECORD + 1);
-    s->stored = xmalloc(SEALED_STORED);
+    s->plain = s->plains[0] = xzalloc(SEALED_RECORD + 1);
+    s->stored = xzalloc(SEALED_STORED);
     random_bytes(s->stored, SEALED_SALT_LEN);
     sealed_cipher_init(&s->cipher, key, s->stored, part);
     s->rest = str_n(s->stored, SEALED_SALT_LEN);

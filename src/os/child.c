@@ -299,7 +299,7 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
 {
     struct pollfd p[3] = {{x->c->in, POLLOUT, 0}, {x->c->out, POLLIN, 0}, {x->c->err, POLLIN, 0}};
     uint64_t now = clock_mono_ns();
-    uint64_t ms = now < deadline_ns ? (deadline_ns - now + 999999) / 1000000 : 0;
+    uint64_t ms = now < deadline_ns ? (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
     int code = 0, n = poll(p, 3, (int)size_min(ms, 1 << 30));
 
     if (n < 0 && errno != EINTR)

@@ -39,7 +39,7 @@ void process_signals_hold(void)
 
 enum process_signal process_signal_wait(int timeout_ms)
 {
-    struct timespec time = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    struct timespec time = {timeout_ms / MS_PER_S, timeout_ms % MS_PER_S * (long)NS_PER_MS};
     sigset_t set = held_signals();
     int number;
 
@@ -144,7 +144,7 @@ static uint64_t resident_bytes(void)
 
 static uint64_t timeval_ms(struct timeval t)
 {
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_usec / 1000;
+    return (uint64_t)t.tv_sec * MS_PER_S + (uint64_t)t.tv_usec / US_PER_MS;
 }
 
 void process_use(struct process_use *out)
@@ -199,6 +199,6 @@ void process_notify_reloading(void)
 {
     char text[80];
     int len = snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%ju",
-                       (uintmax_t)(clock_mono_ns() / 1000));
+                       (uintmax_t)(clock_mono_ns() / NS_PER_US));
     process_notify(str_n(text, (size_t)len));
 }

@@ -93,7 +93,7 @@ static int lookup_name(struct addrinfo **out, const char *host, const char *serv
 
     if (strlen(host) >= NI_MAXHOST)
         return err_set(err, ERR_INVALID, "the name of a host has at most %d bytes", NI_MAXHOST - 1);
-    l = xmalloc(sizeof(*l));
+    l = xzalloc(sizeof(*l));
     mutex_init(&l->lock, "resolve");
     cond_init(&l->changed);
     memcpy(l->host, host, strlen(host) + 1);

@@ -202,7 +202,7 @@ int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err)
 
     for (;;) {
         uint64_t now = clock_mono_ns();
-        uint64_t ms = now < deadline_ns ? (deadline_ns - now + 999999) / 1000000 : 0;
+        uint64_t ms = now < deadline_ns ? (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
         int n = poll(&p, 1, (int)size_min(ms, 1 << 30));
         if (n > 0)
             return 0;
@@ -215,7 +215,7 @@ int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err)
 
 uint64_t sock_limit_next(const struct sock_limit *limit)
 {
-    uint64_t look = clock_mono_ns() + LOOK_MS * UINT64_C(1000000);
+    uint64_t look = clock_mono_ns() + LOOK_MS * NS_PER_MS;
 
     return limit->canceled && look < limit->deadline_ns ? look : limit->deadline_ns;
 }

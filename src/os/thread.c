@@ -79,7 +79,7 @@ void cond_wait(struct cond *c, struct mutex *m)
 
 bool cond_wait_until(struct cond *c, struct mutex *m, uint64_t deadline_ns)
 {
-    struct timespec at = {(time_t)(deadline_ns / 1000000000), (long)(deadline_ns % 1000000000)};
+    struct timespec at = {(time_t)(deadline_ns / NS_PER_S), (long)(deadline_ns % NS_PER_S)};
     int result;
 
     mutex_assert_held(m);
@@ -117,7 +117,7 @@ static void *thread_main(void *arg)
 int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
                  struct err *err)
 {
-    struct start *start = xmalloc(sizeof(*start));
+    struct start *start = xzalloc(sizeof(*start));
     pthread_attr_t attr;
     sigset_t all, old;
     int result;
@@ -165,7 +165,7 @@ struct pool {
 
 struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, size_t stack_size)
 {
-    struct pool *p = xmalloc(sizeof(*p));
+    struct pool *p = xzalloc(sizeof(*p));
     BUG_ON(max_threads == 0);
     mutex_init(&p->lock, "pool");
     cond_init(&p->work);
@@ -190,7 +190,7 @@ static size_t pool_present(const struct pool *p)
 /* The next job, or NULL when this thread should end. */
 static struct pool_job *next_job(struct pool *p)
 {
-    uint64_t deadline = clock_mono_ns() + IDLE_SECONDS * 1000000000ull;
+    uint64_t deadline = clock_mono_ns() + IDLE_SECONDS * NS_PER_S;
 
     mutex_assert_held(&p->lock);
     if (pool_present(p) > p->max_threads) /* another has taken its place */

@@ -116,7 +116,7 @@ static void timers_drop(struct timers *ts)
 
 int timers_new(struct timers **out, struct err *err)
 {
-    struct timers *ts = xmalloc(sizeof(*ts));
+    struct timers *ts = xzalloc(sizeof(*ts));
     int code;
 
     mutex_init(&ts->lock, "timers");

@@ -72,7 +72,7 @@ static int no_password(char *to, int size, int writing, void *ctx)
 
 static struct tls_context *context_new(const SSL_METHOD *method)
 {
-    struct tls_context *c = xmalloc(sizeof(*c));
+    struct tls_context *c = xzalloc(sizeof(*c));
 
     c->ctx = SSL_CTX_new(method);
     BUG_ON(!c->ctx);
@@ -195,7 +195,7 @@ static void make_bio_method(void)
 static struct tls *tls_new(struct tls_context *c, int fd)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct tls *t = xmalloc(sizeof(*t));
+    struct tls *t = xzalloc(sizeof(*t));
     BIO *bio;
 
     pthread_once(&once, make_bio_method);

@@ -1,8 +1,8 @@
 /* Parses cron lines and finds their next time. */
 #include "replica/cron.h"
+#include "base/clock.h"
 
 enum {
-    MINUTE_MS = 60 * 1000,
     HOUR_MINUTES = 60,
     DAY_MINUTES = 24 * 60,
     DAYS_MAX = 9 * 366, /* a leap day comes again within eight years */
@@ -139,7 +139,7 @@ static int64_t in_day(const struct cron *c, int64_t minute)
 
 int cron_next(const struct cron *c, int64_t after_ms, int64_t *out)
 {
-    int64_t from = (after_ms > 0 ? after_ms : 0) / MINUTE_MS + 1;
+    int64_t from = (after_ms > 0 ? after_ms : 0) / MS_PER_MINUTE + 1;
     int64_t day = from / DAY_MINUTES, minute = from % DAY_MINUTES;
 
     for (int i = 0; i < DAYS_MAX; i++, day++, minute = 0) {
@@ -147,7 +147,7 @@ int cron_next(const struct cron *c, int64_t after_ms, int64_t *out)
             continue;
         int64_t found = in_day(c, minute);
         if (found < DAY_MINUTES) {
-            *out = (day * DAY_MINUTES + found) * MINUTE_MS;
+            *out = (day * DAY_MINUTES + found) * MS_PER_MINUTE;
             return 0;
         }
     }

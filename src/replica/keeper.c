@@ -144,7 +144,7 @@ static bool is_stopped(void *ctx)
 /* Waits. False: the keeper is to stop. */
 static bool keeper_rest(struct keeper *k, uint64_t ms)
 {
-    uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
+    uint64_t until = clock_mono_ns() + ms * NS_PER_MS;
 
     mutex_lock(&k->lock);
     while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))

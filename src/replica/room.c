@@ -190,7 +190,7 @@ static uint64_t store_contact(void *ctx)
 static int settle_storage(void *ctx, struct storage *storage, struct err *err)
 {
     const struct replica_room *r = ctx;
-    uint64_t deadline = clock_mono_ns() + (uint64_t)SETTLE_MS * 1000 * 1000;
+    uint64_t deadline = clock_mono_ns() + SETTLE_MS * NS_PER_MS;
 
     return taps_settle(r->taps, storage, deadline, err);
 }
@@ -218,7 +218,7 @@ static int tasks_start(void *state, struct services *s, struct err *err)
         .settle = settle_storage,
         .main = main_storage_name,
         .ctx = r,
-        .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + 999) / 1000,
+        .pause_retry_s = (int64_t)(s->conf->replication.pause_retry_ms + MS_PER_S - 1) / MS_PER_S,
     });
     r->switcher = (struct switcher){.replications = s->replications,
                                     .config = s->stores[CONFIG_DB],

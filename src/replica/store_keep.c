@@ -13,7 +13,6 @@ enum {
     REST_FACTOR = 10,   /* a copy that takes a second is made every ten seconds at most */
     RETRY_MS = 5000,    /* after a copy that failed */
     RESTORE_PAGE = 100, /* most commands in one script */
-    MS = 1000 * 1000,
 };
 
 struct store_keep {
@@ -71,7 +70,7 @@ static void keep_copy(struct store_keep *k, const struct installation_status *s)
         return;
     int code = copy_make(k, s, &err);
     uint64_t now = clock_mono_ns();
-    k->rest_until_ns = now + (code < 0 ? (uint64_t)RETRY_MS * MS : REST_FACTOR * (now - began));
+    k->rest_until_ns = now + (code < 0 ? RETRY_MS * NS_PER_MS : REST_FACTOR * (now - began));
     if (code < 0 && !k->failed)
         log_warn(k->o.log, "store.not_copied", log_z("error", err.text));
     k->failed = code < 0;
@@ -164,7 +163,7 @@ static void store_keep_main(void *ctx)
     while (go) {
         store_look(k);
         mutex_lock(&k->lock);
-        uint64_t until = clock_mono_ns() + (uint64_t)LOOK_MS * MS;
+        uint64_t until = clock_mono_ns() + LOOK_MS * NS_PER_MS;
         while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))
             ;
         go = !k->stop;

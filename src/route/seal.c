@@ -119,7 +119,7 @@ int unseal(const struct seal_key *key, struct str owner, struct str sealed, stru
 void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
 {
     size_t all = NONCE_LEN + plain.len + TAG_LEN;
-    unsigned char *sealed = xmalloc(all);
+    unsigned char *sealed = xzalloc(all);
 
     close_up(key, owner, plain, sealed);
     buf_append(out, sealed, all);
@@ -131,7 +131,7 @@ int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed
     if (sealed.len <= NONCE_LEN + TAG_LEN || sealed.len > INT_MAX || owner.len == 0)
         return ERR_CORRUPT;
     size_t len = sealed.len - NONCE_LEN - TAG_LEN;
-    unsigned char *plain = xmalloc(len);
+    unsigned char *plain = xzalloc(len);
     bool good = open_up(key, owner, sealed, plain);
     if (good)
         buf_append(out, plain, len);

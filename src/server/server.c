@@ -122,7 +122,7 @@ int server_start(struct server *s, const struct server_options *o, struct err *e
 
 void server_stop(struct server *s)
 {
-    s->services.deadline_ns = clock_mono_ns() + s->conf->shutdown_timeout_ms * 1000000;
+    s->services.deadline_ns = clock_mono_ns() + s->conf->shutdown_timeout_ms * NS_PER_MS;
     while (s->started > 0)
         stop_step(s, &s->steps.items[--s->started]);
     leave_rooms(s);

@@ -20,7 +20,7 @@ int server_start_pool(struct server *s, struct err *err)
 /* When the endpoints have stopped, a thread may still be about to log its request. */
 void server_stop_pool(struct server *s)
 {
-    uint64_t soon = clock_mono_ns() + POOL_END_MS * UINT64_C(1000000);
+    uint64_t soon = clock_mono_ns() + POOL_END_MS * NS_PER_MS;
 
     if (!pool_stop(s->services.pool,
                    s->services.deadline_ns > soon ? s->services.deadline_ns : soon))

@@ -251,7 +251,7 @@ int server_start_lease(struct server *s, struct err *err)
     int code = lease_start(s->services.lease, err);
 
     if (code == 0 && s->services.replications)
-        lease_await(s->services.lease, clock_mono_ns() + (uint64_t)LEASE_WAIT_MS * 1000 * 1000);
+        lease_await(s->services.lease, clock_mono_ns() + LEASE_WAIT_MS * NS_PER_MS);
     return code;
 }
 

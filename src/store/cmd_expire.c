@@ -1,5 +1,6 @@
 /* Commands on the time of a key. */
 #include "store/embedded_int.h"
+#include "base/clock.h"
 
 enum expire_flags { EXPIRE_NX = 1, EXPIRE_XX = 2, EXPIRE_GT = 4, EXPIRE_LT = 8 };
 
@@ -70,7 +71,7 @@ static void set_time(struct call *c, int64_t base, int64_t unit)
 
 void cmd_expire(struct call *c)
 {
-    set_time(c, c->run->now_ms, 1000);
+    set_time(c, c->run->now_ms, MS_PER_S);
 }
 
 void cmd_pexpire(struct call *c)
@@ -80,7 +81,7 @@ void cmd_pexpire(struct call *c)
 
 void cmd_expireat(struct call *c)
 {
-    set_time(c, 0, 1000);
+    set_time(c, 0, MS_PER_S);
 }
 
 void cmd_pexpireat(struct call *c)
@@ -107,7 +108,7 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
 
 void cmd_ttl(struct call *c)
 {
-    answer_time(c, c->run->now_ms, 1000);
+    answer_time(c, c->run->now_ms, MS_PER_S);
 }
 
 void cmd_pttl(struct call *c)
@@ -117,7 +118,7 @@ void cmd_pttl(struct call *c)
 
 void cmd_expiretime(struct call *c)
 {
-    answer_time(c, 0, 1000);
+    answer_time(c, 0, MS_PER_S);
 }
 
 void cmd_pexpiretime(struct call *c)

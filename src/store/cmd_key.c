@@ -46,8 +46,8 @@ void cmd_time(struct call *c)
 
     if (!items)
         return;
-    items[0] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms / 1000)));
-    items[1] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms % 1000 * 1000)));
+    items[0] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms / MS_PER_S)));
+    items[1] = as_bulk(arena_fmt(c->arena, "%lld", (long long)(now_ms % MS_PER_S * US_PER_MS)));
 }
 
 void cmd_publish(struct call *c)

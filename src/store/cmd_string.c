@@ -1,5 +1,6 @@
 /* Commands on strings. */
 #include "store/embedded_int.h"
+#include "base/clock.h"
 
 #include <math.h>
 
@@ -74,10 +75,10 @@ static bool expire_time(struct call *c, struct str arg, unsigned flags, int64_t 
         answer_not_integer(c);
         return false;
     }
-    if (when <= 0 || (seconds && when > INT64_MAX / 1000))
+    if (when <= 0 || (seconds && when > INT64_MAX / MS_PER_S))
         goto out;
     if (seconds)
-        when *= 1000;
+        when *= MS_PER_S;
     if (!(flags & SET_ABSOLUTE)) {
         if (when > INT64_MAX - c->run->now_ms)
             goto out;

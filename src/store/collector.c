@@ -188,7 +188,7 @@ static void collector_thread(void *ctx)
         c->done = round;
         cond_broadcast(&c->changed);
         if (!c->stopping && c->asked <= round)
-            cond_wait_until(&c->changed, &c->lock, clock_mono_ns() + ROUND_MS * UINT64_C(1000000));
+            cond_wait_until(&c->changed, &c->lock, clock_mono_ns() + ROUND_MS * NS_PER_MS);
     }
     mutex_unlock(&c->lock);
 }

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-    FORMAT = 2,              /* 1: without small hashes */
-    MEMBER_TRIES = 4,        /* invariant 8 */
-    FILTER_GRACE_MS = 60000, /* invariant 7 */
+    FORMAT = 2,                      /* 1: without small hashes */
+    MEMBER_TRIES = 4,                /* invariant 8 */
+    FILTER_GRACE_MS = MS_PER_MINUTE, /* invariant 7 */
 };
 
 /* One step: calls that run after one another, or one script. */

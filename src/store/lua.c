@@ -135,7 +135,7 @@ void script_remember(struct embedded *e, const struct script_call *s)
     mutex_lock(&pool->lock);
     if (!map_get(&pool->known, str_n(s->sha1, 40)) && pool->known.len < KNOWN_MAX &&
         size <= KNOWN_MAX_BYTES - pool->known_bytes) {
-        known = xmalloc(size);
+        known = xzalloc(size);
         memcpy(known->sha1, s->sha1, sizeof(known->sha1));
         if (s->source.len)
             memcpy(known->bytes, s->source.p, s->source.len);
@@ -330,7 +330,7 @@ static void with_vm(struct call *c, const struct script_call *s, lua_CFunction f
     }
     vm->call = c;
     vm->script = s;
-    vm->deadline_ns = clock_mono_ns() + atomic_load(&pool->limit_ms) * 1000000;
+    vm->deadline_ns = clock_mono_ns() + atomic_load(&pool->limit_ms) * NS_PER_MS;
     for (size_t i = 0; i < OWNER_SLOTS; i++)
         vm->owners.slots[i].used = false;
     c->run->owners = &vm->owners;

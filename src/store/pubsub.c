@@ -140,7 +140,7 @@ void pubsub_free(struct pubsub *p)
 
 static struct message *message_new(struct str channel, struct str text)
 {
-    struct message *m = xmalloc(sizeof(*m) + channel.len + text.len);
+    struct message *m = xzalloc(sizeof(*m) + channel.len + text.len);
 
     if (channel.len)
         memcpy(m->bytes, channel.p, channel.len);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = 3600 * 1000 };
+enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = MS_PER_HOUR };
 
 /* A command larger than this is refused before it is sent; Redis takes no string past 512 MiB. */
 #define MAX_WIRE ((size_t)RESP_MAX_BULK + 16 * MIB)
@@ -477,7 +477,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
     struct redis *r = xcalloc(1, sizeof(*r));
     int rc;
 
-    r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * 1000000;
+    r->timeout_ns = size_min(timeout_ms, MAX_TIMEOUT_MS) * NS_PER_MS;
     rc = open_endpoint(r, o, err);
     if (rc < 0) {
         redis_free(r);

@@ -16,8 +16,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ROUND_NS     ((uint64_t)1000 * 1000 * 1000)
-#define MAX_SLICE_NS ((uint64_t)1000 * 1000 * 1000)
+#define ROUND_NS     NS_PER_S
+#define MAX_SLICE_NS NS_PER_S
 
 struct redis_master {
     struct redis_target target;
@@ -283,7 +283,7 @@ static void wait_for_news(struct redis_master *m)
         const struct redis_conn *news = m->sentinels[i].news;
         fds[i + 1] = (struct pollfd){.fd = news ? news->fd : -1, .events = POLLIN};
     }
-    if (poll(fds, m->target.sentinel_count + 1, (int)(ROUND_NS / 1000000)) <= 0)
+    if (poll(fds, m->target.sentinel_count + 1, (int)(ROUND_NS / NS_PER_MS)) <= 0)
         return;
     if (fds[0].revents && read(m->wake, &woken, sizeof(woken)) < 0)
         BUG_ON(errno != EAGAIN);

@@ -6,18 +6,16 @@
 
 enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, IDLE_MAX_S = 60 };
 
-#define MS_NS ((uint64_t)1000000)
-
 void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
 {
     uint64_t now = clock_mono_ns();
 
     if (b->delay_ns == 0)
-        b->delay_ns = BACKOFF_FIRST_MS * MS_NS;
+        b->delay_ns = BACKOFF_FIRST_MS * NS_PER_MS;
     else if (began_ns < b->failed_at_ns)
         return; /* failed together with one that was counted */
     else
-        b->delay_ns = size_min(b->delay_ns * 2, BACKOFF_MAX_MS * MS_NS);
+        b->delay_ns = size_min(b->delay_ns * 2, BACKOFF_MAX_MS * NS_PER_MS);
     b->failed_at_ns = now;
     b->retry_at_ns = now + b->delay_ns / 2 + random_below(b->delay_ns / 2);
 }
@@ -157,7 +155,7 @@ void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
     c->idle_since_ns = clock_mono_ns(); /* under the lock: the list is in this order */
     list_push_front(&p->idle, &c->node);
     oldest = list_entry(p->idle.prev, struct redis_conn, node);
-    if (c->idle_since_ns - oldest->idle_since_ns > IDLE_MAX_S * 1000 * MS_NS) {
+    if (c->idle_since_ns - oldest->idle_since_ns > IDLE_MAX_S * NS_PER_S) {
         list_remove(&oldest->node);
         p->open--;
     } else {

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 
 /* How long a message that has begun to arrive may take. */
-#define NEWS_NS ((uint64_t)200 * 1000 * 1000)
+#define NEWS_NS (200 * NS_PER_MS)
 
 /* --- answers --- */
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* A quiet connection is asked whether it still lives. */
-#define PING_AFTER_NS ((uint64_t)5 * 1000 * 1000 * 1000)
+#define PING_AFTER_NS (5 * NS_PER_S)
 
 enum sub_state { SUB_WANTED, SUB_SENT, SUB_CONFIRMED, SUB_REFUSED };
 
@@ -171,7 +171,7 @@ static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t unti
 
     if (redis_conn_has_input(c))
         return true;
-    if (poll(fds, 2, until_ns > now ? (int)((until_ns - now) / 1000000) + 1 : 0) <= 0)
+    if (poll(fds, 2, until_ns > now ? (int)((until_ns - now) / NS_PER_MS) + 1 : 0) <= 0)
         return false;
     if (fds[1].revents && read(s->wake, &woken, sizeof(woken)) < 0)
         BUG_ON(errno != EAGAIN);

@@ -1,9 +1,10 @@
 /* Loading: first, at each message, and again after a failure. */
 #include "store/reload.h"
+#include "base/clock.h"
 #include "base/ids.h"
 
-#define FIRST_DELAY_NS ((uint64_t)50 * 1000 * 1000)
-#define MAX_DELAY_NS   ((uint64_t)5 * 1000 * 1000 * 1000)
+#define FIRST_DELAY_NS (50 * NS_PER_MS)
+#define MAX_DELAY_NS   (5 * NS_PER_S)
 
 static thread_fn try_again;
 static store_message_fn hear;

@@ -103,7 +103,7 @@ static int tell_progress(struct hashing *h, struct err *err)
 
 static int hash_body(struct hashing *h, struct reader *body, struct err *err)
 {
-    uint8_t *buffer = xmalloc(READ_BYTES);
+    uint8_t *buffer = xzalloc(READ_BYTES);
     size_t got = 1;
     int code = 0;
 

@@ -7,6 +7,7 @@
  *   place     Tells the torrents where the tracker listens, now that its ports are known. */
 #include "swarm/room.h"
 
+#include "base/clock.h"
 #include "http/endpoint.h"
 #include "meta/keyring.h"
 #include "route/route.h"
@@ -14,7 +15,7 @@
 
 #include <limits.h>
 
-enum { COLLECT_MS = 3600 * 1000 };
+enum { COLLECT_MS = MS_PER_HOUR };
 
 /* --- torrents --- */
 
@@ -99,7 +100,7 @@ static void list_swarm_tasks(void *state, room_tasks *out)
 
 static uint32_t whole_seconds(uint64_t ms)
 {
-    return (uint32_t)((ms + 999) / 1000);
+    return (uint32_t)((ms + MS_PER_S - 1) / MS_PER_S);
 }
 
 static bool shares_peers(const struct conf *c)

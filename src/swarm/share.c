@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 
-#define MS_NS ((uint64_t)1000 * 1000)
-
 enum {
     GATHER_MS = 100,
     RETRY_MS = 500, /* after the store could not be asked */
@@ -26,7 +24,7 @@ enum {
 static bool share_wait_for_work(struct share *s, bool failed)
 {
     mutex_lock(&s->lock);
-    uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * MS_NS;
+    uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * NS_PER_MS;
     bool busy = !failed && (s->taking || s->anew);
     /* After a failure nothing but the end wakes it: a store that is down is not asked all the time.
      */
@@ -203,7 +201,7 @@ int share_open(struct share **out, const struct share_options *o, struct err *er
 
 void share_close(struct share *s)
 {
-    uint64_t until = clock_mono_ns() + CLOSE_MS * MS_NS;
+    uint64_t until = clock_mono_ns() + CLOSE_MS * NS_PER_MS;
 
     if (!s)
         return;

@@ -314,7 +314,7 @@ static int read_snapshot_head(struct loading *l, struct err *err)
     if (le32_read(head + 8) > VERSION)
         return err_set(err, ERR_VERSION, "the file of swarms was written by a newer version");
     l->unit_s = le32_read(head + 12);
-    passed = (clock_wall_ms() - (int64_t)le64_read(head + 16)) / 1000;
+    passed = (clock_wall_ms() - (int64_t)le64_read(head + 16)) / MS_PER_S;
     l->passed_s = passed < 0 ? 0 : (uint32_t)size_min((size_t)passed, UINT32_MAX);
     return 0;
 }

@@ -2,13 +2,14 @@
 #ifndef SWARM_TORRENTS_INT_H
 #define SWARM_TORRENTS_INT_H
 
+#include "base/clock.h"
 #include "os/thread.h"
 #include "swarm/cache.h"
 #include "swarm/torrents.h"
 
 enum {
     FLIGHTS_MAX = 4,            /* requests that may hash an object at the same time */
-    TORRENT_WORK_S = 24 * 3600, /* how long the progress of a task is kept */
+    TORRENT_WORK_S = S_PER_DAY, /* how long the progress of a task is kept */
     TORRENTS_PAGE = 100,
 };
 #define TORRENT_ARENA_MAX (96 * MIB)

@@ -328,7 +328,7 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
         etag, member, STR_EMPTY, STR("size"), arena_fmt(a, "%llu", (unsigned long long)p->size),
         STR("length"), arena_fmt(a, "%u", p->length), STR("root"), str_n(p->root, SHA256_LEN),
         STR("v1"), p->v1, STR("layer"), p->layer, STR("made"),
-        arena_fmt(a, "%lld", (long long)(clock_wall_ms() / 1000)));
+        arena_fmt(a, "%lld", (long long)(clock_wall_ms() / MS_PER_S)));
 
     return record_write(t, a, member, &args, err);
 }

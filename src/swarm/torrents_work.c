@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { FLIGHT_WAIT_MS = 60 * 1000, PROGRESS_MS = 1000 };
+enum { FLIGHT_WAIT_MS = MS_PER_MINUTE, PROGRESS_MS = 1000 };
 
 /* --- one object --- */
 
@@ -123,7 +123,7 @@ static struct flight *flight_find(struct torrents *t, struct str member)
 /* True: it is the caller's to hash. False with 0: another has ended. */
 static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
-    uint64_t deadline = clock_mono_ns() + (uint64_t)FLIGHT_WAIT_MS * 1000 * 1000;
+    uint64_t deadline = clock_mono_ns() + FLIGHT_WAIT_MS * NS_PER_MS;
     int code = 0;
 
     mutex_lock(&t->lock);
@@ -383,7 +383,7 @@ int torrents_collect(struct torrents *t, size_t *gone, struct err *err)
 void torrents_collector(void *ctx)
 {
     struct torrents *t = ctx;
-    uint64_t next = clock_mono_ns() + t->o.collect_ms * 1000 * 1000;
+    uint64_t next = clock_mono_ns() + t->o.collect_ms * NS_PER_MS;
 
     mutex_lock(&t->lock);
     while (!t->stop) {
@@ -397,7 +397,7 @@ void torrents_collector(void *ctx)
             log_warn(t->o.log, "torrents.collect_failed", log_z("error", err.text));
         else if (gone)
             log_info(t->o.log, "torrents.collected", log_u("torrents", gone));
-        next = clock_mono_ns() + t->o.collect_ms * 1000 * 1000;
+        next = clock_mono_ns() + t->o.collect_ms * NS_PER_MS;
         mutex_lock(&t->lock);
     }
     mutex_unlock(&t->lock);

@@ -121,7 +121,7 @@ void tracker_stats(struct tracker *t, struct tracker_stats *out)
 {
     *out = (struct tracker_stats){0};
     tracker_counts(t, &out->counts);
-    out->uptime_s = (clock_mono_ms() - t->started_ms) / 1000;
+    out->uptime_s = (clock_mono_ms() - t->started_ms) / MS_PER_S;
     out->reaped = count_get(&t->reaped);
     if (t->swarms)
         swarms_stats(t->swarms, &out->swarms);

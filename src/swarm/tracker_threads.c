@@ -7,11 +7,11 @@
 
 enum {
     TICK_MS = 100,
-    ROUND_TICKS = 600,              /* in which all torrents are to be looked at by the cleaner */
-    LOOKED_AT = 64,                 /* torrents a call of it looks at, about */
-    ROUND_CALLS = 1024,             /* that a round takes even of none */
-    CLEAN_MAX_NS = 2 * 1000 * 1000, /* a tick */
-    COUNT_TICKS = 50,               /* between looks at how many torrents there are */
+    ROUND_TICKS = 600,            /* in which all torrents are to be looked at by the cleaner */
+    LOOKED_AT = 64,               /* torrents a call of it looks at, about */
+    ROUND_CALLS = 1024,           /* that a round takes even of none */
+    CLEAN_MAX_NS = 2 * NS_PER_MS, /* a tick */
+    COUNT_TICKS = 50,             /* between looks at how many torrents there are */
     RETRY_MS = 1000,
     REAP_MS = 2000,
     REAP_LIMIT = 100,
@@ -22,7 +22,7 @@ enum {
 
 void tracker_tick(struct tracker *t)
 {
-    uint32_t now = FIRST_SECOND + (uint32_t)(clock_mono_ms() / 1000);
+    uint32_t now = FIRST_SECOND + (uint32_t)(clock_mono_ms() / MS_PER_S);
 
     atomic_store_explicit(&t->now_s, now, memory_order_relaxed);
 }
@@ -43,7 +43,7 @@ static void clean_some(struct tracker *t, uint64_t calls)
 static bool wait_tick(struct tracker *t)
 {
     struct lists *l = &t->lists;
-    uint64_t until = clock_mono_ns() + (uint64_t)TICK_MS * 1000 * 1000;
+    uint64_t until = clock_mono_ns() + TICK_MS * NS_PER_MS;
     bool stop;
 
     mutex_lock(&l->lock);
@@ -130,7 +130,7 @@ static uint64_t first_of(const struct due *d)
 static bool wait_work(struct tracker *t, const struct due *d)
 {
     struct lists *l = &t->lists;
-    uint64_t first = first_of(d), until = first == UINT64_MAX ? first : first * 1000 * 1000;
+    uint64_t first = first_of(d), until = first == UINT64_MAX ? first : first * NS_PER_MS;
     bool stop, waits = d->retry_ms != UINT64_MAX; /* news do not shorten the wait for a retry */
 
     mutex_lock(&l->lock);

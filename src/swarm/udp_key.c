@@ -67,7 +67,7 @@ static bool udp_key_ask(struct udp_server *u)
 
 static bool udp_key_wait(struct udp_server *u, uint64_t ms)
 {
-    uint64_t until = clock_mono_ns() + ms * 1000 * 1000;
+    uint64_t until = clock_mono_ns() + ms * NS_PER_MS;
 
     mutex_lock(&u->key_lock);
     while (!u->key_stop && cond_wait_until(&u->key_changed, &u->key_lock, until))

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { GATHER_FROM = 4, GATHER_BELOW = BATCH / 4, GATHER_NS = 300 * 1000 };
+enum { GATHER_FROM = 4, GATHER_BELOW = BATCH / 4, GATHER_NS = 300 * NS_PER_US };
 
 struct counts {
     uint64_t actions[TRACKER_ACTIONS];
@@ -170,7 +170,7 @@ static void work_batch(struct batch *b, int n)
     b->wall_ms = clock_wall_ms();
     b->lately = now_ms == b->mono_ms ? b->lately + n : n;
     b->mono_ms = now_ms;
-    b->now_s = now_ms / 1000;
+    b->now_s = now_ms / MS_PER_S;
     b->count = n;
     for (int i = 0; i < n; i++)
         look_at(b, i);

@@ -113,7 +113,7 @@ static void serve_waiting(void *ctx)
 
 bool udp_hand_over(struct udp_loop *l, const void *packet, size_t len, const struct msghdr *to)
 {
-    struct waiting *w = xmalloc(sizeof(*w) + len);
+    struct waiting *w = xzalloc(sizeof(*w) + len);
 
     *w = (struct waiting){.server = l->server, .fd = l->fd, .len = len};
     w->job = (struct pool_job){.fn = serve_waiting, .ctx = w};

@@ -7,6 +7,7 @@
  *   2. after a loss of power as well, or the next start begins to copy the bucket anew.
  * Liars take the marks of their buckets away. */
 #include "crash/harness.h"
+#include "base/clock.h"
 #include "crash/power.h"
 #include "os/thread.h"
 #include "replica/tap/tap.h"

@@ -9,6 +9,7 @@
  *   2. after the collector rows and files agree, and nothing is left over (local_check_whole).
  * Liars do not sync files. */
 #include "base/hash.h"
+#include "base/clock.h"
 #include "crash/harness.h"
 #include "object/local/local_int.h"
 #include "unit/object/local_check.h"

@@ -213,7 +213,7 @@ static _Noreturn void verify(struct shared *sh, const char *dir)
                     "for _, v in ipairs(redis.call('HVALS', k)) do sum = sum + v end end "
                     "return sum") != 0)
         give_up(sh, "amounts got lost", NULL);
-    embedded_shift_clock(store, 3600 * 1000);
+    embedded_shift_clock(store, MS_PER_HOUR);
     embedded_collect(store);
     store_close(store);
     if (store_check(&check, db, 0, &err) < 0)
@@ -238,7 +238,7 @@ static uint64_t next_random(uint64_t *state) /* splitmix64 */
 
 static void sleep_us(uint64_t us)
 {
-    struct timespec t = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
+    struct timespec t = {(time_t)(us / US_PER_S), (long)(us % US_PER_S) * (long)NS_PER_US};
     nanosleep(&t, NULL);
 }
 

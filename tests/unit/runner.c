@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { DEFAULT_SECONDS = 180, SKIPPED = 77, MAX_JOBS = 16, MAX_TESTS = 10000, PATH_BYTES = 128 };
-enum { PAUSE_US = 2000, PATIENCE_MS = 50 * 1000 };
+enum { PAUSE_US = 2000, PATIENCE_MS = 50 * MS_PER_S };
 
 struct job {
     pid_t pid;
@@ -178,7 +178,7 @@ static void finish(struct job *job, int status)
         printf("    %s\n",
                WTERMSIG(status) == SIGALRM ? "out of time" : strsignal(WTERMSIG(status)));
     if (timed)
-        printf("took %.2f s %s.%s\n", (double)(clock_mono_ms() - job->began_ms) / 1000,
+        printf("took %.2f s %s.%s\n", (double)(clock_mono_ms() - job->began_ms) / MS_PER_S,
                job->test->suite, job->test->name);
     nftw(job->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     unlink(job->output);

@@ -341,7 +341,7 @@ int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err)
 
 int blob_digest(struct reader *from, struct digests *d, struct err *err)
 {
-    char *block = xmalloc(BLOB_BLOCK);
+    char *block = xzalloc(BLOB_BLOCK);
     size_t got = 1;
     int code = 0;
 

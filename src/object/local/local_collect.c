@@ -394,7 +394,7 @@ static void find_folder(struct local *l)
     bool missing;
 
     while (!c->stop && !c->given_up && local_present(l, NULL) < 0) {
-        uint64_t next = clock_mono_ns() + LOOK_AGAIN_MS * UINT64_C(1000000);
+        uint64_t next = clock_mono_ns() + LOOK_AGAIN_MS * NS_PER_MS;
         while (!c->stop && !c->given_up && cond_wait_until(&c->wake, &c->lock, next))
             ;
         if (c->stop || c->given_up)

@@ -1,5 +1,6 @@
 /* Conditions of requests, judged against the current version. */
 #include "object/local/local_int.h"
+#include "base/clock.h"
 
 /* Whether a list of etags names this one. Quotes may be missing, as some clients send them so. A
  * weak tag never matches where the comparison is strong (RFC 9110 section 8.8.3.2). */
@@ -23,7 +24,7 @@ static bool etag_listed(struct str list, struct str etag, bool strong)
 /* HTTP dates have whole seconds. */
 static bool modified_after(const struct object_record *r, int64_t since_ms)
 {
-    return r->modified_ms / 1000 > since_ms / 1000;
+    return r->modified_ms / MS_PER_S > since_ms / MS_PER_S;
 }
 
 int condition_read(const struct object_conditions *c, const struct object_record *r,
@@ -73,7 +74,7 @@ int condition_remove(const struct object_conditions *c, const struct object_reco
                      struct err *err)
 {
     if ((c->has_if_size && c->if_size != r->size) ||
-        (c->if_modified_at_ms && c->if_modified_at_ms / 1000 != r->modified_ms / 1000))
+        (c->if_modified_at_ms && c->if_modified_at_ms / MS_PER_S != r->modified_ms / MS_PER_S))
         return err_code(err, ERR_PRECONDITION);
     return condition_write(c, r, err);
 }

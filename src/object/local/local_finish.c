@@ -1,7 +1,8 @@
 /* Finishing an upload: its parts become an object, in one change and without moving a byte. */
 #include "object/local/local_int.h"
+#include "base/clock.h"
 
-enum { FINISHED_FOR_MS = 24 * 3600 * 1000 };
+enum { FINISHED_FOR_MS = MS_PER_DAY };
 
 bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms)
 {

@@ -49,12 +49,12 @@ static void slow_down(const struct scrubbing *s)
 
     if (rate == 0)
         return;
-    uint64_t due = (uint64_t)((unsigned __int128)s->bytes * 1000000000u / rate);
+    uint64_t due = (uint64_t)((unsigned __int128)s->bytes * NS_PER_S / rate);
     uint64_t passed = clock_mono_ns() - s->began_ns;
     if (passed >= due)
         return;
     uint64_t wait = due - passed;
-    struct timespec t = {(time_t)(wait / 1000000000u), (long)(wait % 1000000000u)};
+    struct timespec t = {(time_t)(wait / NS_PER_S), (long)(wait % NS_PER_S)};
     nanosleep(&t, NULL);
 }
 
@@ -398,7 +398,7 @@ int local_scrub(struct storage *storage, const struct local_scrub *o, struct err
 
     if (code < 0)
         return code;
-    s.block = xmalloc(BLOB_BLOCK);
+    s.block = xzalloc(BLOB_BLOCK);
     s.names = ARENA_INIT(GIB);
     code = each_row(&s, TAG_BUCKET, STR_EMPTY, add_bucket, err);
     if (code == 0)

@@ -185,7 +185,7 @@ int sealed_body_unlock(struct reader *base, const struct sealed_key *key, struct
 
     b->key = *key;
     if (!b->record)
-        b->record = xmalloc(SEALED_STORED);
+        b->record = xzalloc(SEALED_STORED);
     if (b->left > 0 || empty)
         code = open_record(b, err);
     b->unlocked = code == 0;

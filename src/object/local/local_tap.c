@@ -133,9 +133,9 @@ int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t li
 
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count, struct err *err)
 {
-    char id[TAP_ID_LEN], (*bytes)[TAP_PLACE_LEN] = xmalloc(count * sizeof(*bytes) + 1);
+    char id[TAP_ID_LEN], (*bytes)[TAP_PLACE_LEN] = xzalloc(count * sizeof(*bytes) + 1);
     struct row_log log = tap_log(local_of(s), id);
-    struct str *places = xmalloc(count * sizeof(*places) + 1);
+    struct str *places = xzalloc(count * sizeof(*places) + 1);
 
     for (size_t i = 0; i < count; i++)
         places[i] = tap_place(bytes[i], rows[i].number);

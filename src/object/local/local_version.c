@@ -2,8 +2,9 @@
  * both. */
 #include "db/row_log.h"
 #include "object/local/local_int.h"
+#include "base/clock.h"
 
-enum { SEQUENCE_AHEAD_US = 60 * 1000 * 1000 };
+enum { SEQUENCE_AHEAD_US = 60 * US_PER_S };
 
 void stored_release(struct stored *s)
 {
@@ -143,7 +144,7 @@ int change_current(struct change *c, struct stored *out, struct err *err)
 int change_sequence(struct change *c, uint64_t *out, struct err *err)
 {
     struct local *l = c->b->local;
-    uint64_t now = (uint64_t)db_tx_now_ms(c->tx) * 1000, limit = 0;
+    uint64_t now = (uint64_t)db_tx_now_ms(c->tx) * US_PER_MS, limit = 0;
     struct buf value = BUF_INIT(0);
     struct row row;
 

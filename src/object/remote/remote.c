@@ -5,15 +5,15 @@
 
 #include <stdlib.h>
 
-enum { PROBE_MS = 1000, SWEEP_MS = 10 * 1000 };
+enum { PROBE_MS = 1000, SWEEP_MS = 10 * MS_PER_S };
 
 static const struct storage_ops storage_ops;
 
 /* clang-format off */
 const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS] = {
-    {"connect_timeout",   3 * 1000,  100, 60 * 1000,      offsetof(struct remote_times, connect_ms)},
-    {"response_timeout", 60 * 1000, 1000, 60 * 60 * 1000, offsetof(struct remote_times, response_ms)},
-    {"idle_timeout",     30 * 1000, 1000, 60 * 60 * 1000, offsetof(struct remote_times, idle_ms)},
+    {"connect_timeout",   3 * MS_PER_S,  100, MS_PER_MINUTE,      offsetof(struct remote_times, connect_ms)},
+    {"response_timeout", MS_PER_MINUTE, 1000, MS_PER_HOUR, offsetof(struct remote_times, response_ms)},
+    {"idle_timeout",     30 * MS_PER_S, 1000, MS_PER_HOUR, offsetof(struct remote_times, idle_ms)},
 };
 /* clang-format on */
 
@@ -32,7 +32,8 @@ int remote_times_check(const struct remote_times *times, struct err *err)
         uint64_t ms = *remote_time(&copy, i);
         if (ms && (ms < row->min_ms || ms > row->max_ms))
             return err_set(err, ERR_INVALID, "%s must be from %llu ms to %llu s", row->name,
-                           (unsigned long long)row->min_ms, (unsigned long long)row->max_ms / 1000);
+                           (unsigned long long)row->min_ms,
+                           (unsigned long long)row->max_ms / MS_PER_S);
     }
     return 0;
 }
@@ -82,7 +83,7 @@ static void probe(void *ctx)
     mutex_lock(&r->lock);
     while (!r->stopping) {
         uint64_t wait_ms = upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS;
-        cond_wait_until(&r->wake, &r->lock, clock_mono_ns() + wait_ms * UINT64_C(1000000));
+        cond_wait_until(&r->wake, &r->lock, clock_mono_ns() + wait_ms * NS_PER_MS);
         if (r->stopping)
             break;
         mutex_unlock(&r->lock);

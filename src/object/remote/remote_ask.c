@@ -208,7 +208,7 @@ static struct str skew_of(struct ask *q)
 
     if (q->head->status != 403 || clock_parse_http(ask_answer(q, "date"), &there) < 0)
         return STR_EMPTY;
-    long long seconds = (clock_wall_ms() - there) / 1000;
+    long long seconds = (clock_wall_ms() - there) / MS_PER_S;
     return seconds > SKEW_MAX_S || seconds < -SKEW_MAX_S
                ? arena_fmt(&q->a, "this clock is %lld s ahead of its own", seconds)
                : STR_EMPTY;

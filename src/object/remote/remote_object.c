@@ -208,7 +208,7 @@ static const struct reader_ops body_ops = {
 
 static struct reader *take_body(struct ask *q)
 {
-    struct body *b = xmalloc(sizeof(*b));
+    struct body *b = xzalloc(sizeof(*b));
 
     *b = (struct body){.reader.ops = &body_ops, .exchange = q->exchange};
     q->exchange = NULL;

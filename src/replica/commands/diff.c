@@ -1,5 +1,6 @@
 /* weir diff: comparisons of buckets by a running weir. */
 #include "replica/room.h"
+#include "base/clock.h"
 #include "command/manage.h"
 
 #include <stdlib.h>
@@ -139,7 +140,7 @@ static bool at_work(const json_t *check)
 /* Takes the check over. */
 static int watch(struct api_client *r, const struct invocation *inv, json_t *check, struct err *err)
 {
-    const struct timespec pause = {0, POLL_MS * 1000000L};
+    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
     bool json = invocation_flag(inv, "json") != NULL, terminal = !json && isatty(STDOUT_FILENO);
     char *path = xstrdup(
         manage_path(r, "/api/v1/diffs/", json_string_value(json_object_get(check, "id")), ""));

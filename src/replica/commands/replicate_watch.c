@@ -81,7 +81,7 @@ struct watch {
 
 static double now_s(void)
 {
-    return (double)clock_mono_ms() / 1000;
+    return (double)clock_mono_ms() / MS_PER_S;
 }
 
 static double done_objects(const json_t *row)
@@ -251,7 +251,7 @@ static int look(struct watch *w, const char *path, size_t *busy, struct err *err
 int replicate_watch(struct api_client *r, const struct invocation *inv, const char *path,
                     struct err *err)
 {
-    const struct timespec pause = {0, POLL_MS * 1000000L};
+    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
     bool json = invocation_flag(inv, "json") != NULL;
     struct watch w = {.remote = r, .json = json, .terminal = !json && isatty(STDOUT_FILENO)};
     size_t busy = 0;

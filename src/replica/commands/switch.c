@@ -1,5 +1,6 @@
 /* weir switch: the storage that a bucket's clients use becomes another one. */
 #include "replica/room.h"
+#include "base/clock.h"
 #include "command/manage.h"
 
 #include <stdlib.h>
@@ -214,9 +215,9 @@ static void name_unknown(json_t *row)
 /* Hours, minutes and seconds. */
 static void append_left(struct buf *out, const json_t *row)
 {
-    long long s = (json_get_i64(row, "waits_left_ms", 0) + 999) / 1000;
+    long long s = (json_get_i64(row, "waits_left_ms", 0) + MS_PER_S - 1) / MS_PER_S;
 
-    buf_appendf(out, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    buf_appendf(out, "%lld:%02lld:%02lld", s / S_PER_HOUR, s / S_PER_MINUTE % 60, s % 60);
 }
 
 static bool waits_for_uploads(const json_t *row)
@@ -294,7 +295,7 @@ static int look(struct api_client *r, const char *path, json_t **out, struct err
 static int watch(struct api_client *r, const struct invocation *inv, const char *id,
                  struct err *err)
 {
-    const struct timespec pause = {0, POLL_MS * 1000000L};
+    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
     char *path = str_dup(str_z(manage_path(r, "/api/v1/switches/", id, "")));
     struct buf last = {0};
     bool busy = true, failed = false;

@@ -10,10 +10,9 @@
 #include <stdlib.h>
 
 enum {
-    WAIT_MS = 15 * 1000,
+    WAIT_MS = 15 * MS_PER_S,
     LOOK_MS = 10, /* at first; then twice as long each time, up to LOOK_MAX_MS */
     LOOK_MAX_MS = 200,
-    MS = 1000 * 1000,
 };
 
 struct sides {
@@ -251,7 +250,7 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
 static int wait_for_task(struct sides *s, struct arena *a, const struct side_pair *p,
                          const struct side_ask *ask, struct known *k, struct err *err)
 {
-    uint64_t until = clock_mono_ns() + (s->o.wait_ms ? s->o.wait_ms : WAIT_MS) * MS;
+    uint64_t until = clock_mono_ns() + (s->o.wait_ms ? s->o.wait_ms : WAIT_MS) * NS_PER_MS;
     uint64_t pause_ms = LOOK_MS;
     int code = 0;
 
@@ -261,7 +260,7 @@ static int wait_for_task(struct sides *s, struct arena *a, const struct side_pai
             return err_set(err, ERR_BUSY,
                            "the newest state has yet to be brought from the other storage");
         mutex_lock(&s->lock);
-        cond_wait_until(&s->pause, &s->lock, clock_mono_ns() + pause_ms * MS);
+        cond_wait_until(&s->pause, &s->lock, clock_mono_ns() + pause_ms * NS_PER_MS);
         mutex_unlock(&s->lock);
         pause_ms = pause_ms * 2 < LOOK_MAX_MS ? pause_ms * 2 : LOOK_MAX_MS;
         code = sides_look(s, &scratch, p, ask, k, err);

@@ -10,7 +10,6 @@
 enum {
     POLL_S = 2,
     POLL_MAX_S = 30, /* longest wait of a switch whose time is far off */
-    NS_PER_MS = 1000 * 1000,
 };
 
 /* --- what both kinds have in common --- */
@@ -33,7 +32,7 @@ int switch_clock(struct switch_run *x, int64_t *out, struct err *err)
                       str_i64(reply->items[1].str, &micros) < 0))
         code = err_set(err, ERR_TYPE, "the store's time cannot be read");
     if (code == 0)
-        *out = seconds * 1000 + micros / 1000;
+        *out = seconds * MS_PER_S + micros / 1000;
     arena_release(&a);
     return code;
 }
@@ -178,7 +177,7 @@ static bool is_copied_anew(const struct switch_run *x)
 static int begin_live(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
-    int64_t due_s = x->s.created_ms / 1000 + 1 + GATEWAY_LIFE_S + INTENT_DELAY_S;
+    int64_t due_s = x->s.created_ms / MS_PER_S + 1 + GATEWAY_LIFE_S + INTENT_DELAY_S;
     bool open = false;
 
     if (!from)
@@ -294,7 +293,7 @@ static int step_waiting(struct switch_run *x, struct err *err)
         return switch_moved(
             switch_step(x->o->replications, &x->s, SWITCH_ERROR, STR("the time never comes"), err));
     if (at > x->now_ms) {
-        int64_t seconds = (at - x->now_ms + 999) / 1000;
+        int64_t seconds = (at - x->now_ms + MS_PER_S - 1) / MS_PER_S;
         x->run->put_back_s = seconds < POLL_MAX_S ? seconds : POLL_MAX_S;
         return switch_wait_for(err, "the time to begin has not come");
     }

@@ -8,7 +8,6 @@ enum {
     NAMES_MAX = 10,         /* names of differences that the history tells */
     DIFFERENCES_MAX = 1000, /* the count of differences stops here */
     WATCH_MS = 1000,        /* between two looks at the clock */
-    NS_PER_MS = 1000 * 1000,
     TEXT_MAX = 2048,
 };
 

@@ -9,8 +9,7 @@
 enum {
     TICK_MS = 100,
     SETTLE_MS = 1000,
-    POSTPONE_MS = 15 * 1000,
-    MS = 1000 * 1000,
+    POSTPONE_MS = 15 * MS_PER_S,
 };
 
 /* Users, and buckets in a switch, are hashed by seeds of their own. */
@@ -247,7 +246,7 @@ static void keep_settled(struct taps *t)
     struct err err = {0};
 
     if (!t->o.config || all == 0 || !atomic_load(&t->filter.any) ||
-        clock_mono_ns() - t->settled_ns < (uint64_t)SETTLE_MS * MS)
+        clock_mono_ns() - t->settled_ns < SETTLE_MS * NS_PER_MS)
         return;
     t->settled_ns = clock_mono_ns();
     for (size_t i = 0; i < all; i++) {
@@ -317,7 +316,7 @@ static int64_t epoch_held(void *ctx)
 
 static void keep_once(struct taps *t)
 {
-    uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * MS;
+    uint64_t every = (t->o.postpone_ms ? t->o.postpone_ms : POSTPONE_MS) * NS_PER_MS;
 
     keep_round(t);
     keep_epoch(t);
@@ -341,7 +340,7 @@ static void taps_keeper_main(void *ctx)
         keep_once(t);
         mutex_lock(&t->lock);
         if (!t->stop && t->rounds_asked == t->rounds_done)
-            cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + (uint64_t)TICK_MS * MS);
+            cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + TICK_MS * NS_PER_MS);
     }
     mutex_unlock(&t->lock);
 }

@@ -12,7 +12,6 @@ enum {
     SWITCH_WAIT_MS = 5000,
     DROP_MANY = 64,  /* from so many on, rows are not deleted one by one */
     DROP_MAX = 8192, /* most rows that stay although they are recorded */
-    MS = 1000 * 1000,
 };
 
 /* --- inside and behind the storage's commits --- */
@@ -49,7 +48,7 @@ static void tap_committed(void *ctx, uint64_t number)
         mutex_unlock(&tap->lock);
     }
     if (atomic_load_explicit(&tap->taps->switching, memory_order_relaxed)) {
-        uint64_t deadline = clock_mono_ns() + (uint64_t)SWITCH_WAIT_MS * MS;
+        uint64_t deadline = clock_mono_ns() + SWITCH_WAIT_MS * NS_PER_MS;
         int code = tap_wait(tap, number, deadline, &err);
         if (code < 0) /* the row is committed, and will be recorded later */
             log_warn(tap->taps->o.log, "replica.tap_slow", log_s("storage", tap->storage->name),
@@ -255,7 +254,7 @@ static bool tap_is_stopping(struct tap *tap)
 /* Sleeps until there is a row, or for `ms`. */
 static void tap_sleep(struct tap *tap, uint64_t ms)
 {
-    uint64_t deadline = clock_mono_ns() + ms * MS;
+    uint64_t deadline = clock_mono_ns() + ms * NS_PER_MS;
 
     mutex_lock(&tap->lock);
     atomic_store(&tap->asleep,
@@ -269,7 +268,7 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
 /* Waits a moment for rows of other writers, unless somebody waits for a record. */
 static void tap_linger(struct tap *tap)
 {
-    uint64_t deadline = clock_mono_ns() + (uint64_t)LINGER_MS * MS;
+    uint64_t deadline = clock_mono_ns() + LINGER_MS * NS_PER_MS;
 
     mutex_lock(&tap->lock);
     while (!tap->stop && tap->waiters == 0)
@@ -280,7 +279,7 @@ static void tap_linger(struct tap *tap)
 
 static void tap_back_off(struct tap *tap, uint64_t *delay_ms)
 {
-    uint64_t deadline = clock_mono_ns() + *delay_ms * MS;
+    uint64_t deadline = clock_mono_ns() + *delay_ms * NS_PER_MS;
 
     mutex_lock(&tap->lock);
     while (!tap->stop)

@@ -67,7 +67,7 @@ static int intent_read(struct intent *in, struct str payload, bool *again, struc
     int code = json_read(&json, payload, err);
 
     if (code < 0)
-        return err_wrap(err, ERR_INVALID, "an intent that cannot be read"), ERR_INVALID;
+        return err_wrap(err, ERR_INVALID, "an intent that cannot be read");
     in->storage = arena_str(&in->a, json_get_str(json, "Storage", STR_EMPTY));
     in->what.bucket = arena_str(&in->a, json_get_str(json, "Bucket", STR_EMPTY));
     in->what.user = arena_str(&in->a, json_get_str(json, "User", STR_EMPTY));

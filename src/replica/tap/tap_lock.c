@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { WAIT_MS = 5000, MS = 1000 * 1000 };
+enum { WAIT_MS = 5000 };
 
 struct shared_lock {
     struct list node;
@@ -83,7 +83,7 @@ static void shared_lock_drop(struct taps *t, struct shared_lock *s)
 static int shared_lock_take(struct taps *t, struct str key, struct shared_lock **out,
                             struct err *err)
 {
-    uint64_t deadline = clock_mono_ns() + (uint64_t)WAIT_MS * MS;
+    uint64_t deadline = clock_mono_ns() + WAIT_MS * NS_PER_MS;
     struct lock *lock = NULL;
     bool ours;
 

@@ -16,11 +16,9 @@
 #include <stdlib.h>
 
 enum {
-    IDLE_MS = 60 * 1000,
+    IDLE_MS = MS_PER_MINUTE,
     REMOVE_MAX = 64, /* marks that are removed by one step */
 };
-static const uint64_t NS_PER_MS = 1000 * 1000;
-
 #define MARKS_KEY STR("w:marks") /* in queueDB, where the intents are */
 #define SUSPECT   STR("suspect") /* instead of a boot id: intents may have been lost */
 

@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 1000, MS = 1000 * 1000, WHERE_MAX = PATH_MAX + 512 };
+enum { LOOK_MS = 1000, WHERE_MAX = PATH_MAX + 512 };
 
 /* No other process uses the store, or there is no claim to make. */
 static bool names_are_ours(const struct taps *t)
@@ -127,7 +127,7 @@ void names_keep(struct taps *t)
     uint64_t now = clock_mono_ns();
 
     if (names_are_ours(t) || !atomic_load(&t->filter.any) ||
-        now - t->named_ns < (uint64_t)LOOK_MS * MS)
+        now - t->named_ns < LOOK_MS * NS_PER_MS)
         return;
     t->named_ns = now;
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)

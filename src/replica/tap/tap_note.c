@@ -7,7 +7,7 @@
 
 static struct ended *note_new(struct taps *t, int slot, struct mark *mark)
 {
-    struct ended *n = xmalloc(sizeof(*n));
+    struct ended *n = xzalloc(sizeof(*n));
 
     *n = (struct ended){.slot = slot, .mark = mark};
     journal_read(t->journal, slot, &n->what);

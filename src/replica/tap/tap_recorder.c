@@ -14,7 +14,6 @@ enum {
     LINGER_MS = 10,
     RETRY_MS = 200,
     SWITCH_WAIT_MS = 5000,
-    MS = 1000 * 1000,
 };
 
 /* --- handing over --- */
@@ -28,7 +27,7 @@ void recorder_take(struct taps *t, struct ended *e, bool answers)
     t->hurry += wait;
     if (t->recorder_asleep || wait)
         cond_signal(&t->over_wake);
-    uint64_t until = wait ? clock_mono_ns() + (uint64_t)SWITCH_WAIT_MS * MS : 0;
+    uint64_t until = wait ? clock_mono_ns() + SWITCH_WAIT_MS * NS_PER_MS : 0;
     while (wait && t->over_recorded < number &&
            cond_wait_until(&t->over_moved, &t->lock, until)) /* after that it is recorded later */
         ;
@@ -65,7 +64,7 @@ static size_t take_ended(struct taps *t, struct ended **out)
     while (list_empty(&t->over) && !t->recorder_stop)
         cond_wait(&t->over_wake, &t->lock);
     t->recorder_asleep = false;
-    uint64_t until = clock_mono_ns() + (uint64_t)LINGER_MS * MS;
+    uint64_t until = clock_mono_ns() + LINGER_MS * NS_PER_MS;
     while (!t->recorder_stop && !t->hurry && cond_wait_until(&t->over_wake, &t->lock, until))
         ;
     while (count < RECORD_MAX && !list_empty(&t->over)) {
@@ -132,7 +131,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 /* Waits before another try. False: weir stops. */
 static bool pause_retry(struct taps *t)
 {
-    uint64_t until = clock_mono_ns() + (uint64_t)RETRY_MS * MS;
+    uint64_t until = clock_mono_ns() + RETRY_MS * NS_PER_MS;
 
     mutex_lock(&t->lock);
     while (!t->recorder_stop && cond_wait_until(&t->over_wake, &t->lock, until))

@@ -110,7 +110,7 @@ void shared_end(struct taps *t, const struct capture *c, enum outcome outcome)
     struct ended *e = c->noted;
 
     if (!e) {
-        e = xmalloc(sizeof(*e));
+        e = xzalloc(sizeof(*e));
         *e = (struct ended){
             .in = in,
             .what = {in->storage, in->what.bucket, in->what.keys[c->member], in->what.changes}};

@@ -11,7 +11,6 @@ enum {
     OWN_MS = 1000,     /* wait for this process to record */
     FOREIGN_MS = 5000, /* wait for another process, which tells once a second */
     POLL_MS = 100,
-    MS = 1000 * 1000,
 };
 
 struct unrecorded_storage {
@@ -97,7 +96,7 @@ static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struc
 
     if (u->began_ms == 0) {
         u->began_ms = now_ms;
-        u->deadline_ns = clock_mono_ns() + (uint64_t)FOREIGN_MS * MS;
+        u->deadline_ns = clock_mono_ns() + FOREIGN_MS * NS_PER_MS;
     }
     while (code == 0 && settled_ms < u->began_ms && clock_mono_ns() < u->deadline_ns) {
         poll(NULL, 0, POLL_MS);
@@ -139,7 +138,7 @@ static int ask_storage(struct unrecorded *u, struct str name, bool *clear, struc
 int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o, struct err *err)
 {
     *u = (struct unrecorded){
-        .o = *o, .a = ARENA_INIT(0), .deadline_ns = clock_mono_ns() + (uint64_t)OWN_MS * MS};
+        .o = *o, .a = ARENA_INIT(0), .deadline_ns = clock_mono_ns() + OWN_MS * NS_PER_MS};
     map_init(&u->announced);
     map_init(&u->seen);
     int code = o->taps ? taps_await(o->taps, NULL, u->deadline_ns, err) : 0;

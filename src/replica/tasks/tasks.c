@@ -14,7 +14,7 @@ enum {
     OUTSTANDING_MAX = 10000,
     LOCK_WAIT_MS = 200,   /* the tasks of one put come together */
     NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
-    MEMORY_S = 24 * 3600, /* so long a later try goes on with an upload */
+    MEMORY_S = S_PER_DAY, /* so long a later try goes on with an upload */
 };
 
 static const struct {

@@ -13,8 +13,8 @@ enum {
     SWITCH_WAIT_S = 10,
     REQUESTS = 4, /* for one key that is fixed, to each side */
     ENTRY_MAX = 16 * 1024,
-    STEP_MS = 5 * 1000,   /* between two steps; a step has at least one key */
-    PIECE_MS = 60 * 1000, /* of a walk in one task (D9) */
+    STEP_MS = 5 * MS_PER_S,   /* between two steps; a step has at least one key */
+    PIECE_MS = MS_PER_MINUTE, /* of a walk in one task (D9) */
     PIECE_STEPS = 100,
 };
 

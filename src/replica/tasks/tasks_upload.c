@@ -2,15 +2,16 @@
  * replication removed. With each upload a task is scheduled that aborts it once no copy would go on
  * with it. Other uploads are never touched: they may be a client's. */
 #include "replica/tasks/tasks_int.h"
+#include "base/clock.h"
 #include "object/overlay.h"
 
 #include "base/json.h"
 
 enum {
-    BUSY_UPLOAD_S = 60,       /* until an upload is checked again whose object is locked */
-    REMEMBERED_S = 3600,      /* the same, if a copy may go on with the upload */
-    UPLOAD_LATER_S = 60,      /* after the upload is no longer remembered */
-    ID_MAX_BYTES = 32 * 1024, /* of a task's id */
+    BUSY_UPLOAD_S = 60,        /* until an upload is checked again whose object is locked */
+    REMEMBERED_S = S_PER_HOUR, /* the same, if a copy may go on with the upload */
+    UPLOAD_LATER_S = 60,       /* after the upload is no longer remembered */
+    ID_MAX_BYTES = 32 * 1024,  /* of a task's id */
 };
 
 /* An upload that may be left over. */

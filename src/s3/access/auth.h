@@ -19,9 +19,10 @@
 #ifndef S3_ACCESS_AUTH_H
 #define S3_ACCESS_AUTH_H
 
+#include "base/clock.h"
 #include "sign/sign.h"
 
-enum { AUTH_SKEW_MS = 15 * 60 * 1000, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY_MAX = 128 };
+enum { AUTH_SKEW_MS = 15 * MS_PER_MINUTE, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY_MAX = 128 };
 
 enum auth_kind { AUTH_ANONYMOUS, AUTH_V4_HEADER, AUTH_V4_QUERY, AUTH_V2_HEADER, AUTH_V2_QUERY };
 

@@ -112,7 +112,7 @@ int auth_v2_query(struct identity *out, struct arena *a, const struct auth_reque
         return code;
     if (str_i64(expires, &until) < 0)
         return err_set(err, S3_ACCESS_DENIED, "Invalid date (should be seconds since epoch)");
-    if (until < r->now_ms / 1000)
+    if (until < r->now_ms / MS_PER_S)
         return err_set(err, S3_ACCESS_DENIED, "Request has expired");
     out->kind = AUTH_V2_QUERY;
     return check(out, r, o, expires, signature, err);

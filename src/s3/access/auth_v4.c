@@ -274,7 +274,7 @@ static int check_lifetime(const struct auth_request *r, struct str timestamp, st
                        "X-Amz-Expires must be less than 604800 seconds");
     if (time > r->now_ms + AUTH_SKEW_MS)
         return err_set(err, S3_ACCESS_DENIED, "Request is not yet valid");
-    if (r->now_ms > time + lifetime * 1000)
+    if (r->now_ms > time + lifetime * MS_PER_S)
         return err_set(err, S3_ACCESS_DENIED, "Request has expired");
     *out = time;
     return 0;

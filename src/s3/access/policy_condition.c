@@ -68,7 +68,7 @@ static bool parse_date(struct str s, double *out)
     }
     if (!parse_number(s, out))
         return false;
-    *out *= 1000;
+    *out *= MS_PER_S;
     return true;
 }
 

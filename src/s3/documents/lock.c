@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "meta/document.h"
 
-#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
-
 static const char *const modes[] = {"GOVERNANCE", "COMPLIANCE"};
 
 const char *lock_mode_name(bool compliance)
@@ -101,7 +99,8 @@ struct lock_retention lock_default(const struct lock_config *config, int64_t now
 {
     int64_t days = (int64_t)config->days + INT64_C(365) * config->years;
 
-    return (struct lock_retention){config->compliance && days, days ? now_ms + days * DAY_MS : 0};
+    return (struct lock_retention){config->compliance && days,
+                                   days ? now_ms + days * MS_PER_DAY : 0};
 }
 
 static int check_future(int64_t until_ms, int64_t now_ms, struct err *err)

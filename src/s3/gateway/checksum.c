@@ -143,7 +143,7 @@ int checksum_compute(struct arena *a, struct reader *from, enum digest_kind kind
                      struct object_checksum *out, struct err *err)
 {
     struct digests *d = digests_new(1u << kind);
-    char *block = xmalloc(SUM_BLOCK);
+    char *block = xzalloc(SUM_BLOCK);
     size_t got = 1;
     int code = 0;
 

@@ -346,7 +346,7 @@ int form_open(struct form *f, struct arena *arena, struct reader *body, struct s
     code = set_delimiter(f, content_type, err);
     if (code < 0)
         return code;
-    f->buffer = xmalloc(FORM_BUFFER);
+    f->buffer = xzalloc(FORM_BUFFER);
     code = read_fields(f, err);
     if (code < 0)
         form_close(f);

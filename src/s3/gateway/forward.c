@@ -17,7 +17,7 @@ static int judge(const struct storage *s, int code, struct err *err)
                        "You have no credentials on the storage that holds this bucket.");
     if (code == ERR_CLOSED)
         code = ERR_PEER;
-    return err_wrap(err, code, "storage " STR_FMT, STR_ARG(s->name)), code;
+    return err_wrap(err, code, "storage " STR_FMT, STR_ARG(s->name));
 }
 
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
@@ -75,7 +75,7 @@ static int body_without_length(struct call *c, struct exchange *e, struct str *o
 
     *out = arena_str(c->a, buf_str(&text));
     buf_release(&text);
-    return code < 0 ? (err_wrap(err, code, "a storage's answer"), ERR_PEER) : 0;
+    return code < 0 ? err_wrap(err, ERR_PEER, "a storage's answer") : 0;
 }
 
 /* A body that is small is waited for before anything is sent, so that both go in one piece. */

@@ -6,7 +6,7 @@
 #include "s3/documents/lock.h"
 #include "meta/tagging.h"
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, LIST_MAX = 1000 };
+enum { LIST_MAX = 1000 };
 
 /* What a statement asks for. */
 struct question {
@@ -68,7 +68,7 @@ static struct str wall_time(struct call *c, const struct question *q)
 static struct str epoch_time(struct call *c, const struct question *q)
 {
     (void)q;
-    return arena_fmt(c->a, "%lld", (long long)(c->now_ms / 1000));
+    return arena_fmt(c->a, "%lld", (long long)(c->now_ms / MS_PER_S));
 }
 
 static struct str secure_transport(struct call *c, const struct question *q)
@@ -309,7 +309,7 @@ static struct str remaining_days(struct call *c, int64_t until_ms)
 {
     int64_t left = until_ms > c->now_ms ? until_ms - c->now_ms : 0;
 
-    return arena_fmt(c->a, "%lld", (long long)((left + DAY_MS - 1) / DAY_MS));
+    return arena_fmt(c->a, "%lld", (long long)((left + MS_PER_DAY - 1) / MS_PER_DAY));
 }
 
 static struct str lock_value(struct call *c, const struct question *q)

@@ -356,7 +356,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
          tagging_parse(&tags, c->a, info->meta.tags, TAGS_OF_OBJECT, &ignored) < 0))
         return;
     /* Asked as of the beginning of time: a removal, never a transition. */
-    struct lifecycle_due due = lifecycle_due(&config, &facts, 0, LIFECYCLE_DAY_MS);
+    struct lifecycle_due due = lifecycle_due(&config, &facts, 0, MS_PER_DAY);
     if (due.action == LIFECYCLE_EXPIRE) {
         lifecycle_expiration_header(&value, &due);
         respond_header(c, "x-amz-expiration", buf_str(&value));

@@ -38,7 +38,7 @@ static int64_t after_days(int64_t from_ms, int64_t days, int64_t day_ms)
     if (__builtin_mul_overflow(days, day_ms, &at) || __builtin_add_overflow(at, from_ms, &at) ||
         at > INT64_MAX - day_ms)
         return INT64_MAX;
-    return day_ms == LIFECYCLE_DAY_MS ? (at + day_ms - 1) / day_ms * day_ms : at;
+    return day_ms == MS_PER_DAY ? (at + day_ms - 1) / day_ms * day_ms : at;
 }
 
 static void take_earlier(struct lifecycle_due *due, const struct lifecycle_rule *rule,

@@ -1,16 +1,15 @@
 /* Lifecycle configurations: the document, and what a rule wants done with an object and when. The
  * worker that does it is elsewhere; here nothing is touched.
  *
- * A "day" is given by the caller, so that tests need not wait for one. With real days (DAY_MS)
+ * A "day" is given by the caller, so that tests need not wait for one. With real days (MS_PER_DAY)
  * every time is rounded up to the next midnight UTC, as S3 does; shorter days are not rounded.
  * Strings live in the arena; a read configuration does not change and may be asked by any thread.
  */
 #ifndef S3_LIFECYCLE_LIFECYCLE_H
 #define S3_LIFECYCLE_LIFECYCLE_H
 
+#include "base/clock.h"
 #include "meta/tagging.h"
-
-#define LIFECYCLE_DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 
 enum { LIFECYCLE_MAX_RULES = 1000, LIFECYCLE_ID_MAX = 255, LIFECYCLE_NEWER_MAX = 100 };
 

@@ -32,7 +32,7 @@ static int read_date(const struct xml_node *node, int64_t *out, struct err *err)
         return 0;
     if (clock_parse_iso(child->text, out) < 0)
         return err_set(err, S3_MALFORMED_XML, "Date is not a date of ISO 8601");
-    if (*out % LIFECYCLE_DAY_MS != 0)
+    if (*out % MS_PER_DAY != 0)
         return err_set(err, S3_INVALID_ARGUMENT, "'Date' must be at midnight GMT");
     return 0;
 }

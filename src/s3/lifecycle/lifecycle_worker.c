@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    SHARE = 4,       /* busy one part of as many (C6) */
-    KEEP_EVERY = 8,  /* pages between two writes of a cursor */
-    LOOK_MS = 60000, /* the wall clock may jump: look at it that often */
+    SHARE = 4,               /* busy one part of as many (C6) */
+    KEEP_EVERY = 8,          /* pages between two writes of a cursor */
+    LOOK_MS = MS_PER_MINUTE, /* the wall clock may jump: look at it that often */
 };
 
 struct lifecycle_worker {
@@ -34,11 +34,11 @@ int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle
 
     w->o = *o;
     w->notify = o->notify;
-    w->day_ms = o->day_ms ? o->day_ms : LIFECYCLE_DAY_MS;
-    w->interval_ms = o->interval_ms                  ? o->interval_ms
-                     : w->day_ms == LIFECYCLE_DAY_MS ? w->day_ms
-                     : w->day_ms > 1                 ? w->day_ms / 2
-                                                     : 1;
+    w->day_ms = o->day_ms ? o->day_ms : MS_PER_DAY;
+    w->interval_ms = o->interval_ms            ? o->interval_ms
+                     : w->day_ms == MS_PER_DAY ? w->day_ms
+                     : w->day_ms > 1           ? w->day_ms / 2
+                                               : 1;
     atomic_init(&w->stop, false);
     mutex_init(&w->lock, "lifecycle");
     cond_init(&w->wake);
@@ -266,6 +266,6 @@ static void run(void *ctx)
             continue;
         }
         int64_t left = slot + w->interval_ms - now;
-        rest(w, (uint64_t)(left < LOOK_MS ? left : LOOK_MS) * 1000000);
+        rest(w, (uint64_t)(left < LOOK_MS ? left : LOOK_MS) * NS_PER_MS);
     }
 }

@@ -6,6 +6,7 @@
 #ifndef S3_LIFECYCLE_LIFECYCLE_WORKER_H
 #define S3_LIFECYCLE_LIFECYCLE_WORKER_H
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "route/route.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
@@ -15,7 +16,7 @@ struct lifecycle_worker;
 struct lifecycle_worker_options {
     struct routes *routes; /* borrowed; must outlive the worker */
     struct notify *notify; /* likewise; told of what is done; may be NULL */
-    int64_t day_ms;        /* 0: LIFECYCLE_DAY_MS */
+    int64_t day_ms;        /* 0: MS_PER_DAY */
     int64_t interval_ms;   /* 0: a day, or half of a shorter one */
     /* Whether the bucket there is left alone for now, as it is being switched to another storage:
      * what the rules do to one side would be done to the newer objects of the other. May be NULL.

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { INTERVAL_MS = 5 * 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000, WAITING_MAX = 64 * MIB };
+enum { INTERVAL_MS = 5 * MS_PER_MINUTE, WAITING_MAX = 64 * MIB };
 
 static thread_fn run;
 
@@ -177,7 +177,7 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
                        struct str line)
 {
     bool by_event = str_find(s->config, STR("&f=e&")) >= 0;
-    struct log_lines wanted = {.day = by_event ? now_ms / DAY_MS : 0, .first_ms = now_ms};
+    struct log_lines wanted = {.day = by_event ? now_ms / MS_PER_DAY : 0, .first_ms = now_ms};
     struct log_lines *lines;
 
     wanted.hash =
@@ -327,7 +327,7 @@ static void run(void *ctx)
             cond_wait(&l->wake, &l->lock);
         } else if (due > now) {
             int64_t wait = due - now < LOG_LOOK_MS ? due - now : LOG_LOOK_MS;
-            cond_wait_until(&l->wake, &l->lock, clock_mono_ns() + (uint64_t)wait * 1000000);
+            cond_wait_until(&l->wake, &l->lock, clock_mono_ns() + (uint64_t)wait * NS_PER_MS);
         } else {
             mutex_unlock(&l->lock);
             work(l);

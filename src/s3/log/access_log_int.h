@@ -2,6 +2,7 @@
 #ifndef S3_LOG_ACCESS_LOG_INT_H
 #define S3_LOG_ACCESS_LOG_INT_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "db/db.h"
 #include "os/thread.h"
@@ -14,10 +15,10 @@ enum {
     LOG_DRAIN_BYTES = 1024 * 1024,    /* so many are written before their second is over */
     LOG_DRAIN_MS = 1000,
     LOG_OBJECT_BYTES = 4 * 1024 * 1024, /* a bucket with so many is due; about an object's size */
-    LOG_LOOK_MS = 60 * 1000,            /* the wall clock may jump: look at it that often */
+    LOG_LOOK_MS = MS_PER_MINUTE,        /* the wall clock may jump: look at it that often */
     LOG_SEQUENCE_LEN = 8,               /* at the end of a row's key */
 };
-#define LOG_GIVE_UP_MS ((int64_t)24 * 60 * 60 * 1000)
+#define LOG_GIVE_UP_MS ((int64_t)MS_PER_DAY)
 
 /* Lines of one source, configuration and day, in memory. */
 struct log_lines {

@@ -222,7 +222,7 @@ int log_rows_load(struct access_log *l, struct err *err)
     struct log_row row;
     int code = db_snapshot(&view, l->o.db, err);
 
-    l->sequence = (uint64_t)clock_wall_ms() * 1000;
+    l->sequence = (uint64_t)clock_wall_ms() * US_PER_MS;
     if (code == 0)
         code = db_iter_open(&it, view, l->rows, &all, err);
     while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0) {

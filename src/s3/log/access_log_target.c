@@ -41,7 +41,7 @@ static struct str value_of(const struct asking *q, enum policy_key key)
         clock_iso(clock_wall_ms(), time);
         return arena_str(q->a, str_z(time));
     case POLICY_KEY_EPOCH_TIME:
-        return arena_fmt(q->a, "%lld", (long long)(clock_wall_ms() / 1000));
+        return arena_fmt(q->a, "%lld", (long long)(clock_wall_ms() / MS_PER_S));
     default:
         return STR_EMPTY;
     }

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "meta/document.h"
 
-enum { DAY_MS = 24 * 60 * 60 * 1000 };
-
 /* By enum logging_format: in the kept form, and PartitionDateSource. */
 static const char *const letters = "sed";
 static const char *const date_sources[] = {NULL, "EventTime", "DeliveryTime"};
@@ -166,7 +164,7 @@ void logging_key(struct buf *out, const struct logging *config, const struct log
 {
     char iso[CLOCK_ISO_LEN + 1]; /* 2006-01-02T15:04:05.000Z */
 
-    clock_iso(config->format == LOGGING_BY_EVENT ? day * DAY_MS : now_ms, iso);
+    clock_iso(config->format == LOGGING_BY_EVENT ? day * MS_PER_DAY : now_ms, iso);
     buf_append_str(out, config->prefix);
     if (config->format != LOGGING_SIMPLE)
         buf_appendf(out, STR_FMT "/" STR_FMT "/" STR_FMT "/%.4s/%.2s/%.2s/", STR_ARG(s->owner),

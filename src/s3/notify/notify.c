@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, CALL_MS = 10 * 1000, RETRY_MS = 500, MILLION = 1000000 };
+enum { CALL_MS = 10 * MS_PER_S, RETRY_MS = 500, PENDING_MAX = 1000 * 1000 };
 
 static struct notify *notify_new(const struct notify_options *o)
 {
@@ -15,8 +15,8 @@ static struct notify *notify_new(const struct notify_options *o)
 
     n->o = *o;
     n->o.region = o->region.len ? o->region : STR("us-east-1");
-    n->o.max_age_ms = o->max_age_ms ? o->max_age_ms : DAY_MS;
-    n->o.max_pending = o->max_pending ? o->max_pending : MILLION;
+    n->o.max_age_ms = o->max_age_ms ? o->max_age_ms : MS_PER_DAY;
+    n->o.max_pending = o->max_pending ? o->max_pending : PENDING_MAX;
     n->o.retry_ms = o->retry_ms ? o->retry_ms : RETRY_MS;
     n->outbox = db_cf(o->db, LOCAL_OUTBOX);
     n->client = client_new(

@@ -300,7 +300,7 @@ static bool is_repeated(const struct notification *config, size_t i)
 static int test_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct test_change *t = ctx;
-    uint64_t now = (uint64_t)db_tx_now_ms(tx) * 1000;
+    uint64_t now = (uint64_t)db_tx_now_ms(tx) * US_PER_MS;
     struct buf prefix = BUF_INIT(0), place = BUF_INIT(0);
 
     (void)err;

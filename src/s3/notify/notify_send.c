@@ -143,7 +143,7 @@ static void sign(struct arena *a, struct str secret, struct str body, struct htt
 {
     unsigned char sum[HMAC_SHA256_LEN];
     struct buf text = BUF_INIT(0), header = BUF_INIT(0);
-    long long now = (long long)(clock_wall_ms() / 1000);
+    long long now = (long long)(clock_wall_ms() / MS_PER_S);
 
     buf_appendf(&text, "%lld.", now);
     buf_append_str(&text, body);
@@ -242,7 +242,7 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
  * a stop. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
-    int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / 1000);
+    int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / US_PER_MS);
 
     if (failures && age > 0 && (uint64_t)age > w->n->o.max_age_ms)
         return "too old";
@@ -267,7 +267,7 @@ static uint64_t back_off(const struct webhook *w, unsigned failures)
     unsigned doublings = failures - 1 < MOST_DOUBLINGS ? failures - 1 : MOST_DOUBLINGS;
     uint64_t most = w->n->o.retry_ms << doublings;
 
-    return clock_mono_ns() + (most / 2 + random_below(most / 2 + 1)) * 1000000;
+    return clock_mono_ns() + (most / 2 + random_below(most / 2 + 1)) * NS_PER_MS;
 }
 
 static int send_first(struct webhook *w, const struct waiting *row, struct err *err)
@@ -299,7 +299,7 @@ static void run(void *ctx)
         struct err err = {0};
         int code = first_row(w, &row, &err);
         const char *why = code == 0 ? too_much(w, &row, failures) : NULL;
-        atomic_store(&w->oldest_ms, code == 0 ? (int64_t)(row.at.sequence / 1000) : 0);
+        atomic_store(&w->oldest_ms, code == 0 ? (int64_t)(row.at.sequence / US_PER_MS) : 0);
         if (code == ERR_END) {
             rest(w, 0);
             continue;

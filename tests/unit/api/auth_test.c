@@ -29,7 +29,7 @@ static struct str header_of(const char *access, const char *secret)
 
 static struct auth *new_auth(void)
 {
-    struct auth *a = xmalloc(sizeof(*a));
+    struct auth *a = xzalloc(sizeof(*a));
     auth_init(a, &admin, NULL);
     return a;
 }

@@ -45,7 +45,7 @@ TEST(clock, random_times_agree_with_the_c_library_and_read_back)
 {
     for (int i = 0; i < 20000; i++) {
         int64_t ms = (int64_t)random_below((uint64_t)last_ms + 1), back;
-        time_t seconds = (time_t)(ms / 1000);
+        time_t seconds = (time_t)(ms / MS_PER_S);
         char iso[CLOCK_ISO_LEN + 1], http[CLOCK_HTTP_LEN + 1], basic[CLOCK_BASIC_LEN + 1];
         char want[64], want_iso[72];
         struct tm tm;
@@ -64,9 +64,9 @@ TEST(clock, random_times_agree_with_the_c_library_and_read_back)
         CHECK_INT(clock_parse_iso(str_z(iso), &back), 0);
         CHECK_INT(back, ms);
         CHECK_INT(clock_parse_http(str_z(http), &back), 0);
-        CHECK_INT(back, ms / 1000 * 1000);
+        CHECK_INT(back, ms / MS_PER_S * MS_PER_S);
         CHECK_INT(clock_parse_basic(str_z(basic), &back), 0);
-        CHECK_INT(back, ms / 1000 * 1000);
+        CHECK_INT(back, ms / MS_PER_S * MS_PER_S);
     }
 }
 
@@ -146,5 +146,5 @@ TEST(clock, monotonic_time_never_goes_back)
         CHECK(now >= last);
         last = now;
     }
-    CHECK(clock_mono_ms() >= last / 1000000);
+    CHECK(clock_mono_ms() >= last / NS_PER_MS);
 }

@@ -29,6 +29,8 @@ TEST(err, context_is_put_before_the_text)
     err_wrap(&err, ERR_TIMEOUT, "asking");
     CHECK_STR(str_z(err.text), STR("asking: timed out"));
     CHECK_INT(err_wrap(NULL, ERR_IO, "x"), ERR_IO);
+    CHECK_INT(err_wrap(&err, ERR_PEER, "a storage"), ERR_PEER);
+    CHECK_INT(err.code, ERR_PEER);
     CHECK_INT(err_set(NULL, ERR_IO, "x"), ERR_IO);
 }
 

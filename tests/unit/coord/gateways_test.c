@@ -1,5 +1,6 @@
 /* Who holds which epoch, over both engines. */
 #include "coord/gateways.h"
+#include "base/clock.h"
 #include "unit/coord/tell.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
@@ -85,7 +86,7 @@ TEST(gateways, who_told_it_before_the_clock_went_back_lives_from_then_on)
 
     four_open_embedded(&f);
     struct store *config = f.stores[DB_CONFIG];
-    embedded_shift_clock(config, 7200 * 1000);
+    embedded_shift_clock(config, 7200 * MS_PER_S);
     tell(&f, "dead", 6);
     embedded_shift_clock(config, 0);
     tell(&f, "one", 7);

@@ -5,7 +5,7 @@
 #include "os/thread.h"
 #include "unit/test.h"
 
-static const uint64_t LONG_NS = UINT64_C(3600) * 1000 * 1000 * 1000;
+static const uint64_t LONG_NS = 3600 * NS_PER_S;
 
 /* Two things that are read before a lease begins. */
 struct lab {

@@ -1,5 +1,6 @@
 /* Limits of storages over both engines. */
 #include "coord/limit.h"
+#include "base/clock.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
 
@@ -34,9 +35,9 @@ TEST(limit, fills_with_time)
 
     four_open_embedded(&f);
     CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
-    embedded_shift_clock(f.stores[DB_APP], 50 * 1000);
+    embedded_shift_clock(f.stores[DB_APP], 50 * MS_PER_S);
     CHECK(take(&f, LIMIT_REQUESTS, 0.01, 1) > 0);
-    embedded_shift_clock(f.stores[DB_APP], 101 * 1000);
+    embedded_shift_clock(f.stores[DB_APP], 101 * MS_PER_S);
     CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
     four_close(&f);
 }
@@ -46,11 +47,11 @@ TEST(limit, fills_again_after_the_clock_went_back)
     struct four f = {0};
 
     four_open_embedded(&f);
-    embedded_shift_clock(f.stores[DB_APP], 7200 * 1000);
+    embedded_shift_clock(f.stores[DB_APP], 7200 * MS_PER_S);
     CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
     embedded_shift_clock(f.stores[DB_APP], 0);
     CHECK(take(&f, LIMIT_REQUESTS, 0.01, 1) > 0);
-    embedded_shift_clock(f.stores[DB_APP], 101 * 1000);
+    embedded_shift_clock(f.stores[DB_APP], 101 * MS_PER_S);
     CHECK_INT(take(&f, LIMIT_REQUESTS, 0.01, 1), 0);
     four_close(&f);
 }

@@ -78,7 +78,7 @@ TEST_FOUR(lock, one_that_is_held_does_not_end)
     struct lock *mine;
     struct err err = {0};
     const char *got = "";
-    uint64_t until = clock_mono_ns() + (uint64_t)900 * 1000000;
+    uint64_t until = clock_mono_ns() + 900 * NS_PER_MS;
 
     CHECK_OK(lock_take(&mine, l, STR("lk:x"), &err));
     while (clock_mono_ns() < until && lock_held(mine))

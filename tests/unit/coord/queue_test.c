@@ -1,5 +1,6 @@
 /* The work queue, over both engines (docs/queue.md Q1 to Q9). */
 #include "coord/queue.h"
+#include "base/clock.h"
 #include "coord/message.h"
 #include "unit/store/embedded_test.h"
 #include "unit/store/four.h"
@@ -49,7 +50,7 @@ static void check_state(struct queue *q, const char *id, enum task_state state)
 static void move_clock(struct four *f, int64_t seconds)
 {
     if (f->db)
-        embedded_shift_clock(f->stores[DB_QUEUE], seconds * 1000);
+        embedded_shift_clock(f->stores[DB_QUEUE], seconds * MS_PER_S);
 }
 
 TEST_FOUR(queue, tasks_are_taken_in_the_order_of_their_coming)

@@ -1,6 +1,7 @@
 /* Counters against tasks, over both engines: what another tool deletes is noticed, and nothing else
  * is (docs/replication.md, P8). */
 #include "os/thread.h"
+#include "base/clock.h"
 #include "unit/coord/replication_lab.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ TEST_FOUR(replication_count, counters_that_are_the_tasks_are_left_alone)
     repl_add(&l, "u quiet main backup");
     repl_drain(&l, "events2");
     CHECK_INT(recount(&l, -10000, 2).gaps, 0);
-    CHECK_INT(recount(&l, 60000, 0).gaps, 0); /* they were heard of a moment ago */
+    CHECK_INT(recount(&l, MS_PER_MINUTE, 0).gaps, 0); /* they were heard of a moment ago */
     check_reply(l.config,
                 "HMGET p:repl_st:u:photos:main:backup obj_listed obj_failed listings events",
                 "[\"9\", \"1\", \"1\", \"3\"]");

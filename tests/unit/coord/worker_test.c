@@ -27,7 +27,7 @@ static void tally_init(struct tally *t)
 static int handle(struct task_run *run, struct err *err)
 {
     struct tally *t = run->ctx;
-    uint64_t look = 5 * 1000000;
+    uint64_t look = 5 * NS_PER_MS;
 
     mutex_lock(&t->lock);
     t->runs++;

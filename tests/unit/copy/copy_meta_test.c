@@ -48,7 +48,7 @@ static void set_hold(struct sides *s, bool hold, int64_t until_ms)
 TEST_SIDES(copy_meta, retention_and_hold_follow)
 {
     struct copy c = sides_copy(s, "k");
-    int64_t later = (clock_wall_ms() / 1000 + 3600) * 1000;
+    int64_t later = (clock_wall_ms() / MS_PER_S + S_PER_HOUR) * MS_PER_S;
     struct err err = {0};
 
     CHECK_OK(s->from->ops->set_versions(s->from, true, &err));

@@ -2,6 +2,7 @@
  * (G1 to G4). */
 #include "unit/db/dbtest.h"
 
+#include "base/clock.h"
 #include "db/gaps.h"
 #include "os/thread.h"
 

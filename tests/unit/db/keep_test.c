@@ -79,7 +79,7 @@ TEST(db_keep, compaction_drops_expired_rows_and_keeps_the_others)
     char later[32];
 
     CHECK_OK(db_open(&db, &o, &err));
-    snprintf(later, sizeof(later), "%lld", (long long)clock_wall_ms() + 3600 * 1000);
+    snprintf(later, sizeof(later), "%lld", (long long)clock_wall_ms() + MS_PER_HOUR);
     dbtest_put(db, "e", "old", "1000");
     dbtest_put(db, "e", "young", later);
     dbtest_put(db, "e", "none", "not a time");

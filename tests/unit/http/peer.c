@@ -36,7 +36,7 @@ struct peer {
 
 static uint64_t deadline(void)
 {
-    return clock_mono_ns() + WAIT_SECONDS * UINT64_C(1000000000);
+    return clock_mono_ns() + WAIT_SECONDS * NS_PER_S;
 }
 
 static void serve(void *ctx)

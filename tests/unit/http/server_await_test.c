@@ -15,7 +15,7 @@ struct waiter {
 };
 
 static struct waiter waiters[CLIENTS];
-static uint64_t timeout_ms = 60 * 1000,
+static uint64_t timeout_ms = MS_PER_MINUTE,
                 late_ms = 50; /* the second of paths that begin with /late */
 static _Atomic(unsigned) on_pool;
 static _Atomic(bool) held; /* handlers come in, but do not wait yet */
@@ -226,7 +226,7 @@ TEST(http_await, a_handler_that_begins_to_wait_after_the_drop_is_ended_too)
     struct thread stopper;
     struct err err = {0};
 
-    timeout_ms = 60 * 60 * 1000; /* past the test's own limit */
+    timeout_ms = MS_PER_HOUR; /* past the test's own limit */
     held = true;
     begin(&lab);
     int fd = lab_dial(&lab);

@@ -491,7 +491,8 @@ TEST(server_full, of_descriptors_it_goes_on_when_some_are_free)
     struct answer a = {0};
     struct rlimit old, none;
 
-    lab_start(&lab, (struct http_server_options){.idle_timeout_ms = 60000, .head_timeout_ms = 100});
+    lab_start(&lab, (struct http_server_options){.idle_timeout_ms = MS_PER_MINUTE,
+                                                 .head_timeout_ms = 100});
     int fd = lab_dial(&lab);
     lab_ask(fd, &a, GET("/hello"), 200);
     int next = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -539,7 +540,7 @@ TEST(server_stop, finishes_what_runs_and_closes_what_is_idle)
     thread_join(&stopper);
     CHECK_INT(lab_stats(&lab).connections, 0);
     int late;
-    CHECK(sock_connect(&late, "127.0.0.1", lab.port, clock_mono_ns() + 1000000000, NULL) < 0);
+    CHECK(sock_connect(&late, "127.0.0.1", lab.port, clock_mono_ns() + NS_PER_S, NULL) < 0);
     close(idle), close(running);
     answer_release(&a);
     lab_end(&lab);

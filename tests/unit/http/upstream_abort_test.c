@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { FOREVER_MS = 60 * 60 * 1000 };
+enum { FOREVER_MS = MS_PER_HOUR };
 
 static _Atomic(unsigned) arrived; /* requests that the peer has */
 

@@ -31,7 +31,7 @@ struct bucket *fake_bucket_part(struct bucket *b, struct str key)
 
 struct bucket *fake_bucket_new(struct str name, const struct fake_parts *parts)
 {
-    struct fake_bucket *f = xmalloc(sizeof(*f));
+    struct fake_bucket *f = xzalloc(sizeof(*f));
 
     *f = (struct fake_bucket){.refs = 1, .parts = *parts};
     buf_append_str(&f->name, name);

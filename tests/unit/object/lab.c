@@ -7,7 +7,7 @@ const struct list_options lab_everything = {0};
 
 struct str lab_bytes(size_t len, uint64_t seed)
 {
-    char *bytes = xmalloc(len + 8);
+    char *bytes = xzalloc(len + 8);
     static struct arena kept; /* reachable to the end, so no leak is reported */
     char *copy = NULL;
     uint64_t h = seed * 2 + 1;

@@ -61,7 +61,7 @@ TEST(local_keep, a_clock_that_went_back_repeats_no_sequence)
     CHECK_OK(b->ops->set_versions(b, true, &err));
     b->ops->unref(b);
     struct local *local = local_of(l.lab.storage);
-    uint64_t hour = ((uint64_t)clock_wall_ms() + 3600 * 1000) * 1000; /* as if given out then */
+    uint64_t hour = ((uint64_t)clock_wall_ms() + MS_PER_HOUR) * 1000; /* as if given out then */
     buf_append_be64(&ahead, hour);
     CHECK_OK(db_put(l.db, local->rows, row_tag(&row, local, TAG_SEQUENCE), buf_str(&ahead),
                     DB_DURABLE, &err));

@@ -184,7 +184,7 @@ void conform_retention_and_hold_keep_versions(struct lab *lab)
         .name = STR("box"), .versions = VERSIONS_ON, .object_lock = true, .owner = STR("owner")};
     struct arena a = ARENA_INIT(0);
     struct bucket *b;
-    int64_t later = clock_wall_ms() + 3600 * 1000;
+    int64_t later = clock_wall_ms() + MS_PER_HOUR;
     struct err err = {0};
 
     CHECK_OK(storage_create_bucket(s, &info, &err));

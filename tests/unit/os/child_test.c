@@ -16,7 +16,7 @@
 
 static uint64_t soon(void)
 {
-    return clock_mono_ns() + 30 * 1000000000ull;
+    return clock_mono_ns() + 30 * NS_PER_S;
 }
 
 static struct child_options sh(const char *script, const char **argv)
@@ -172,7 +172,7 @@ TEST(child, waiting_past_the_deadline_leaves_it_running)
     pid_t pid;
 
     CHECK_OK(child_start(&c, &o, &err));
-    CHECK_ERR(child_wait(&c, &status, clock_mono_ns() + 1000000, &err), ERR_TIMEOUT);
+    CHECK_ERR(child_wait(&c, &status, clock_mono_ns() + NS_PER_MS, &err), ERR_TIMEOUT);
     CHECK_INT(kill(c.pid, 0), 0);
     pid = c.pid;
     child_end(&c, soon());
@@ -195,7 +195,7 @@ TEST(child, ending_takes_those_that_ignore_sigterm_and_what_they_started)
     CHECK_OK(child_start(&c, &o, &err));
     CHECK_INT(read(c.out, text, 6), 6);
     out = dup(c.out);
-    child_end(&c, clock_mono_ns() + 1000000);
+    child_end(&c, clock_mono_ns() + NS_PER_MS);
     /* The end of the pipe is seen when the last process that could write to it is gone. */
     CHECK_INT(read(out, text, 1), 0);
     close(out);

@@ -19,7 +19,7 @@ enum { SKIPPED = 77 }; /* as the runner knows it */
 
 static uint64_t soon(void)
 {
-    return clock_mono_ns() + 30 * 1000000000ull;
+    return clock_mono_ns() + 30 * NS_PER_S;
 }
 
 static void check_form(const char *text, const char *want, const char *host)
@@ -127,7 +127,7 @@ TEST(sock, both_ends_talk_and_see_the_end)
     CHECK_OK(sock_send_all(client, "hello", 5, soon(), &err));
     CHECK_OK(sock_recv(server, got, sizeof(got), &n, soon(), &err));
     CHECK_STR(str_n(got, n), STR("hello"));
-    CHECK_ERR(sock_recv(server, got, sizeof(got), &n, clock_mono_ns() + 1000000, &err),
+    CHECK_ERR(sock_recv(server, got, sizeof(got), &n, clock_mono_ns() + NS_PER_MS, &err),
               ERR_TIMEOUT);
     fd_close(&client);
     CHECK_OK(sock_recv(server, got, sizeof(got), &n, soon(), &err));
@@ -237,7 +237,7 @@ TEST(sock, sending_to_a_full_or_closed_peer_is_an_error)
     int fds[2];
 
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    CHECK_ERR(sock_send_all(fds[0], block, sizeof(block), clock_mono_ns() + 1000000, &err),
+    CHECK_ERR(sock_send_all(fds[0], block, sizeof(block), clock_mono_ns() + NS_PER_MS, &err),
               ERR_TIMEOUT);
     fd_close(&fds[1]);
     CHECK_ERR(sock_send_all(fds[0], "x", 1, soon(), &err), ERR_CLOSED);

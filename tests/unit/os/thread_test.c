@@ -12,7 +12,7 @@
 
 static uint64_t soon(void)
 {
-    return clock_mono_ns() + 30 * 1000000000ull;
+    return clock_mono_ns() + 30 * NS_PER_S;
 }
 
 /* A door that jobs wait at, and a count of those that came through. */
@@ -316,7 +316,7 @@ TEST(pool, a_job_may_free_itself_and_threads_are_reused)
     struct pool *p = pool_new("test", 4, 100000, 0);
 
     for (int i = 0; i < 20000; i++) {
-        struct pool_job *job = xmalloc(sizeof(*job));
+        struct pool_job *job = xzalloc(sizeof(*job));
         *job = (struct pool_job){.fn = free_self, .ctx = job};
         CHECK_INT(pool_submit(p, job), 0);
     }
@@ -348,13 +348,13 @@ TEST(timer, calls_in_the_order_of_due_times)
         int n = i * 77 % COUNT;
         notes[n] = (struct numbered){.n = n, .order = order, .next = &next};
         timer_set(ts, &timers[n], 0, 0, note_order, &notes[n]);
-        timer_set(ts, &timers[n], (uint64_t)n * 1000000, 0, note_order, &notes[n]);
+        timer_set(ts, &timers[n], n * NS_PER_MS, 0, note_order, &notes[n]);
     }
     for (int n = 0; n < COUNT; n++)
         due[n] = timers[n].due_ns;
     for (int n = 50; n < COUNT; n++)
         timer_cancel(ts, &timers[n]);
-    timer_set(ts, &end, COUNT * 1000000, 0, gate_pass, &done);
+    timer_set(ts, &end, COUNT * NS_PER_MS, 0, gate_pass, &done);
     gate_open(&start);
     gate_wait(&done, &done.passed, 1);
     timers_free(ts);
@@ -397,7 +397,7 @@ TEST(timer, one_that_is_far_away_is_cancelled_or_forgotten)
 
     gate_init(&g);
     CHECK_OK(timers_new(&ts, &err));
-    timer_set(ts, &far, 3600ull * 1000000000, 0, gate_pass, &g);
+    timer_set(ts, &far, 3600 * NS_PER_S, 0, gate_pass, &g);
     timer_set(ts, &farther, UINT64_MAX, 0, gate_pass, &g);
     timer_cancel(ts, &far);
     timers_free(ts);

@@ -24,7 +24,7 @@ struct server {
 
 static uint64_t soon(void)
 {
-    return clock_mono_ns() + 30 * 1000000000ull;
+    return clock_mono_ns() + 30 * NS_PER_S;
 }
 
 static char *path_of(const char *name)
@@ -266,7 +266,7 @@ TEST(tls, a_peer_that_is_silent_or_talks_something_else_fails_the_handshake)
     good_cert("a");
     CHECK_OK(tls_server_context(&c, path_of("a.pem"), path_of("a.key"), &err));
     pair(fds);
-    CHECK_ERR(tls_accept(&t, c, fds[0], clock_mono_ns() + 1000000, &err), ERR_TIMEOUT);
+    CHECK_ERR(tls_accept(&t, c, fds[0], clock_mono_ns() + NS_PER_MS, &err), ERR_TIMEOUT);
     CHECK_INT(write(fds[1], "GET / HTTP/1.1\r\n\r\n", 18), 18);
     CHECK_ERR(tls_accept(&t, c, fds[0], soon(), &err), ERR_PEER);
     CHECK(strstr(err.text, "http request"));
@@ -303,7 +303,7 @@ TEST(tls, receiving_now_never_waits)
     CHECK_OK(tls_recv(t, back, sizeof(back), &got, soon(), &err));
     CHECK_STR(str_n(back, got), STR("cdef"));
     CHECK(!tls_pending(t));
-    CHECK_ERR(tls_recv(t, back, 1, &got, clock_mono_ns() + 1000000, &err), ERR_TIMEOUT);
+    CHECK_ERR(tls_recv(t, back, 1, &got, clock_mono_ns() + NS_PER_MS, &err), ERR_TIMEOUT);
     tls_close(t);
     fd_close(&fd);
     tls_context_unref(c);

@@ -304,7 +304,7 @@ TEST(intent, is_seen_by_who_waits_for_outcomes)
     CHECK(!open);
     CHECK_OK(taps_intents_open(l.queue, STR("near"), STR("box"), 0, &open, &err));
     CHECK(!open);
-    int64_t now_s = clock_wall_ms() / 1000; /* what began long before would be due by now */
+    int64_t now_s = clock_wall_ms() / MS_PER_S; /* what began long before would be due by now */
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), now_s, &open, &err));
     CHECK(!open);
     CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), now_s + 2 * INTENT_DELAY_S, &open,

@@ -7,7 +7,7 @@
 
 #include <sched.h>
 
-static const uint64_t LONG_NS = UINT64_C(3600) * 1000 * 1000 * 1000;
+static const uint64_t LONG_NS = 3600 * NS_PER_S;
 static const struct str key = {"k", 1};
 
 static struct intended far_away(struct tap_lab *l, const char *bucket)

@@ -1,6 +1,7 @@
 /* The tasks of replication, run by a worker over both engines of the store. */
 #include "replica/tasks/tasks.h"
 
+#include "base/clock.h"
 #include "coord/switch.h"
 #include "coord/payload.h"
 #include "meta/envelope.h"
@@ -182,7 +183,7 @@ static int64_t store_now(struct rig *rig)
     CHECK_OK(str_u64(reply->items[0].str, &seconds));
     CHECK_OK(str_u64(reply->items[1].str, &micros));
     arena_release(&a);
-    return (int64_t)(seconds * 1000 + micros / 1000);
+    return (int64_t)(seconds * MS_PER_S + micros / US_PER_MS);
 }
 
 static void await_put_back(struct rig *rig)

@@ -315,7 +315,7 @@ TEST(s3_auth, a_presigned_query_holds_for_its_time)
     CHECK_INT(lab.auth.kind, AUTH_V4_QUERY);
     CHECK_INT(lab.auth.payload, AUTH_PAYLOAD_UNSIGNED);
     CHECK_STR(lab.auth.access_key, ACCESS);
-    lab.r.now_ms = NOW + 3600 * 1000;
+    lab.r.now_ms = NOW + MS_PER_HOUR;
     CHECK_INT(verify(&lab), 0);
     lab.r.now_ms++;
     REFUSED(&lab, "AccessDenied", "Request has expired");
@@ -550,7 +550,7 @@ TEST(s3_auth, what_botocore_signs_is_taken)
 
     snprintf(script, sizeof(script), "%s/unit/s3/botocore_requests.py", tests_folder);
     CHECK_OK(child_run(&status, &o, &(struct child_io){.out = &out, .err = &errout},
-                       clock_mono_ns() + UINT64_C(50) * 1000 * 1000 * 1000, &err));
+                       clock_mono_ns() + 50 * NS_PER_S, &err));
     if (status == 77)
         test_need("a botocore for /usr/bin/python3");
     CHECK_INT(status, 0);

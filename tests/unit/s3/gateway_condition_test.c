@@ -478,7 +478,7 @@ TEST(gateway_condition, a_signature_that_does_not_say_when_it_was_made_is_old)
     gate_ask(&g, NOBODY, "GET /box/key", NULL, NONE, 200);
     ask_form(&g, BOB, NULL, "", true, 204);
     ask_form(&g, BOB, NULL, "", false, 403);
-    snprintf(until, sizeof(until), "%lld", (long long)(clock_wall_ms() / 1000 + 60));
+    snprintf(until, sizeof(until), "%lld", (long long)(clock_wall_ms() / MS_PER_S + 60));
     CHECK_INT(sign_v2_string(&text, &r, str_z(until), NONE), 0);
     sign_v2(&signature, gate_key(BOB).secret, buf_str(&text));
     buf_appendf(&request, "GET /box/key?AWSAccessKeyId=" STR_FMT "&Expires=%s&Signature=",

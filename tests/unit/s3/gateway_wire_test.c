@@ -212,7 +212,7 @@ static void ask_presigned_v2(struct gate *g, const char *what, const char *more,
 
     str_cut(str_z(what), ' ', &method, &path);
     struct sign_request r = {.method = method, .path = path};
-    snprintf(until, sizeof(until), "%lld", (long long)(clock_wall_ms() / 1000 + 60));
+    snprintf(until, sizeof(until), "%lld", (long long)(clock_wall_ms() / MS_PER_S + 60));
     CHECK_INT(sign_v2_string(&text, &r, str_z(until), NONE), 0);
     sign_v2(&signature, gate_key(ALICE).secret, buf_str(&text));
     buf_appendf(&request, "%s?AWSAccessKeyId=" STR_FMT "&Expires=%s&Signature=", what,

@@ -1,8 +1,9 @@
 /* lifecycle: the document in all its forms, and what becomes due when. */
 #include "s3/lifecycle/lifecycle.h"
+#include "base/clock.h"
 #include "unit/test.h"
 
-#define DAY  LIFECYCLE_DAY_MS
+#define DAY  ((int64_t)MS_PER_DAY)
 #define NOON (INT64_C(1000) * DAY + DAY / 2)
 
 #define CONFIG(rules)      "<LifecycleConfiguration>" rules "</LifecycleConfiguration>"

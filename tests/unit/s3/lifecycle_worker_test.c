@@ -1,11 +1,10 @@
 /* lifecycle_worker: when it sweeps, what it remembers, and that it stops. */
 #include "s3/lifecycle/lifecycle_worker.h"
 
+#include "base/clock.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <sched.h>
-
-enum { HOUR_MS = 3600 * 1000 };
 
 static struct bucket *open_box(struct gate *g)
 {
@@ -23,11 +22,11 @@ static struct lifecycle_stats sweep_once(struct gate *g)
     struct lifecycle_stats stats;
     struct err err = {0};
 
-    CHECK_OK(lifecycle_worker_start(&w,
-                                    &(struct lifecycle_worker_options){.routes = g->routes,
-                                                                       .day_ms = HOUR_MS,
-                                                                       .interval_ms = 24 * HOUR_MS},
-                                    &err));
+    CHECK_OK(lifecycle_worker_start(
+        &w,
+        &(struct lifecycle_worker_options){
+            .routes = g->routes, .day_ms = MS_PER_HOUR, .interval_ms = 24 * MS_PER_HOUR},
+        &err));
     do {
         sched_yield();
         lifecycle_worker_stats(w, &stats);
@@ -57,8 +56,8 @@ static void expire_all(struct gate *g)
 
 TEST(lifecycle_worker, intervals_begin_at_midnight)
 {
-    CHECK_INT(lifecycle_slot(INT64_C(1000) * LIFECYCLE_DAY_MS + 5, LIFECYCLE_DAY_MS),
-              INT64_C(1000) * LIFECYCLE_DAY_MS);
+    CHECK_INT(lifecycle_slot(INT64_C(1000) * MS_PER_DAY + 5, MS_PER_DAY),
+              INT64_C(1000) * MS_PER_DAY);
     CHECK_INT(lifecycle_slot(12345, 1000), 12000);
 }
 

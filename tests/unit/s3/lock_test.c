@@ -1,9 +1,10 @@
 /* lock: configuration, retention, legal hold, headers. */
 #include "s3/documents/lock.h"
+#include "base/clock.h"
 #include "unit/test.h"
 
 #define NOW INT64_C(1700000000000) /* 2023-11-14T22:13:20Z */
-#define DAY INT64_C(86400000)
+#define DAY ((int64_t)MS_PER_DAY)
 
 #define CONFIG(rule)                                                                               \
     "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled>" rule                 \

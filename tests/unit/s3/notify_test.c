@@ -507,10 +507,10 @@ SITE_TEST(a_sweep_of_lifecycle_rules_is_told)
                  "</LifecycleConfiguration>"),
              200);
     CHECK_OK(route_bucket(g->routes, STR("alice-id"), STR("box"), &b, &err));
-    lifecycle_sweep_init(&sweep, b, LIFECYCLE_DAY_MS, NULL);
+    lifecycle_sweep_init(&sweep, b, MS_PER_DAY, NULL);
     sweep.notify = g->notify;
     while (!sweep.done)
-        CHECK_OK(lifecycle_sweep_page(&sweep, clock_wall_ms() + 3 * LIFECYCLE_DAY_MS, &err));
+        CHECK_OK(lifecycle_sweep_page(&sweep, clock_wall_ms() + 3 * MS_PER_DAY, &err));
     lifecycle_sweep_release(&sweep);
     b->ops->unref(b);
     expect(r, 0, "LifecycleExpiration:Delete old");

@@ -1,5 +1,6 @@
 /* Scripts in the embedded engine: limits, the sandbox, isolation. */
 #include "unit/store/embedded_test.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ TEST(embedded_script, one_that_takes_too_much_memory_is_undone)
     struct fixture f = {0};
 
     fixture_open(&f);
-    embedded_limit_scripts(f.s, 60000); /* a busy machine must not run into the other limit */
+    embedded_limit_scripts(f.s,
+                           MS_PER_MINUTE); /* a busy machine must not run into the other limit */
     check_script(f.s, "redis.call('SET','k','v') return string.rep('x', 100*1024*1024)",
                  "!NO_MEMORY");
     check_script(f.s,
@@ -282,7 +284,7 @@ TEST(embedded_script, messages_come_in_the_order_of_the_steps_and_none_from_one_
     CHECK_OK(store_subscribe(&sub, f.s, STR("c"), listen_one, &l, &err));
     embedded_limit_scripts(f.s, 50);
     check_script(f.s, "redis.call('PUBLISH','c','99') while true do end", "!TIMEOUT");
-    embedded_limit_scripts(f.s, 60000);
+    embedded_limit_scripts(f.s, MS_PER_MINUTE);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.s = f.s};
         CHECK_OK(thread_start(&workers[i].thread, "publisher", 0, publisher, &workers[i], &err));

@@ -118,7 +118,7 @@ TEST(redis, carries_large_values_and_refuses_replies_past_the_arena)
     struct arena arena = {0}, small = ARENA_INIT(1 * MIB);
     struct reply *reply;
     struct err err = {0};
-    char *value = xmalloc(SIZE);
+    char *value = xzalloc(SIZE);
 
     for (size_t i = 0; i < SIZE; i++)
         value[i] = (char)(i * 31 >> 3);

@@ -1,5 +1,6 @@
 /* What the suites of the cache share. */
 #include "unit/swarm/cache_helpers.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ struct tracker_options tracker_options_on(struct four *f, struct cache *c)
                                     .max_scrape = 74,
                                     .max_torrents = 1000,
                                     .max_peers = 1000,
-                                    .snapshot_ms = 60000,
+                                    .snapshot_ms = MS_PER_MINUTE,
                                     .cache = c,
                                     .store = swarm_store(f)};
 }

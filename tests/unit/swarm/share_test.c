@@ -17,7 +17,7 @@ struct tracker_of {
 
 static uint32_t seconds(void *ctx)
 {
-    return (uint32_t)(clock_mono_ms() / 1000);
+    return (uint32_t)(clock_mono_ms() / MS_PER_S);
 }
 
 static void tracker_bounded(struct tracker_of *t, struct store *store, size_t max_waiting,

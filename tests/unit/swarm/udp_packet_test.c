@@ -1,5 +1,6 @@
 /* Packets of the UDP protocol, byte by byte; connection ids; bans. */
 #include "swarm/connid.h"
+#include "base/clock.h"
 #include "swarm/query.h"
 #include "swarm/udp_packet.h"
 #include "unit/test.h"
@@ -232,7 +233,7 @@ TEST(connid, udp_connid_expiry_skew_other_ip)
         CHECK(!connid_check(&key, here, at + 128000, id));
         CHECK(!connid_check(&key, here, at + 256 * 8000, id)); /* its byte of time comes round */
         CHECK(connid_check(&key, here, at - 8000, id));        /* a clock that is behind */
-        CHECK(!connid_check(&key, here, at - 60000, id));
+        CHECK(!connid_check(&key, here, at - MS_PER_MINUTE, id));
         CHECK(!connid_check(&key, there, at, id));
         CHECK(!connid_check(&key, here6, at, id));
         CHECK(connid_check(&key, here6, at, connid_make(&key, here6, at)));

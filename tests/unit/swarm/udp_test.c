@@ -312,7 +312,7 @@ TEST(udp, udp_connid_expiry_skew_other_ip)
     start(&s);
     fd = client(&s);
     other = client_from("127.0.0.2", "127.0.0.1", &s);
-    announce_packet(&k, connid_make(&s.key, here, now - 60000), 1, 'a');
+    announce_packet(&k, connid_make(&s.key, here, now - MS_PER_MINUTE), 1, 'a');
     announce_over(fd, &k, &r);
     CHECK_INT(word(&r, 0), UDP_ANNOUNCE);
     announce_over(other, &k, &r);
