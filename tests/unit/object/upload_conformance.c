@@ -10,7 +10,7 @@ static int finish(struct bucket *b, struct arena *a, const struct upload_info *u
 }
 
 /* All parts at once, and by pages of one. */
-static void expect_parts(struct bucket *b, struct arena *a, const char *key,
+static void expect_parts(const struct lab *lab, struct bucket *b, struct arena *a, const char *key,
                          const struct upload_part *want, size_t count)
 {
     struct get_result got;
@@ -28,7 +28,8 @@ static void expect_parts(struct bucket *b, struct arena *a, const char *key,
         CHECK_INT(list.more, i + 1 < count);
         CHECK_INT(list.parts[0].number, want[i].number);
         CHECK_INT(list.parts[0].size, want[i].size);
-        CHECK_STR(list.parts[0].checksum.value, want[i].checksum.value);
+        if (!lab->wire)
+            CHECK_STR(list.parts[0].checksum.value, want[i].checksum.value);
         after = list.parts[0].number;
     }
 }
@@ -68,7 +69,7 @@ void conform_parts_become_an_object(struct lab *lab)
     part.first = 3;
     CHECK_ERR(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err), ERR_RANGE);
     if (b->ops->object_parts)
-        expect_parts(b, &a, "k", parts, 3);
+        expect_parts(lab, b, &a, "k", parts, 3);
     middle.last = whole.len - 20;
     CHECK_OK(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &middle, &got, &err));
     CHECK(!reader_as_file(got.body, &file) || file.len == got.len);
