@@ -45,7 +45,7 @@ int compare_watch(const struct compare_options *o, size_t side, uint64_t bytes, 
 
 /* --- pages --- */
 
-static void set(struct buf *b, struct str s)
+static void buf_set(struct buf *b, struct str s)
 {
     buf_reset(b);
     buf_append_str(b, s);
@@ -57,7 +57,7 @@ static int out_of_order(const struct side *s, struct err *err)
                    STR_ARG(s->bucket->name));
 }
 
-static int load_page(struct comparison *m, struct side *s, struct err *err)
+static int side_load_page(struct comparison *m, struct side *s, struct err *err)
 {
     struct bucket *b = s->bucket;
     struct list_options o = {.prefix = m->o->prefix,
@@ -78,8 +78,8 @@ static int load_page(struct comparison *m, struct side *s, struct err *err)
     if (!s->end && str_eq(s->list.next, buf_str(&s->after)) &&
         str_eq(s->list.next_version, buf_str(&s->after_version)))
         return out_of_order(s, err); /* it would never end */
-    set(&s->after, s->list.next);
-    set(&s->after_version, s->list.next_version);
+    buf_set(&s->after, s->list.next);
+    buf_set(&s->after_version, s->list.next_version);
     return 0;
 }
 
@@ -90,7 +90,7 @@ static int peek(struct comparison *m, struct side *s, const struct object_info *
     int code = 0;
 
     while (code == 0 && s->at == s->list.count && !s->end)
-        code = load_page(m, s, err);
+        code = side_load_page(m, s, err);
     *out = code == 0 && s->at < s->list.count ? &s->list.entries[s->at].info : NULL;
     return code;
 }
@@ -138,7 +138,7 @@ static int take_versions(struct comparison *m, struct side *s, struct str key, s
 }
 
 /* Takes what the side has of the key. Strings live until the next one is taken. */
-static int take(struct comparison *m, struct side *s, struct str key, struct err *err)
+static int side_take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;
     int code = peek(m, s, &info, err);
@@ -149,7 +149,7 @@ static int take(struct comparison *m, struct side *s, struct str key, struct err
         return code;
     if (str_cmp(key, buf_str(&s->last)) <= 0)
         return out_of_order(s, err);
-    set(&s->last, key);
+    buf_set(&s->last, key);
     if (m->o->versions)
         return take_versions(m, s, key, err);
     vec_push(&s->of_key, *info);
@@ -159,7 +159,7 @@ static int take(struct comparison *m, struct side *s, struct str key, struct err
 
 /* --- the merge --- */
 
-static int tell(struct comparison *m, struct difference *d, struct err *err)
+static int difference_tell(struct comparison *m, struct difference *d, struct err *err)
 {
     d->key = buf_str(&m->key);
     d->versioned = m->o->versions;
@@ -178,7 +178,7 @@ static int compare_version(struct comparison *m, uint64_t index, struct err *err
             c.infos[i] = &m->sides[i].of_key.items[index];
     int code = compare_one(&c, &same, &d, err);
     if (code == 0 && !same)
-        code = tell(m, &d, err);
+        code = difference_tell(m, &d, err);
     arena_release(&c.a);
     return code;
 }
@@ -198,7 +198,7 @@ static int compare_key(struct comparison *m, struct err *err)
         none[i].found = m->sides[i].of_key.len > 0;
     }
     if (too_many)
-        return tell(m, &unknown, err);
+        return difference_tell(m, &unknown, err);
     for (size_t i = 0; code == 0 && i < versions; i++)
         code = compare_version(m, i, err);
     return code;
@@ -216,7 +216,7 @@ static int least_key(struct comparison *m, bool *any, struct err *err)
     }
     *any = code == 0 && least;
     if (*any)
-        set(&m->key, least->key);
+        buf_set(&m->key, least->key);
     return code;
 }
 
@@ -233,7 +233,7 @@ static int next_key(struct comparison *m, bool *any, struct err *err)
     int code = least_key(m, any, err);
 
     for (size_t i = 0; code == 0 && *any && i < m->o->count; i++)
-        code = take(m, &m->sides[i], buf_str(&m->key), err);
+        code = side_take(m, &m->sides[i], buf_str(&m->key), err);
     if (code < 0 || !*any)
         return code;
     code = compare_key(m, err);
@@ -252,8 +252,8 @@ static void sides_init(struct comparison *m)
         struct side *s = &m->sides[i];
         s->bucket = m->o->buckets[i];
         s->versions = ARENA_INIT(VERSIONS_MEMORY);
-        set(&s->after, m->o->after);
-        set(&s->last, m->o->after);
+        buf_set(&s->after, m->o->after);
+        buf_set(&s->last, m->o->after);
     }
 }
 

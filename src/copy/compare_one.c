@@ -35,8 +35,8 @@ static int digest_body(struct digest_value *out, const struct compare_options *o
     return code;
 }
 
-static int unlock(const struct compare_options *o, struct bucket *b, struct get_result *got,
-                  struct err *err)
+static int compared_unlock(const struct compare_options *o, struct bucket *b,
+                           struct get_result *got, struct err *err)
 {
     struct envelope e = {0};
     struct sealed_key key = {{0}};
@@ -67,7 +67,7 @@ int compare_digest(struct str *out, struct arena *a, const struct compare_option
     if (code < 0)
         return code;
     if (got.unlock)
-        code = unlock(o, b, &got, err);
+        code = compared_unlock(o, b, &got, err);
     if (code == 0)
         code = digest_body(&value, o, side, got.body, err);
     reader_close(got.body);
@@ -96,7 +96,7 @@ static const char *unreadable(int code)
     return NULL;
 }
 
-static int read_side(struct compared *c, size_t i, struct err *err)
+static int compared_read(struct compared *c, size_t i, struct err *err)
 {
     struct object_info info = *c->infos[i];
     int code = 0;
@@ -116,7 +116,7 @@ static int by_bytes(struct compared *c, bool *same, struct difference *d, struct
     d->kind = DIFFERENCE_CONTENT;
     for (size_t i = 0; i < c->o->count; i++) {
         struct err own = {0};
-        int code = read_side(c, i, &own);
+        int code = compared_read(c, i, &own);
         const char *why = unreadable(code);
         if (code < 0 && !why)
             return err_set(err, code, "%s", own.text);
@@ -147,7 +147,8 @@ static enum verdict by_checksum(const struct object_info *x, const struct object
     return str_eq(a->value, b->value) ? SAME : OTHER;
 }
 
-static int look(struct compared *c, size_t i, struct object_info *out, bool *gone, struct err *err)
+static int compared_look(struct compared *c, size_t i, struct object_info *out, bool *gone,
+                         struct err *err)
 {
     struct bucket *b = c->o->buckets[i];
     struct get_result got = {0};
@@ -162,15 +163,15 @@ static int look(struct compared *c, size_t i, struct object_info *out, bool *gon
 }
 
 /* Sides whose ETags say nothing of each other. */
-static int settle(struct compared *c, bool *same, struct difference *d, struct err *err)
+static int compared_settle(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     struct object_info first, other;
     bool gone = false, open = false;
-    int code = look(c, 0, &first, &gone, err);
+    int code = compared_look(c, 0, &first, &gone, err);
 
     d->kind = DIFFERENCE_ETAG;
     for (size_t i = 1; code == 0 && !gone && i < c->o->count; i++) {
-        code = look(c, i, &other, &gone, err);
+        code = compared_look(c, i, &other, &gone, err);
         enum verdict v = code == 0 && !gone ? by_checksum(&first, &other) : OPEN;
         if (v == OTHER)
             return 0;
@@ -208,7 +209,7 @@ struct listed_facts {
     bool empty;                    /* none has bytes */
 };
 
-static struct listed_facts gather(struct compared *c)
+static struct listed_facts listed_facts_gather(struct compared *c)
 {
     struct listed_facts f = {.markers = true, .sizes = true, .etags = true, .md5s = true};
     const struct object_info *first = NULL;
@@ -238,7 +239,7 @@ static struct listed_facts gather(struct compared *c)
 int compare_one(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     const struct compare_options *o = c->o;
-    struct listed_facts f = gather(c);
+    struct listed_facts f = listed_facts_gather(c);
 
     *same = false;
     if (f.missing || f.marker) {
@@ -253,5 +254,5 @@ int compare_one(struct compared *c, bool *same, struct difference *d, struct err
     d->kind = DIFFERENCE_ETAG;
     if (*same || (!f.sizes && !o->contents) || (f.md5s && !o->contents))
         return 0;
-    return o->contents ? by_bytes(c, same, d, err) : settle(c, same, d, err);
+    return o->contents ? by_bytes(c, same, d, err) : compared_settle(c, same, d, err);
 }

@@ -14,7 +14,7 @@ int copy_watch(const struct copying *w, uint64_t bytes, struct err *err)
     return w->o.watch ? w->o.watch(w->o.ctx, bytes, err) : 0;
 }
 
-static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+static int source_body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
     int code = 0;
@@ -38,14 +38,14 @@ static bool body_as_file(struct reader *r, struct file_range *out)
     return b->since < COPY_STEP && reader_as_file(b->from, out);
 }
 
-static bool body_as_socket(struct reader *r, int *fd, uint64_t *len)
+static bool source_body_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
 
     return b->since < COPY_STEP && reader_as_socket(b->from, fd, len);
 }
 
-static void body_skip(struct reader *r, uint64_t n)
+static void source_body_skip(struct reader *r, uint64_t n)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
 
@@ -53,17 +53,17 @@ static void body_skip(struct reader *r, uint64_t n)
     b->since += n;
 }
 
-static void body_close(struct reader *r)
+static void source_body_close(struct reader *r)
 {
     reader_close(container_of(r, struct copy_body, reader)->from);
 }
 
 static const struct reader_ops body_ops = {
-    .read = body_read,
+    .read = source_body_read,
     .as_file = body_as_file,
-    .as_socket = body_as_socket,
-    .skip = body_skip,
-    .close = body_close,
+    .as_socket = source_body_as_socket,
+    .skip = source_body_skip,
+    .close = source_body_close,
 };
 
 int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
@@ -88,7 +88,7 @@ int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
 
 /* --- looking --- */
 
-static struct str quoted(struct arena *a, struct str etag)
+static struct str etag_quoted(struct arena *a, struct str etag)
 {
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
@@ -99,7 +99,7 @@ static void set_source(struct copying *w, const struct object_info *info)
     w->source = *info;
     if (bucket_can(w->c->from, STORAGE_KEEPS_META) && !info->meta.acl.len)
         w->source.is_private = true;
-    w->source_is.if_match = quoted(w->a, info->etag);
+    w->source_is.if_match = etag_quoted(w->a, info->etag);
 }
 
 static int look_source(struct copying *w, struct err *err)
@@ -174,7 +174,7 @@ static int copy_within(struct copying *w, struct err *err)
                         err);
 }
 
-static int move(struct copying *w, uint64_t *moved, struct err *err)
+static int copy_move(struct copying *w, uint64_t *moved, struct err *err)
 {
     struct copy_plan plan = {0};
     int code = copy_watch(w, 0, err);
@@ -190,7 +190,7 @@ static int move(struct copying *w, uint64_t *moved, struct err *err)
 }
 
 /* What is to be written, as far as the destination takes it. */
-static void prepare(struct copying *w)
+static void copy_prepare(struct copying *w)
 {
     const struct object_meta *from = &w->source.meta;
     struct object_meta *meta = &w->put.meta;
@@ -208,7 +208,7 @@ static void prepare(struct copying *w)
     meta->legal_hold = !w->no_extras && from->legal_hold;
     *c = (struct object_conditions){0};
     if (!w->no_conditions && w->found)
-        c->if_match = w->bare_etags ? w->there.info.etag : quoted(w->a, w->there.info.etag);
+        c->if_match = w->bare_etags ? w->there.info.etag : etag_quoted(w->a, w->there.info.etag);
     else if (!w->no_conditions)
         c->if_none_match = STR("*");
 }
@@ -254,7 +254,7 @@ static bool can_do_with_less(struct copying *w, int code, const struct err *err)
 }
 
 /* Retention and hold go where there is object lock. */
-static int check_lock(struct copying *w, struct err *err)
+static int copy_check_lock(struct copying *w, struct err *err)
 {
     struct object_meta *m = &w->source.meta;
     bool can = true;
@@ -271,16 +271,16 @@ static int check_lock(struct copying *w, struct err *err)
     return 0;
 }
 
-static int transfer(struct copying *w, uint64_t *moved, struct err *err)
+static int copy_transfer(struct copying *w, uint64_t *moved, struct err *err)
 {
     struct err own = {0}, *e = err ? err : &own;
-    int code = check_lock(w, e);
+    int code = copy_check_lock(w, e);
 
     if (code < 0)
         return code;
     do {
-        prepare(w);
-        code = move(w, moved, e);
+        copy_prepare(w);
+        code = copy_move(w, moved, e);
     } while (code < 0 && can_do_with_less(w, code, e));
     if (code == 0 && w->bare_etags && !w->no_conditions && w->found && w->c->to->storage)
         atomic_store(&w->c->to->storage->bare_etags, true);
@@ -290,7 +290,7 @@ static int transfer(struct copying *w, uint64_t *moved, struct err *err)
 /* --- what the destination does not have --- */
 
 /* What needs no more than a GET and a PUT. */
-static bool is_plain(const struct copying *w, const struct get_result *got)
+static bool source_is_plain(const struct copying *w, const struct get_result *got)
 {
     const struct object_info *i = &got->info;
 
@@ -304,7 +304,7 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
     struct bucket *to = w->c->to;
     struct put_result made;
 
-    prepare(w);
+    copy_prepare(w);
     int code = to->ops->put(to, w->a, w->c->key, &body.reader, w->source.size, &w->put, &made, err);
     if (code == 0 && body.since) /* too late to stop it, but it counts */
         code = copy_watch(w, body.since, err);
@@ -323,7 +323,7 @@ static int bring_absent(struct copying *w, struct copy_result *out, bool *done, 
     if (code < 0 || (from->storage && from->storage == w->c->to->storage))
         return code;
     code = from->ops->get(from, w->a, w->c->key, w->c->version, NULL, NULL, &got, err);
-    if (code == 0 && is_plain(w, &got)) {
+    if (code == 0 && source_is_plain(w, &got)) {
         struct err refusal = {0};
         set_source(w, &got.info);
         *done = put_absent(w, got.body, &refusal) == 0;
@@ -334,8 +334,8 @@ static int bring_absent(struct copying *w, struct copy_result *out, bool *done, 
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-static int bring(struct copy_result *out, struct arena *a, const struct copy *c, bool compare,
-                 struct err *err)
+static int copy_bring(struct copy_result *out, struct arena *a, const struct copy *c, bool compare,
+                      struct err *err)
 {
     struct copying w;
     bool done = false;
@@ -361,19 +361,19 @@ static int bring(struct copy_result *out, struct arena *a, const struct copy *c,
     out->outcome = COPY_MADE;
     code = copy_seal_prepare(&w, err);
     if (code == 0)
-        code = transfer(&w, &out->bytes, err);
+        code = copy_transfer(&w, &out->bytes, err);
     copy_seal_release(&w);
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 int copy_object(struct copy_result *out, struct arena *a, const struct copy *c, struct err *err)
 {
-    return bring(out, a, c, true, err);
+    return copy_bring(out, a, c, true, err);
 }
 
 int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c, struct err *err)
 {
-    return bring(out, a, c, false, err);
+    return copy_bring(out, a, c, false, err);
 }
 
 /* --- removing --- */
@@ -381,7 +381,7 @@ int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c, st
 static int remove_there(struct copying *w, struct err *err)
 {
     struct bucket *to = w->c->to;
-    struct remove_options o = {.conditions.if_match = quoted(w->a, w->there.info.etag)};
+    struct remove_options o = {.conditions.if_match = etag_quoted(w->a, w->there.info.etag)};
     struct remove_result removed;
     int code = copy_watch(w, 0, err);
 

@@ -6,7 +6,7 @@
 #include "copy/same.h"
 
 /* A storage that does not know the thing, or does not let us. */
-static bool is_refusal(int code)
+static bool copy_is_refused(int code)
 {
     return code == ERR_UNSUPPORTED || code == ERR_DENIED || code == ERR_INVALID;
 }
@@ -80,7 +80,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     if (code == 0)
         code = can ? set_there(a, c, (enum meta_set)set, x, e)
                    : err_set(e, ERR_UNSUPPORTED, "the bucket has no object lock");
-    if (is_refusal(code)) {
+    if (copy_is_refused(code)) {
         left_out(c->o ? c->o->log : NULL, "retention", c->to, e);
         code = 0;
     }
@@ -127,7 +127,7 @@ static int bring_grants(struct arena *a, const struct granting *g, struct err *e
     struct acl from, to;
     int code = grants_read(&from, a, &g->from, err);
 
-    if (is_refusal(code)) {
+    if (copy_is_refused(code)) {
         left_out(g->log, "acl", g->from.bucket, err);
         return 0;
     }
@@ -136,7 +136,7 @@ static int bring_grants(struct arena *a, const struct granting *g, struct err *e
     code = grants_read(&to, a, &g->to, err);
     if (code == 0)
         code = write_changed(a, g, &from, &to, err);
-    if (is_refusal(code)) {
+    if (copy_is_refused(code)) {
         left_out(g->log, "acl", g->to.bucket, err);
         code = 0;
     }
@@ -187,7 +187,7 @@ static int bring_document(struct arena *a, const struct copy_bucket *c, const ch
     }
     if (code == 0 && !str_eq(from, to))
         code = c->to->ops->set_document(c->to, name, from, err);
-    if (is_refusal(code)) {
+    if (copy_is_refused(code)) {
         left_out(c->log, name, c->to, err);
         code = 0;
     }
@@ -214,7 +214,7 @@ static int bring_versions(struct arena *a, const struct copy_bucket *c, struct e
     if (from.versions == VERSIONS_NEVER && to.versions == VERSIONS_SUSPENDED)
         return 0;
     code = c->to->ops->set_versions(c->to, from.versions == VERSIONS_ON, err);
-    if (is_refusal(code) || code == ERR_CONFLICT) {
+    if (copy_is_refused(code) || code == ERR_CONFLICT) {
         left_out(c->log, "versioning", c->to, err);
         code = 0;
     }

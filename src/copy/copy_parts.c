@@ -47,7 +47,7 @@ static struct str carries(const struct parts *p)
     return arena_fmt(w->a, STR_FMT " %016llx", STR_ARG(w->source.etag), (unsigned long long)h);
 }
 
-static int remember(const struct parts *p, struct str value, struct err *err)
+static int parts_remember(const struct parts *p, struct str value, struct err *err)
 {
     const struct copy_memory *m = &p->w->o.memory;
 
@@ -55,12 +55,12 @@ static int remember(const struct parts *p, struct str value, struct err *err)
 }
 
 /* Where that fails the storage's own rules for old uploads remain. */
-static void give_up(struct parts *p)
+static void parts_abandon(struct parts *p)
 {
     struct bucket *to = p->w->c->to;
 
     (void)to->ops->upload_abort(to, &p->upload, NULL);
-    (void)remember(p, STR_EMPTY, NULL);
+    (void)parts_remember(p, STR_EMPTY, NULL);
 }
 
 static void take_part(struct parts *p, const struct upload_part *have)
@@ -90,7 +90,7 @@ static int find_parts(struct parts *p, struct err *err)
 }
 
 /* True: the upload of an earlier try is there. Sealed parts are bound to a key that is gone. */
-static int recall(struct parts *p, struct str carried, bool *found, struct err *err)
+static int parts_recall(struct parts *p, struct str carried, bool *found, struct err *err)
 {
     const struct copy_memory *m = &p->w->o.memory;
     struct str value = STR_EMPTY;
@@ -104,7 +104,7 @@ static int recall(struct parts *p, struct str carried, bool *found, struct err *
     str_cut(value, ' ', &(struct str){0}, &value);
     str_cut(value, ' ', &(struct str){0}, &p->upload.id);
     if (!same) {
-        give_up(p);
+        parts_abandon(p);
         return 0;
     }
     code = find_parts(p, err);
@@ -112,13 +112,13 @@ static int recall(struct parts *p, struct str carried, bool *found, struct err *
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-static int begin(struct parts *p, struct err *err)
+static int parts_begin(struct parts *p, struct err *err)
 {
     struct copying *w = p->w;
     struct object_meta meta = w->put.meta;
     struct str carried = carries(p);
     bool found;
-    int code = recall(p, carried, &found, err);
+    int code = parts_recall(p, carried, &found, err);
 
     if (code < 0 || found)
         return code;
@@ -126,7 +126,7 @@ static int begin(struct parts *p, struct err *err)
     code = w->c->to->ops->upload_begin(w->c->to, w->a, w->c->key, &meta, &p->upload.id, err);
     if (code < 0)
         return code;
-    code = remember(
+    code = parts_remember(
         p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
     if (code < 0) /* nobody would find it again */
         (void)w->c->to->ops->upload_abort(w->c->to, &p->upload, NULL);
@@ -229,7 +229,7 @@ static void send_all(struct parts *p)
         thread_join(&threads[i]);
 }
 
-static int finish(struct parts *p, struct err *err)
+static int parts_finish(struct parts *p, struct err *err)
 {
     struct copying *w = p->w;
     struct bucket *to = w->c->to;
@@ -251,7 +251,7 @@ int copy_by_parts(struct copying *w, const struct copy_plan *plan, uint64_t *mov
     p.done = arena_array(w->a, plan->count, sizeof(*p.done));
     if (!p.done)
         return err_code(err, ERR_NO_MEMORY);
-    code = begin(&p, err);
+    code = parts_begin(&p, err);
     if (code < 0)
         return code;
     mutex_init(&p.lock, "copy");
@@ -260,11 +260,11 @@ int copy_by_parts(struct copying *w, const struct copy_plan *plan, uint64_t *mov
     *moved = p.moved;
     if (p.code < 0 && err)
         *err = p.err;
-    code = p.code < 0 ? p.code : finish(&p, err);
+    code = p.code < 0 ? p.code : parts_finish(&p, err);
     if (code == 0)
-        (void)remember(&p, STR_EMPTY, NULL);
+        (void)parts_remember(&p, STR_EMPTY, NULL);
     else if (code == ERR_CONFLICT || code == ERR_INVALID || code == ERR_NOT_FOUND ||
              !w->o.memory.set)
-        give_up(&p);
+        parts_abandon(&p);
     return copy_written(code, err);
 }

@@ -26,7 +26,7 @@ int copy_unseal(struct envelope *e, struct sealed_key *out, struct keyring *keys
     return code;
 }
 
-static int open_source(struct copying *w, struct envelope *e, struct err *err)
+static int seal_open_source(struct copying *w, struct envelope *e, struct err *err)
 {
     struct object_info source = w->source;
 
@@ -93,7 +93,7 @@ int copy_seal_prepare(struct copying *w, struct err *err)
 
     if (!w->source.meta.encryption.len)
         return 0;
-    int code = open_source(w, &e, err);
+    int code = seal_open_source(w, &e, err);
     w->sealed = code == 0;
     if (code < 0)
         return code;

@@ -74,7 +74,7 @@ static int add_version(const struct copy *c, struct arena *a, const struct objec
     return code;
 }
 
-static int remove_version(const struct copy *c, struct arena *a, const struct object_info *v,
+static int history_remove(const struct copy *c, struct arena *a, const struct object_info *v,
                           struct err *err)
 {
     struct remove_options o = {.version = v->version};
@@ -90,8 +90,8 @@ struct matched {
     bool *matched; /* for each of the destination's */
 };
 
-static int match(struct matched *m, struct arena *a, const struct history *from,
-                 const struct history *to, struct err *err)
+static int history_match(struct matched *m, struct arena *a, const struct history *from,
+                         const struct history *to, struct err *err)
 {
     *m = (struct matched){.matched = arena_array(a, to->v.len + 1, sizeof(bool))};
     if (!m->matched)
@@ -108,12 +108,12 @@ static int match(struct matched *m, struct arena *a, const struct history *from,
     return 0;
 }
 
-static int bring(struct copy_result *out, struct arena *a, const struct copy *c,
-                 const struct history *from, const struct history *to, struct err *err)
+static int history_bring(struct copy_result *out, struct arena *a, const struct copy *c,
+                         const struct history *from, const struct history *to, struct err *err)
 {
     struct copying w = {.c = c};
     struct matched m;
-    int code = match(&m, a, from, to, err);
+    int code = history_match(&m, a, from, to, err);
 
     if (c->o)
         w.o = *c->o;
@@ -129,7 +129,7 @@ static int bring(struct copy_result *out, struct arena *a, const struct copy *c,
             continue;
         code = copy_watch(&w, 0, err);
         if (code == 0)
-            code = remove_version(c, a, &to->v.items[i], err);
+            code = history_remove(c, a, &to->v.items[i], err);
         if (out->outcome == COPY_SAME)
             out->outcome = from->v.len ? COPY_MADE : COPY_REMOVED;
     }
@@ -158,7 +158,7 @@ int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c
     if (code == 0 && !from.v.len && to.v.len)
         code = check_gone(c, a, err);
     if (code == 0)
-        code = bring(out, a, c, &from, &to, err);
+        code = history_bring(out, a, c, &from, &to, err);
     if (code == 0 && from.v.len)
         out->source = from.v.items[from.v.len - 1];
     else if (code == 0 && out->outcome == COPY_SAME)

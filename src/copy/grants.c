@@ -6,8 +6,8 @@
 enum { DOCUMENT_MAX = 256 * 1024 };
 
 /* Ids of a storage's users are taken as they are. */
-static bool anybody(void *ctx, bool by_email, struct str name, struct str *id,
-                    struct str *display_name)
+static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct str *id,
+                              struct str *display_name)
 {
     (void)ctx;
     *id = name;
@@ -15,7 +15,7 @@ static bool anybody(void *ctx, bool by_email, struct str name, struct str *id,
     return !by_email;
 }
 
-static const struct acl_users everybody = {anybody, NULL};
+static const struct acl_users everybody = {grants_user_as_is, NULL};
 
 static bool speaks_s3(const struct bucket *b)
 {
@@ -24,7 +24,7 @@ static bool speaks_s3(const struct bucket *b)
 
 /* --- remote --- */
 
-static int parse(struct acl *out, struct arena *a, struct str xml, struct err *err)
+static int grants_parse(struct acl *out, struct arena *a, struct str xml, struct err *err)
 {
     struct xml_node *root = NULL;
     struct err why = {0};
@@ -41,20 +41,21 @@ static int parse(struct acl *out, struct arena *a, struct str xml, struct err *e
                     : 0;
 }
 
-static int read_remote(struct acl *out, struct arena *a, const struct grants_of *of,
-                       struct err *err)
+static int grants_read_xml(struct acl *out, struct arena *a, const struct grants_of *of,
+                           struct err *err)
 {
     struct str xml = STR_EMPTY;
     struct bucket *b = of->bucket;
     int code = of->key.len ? b->ops->get_acl(b, a, of->key, &xml, err)
                            : b->ops->get_document(b, a, "acl", &xml, err);
 
-    return code < 0 ? code : parse(out, a, xml, err);
+    return code < 0 ? code : grants_parse(out, a, xml, err);
 }
 
 /* --- local --- */
 
-static int read_local(struct acl *out, struct arena *a, const struct grants_of *of, struct err *err)
+static int grants_read_kept(struct acl *out, struct arena *a, const struct grants_of *of,
+                            struct err *err)
 {
     struct bucket *b = of->bucket;
     struct get_result got = {0};
@@ -82,7 +83,7 @@ static int read_local(struct acl *out, struct arena *a, const struct grants_of *
 
 int grants_read(struct acl *out, struct arena *a, const struct grants_of *of, struct err *err)
 {
-    return (speaks_s3(of->bucket) ? read_remote : read_local)(out, a, of, err);
+    return (speaks_s3(of->bucket) ? grants_read_xml : grants_read_kept)(out, a, of, err);
 }
 
 int grants_write(struct arena *a, const struct grants_of *of, const struct acl *acl,

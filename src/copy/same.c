@@ -25,7 +25,7 @@ bool same_bytes(const struct object_info *source, const struct object_info *copy
     return source->etag.len && str_eq(source->etag, copy->etag);
 }
 
-static const struct http_header *find(const struct object_meta *meta, struct str name)
+static const struct http_header *meta_header(const struct object_meta *meta, struct str name)
 {
     for (size_t i = 0; i < meta->header_count; i++)
         if (str_ieq(meta->headers[i].name, name))
@@ -40,8 +40,8 @@ static bool is_type(struct str name)
 
 static bool same_type(const struct object_meta *source, const struct object_meta *copy)
 {
-    const struct http_header *x = find(source, STR("content-type")),
-                             *y = find(copy, STR("content-type"));
+    const struct http_header *x = meta_header(source, STR("content-type")),
+                             *y = meta_header(copy, STR("content-type"));
 
     if (x && y)
         return str_eq(x->value, y->value);
@@ -67,7 +67,7 @@ bool same_headers(const struct object_meta *source, const struct object_meta *co
     if (count_others(source) != count_others(copy) || !same_type(source, copy))
         return false;
     for (size_t i = 0; i < source->header_count; i++) {
-        const struct http_header *x = &source->headers[i], *y = find(copy, x->name);
+        const struct http_header *x = &source->headers[i], *y = meta_header(copy, x->name);
         if (!is_type(x->name) && (!y || !str_eq(str_trim(x->value), str_trim(y->value))))
             return false;
     }
@@ -102,7 +102,7 @@ static bool has_tag(struct str tags, struct str name, struct str value)
     return false;
 }
 
-static size_t count_tags(struct str tags)
+static size_t tags_count(struct str tags)
 {
     struct str n, v;
     size_t count = 0;
@@ -115,10 +115,10 @@ static size_t count_tags(struct str tags)
 bool same_tags(struct str a, struct str b)
 {
     struct str rest = a, name, value;
-    size_t count = count_tags(a);
+    size_t count = tags_count(a);
 
-    if (count != count_tags(b) || count > TAGS_MAX)
-        return count == 0 && count_tags(b) == 0;
+    if (count != tags_count(b) || count > TAGS_MAX)
+        return count == 0 && tags_count(b) == 0;
     while (url_query_next(&rest, &name, &value))
         if (!has_tag(b, name, value))
             return false;

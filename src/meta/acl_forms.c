@@ -84,7 +84,7 @@ static bool next_grantee(struct str *rest, struct str *kind, struct str *name)
     return true;
 }
 
-static int add_header(struct making *m, struct str value, enum acl_permission permission)
+static int acl_add_header(struct making *m, struct str value, enum acl_permission permission)
 {
     struct str kind, name;
 
@@ -127,7 +127,7 @@ int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *h
         if (!value.p)
             continue;
         granted = true;
-        code = add_header(&m, value, acl_permissions[i].permission);
+        code = acl_add_header(&m, value, acl_permissions[i].permission);
     }
     if (code < 0)
         return code;
@@ -188,7 +188,7 @@ static int read_root(struct xml_node **list, struct arena *a, struct str xml, st
     return 0;
 }
 
-static int read_grants(struct making *m, const struct xml_node *list)
+static int acl_read_grants(struct making *m, const struct xml_node *list)
 {
     const struct xml_node *grant;
     int code = 0;
@@ -208,7 +208,7 @@ int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
     if (code == 0)
         code = read_root(&list, a, xml, owner, err);
     if (code == 0)
-        code = read_grants(&m, list);
+        code = acl_read_grants(&m, list);
     if (code < 0)
         return code;
     *out = m.acl;
@@ -224,14 +224,14 @@ int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *lis
     if (code == 0 && list && document_shape(list, "Grant*", err) < 0)
         code = s3_fail(err, S3_MALFORMED_ACL_ERROR);
     if (code == 0 && list)
-        code = read_grants(&m, list);
+        code = acl_read_grants(&m, list);
     if (code < 0)
         return code;
     *out = m.acl;
     return 0;
 }
 
-static void write_user(struct buf *out, const struct acl_users *users, struct str id)
+static void acl_write_user(struct buf *out, const struct acl_users *users, struct str id)
 {
     struct str known, display;
 
@@ -247,7 +247,7 @@ static void write_grant(struct buf *out, const struct acl_grant *grant,
     buf_appendf(out, "<Grantee xmlns:xsi=\"" XSI_NAMESPACE "\" xsi:type=\"%s\">",
                 grant->grantee == ACL_USER ? "CanonicalUser" : "Group");
     if (grant->grantee == ACL_USER)
-        write_user(out, users, grant->id);
+        acl_write_user(out, users, grant->id);
     for (size_t i = 0; i < ACL_GROUPS; i++)
         if (acl_groups[i].grantee == grant->grantee)
             xml_element(out, "URI", str_z(acl_groups[i].uri));
@@ -273,7 +273,7 @@ void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *u
 {
     document_open(out, "AccessControlPolicy");
     xml_open(out, "Owner");
-    write_user(out, users, acl->owner);
+    acl_write_user(out, users, acl->owner);
     xml_close(out, "Owner");
     xml_open(out, "AccessControlList");
     acl_grants_write(out, acl, users);

@@ -16,8 +16,8 @@ enum {
 static const char letters[] = {[SSE_C] = 'c', [SSE_S3] = 's', [SSE_KMS] = 'k'};
 
 /* A key that is used for one wrapping only, by the salt: so the nonce may be a constant. */
-static void wrapping_key(const struct sealed_key *with, enum sse_kind kind,
-                         const unsigned char salt[SEALED_SALT_LEN], struct sealed_key *out)
+static void envelope_wrapping_key(const struct sealed_key *with, enum sse_kind kind,
+                                  const unsigned char salt[SEALED_SALT_LEN], struct sealed_key *out)
 {
     static const char label[] = "weir wrap 1";
     char text[sizeof(label) + SEALED_SALT_LEN];
@@ -38,7 +38,7 @@ static EVP_CIPHER_CTX *cipher(const struct sealed_key *with, const struct envelo
     struct sealed_key key;
     int len = 0;
 
-    wrapping_key(with, e->kind, salt, &key);
+    envelope_wrapping_key(with, e->kind, salt, &key);
     BUG_ON(!c || EVP_CipherInit_ex(c, EVP_aes_256_gcm(), NULL, key.bytes, nonce, encrypt) != 1);
     secure_zero(&key, sizeof(key));
     for (size_t i = 0; i < ARRAY_SIZE(bound); i++)
@@ -48,7 +48,7 @@ static EVP_CIPHER_CTX *cipher(const struct sealed_key *with, const struct envelo
     return c;
 }
 
-static void put_head(struct buf *out, const struct envelope *e)
+static void envelope_put_head(struct buf *out, const struct envelope *e)
 {
     BUG_ON(e->kind == SSE_NONE || e->name.len > 255 || e->id.len > 255 ||
            e->context.len > ENVELOPE_CONTEXT_MAX);
@@ -71,7 +71,7 @@ void envelope_seal(struct buf *out, const struct envelope *e, const struct envel
     struct envelope own = *e;
     int len = 0;
 
-    put_head(&head, e);
+    envelope_put_head(&head, e);
     own.head = buf_str(&head);
     random_bytes(salt, sizeof(salt));
     EVP_CIPHER_CTX *c = cipher(with, &own, salt, at, 1);
@@ -88,7 +88,7 @@ void envelope_seal(struct buf *out, const struct envelope *e, const struct envel
 
 /* --- reading --- */
 
-static bool take(struct str *rest, size_t len, struct str *out)
+static bool envelope_take(struct str *rest, size_t len, struct str *out)
 {
     if (len > rest->len)
         return false;
@@ -97,27 +97,29 @@ static bool take(struct str *rest, size_t len, struct str *out)
     return true;
 }
 
-static bool take_text(struct str *rest, size_t length_bytes, struct str *out)
+static bool envelope_take_text(struct str *rest, size_t length_bytes, struct str *out)
 {
     struct str len = STR_EMPTY;
 
-    return take(rest, length_bytes, &len) && take(rest, be_read(len.p, len.len), out);
+    return envelope_take(rest, length_bytes, &len) &&
+           envelope_take(rest, be_read(len.p, len.len), out);
 }
 
-static bool read_head(struct envelope *e, struct str *rest)
+static bool envelope_read_head(struct envelope *e, struct str *rest)
 {
     struct str fixed = STR_EMPTY;
 
-    if (!take(rest, 3, &fixed) || fixed.p[0] != FORMAT ||
+    if (!envelope_take(rest, 3, &fixed) || fixed.p[0] != FORMAT ||
         (unsigned char)fixed.p[2] > FLAG_BUCKET_KEY)
         return false;
     for (int kind = SSE_C; kind <= SSE_KMS; kind++)
         if (letters[kind] == fixed.p[1])
             e->kind = (enum sse_kind)kind;
     e->bucket_key = fixed.p[2] & FLAG_BUCKET_KEY;
-    return e->kind != SSE_NONE && take_text(rest, 1, &e->name) && take_text(rest, 1, &e->id) &&
-           take_text(rest, 2, &e->context) && e->context.len <= ENVELOPE_CONTEXT_MAX &&
-           (e->kind == SSE_C) == (e->name.len == 0) && (e->kind == SSE_C) == (e->id.len == 0);
+    return e->kind != SSE_NONE && envelope_take_text(rest, 1, &e->name) &&
+           envelope_take_text(rest, 1, &e->id) && envelope_take_text(rest, 2, &e->context) &&
+           e->context.len <= ENVELOPE_CONTEXT_MAX && (e->kind == SSE_C) == (e->name.len == 0) &&
+           (e->kind == SSE_C) == (e->id.len == 0);
 }
 
 int envelope_read(struct envelope *out, struct str bytes, struct err *err)
@@ -125,10 +127,11 @@ int envelope_read(struct envelope *out, struct str bytes, struct err *err)
     struct str rest = bytes, salt = STR_EMPTY, wrapped = STR_EMPTY;
 
     *out = (struct envelope){0};
-    if (!read_head(out, &rest))
+    if (!envelope_read_head(out, &rest))
         return err_set(err, ERR_CORRUPT, "the envelope of an encrypted object cannot be read");
     out->head = str_head(bytes, bytes.len - rest.len);
-    if (!take(&rest, SEALED_SALT_LEN, &salt) || !take(&rest, WRAPPED_LEN, &wrapped) || rest.len)
+    if (!envelope_take(&rest, SEALED_SALT_LEN, &salt) ||
+        !envelope_take(&rest, WRAPPED_LEN, &wrapped) || rest.len)
         return err_set(err, ERR_CORRUPT, "the envelope of an encrypted object cannot be read");
     out->salt = (const unsigned char *)salt.p;
     out->wrapped = (const unsigned char *)wrapped.p;

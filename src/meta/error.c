@@ -58,7 +58,7 @@ enum s3_code s3_code_of(int code)
     return S3_INTERNAL_ERROR;
 }
 
-static const struct row *row_of(int code)
+static const struct row *s3_error_row(int code)
 {
     static const struct row ok = {"OK", "", 200};
     enum s3_code known = s3_code_of(code);
@@ -67,17 +67,17 @@ static const struct row *row_of(int code)
 
 const char *s3_code_name(int code)
 {
-    return row_of(code)->name;
+    return s3_error_row(code)->name;
 }
 
 int s3_code_status(int code)
 {
-    return row_of(code)->status;
+    return s3_error_row(code)->status;
 }
 
 const char *s3_code_message(int code)
 {
-    return row_of(code)->message;
+    return s3_error_row(code)->message;
 }
 
 int s3_fail(struct err *err, enum s3_code code)

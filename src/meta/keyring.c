@@ -32,7 +32,7 @@ struct keyring *keyring_new(const char *path)
     return k;
 }
 
-static void forget(struct keyring *k)
+static void keyring_forget(struct keyring *k)
 {
     if (k->entries.items)
         secure_zero(k->entries.items, k->entries.cap * sizeof(*k->entries.items));
@@ -43,7 +43,7 @@ void keyring_free(struct keyring *k)
 {
     if (!k)
         return;
-    forget(k);
+    keyring_forget(k);
     mutex_release(&k->lock);
     free(k->path);
     free(k);
@@ -51,7 +51,7 @@ void keyring_free(struct keyring *k)
 
 /* --- reading --- */
 
-static bool is_word(struct str s, size_t max)
+static bool is_key_word(struct str s, size_t max)
 {
     for (size_t i = 0; i < s.len; i++)
         if ((unsigned char)s.p[i] <= ' ' || (unsigned char)s.p[i] > '~')
@@ -66,8 +66,8 @@ static bool parse_line(struct str line, struct entry *out)
 
     *out = (struct entry){0};
     if (!str_token(&line, " \t", &name) || !str_token(&line, " \t", &id) ||
-        !str_token(&line, " \t", &key) || str_trim(line).len || !is_word(name, KEYRING_NAME_MAX) ||
-        !is_word(id, KEYRING_ID_MAX) ||
+        !str_token(&line, " \t", &key) || str_trim(line).len ||
+        !is_key_word(name, KEYRING_NAME_MAX) || !is_key_word(id, KEYRING_ID_MAX) ||
         !hex_parse_any_case(key, out->key.key.bytes, SEALED_KEY_LEN))
         return false;
     memcpy(out->name, name.p, name.len);
@@ -75,7 +75,7 @@ static bool parse_line(struct str line, struct entry *out)
     return true;
 }
 
-static struct entry *find(struct keyring *k, struct str name, struct str id)
+static struct entry *keyring_entry(struct keyring *k, struct str name, struct str id)
 {
     for (size_t i = k->entries.len; i > 0; i--) {
         struct entry *e = &k->entries.items[i - 1];
@@ -86,7 +86,7 @@ static struct entry *find(struct keyring *k, struct str name, struct str id)
 }
 
 /* A line of the file is never in a message: it may hold a key. */
-static int parse(struct keyring *k, struct str text, struct err *err)
+static int keyring_parse(struct keyring *k, struct str text, struct err *err)
 {
     struct entry entry;
     size_t number = 0, lines = 1;
@@ -108,7 +108,7 @@ static int parse(struct keyring *k, struct str text, struct err *err)
         if (!parse_line(line, &entry))
             code =
                 err_set(err, ERR_CORRUPT, "%s: line %zu is not \"name id key\"", k->path, number);
-        else if (find(k, str_z(entry.name), str_z(entry.key.id)))
+        else if (keyring_entry(k, str_z(entry.name), str_z(entry.key.id)))
             code = err_set(err, ERR_CORRUPT, "%s: line %zu repeats a key's id", k->path, number);
         else if (k->entries.len == KEYRING_MAX)
             code = err_set(err, ERR_TOO_LARGE, "%s holds more than %d keys", k->path, KEYRING_MAX);
@@ -119,7 +119,7 @@ static int parse(struct keyring *k, struct str text, struct err *err)
     return code;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool file_is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_ino == b->st_ino && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -127,7 +127,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 /* The file's text, for a change of it, may be wanted too; what it replaces is forgotten only when
  * all of it was understood. */
-static int read_file(struct keyring *k, const struct stat *now, struct buf *text, struct err *err)
+static int keyring_read_file(struct keyring *k, const struct stat *now, struct buf *text,
+                             struct err *err)
 {
     struct keyring next = {.path = k->path};
     int code = file_read(k->path, text, err);
@@ -136,12 +137,12 @@ static int read_file(struct keyring *k, const struct stat *now, struct buf *text
         code = err_set(err, ERR_DENIED,
                        "%s may be read by others than its owner; make it mode 0600", k->path);
     if (code == 0)
-        code = parse(&next, buf_str(text), err);
+        code = keyring_parse(&next, buf_str(text), err);
     if (code < 0) {
-        forget(&next);
+        keyring_forget(&next);
         return code;
     }
-    forget(k);
+    keyring_forget(k);
     k->entries.items = next.entries.items;
     k->entries.len = next.entries.len;
     k->entries.cap = next.entries.cap;
@@ -156,7 +157,7 @@ static void drop_text(struct buf *text)
     buf_release(text);
 }
 
-static int refresh(struct keyring *k, struct err *err)
+static int keyring_refresh(struct keyring *k, struct err *err)
 {
     struct buf text = BUF_INIT(KEYRING_FILE_MAX);
     struct stat now = {0};
@@ -167,8 +168,8 @@ static int refresh(struct keyring *k, struct err *err)
             return err_errno(err, errno, "%s", k->path);
         if (k->seen.st_ino) /* what is wrapped now could not be read after a restart (E4) */
             return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
-    } else if (!is_same(&now, &k->seen)) {
-        code = read_file(k, &now, &text, err);
+    } else if (!file_is_same(&now, &k->seen)) {
+        code = keyring_read_file(k, &now, &text, err);
     }
     drop_text(&text);
     return code;
@@ -176,7 +177,7 @@ static int refresh(struct keyring *k, struct err *err)
 
 /* --- making --- */
 
-static int make(struct keyring *k, struct str name, struct err *err)
+static int keyring_make(struct keyring *k, struct str name, struct err *err)
 {
     struct buf text = BUF_INIT(KEYRING_FILE_MAX);
     unsigned char id[8];
@@ -202,7 +203,7 @@ static int make(struct keyring *k, struct str name, struct err *err)
     code = buf_error(&text) < 0 ? err_set(err, ERR_TOO_LARGE, "%s is too large", k->path)
                                 : file_write_durable(k->path, buf_str(&text), 0600, err);
     drop_text(&text);
-    return code < 0 ? code : refresh(k, err);
+    return code < 0 ? code : keyring_refresh(k, err);
 }
 
 /* --- asking --- */
@@ -214,12 +215,12 @@ int keyring_current(struct keyring *k, struct str name, bool may_make, struct ri
     int code;
 
     mutex_lock(&k->lock);
-    code = refresh(k, err);
+    code = keyring_refresh(k, err);
     if (code == 0)
-        found = find(k, name, STR_EMPTY);
+        found = keyring_entry(k, name, STR_EMPTY);
     if (code == 0 && !found && may_make) {
-        code = make(k, name, err);
-        found = find(k, name, STR_EMPTY);
+        code = keyring_make(k, name, err);
+        found = keyring_entry(k, name, STR_EMPTY);
     }
     if (code == 0 && found)
         *out = found->key;
@@ -236,10 +237,10 @@ int keyring_find(struct keyring *k, struct str name, struct str id, bool may_wai
     int code = 0;
 
     mutex_lock(&k->lock);
-    found = find(k, name, id);
+    found = keyring_entry(k, name, id);
     if (!found && may_wait) {
-        code = refresh(k, err);
-        found = find(k, name, id);
+        code = keyring_refresh(k, err);
+        found = keyring_entry(k, name, id);
     }
     if (found)
         *out = found->key;

@@ -15,7 +15,7 @@ static size_t characters(struct str s)
 
 /* Letters, numbers and blanks of any script, and + - = . _ : / @. Of what is not ASCII only
  * controls are refused: telling letters from signs would need tables for no gain. */
-static bool has_good_characters(struct str s)
+static bool tag_has_good_characters(struct str s)
 {
     if (!str_is_utf8(s))
         return false;
@@ -31,9 +31,10 @@ static bool has_good_characters(struct str s)
 
 int tag_check(const struct tag *tag, struct err *err)
 {
-    if (tag->key.len == 0 || characters(tag->key) > TAG_KEY_MAX || !has_good_characters(tag->key))
+    if (tag->key.len == 0 || characters(tag->key) > TAG_KEY_MAX ||
+        !tag_has_good_characters(tag->key))
         return err_set(err, S3_INVALID_TAG, "The TagKey you have provided is invalid");
-    if (characters(tag->value) > TAG_VALUE_MAX || !has_good_characters(tag->value))
+    if (characters(tag->value) > TAG_VALUE_MAX || !tag_has_good_characters(tag->value))
         return err_set(err, S3_INVALID_TAG, "The TagValue you have provided is invalid");
     if (tag->key.len >= 4 && str_ieq(str_head(tag->key, 4), STR("aws:")))
         return err_set(err, S3_INVALID_TAG, "System tags cannot be added/updated by requester");
@@ -98,7 +99,7 @@ int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_
     return 0;
 }
 
-static int decode(struct str *out, struct arena *a, struct str in, struct err *err)
+static int tag_decode(struct str *out, struct arena *a, struct str in, struct err *err)
 {
     struct buf text = BUF_INIT(in.len + 1);
     int code = url_decode(&text, in, true);
@@ -121,9 +122,9 @@ int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum t
     if (!set.tags)
         return err_code(err, ERR_NO_MEMORY);
     while (url_query_next(&query, &name, &value)) {
-        int code = decode(&set.tags[set.count].key, a, name, err);
+        int code = tag_decode(&set.tags[set.count].key, a, name, err);
         if (code == 0)
-            code = decode(&set.tags[set.count].value, a, value, err);
+            code = tag_decode(&set.tags[set.count].value, a, value, err);
         if (code == 0)
             code = take_tag(&set, limit, err);
         if (code < 0)

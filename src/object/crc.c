@@ -97,7 +97,7 @@ static uint64_t by_table(uint64_t crc, const unsigned char *p, size_t len)
 #if defined(__x86_64__)
 #define FOLDING __attribute__((target("pclmul,sse4.1")))
 
-FOLDING static inline __m128i load(const unsigned char *p)
+FOLDING static inline __m128i crc_load(const unsigned char *p)
 {
     return _mm_loadu_si128((const __m128i *)p);
 }
@@ -113,20 +113,20 @@ FOLDING static uint64_t by_multiply(uint64_t crc, const unsigned char *p, size_t
 {
     const __m128i by_64 = _mm_set_epi64x((long long)fold_64.hi, (long long)fold_64.lo);
     const __m128i by_16 = _mm_set_epi64x((long long)fold_16.hi, (long long)fold_16.lo);
-    __m128i x0 = _mm_xor_si128(load(p), _mm_set_epi64x(0, (long long)crc)), x1 = load(p + 16),
-            x2 = load(p + 32), x3 = load(p + 48);
+    __m128i x0 = _mm_xor_si128(crc_load(p), _mm_set_epi64x(0, (long long)crc)),
+            x1 = crc_load(p + 16), x2 = crc_load(p + 32), x3 = crc_load(p + 48);
     unsigned char rest[16];
 
     for (p += FOLD_BYTES, len -= FOLD_BYTES; len >= FOLD_BYTES;
          p += FOLD_BYTES, len -= FOLD_BYTES) {
-        x0 = fold(x0, by_64, load(p));
-        x1 = fold(x1, by_64, load(p + 16));
-        x2 = fold(x2, by_64, load(p + 32));
-        x3 = fold(x3, by_64, load(p + 48));
+        x0 = fold(x0, by_64, crc_load(p));
+        x1 = fold(x1, by_64, crc_load(p + 16));
+        x2 = fold(x2, by_64, crc_load(p + 32));
+        x3 = fold(x3, by_64, crc_load(p + 48));
     }
     x3 = fold(fold(fold(x0, by_16, x1), by_16, x2), by_16, x3);
     for (; len >= 16; p += 16, len -= 16)
-        x3 = fold(x3, by_16, load(p));
+        x3 = fold(x3, by_16, crc_load(p));
     _mm_storeu_si128((__m128i *)rest, x3);
     return by_table(by_table(0, rest, sizeof(rest)), p, len);
 }

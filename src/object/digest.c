@@ -52,7 +52,7 @@ static void destroy(void *set)
     free(d);
 }
 
-static void start(void)
+static void digest_methods_load(void)
 {
     for (int kind = EVP_FIRST; kind < EVP_KINDS; kind++) {
         algorithms[kind] = EVP_MD_fetch(NULL, kinds[kind].name, NULL);
@@ -65,7 +65,7 @@ struct digests *digests_new(unsigned wanted)
 {
     struct digests *d;
 
-    pthread_once(&once, start);
+    pthread_once(&once, digest_methods_load);
     d = pthread_getspecific(spare_key);
     if (d)
         pthread_setspecific(spare_key, NULL);

@@ -178,7 +178,7 @@ static const struct choice choices[][4] = {
 static enum md5_kernels best;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void look(void)
+static void md5_kernel_find(void)
 {
 #ifdef __x86_64__
     __builtin_cpu_init();
@@ -191,14 +191,14 @@ static void look(void)
 
 enum md5_kernels md5_limit_kernels(enum md5_kernels most)
 {
-    pthread_once(&once, look);
+    pthread_once(&once, md5_kernel_find);
     enum md5_kernels found = best;
     if (most < best)
         best = most;
     return found;
 }
 
-static void run(struct md5_lane *lanes, size_t count, size_t blocks)
+static void md5_run(struct md5_lane *lanes, size_t count, size_t blocks)
 {
     const struct choice *c = choices[best];
 
@@ -215,8 +215,8 @@ size_t md5_side_by_side(struct md5_lane *lanes, size_t count)
     BUG_ON(count == 0 || count > MD5_LANES);
     for (size_t i = 1; i < count; i++)
         blocks = size_min(blocks, lanes[i].blocks);
-    pthread_once(&once, look);
-    run(lanes, count, blocks);
+    pthread_once(&once, md5_kernel_find);
+    md5_run(lanes, count, blocks);
     for (size_t i = 0; i < count; i++) {
         BUG_ON(lanes[i].md5->bytes % MD5_BLOCK);
         lanes[i].md5->bytes += blocks * MD5_BLOCK;

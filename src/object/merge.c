@@ -57,7 +57,7 @@ static int merge_gather(struct merging *g, struct err *err);
 
 /* --- pages --- */
 
-static int page_read(struct merging *g, struct merge_round *r, size_t bucket, struct err *err)
+static int round_read_page(struct merging *g, struct merge_round *r, size_t bucket, struct err *err)
 {
     struct bucket *b = g->m->buckets[bucket];
     struct list_options o = *g->o;
@@ -233,7 +233,7 @@ static int round_read_again(struct merging *g, struct merge_round *r, const bool
     for (size_t i = 0; i < g->m->count && code == 0; i++) {
         any |= again[i];
         if (again[i])
-            code = page_read(g, r, i, err);
+            code = round_read_page(g, r, i, err);
     }
     if (code < 0 || !any)
         return code;
@@ -255,7 +255,7 @@ static int round_read(struct merging *g, struct merge_round *r, struct err *err)
     if (!again || !r->pages)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = count; i > 0 && code == 0; i--)
-        code = page_read(g, r, i - 1, err);
+        code = round_read_page(g, r, i - 1, err);
     if (code == 0)
         code = round_find_items(g, r, err);
     if (code < 0 || !g->m->choose)

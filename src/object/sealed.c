@@ -68,7 +68,7 @@ void sealed_cipher_release(struct sealed_cipher *c)
     c->ctx = NULL;
 }
 
-static void place(struct sealed_cipher *c, uint64_t index, bool last, int encrypt)
+static void cipher_place(struct sealed_cipher *c, uint64_t index, bool last, int encrypt)
 {
     unsigned char nonce[NONCE_LEN] = {0};
 
@@ -84,7 +84,7 @@ void sealed_put(struct sealed_cipher *c, uint64_t index, bool last, struct str p
     int len = 0;
 
     BUG_ON(plain.len > SEALED_RECORD);
-    place(c, index, last, 1);
+    cipher_place(c, index, last, 1);
     if (plain.len)
         BUG_ON(EVP_CipherUpdate(c->ctx, out, &len, (const unsigned char *)plain.p,
                                 (int)plain.len) != 1);
@@ -100,7 +100,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
     if (len < SEALED_TAG_LEN || len > SEALED_STORED)
         return err_set(err, ERR_CORRUPT, "a sealed record cannot be %zu bytes long", len);
     len -= SEALED_TAG_LEN;
-    place(c, index, last, 0);
+    cipher_place(c, index, last, 0);
     bool good =
         EVP_CIPHER_CTX_ctrl(c->ctx, EVP_CTRL_GCM_SET_TAG, SEALED_TAG_LEN, record + len) == 1;
     if (len)
@@ -115,7 +115,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
 /* --- sealing --- */
 
 /* All of a record and one byte more, or what there is. */
-static int fill(struct sealer *s, struct err *err)
+static int sealer_fill(struct sealer *s, struct err *err)
 {
     size_t got = 1;
     int code = 0;
@@ -159,7 +159,7 @@ static void next_plain(struct sealer *s, size_t len)
 
 static int next_record(struct sealer *s, struct err *err)
 {
-    int code = fill(s, err);
+    int code = sealer_fill(s, err);
     size_t len = size_min(s->have, SEALED_RECORD);
 
     if (code < 0)

@@ -168,17 +168,17 @@ static unsigned newest_epoch(const struct crash *c)
 /* Of the epoch that the run began: all other files were there before it. */
 static void power_loss(struct crash *c, unsigned epoch)
 {
-    char shard[300], file[600];
+    char parent[300], file[600];
     struct dirent *entry;
     DIR *dir;
 
-    for (unsigned n = 0; n < MAX_FILES >> SHARD_BITS; n++) {
-        snprintf(shard, sizeof(shard), "%s/storage/blobs/%06x/%07x", c->folder, epoch, n);
-        if (!(dir = opendir(shard)))
+    for (unsigned n = 0; n < MAX_FILES >> BLOB_FOLDER_BITS; n++) {
+        snprintf(parent, sizeof(parent), "%s/storage/blobs/%06x/%07x", c->folder, epoch, n);
+        if (!(dir = opendir(parent)))
             break;
         while ((entry = readdir(dir))) {
             struct file_state *f = file_state(entry->d_name);
-            snprintf(file, sizeof(file), "%s/%s", shard, entry->d_name);
+            snprintf(file, sizeof(file), "%s/%s", parent, entry->d_name);
             if (f)
                 lose(c, file, f);
         }

@@ -11,7 +11,7 @@
 
 enum { PIECE = 64 * 1024, BLOB_LEVELS = 2 /* of folders below "blobs": epochs, shards */ };
 
-static int copy_bytes(int from, int to, struct err *err)
+static int backup_copy_bytes(int from, int to, struct err *err)
 {
     char piece[PIECE];
     ssize_t n;
@@ -40,7 +40,7 @@ static int copy_one(const char *from, const char *to, struct err *err)
     if (out < 0)
         code = err_errno(err, errno, "making %s", to);
     if (code == 0)
-        code = copy_bytes(in, out, err);
+        code = backup_copy_bytes(in, out, err);
     fd_close(&in);
     fd_close(&out);
     return code;

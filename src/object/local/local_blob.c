@@ -39,20 +39,20 @@ static uint32_t epoch_of(uint64_t id)
     return (uint32_t)(id >> COUNTER_BITS);
 }
 
-static uint64_t shard_of(uint64_t id)
+static uint64_t blob_folder_number(uint64_t id)
 {
-    return (id & COUNTER_MASK) >> SHARD_BITS;
+    return (id & COUNTER_MASK) >> BLOB_FOLDER_BITS;
 }
 
-static void shard_path(struct buf *out, const struct local *l, uint64_t id)
+static void blob_folder_path(struct buf *out, const struct local *l, uint64_t id)
 {
     buf_appendf(out, "%s/blobs/%06x/%07llx", l->folder, epoch_of(id),
-                (unsigned long long)shard_of(id));
+                (unsigned long long)blob_folder_number(id));
 }
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id)
 {
-    shard_path(out, l, id);
+    blob_folder_path(out, l, id);
     buf_appendf(out, "/%016llx", (unsigned long long)id);
 }
 
@@ -92,17 +92,17 @@ static int sync_parent(const struct buf *path, struct err *err)
     return dir_sync(parent, err);
 }
 
-/* The shard's folder, durable before a file in it can be named by a row (L7). Without a lock: each
- * that finds its shard not yet known as durable makes it so itself. */
-static int shard_make(struct local *l, uint64_t id, struct err *err)
+/* Makes the blob's folder durable before a row can name a file in it (L7). There is no lock: each
+ * thread that does not know the folder to be durable makes it so itself. */
+static int blob_folder_make(struct local *l, uint64_t id, struct err *err)
 {
-    uint64_t synced = atomic_load(&l->shards_synced), shard = shard_of(id);
+    uint64_t synced = atomic_load(&l->blob_folders_synced), folder = blob_folder_number(id);
     struct buf path = BUF_INIT(PATH_MAX);
     int code;
 
-    if (shard < synced)
+    if (folder < synced)
         return 0;
-    shard_path(&path, l, id);
+    blob_folder_path(&path, l, id);
     code = buf_error(&path) < 0 ? err_set(err, ERR_TOO_LARGE, "%s is too long a path", l->folder)
                                 : dir_make(path.p, 0700, err);
     if (code == 0)
@@ -112,9 +112,10 @@ static int shard_make(struct local *l, uint64_t id, struct err *err)
         buf_appendf(&path, "%s/blobs", l->folder);
         code = dir_sync(path.p, err);
     }
-    /* Later shards before earlier ones: the mark moves only over what this thread knows. */
-    if (code == 0 && shard == synced)
-        atomic_compare_exchange_strong(&l->shards_synced, &synced, shard + 1);
+    /* A later folder may be made before an earlier one; the mark moves only over folders that this
+     * thread knows. */
+    if (code == 0 && folder == synced)
+        atomic_compare_exchange_strong(&l->blob_folders_synced, &synced, folder + 1);
     buf_release(&path);
     return code;
 }
@@ -126,7 +127,7 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
 
     BUG_ON(counter >= BYTES_BIT);
     uint64_t made = (uint64_t)l->epoch << COUNTER_BITS | counter;
-    int code = shard_make(l, made, err);
+    int code = blob_folder_make(l, made, err);
     if (code < 0)
         return code;
     blob_path(&w->path, l, made);
@@ -230,8 +231,8 @@ static int write_blocks(struct writing *w, const struct blob_source *from, struc
 }
 
 /* The first block has been read. */
-static int write_file(struct writing *w, const struct blob_source *from, struct blob *out,
-                      struct err *err)
+static int blob_write_file(struct writing *w, const struct blob_source *from, struct blob *out,
+                           struct err *err)
 {
     bool one_block = w->block->len < w->room;
     int code = noted(w, writing_begin(w, &out->id, err), err);
@@ -291,7 +292,7 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
     else if (code == 0 && w.block->len <= from->inline_max && from->inline_max > 0)
         code = keep_small(&w, from, out, small, err);
     else if (code == 0)
-        code = write_file(&w, from, out, err);
+        code = blob_write_file(&w, from, out, err);
     fd_close(&w.fd);
     if (code < 0 && out->id)
         blob_discard(l, out->id);
@@ -312,7 +313,7 @@ void blob_discard(struct local *l, uint64_t id)
     buf_release(&path);
 }
 
-void blob_unused(struct local *l, const struct change *c, uint64_t id)
+void blob_unused(struct local *l, const struct row_change *c, uint64_t id)
 {
     if (id == 0)
         return;

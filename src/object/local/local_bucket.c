@@ -58,7 +58,7 @@ static void generation_end(struct local *l, struct str bucket)
     atomic_fetch_add(generation_of(l, bucket), GENERATION_STEP - 1);
 }
 
-static int change_bucket(struct change *c, struct err *err)
+static int change_bucket(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;
 
@@ -144,15 +144,15 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
 
 /* --- making and removing --- */
 
-struct create {
+struct bucket_create {
     struct local *l;
     const struct bucket_info *info;
     bool untapped;
-    struct change change; /* of no bucket yet */
+    struct row_change change; /* of no bucket yet */
     struct local_bucket shell;
 };
 
-static int create_row(struct create *c, struct bucket_record *r, struct err *err)
+static int create_row(struct bucket_create *c, struct bucket_record *r, struct err *err)
 {
     struct local *l = c->l;
     struct tapped t = {
@@ -179,13 +179,13 @@ static int create_row(struct create *c, struct bucket_record *r, struct err *err
 
 static int create_run(struct db_tx *tx, void *ctx, struct err *err)
 {
-    struct create *c = ctx;
+    struct bucket_create *c = ctx;
     struct bucket_record r = {.info = *c->info};
     struct buf value = BUF_INIT(0);
     struct row row;
 
     c->shell = (struct local_bucket){.local = c->l, .untapped = c->untapped};
-    c->change = (struct change){.b = &c->shell, .tx = tx, .view = db_tx_view(tx)};
+    c->change = (struct row_change){.b = &c->shell, .tx = tx, .view = db_tx_view(tx)};
     int code = db_get(c->change.view, c->l->rows, row_name(&row, c->l, TAG_BUCKET, c->info->name),
                       &value, err);
     if (code == ERR_NOT_FOUND) {
@@ -199,7 +199,7 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-static int create(struct create *c, struct err *err)
+static int bucket_create(struct bucket_create *c, struct err *err)
 {
     int code = info_check(c->info, err);
 
@@ -217,22 +217,22 @@ static int create(struct create *c, struct err *err)
 
 int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
 {
-    struct create c = {local_of(s), info};
+    struct bucket_create c = {local_of(s), info};
 
-    return create(&c, err);
+    return bucket_create(&c, err);
 }
 
 int local_create_untapped(struct storage *s, const struct bucket_info *info, struct err *err)
 {
     if (s->ops->create_bucket != local_create_bucket)
         return s->ops->create_bucket(s, info, err);
-    struct create c = {local_of(s), info, .untapped = true};
-    return create(&c, err);
+    struct bucket_create c = {local_of(s), info, .untapped = true};
+    return bucket_create(&c, err);
 }
 
 /* Calls fn with every row of the bucket under the tag; stops at its first error. */
-static int each_row(struct change *c, enum tag tag, int (*fn)(struct change *, struct str),
-                    struct err *err)
+static int bucket_each_row(struct row_change *c, enum tag tag,
+                           int (*fn)(struct row_change *, struct str), struct err *err)
 {
     struct buf end = BUF_INIT(0);
     struct db_iter *it = NULL;
@@ -250,19 +250,19 @@ static int each_row(struct change *c, enum tag tag, int (*fn)(struct change *, s
     return code == ERR_END ? 0 : code;
 }
 
-static int not_empty(struct change *c, struct str row)
+static int not_empty(struct row_change *c, struct str row)
 {
     (void)c, (void)row;
     return ERR_CONFLICT;
 }
 
-static int delete_row(struct change *c, struct str row)
+static int bucket_delete_row(struct row_change *c, struct str row)
 {
     db_tx_delete(c->tx, c->b->local->rows, row);
     return 0;
 }
 
-static int remove_run(struct change *c, struct err *err)
+static int bucket_remove_run(struct row_change *c, struct err *err)
 {
     static const enum tag holders[] = {TAG_OBJECT, TAG_VERSION, TAG_UPLOAD};
     struct local *l = c->b->local;
@@ -270,11 +270,11 @@ static int remove_run(struct change *c, struct err *err)
     int code = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(holders) && code == 0; i++)
-        code = each_row(c, holders[i], not_empty, err);
+        code = bucket_each_row(c, holders[i], not_empty, err);
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_CONFLICT, "the bucket is not empty");
     if (code == 0)
-        code = each_row(c, TAG_DOCUMENT, delete_row, err);
+        code = bucket_each_row(c, TAG_DOCUMENT, bucket_delete_row, err);
     if (code == 0)
         db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id));
     if (code < 0)
@@ -287,7 +287,7 @@ static int remove_run(struct change *c, struct err *err)
 /* Takes the reference. */
 static int remove_opened(struct bucket *bucket, struct err *err)
 {
-    struct change c = {.b = local_bucket_of(bucket), .fn = remove_run, .frees = true};
+    struct row_change c = {.b = local_bucket_of(bucket), .fn = bucket_remove_run, .frees = true};
     int code = change_bucket(&c, err);
 
     local_bucket_unref(bucket);
@@ -409,7 +409,7 @@ int local_list_buckets(struct storage *s, struct arena *a, struct str owner, str
 /* --- documents and versions --- */
 
 struct document_change {
-    struct change change;
+    struct row_change change;
     struct str name, document;
 };
 
@@ -448,7 +448,7 @@ int local_get_document(struct bucket *bucket, struct arena *a, const char *name,
 }
 
 /* The bucket's own row says whether it notifies, so that nobody else need look. */
-static void set_notifies(struct change *c, bool on)
+static void set_notifies(struct row_change *c, bool on)
 {
     struct bucket_record r = c->bucket;
     struct buf value = BUF_INIT(0);
@@ -462,7 +462,7 @@ static void set_notifies(struct change *c, bool on)
 }
 
 /* Whether the document differs from what is there. */
-static int document_differs(struct change *c, struct str row, struct str document, bool *out,
+static int document_differs(struct row_change *c, struct str row, struct str document, bool *out,
                             struct err *err)
 {
     struct buf have = BUF_INIT(0);
@@ -473,7 +473,7 @@ static int document_differs(struct change *c, struct str row, struct str documen
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-static int document_run(struct change *c, struct err *err)
+static int document_run(struct row_change *c, struct err *err)
 {
     struct document_change *p = container_of(c, struct document_change, change);
     struct row row;
@@ -503,12 +503,12 @@ int local_set_document(struct bucket *b, const char *name, struct str document, 
 }
 
 struct versions_change {
-    struct change change;
+    struct row_change change;
     bool on;
     bool lock; /* turn object lock on instead */
 };
 
-static int versions_run(struct change *c, struct err *err)
+static int versions_run(struct row_change *c, struct err *err)
 {
     struct versions_change *p = container_of(c, struct versions_change, change);
     struct bucket_record r = c->bucket;

@@ -33,23 +33,23 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int shard_each_file(const struct buf *shard, blob_file_fn *fn, void *ctx, struct err *err)
+static int folder_each_blob(const struct buf *folder, blob_file_fn *fn, void *ctx, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
-    DIR *dir = opendir(shard->p);
+    DIR *dir = opendir(folder->p);
     struct dirent *entry;
     int code = 0;
 
     if (!dir)
         return errno == ENOENT || errno == ENOTDIR
                    ? 0
-                   : err_errno(err, errno, "opening the folder %s", shard->p);
+                   : err_errno(err, errno, "opening the folder %s", folder->p);
     while (code == 0 && (entry = readdir(dir))) {
         uint64_t id = 0;
         if (is_dots(entry->d_name))
             continue;
         buf_reset(&path);
-        buf_appendf(&path, "%s/%s", shard->p, entry->d_name);
+        buf_appendf(&path, "%s/%s", folder->p, entry->d_name);
         if (!parse_id(entry->d_name, &id))
             id = 0;
         code = fn(ctx, id, path.p, err);
@@ -61,7 +61,7 @@ static int shard_each_file(const struct buf *shard, blob_file_fn *fn, void *ctx,
 
 int epoch_each_file(struct local *l, uint32_t epoch, blob_file_fn *fn, void *ctx, struct err *err)
 {
-    struct buf path = BUF_INIT(PATH_MAX), shard = BUF_INIT(PATH_MAX);
+    struct buf path = BUF_INIT(PATH_MAX), folder = BUF_INIT(PATH_MAX);
     struct dirent *entry;
     int code = 0;
 
@@ -72,14 +72,14 @@ int epoch_each_file(struct local *l, uint32_t epoch, blob_file_fn *fn, void *ctx
     while (code == 0 && dir && (entry = readdir(dir))) {
         if (is_dots(entry->d_name))
             continue;
-        buf_reset(&shard);
-        buf_appendf(&shard, "%s/%s", path.p, entry->d_name);
-        code = shard_each_file(&shard, fn, ctx, err);
+        buf_reset(&folder);
+        buf_appendf(&folder, "%s/%s", path.p, entry->d_name);
+        code = folder_each_blob(&folder, fn, ctx, err);
     }
     if (dir)
         closedir(dir);
     buf_release(&path);
-    buf_release(&shard);
+    buf_release(&folder);
     return code;
 }
 
@@ -96,7 +96,7 @@ bool epoch_is_open(struct local *l, uint32_t epoch)
 
 /* --- removing --- */
 
-static void shard_of_path(struct buf *out, const struct local *l, uint64_t id)
+static void blob_folder_of(struct buf *out, const struct local *l, uint64_t id)
 {
     buf_reset(out);
     blob_path(out, l, id);
@@ -105,19 +105,19 @@ static void shard_of_path(struct buf *out, const struct local *l, uint64_t id)
 }
 
 /* Folders of earlier epochs get no files any more: they go when they are empty. */
-static void remove_folders(struct local *l, struct buf *shard, uint64_t id)
+static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
 {
-    if (id >> COUNTER_BITS == l->epoch || rmdir(shard->p) < 0)
+    if (id >> COUNTER_BITS == l->epoch || rmdir(folder->p) < 0)
         return;
-    char *slash = strrchr(shard->p, '/');
+    char *slash = strrchr(folder->p, '/');
     *slash = '\0';
-    (void)rmdir(shard->p); /* not empty: it stays */
+    (void)rmdir(folder->p); /* not empty: it stays */
 }
 
 /* The ids are in order, so those of a folder are together. Syncs each folder once (L9). */
 static int unlink_all(struct local *l, const struct batch *b, struct err *err)
 {
-    struct buf path = BUF_INIT(PATH_MAX), shard = BUF_INIT(PATH_MAX);
+    struct buf path = BUF_INIT(PATH_MAX), folder = BUF_INIT(PATH_MAX);
     int code = 0;
 
     for (size_t i = 0; i < b->count && code == 0; i++) {
@@ -127,16 +127,17 @@ static int unlink_all(struct local *l, const struct batch *b, struct err *err)
             atomic_fetch_add(&l->collected, 1);
         else if (errno != ENOENT)
             code = err_errno(err, errno, "removing %s", path.p);
-        bool last = i + 1 == b->count || b->ids[i + 1] >> SHARD_BITS != b->ids[i] >> SHARD_BITS;
+        bool last =
+            i + 1 == b->count || b->ids[i + 1] >> BLOB_FOLDER_BITS != b->ids[i] >> BLOB_FOLDER_BITS;
         if (code < 0 || !last)
             continue;
-        shard_of_path(&shard, l, b->ids[i]);
-        code = file_exists(shard.p) ? dir_sync(shard.p, err) : 0;
+        blob_folder_of(&folder, l, b->ids[i]);
+        code = file_exists(folder.p) ? dir_sync(folder.p, err) : 0;
         if (code == 0)
-            remove_folders(l, &shard, b->ids[i]);
+            remove_folders(l, &folder, b->ids[i]);
     }
     buf_release(&path);
-    buf_release(&shard);
+    buf_release(&folder);
     return code;
 }
 
@@ -178,7 +179,7 @@ static int next_batch(struct local *l, uint64_t after, struct batch *out, struct
     return code == ERR_END ? 0 : code;
 }
 
-static int by_id(const void *a, const void *b)
+static int blob_id_order(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -187,7 +188,7 @@ static int by_id(const void *a, const void *b)
 static bool is_pinned(struct pins *pins, uint64_t id)
 {
     list_each (&pins->readers, struct pin, node, pin)
-        if (pin->count && bsearch(&id, pin->blobs, pin->count, sizeof(id), by_id))
+        if (pin->count && bsearch(&id, pin->blobs, pin->count, sizeof(id), blob_id_order))
             return true;
     return false;
 }
@@ -221,7 +222,7 @@ static void leave_pinned(struct local *l, struct batch *b)
     mutex_unlock(&pins->lock);
 }
 
-static int collect_garbage(struct local *l, struct err *err)
+static int blobs_collect(struct local *l, struct err *err)
 {
     struct batch *b = xcalloc(1, sizeof(*b));
     struct forget f = {l, b};
@@ -255,14 +256,14 @@ static int sweep_flush(struct sweep *s, struct err *err)
 {
     uint64_t before = atomic_load(&s->l->collected);
 
-    qsort(s->batch.ids, s->batch.count, sizeof(uint64_t), by_id);
+    qsort(s->batch.ids, s->batch.count, sizeof(uint64_t), blob_id_order);
     int code = unlink_all(s->l, &s->batch, err);
     atomic_fetch_add(&s->l->swept, atomic_load(&s->l->collected) - before);
     s->batch.count = 0;
     return code;
 }
 
-static int has_row(struct local *l, enum tag tag, uint64_t id, bool *found, struct err *err)
+static int blob_has_row(struct local *l, enum tag tag, uint64_t id, bool *found, struct err *err)
 {
     struct buf value = BUF_INIT(0);
     struct row row;
@@ -278,11 +279,11 @@ static int sweep_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct sweep *s = ctx;
     bool found = false;
-    int code = id == 0 ? 0 : has_row(s->l, TAG_BLOB, id, &found, err);
+    int code = id == 0 ? 0 : blob_has_row(s->l, TAG_BLOB, id, &found, err);
 
     (void)path;
     if (code == 0 && id != 0)
-        code = has_row(s->l, TAG_GARBAGE, id, &found, err);
+        code = blob_has_row(s->l, TAG_GARBAGE, id, &found, err);
     if (code < 0 || found || id == 0)
         return code;
     s->batch.ids[s->batch.count++] = id;
@@ -304,7 +305,7 @@ static int sweep_epoch(struct local *l, uint32_t epoch, struct err *err)
     return code;
 }
 
-static int sweep_all(struct local *l, struct err *err)
+static int epochs_sweep(struct local *l, struct err *err)
 {
     VEC(uint32_t) epochs = {0};
     struct buf start = BUF_INIT(0), end = BUF_INIT(0);
@@ -354,9 +355,9 @@ static int settle_doubtful(struct local *l, struct err *err)
             db_put(l->db, l->rows, row_tag(&row, l, TAG_EPOCH), buf_str(&epoch), DB_DURABLE, err);
     for (; done < ids.len && code == 0; done++) {
         bool found = false;
-        code = has_row(l, TAG_BLOB, ids.items[done], &found, err);
+        code = blob_has_row(l, TAG_BLOB, ids.items[done], &found, err);
         if (code == 0 && !found)
-            code = has_row(l, TAG_GARBAGE, ids.items[done], &found, err);
+            code = blob_has_row(l, TAG_GARBAGE, ids.items[done], &found, err);
         if (code == 0 && !found)
             blob_discard(l, ids.items[done]);
     }
@@ -374,11 +375,11 @@ static int settle_doubtful(struct local *l, struct err *err)
 static void collect_round(struct local *l, bool *swept)
 {
     struct err err = {0};
-    int code = *swept ? 0 : sweep_all(l, &err);
+    int code = *swept ? 0 : epochs_sweep(l, &err);
 
     *swept |= code == 0;
     if (code == 0)
-        code = collect_garbage(l, &err);
+        code = blobs_collect(l, &err);
     if (code == 0)
         code = settle_doubtful(l, &err);
     if (code < 0 && code != ERR_SHUTDOWN)

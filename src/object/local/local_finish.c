@@ -14,7 +14,7 @@ bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms)
 }
 
 struct finish_change {
-    struct change change;
+    struct row_change change;
     unsigned char id[UPLOAD_ID_LEN];
     const struct upload_part *parts;
     size_t count;
@@ -56,9 +56,9 @@ static int part_matches(const struct upload_part *asked, const struct part_recor
     return 0;
 }
 
-static int add_part(struct finish_change *p, size_t i, struct buf *value, struct err *err)
+static int finish_add_part(struct finish_change *p, size_t i, struct buf *value, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct local *l = c->b->local;
     const struct upload_part *asked = &p->parts[i];
     struct part_record have = {0};
@@ -102,16 +102,16 @@ static void finish_etag(struct finish_change *p)
     p->r.etag = buf_str(&p->etag);
 }
 
-static int gather(struct finish_change *p, struct err *err)
+static int finish_gather(struct finish_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct local *l = c->b->local;
     struct buf value = BUF_INIT(0);
     struct row row;
     int code = 0;
 
     for (size_t i = 0; i < p->count && code == 0; i++)
-        code = add_part(p, i, &value, err);
+        code = finish_add_part(p, i, &value, err);
     buf_release(&value);
     if (code < 0)
         return code;
@@ -131,7 +131,7 @@ static int gather(struct finish_change *p, struct err *err)
 /* Finished before: the same answer for the same key and parts. */
 static int finish_again(struct finish_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct local *l = c->b->local;
     struct finish_record done = {0};
     struct row row;
@@ -156,9 +156,9 @@ static int finish_again(struct finish_change *p, struct err *err)
     return 0;
 }
 
-static void remember(struct finish_change *p)
+static void finish_remember(struct finish_change *p)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct local *l = c->b->local;
     struct buf value = BUF_INIT(0);
     struct row row;
@@ -179,7 +179,7 @@ static void remember(struct finish_change *p)
 
 static int finish_upload(struct finish_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct stored current = {0};
     struct upload_record upload;
     struct kept_parts kept = {p->parts, p->count};
@@ -191,7 +191,7 @@ static int finish_upload(struct finish_change *p, struct err *err)
     if (code == 0)
         code = condition_write(&p->o->conditions, &current.r, err);
     if (code == 0)
-        code = gather(p, err);
+        code = finish_gather(p, err);
     if (code == 0) {
         p->r.meta = upload.meta;
         p->r.headers_raw = upload.headers_raw;
@@ -206,13 +206,13 @@ static int finish_upload(struct finish_change *p, struct err *err)
     if (code == 0) {
         db_tx_delete(c->tx, c->b->local->rows, row_upload(&row, c->b, c->key, p->id));
         p->versioned = c->bucket.info.versions != VERSIONS_NEVER;
-        remember(p);
+        finish_remember(p);
     }
     stored_release(&current);
     return code;
 }
 
-static int finish_run(struct change *c, struct err *err)
+static int finish_run(struct row_change *c, struct err *err)
 {
     struct finish_change *p = container_of(c, struct finish_change, change);
 

@@ -22,8 +22,8 @@ static int find_current(struct stored *out, struct local_bucket *b, struct str k
     return code == 0 && !out->r.is_marker ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
-static int find_version(struct stored *out, struct local_bucket *b, struct str key,
-                        struct str version, bool *is_latest, struct err *err)
+static int stored_find_named(struct stored *out, struct local_bucket *b, struct str key,
+                             struct str version, bool *is_latest, struct err *err)
 {
     struct db_view *view = NULL;
     struct stored current = {0};
@@ -48,18 +48,18 @@ static int find_version(struct stored *out, struct local_bucket *b, struct str k
     return code;
 }
 
-static int find(struct stored *out, struct local_bucket *b, struct str key, struct str version,
-                bool *is_latest, struct err *err)
+static int stored_find_asked(struct stored *out, struct local_bucket *b, struct str key,
+                             struct str version, bool *is_latest, struct err *err)
 {
     *is_latest = true;
-    return version.len ? find_version(out, b, key, version, is_latest, err)
+    return version.len ? stored_find_named(out, b, key, version, is_latest, err)
                        : find_current(out, b, key, err);
 }
 
 /* Fills out->info, and judges markers and conditions. */
-static int describe(struct local_bucket *b, struct arena *a, struct str key,
-                    const struct stored *found, const struct object_conditions *c,
-                    struct get_result *out, struct err *err)
+static int stored_describe(struct local_bucket *b, struct arena *a, struct str key,
+                           const struct stored *found, const struct object_conditions *c,
+                           struct get_result *out, struct err *err)
 {
     int code = record_info(&found->r, a, true, &out->info, err);
 
@@ -82,9 +82,9 @@ int local_head(struct bucket *bucket, struct arena *a, struct str key, struct st
 
     *out = (struct get_result){0};
     if (code == 0)
-        code = find(&found, b, key, version, &out->info.is_latest, err);
+        code = stored_find_asked(&found, b, key, version, &out->info.is_latest, err);
     if (code == 0)
-        code = describe(b, a, key, &found, c, out, err);
+        code = stored_describe(b, a, key, &found, c, out, err);
     stored_release(&found);
     return code;
 }
@@ -136,9 +136,9 @@ static int part_range(struct local *l, struct arena *a, const struct object_reco
     return code == ERR_END ? err_set(err, ERR_RANGE, "there is no such part") : code;
 }
 
-static int open_range(struct local *l, struct arena *a, const struct object_record *r,
-                      const struct object_range *range, struct pin **pin, struct get_result *out,
-                      struct err *err)
+static int stored_open_range(struct local *l, struct arena *a, const struct object_record *r,
+                             const struct object_range *range, struct pin **pin,
+                             struct get_result *out, struct err *err)
 {
     uint64_t at[2] = {0, r->size};
     int code = 0;
@@ -176,16 +176,16 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
         code = key_check(key, err);
         *out = (struct get_result){0};
         if (code == 0)
-            code = find(&found, b, key, version, &out->info.is_latest, err);
+            code = stored_find_asked(&found, b, key, version, &out->info.is_latest, err);
         if (code == 0)
-            code = describe(b, a, key, &found, c, out, err);
+            code = stored_describe(b, a, key, &found, c, out, err);
         if (code == 0 && found.r.part_count > 0 && !pin) {
             pin = pin_begin(b->local); /* and read the row again: L9 */
             code = ERR_AGAIN;
             continue;
         }
         if (code == 0)
-            code = open_range(b->local, a, &found.r, range, &pin, out, err);
+            code = stored_open_range(b->local, a, &found.r, range, &pin, out, err);
         /* The bytes of a row that did not change cannot go. */
         if (code == ERR_AGAIN && found.r.sequence == tried)
             code = err_set(err, ERR_CORRUPT, "the bytes of the object are missing");

@@ -20,9 +20,9 @@ enum {
     DOCUMENT_NAME_MAX = 64,
     BLOB_BLOCK = 256 * 1024, /* what a checksum goes by; never changes */
     EPOCH_BITS = 24,
-    COUNTER_BITS = 40, /* the highest is set for rows of family "bytes" */
-    SHARD_BITS = 12,   /* files of a shard */
-    GENERATIONS = 256, /* buckets share them by the hash of their names */
+    COUNTER_BITS = 40,     /* the highest is set for rows of family "bytes" */
+    BLOB_FOLDER_BITS = 12, /* log2 of the files in a folder of blobs */
+    GENERATIONS = 256,     /* buckets share them by the hash of their names */
     BLOB_ETAG_MAX = 36,
 };
 
@@ -79,7 +79,7 @@ struct local {
     struct hash_key version_key;
     uint64_t sequence; /* the last given out; touched only inside changes, so never by two */
     _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */
-    _Atomic(uint64_t) shards_synced;         /* of this epoch: those before it are durable */
+    _Atomic(uint64_t) blob_folders_synced;   /* of this epoch: those before it are durable */
     _Atomic(bool) leaked; /* a file of this epoch may have no row: the epoch stays open */
     _Atomic(uint64_t) list_steps, collected, swept;
     _Atomic(uint64_t)
@@ -199,12 +199,12 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
                  const struct object_record *r, struct err *err) MUST_CHECK;
 
 /* A change of one bucket's rows: embed it first, set `fn`, hand it to change_apply. */
-struct change {
+struct row_change {
     struct local_bucket *b;
     struct str key;
     enum meta_set set; /* of what is kept beside the bytes */
     bool frees;        /* it is to make room: allowed on a full disk (P7) */
-    int (*fn)(struct change *c, struct err *err);
+    int (*fn)(struct row_change *c, struct err *err);
     /* While fn runs: */
     struct db_tx *tx;
     struct db_view *view;
@@ -217,46 +217,46 @@ struct change {
     bool garbage; /* blobs lost their last reference */
 };
 
-int change_apply(struct change *c, struct err *err) MUST_CHECK;
+int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
 /* What is current, or a record of nothing with sequence 0 when that is a marker or nothing. */
-int change_current(struct change *c, struct stored *out, struct err *err) MUST_CHECK;
-int change_sequence(struct change *c, uint64_t *out, struct err *err) MUST_CHECK;
+int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
+int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_CHECK;
 /* Make `r` the current version in place of `current`: gives it sequence, time and null flag, writes
  * its row, and moves or drops what was there by the bucket's state. A marker goes to `v`. */
-int change_install(struct change *c, const struct stored *current, struct object_record *r,
+int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
 /* Drop a version's row and its bytes. ERR_DENIED when it is locked. */
-int change_drop(struct change *c, const struct object_record *r, bool in_o, bool bypass,
+int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
 /* After the current version went: the newest older one becomes current, unless it is a marker. */
-int change_promote(struct change *c, struct err *err) MUST_CHECK;
+int change_promote(struct row_change *c, struct err *err) MUST_CHECK;
 /* Tells the tap, and `note` (may be NULL), what became of the version: `changes` is a set of enum
  * thing_kind. The rows that they keep are part of this change. */
-int change_tell(struct change *c, const struct change_note *note, unsigned changes,
+int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
 /* One more or one fewer mention of the blob (L6). */
-int change_ref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
-int change_unref(struct change *c, uint64_t blob, struct err *err) MUST_CHECK;
+int change_ref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
+int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
 /* The record's bytes: one more mention of each of its blobs; inline rows are copied under a new id,
  * which r gets. */
-int change_share(struct change *c, struct object_record *r, struct err *err) MUST_CHECK;
-int change_free(struct change *c, const struct object_record *r, struct err *err) MUST_CHECK;
+int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
+int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
 /* --- local_tap.c: the log of changes (L12) --- */
 
 /* Keeps a row if the tap wants one; `sequence` is its number, 0: a new one. `r`: of what version
  * the change is, NULL: of the bucket. */
-int change_keep(struct change *c, struct tapped *t, const struct object_record *r,
+int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err) MUST_CHECK;
 /* After the commit. */
-void change_tapped(const struct change *c);
+void change_tapped(const struct row_change *c);
 
 /* --- local_usage.c: counts (L11) --- */
 
 /* A row of the version is put (sign 1) or deleted (-1) under TAG_OBJECT or TAG_VERSION. */
-void change_count(struct change *c, enum tag tag, const struct object_record *r, int sign);
+void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign);
 /* Writes what was counted; the last step of a change. */
-int change_count_end(struct change *c, struct err *err) MUST_CHECK;
+int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
 /* Counts every bucket, and gives each owner its own (L13); durable with the next durable change.
  * While nothing else is written. */
@@ -303,7 +303,7 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
 void blob_discard(struct local *l, uint64_t id);
 /* After a failure: the change was refused, or its commit failed and the collector must find out
  * what became of it. id 0 is fine. */
-void blob_unused(struct local *l, const struct change *c, uint64_t id);
+void blob_unused(struct local *l, const struct row_change *c, uint64_t id);
 /* ERR_NOT_FOUND when it is not there. */
 int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST_CHECK;
 /* The next block's share of a checksum. */
@@ -357,7 +357,7 @@ int local_copy(struct bucket *b, struct arena *a, struct str key, struct bucket 
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err);
 /* What a put answers about the record that it installed. */
-int put_answer(const struct change *c, struct arena *a, const struct object_record *r,
+int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
                struct put_result *out, struct err *err);
 
 /* --- local_remove.c --- */
@@ -388,10 +388,10 @@ struct kept_parts {
 };
 
 /* ERR_NOT_FOUND; else the upload's row is appended. */
-int upload_there(struct change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
+int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
                  struct err *err) MUST_CHECK;
 /* Every part's row goes, with its share of its blob unless `kept` (may be NULL) has it. */
-int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
+int upload_drop_parts(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN],
                       const struct kept_parts *kept, struct err *err) MUST_CHECK;
 bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms);
 

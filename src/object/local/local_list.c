@@ -114,8 +114,8 @@ struct walk {
     struct buf start, end, behind;
 };
 
-static int walk_open(struct walk *w, struct db_view *view, struct local_bucket *b, enum tag tag,
-                     const struct list_options *o, struct err *err)
+static int row_walk_open(struct walk *w, struct db_view *view, struct local_bucket *b, enum tag tag,
+                         const struct list_options *o, struct err *err)
 {
     struct row row;
     struct str prefix = row_key(&row, b, tag, str_head(o->prefix, OBJECT_KEY_MAX));
@@ -127,7 +127,7 @@ static int walk_open(struct walk *w, struct db_view *view, struct local_bucket *
     return db_iter_open(&w->it, view, b->local->rows, &range, err);
 }
 
-static void walk_close(struct walk *w)
+static void row_walk_close(struct walk *w)
 {
     db_iter_close(w->it);
     buf_release(&w->start);
@@ -135,8 +135,8 @@ static void walk_close(struct walk *w)
     buf_release(&w->behind);
 }
 
-static int walk_next(struct walk *w, struct local *l, struct str *key, struct str *value,
-                     struct err *err)
+static int row_walk_next(struct walk *w, struct local *l, struct str *key, struct str *value,
+                         struct err *err)
 {
     atomic_fetch_add_explicit(&l->list_steps, 1, memory_order_relaxed);
     return db_iter_next(w->it, key, value, err);
@@ -152,7 +152,8 @@ static int bucket_there(struct local_bucket *b, struct db_view *view, struct err
     return code;
 }
 
-/* The key of the first object behind all that have the prefix; walk_next() returns the object. */
+/* The key of the first object behind all that have the prefix; row_walk_next() returns the object.
+ */
 static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, struct str *key,
                      struct err *err)
 {
@@ -191,7 +192,7 @@ static int list_objects(struct walk *w, struct local_bucket *b, const struct lis
     struct str row, value;
     int code;
 
-    while ((code = walk_next(w, b->local, &row, &value, err)) == 0) {
+    while ((code = row_walk_next(w, b->local, &row, &value, err)) == 0) {
         struct str key = str_skip(row, ROW_BUCKET_LEN), common = list_common(key, o);
         if (e->out->count == e->limit) {
             e->out->more = true;
@@ -219,13 +220,13 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
     *out = (struct list_result){0};
     if (code < 0 || e.limit == 0 || o->prefix.len > OBJECT_KEY_MAX)
         return code;
-    code = walk_open(&w, latest, b, TAG_OBJECT, o, err);
+    code = row_walk_open(&w, latest, b, TAG_OBJECT, o, err);
     if (code == 0) {
         list_start(&start, b, TAG_OBJECT, o);
         db_iter_seek(w.it, buf_str(&start));
         code = list_objects(&w, b, o, &e, err);
     }
-    walk_close(&w);
+    row_walk_close(&w);
     buf_release(&start);
     if (code == 0)
         code = result_end(out, a, err);
@@ -245,7 +246,7 @@ struct row_merge {
 
 static int merge_next_o(struct row_merge *m, struct err *err)
 {
-    int code = walk_next(&m->o, m->b->local, &m->o_key, &m->o_value, err);
+    int code = row_walk_next(&m->o, m->b->local, &m->o_key, &m->o_value, err);
 
     m->o_there = code == 0;
     if (code == 0)
@@ -255,7 +256,7 @@ static int merge_next_o(struct row_merge *m, struct err *err)
 
 static int merge_next_v(struct row_merge *m, struct err *err)
 {
-    int code = walk_next(&m->v, m->b->local, &m->v_key, &m->v_value, err);
+    int code = row_walk_next(&m->v, m->b->local, &m->v_key, &m->v_value, err);
 
     m->v_there = code == 0;
     if (code == 0 && m->v_key.len <= ROW_BUCKET_LEN + ROW_VERSION_TAIL)
@@ -361,9 +362,9 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
         return code;
     code = bucket_there(m.b, view, err);
     if (code == 0 && e.limit > 0 && o->prefix.len <= OBJECT_KEY_MAX) {
-        code = walk_open(&m.o, view, m.b, TAG_OBJECT, o, err);
+        code = row_walk_open(&m.o, view, m.b, TAG_OBJECT, o, err);
         if (code == 0)
-            code = walk_open(&m.v, view, m.b, TAG_VERSION, o, err);
+            code = row_walk_open(&m.v, view, m.b, TAG_VERSION, o, err);
         if (code == 0)
             code = merge_start(&m, view, o, err);
         if (code == 0)
@@ -371,8 +372,8 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
         if (code == 0)
             code = result_end(out, a, err);
     }
-    walk_close(&m.o);
-    walk_close(&m.v);
+    row_walk_close(&m.o);
+    row_walk_close(&m.v);
     buf_release(&m.seen);
     db_snapshot_free(view);
     return code;

@@ -2,7 +2,7 @@
 #include "object/local/local_int.h"
 
 struct put_change {
-    struct change change;
+    struct row_change change;
     const struct put_options *o;
     struct object_record r; /* without what the change gives it */
     const struct blob *blob;
@@ -10,7 +10,7 @@ struct put_change {
 };
 
 struct copy_change {
-    struct change change;
+    struct row_change change;
     const struct put_options *o;
     const struct object_meta *meta;
     struct local_bucket *from;
@@ -20,7 +20,7 @@ struct copy_change {
 };
 
 /* The bytes get their row in the change that gives the object its own. */
-static void put_bytes(struct put_change *p)
+static void put_whole_body(struct put_change *p)
 {
     struct local *l = p->change.b->local;
     struct buf value = BUF_INIT(0);
@@ -35,7 +35,7 @@ static void put_bytes(struct put_change *p)
     buf_release(&value);
 }
 
-static int put_run(struct change *c, struct err *err)
+static int put_run(struct row_change *c, struct err *err)
 {
     struct put_change *p = container_of(c, struct put_change, change);
     struct stored current = {0};
@@ -48,12 +48,12 @@ static int put_run(struct change *c, struct err *err)
     if (code == 0)
         code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
     if (code == 0)
-        put_bytes(p);
+        put_whole_body(p);
     stored_release(&current);
     return code;
 }
 
-int put_answer(const struct change *c, struct arena *a, const struct object_record *r,
+int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
                struct put_result *out, struct err *err)
 {
     *out = (struct put_result){
@@ -99,9 +99,9 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
 
 /* --- copy --- */
 
-static int find_source(struct copy_change *p, struct stored *source, struct err *err)
+static int copy_find_source(struct copy_change *p, struct stored *source, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     int code = stored_find(source, c->view, p->from, p->source->key, p->source->version, err);
 
     if (code == 0 && source->r.is_marker)
@@ -112,7 +112,7 @@ static int find_source(struct copy_change *p, struct stored *source, struct err 
     return code;
 }
 
-static int copy_run(struct change *c, struct err *err)
+static int copy_change_run(struct row_change *c, struct err *err)
 {
     struct copy_change *p = container_of(c, struct copy_change, change);
     struct stored current = {0}, source = {0};
@@ -121,7 +121,7 @@ static int copy_run(struct change *c, struct err *err)
     if (code == 0)
         code = condition_write(&p->o->conditions, &current.r, err);
     if (code == 0)
-        code = find_source(p, &source, err);
+        code = copy_find_source(p, &source, err);
     if (code == 0) {
         p->r = source.r;
         p->r.meta = *p->meta;
@@ -147,8 +147,10 @@ int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bu
 {
     struct local_bucket *b = local_bucket_of(bucket);
     struct object_meta meta = o->meta;
-    struct copy_change p = {
-        .change = {.b = b, .key = key, .fn = copy_run}, .o = o, .meta = &meta, .source = source};
+    struct copy_change p = {.change = {.b = b, .key = key, .fn = copy_change_run},
+                            .o = o,
+                            .meta = &meta,
+                            .source = source};
     int code = key_check(key, err);
 
     if (code == 0 && from->ops != &local_bucket_ops)

@@ -53,8 +53,8 @@ static void row_close(struct reader *base)
     buf_release(&container_of(base, struct row_body, reader)->bytes);
 }
 
-static int open_row(struct reader **out, struct local *l, struct arena *a,
-                    const struct object_record *r, const uint64_t range[2], struct err *err)
+static int reader_open_row(struct reader **out, struct local *l, struct arena *a,
+                           const struct object_record *r, const uint64_t range[2], struct err *err)
 {
     static const struct reader_ops ops = {
         .read = row_read,
@@ -236,7 +236,7 @@ int body_open(struct reader **out, struct local *l, struct arena *a, const struc
     case WHERE_PARTED:
         return open_chain(out, l, a, r, range, pin, err);
     default:
-        return open_row(out, l, a, r, range, err);
+        return reader_open_row(out, l, a, r, range, err);
     }
 }
 

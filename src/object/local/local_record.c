@@ -27,7 +27,7 @@ struct cursor {
     bool failed;
 };
 
-static void put_str(struct buf *out, struct str s)
+static void record_put_str(struct buf *out, struct str s)
 {
     varint_append(out, s.len);
     buf_append_str(out, s);
@@ -99,7 +99,7 @@ static void put_checksum(struct buf *out, const struct object_checksum *c)
     if (c->type == CHECKSUM_NONE)
         return;
     varint_append(out, (uint64_t)c->kind);
-    put_str(out, c->value);
+    record_put_str(out, c->value);
 }
 
 static void get_checksum(struct cursor *c, struct object_checksum *out)
@@ -128,14 +128,14 @@ static void put_headers(struct buf *out, const struct object_meta *m, struct str
     struct buf headers = BUF_INIT(0);
 
     for (size_t i = 0; m->headers && i < m->header_count; i++) {
-        put_str(&headers, m->headers[i].name);
-        put_str(&headers, m->headers[i].value);
+        record_put_str(&headers, m->headers[i].name);
+        record_put_str(&headers, m->headers[i].value);
     }
-    put_str(out, m->headers ? buf_str(&headers) : raw);
+    record_put_str(out, m->headers ? buf_str(&headers) : raw);
     buf_release(&headers);
 }
 
-static void put_meta(struct buf *out, const struct object_meta *m, struct str headers_raw)
+static void record_put_meta(struct buf *out, const struct object_meta *m, struct str headers_raw)
 {
     unsigned fields = meta_fields(m, headers_raw);
     const struct str strings[] = {m->tags, m->acl, m->owner, m->storage_class, m->encryption};
@@ -145,7 +145,7 @@ static void put_meta(struct buf *out, const struct object_meta *m, struct str he
         put_headers(out, m, headers_raw);
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         if (strings[i].len)
-            put_str(out, strings[i]);
+            record_put_str(out, strings[i]);
     if (fields & META_HAS_CHECKSUM)
         put_checksum(out, &m->checksum);
     if (fields & META_HAS_RETENTION)
@@ -212,7 +212,7 @@ static void put_where(struct buf *out, const struct object_record *r)
     if (r->where == WHERE_PARTS || r->where == WHERE_PARTED)
         varint_append(out, r->part_count);
     if (r->where == WHERE_PARTS)
-        put_str(out, r->parts);
+        record_put_str(out, r->parts);
 }
 
 static void get_where(struct cursor *c, struct object_record *r)
@@ -242,9 +242,9 @@ void record_put(struct buf *out, const struct object_record *r)
     varint_append(out, r->sequence);
     varint_append(out, (uint64_t)r->modified_ms);
     varint_append(out, r->size);
-    put_str(out, r->etag);
+    record_put_str(out, r->etag);
     put_where(out, r);
-    put_meta(out, &r->meta, r->headers_raw);
+    record_put_meta(out, &r->meta, r->headers_raw);
 }
 
 int record_get(struct str in, struct object_record *out, struct err *err)
@@ -316,7 +316,7 @@ void bucket_record_put(struct buf *out, const struct bucket_record *r)
     varint_append(out, (uint64_t)r->info.created_ms);
     varint_append(out, (uint64_t)r->info.versions);
     varint_append(out, r->info.object_lock);
-    put_str(out, r->info.owner);
+    record_put_str(out, r->info.owner);
     if (r->info.notifies)
         varint_append(out, 1);
 }
@@ -413,11 +413,11 @@ void tap_record_put(struct buf *out, const struct tapped *t)
 {
     buf_append_char(out, FORMAT);
     varint_append(out, tap_code(t));
-    put_str(out, t->bucket);
-    put_str(out, t->owner);
-    put_str(out, t->key);
-    put_str(out, t->version);
-    put_str(out, t->document);
+    record_put_str(out, t->bucket);
+    record_put_str(out, t->owner);
+    record_put_str(out, t->key);
+    record_put_str(out, t->version);
+    record_put_str(out, t->document);
     varint_append(out, (uint64_t)t->set);
     varint_append(out, t->size);
 }
@@ -448,7 +448,7 @@ void upload_record_put(struct buf *out, const struct upload_record *r)
 {
     buf_append_char(out, FORMAT);
     varint_append(out, (uint64_t)r->started_ms);
-    put_meta(out, &r->meta, r->headers_raw);
+    record_put_meta(out, &r->meta, r->headers_raw);
 }
 
 int upload_record_get(struct str in, struct upload_record *out, struct err *err)
@@ -477,7 +477,7 @@ void part_record_put(struct buf *out, const struct part_record *r)
     varint_append(out, r->blob);
     varint_append(out, r->offset);
     varint_append(out, (uint64_t)r->modified_ms);
-    put_str(out, r->etag);
+    record_put_str(out, r->etag);
     put_checksum(out, &r->checksum);
 }
 
@@ -525,7 +525,7 @@ void finish_record_put(struct buf *out, const struct finish_record *r)
     varint_append(out, r->versioned);
     varint_append(out, r->size);
     varint_append(out, (uint64_t)r->modified_ms);
-    put_str(out, r->etag);
+    record_put_str(out, r->etag);
 }
 
 int finish_record_get(struct str in, struct finish_record *out, struct err *err)

@@ -2,12 +2,12 @@
 #include "object/local/local_int.h"
 
 struct remove_change {
-    struct change change;
+    struct row_change change;
     const struct remove_options *o;
     struct object_record r; /* what was removed or made; only flags and sequence */
 };
 
-static int guard_ask(const struct change *c, const struct object_guard *g,
+static int guard_ask(const struct row_change *c, const struct object_guard *g,
                      const struct object_record *r, bool is_latest, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -27,7 +27,7 @@ static int guard_ask(const struct change *c, const struct object_guard *g,
 /* What conditions without a version are about: what is current, a marker too. ERR_NOT_FOUND. */
 static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct stored marker = {0};
     const struct object_record *r = &current->r;
     int code = 0;
@@ -48,7 +48,7 @@ static int judge_current(struct remove_change *p, const struct stored *current, 
 
 static int remove_current(struct remove_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct stored current = {0};
     int code = change_current(c, &current, err);
 
@@ -73,7 +73,7 @@ static int remove_current(struct remove_change *p, struct err *err)
 }
 
 /* Where the version is: in `o` or not, and whether it is what readers of the key see. */
-static int locate(struct change *c, const struct object_record *r, bool *in_o, bool *is_current,
+static int locate(struct row_change *c, const struct object_record *r, bool *in_o, bool *is_current,
                   struct err *err)
 {
     struct stored other = {0};
@@ -89,9 +89,9 @@ static int locate(struct change *c, const struct object_record *r, bool *in_o, b
     return code;
 }
 
-static int remove_version(struct remove_change *p, struct err *err)
+static int remove_one_version(struct remove_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct stored found = {0};
     bool in_o = false, is_current = false;
     int code = stored_find(&found, c->view, c->b, c->key, p->o->version, err);
@@ -117,20 +117,20 @@ static int remove_version(struct remove_change *p, struct err *err)
     return code;
 }
 
-static int remove_run(struct change *c, struct err *err)
+static int remove_change_run(struct row_change *c, struct err *err)
 {
     struct remove_change *p = container_of(c, struct remove_change, change);
 
     p->r = (struct object_record){0};
-    return p->o->version.len ? remove_version(p, err) : remove_current(p, err);
+    return p->o->version.len ? remove_one_version(p, err) : remove_current(p, err);
 }
 
 int local_remove(struct bucket *bucket, struct arena *a, struct str key,
                  const struct remove_options *o, struct remove_result *out, struct err *err)
 {
     struct local_bucket *b = local_bucket_of(bucket);
-    struct remove_change p = {.change = {.b = b, .key = key, .fn = remove_run, .frees = true},
-                              .o = o};
+    struct remove_change p = {
+        .change = {.b = b, .key = key, .fn = remove_change_run, .frees = true}, .o = o};
     int code = key_check(key, err);
 
     if (code == 0)
@@ -148,7 +148,7 @@ int local_remove(struct bucket *bucket, struct arena *a, struct str key,
 /* --- what is kept beside the bytes --- */
 
 struct meta_change {
-    struct change change;
+    struct row_change change;
     struct str version;
     enum meta_set set;
     const struct object_meta *meta;
@@ -191,7 +191,7 @@ static int set_fields(const struct meta_change *p, struct object_meta *m, struct
     return 0;
 }
 
-static int meta_run(struct change *c, struct err *err)
+static int meta_run(struct row_change *c, struct err *err)
 {
     struct meta_change *p = container_of(c, struct meta_change, change);
     struct stored found = {0};

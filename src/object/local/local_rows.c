@@ -2,7 +2,7 @@
 #include "object/local/local_int.h"
 #include "base/bytes.h"
 
-static void add(struct row *r, const void *p, size_t len)
+static void row_add(struct row *r, const void *p, size_t len)
 {
     BUG_ON(len > sizeof(r->bytes) - r->len);
     if (len)
@@ -10,15 +10,15 @@ static void add(struct row *r, const void *p, size_t len)
     r->len += len;
 }
 
-static void add_number(struct row *r, uint64_t v, size_t len)
+static void row_add_number(struct row *r, uint64_t v, size_t len)
 {
     unsigned char bytes[8];
 
     be_write(bytes, v, len);
-    add(r, bytes, len);
+    row_add(r, bytes, len);
 }
 
-static struct str done(const struct row *r)
+static struct str row_str(const struct row *r)
 {
     return str_n(r->bytes, r->len);
 }
@@ -28,78 +28,78 @@ struct str row_tag(struct row *r, const struct local *l, enum tag tag)
     char byte = (char)tag;
 
     r->len = 0;
-    add_number(r, l->id, 4);
-    add(r, &byte, 1);
-    return done(r);
+    row_add_number(r, l->id, 4);
+    row_add(r, &byte, 1);
+    return row_str(r);
 }
 
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name)
 {
     row_tag(r, l, tag);
-    add(r, name.p, name.len);
-    return done(r);
+    row_add(r, name.p, name.len);
+    return row_str(r);
 }
 
 struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket)
 {
     row_name(r, l, TAG_OWNED, owner);
-    add(r, "", 1);
-    add(r, bucket.p, bucket.len);
-    return done(r);
+    row_add(r, "", 1);
+    row_add(r, bucket.p, bucket.len);
+    return row_str(r);
 }
 
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id)
 {
     row_tag(r, l, tag);
-    add_number(r, id, 8);
-    return done(r);
+    row_add_number(r, id, 8);
+    return row_str(r);
 }
 
 struct str row_bytes(struct row *r, const struct local *l, uint64_t id)
 {
     r->len = 0;
-    add_number(r, l->id, 4);
-    add_number(r, id, 8);
-    return done(r);
+    row_add_number(r, l->id, 4);
+    row_add_number(r, id, 8);
+    return row_str(r);
 }
 
 struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key)
 {
     row_id(r, b->local, tag, b->id);
-    add(r, key.p, key.len);
-    return done(r);
+    row_add(r, key.p, key.len);
+    return row_str(r);
 }
 
 struct str row_versions(struct row *r, const struct local_bucket *b, struct str key)
 {
     row_key(r, b, TAG_VERSION, key);
-    add(r, "", 1);
-    return done(r);
+    row_add(r, "", 1);
+    return row_str(r);
 }
 
 struct str row_version(struct row *r, const struct local_bucket *b, struct str key,
                        uint64_t sequence)
 {
     row_versions(r, b, key);
-    add_number(r, ~sequence, 8);
-    return done(r);
+    row_add_number(r, ~sequence, 8);
+    return row_str(r);
 }
 
 struct str row_upload(struct row *r, const struct local_bucket *b, struct str key,
                       const unsigned char id[UPLOAD_ID_LEN])
 {
     row_key(r, b, TAG_UPLOAD, key);
-    add(r, "", 1);
-    add(r, id, UPLOAD_ID_LEN);
-    return done(r);
+    row_add(r, "", 1);
+    row_add(r, id, UPLOAD_ID_LEN);
+    return row_str(r);
 }
 
 struct str row_part(struct row *r, const struct local *l, const unsigned char id[UPLOAD_ID_LEN],
                     uint32_t number)
 {
     row_name(r, l, TAG_PART, str_n(id, UPLOAD_ID_LEN));
-    add_number(r, number, 4);
-    return done(r);
+    row_add_number(r, number, 4);
+    return row_str(r);
 }
 
 uint64_t row_u64(struct str bytes)

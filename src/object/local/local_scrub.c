@@ -164,7 +164,7 @@ static struct str bucket_name(const struct scrubbing *s, uint64_t id)
     return STR_EMPTY;
 }
 
-static int add_bucket(struct scrubbing *s, struct str key, struct str value, struct err *err)
+static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str value, struct err *err)
 {
     struct bucket_record r;
     int code = bucket_record_get(value, &r, err);
@@ -186,7 +186,7 @@ static bool row_is(struct scrubbing *s, struct str key, struct str value)
     return same;
 }
 
-static int tell(struct scrubbing *s, struct local_finding *f, uint64_t blob, struct err *err)
+static int scrub_tell(struct scrubbing *s, struct local_finding *f, uint64_t blob, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
 
@@ -220,7 +220,7 @@ static int scrub_object(struct scrubbing *s, struct str row, struct str value, s
     }
     if (damage != DAMAGE_NONE && row_is(s, row, value)) {
         f.damage = (enum local_damage)damage;
-        code = tell(s, &f, blob, err);
+        code = scrub_tell(s, &f, blob, err);
     }
     arena_release(&a);
     return code;
@@ -240,7 +240,7 @@ static int scrub_part(struct scrubbing *s, struct str row, struct str value, str
     f.key = buf_str(&hex);
     if (damage != DAMAGE_NONE && row_is(s, row, value)) {
         f.damage = (enum local_damage)damage;
-        code = tell(s, &f, r.blob, err);
+        code = scrub_tell(s, &f, r.blob, err);
     }
     buf_release(&hex);
     return code;
@@ -273,7 +273,8 @@ static int some_rows(struct scrubbing *s, const struct db_range *range, struct b
     return code;
 }
 
-static int each_row(struct scrubbing *s, enum tag tag, struct str from, row_fn *fn, struct err *err)
+static int scrub_each_row(struct scrubbing *s, enum tag tag, struct str from, row_fn *fn,
+                          struct err *err)
 {
     struct buf start = BUF_INIT(0), end = BUF_INIT(0), after = BUF_INIT(0);
     struct row row;
@@ -317,8 +318,8 @@ static int scrub_rows(struct scrubbing *s, struct err *err)
     buf_append_str(&after, str_head(row_tag(&row, s->l, TAG_OBJECT), ROW_PREFIX_LEN - 1));
     buf_append_str(&after, cursor);
     for (size_t i = first; i < ARRAY_SIZE(walked) && code == 0; i++)
-        code = each_row(s, walked[i], i == first && cursor.len ? buf_str(&after) : STR_EMPTY,
-                        scrub_row, err);
+        code = scrub_each_row(s, walked[i], i == first && cursor.len ? buf_str(&after) : STR_EMPTY,
+                              scrub_row, err);
     buf_release(&after);
     return code;
 }
@@ -343,7 +344,7 @@ static int scrub_counts(struct scrubbing *s, struct err *err)
 
 /* --- files that nothing names --- */
 
-static bool has_row(struct scrubbing *s, enum tag tag, uint64_t id)
+static bool scrub_has_row(struct scrubbing *s, enum tag tag, uint64_t id)
 {
     struct buf value = BUF_INIT(0);
     struct row row;
@@ -360,7 +361,8 @@ static int stray_file(void *ctx, uint64_t id, const char *path, struct err *err)
     struct scrubbing *s = ctx;
     struct local_finding f = {.damage = LOCAL_DAMAGE_STRAY, .path = str_z(path)};
 
-    if (id && (has_row(s, TAG_BLOB, id) || has_row(s, TAG_GARBAGE, id) || !file_exists(path)))
+    if (id &&
+        (scrub_has_row(s, TAG_BLOB, id) || scrub_has_row(s, TAG_GARBAGE, id) || !file_exists(path)))
         return 0;
     return s->o->finding(s->o->ctx, &f, err);
 }
@@ -400,7 +402,7 @@ int local_scrub(struct storage *storage, const struct local_scrub *o, struct err
         return code;
     s.block = xzalloc(BLOB_BLOCK);
     s.names = ARENA_INIT(GIB);
-    code = each_row(&s, TAG_BUCKET, STR_EMPTY, add_bucket, err);
+    code = scrub_each_row(&s, TAG_BUCKET, STR_EMPTY, scrub_add_bucket, err);
     if (code == 0)
         code = scrub_rows(&s, err);
     if (code == 0)

@@ -92,7 +92,7 @@ static int read_at(struct sealed_body *b, void *to, size_t len, uint64_t at, str
 }
 
 /* The next piece that has bytes at or behind `skip`. */
-static int next_piece(struct sealed_body *b, uint64_t skip, struct err *err)
+static int sealed_next_piece(struct sealed_body *b, uint64_t skip, struct err *err)
 {
     int code = 0;
 
@@ -151,7 +151,7 @@ static int sealed_read(struct reader *base, void *to, size_t len, size_t *got, s
     if (b->left == 0 || len == 0)
         return 0;
     if (b->plain.len == 0 && b->at == b->piece.size)
-        code = next_piece(b, 0, err);
+        code = sealed_next_piece(b, 0, err);
     if (code == 0 && b->plain.len == 0)
         code = open_record(b, err);
     if (code < 0)
@@ -225,7 +225,7 @@ static int open_parts(struct sealed_body *b, const struct object_record *r, uint
     if (code == 0)
         code = pin_resolve(b->l, pin, buf_str(&b->list), err);
     b->rest = buf_str(&b->list);
-    return code == 0 && b->left > 0 ? next_piece(b, first, err) : code;
+    return code == 0 && b->left > 0 ? sealed_next_piece(b, first, err) : code;
 }
 
 int sealed_body_open(struct reader **out, struct local *l, struct arena *a,

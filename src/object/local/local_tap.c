@@ -42,7 +42,7 @@ int local_tap_settle(struct storage *s, struct err *err)
     return row_log_settle(&log, err);
 }
 
-static void tap_put_row(struct change *c, const struct tapped *t)
+static void tap_put_row(struct row_change *c, const struct tapped *t)
 {
     char id[TAP_ID_LEN], place[TAP_PLACE_LEN];
     struct row_log log = tap_log(c->b->local, id);
@@ -54,7 +54,7 @@ static void tap_put_row(struct change *c, const struct tapped *t)
     c->tapped = t->number;
 }
 
-int change_keep(struct change *c, struct tapped *t, const struct object_record *r,
+int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err)
 {
     const struct change_tap *tap = atomic_load_explicit(&c->b->local->tap, memory_order_acquire);
@@ -85,7 +85,7 @@ int change_keep(struct change *c, struct tapped *t, const struct object_record *
     return code;
 }
 
-void change_tapped(const struct change *c)
+void change_tapped(const struct row_change *c)
 {
     const struct change_tap *tap;
 

@@ -13,13 +13,13 @@ int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err
 /* --- begin --- */
 
 struct begin_change {
-    struct change change;
+    struct row_change change;
     const struct object_meta *meta;
     unsigned char id[UPLOAD_ID_LEN];
 };
 
 /* Ids begin with the sequence, so that uploads of a key list in the order of their beginning. */
-static int begin_run(struct change *c, struct err *err)
+static int upload_begin_run(struct row_change *c, struct err *err)
 {
     struct begin_change *p = container_of(c, struct begin_change, change);
     struct upload_record r = {.started_ms = db_tx_now_ms(c->tx), .meta = *p->meta};
@@ -42,8 +42,8 @@ static int begin_run(struct change *c, struct err *err)
 int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
                        const struct object_meta *meta, struct str *id, struct err *err)
 {
-    struct begin_change p = {.change = {.b = local_bucket_of(bucket), .key = key, .fn = begin_run},
-                             .meta = meta};
+    struct begin_change p = {
+        .change = {.b = local_bucket_of(bucket), .key = key, .fn = upload_begin_run}, .meta = meta};
     int code = key_check(key, err);
 
     random_bytes(p.id + 8, sizeof(p.id) - 8);
@@ -60,7 +60,7 @@ int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
 /* --- parts --- */
 
 struct part_change {
-    struct change change;
+    struct row_change change;
     unsigned char id[UPLOAD_ID_LEN];
     uint32_t number;
     struct part_record r;
@@ -70,7 +70,7 @@ struct part_change {
     char etag[33]; /* of shared bytes */
 };
 
-int upload_there(struct change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
+int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
                  struct err *err)
 {
     struct row row;
@@ -79,7 +79,7 @@ int upload_there(struct change *c, const unsigned char id[UPLOAD_ID_LEN], struct
     return code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no such upload") : code;
 }
 
-static int drop_part(struct change *c, struct str value, struct err *err)
+static int drop_part(struct row_change *c, struct str value, struct err *err)
 {
     struct part_record old;
     int code = part_record_get(value, &old, err);
@@ -91,7 +91,7 @@ static int drop_part(struct change *c, struct str value, struct err *err)
 static int source_check(struct part_change *p, struct err *err)
 {
     struct stored source = {0};
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct buf parts = BUF_INIT(0);
     struct piece piece;
     bool found = false;
@@ -113,7 +113,7 @@ static int source_check(struct part_change *p, struct err *err)
 
 static int take_blob(struct part_change *p, struct err *err)
 {
-    struct change *c = &p->change;
+    struct row_change *c = &p->change;
     struct local *l = c->b->local;
     struct buf value = BUF_INIT(0);
     struct row row;
@@ -128,7 +128,7 @@ static int take_blob(struct part_change *p, struct err *err)
     return 0;
 }
 
-static int part_run(struct change *c, struct err *err)
+static int part_run(struct row_change *c, struct err *err)
 {
     struct part_change *p = container_of(c, struct part_change, change);
     struct local *l = c->b->local;
@@ -159,7 +159,7 @@ static int part_run(struct change *c, struct err *err)
 static int part_begin(struct part_change *p, struct bucket *b, const struct upload_info *upload,
                       uint32_t number, struct err *err)
 {
-    p->change = (struct change){.b = local_bucket_of(b), .key = upload->key, .fn = part_run};
+    p->change = (struct row_change){.b = local_bucket_of(b), .key = upload->key, .fn = part_run};
     p->number = number;
     if (number < 1 || number > OBJECT_MAX_PARTS)
         return err_set(err, ERR_INVALID, "part numbers are 1 to %d", OBJECT_MAX_PARTS);
@@ -317,8 +317,9 @@ static int share_part(struct part_change *p, struct get_result *got, struct aren
 }
 
 /* Bytes that cannot be shared; a checksum of them that is not known is the caller's to make. */
-static int copy_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
-                     struct get_result *got, struct upload_part *part, struct err *err)
+static int upload_copy_part(struct bucket *bucket, struct arena *a,
+                            const struct upload_info *upload, struct get_result *got,
+                            struct upload_part *part, struct err *err)
 {
     struct put_options o = {.meta.checksum = part->checksum};
 
@@ -362,7 +363,7 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
     out->number = number;
     if (code == 0)
         code = shared ? share_part(&p, &got, a, out, err)
-                      : copy_part(bucket, a, upload, &got, out, err);
+                      : upload_copy_part(bucket, a, upload, &got, out, err);
     reader_close(got.body);
     return code;
 }
@@ -370,7 +371,7 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
 /* --- abort --- */
 
 struct abort_change {
-    struct change change;
+    struct row_change change;
     unsigned char id[UPLOAD_ID_LEN];
 };
 
@@ -380,7 +381,7 @@ static int by_part(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
+int upload_drop_parts(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN],
                       const struct kept_parts *kept, struct err *err)
 {
     struct local *l = c->b->local;
@@ -406,7 +407,7 @@ int upload_drop_parts(struct change *c, const unsigned char id[UPLOAD_ID_LEN],
     return code == ERR_END ? 0 : code;
 }
 
-static int abort_run(struct change *c, struct err *err)
+static int abort_run(struct row_change *c, struct err *err)
 {
     struct abort_change *p = container_of(c, struct abort_change, change);
     struct buf value = BUF_INIT(0);

@@ -42,9 +42,9 @@ static void uploads_start(struct buf *out, struct local_bucket *b, const struct 
     list_start(out, b, TAG_UPLOAD, o);
 }
 
-static int gather(struct db_iter *it, struct local_bucket *b, struct arena *a,
-                  const struct list_options *o, struct gathered *g, struct upload_list *out,
-                  struct err *err)
+static int uploads_gather(struct db_iter *it, struct local_bucket *b, struct arena *a,
+                          const struct list_options *o, struct gathered *g, struct upload_list *out,
+                          struct err *err)
 {
     size_t limit = size_min(o->limit, OBJECT_LIST_MAX);
     struct upload_info info;
@@ -118,7 +118,7 @@ int local_list_uploads(struct bucket *bucket, struct arena *a, const struct list
     if (code == 0 && o->limit > 0 && o->prefix.len <= OBJECT_KEY_MAX) {
         uploads_start(&start, b, o);
         db_iter_seek(it, buf_str(&start));
-        code = gather(it, b, a, o, &g, out, err);
+        code = uploads_gather(it, b, a, o, &g, out, err);
     }
     if (code == 0)
         code = gathered_take(&g, a, out, err);

@@ -19,7 +19,7 @@ static void count_version(struct bucket_usage *u, enum tag tag, const struct obj
     *(is_current ? &u->bytes : &u->old_bytes) += signed_to(r->size, sign);
 }
 
-void change_count(struct change *c, enum tag tag, const struct object_record *r, int sign)
+void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign)
 {
     count_version(&c->counted, tag, r, sign);
 }
@@ -52,7 +52,7 @@ static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-int change_count_end(struct change *c, struct err *err)
+int change_count_end(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;
     struct buf value = BUF_INIT(0);
@@ -106,8 +106,8 @@ static int count_rows(struct local_bucket *b, struct db_view *view, enum tag tag
     return code == ERR_END ? 0 : code;
 }
 
-static int count_bucket(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
-                        struct err *err)
+static int usage_count(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
+                       struct err *err)
 {
     *out = (struct bucket_usage){0};
     int code = count_rows(b, view, TAG_OBJECT, out, err);
@@ -126,7 +126,7 @@ static int build_one(struct local *l, struct str name, struct str bucket_row, st
     if (code < 0)
         return code;
     shell.id = r.id;
-    code = count_bucket(&shell, db_latest(l->db), &u, err);
+    code = usage_count(&shell, db_latest(l->db), &u, err);
     usage_record_put(&value, &u);
     if (code == 0)
         code = db_put(l->db, l->rows, row_id(&row, l, TAG_USAGE, r.id), buf_str(&value),
@@ -160,7 +160,7 @@ int usage_build(struct local *l, struct err *err)
 /* --- the scrub's --- */
 
 /* The row and the rows that it counts are of one moment. */
-static int compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
+static int usage_compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
 {
     struct db_view *view = NULL;
     struct bucket_usage kept = {0};
@@ -168,7 +168,7 @@ static int compare(struct local_bucket *b, struct bucket_usage *missing, struct 
 
     if (code < 0)
         return code;
-    code = count_bucket(b, view, missing, err);
+    code = usage_count(b, view, missing, err);
     if (code == 0)
         code = usage_get(b, view, &kept, err);
     db_snapshot_free(view);
@@ -182,11 +182,11 @@ static int compare(struct local_bucket *b, struct bucket_usage *missing, struct 
 }
 
 struct mend_change {
-    struct change change;
+    struct row_change change;
     struct bucket_usage missing;
 };
 
-static int mend_run(struct change *c, struct err *err)
+static int mend_run(struct row_change *c, struct err *err)
 {
     (void)err;
     c->counted = container_of(c, struct mend_change, change)->missing;
@@ -196,7 +196,7 @@ static int mend_run(struct change *c, struct err *err)
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
 {
     struct mend_change m = {.change = {.b = b, .fn = mend_run}};
-    int code = compare(b, &m.missing, err);
+    int code = usage_compare(b, &m.missing, err);
 
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)

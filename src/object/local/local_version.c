@@ -99,7 +99,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 
 static int change_run(struct db_tx *tx, void *ctx, struct err *err)
 {
-    struct change *c = ctx;
+    struct row_change *c = ctx;
 
     c->tx = tx;
     c->view = db_tx_view(tx);
@@ -116,7 +116,7 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-int change_apply(struct change *c, struct err *err)
+int change_apply(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;
     int code = db_apply(l->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
@@ -129,7 +129,7 @@ int change_apply(struct change *c, struct err *err)
     return code;
 }
 
-int change_current(struct change *c, struct stored *out, struct err *err)
+int change_current(struct row_change *c, struct stored *out, struct err *err)
 {
     struct row row;
     int code = stored_get(out, c->view, c->b->local, row_key(&row, c->b, TAG_OBJECT, c->key), err);
@@ -141,7 +141,7 @@ int change_current(struct change *c, struct stored *out, struct err *err)
     return code;
 }
 
-int change_sequence(struct change *c, uint64_t *out, struct err *err)
+int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
 {
     struct local *l = c->b->local;
     uint64_t now = (uint64_t)db_tx_now_ms(c->tx) * US_PER_MS, limit = 0;
@@ -169,18 +169,18 @@ int change_sequence(struct change *c, uint64_t *out, struct err *err)
 
 struct change_outbox {
     struct outbox outbox;
-    struct change *c;
+    struct row_change *c;
 };
 
 static void outbox_put_row(struct outbox *o, struct str prefix, struct str place, struct str value)
 {
-    struct change *c = container_of(o, struct change_outbox, outbox)->c;
+    struct row_change *c = container_of(o, struct change_outbox, outbox)->c;
     struct row_log log = {c->b->local->db, c->b->local->outbox, prefix};
 
     row_log_put(&log, c->tx, place, value);
 }
 
-static int tell_note(struct change *c, const struct change_note *note, unsigned changes,
+static int tell_note(struct row_change *c, const struct change_note *note, unsigned changes,
                      const struct object_record *r, struct err *err)
 {
     struct change_outbox out = {{outbox_put_row}, c};
@@ -201,7 +201,7 @@ static int tell_note(struct change *c, const struct change_note *note, unsigned 
     return code;
 }
 
-int change_tell(struct change *c, const struct change_note *note, unsigned changes,
+int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err)
 {
     struct tapped t = {.changes = changes, .key = c->key, .set = c->set, .size = r->size};
@@ -213,7 +213,7 @@ int change_tell(struct change *c, const struct change_note *note, unsigned chang
 
 /* --- references --- */
 
-static int blob_row(struct change *c, uint64_t blob, struct blob_record *out, struct err *err)
+static int blob_row(struct row_change *c, uint64_t blob, struct blob_record *out, struct err *err)
 {
     struct local *l = c->b->local;
     struct buf value = BUF_INIT(0);
@@ -229,7 +229,7 @@ static int blob_row(struct change *c, uint64_t blob, struct blob_record *out, st
     return code;
 }
 
-static void put_blob_row(struct change *c, uint64_t blob, const struct blob_record *r)
+static void put_blob_row(struct row_change *c, uint64_t blob, const struct blob_record *r)
 {
     struct buf value = BUF_INIT(0);
     struct row row;
@@ -239,7 +239,7 @@ static void put_blob_row(struct change *c, uint64_t blob, const struct blob_reco
     buf_release(&value);
 }
 
-int change_ref(struct change *c, uint64_t blob, struct err *err)
+int change_ref(struct row_change *c, uint64_t blob, struct err *err)
 {
     struct blob_record r = {0};
     int code = blob_row(c, blob, &r, err);
@@ -251,7 +251,7 @@ int change_ref(struct change *c, uint64_t blob, struct err *err)
     return 0;
 }
 
-int change_unref(struct change *c, uint64_t blob, struct err *err)
+int change_unref(struct row_change *c, uint64_t blob, struct err *err)
 {
     struct local *l = c->b->local;
     struct blob_record r = {0};
@@ -272,15 +272,15 @@ int change_unref(struct change *c, uint64_t blob, struct err *err)
 }
 
 /* Of a record in a change nothing can be gone: what is absent is damage. */
-static int change_parts(struct change *c, struct buf *out, const struct object_record *r,
+static int change_parts(struct row_change *c, struct buf *out, const struct object_record *r,
                         struct err *err)
 {
     int code = stored_parts(out, c->view, c->b->local, r, err);
     return code == ERR_AGAIN ? err_set(err, ERR_CORRUPT, "a list of parts is missing") : code;
 }
 
-static int each_blob(struct change *c, const struct object_record *r,
-                     int (*fn)(struct change *, uint64_t, struct err *), struct err *err)
+static int each_blob(struct row_change *c, const struct object_record *r,
+                     int (*fn)(struct row_change *, uint64_t, struct err *), struct err *err)
 {
     struct buf parts = BUF_INIT(0);
     struct piece piece;
@@ -298,7 +298,7 @@ static int each_blob(struct change *c, const struct object_record *r,
     return code == ERR_END ? 0 : code;
 }
 
-static int copy_bytes(struct change *c, struct object_record *r, struct err *err)
+static int version_copy_bytes(struct row_change *c, struct object_record *r, struct err *err)
 {
     struct local *l = c->b->local;
     struct buf bytes = BUF_INIT(0);
@@ -315,16 +315,16 @@ static int copy_bytes(struct change *c, struct object_record *r, struct err *err
     return code;
 }
 
-int change_share(struct change *c, struct object_record *r, struct err *err)
+int change_share(struct row_change *c, struct object_record *r, struct err *err)
 {
     int code = each_blob(c, r, change_ref, err);
 
     if (code == 0 && (r->where == WHERE_INLINE || r->where == WHERE_PARTED))
-        code = copy_bytes(c, r, err);
+        code = version_copy_bytes(c, r, err);
     return code;
 }
 
-int change_free(struct change *c, const struct object_record *r, struct err *err)
+int change_free(struct row_change *c, const struct object_record *r, struct err *err)
 {
     struct local *l = c->b->local;
     struct row row;
@@ -337,7 +337,8 @@ int change_free(struct change *c, const struct object_record *r, struct err *err
 
 /* --- versions --- */
 
-static int lock_check(struct change *c, const struct object_record *r, bool bypass, struct err *err)
+static int lock_check(struct row_change *c, const struct object_record *r, bool bypass,
+                      struct err *err)
 {
     const struct object_meta *m = &r->meta;
 
@@ -348,7 +349,7 @@ static int lock_check(struct change *c, const struct object_record *r, bool bypa
     return 0;
 }
 
-int change_drop(struct change *c, const struct object_record *r, bool in_o, bool bypass,
+int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err)
 {
     struct local_bucket *b = c->b;
@@ -371,7 +372,7 @@ int change_drop(struct change *c, const struct object_record *r, bool in_o, bool
 }
 
 /* The record goes to `v` as it is (L4). */
-static void put_version(struct change *c, struct str record, const struct object_record *r)
+static void version_put_row(struct row_change *c, struct str record, const struct object_record *r)
 {
     struct local_bucket *b = c->b;
     struct row row;
@@ -387,7 +388,7 @@ static void put_version(struct change *c, struct str record, const struct object
 }
 
 /* Where versions were kept once there may be a null version that is not current. */
-static int drop_older_null(struct change *c, struct err *err)
+static int drop_older_null(struct row_change *c, struct err *err)
 {
     struct stored old = {0};
     int code = find_null(&old, c->view, c->b, c->key, err);
@@ -399,7 +400,7 @@ static int drop_older_null(struct change *c, struct err *err)
 }
 
 /* Takes `current` out of the way of a new version; its `o` row is the caller's to replace. */
-static int displace(struct change *c, const struct stored *current, bool new_is_null,
+static int displace(struct row_change *c, const struct stored *current, bool new_is_null,
                     struct err *err)
 {
     int code = 0;
@@ -414,11 +415,11 @@ static int displace(struct change *c, const struct stored *current, bool new_is_
     if (new_is_null && c->bucket.info.versions != VERSIONS_NEVER)
         code = drop_older_null(c, err);
     if (code == 0 && there)
-        put_version(c, buf_str(&current->row), &current->r);
+        version_put_row(c, buf_str(&current->row), &current->r);
     return code;
 }
 
-int change_install(struct change *c, const struct stored *current, struct object_record *r,
+int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err)
 {
     struct local *l = c->b->local;
@@ -435,7 +436,7 @@ int change_install(struct change *c, const struct stored *current, struct object
         code = buf_error(&record);
     }
     if (code == 0 && r->is_marker) {
-        put_version(c, buf_str(&record), r);
+        version_put_row(c, buf_str(&record), r);
         if (current->r.sequence > 0)
             db_tx_delete(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key));
     } else if (code == 0) {
@@ -446,7 +447,7 @@ int change_install(struct change *c, const struct stored *current, struct object
     return code;
 }
 
-int change_promote(struct change *c, struct err *err)
+int change_promote(struct row_change *c, struct err *err)
 {
     struct local_bucket *b = c->b;
     struct stored newest = {0};

@@ -169,7 +169,7 @@ void ask_document(struct ask *q, struct str text)
 
 /* --- what is answered --- */
 
-static int fail(struct err *err, int means, int status, struct str code, struct str message)
+static int answer_fail(struct err *err, int means, int status, struct str code, struct str message)
 {
     return err_set(err, means, "the storage answers %d" STR_FMT STR_FMT "%s" STR_FMT, status,
                    STR_ARG(code.len ? STR(" ") : STR_EMPTY), STR_ARG(str_head(code, 64)),
@@ -184,12 +184,12 @@ int remote_error_of(int status, struct str code, struct str message, struct err 
             continue;
         if (meanings[i].verbatim)
             return err_set(err, meanings[i].means, "%s", meanings[i].code);
-        return fail(err, meanings[i].means, status, code, message);
+        return answer_fail(err, meanings[i].means, status, code, message);
     }
     for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
         if (statuses[i].status == status && (statuses[i].bare || code.len))
-            return fail(err, statuses[i].means, status, code, message);
-    return fail(err, ERR_PEER, status, code, message);
+            return answer_fail(err, statuses[i].means, status, code, message);
+    return answer_fail(err, ERR_PEER, status, code, message);
 }
 
 static bool is_verbatim(struct str code)
@@ -228,7 +228,7 @@ static int name_request(const struct ask *q, int code, struct err *err)
 }
 
 /* *verbatim: the text is a code that bucket.h promises. */
-static int judge(struct ask *q, bool *verbatim, struct err *err)
+static int answer_judge(struct ask *q, bool *verbatim, struct err *err)
 {
     struct buf text = BUF_INIT(REMOTE_ERROR_MAX);
     struct remote_error said = {0};
@@ -263,7 +263,7 @@ int ask_send(struct ask *q, struct err *err)
     if (code == 0) {
         q->head = exchange_head(q->exchange);
         if (q->head->status < 200 || q->head->status >= 300)
-            code = judge(q, &verbatim, err);
+            code = answer_judge(q, &verbatim, err);
     }
     /* A body that was refused on its way out is no word of the storage. */
     bool own = verbatim || (!q->head && code == ERR_INVALID);

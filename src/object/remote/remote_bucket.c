@@ -49,7 +49,7 @@ static struct remote_bucket *bucket_new(struct remote *r, struct str user, struc
 
 /* The answer to HEAD has no document, so what says "404" must say NoSuchBucket to a GET too (M1).
  */
-static int is_there(struct remote_bucket *b, struct err *err)
+static int bucket_is_there(struct remote_bucket *b, struct err *err)
 {
     struct ask q;
 
@@ -71,7 +71,7 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     if (name.len == 0 || name.len > BUCKET_NAME_MAX)
         return err_code(err, ERR_NO_BUCKET);
     struct remote_bucket *b = bucket_new(remote_of(s), user, name);
-    int code = is_there(b, err);
+    int code = bucket_is_there(b, err);
     if (code == ERR_DENIED && !user.len) /* nobody may look at it, but maybe at its objects */
         code = 0;
     if (code < 0)
@@ -82,8 +82,8 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
 }
 
 /* One page of a user's own; the token of the next goes into page->token. */
-static int read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
-                     struct remote_bucket_page *page, struct err *err)
+static int buckets_read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
+                             struct remote_bucket_page *page, struct err *err)
 {
     struct ask q;
     struct str text;
@@ -111,7 +111,7 @@ struct gathered {
     size_t count, room;
 };
 
-static int add_bucket(struct gathered *g, const struct bucket_info *info, struct str owner)
+static int gathered_add(struct gathered *g, const struct bucket_info *info, struct str owner)
 {
     if (str_cmp(info->name, g->after) <= 0)
         return 0;
@@ -130,8 +130,8 @@ static int add_bucket(struct gathered *g, const struct bucket_info *info, struct
     return 0;
 }
 
-static int gather(struct gathered *g, struct remote *r, struct str user, struct str prefix,
-                  struct err *err)
+static int gathered_fill(struct gathered *g, struct remote *r, struct str user, struct str prefix,
+                         struct err *err)
 {
     struct remote_bucket_page page = {0};
     int code = 0;
@@ -139,14 +139,14 @@ static int gather(struct gathered *g, struct remote *r, struct str user, struct 
     for (int pages = 0; code == 0 && (pages == 0 || page.token.len); pages++) {
         if (pages == BUCKET_PAGES)
             return err_set(err, ERR_PEER, "the storage lists buckets without end");
-        code = read_page(r, user, prefix, g->a, &page, err);
+        code = buckets_read_page(r, user, prefix, g->a, &page, err);
         for (size_t i = 0; i < page.count && code == 0; i++)
-            code = add_bucket(g, &page.buckets[i], user);
+            code = gathered_add(g, &page.buckets[i], user);
     }
     return code;
 }
 
-static int by_name(const void *a, const void *b)
+static int bucket_name_order(const void *a, const void *b)
 {
     return str_cmp(((const struct bucket_info *)a)->name, ((const struct bucket_info *)b)->name);
 }
@@ -164,11 +164,11 @@ int remote_list_buckets(struct storage *s, struct arena *a, struct str owner, st
     if (owner.len == 0)
         code = credential_table_users(&r->credentials, a, &users, &user_count, err);
     for (size_t i = 0; i < user_count && code == 0; i++)
-        code = gather(&g, r, arena_str(a, users[i]), STR_EMPTY, err);
+        code = gathered_fill(&g, r, arena_str(a, users[i]), STR_EMPTY, err);
     if (code < 0)
         return code;
     if (g.count)
-        qsort(g.buckets, g.count, sizeof(*g.buckets), by_name);
+        qsort(g.buckets, g.count, sizeof(*g.buckets), bucket_name_order);
     *out = g.buckets;
     *count = size_min(g.count, limit);
     return 0;
@@ -196,7 +196,7 @@ static int find_own(struct remote *r, struct arena *a, struct str user, struct s
                     struct bucket_info *out, struct err *err)
 {
     struct gathered g = {.a = a};
-    int code = user.len ? gather(&g, r, user, name, err) : 0;
+    int code = user.len ? gathered_fill(&g, r, user, name, err) : 0;
 
     *out = (struct bucket_info){0};
     for (size_t i = 0; i < g.count && code == 0; i++)
@@ -312,8 +312,8 @@ static int read_versioning(struct remote_bucket *b, struct arena *a, struct buck
 }
 
 /* A peer that does not know object lock has none. */
-static int read_lock(struct remote_bucket *b, struct arena *a, struct bucket_info *out,
-                     struct err *err)
+static int bucket_read_lock(struct remote_bucket *b, struct arena *a, struct bucket_info *out,
+                            struct err *err)
 {
     struct xml_node *root = NULL;
     struct str text;
@@ -335,7 +335,7 @@ int remote_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
     if (code == 0)
         code = read_versioning(b, a, out, err);
     if (code == 0 && out->versions != VERSIONS_NEVER)
-        code = read_lock(b, a, out, err);
+        code = bucket_read_lock(b, a, out, err);
     out->name = arena_str(a, bucket->name);
     if (code == 0)
         out->owner = arena_str(a, out->owner); /* it is the bucket's user */

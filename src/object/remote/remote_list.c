@@ -53,8 +53,8 @@ static void ask_page(struct ask *q, struct bucket *bucket, const struct listing 
 }
 
 /* The page's document, in the arena. */
-static int read_page(struct bucket *bucket, struct arena *a, const struct listing *l,
-                     const struct list_options *o, struct str *text, struct err *err)
+static int remote_list_page(struct bucket *bucket, struct arena *a, const struct listing *l,
+                            const struct list_options *o, struct str *text, struct err *err)
 {
     struct ask q;
 
@@ -74,7 +74,7 @@ int remote_list(struct bucket *bucket, struct arena *a, const struct list_option
     *out = (struct list_result){0};
     if (o->limit == 0)
         return 0;
-    int code = read_page(bucket, a, &objects, o, &text, err);
+    int code = remote_list_page(bucket, a, &objects, o, &text, err);
     return code < 0 ? code : remote_read_list(out, a, text, o, err);
 }
 
@@ -86,7 +86,7 @@ int remote_list_versions(struct bucket *bucket, struct arena *a, const struct li
     *out = (struct list_result){0};
     if (o->limit == 0)
         return 0;
-    int code = read_page(bucket, a, &versions, o, &text, err);
+    int code = remote_list_page(bucket, a, &versions, o, &text, err);
     return code < 0 ? code : remote_read_versions(out, a, text, o, err);
 }
 
@@ -98,6 +98,6 @@ int remote_list_uploads(struct bucket *bucket, struct arena *a, const struct lis
     *out = (struct upload_list){0};
     if (o->limit == 0)
         return 0;
-    int code = read_page(bucket, a, &uploads, o, &text, err);
+    int code = remote_list_page(bucket, a, &uploads, o, &text, err);
     return code < 0 ? code : remote_read_uploads(out, a, text, o, err);
 }

@@ -43,8 +43,8 @@ static int read_name(struct arena *a, bool encoded, struct str text, struct str 
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int read_number(const struct xml_node *node, const char *name, uint64_t *out,
-                       struct err *err)
+static int node_read_u64(const struct xml_node *node, const char *name, uint64_t *out,
+                         struct err *err)
 {
     if (str_u64(xml_child_text(node, name, STR_EMPTY), out) < 0)
         return wrong(err, "something without its number");
@@ -65,7 +65,7 @@ static struct str owner_of(const struct xml_node *node)
 
 /* --- objects and versions --- */
 
-static int read_object(struct page *p, const struct xml_node *n, bool versions, struct err *err)
+static int entry_read_xml(struct page *p, const struct xml_node *n, bool versions, struct err *err)
 {
     struct list_entry *e = &p->entries[p->count];
     struct object_info *info = &e->info;
@@ -73,7 +73,7 @@ static int read_object(struct page *p, const struct xml_node *n, bool versions, 
 
     info->is_marker = str_eq(n->name, STR("DeleteMarker"));
     if (code == 0 && !info->is_marker)
-        code = read_number(n, "Size", &info->size, err);
+        code = node_read_u64(n, "Size", &info->size, err);
     info->version = versions ? xml_child_text(n, "VersionId", STR("null")) : STR_EMPTY;
     info->is_latest = !versions || is_true(n, "IsLatest");
     info->modified_ms = remote_iso_time(xml_child_text(n, "LastModified", STR_EMPTY));
@@ -84,7 +84,7 @@ static int read_object(struct page *p, const struct xml_node *n, bool versions, 
     return code;
 }
 
-static int read_prefix(struct page *p, const struct xml_node *n, struct err *err)
+static int prefix_read_xml(struct page *p, const struct xml_node *n, struct err *err)
 {
     struct list_entry *e = &p->entries[p->count];
     int code =
@@ -113,9 +113,9 @@ static int read_entries(struct page *p, bool versions, struct err *err)
         return err_code(err, ERR_NO_MEMORY);
     for (const struct xml_node *n = p->root->children; n && code == 0; n = n->next) {
         if (is_object(n, versions))
-            code = read_object(p, n, versions, err);
+            code = entry_read_xml(p, n, versions, err);
         else if (str_eq(n->name, STR("CommonPrefixes")))
-            code = read_prefix(p, n, err);
+            code = prefix_read_xml(p, n, err);
     }
     return code;
 }
@@ -152,7 +152,7 @@ static int check_place(const struct page *p, const struct list_entry *e, struct 
 }
 
 /* Versions of a key stay in the order in which they came: newest first. */
-static int compare(const void *left, const void *right)
+static int entry_order(const void *left, const void *right)
 {
     const struct list_entry *a = left, *b = right;
     int order = str_cmp(a->info.key, b->info.key);
@@ -171,18 +171,18 @@ static int arrange(struct page *p, struct err *err)
         if (code < 0)
             return code;
         p->entries[kept] = p->entries[i];
-        p->entries[kept].info.part_count = (uint32_t)kept; /* its place, for compare() */
+        p->entries[kept].info.part_count = (uint32_t)kept; /* its place, for entry_order() */
         kept++;
     }
     p->count = kept;
     if (kept)
-        qsort(p->entries, kept, sizeof(*p->entries), compare);
+        qsort(p->entries, kept, sizeof(*p->entries), entry_order);
     for (size_t i = 0; i < kept; i++)
         p->entries[i].info.part_count = 0;
     return 0;
 }
 
-static int read_page(struct list_result *out, struct page *p, bool versions, struct err *err)
+static int page_read_xml(struct list_result *out, struct page *p, bool versions, struct err *err)
 {
     int code = read_entries(p, versions, err);
 
@@ -212,7 +212,7 @@ int remote_read_list(struct list_result *out, struct arena *a, struct str text,
     if (code < 0)
         return code;
     struct page p = {.a = a, .o = o, .root = root, .encoded = is_encoded(root)};
-    return read_page(out, &p, false, err);
+    return page_read_xml(out, &p, false, err);
 }
 
 int remote_read_versions(struct list_result *out, struct arena *a, struct str text,
@@ -224,7 +224,7 @@ int remote_read_versions(struct list_result *out, struct arena *a, struct str te
     if (code < 0)
         return code;
     struct page p = {.a = a, .o = o, .root = root, .encoded = is_encoded(root)};
-    return read_page(out, &p, true, err);
+    return page_read_xml(out, &p, true, err);
 }
 
 /* --- uploads --- */
@@ -301,15 +301,15 @@ static void read_checksum(struct upload_part *out, const struct xml_node *n)
     }
 }
 
-static int read_part(struct part_list *out, struct arena *a, uint32_t after,
-                     const struct xml_node *n, struct err *err)
+static int part_read_xml(struct part_list *out, struct arena *a, uint32_t after,
+                         const struct xml_node *n, struct err *err)
 {
     struct upload_part *part = &out->parts[out->count];
     uint64_t number = 0;
-    int code = read_number(n, "PartNumber", &number, err);
+    int code = node_read_u64(n, "PartNumber", &number, err);
 
     if (code == 0)
-        code = read_number(n, "Size", &part->size, err);
+        code = node_read_u64(n, "Size", &part->size, err);
     uint32_t last = out->count ? out->parts[out->count - 1].number : after;
     if (code == 0 && (number <= last || number > OBJECT_MAX_PARTS))
         code = wrong(err, "parts out of order");
@@ -337,7 +337,7 @@ int remote_read_parts(struct part_list *out, struct arena *a, struct str text, u
     if (!out->parts)
         return err_code(err, ERR_NO_MEMORY);
     for (struct xml_node *n = xml_child(root, "Part"); n && code == 0; n = xml_next(n, "Part"))
-        code = read_part(out, a, after, n, err);
+        code = part_read_xml(out, a, after, n, err);
     if (code == 0 && (out->count > limit || (out->more && out->count == 0)))
         code = wrong(err, "another number of parts than asked for");
     struct str name = xml_child_text(root, "ChecksumAlgorithm", STR_EMPTY);

@@ -127,7 +127,7 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
     return sum;
 }
 
-static void read_lock(struct object_meta *out, const struct http_head *head)
+static void meta_read_lock(struct object_meta *out, const struct http_head *head)
 {
     out->retain_until_ms =
         remote_iso_time(http_header(head, "x-amz-object-lock-retain-until-date"));
@@ -164,7 +164,7 @@ int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q
         out->meta.storage_class = arena_str(a, class);
     out->meta.checksum = remote_checksum_of(a, q->head);
     out->is_private = str_eq(ask_answer(q, "x-weir-acl"), STR("private"));
-    read_lock(&out->meta, q->head);
+    meta_read_lock(&out->meta, q->head);
     int code = read_headers(&out->meta, a, q->head, err);
     if (code == 0 && (out->etag.len == 0 || !q->head->has_length))
         code = err_set(err, ERR_PEER, "the storage answers without an ETag or a length");

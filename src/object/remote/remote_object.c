@@ -29,7 +29,7 @@ int remote_key_check(struct str key, struct err *err)
 /* --- reading --- */
 
 /* Answers say how many tags there are, not which. */
-static int read_tags(const struct look *l, const struct ask *answer, struct err *err)
+static int look_read_tags(const struct look *l, const struct ask *answer, struct err *err)
 {
     uint64_t count = 0;
     struct ask q;
@@ -63,8 +63,8 @@ static int read_range(struct get_result *out, const struct ask *q, struct err *e
     return 0;
 }
 
-static int read_answer(const struct look *l, const struct ask *q, const struct object_range *range,
-                       struct err *err)
+static int look_read_answer(const struct look *l, const struct ask *q,
+                            const struct object_range *range, struct err *err)
 {
     struct get_result *out = l->out;
     bool partial = range && range->kind != RANGE_ALL;
@@ -77,7 +77,7 @@ static int read_answer(const struct look *l, const struct ask *q, const struct o
         code = read_range(out, q, err);
     else if (code == 0 && partial && range->kind != RANGE_PART)
         code = err_set(err, ERR_PEER, "the storage answers without the range");
-    return code < 0 ? code : read_tags(l, q, err);
+    return code < 0 ? code : look_read_tags(l, q, err);
 }
 
 static void ask_range(struct ask *q, const struct object_range *range)
@@ -141,7 +141,7 @@ static int head_once(const struct look *l, const struct object_conditions *c, st
     ask_conditions(&q, c);
     int code = ask_send(&q, err);
     if (code == 0)
-        code = read_answer(l, &q, NULL, err);
+        code = look_read_answer(l, &q, NULL, err);
     else if (ask_is_marker(&q))
         code = found_marker(l, &q, err);
     else if (q.head && (q.head->status == 404 || q.head->status == 400))
@@ -174,24 +174,24 @@ int remote_head(struct bucket *bucket, struct arena *a, struct str key, struct s
     return code;
 }
 
-static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+static int remote_body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct body *b = container_of(r, struct body, reader);
 
     return reader_read(exchange_body(b->exchange), to, len, got, err);
 }
 
-static bool body_as_socket(struct reader *r, int *fd, uint64_t *len)
+static bool remote_body_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     return reader_as_socket(exchange_body(container_of(r, struct body, reader)->exchange), fd, len);
 }
 
-static void body_skip(struct reader *r, uint64_t n)
+static void remote_body_skip(struct reader *r, uint64_t n)
 {
     reader_skip(exchange_body(container_of(r, struct body, reader)->exchange), n);
 }
 
-static void body_close(struct reader *r)
+static void remote_body_close(struct reader *r)
 {
     struct body *b = container_of(r, struct body, reader);
 
@@ -200,10 +200,10 @@ static void body_close(struct reader *r)
 }
 
 static const struct reader_ops body_ops = {
-    .read = body_read,
-    .as_socket = body_as_socket,
-    .skip = body_skip,
-    .close = body_close,
+    .read = remote_body_read,
+    .as_socket = remote_body_as_socket,
+    .skip = remote_body_skip,
+    .close = remote_body_close,
 };
 
 static struct reader *take_body(struct ask *q)
@@ -226,7 +226,7 @@ static int get_once(const struct look *l, const struct object_conditions *c,
     ask_range(&q, range);
     int code = ask_send(&q, err);
     if (code == 0)
-        code = read_answer(l, &q, range, err);
+        code = look_read_answer(l, &q, range, err);
     else if (ask_is_marker(&q))
         code = found_marker(l, &q, err);
     if (code == 0)

@@ -31,7 +31,7 @@ struct proof {
 
 /* --- the end is held back --- */
 
-static int at_end(struct reader *from, struct err *err)
+static int body_has_ended(struct reader *from, struct err *err)
 {
     size_t got = 0;
     char byte;
@@ -42,10 +42,10 @@ static int at_end(struct reader *from, struct err *err)
     return code;
 }
 
-static int prove(void *ctx, struct err *err)
+static int body_prove(void *ctx, struct err *err)
 {
     struct proof *p = ctx;
-    int code = at_end(p->from, err);
+    int code = body_has_ended(p->from, err);
 
     return code == 0 && p->o->verify ? p->o->verify(p->o->ctx, p->meta, err) : code;
 }
@@ -57,7 +57,7 @@ static int send_held(struct ask *q, struct reader *body, uint64_t size, const st
     struct held_reader held;
 
     held_reader_init(&held, body, size);
-    held.prove = prove;
+    held.prove = body_prove;
     held.ctx = &proof;
     held.unspliced = TAIL;
     held.any_file = !o->verify;
@@ -78,7 +78,7 @@ static int send_gathered(struct ask *q, struct reader *body, size_t size,
     int code = bytes ? reader_read_full(body, bytes, size, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
-        code = prove(&(struct proof){body, o, meta}, err);
+        code = body_prove(&(struct proof){body, o, meta}, err);
     if (code < 0)
         return code;
     ask_checksum(q, &meta->checksum);
@@ -141,7 +141,7 @@ struct parts {
     size_t count;
 };
 
-static int add_part(struct parts *p, struct reader *body, uint64_t size, struct err *err)
+static int parts_add(struct parts *p, struct reader *body, uint64_t size, struct err *err)
 {
     struct put_options plain = {0};
 
@@ -166,14 +166,14 @@ static int add_known(struct parts *p, uint64_t size, struct err *err)
         struct limit_reader piece;
         uint64_t len = size < part ? size : part;
         limit_reader_init(&piece, body, len);
-        code = add_part(p, &piece.reader, len, err);
+        code = parts_add(p, &piece.reader, len, err);
         size -= len;
     }
-    return code < 0 ? code : at_end(body, err);
+    return code < 0 ? code : body_has_ended(body, err);
 }
 
 /* A piece into `room`; *len < REMOTE_PIECE is the last. */
-static int read_piece(struct reader *body, char *room, size_t *len, struct err *err)
+static int body_read_piece(struct reader *body, char *room, size_t *len, struct err *err)
 {
     size_t got = 1;
     int code = 0;
@@ -193,16 +193,16 @@ static int add_unknown(struct parts *p, char *room, struct err *err)
         struct str_reader piece;
         bool last = len < REMOTE_PIECE;
         str_reader_init(&piece, str_n(room, len));
-        code = add_part(p, &piece.reader, len, err);
+        code = parts_add(p, &piece.reader, len, err);
         if (code < 0 || last)
             return code;
-        code = read_piece(p->j->body, room, &len, err);
+        code = body_read_piece(p->j->body, room, &len, err);
     }
     return code;
 }
 
 /* `room`: the first piece of a body of unknown size, else NULL. */
-static int put_parts(const struct job *j, uint64_t size, char *room, struct err *err)
+static int put_in_parts(const struct job *j, uint64_t size, char *room, struct err *err)
 {
     struct bucket *b = &j->b->bucket;
     struct parts p = {.j = j, .upload.key = j->key};
@@ -225,7 +225,7 @@ static int put_parts(const struct job *j, uint64_t size, char *room, struct err 
     return code;
 }
 
-static int put_bytes(const struct job *j, struct str bytes, struct err *err)
+static int put_gathered(const struct job *j, struct str bytes, struct err *err)
 {
     struct object_meta meta = j->o->meta;
     struct ask q;
@@ -247,11 +247,11 @@ static int put_unknown(const struct job *j, struct err *err)
 {
     char *room = xrealloc(NULL, REMOTE_PIECE);
     size_t len = 0;
-    int code = read_piece(j->body, room, &len, err);
+    int code = body_read_piece(j->body, room, &len, err);
 
     if (code == 0)
-        code = len < REMOTE_PIECE ? put_bytes(j, str_n(room, len), err)
-                                  : put_parts(j, UINT64_MAX, room, err);
+        code = len < REMOTE_PIECE ? put_gathered(j, str_n(room, len), err)
+                                  : put_in_parts(j, UINT64_MAX, room, err);
     free(room);
     return code;
 }
@@ -270,5 +270,6 @@ int remote_put(struct bucket *bucket, struct arena *a, struct str key, struct re
         return code;
     if (size == UINT64_MAX)
         return put_unknown(&j, err);
-    return size > j.b->remote->put_max ? put_parts(&j, size, NULL, err) : put_known(&j, size, err);
+    return size > j.b->remote->put_max ? put_in_parts(&j, size, NULL, err)
+                                       : put_known(&j, size, err);
 }

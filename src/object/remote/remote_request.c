@@ -13,14 +13,14 @@ struct outgoing {
     struct buf text; /* of path and query */
 };
 
-static void add_header(struct outgoing *o, struct str name, struct str value)
+static void outgoing_header(struct outgoing *o, struct str name, struct str value)
 {
     o->headers[o->header_count++] = (struct http_header){name, value};
 }
 
 /* Decoded and encoded again: what is signed is then exactly what is sent, whatever the client left
  * unescaped, and peers that sign the bytes as they come agree with those that decode first. */
-static int append_recoded(struct outgoing *o, struct str in)
+static int outgoing_recode(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
     int code;
@@ -63,11 +63,11 @@ static int recode_query(struct outgoing *o, struct str query)
         bool has_value = str_cut(pair, '=', &name, &value);
         if (o->text.len > start)
             buf_append_char(&o->text, '&');
-        code = append_recoded(o, name);
+        code = outgoing_recode(o, name);
         if (has_value)
             buf_append_char(&o->text, '=');
         if (code == 0)
-            code = append_recoded(o, value);
+            code = outgoing_recode(o, value);
     }
     return code;
 }
@@ -100,8 +100,8 @@ static struct str take_host_bucket(struct outgoing *o, const struct remote *r, s
     return path.len ? path : STR("/");
 }
 
-static int address(struct outgoing *o, const struct remote *r, const struct forward_request *f,
-                   struct err *err)
+static int outgoing_address(struct outgoing *o, const struct remote *r,
+                            const struct forward_request *f, struct err *err)
 {
     struct str path = take_host_bucket(o, r, f->path);
     int code = append_path(o, path);
@@ -127,8 +127,8 @@ static struct str payload_hash(const struct forward_request *f)
     return f->body && f->body_len ? STR(SIGN_UNSIGNED) : STR(SIGN_EMPTY_SHA256);
 }
 
-static int sign(struct outgoing *o, struct remote *r, const struct forward_request *f,
-                struct err *err)
+static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forward_request *f,
+                         struct err *err)
 {
     struct credential *c = credential_table_get(&r->credentials, f->user);
     struct signed_headers made;
@@ -151,9 +151,9 @@ static int sign(struct outgoing *o, struct remote *r, const struct forward_reque
     credential_unref(c);
     if (code < 0)
         return err_code(err, code);
-    add_header(o, STR("x-amz-date"), made.date);
-    add_header(o, STR("x-amz-content-sha256"), made.content_sha256);
-    add_header(o, STR("Authorization"), made.authorization);
+    outgoing_header(o, STR("x-amz-date"), made.date);
+    outgoing_header(o, STR("x-amz-content-sha256"), made.content_sha256);
+    outgoing_header(o, STR("Authorization"), made.authorization);
     return 0;
 }
 
@@ -198,12 +198,12 @@ int remote_forward(struct storage *s, const struct forward_request *f, struct ex
     if (code == 0 && f->header_count >= HTTP_MAX_HEADERS - OWN_HEADERS)
         code = err_set(err, ERR_TOO_LARGE, "too many headers to send on");
     if (code == 0)
-        code = address(&o, r, f, err);
+        code = outgoing_address(&o, r, f, err);
     if (code == 0) {
-        add_header(&o, STR("Host"), o.host);
+        outgoing_header(&o, STR("Host"), o.host);
         for (size_t i = 0; i < f->header_count; i++)
-            add_header(&o, f->headers[i].name, f->headers[i].value);
-        code = f->user.len ? sign(&o, r, f, err) : 0;
+            outgoing_header(&o, f->headers[i].name, f->headers[i].value);
+        code = f->user.len ? outgoing_sign(&o, r, f, err) : 0;
     }
     if (code == 0)
         code = arena_error(o.a);
