@@ -189,7 +189,7 @@ def test_a_storage_that_is_slow(lab, peer, bucket):
     def mode(method, path):
         if objects(method, path) and bucket in path and slow["left"] > 0:
             slow["left"] -= 1
-            time.sleep(4)
+            time.sleep(4)  # longer than weir waits for this storage
         return None
     peer.mode = mode
     try:
@@ -428,18 +428,17 @@ def test_a_worker_that_sleeps_through_its_leases(lab, bucket):
     s3, model = lab.s3(), {}
     lab.add(bucket)
     lab.in_sync(bucket)
-    stop = threading.Event()
+    stop, rounds = threading.Event(), []
 
     def write():
-        n = 0
         while not stop.is_set():
-            n += 1
+            rounds.append(len(rounds))
             for key in ("one", "two", "three"):
-                put(s3, bucket, model, key, os.urandom(100_000 + n))
+                put(s3, bucket, model, key, os.urandom(100_000 + len(rounds)))
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        time.sleep(0.5)  # some copies are on their way
+        wait_for(lambda: len(rounds) > 10, "ten rounds of writes, some of whose copies are on their way")
         lab.workers[0].signal(signal.SIGSTOP)
         stop.set()
         writer.join()

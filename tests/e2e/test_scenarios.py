@@ -3,6 +3,7 @@
 What clients may send, through a gateway to each kind of storage (buckets, objects, folders, large ones, parts, tags,
 versions), is in test_s3_boto.py, test_remote.py and test_clients.py.
 """
+import collections
 import concurrent.futures
 import datetime
 import json
@@ -314,6 +315,7 @@ class Writers:
 
     def __init__(self, lab, bucket, count=4):
         self.lab, self.bucket, self.stop, self.models, self.problems = lab, bucket, threading.Event(), [], []
+        self.changes = collections.Counter()
         self.threads = [threading.Thread(target=self.run, args=(n,)) for n in range(count)]
         for thread in self.threads:
             thread.start()
@@ -330,8 +332,15 @@ class Writers:
                 if found != model.get(key):
                     self.problems.append((key, found, model.get(key)))
                     return
+                self.changes[number] += 1
         except Exception as e:
             self.problems.append(e)
+
+    def change_more(self, count):
+        """Returns when every thread has made so many changes more, or one of them has a problem."""
+        goals = {number: self.changes[number] + count for number in range(len(self.threads))}
+        wait_for(lambda: self.problems or all(self.changes[number] >= goal for number, goal in goals.items()),
+                 f"{count} changes of each writer")
 
     def is_foreign(self, status):
         """s3rver copies an object file by file, and answers 500 when one is being replaced. What a gateway answers so by itself, it tells."""
@@ -367,10 +376,10 @@ def test_zerodowntimeswitch(lab, bucket):
     _, model = lab.copied(bucket, 20)
     writers = Writers(lab, bucket)
     try:
-        time.sleep(1)
+        writers.change_more(10)
         lab.run("switch", "start", bucket, "--user", "root", "--continue")
         switched(lab, bucket)
-        time.sleep(1)
+        writers.change_more(10)
     finally:
         writers.end(model)
     assert lab.route(bucket, "root") == lab.names["b"]
