@@ -11,7 +11,7 @@ static void write_compact(struct bencode_out *w, const char *key, const struct c
     bencode_member_str(w, key, str_n(peers->at, peers->count * size));
 }
 
-/* One dictionary for each peer; of both families in one list. */
+/* One list with a dictionary for each peer of both families. */
 static void write_peer_list(struct bencode_out *w, const struct compact *peers, bool v6, bool ids)
 {
     size_t ip_len = v6 ? 16 : 4;

@@ -9,7 +9,7 @@ void bencode_out_init(struct bencode_out *w, struct buf *out)
     w->depth = 0;
 }
 
-/* Every value passes here: in a dictionary it needs a key before it. */
+/* Called before every value: in a dictionary a key must stand before the value. */
 static void begin_value(struct bencode_out *w)
 {
     struct bencode_level *level = w->depth ? &w->levels[w->depth - 1] : NULL;
@@ -48,7 +48,7 @@ void bencode_key(struct bencode_out *w, struct str key)
     struct bencode_level *level = w->depth ? &w->levels[w->depth - 1] : NULL;
 
     BUG_ON(!level || !level->dictionary || level->value);
-    /* When the buf is full, what was compared with may not be there. */
+    /* When the buf has failed, the last key may be missing from it. */
     BUG_ON(level->keys && !w->out->failed &&
            str_cmp(str_n(w->out->p + level->key_at, level->len), key) >= 0);
     append_str(w->out, key);
@@ -96,7 +96,7 @@ void bencode_member_str(struct bencode_out *w, const char *key, struct str s)
     bencode_str(w, s);
 }
 
-/* Reading. A parser takes a cursor and returns NULL, or why it stopped there. */
+/* Reading. A parser takes a cursor; it returns NULL, or a text that says why it stopped there. */
 
 static const char *parse_value(struct bencode *out, struct str *at, size_t depth);
 
@@ -105,7 +105,7 @@ static bool at_digit(struct str s)
     return s.len > 0 && s.p[0] >= '0' && s.p[0] <= '9';
 }
 
-/* The digits at the front; one digit, or the first is not '0'. */
+/* Takes the digits at the front. A leading '0' must be the only digit. */
 static bool take_digits(struct str *at, struct str *digits)
 {
     struct str rest = *at;
@@ -245,7 +245,7 @@ bool bencode_next(const struct bencode *of, struct str *inside, struct str *key,
     *key = STR_EMPTY;
     if (inside->len == 0)
         return false;
-    /* It has been read once, so it reads again. */
+    /* bencode_read() has accepted these bytes, so reading cannot fail. */
     if (of->kind == BENCODE_DICT)
         BUG_ON(parse_str(key, inside) != NULL);
     BUG_ON(parse_value(out, inside, 0) != NULL);

@@ -26,7 +26,8 @@ int cache_open(struct cache **out, const struct cache_options *o, struct err *er
         c->o.feed_max = FEED_STANDARD_MAX;
     struct buf name = {0};
     buf_append_str(&name, o->prefix);
-    buf_appendf(&name, "swarm:%d", store_number(o->store)); /* channels are of the whole server */
+    /* All databases of a server share its channels, so the name has the database's number. */
+    buf_appendf(&name, "swarm:%d", store_number(o->store));
     c->channel_name.len = name.len;
     c->channel = buf_take(&name);
     c->channel_name.p = c->channel;
@@ -69,7 +70,7 @@ void call_str(struct cache_call *k, struct str s)
 
 static struct str number_text(struct arena *a, uint64_t n, unsigned base)
 {
-    enum { DIGITS_MAX = 20 }; /* of 2^64 - 1 in base 10 */
+    enum { DIGITS_MAX = 20 }; /* digits of 2^64 - 1 in base 10 */
     char text[DIGITS_MAX];
     size_t at = DIGITS_MAX;
 
@@ -95,7 +96,7 @@ void call_i64(struct cache_call *k, int64_t n)
     call_str(k, arena_fmt(&k->arena, "%lld", (long long)n));
 }
 
-/* The shortest text that is read as the same number. */
+/* Writes the shortest text that reads back as the same number. */
 void call_double(struct cache_call *k, double d)
 {
     struct str text = STR_EMPTY;
@@ -208,7 +209,7 @@ int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
     return code;
 }
 
-/* The answer to adding: an id, or nil when another has it. */
+/* The answer to adding a model: its id, or nil when the id is another's. */
 static int read_model_id(const struct reply *r, uint64_t *id, struct err *err)
 {
     if (reply_is_nil(r))

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 
 enum {
-    SLACK = 8, /* looked at beside those wanted: the announcer, its user's others, old ones */
+    SLACK = 8,        /* peers to read beyond those wanted: some are the user's own, or too old */
     CANDIDATES = 512, /* of one family */
     ANSWER_HEAD = 5,  /* of swarm_announce.lua: counts, time, user */
     SCRAPE_FIELDS = 5,
@@ -16,7 +16,7 @@ static const enum swarm_failure refusals[] = {
     SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,   SWARM_PEERS,
 };
 
-/* Those that may be given out, in the order in which they are preferred; into the answer of `k`. */
+/* Peers that may be given out, the preferred ones first. They point into the answer of the call. */
 struct candidates {
     const uint8_t *at[CANDIDATES], *ids[CANDIDATES];
     size_t count;
@@ -24,7 +24,7 @@ struct candidates {
 
 struct choice {
     struct candidates four, six;
-    struct str user; /* the announcer's id in base 36 */
+    struct str user; /* id of the client's user in base 36 */
     uint64_t now, timeout;
     bool seeder, link; /* announce_maybe_link() */
 };
@@ -47,14 +47,14 @@ static void add_candidate(struct candidates *list, const uint8_t *at, size_t len
 {
     if (list->count == CANDIDATES)
         return;
-    for (size_t i = 0; i < list->count; i++) /* one with IPv6 may come twice */
+    for (size_t i = 0; i < list->count; i++) /* a peer with IPv6 may be listed twice */
         if (memcmp(list->at[i], at, len) == 0)
             return;
     list->at[list->count] = at;
     list->ids[list->count++] = (const uint8_t *)id;
 }
 
-/* Of one pair of keys and entries those that are, or are not, seeders. */
+/* Takes from a list of keys and entries the peers that are seeders, or those that are not. */
 static void take_candidates(struct choice *ch, const struct reply *members,
                             const struct reply *entries, bool seeders)
 {
@@ -82,7 +82,7 @@ static void give(struct compact *out, const struct candidates *from, size_t n, s
     out->count = n;
 }
 
-/* Of both families at least a quarter, where there are. */
+/* Each family gets at least a quarter of the answer, if it has that many peers. */
 static void divide(const struct choice *ch, size_t want, struct announce_answer *out)
 {
     size_t have4 = size_min(ch->four.count, out->peers4.max);
@@ -159,8 +159,8 @@ static void take_all_candidates(struct choice *ch, const struct reply *r, bool s
         take_candidates(ch, &r->items[i], &r->items[i + 1], seeders);
 }
 
-/* Pairs of keys and entries behind the head: all but those with IPv6 are of one kind each, so that
- * rounds put first what is preferred. */
+/* Behind the head the answer has pairs of keys and entries. All lists but those with IPv6 hold one
+ * kind of peer, so taking the preferred kind first puts it first in the answer. */
 static int read_announce_answer(const struct reply *r, struct choice *ch,
                                 struct announce_answer *out, struct err *err)
 {

@@ -2,7 +2,7 @@
 #include "store/fields.h"
 #include "swarm/cache_int.h"
 
-/* In the order of swarm_find.lua. */
+/* The order is that of swarm_find.lua. */
 static const struct field_row torrent_rows[] = {
 #define TORRENT_FIELD(...) FIELD_ROW(struct torrent, __VA_ARGS__, .required = true)
     TORRENT_FIELD("id", FIELD_U64, id),
@@ -36,7 +36,7 @@ int torrent_model_read(struct torrent *out, const struct reply *values, const ui
     return fields_read_values(out, &torrent_fields, values, NULL, err);
 }
 
-/* Fields that are not of the seed are passed over. */
+/* Unknown fields are skipped. */
 int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err)
 {
     *out = (struct swarm_user){0};

@@ -2,16 +2,16 @@
 #include "swarm/cache_int.h"
 
 enum {
-    PAGE = 200, /* about so many in one script */
+    PAGE = 200, /* items that a script reads, about */
     CHECK_PAGE = 100,
-    CLIENTS_MAX = 4 * 1024 * 1024, /* bytes of all of them */
+    CLIENTS_MAX = 4 * 1024 * 1024, /* bytes of an answer, at most */
 };
 
 /* --- pages --- */
 
 typedef int item_fn(void *ctx, struct str name, const struct reply *fields, struct err *err);
 
-/* A cursor that the store gave, kept over the calls. */
+/* Copies the cursor of the answer, for the next call. */
 static int next_cursor(struct buf *cursor, const struct reply *r, struct err *err)
 {
     int code = reply_expect(r, REPLY_BULK, err);

@@ -1,4 +1,4 @@
-/* Torrents and their peers: the seed's calls. */
+/* Torrents and their peers in the store. */
 #include "swarm/cache_int.h"
 #include "base/bytes.h"
 
@@ -45,7 +45,7 @@ static int read_peer(const struct reply *pair, struct peer *out, char *state, st
         code = peer_entry_read(&e, pair[1].str, err);
     if (code < 0)
         return code;
-    bool v6 = e.last6 > e.last4; /* the one of the hash: of the last announce */
+    bool v6 = e.last6 > e.last4; /* the address in the hash, from the last announce */
     addr_from_compact(&out->addr, v6 ? e.at + COMPACT4_LEN : e.at, v6);
     out->uploaded = e.uploaded;
     out->downloaded = e.downloaded;
@@ -56,7 +56,7 @@ static int read_peer(const struct reply *pair, struct peer *out, char *state, st
     return 0;
 }
 
-/* Seeders from the front and leechers from the back of one array. */
+/* One array holds both: seeders from the front and leechers from the back. */
 static int read_peers(struct arena *a, const struct reply *entries, struct torrent_peers *out,
                       struct err *err)
 {
@@ -156,7 +156,7 @@ int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err)
 
 /* --- peers --- */
 
-/* What is done with a peer: which script, in which set. */
+/* A change of a peer: the script, and the set that it works on. */
 struct peer_call {
     enum swarm_script script;
     bool seeder;
@@ -182,7 +182,7 @@ static void peer_args(struct cache_call *k, const struct torrent *t, const struc
     call_str(k, seeder ? STR("S") : STR("L"));
 }
 
-/* *answer as the script has it. */
+/* *answer is the script's number. */
 static int write_peer(struct cache *c, const struct torrent *t, const struct peer *p,
                       const struct peer_call *what, int64_t *answer, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Connection ids, and who is not answered because of wrong ones. */
+/* Connection ids, and bans of addresses that send wrong ones. */
 #include "swarm/connid.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ uint64_t connid_make(const struct hash_key *key, const uint8_t addr[16], int64_t
     return connid_at_step(key, addr, (uint64_t)wall_ms / STEP_MS);
 }
 
-/* The low byte says which step it claims to be of; the hash, whether it is. */
+/* The low byte names the step in which the id was made, and the hash proves it. */
 bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wall_ms, uint64_t id)
 {
     uint64_t now = (uint64_t)wall_ms / STEP_MS + STEPS_AHEAD;
@@ -33,18 +33,18 @@ bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wa
 
 enum { PLACES = 32 * 1024 };
 
-/* Packed into one word, so that it is read and written at once; an update that another thread's
- * overwrites is one count lost. */
+/* A place is packed into one word, so that it is read and written at once. When two threads write
+ * at the same time, one count is lost. */
 struct place {
-    uint32_t tag;   /* whose it is */
-    uint16_t until; /* in steps of 4 s: the end of the window, or of the ban */
-    uint16_t count; /* CONNID_BAD_MAX: banned */
+    uint32_t tag;   /* hash of the host that is counted */
+    uint16_t until; /* end of the window, or of the ban, in steps of 4 s */
+    uint16_t count; /* wrong ids; CONNID_BAD_MAX: banned */
 };
 
 struct connid_bans {
     struct hash_key key;
     _Atomic(uint64_t) places[PLACES];
-    _Atomic(uint64_t) latest; /* s: when the last ban ends */
+    _Atomic(uint64_t) latest; /* end of the last ban, in seconds */
 };
 
 struct connid_bans *connid_bans_new(void)

@@ -1,4 +1,4 @@
-/* The feed of deltas. */
+/* The feed of announces. */
 #include "swarm/feed.h"
 
 #include "swarm/cache_int.h"
@@ -39,7 +39,7 @@ static double read_real(struct str text)
     return sscanf(z, "%lf", &out) == 1 ? out : -1;
 }
 
-/* swarm_announce.lua has the form. */
+/* swarm_announce.lua writes the records. */
 static int read_feed_record(struct str record, struct delta *out, struct err *err)
 {
     struct str rest = str_skip(record, PEER_ID_LEN);

@@ -1,4 +1,4 @@
-/* From an HTTP request to the tracker and back. */
+/* HTTP requests to the tracker. */
 #include "swarm/http.h"
 #include "base/bytes.h"
 #include "swarm/answer.h"
@@ -6,7 +6,7 @@
 #include "swarm/stats.h"
 #include "swarm/trust.h"
 
-/* Readers take no lock: what was replaced lives until the end. */
+/* Readers take no lock, so replaced networks live until the server is freed. */
 struct trusted {
     struct trust trust;
     struct trusted *older;
@@ -48,7 +48,7 @@ int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o
     server.handler = swarm_http_handle;
     server.ctx = h;
     server.log_path = swarm_log_path;
-    server.max_body = 4096; /* nothing has a body */
+    server.max_body = 4096; /* no request has a body */
     if (code == 0)
         code = http_server_start(&h->server, &server, err);
     if (code < 0) {
@@ -91,7 +91,7 @@ static const struct trust *trust_of(struct swarm_http *h)
 
 /* --- answers --- */
 
-/* Clients look at no other status than 200. */
+/* Always with status 200: clients read the body of no other. */
 static int send_bencode(struct http_request *req, struct buf *body)
 {
     int code = http_send_text(req, 200, STR("text/plain"), buf_str(body));
@@ -118,7 +118,7 @@ static int send_malformed(struct swarm_http *h, struct http_request *req, const 
 
 /* --- where the client is --- */
 
-/* All of its lines, in their order. */
+/* All lines of X-Forwarded-For as one list. */
 static struct str forwarded_for(struct http_request *req)
 {
     static const char name[] = "X-Forwarded-For";
@@ -129,12 +129,12 @@ static struct str forwarded_for(struct http_request *req)
     while (line && (line = http_header_next(head, name, line)) != NULL)
         all = arena_fmt(http_request_arena(req), STR_FMT "," STR_FMT, STR_ARG(all),
                         STR_ARG(line->value));
-    /* The right end is the one that counts. */
+    /* The right end of the list is the trustworthy one, so it is kept. */
     return all.len > MAX_FORWARDED ? str_skip(all, all.len - MAX_FORWARDED) : all;
 }
 
-/* The address that the client gives as its own. It counts only if the client is in tracker.trusted:
- * everybody else could enter a third party as a peer. */
+/* Takes the address that the client gives as its own, but only from clients in tracker.trusted:
+ * anybody else could enter a third party as a peer. */
 static void take_told_address(const struct trust *trust, const struct announce_query *q,
                               struct peer_addr *addr)
 {
@@ -286,7 +286,7 @@ static const struct {
     {{"/check", 6}, send_check},
 };
 
-/* A path may hold a passkey, also where it is misspelled: of those that are not known, nothing. */
+/* A path may hold a passkey, even a misspelled one, so unknown paths are not logged. */
 static struct str swarm_log_path(const struct http_head *head)
 {
     struct str passkey;

@@ -1,5 +1,5 @@
-/* Hashing of pieces: both digests are fed block by block, since a piece is a whole number of them.
- */
+/* Hashing of pieces. Both digests take the body block by block, since a piece is a whole number of
+ * blocks. */
 #include "swarm/pieces.h"
 
 #include <openssl/evp.h>
@@ -8,8 +8,9 @@
 enum { READ_BYTES = 256 * 1024, PIECE_LENGTH_MAX = 16 * 1024 * 1024 };
 #define PROGRESS_BYTES ((uint64_t)8 * MIB)
 
-/* libtorrent aims at a list of hashes of twice the size's square root; its steps, measured for
- * every length, are where the size passes a hundredth of the length's square, rounded. */
+/* libtorrent aims at a list of hashes as long as twice the square root of the size. Measured for
+ * every length, it takes the next one when the size passes a hundredth of the length's square,
+ * rounded. */
 uint32_t piece_length(uint64_t size)
 {
     uint64_t length = MERKLE_BLOCK;
@@ -28,8 +29,8 @@ struct hashing {
     struct pieces *out;
     const struct pieces_plan *plan;
     EVP_MD_CTX *sha1, *sha256;
-    uint8_t *v1, *layer; /* of all pieces */
-    uint8_t *leaves;     /* of the piece under way */
+    uint8_t *v1, *layer; /* hashes of all pieces */
+    uint8_t *leaves;     /* hashes of the blocks of this piece */
     size_t leaf_count, pieces;
     uint32_t block_fill;
     uint64_t done, told;
@@ -64,7 +65,7 @@ static void end_block(struct hashing *h)
     h->block_fill = 0;
 }
 
-/* All that is one piece is a tree of its own blocks; else each is as wide as a piece. */
+/* A body of one piece is a tree of its own blocks; otherwise each tree is as wide as a piece. */
 static void end_piece(struct hashing *h)
 {
     size_t width = h->out->count == 1 ? merkle_width(h->leaf_count) : h->out->length / MERKLE_BLOCK;
@@ -122,7 +123,7 @@ static int hash_body(struct hashing *h, struct reader *body, struct err *err)
     return code;
 }
 
-/* The tree above the layer, whose missing pieces are trees of missing blocks. */
+/* Hashes the tree above the layer of pieces. A missing piece is a tree of missing blocks. */
 static int hash_finish(struct hashing *h, struct err *err)
 {
     struct pieces *p = h->out;

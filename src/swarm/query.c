@@ -25,7 +25,7 @@ enum query_action query_path(struct str path, struct str *passkey)
     *passkey = STR_EMPTY;
     while (count < ARRAY_SIZE(words) && str_token(&rest, "/", &words[count]))
         count++;
-    if (count == 0 || rest.len > 1) /* a slash at the end is fine */
+    if (count == 0 || rest.len > 1) /* a slash at the end is ignored */
         return QUERY_OTHER;
     if (count == 3 && !str_eq(words[0], STR("users")))
         return QUERY_OTHER;
@@ -39,7 +39,7 @@ enum query_action query_path(struct str path, struct str *passkey)
     return action;
 }
 
-/* The next pair; empty ones are skipped. */
+/* Takes the next pair and skips empty ones. */
 static bool next_pair(struct str *rest, struct str *name, struct str *value)
 {
     struct str pair;
@@ -64,8 +64,8 @@ struct str query_passkey(struct str target)
 
 /* --- values --- */
 
-/* The bytes of `value`, at most `max` of them; *len is how many there were. False: an escape is
- * bad. */
+/* Decodes up to `max` bytes of `value`; *len is how many bytes the whole value has. False: an
+ * escape is malformed. */
 static bool decode_value(struct str value, void *out, size_t max, size_t *len)
 {
     uint8_t *to = out;
@@ -88,7 +88,7 @@ static bool decode_value(struct str value, void *out, size_t max, size_t *len)
     return true;
 }
 
-/* Exactly `len` bytes. */
+/* Takes a value of exactly `len` bytes. */
 static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, const char *wrong)
 {
     size_t got;
@@ -98,7 +98,7 @@ static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, 
     return got == len ? NULL : wrong;
 }
 
-/* What does not fit is cut. */
+/* A longer value is cut. */
 static const char *take_query_text(struct str value, char *out, size_t max, size_t *len)
 {
     if (!decode_value(value, out, max, len))
@@ -109,7 +109,7 @@ static const char *take_query_text(struct str value, char *out, size_t max, size
 
 /* --- the names of an announce --- */
 
-/* Which are needed, and were there. */
+/* The mandatory names of an announce, as bits of `has`. */
 enum { HAS_INFO_HASH = 1, HAS_PEER_ID = 2, HAS_PORT = 4 };
 
 struct taking {
@@ -185,7 +185,7 @@ static const char *take_event(struct taking *t, struct str value)
     return "malformed request: event is not known";
 }
 
-/* What is no number is not said: a client that sends one still wants peers. */
+/* A value that is no number counts as not given: such a client still wants peers. */
 static const char *take_numwant(struct taking *t, struct str value)
 {
     int64_t wanted;
@@ -218,7 +218,7 @@ static const char *take_passkey(struct taking *t, struct str value)
     return take_query_text(value, t->q->passkey, sizeof(t->q->passkey), &t->q->passkey_len);
 }
 
-/* An address that is too long is none. */
+/* An address that is too long is ignored. */
 static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
 {
     size_t len;
@@ -244,7 +244,7 @@ static const char *take_ipv6(struct taking *t, struct str value)
     return take_address(value, t->q->ip[2]);
 }
 
-/* In the order of how often they come, more or less. */
+/* Frequent names come first, more or less. */
 static const struct {
     struct str name;
     take_fn *take;

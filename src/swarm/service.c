@@ -15,7 +15,7 @@ static int open_cache(struct service *s, const struct service_options *o, struct
         .peer_timeout_s = o->tracker.peer_timeout_s,
         .max_peers = o->tracker.max_peers,
         .max_per_user = o->tracker.max_per_user,
-        .max_numwant = INT32_MAX, /* the tracker knows, and may change it */
+        .max_numwant = INT32_MAX, /* the tracker applies its own bound, which a reload can change */
     };
     int code = cache_open(&s->cache, &options, err);
 

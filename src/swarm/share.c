@@ -1,8 +1,8 @@
-/* Public swarms shared through the store: what waits, and the thread that writes it.
+/* Public swarms shared through the store: the waiting changes, and the thread that writes them.
  *
- * The thread writes what waits, a batch at a time, and between batches takes over swarms of the
- * store. A batch that the store did not take is kept (H1): the thread tries on, and whoever
- * announces sees nothing of it. Changes that come within GATHER_MS are told together. */
+ * The thread writes the waiting changes batch by batch, and between batches it takes over swarms
+ * from the store. A batch that the store did not take is kept and tried again (H1); clients notice
+ * nothing. Changes that come within GATHER_MS are published together. */
 #include "swarm/share.h"
 
 #include "base/clock.h"
@@ -13,21 +13,21 @@
 
 enum {
     GATHER_MS = 100,
-    RETRY_MS = 500, /* after the store could not be asked */
+    RETRY_MS = 500, /* pause after the store did not answer */
     CLOSE_MS = 2000,
     STACK_BYTES = 256 * 1024,
 };
 
 /* --- the thread --- */
 
-/* Waits until there is something to do; false: it is to end. */
+/* Waits until there is something to do. False: the thread must end. */
 static bool share_wait_for_work(struct share *s, bool failed)
 {
     mutex_lock(&s->lock);
     uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * NS_PER_MS;
     bool busy = !failed && (s->taking || s->anew);
-    /* After a failure nothing but the end wakes it: a store that is down is not asked all the time.
-     */
+    /* After a failure only the end wakes the thread, so that a store that is down is not asked all
+     * the time. */
     while (!s->stop && !busy && clock_mono_ns() < until && (failed || s->by_name.len < SHARE_BATCH))
         cond_wait_until(&s->changed, &s->lock, until);
     while (!s->stop && !failed && !s->anew && !s->taking && s->by_name.len == 0)
@@ -49,7 +49,7 @@ static void share_set_behind(struct share *s, bool behind, const struct err *err
         log_info(s->o.log, "swarm.share.caught_up");
 }
 
-/* All that waits, until the deadline; true when it is written. */
+/* Writes all waiting changes, until the deadline. True: all are written. */
 static bool write_waiting(struct share *s, uint64_t deadline_ns)
 {
     struct err err = {0};
@@ -107,7 +107,7 @@ static void share_drop_oldest(struct share *s)
     s->stats.dropped++;
 }
 
-/* That it completed is not forgotten for what comes behind it. */
+/* A completed download stays noted when a later change replaces the change that reported it. */
 static void share_merge_item(struct share_item *item, enum swarm_change now)
 {
     bool completes = now == SWARM_CHANGE_COMPLETED || now == SWARM_CHANGE_STOPPED_COMPLETED;

@@ -1,6 +1,6 @@
-/* Taking over the swarms that are in the store: torrents that are announced first, then all in
- * their turn. Our own changes are written before a step, so that what is read is not older than
- * they. */
+/* Taking over the swarms that are in the store: first the torrents that clients announce, then all
+ * others in turn. Our own changes are written before each step, so that the store never gives us
+ * peers that are older than our changes. */
 #include "swarm/share_int.h"
 
 #include "base/hash.h"
@@ -18,7 +18,7 @@ void share_ask(struct share *s, const uint8_t *info_hash)
     memcpy(s->asked[s->asked_count++], info_hash, INFO_HASH_LEN);
 }
 
-/* One address of a peer. */
+/* Takes over one address of a peer. */
 static void take_addr(struct share *s, struct announce *a, const uint8_t *at, uint64_t ago)
 {
     uint64_t timeout = s->o.peer_timeout_s ? s->o.peer_timeout_s : UINT32_MAX;
@@ -29,7 +29,7 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
     swarms_take(s->o.swarms, a, s->o.now(s->o.ctx), (uint32_t)ago);
 }
 
-/* Keys and entries of a torrent's peers. */
+/* `pairs` are the keys and entries of a torrent's peers. */
 static void take_shared_peers(struct share *s, struct str info_hash, const struct reply *pairs,
                               uint64_t now)
 {
@@ -50,7 +50,7 @@ static void take_shared_peers(struct share *s, struct str info_hash, const struc
     }
 }
 
-/* What both scripts begin their answers with. */
+/* Reads the head of the answers of both scripts. */
 static int read_page_head(const struct reply *r, uint64_t *now, struct err *err)
 {
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -96,7 +96,7 @@ static int take_shared_torrent(struct share *s, struct str info_hash, struct err
     return code;
 }
 
-/* Torrents in their turn; swarms that are too large for one answer by themselves. */
+/* Takes the next page of torrents. A swarm that is too large for the page is taken by itself. */
 static int take_page(struct share *s, struct err *err)
 {
     struct arena a = ARENA_INIT(SHARE_READ_MAX);
@@ -125,7 +125,7 @@ static int take_page(struct share *s, struct err *err)
     return code;
 }
 
-/* The next that was asked for. */
+/* Takes the next torrent that clients asked for. */
 static bool next_asked(struct share *s, uint8_t out[INFO_HASH_LEN])
 {
     mutex_lock(&s->lock);

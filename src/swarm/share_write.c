@@ -1,8 +1,8 @@
-/* Changes of public swarms on their way out and in.
+/* Changes of public swarms, to the store and to other trackers, and from them.
  *
- * A message is: a version, the sender's instance, then for each change: what it is, with bits for
- * IPv6 and paused; how many seconds ago; info hash; peer id; address in compact form; length of the
- * client's key, the key. */
+ * A message is a version and the sender's instance, then for each change: its kind, with bits for
+ * IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the length of
+ * the client's key, and the key. */
 #include "swarm/share_int.h"
 #include "base/bytes.h"
 
@@ -14,7 +14,7 @@ enum {
     MESSAGE_PAUSED = 0x40,
     MESSAGE_CHANGE = 0x0f,
     MESSAGE_HEAD = 1 + INSTANCE_LEN,
-    WRITE_HEAD = 7, /* arguments of share_write.lua before the changes, and of each */
+    WRITE_HEAD = 7, /* arguments of share_write.lua: before the changes, and for each change */
     WRITE_ARGS = 10,
     CHANGES = SWARM_CHANGE_STOPPED_COMPLETED + 1,
 };
@@ -57,8 +57,8 @@ void share_done(struct share *s)
     mutex_unlock(&s->lock);
 }
 
-/* A snatch is counted where a leecher turns into a seeder: one who was both since it was written
- * last is written as both. */
+/* The store counts a snatch when a leecher becomes a seeder. So a peer that was both since it was
+ * last written is written as a leecher first. */
 static size_t steps_of(const struct share_item *item, enum swarm_change out[SHARE_STEPS])
 {
     size_t n = 0;
@@ -112,7 +112,7 @@ static void share_item_args(struct arena *a, const struct share_item *item,
     out[9] = str_z(letters[change]);
 }
 
-/* Arguments and message of the batch; how many arguments. */
+/* Makes the arguments and the message of the batch. Returns how many arguments there are. */
 static size_t batch_args(struct share *s, struct arena *a, struct buf *message, struct str *args)
 {
     uint32_t now = s->o.now(s->o.ctx);
@@ -138,7 +138,7 @@ static size_t batch_args(struct share *s, struct arena *a, struct buf *message, 
     return argc;
 }
 
-/* What the script answered: how many changes it passed over, and why the first of them. */
+/* Reads the script's answer: how many changes it skipped, and why it skipped the first of them. */
 static int read_outcome(struct share *s, const struct reply *r, struct err *err)
 {
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -157,8 +157,8 @@ static int read_outcome(struct share *s, const struct reply *r, struct err *err)
     return 0;
 }
 
-/* An error of the script itself comes again however often it is run: the batch goes. What may pass
- * has other codes (docs/store-redis.md). */
+/* An error of the script itself would come again in every run, so the batch is dropped. Errors that
+ * may pass have other codes (docs/store-redis.md). */
 static int share_give_up(struct share *s, const struct err *err)
 {
     s->batch_written = s->batch_told = 0;
@@ -199,7 +199,7 @@ static bool take_message_bytes(struct str *rest, size_t len, const uint8_t **out
     return true;
 }
 
-/* One change of a message; false when it is malformed. */
+/* Applies the next change of a message. False: the message is malformed. */
 static bool apply_next(struct share *s, struct str *rest)
 {
     const uint8_t *head, *hash, *peer_id, *addr, *key_len, *key;

@@ -1,4 +1,4 @@
-/* Statistics, as a table of what there is, in two forms. */
+/* Statistics: one table of numbers, written as HTML and as JSON. */
 #include "swarm/stats.h"
 
 #define NUMBER(member)             offsetof(struct tracker_stats, member)
@@ -8,7 +8,7 @@ enum shown { ALWAYS, PUBLIC, PRIVATE, SHARED };
 
 static const struct {
     const char *name; /* in JSON */
-    const char *text; /* on the page */
+    const char *text; /* words on the page */
     size_t offset;
     enum shown shown;
 } rows[] = {

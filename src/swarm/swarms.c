@@ -1,5 +1,5 @@
-/* Swarms in memory: announces, scrapes, and the list of torrents. swarms_int.h has how they are
- * kept. */
+/* Swarms in memory: announces, scrapes, and the list of torrents. swarms_int.h describes the
+ * structs. */
 #include "base/hash.h"
 #include "base/ids.h"
 #include "swarm/swarms_int.h"
@@ -19,8 +19,8 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
     s->options = *o;
     random_bytes(&s->key, sizeof(s->key));
     s->unit_s = (o->peer_timeout_s + TIMEOUT_UNITS - 1) / TIMEOUT_UNITS;
-    /* A peer that announced at the end of a unit is up to one unit younger than it seems, and one
-     * at its beginning as old: so that none is too old, those go that may be (M7). */
+    /* Ages are counted in whole units, so a peer may be up to one unit older than its age says. The
+     * limit is one unit lower: no peer past the timeout is ever given out (M7). */
     s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
     s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
     for (int i = 0; i < STRIPES; i++) {
@@ -31,7 +31,7 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
     return 0;
 }
 
-/* Of one that nobody uses any more, or that is to go: its peers end. */
+/* Drops all peers of a torrent that is about to go. */
 static void entry_empty(struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
     struct swarm w;
@@ -95,16 +95,16 @@ static uint64_t peers_in(const struct torrent_entry *t)
     return n;
 }
 
-/* The fewest peers; of those the ones never completed; of those the newest, which in a flood are
- * the flood's own. */
+/* The lightest torrent is dropped first: the one with the fewest peers; among equals one that
+ * nobody ever completed; among these the newest, which in a flood belongs to the flood. */
 static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
 {
     return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |
            units_ago(swarm_unit(s), t->oldest);
 }
 
-/* Looks at the next torrents of the stripe; how many there were. When it is peers that are too
- * many, one without any is no help. */
+/* Looks at the next torrents of the stripe and returns how many it saw. When there are too many
+ * peers, dropping a torrent without peers would not help. */
 static size_t look_for_victim(const struct swarms *s, struct stripe *stripe, struct victim *v)
 {
     uint32_t slots = table_slots(stripe);
@@ -135,12 +135,13 @@ static bool evict_victim(struct swarms *s, const struct victim *v)
         entry_empty(s, v->stripe, t);
         table_remove(s, v->stripe, t);
         v->stripe->evicted++;
-    } /* else another thread was faster: there is room */
+    } /* else another thread has dropped it already */
     mutex_unlock(&v->stripe->lock);
     return true;
 }
 
-/* One torrent goes: the lightest of some. No lock is held before or after, and one at a time. */
+/* Drops the lightest of some torrents. The caller holds no lock; this function holds one at a time.
+ */
 static bool evict_one(struct swarms *s)
 {
     struct victim v = {.found = false};
@@ -151,7 +152,7 @@ static bool evict_one(struct swarms *s)
         struct stripe *stripe = &s->stripes[hand % STRIPES];
         if (atomic_load_explicit(&stripe->table->count, memory_order_relaxed) <=
             atomic_load_explicit(&stripe->added, memory_order_relaxed))
-            continue; /* a long list of those that were added is not looked through */
+            continue; /* the search ends early in a long list of added torrents */
         mutex_lock(&stripe->lock);
         seen += look_for_victim(s, stripe, &v);
         mutex_unlock(&stripe->lock);
@@ -176,8 +177,8 @@ static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
     memcpy(out + ip, addr->port, 2);
 }
 
-/* Not keyed, so that it is the same after a restart. Who makes one meet another's hides itself from
- * the count. */
+/* The hash has no secret key, so that tags stay the same over a restart. A client that forges the
+ * tag of another only hides itself from the count. */
 static uint16_t announce_tag(const struct announce *a)
 {
     uint64_t key = hash_xxh3(a->key, 0);
@@ -185,12 +186,12 @@ static uint16_t announce_tag(const struct announce *a)
     return (uint16_t)hash_xxh3(str_n(a->peer_id, PEER_ID_LEN), key);
 }
 
-/* An announce under way: the swarm, and where the announcer was in it. */
+/* An announce under way: the swarm, and the client's place in it. */
 struct visit {
     struct swarm w;
     const struct announce *a;
     enum family f;
-    int64_t at; /* -1: is not in it */
+    int64_t at; /* place of the client; -1: it is not in the swarm */
     uint8_t addr[COMPACT6_LEN];
 };
 
@@ -240,7 +241,7 @@ static void set_told(struct peer_meta *m, uint32_t unit)
     m->told = (uint8_t)((m->told & ~TOLD_MASK) | told_mark(unit));
 }
 
-/* Of one that is there. */
+/* Refreshes a peer that is in the swarm. */
 static enum swarm_change visit_refresh(struct visit *v)
 {
     bool seeder = v->a->left == 0, turns = seeder != visit_was_seeder(v);
@@ -254,7 +255,7 @@ static enum swarm_change visit_refresh(struct visit *v)
     m = &v->w.of[v->f].meta[at];
     repaused = paused != ((m->told & PEER_PAUSED) != 0);
     swarm_pause(&v->w, v->f, at, paused);
-    if (v->a->event == EVENT_STARTED) /* may be another client by now */
+    if (v->a->event == EVENT_STARTED) /* another client may have this address by now */
         swarm_retag(&v->w, v->f, at, announce_tag(v->a));
     m->seen = (uint8_t)v->w.now;
     if (!turns && !repaused && visit_told_lately(v, m->told))
@@ -267,8 +268,8 @@ static enum swarm_change visit_refresh(struct visit *v)
     return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
 
-/* Others of the address are there already, more than one household has. Those of private networks
- * are the operator's. */
+/* Has the address as many peers in the swarm already as are allowed? Private networks are exempt:
+ * they are the operator's own. */
 static bool visit_crowded(const struct visit *v)
 {
     uint32_t max = v->w.s->options.max_per_address;
@@ -299,7 +300,7 @@ static void visit_begin(struct visit *v, struct swarms *s, struct stripe *stripe
     v->at = swarm_find(&v->w, v->f, v->addr);
 }
 
-/* False: there must be room first. */
+/* False: there is no room, and a torrent must be dropped first. */
 static bool try_announce(struct swarms *s, struct stripe *stripe, struct visit *v,
                          struct announce_answer *out, enum swarm_change *change)
 {
@@ -359,7 +360,7 @@ enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, ui
 
 /* --- what other trackers tell --- */
 
-/* Ours may be of later: then theirs is news of before. */
+/* Is the announce that we have newer than the one that we are told of? */
 static bool ours_is_newer(const struct visit *v, uint32_t ago)
 {
     return v->at >= 0 && units_ago(v->w.now, v->w.of[v->f].meta[v->at].seen) < ago;
@@ -399,7 +400,7 @@ static void visit_apply(struct visit *v, enum swarm_change change, uint32_t ago)
     }
 }
 
-/* `known_too`: in the unit of what memory has it counts as the newer one. */
+/* `known_too`: a change in the same unit as the peer's last announce counts as newer. */
 static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
                      uint32_t seconds_ago, bool known_too)
 {
@@ -453,7 +454,7 @@ static void fill_scrape(const struct swarm *w, struct scrape_entry *out)
                                  .complete = swarm_count(w, true),
                                  .incomplete = swarm_count(w, false),
                                  .downloaded = w->t->snatches};
-    /* Twins are in `paused` twice. */
+    /* A twin is counted twice in `paused`. */
     out->downloaders = out->incomplete - (uint32_t)size_min(out->incomplete, paused);
 }
 
@@ -512,7 +513,8 @@ void swarms_remove(struct swarms *s, const uint8_t *info_hash)
     mutex_unlock(&stripe->lock);
 }
 
-/* What is in the slot; false: it is gone, and another may be there now. */
+/* Cleans the torrent in the slot. False: the torrent was removed, and another may be in the slot
+ * now. */
 static bool clean_slot(struct swarms *s, struct stripe *stripe, uint32_t slot)
 {
     struct torrent_entry *t = table_at(stripe, slot);

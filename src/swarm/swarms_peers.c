@@ -1,4 +1,4 @@
-/* The peers of one torrent: in place, or in a block for each family. */
+/* The peers of one torrent: in the entry, or in a block for each family. */
 #include "base/ids.h"
 #include "os/pages.h"
 #include "swarm/swarms_int.h"
@@ -28,8 +28,8 @@ static size_t block_size(enum family f, uint32_t cap)
            index_slots(cap) * index_width(cap);
 }
 
-/* A block moves when it grows. Those that many have room in would leave gaps in the heap that
- * nobody else fits: a fifth of all memory with two hundred peers in a torrent. */
+/* A block moves when it grows. Large blocks would leave gaps in the heap that nothing else fits
+ * into: a fifth of all memory with two hundred peers in a torrent. So they are mapped. */
 enum { PAGES_FROM = 128 * 1024 };
 
 static struct block *peer_block_new(enum family f, uint32_t cap)
@@ -100,7 +100,7 @@ static bool peers_indexed(const struct peers *p)
     return p->block && p->block->slots;
 }
 
-/* The slot of the peer at `at`, which is there. */
+/* The slot of the peer at the place `at`, which must be in the index. */
 static uint32_t index_slot(const struct swarms *s, const struct peers *p, uint32_t at)
 {
     uint32_t slot = index_home(s, p, p->addr + at * p->stride);
@@ -122,7 +122,7 @@ static void index_add(const struct swarms *s, const struct peers *p, uint32_t at
     index_set(p, slot, at + 1);
 }
 
-/* As in swarms_table.c: those behind the gap move up. */
+/* As in swarms_table.c, entries behind the gap move up. */
 static void index_remove(const struct swarms *s, const struct peers *p, uint32_t at)
 {
     uint32_t gap, slots, v;
@@ -174,7 +174,8 @@ static void swap_peers(const struct swarms *s, struct peers *p, uint32_t a, uint
     p->meta[b] = meta;
 }
 
-/* The family into a block of `cap`. It may have been in place: the entry is written last. */
+/* Moves the family into a block for `cap` peers. The peers may have been in the entry, so the entry
+ * is written last. */
 static void rebuild_block(struct swarm *w, enum family f, uint32_t cap)
 {
     struct peers old = w->of[f], *p = &w->of[f];
@@ -217,7 +218,7 @@ static void to_blocks(struct swarm *w)
         *p = (struct peers){.stride = p->stride};
 }
 
-/* Capacity for `count` and some: a quarter more, of many an eighth. */
+/* Room for `count` peers and some more: a quarter, or an eighth in a large swarm. */
 static uint32_t cap_for(uint32_t count)
 {
     uint32_t more = count < 64 ? count / 4 : count / 8;
@@ -315,7 +316,7 @@ static void tag_went(struct swarm *w, enum family f, uint16_t tag)
         mark_twins(w, tag, false);
 }
 
-/* Of IPv6: before it goes or turns. */
+/* Called before an IPv6 peer is dropped or changes its role. */
 static void leave_twins(struct peers *p, uint32_t at)
 {
     if (!(p->meta[at].told & PEER_TWIN))
@@ -332,7 +333,8 @@ static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int b
     atomic_fetch_add_explicit(&w->s->peers, (uint64_t)by, memory_order_relaxed);
 }
 
-/* Of `count` peers from `from` on, beginning anew at the end. */
+/* Counts peers of the address among `count` peers from `from` on; behind the last comes the first.
+ */
 static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t from, uint32_t count)
 {
     size_t host = p->stride == COMPACT6_LEN ? 8 : 4;
@@ -345,7 +347,7 @@ static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t f
     return met;
 }
 
-/* Those of one address that came one behind the other stand together: so many short stretches. */
+/* Peers of one address that came together stand together, so many short runs are examined. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr)
 {
     const struct peers *p = &w->of[f];
@@ -455,7 +457,7 @@ void swarm_clear(struct swarm *w)
         to_few(w);
 }
 
-/* Those past the timeout go; from the end, because what fills a gap comes from behind it. */
+/* Drops peers past the timeout. It works from the end, because a gap is filled from behind. */
 static void trim_swarm(struct swarm *w)
 {
     uint32_t oldest = 0;
@@ -476,7 +478,7 @@ static void trim_swarm(struct swarm *w)
 void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
     *w = (struct swarm){.s = s, .stripe = stripe, .t = t, .now = swarm_unit(s)};
-    if (w->now < t->touched) /* another thread's clock was read a little later */
+    if (w->now < t->touched) /* another thread read the clock a little later */
         w->now = t->touched;
     w->of[V4].stride = COMPACT4_LEN;
     w->of[V6].stride = COMPACT6_LEN;

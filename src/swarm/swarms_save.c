@@ -1,13 +1,14 @@
-/* Swarms to and from a file.
+/* The file that keeps swarms over a restart.
  *
- * All numbers are little endian. A head: "WEIRSWRM", u32 version, u32 seconds of a unit, u64 wall
- * clock in ms, u64 XXH3 of that. Then a piece for each stripe that has torrents: u32 length, u32
- * torrents, u64 XXH3 of what follows, torrents. An end: a piece of length 0 whose sum is that of
- * all pieces' sums, one after another, and nothing behind it. A torrent: hash, u32 snatches, and of
- * IPv4 and IPv6 u32 peers, u32 seeders; then of each all addresses, and for each peer a byte for
- * the units since its announce, a byte of flags (1: paused), its tag of two.
+ * All numbers are little endian. The file begins with a head: "WEIRSWRM", u32 version, u32 seconds
+ * of a unit, u64 wall clock in ms, u64 XXH3 of the head. A piece follows for each stripe that has
+ * torrents: u32 length, u32 torrents, u64 XXH3 of the rest, and the torrents. The last piece has
+ * length 0, and its sum is that of the sums of all pieces; nothing follows it. A torrent is its
+ * hash, u32 snatches, and for IPv4 and IPv6 u32 peers, u32 seeders; then for each family all
+ * addresses, and for each peer a byte with the units since its announce, a byte of flags (1:
+ * paused) and two bytes of its tag.
  *
- * A file is read twice: all of it is looked at before anything is taken. */
+ * A file is read twice: everything is checked before anything is used. */
 #include "base/clock.h"
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -131,7 +132,8 @@ int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *
     int fd, code;
 
     swarms_set_now(s, now_s);
-    /* Always the same: what a process that was killed left is written over. */
+    /* The temporary name is always the same, so that a file left by a killed process is
+     * overwritten. */
     buf_appendf(&temporary, "%s.tmp", path);
     if (buf_error(&temporary) < 0) {
         buf_release(&temporary);
@@ -156,8 +158,8 @@ struct loading {
     struct swarms *s;
     int fd;
     off_t at, size;
-    uint32_t unit_s, passed_s; /* of who saved; since then */
-    bool taking;               /* the second time */
+    uint32_t unit_s, passed_s; /* seconds of a unit when the file was saved; seconds since then */
+    bool taking;               /* this is the second reading */
     struct buf piece, sums;
 };
 
@@ -166,7 +168,7 @@ static int snapshot_damaged(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "the file of swarms is damaged: %s", what);
 }
 
-/* Units since the announce, by our units and now; rounded up, so that none gets younger. */
+/* The age of a peer in our units, at this time. It is rounded up, so that no peer gets younger. */
 static uint32_t ago_now(const struct loading *l, uint8_t ago)
 {
     uint64_t s = (uint64_t)ago * l->unit_s + l->passed_s;
@@ -245,7 +247,7 @@ static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
     return left ? snapshot_damaged(err, "a piece is too long") : 0;
 }
 
-/* ERR_END behind the last. */
+/* ERR_END: there is no further piece. */
 static int load_next_piece(struct loading *l, struct err *err)
 {
     uint8_t head[PIECE_HEAD_LEN];

@@ -18,7 +18,7 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
     return (struct words_hash){(uint32_t)(a >> 32), (uint32_t)(b >> 32)};
 }
 
-/* Tables grow by a quarter, so their sizes are no powers of two. */
+/* Tables grow by a quarter, so their sizes are not powers of two. */
 static uint32_t scale_hash(uint32_t hash, uint32_t cap)
 {
     return (uint32_t)((uint64_t)hash * cap >> 32);
@@ -36,7 +36,7 @@ struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash)
     return &s->stripes[words_hash(&s->key, info_hash).b % STRIPES];
 }
 
-/* A table as it is now; under the lock. */
+/* A table as it is now, read under the lock. */
 struct view {
     uint8_t *marks;
     struct torrent_entry *entries;
@@ -59,14 +59,14 @@ void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
     const struct table *t = &s->tables[h.b % STRIPES];
     uint32_t at = scale_hash(h.a, atomic_load_explicit(&t->cap, memory_order_relaxed));
 
-    /* The three may be of different tables when it grows just now: then the address is wrong, which
-     * a prefetch takes. */
+    /* While the table grows, the three values may belong to different tables. Then the address is
+     * wrong, which does no harm to a prefetch. */
     uintptr_t marks = (uintptr_t)atomic_load_explicit(&t->marks, memory_order_relaxed);
     uintptr_t entries = (uintptr_t)atomic_load_explicit(&t->entries, memory_order_relaxed);
 
     __builtin_prefetch(&s->stripes[h.b % STRIPES].lock, 1);
     __builtin_prefetch((const void *)(marks + at));
-    /* Its home, and the two behind it, where three of four are. */
+    /* The entry's home slot and the two behind it hold three of four entries. */
     for (uint32_t i = 0; i < 3; i++)
         __builtin_prefetch((const void *)(entries + sizeof(struct torrent_entry) * (at + i)), 1);
 }
@@ -92,7 +92,7 @@ static uint32_t free_slot(const struct view *t, uint32_t i)
     return i;
 }
 
-/* The stripe's entries into a table of `cap`. */
+/* Moves the stripe's entries into a table of `cap` slots. */
 static void table_resize(struct swarms *s, struct stripe *stripe, uint32_t cap)
 {
     struct view old = table_view_of(stripe), new = {xcalloc(cap, 1), NULL, cap, 0};
@@ -146,7 +146,7 @@ struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
     return t.entries + at;
 }
 
-/* Entries behind the gap move up when it lies between their home and them. */
+/* An entry behind the gap moves up if the gap lies between its home slot and itself. */
 static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
 {
     for (uint32_t i = gap;;) {

@@ -28,7 +28,8 @@ static struct str last_part(struct str key)
     return last;
 }
 
-/* The bytes that a name takes of *rest, or one '_' for what it may not hold. */
+/* Takes the next character of *rest for a name, or one '_' in place of a character that a name may
+ * not have. */
 static struct str take_character(struct str *rest)
 {
     size_t len = str_utf8_len(*rest);
@@ -58,7 +59,7 @@ void torrent_name(struct buf *out, struct str key)
 
 /* --- web seeds --- */
 
-/* The address up to its last '/', when what follows is the file's name; else empty. */
+/* The URL up to its last '/', when the file's name follows; else empty. */
 static struct str folder_of(struct str url, struct str name)
 {
     struct buf encoded = BUF_INIT(4 * KIB);
@@ -86,7 +87,7 @@ void torrent_seed(struct torrent_file *f, struct str url)
 
 /* --- the info dictionary --- */
 
-/* Of one file: {name: {"": {length, pieces root}}}. */
+/* The tree of one file: {name: {"": {length, pieces root}}}. */
 static void write_tree(struct bencode_out *w, const struct torrent_file *f)
 {
     bencode_key(w, STR("file tree"));
@@ -141,7 +142,7 @@ void torrent_hash(struct torrent_hashes *out, enum torrent_kind kind, struct str
 
 /* --- the file --- */
 
-/* A tier each: the second is for clients that cannot reach the first. */
+/* Each URL is a tier: the second is for clients that cannot reach the first. */
 static void write_announces(struct bencode_out *w, const struct torrent_file *f)
 {
     if (f->announce_count == 0)
@@ -170,7 +171,7 @@ static void write_layers(struct bencode_out *w, const struct torrent_file *f)
     bencode_close(w);
 }
 
-/* A lone one is a plain string, as libtorrent writes it. */
+/* A single URL is written as a plain string, as libtorrent does. */
 static void write_seeds(struct bencode_out *w, const struct torrent_file *f)
 {
     if (f->web_seed_count == 0)

@@ -1,4 +1,4 @@
-/* Torrents of objects: from an object version to its file, and the list of those that there are. */
+/* Torrents of objects: making the file of an object version, and the list of all torrents. */
 #include "swarm/torrents_int.h"
 
 #include "meta/envelope.h"
@@ -79,7 +79,7 @@ const struct object_torrents *torrents_of_objects(struct torrents *t)
 
 /* --- the file --- */
 
-/* What no torrent can be made of (docs/torrents.md, "Refused"). */
+/* Refuses objects that no torrent can be made of (docs/torrents.md, "Refused"). */
 static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind *kind,
                                 struct err *err)
 {
@@ -100,11 +100,11 @@ static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind
     return 0;
 }
 
-/* One file under way. */
+/* A torrent file that is being made. */
 struct making {
     const struct torrent_ask *ask;
     struct torrent_record record;
-    struct torrent_known known; /* etag, kind and hashes of it */
+    struct torrent_known known; /* its ETag, kind and hashes */
 };
 
 int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
@@ -119,7 +119,7 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
         return what == TRACK_OFFER ? cache_offer_torrent(t->cache, &torrent, err)
                                    : cache_add_torrent(t->cache, &torrent, err);
     int code = cache_remove_torrent(t->cache, info_hash, err);
-    return code == ERR_NOT_FOUND ? 0 : code; /* others may have removed it */
+    return code == ERR_NOT_FOUND ? 0 : code; /* another process may have removed it */
 }
 
 static int track_made(struct torrents *t, const struct making *m, struct err *err)
@@ -133,7 +133,7 @@ static int track_made(struct torrents *t, const struct making *m, struct err *er
     return code;
 }
 
-/* Whether the tracker was told of it, and knows it still. */
+/* Whether the tracker was told of the torrent and still knows it. */
 static int is_tracked(struct torrents *t, const struct making *m, bool *out, struct err *err)
 {
     const struct torrent_hashes *h = &m->known.hashes;
@@ -163,7 +163,7 @@ static int tell_tracker(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* A torrent that is handed out is one that the tracker knows (O5). */
+/* The tracker must know every torrent that is handed out (O5). */
 static int make_known(struct torrents *t, struct str member, const struct making *m,
                       struct err *err)
 {
@@ -202,7 +202,7 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
 
     torrent_name(&name, m->ask->info->key);
     f.name = buf_str(&name);
-    if (m->ask->http_seed) /* clients add their '?' without a look */
+    if (m->ask->http_seed) /* clients append their query with a '?' even if there is one */
         str_cut(m->ask->url, '?', &f.http_seed, &(struct str){0});
     else
         torrent_seed(&f, m->ask->url);
@@ -221,7 +221,8 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
     return code;
 }
 
-/* The record of this very version; ERR_NOT_FOUND: there is none, or it has no hashes yet. */
+/* Reads the record of exactly this version. ERR_NOT_FOUND: there is none, or it has no hashes yet.
+ */
 static int read_whole_record(struct torrents *t, struct arena *a, struct str member,
                              const struct object_info *info, struct torrent_record *out,
                              struct err *err)
@@ -243,7 +244,7 @@ static int find_or_make(struct torrents *t, struct arena *a, const struct torren
     code = torrents_ensure(t, &(struct torrent_job){ask->bucket, member, ask->info}, err);
     if (code == 0)
         code = read_whole_record(t, a, member, ask->info, out, err);
-    /* who hashed it has failed, or it was replaced at once */
+    /* the call that hashed it failed, or the object was replaced at once */
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
 }
 
@@ -291,7 +292,8 @@ static bool has_torrent(const struct torrent_record *r)
     return false;
 }
 
-/* Of a version whose hashes were forgotten they are made again, and its torrent of version 1. */
+/* When the hashes of the version were forgotten, they are made again, with the torrent of version
+ * 1. */
 static int read_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                         struct torrent_record *r, struct err *err)
 {
@@ -366,13 +368,13 @@ int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t 
         code = record_read(t, a, page->items[i].str, false, &r, err);
         if (code == 0)
             code = fill_row(t, a, page->items[i].str, &r, &(*out)[(*count)++], err);
-        else if (code == ERR_NOT_FOUND) /* removed meanwhile */
+        else if (code == ERR_NOT_FOUND) /* it was removed in the meantime */
             code = 0;
     }
     return code;
 }
 
-/* What a name leads to. */
+/* The row that a name leads to. */
 struct found {
     struct str member;
     struct torrent_record record;
@@ -388,7 +390,7 @@ static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, st
     if (hash.len != 2 * SHA1_LEN && hash.len != 2 * SHA256_LEN)
         return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
     hash = arena_lower(a, hash);
-    /* Of a record that was replaced since, the hash is not. */
+    /* The record may have been replaced since; then the hash is not one of its hashes. */
     while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {
         f->member = c.member;
         f->kind = c.kind;

@@ -1,6 +1,6 @@
-/* What is kept of torrents in swarmDB. A key of a peer there is 20 bytes of the peer's choice and
- * then a ':' (docs/swarm.md); none of these keys has a ':' in that place, so that no peer can name
- * one of them. */
+/* The records of torrents in swarmDB. The key of a peer there begins with 20 bytes of the peer's
+ * choice and a ':' (docs/swarm.md). No key of a record has a ':' in that place, so no peer can name
+ * one. */
 #include "swarm/torrents_int.h"
 
 #include "base/clock.h"
@@ -63,7 +63,7 @@ static struct str record_field(const struct reply *r, size_t i)
     return r->items[i].type == REPLY_BULK ? r->items[i].str : STR_EMPTY;
 }
 
-/* What was kept fits together, or the record counts as none: it is hashed again. */
+/* A record whose parts do not fit together counts as missing, and the object is hashed again. */
 static bool pieces_fit(struct pieces *p, uint64_t size, struct str length, struct str root)
 {
     uint64_t n = 0;
@@ -159,7 +159,7 @@ int record_members(struct torrents *t, struct arena *a, struct str after, size_t
 
 /* --- writing --- */
 
-/* Each reply of a step that must have worked. */
+/* Checks that no command of the step has failed. */
 static int record_run(struct torrents *t, struct arena *a, const struct store_args *steps,
                       size_t count, struct err *err)
 {
@@ -205,8 +205,9 @@ static int others_claim(struct torrents *t, struct arena *a, struct str hex, str
     return code == ERR_NOT_FOUND ? 0 : code < 0 ? code : 1;
 }
 
-/* Off the tracker, unless it is of another object too. Who claims it does so before telling the
- * tracker: one that comes between is seen by the second look, and told of again. */
+/* Removes the torrent from the tracker, unless another object has it too. A claim is made before
+ * the tracker is told: so a claim that comes in between is seen by the second look, and the tracker
+ * is told of the torrent again. */
 static int release_hash(struct torrents *t, struct arena *a, struct str hex, struct str text,
                         struct err *err)
 {
@@ -254,7 +255,7 @@ int record_release(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* Off the tracker first: when that fails the record still says what is to be taken off. */
+/* The tracker forgets the torrents first: when that fails, the record still names them. */
 static int untrack(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_record *r, struct err *err)
 {
@@ -271,7 +272,7 @@ static int untrack(struct torrents *t, struct arena *a, struct str member,
 
 /* --- records --- */
 
-/* What was kept of another ETag goes. */
+/* Removes what is kept of another ETag. */
 static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
                       struct err *err)
 {
@@ -283,9 +284,9 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
     return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
-/* What is known of the same ETag stays: another process may have hashed it meanwhile, and handed
- * out torrents of it. ARGV: the ETag, member of the index, seconds that the work is kept ('': it is
- * done), fields. */
+/* Values of the same ETag stay: another process may have hashed the object in the meantime and
+ * handed out its torrents. ARGV: the ETag, the member of the index, the seconds for which the
+ * progress is kept ('': the work is done), fields. */
 static const char keep_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
     "redis.call('HSET', KEYS[1], 'etag', ARGV[1], unpack(ARGV, 4))\n"
@@ -333,7 +334,7 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
     return record_write(t, a, member, &args, err);
 }
 
-/* Beside a record of another ETag it is nothing: that torrent is of bytes that are gone. */
+/* With a record of another ETag nothing is noted: the torrent is of bytes that no longer exist. */
 static const char known_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
     "end\n"

@@ -1,4 +1,4 @@
-/* Addresses of the tracker, as torrents name them. */
+/* URLs of the tracker in torrents. */
 #include "swarm/torrents_int.h"
 
 #include "http/wire.h"
@@ -12,7 +12,7 @@ static uint16_t announce_port(const struct sock_addr *addr)
     return 0; /* a unix socket */
 }
 
-/* Who listens on all addresses is reached by the name that the client has used for us. */
+/* A tracker that listens on all addresses is named by the host that the client used to reach us. */
 static struct str announce_host(struct arena *a, const struct sock_addr *addr, struct str asked)
 {
     char text[SOCK_ADDR_TEXT];
@@ -26,7 +26,7 @@ static struct str announce_host(struct arena *a, const struct sock_addr *addr, s
     return arena_str(a, own);
 }
 
-/* "/announce", or with the passkey before it (docs/swarm.md). */
+/* "/announce", or "/<passkey>/announce" (docs/swarm.md). */
 static struct str announce_path(struct arena *a, struct str passkey)
 {
     return passkey.len ? arena_fmt(a, "/" STR_FMT "/announce", STR_ARG(passkey)) : STR("/announce");

@@ -1,5 +1,4 @@
-/* Hashing of objects: while who asks waits, or as a task; and the collector of what is out of date.
- */
+/* Hashing of objects, during the request or as a task, and the collector of outdated records. */
 #include "swarm/torrents_int.h"
 #include "object/overlay.h"
 
@@ -59,7 +58,7 @@ static int hash_progress(void *ctx, uint64_t done, struct err *err)
     return record_progress(h->t, h->job->member, done, err);
 }
 
-/* A version that was never kept has no name on storages that are not ours. */
+/* An object without versioning has no version id on a remote storage. */
 static struct str version_to_ask(const struct bucket *b, struct str version)
 {
     bool nameless = str_eq(version, STR("null")) && !bucket_can(b, STORAGE_NULL_VERSION);
@@ -109,7 +108,7 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
 
 struct flight {
     struct list node;
-    struct str member; /* of who hashes, for as long as it is listed */
+    struct str member; /* of the call that hashes; valid while the flight is in the list */
 };
 
 static struct flight *flight_find(struct torrents *t, struct str member)
@@ -120,7 +119,8 @@ static struct flight *flight_find(struct torrents *t, struct str member)
     return NULL;
 }
 
-/* True: it is the caller's to hash. False with 0: another has ended. */
+/* *mine: the caller must hash the object. Otherwise another call has hashed it, and this one
+ * waited. */
 static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + FLIGHT_WAIT_MS * NS_PER_MS;
@@ -195,8 +195,8 @@ static int add_hash_task(struct torrents *t, struct arena *a, struct str member,
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* The record first, so that the task finds it; a task that is lost is added by the next who asks.
- */
+/* The record is written first, so that the task finds it. A task that is lost is added again by the
+ * next request. */
 static int hash_later(struct torrents *t, struct str member, const struct object_info *info,
                       struct err *err)
 {
@@ -234,12 +234,13 @@ void torrents_cancel(struct torrents *t, struct str member, struct str etag)
 
     if (code == ERR_CONFLICT)
         code = queue_cancel(t->o.queue, id, &ignored);
-    if (code < 0 && code != ERR_NOT_FOUND) /* it ends by itself: its record is gone */
+    if (code < 0 &&
+        code != ERR_NOT_FOUND) /* a running task ends by itself, since its record is gone */
         log_debug(t->o.log, "torrents.cancel_failed", log_z("error", ignored.text));
     arena_release(&a);
 }
 
-/* The bucket as anybody sees it: where it is not ours, requests go unsigned (O2). */
+/* Opens the bucket as anonymous users see it: requests to a remote storage are not signed (O2). */
 static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, struct bucket **out,
                                struct err *err)
 {
@@ -250,7 +251,7 @@ static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, 
     return storage_open_bucket(out, s, STR_EMPTY, id->bucket, err);
 }
 
-/* A record that waits for hashes of bytes that are gone waits no more. */
+/* Removes a record that waits for hashes of bytes that no longer exist. */
 static int drop_placeholder(struct torrents *t, struct arena *a, struct str member, struct str etag,
                             struct err *err)
 {
@@ -300,7 +301,7 @@ int torrents_handle(struct task_run *run, struct err *err)
     if (!member.len || !info.etag.len)
         return err_set(err, ERR_INVALID, "the payload lacks a part");
     code = record_read(t, run->arena, member, false, &r, err);
-    if (code == ERR_NOT_FOUND) /* it was removed */
+    if (code == ERR_NOT_FOUND) /* the record was removed */
         return 0;
     if (code < 0 || r.ready || !str_eq(r.etag, info.etag))
         return code;
@@ -309,7 +310,8 @@ int torrents_handle(struct task_run *run, struct err *err)
 
 /* --- what is out of date (O6) --- */
 
-/* Only an answer that it is gone, or another, counts; never a failure to ask. */
+/* Only the answer that the object is gone, or has changed, counts; a storage that cannot be asked
+ * does not. */
 static int is_stale(struct torrents *t, struct arena *a, const struct torrent_id *id,
                     const struct torrent_record *r, struct err *err)
 {
@@ -345,7 +347,7 @@ static int collect_one(struct torrents *t, struct str member, size_t *gone, stru
         *gone += code == 0;
     }
     arena_release(&a);
-    return code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
+    return code == ERR_NOT_FOUND ? 0 : code; /* it was removed in the meantime */
 }
 
 static bool is_stopping(struct torrents *t)

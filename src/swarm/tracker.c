@@ -1,4 +1,4 @@
-/* An announce and a scrape in either mode; settings and counters. */
+/* Announces and scrapes in both modes; settings. */
 #include "swarm/tracker.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include "swarm/tracker_int.h"
 
 enum {
-    VARIATION = 5, /* percent of the interval, more or less */
+    VARIATION = 5, /* percent by which the interval varies */
     LOW_PORTS = 1024,
     FALLBACK_WAITING = 100000
 };
@@ -76,7 +76,7 @@ static int load_snapshot(struct tracker *t, const char *path, struct err *err)
 
     if (code == ERR_NOT_FOUND)
         return 0;
-    /* Clients announce again: a start without it is better than none. */
+    /* Clients announce again soon, so a start without the snapshot is better than none. */
     if (code == ERR_CORRUPT) {
         log_error(t->log, "tracker.snapshot_damaged", log_z("path", path),
                   log_z("error", err->text));
@@ -94,7 +94,7 @@ static int open_public(struct tracker *t, const struct tracker_options *o, struc
         .max_per_address = o->max_per_address,
         .peer_timeout_s = o->peer_timeout_s,
         .numwant = o->numwant,
-        .max_numwant = INT32_MAX, /* bounded here, as it may change */
+        .max_numwant = INT32_MAX, /* the tracker applies its own bound, which a reload can change */
         .log = o->log,
     };
     int code = swarms_new(&t->swarms, &options, err);
@@ -183,7 +183,7 @@ int tracker_check(struct tracker *t, struct err *err)
 
 /* --- announce --- */
 
-/* What is refused without a look at the torrent. */
+/* Refusals that do not depend on the torrent. */
 static enum swarm_failure announce_refusal(struct tracker *t, const struct tracker_options *o,
                                            const struct announce *a)
 {
@@ -215,13 +215,13 @@ static void ask_memory(struct tracker *t, const struct announce *a, struct annou
 
     if (t->share && change != SWARM_CHANGE_NONE && out->failure == SWARM_NONE)
         share_change(t->share, a, change);
-    /* A list that was never loaded says nothing on what is not in it. */
+    /* Until the list has been loaded, a missing torrent may exist. */
     if (out->failure == SWARM_TORRENT && !atomic_load_explicit(&t->listed, memory_order_relaxed))
         out->failure = SWARM_UNAVAILABLE;
 }
 
-/* One line when the store begins to fail and one when it is back: whoever announces must not be
- * able to fill the log. */
+/* Logs one line when the store begins to fail and one when it is back: clients must not be able to
+ * fill the log. */
 static void note_store(struct tracker *t, int code, const struct err *err)
 {
     bool fails = code < 0;

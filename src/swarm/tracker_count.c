@@ -1,4 +1,4 @@
-/* Counters of the tracker, and everything in numbers. */
+/* Counters and statistics of the tracker. */
 #include "base/clock.h"
 #include "swarm/share.h"
 #include "swarm/tracker_int.h"
@@ -13,7 +13,7 @@ struct count_slot *count_slots_new(void)
     return slots;
 }
 
-/* Each thread has one; with more threads than slots some share. */
+/* Each thread has a slot; with more threads than slots some share one. */
 static struct count_slot *count_slot_of(struct tracker *t)
 {
     static _Atomic(unsigned) threads;
@@ -72,7 +72,7 @@ void tracker_counts(struct tracker *t, struct tracker_counts *out)
 
 /* --- everything --- */
 
-/* One size each: of the indexes that docs/swarm.md has. */
+/* The numbers are the sizes of three indexes (docs/swarm.md). */
 static void count_store(struct tracker *t, struct tracker_stats *out)
 {
     static const struct {

@@ -1,8 +1,8 @@
-/* The store's lists of torrents and clients, taken over into memory and followed.
+/* The store's lists of torrents and clients, kept in memory up to date.
  *
- * A change is told on the cache's channel and says which torrent, never what became of it: that is
- * looked up. After a loss of the subscription, or past a bound of torrents that wait to be looked
- * up, everything is loaded anew, and what is not in the list any more goes. */
+ * A message on the cache's channel says which torrent changed, never how: the follower looks the
+ * torrent up. After the subscription was lost, or when too many torrents wait to be looked up, all
+ * lists are loaded again, and torrents that are no longer listed are removed. */
 #include "base/hex.h"
 #include "swarm/tracker_int.h"
 
@@ -54,7 +54,7 @@ static int load_client(void *ctx, struct str client, struct err *err)
     struct client_item item = {.len = (uint8_t)client.len};
 
     if (client.len == 0 || client.len > PEER_ID_LEN)
-        return 0; /* the beginning of no peer id */
+        return 0; /* longer than any peer id, so it can match none */
     if (loading->clients.len >= CLIENTS_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d approved clients", CLIENTS_MAX);
     memcpy(item.bytes, client.p, client.len);
@@ -115,7 +115,7 @@ static int compare_hashes_in_list(const void *a, const void *b)
     return memcmp(a, b, INFO_HASH_LEN);
 }
 
-/* Those of the old list that are not in the new one. */
+/* Removes torrents of the old list that are not in the new one. */
 static void drop_gone(struct tracker *t, const struct loading *loading)
 {
     vec_each (&t->lists.known, const struct hash_item *, k)
@@ -124,7 +124,7 @@ static void drop_gone(struct tracker *t, const struct loading *loading)
             swarms_remove(t->swarms, k->hash);
 }
 
-/* They are tracked all the same; whoever comes with others is refused. */
+/* Listed torrents are tracked all the same; announces of other torrents are refused. */
 static void warn_if_full(const struct tracker *t, size_t listed)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -168,7 +168,8 @@ static void lists_forget(struct tracker *t, const struct hash_item *item)
             l->known.items[i--] = vec_pop(&l->known);
 }
 
-/* A torrent that changed may be there already: doubles go before the memory grows. */
+/* A torrent that changed may be in the list already, so duplicates are removed before the list
+ * grows. */
 static void lists_remember(struct lists *l, const struct hash_item *item)
 {
     size_t kept = 0;
@@ -202,7 +203,7 @@ static int lists_look(struct tracker *t, const struct hash_item *items, size_t c
 
 /* --- following --- */
 
-/* Takes what is to be done; what fails is put back by marking everything stale. */
+/* Takes the list of changes. After a failure everything is marked as stale and loaded again. */
 static int catch_up(struct tracker *t, struct err *err)
 {
     struct lists *l = &t->lists;
@@ -255,7 +256,7 @@ int lists_start(struct tracker *t, struct err *err)
     mutex_lock(&t->lists.lock);
     t->lists.all_stale = t->lists.clients_stale = true;
     mutex_unlock(&t->lists.lock);
-    lists_follow(t); /* the thread is not there yet */
+    lists_follow(t); /* the follower does not run yet */
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* The tracker's threads: one for time and cleaning, which never waits, and one for what may. */
+/* The tracker's threads: the clock, which also cleans and never waits, and the follower, which may
+ * wait. */
 #include "base/clock.h"
 #include "os/file.h"
 #include "swarm/tracker_int.h"
@@ -7,16 +8,16 @@
 
 enum {
     TICK_MS = 100,
-    ROUND_TICKS = 600,            /* in which all torrents are to be looked at by the cleaner */
-    LOOKED_AT = 64,               /* torrents a call of it looks at, about */
-    ROUND_CALLS = 1024,           /* that a round takes even of none */
-    CLEAN_MAX_NS = 2 * NS_PER_MS, /* a tick */
-    COUNT_TICKS = 50,             /* between looks at how many torrents there are */
+    ROUND_TICKS = 600,            /* time in which cleaning visits all torrents */
+    LOOKED_AT = 64,               /* torrents that a call of swarms_clean() visits, about */
+    ROUND_CALLS = 1024,           /* calls of a round, at least */
+    CLEAN_MAX_NS = 2 * NS_PER_MS, /* of cleaning in a tick, at most */
+    COUNT_TICKS = 50,             /* between two counts of the torrents */
     RETRY_MS = 1000,
     REAP_MS = 2000,
     REAP_LIMIT = 100,
     REAP_ROUNDS = 100,
-    /* Far from 0, so that an age taken from it is never below. */
+    /* The clock begins far above 0, so that subtracting an age never goes below 0. */
     FIRST_SECOND = 1 << 24
 };
 
@@ -71,7 +72,7 @@ static void keep_time(void *ctx)
 
 /* --- what may wait --- */
 
-/* Any number of trackers may do so at once. */
+/* Any number of trackers may do so at the same time. */
 static void reap_peers(struct tracker *t)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -114,9 +115,9 @@ void tracker_save(struct tracker *t)
                   log_z("error", err.text));
 }
 
-/* When the follower has something to do besides what it is woken for. */
+/* When the follower's regular jobs are due. */
 struct due {
-    uint64_t reap_ms, save_ms, retry_ms; /* clock_mono_ms(); UINT64_MAX: not */
+    uint64_t reap_ms, save_ms, retry_ms; /* by clock_mono_ms(); UINT64_MAX: never */
 };
 
 static uint64_t first_of(const struct due *d)
@@ -126,12 +127,13 @@ static uint64_t first_of(const struct due *d)
     return d->retry_ms < first ? d->retry_ms : first;
 }
 
-/* False when it is to end. */
+/* False: the follower must end. */
 static bool wait_work(struct tracker *t, const struct due *d)
 {
     struct lists *l = &t->lists;
     uint64_t first = first_of(d), until = first == UINT64_MAX ? first : first * NS_PER_MS;
-    bool stop, waits = d->retry_ms != UINT64_MAX; /* news do not shorten the wait for a retry */
+    bool stop,
+        waits = d->retry_ms != UINT64_MAX; /* news must not shorten the pause before a retry */
 
     mutex_lock(&l->lock);
     while (!l->stop && (waits || !(l->all_stale || l->clients_stale || l->changed.len)))

@@ -13,7 +13,7 @@ enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_
 
 /* --- sockets --- */
 
-/* `shared`: with the other loops. */
+/* `shared`: the loops share the port. */
 static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
 {
     int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
@@ -27,12 +27,12 @@ static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, s
         setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (shared)
         setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    /* FORCE passes the system's limit, where the process may. */
+    /* SO_RCVBUFFORCE exceeds the system's limit, if the process has the right to. */
     if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &receive, sizeof(receive)) < 0)
         setsockopt(s, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive));
     setsockopt(s, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
-    /* Packets that are never fragmented need no number of their own, for which the kernel would
-     * search; what does not pass is sent shorter: udp_loop.c. */
+    /* Packets that are never fragmented spare the kernel the choice of an IP id. A packet that is
+     * too long for the path is sent again, shorter (udp_loop.c). */
     setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
     if (bind(s, (const struct sockaddr *)&addr->sa, addr->len) < 0) {
         int code = err_errno(err, errno, "listening on %s (UDP)", text);
@@ -49,8 +49,8 @@ static in_port_t *addr_port(struct sock_addr *addr)
                                           : &((struct sockaddr_in *)&addr->sa)->sin_port;
 }
 
-/* A port that is shared would be shared with another process of the same user too, and each get
- * half of the packets: so the first look is at whether the port is free. */
+/* A shared port could be shared with another process of the same user, and each would get half of
+ * the packets. So the port is first tried without sharing. */
 static int open_udp_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
 {
     struct sock_addr addr = *listen;
@@ -113,7 +113,8 @@ void udp_stop(struct udp_server *u)
         return;
     atomic_store(&u->stopping, true);
     udp_key_stop(u);
-    /* Whoever waits for a packet is woken, though the socket has no peer (and the call says so). */
+    /* shutdown() wakes loops that wait for a packet, although it fails because the socket has no
+     * peer. */
     for (size_t i = 0; i < u->loop_count; i++)
         if (u->loops[i].fd >= 0)
             shutdown(u->loops[i].fd, SHUT_RD);

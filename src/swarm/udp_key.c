@@ -1,8 +1,9 @@
-/* The key of connection ids: the one of the store, so that trackers take each other's ids (U2).
+/* The key for connection ids. It is in the store, so that trackers accept each other's ids (U2).
  *
- * A tracker that starts while the store is down has a key of its own. A thread asks on, and gives
- * the store this key if it has none, as after a restart that lost it: so a key changes only where
- * trackers disagree. Ids that were made before a change are taken until they are too old. */
+ * A tracker that starts while the store is down makes its own key. A thread goes on asking the
+ * store, and gives its key to a store that has none, for instance after a restart that lost the
+ * data. So a key changes only when trackers disagree. Ids made with the key before are accepted
+ * until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"
 #include "swarm/udp_int.h"
@@ -11,10 +12,10 @@
 
 enum { KEY_RETRY_MS = 500, KEY_AGAIN_MS = 10000, KEY_STACK_BYTES = 256 * 1024 };
 
-/* Loops take no lock: what was replaced lives until the server is stopped. */
+/* Loops take no lock, so replaced keys live until the server is stopped. */
 struct udp_keys {
     struct hash_key now;
-    struct udp_keys *older; /* the one before; NULL: it is the first */
+    struct udp_keys *older; /* the keys before; NULL: these are the first */
 };
 
 static void udp_key_install(struct udp_server *u, const uint8_t key[16])
@@ -47,7 +48,7 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 
 /* --- following the store --- */
 
-/* False: the store could not be asked. */
+/* False: the store did not answer. */
 static bool udp_key_ask(struct udp_server *u)
 {
     struct hash_key now = udp_keys_of(u)->now;

@@ -1,11 +1,12 @@
-/* A loop of the UDP tracker: a batch of packets in, a batch of replies out.
+/* A loop of the UDP tracker: it receives a batch of packets and sends a batch of replies.
  *
- * The work on a batch goes in phases over all of its packets, so that what the next phase reads is
- * on its way from memory meanwhile: read and check; bring the torrents, then update and write the
- * replies where they are sent from; send all at once. The clock is read once a batch.
+ * Each phase works on all packets of the batch, so that the memory for the next phase is loaded in
+ * the meantime: read and check the packets; prefetch the torrents; update them and write the
+ * replies; send all replies at once. The clock is read once for each batch.
  *
- * Loops are not bound to a processor. Measured: bound, an announce costs 7 us, else 6, because the
- * kernel wakes a loop that it may move beside whoever sends, not behind it. */
+ * Loops are not bound to a processor. Measured, an announce costs 7 us when they are and 6 us when
+ * not, because the kernel can wake a loop on a processor that is free instead of the one that is
+ * sending. */
 #include "base/clock.h"
 #include "swarm/udp_int.h"
 
@@ -25,8 +26,8 @@ struct counts {
 struct turn {
     struct udp_from from;
     struct udp_request request;
-    size_t len, reply; /* reply 0: none */
-    bool serve;        /* its connection id is right */
+    size_t len, reply; /* of the packet and of the reply; reply 0: none */
+    bool serve;        /* the connection id is right */
 };
 
 struct batch {
@@ -34,7 +35,7 @@ struct batch {
     int64_t wall_ms;
     uint64_t now_s;
     uint64_t mono_ms;
-    int count, lately; /* packets of this batch, and of this millisecond so far */
+    int count, lately; /* packets in this batch, and in this millisecond so far */
     struct counts counts;
     struct mmsghdr in[BATCH], out[BATCH];
     struct iovec in_at[BATCH], out_at[BATCH];
@@ -49,8 +50,8 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Nothing is known of the sender yet (U1): replies are no longer than what came. Who is banned gets
- * an id too: the wrong ones may be of somebody who forged the address to lock its owner out. */
+/* Nothing is known of the sender yet, so the reply is no longer than the request (U1). A banned
+ * address gets an id, too: somebody may have forged it to lock out its owner. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;
@@ -73,7 +74,7 @@ static void refuse_id(struct batch *b, struct turn *t, uint8_t *out)
         udp_write_error(out, t->len, t->request.transaction, STR("connection id is not valid"));
 }
 
-/* Who is banned and has a right id is served: a ban only silences the errors. */
+/* A banned sender with a right id is served: a ban only suppresses error replies. */
 static void look_at(struct batch *b, int i)
 {
     struct udp_server *u = b->loop->server;
@@ -128,7 +129,7 @@ static int gather_replies(struct batch *b, int n)
     return count;
 }
 
-/* On a path with a small MTU: fewer peers, or fewer torrents of a scrape. */
+/* Shortens a reply for a path with a small MTU: fewer peers, or fewer torrents of a scrape. */
 static bool shorten(struct iovec *reply)
 {
     if (errno != EMSGSIZE || reply->iov_len <= REPLY_SHORT)
@@ -137,7 +138,7 @@ static bool shorten(struct iovec *reply)
     return true;
 }
 
-/* One that cannot be sent (no route, a firewall) is passed over. */
+/* A reply that cannot be sent (no route, a firewall) is skipped. */
 static void send_replies(struct batch *b, int count)
 {
     for (int sent = 0; sent < count;) {
@@ -184,9 +185,9 @@ static void work_batch(struct batch *b, int n)
     flush_counts(b);
 }
 
-/* Being woken costs as much as the work on a packet, so when several came within a millisecond, in
- * small batches, the next are gathered for a moment. Those that come now and then are served at
- * once, and under full load nobody sleeps. */
+/* Waking up costs as much as the work on a packet. So when several small batches came within a
+ * millisecond, the loop sleeps for a moment and lets packets gather. Rare packets are served at
+ * once, and under full load the loop does not sleep. */
 static void gather_batch(const struct batch *b)
 {
     const struct timespec moment = {.tv_nsec = GATHER_NS};
@@ -195,7 +196,8 @@ static void gather_batch(const struct batch *b)
         (void)nanosleep(&moment, NULL);
 }
 
-/* Waits for one packet, takes as many as are there; 0: none, -1: the end. */
+/* Waits for a packet and takes all that are there. Returns how many; 0: none; -1: the loop must
+ * end. */
 static int receive_batch(struct batch *b)
 {
     struct udp_server *u = b->loop->server;
@@ -211,7 +213,7 @@ static int receive_batch(struct batch *b)
         struct err err = {0};
         err_errno(&err, errno, "receiving");
         log_warn(u->log, "tracker.udp_failed", log_z("error", err.text));
-        /* Not at once again: what failed would most likely fail again. */
+        /* A pause, since the call would most likely fail again. */
         (void)poll(NULL, 0, 100);
     }
     return n < 0 ? 0 : n;

@@ -5,7 +5,7 @@
 
 #define PROTOCOL_ID 0x41727101980
 
-/* Where fields of requests stand. */
+/* Offsets of fields in requests. */
 enum {
     AT_ACTION = 8,
     AT_TRANSACTION = 12,
@@ -63,9 +63,9 @@ static int read_udp_announce(struct udp_request *out, const uint8_t *p, size_t l
                            .key = str_n(p + AT_KEY, 4),
                            .numwant = (int32_t)be32_read(p + AT_NUMWANT)};
     memcpy(a->addr.port, p + AT_PORT, 2);
-    if (a->numwant == 0) /* what clients say that have no opinion */
+    if (a->numwant == 0) /* clients without a preference send this */
         a->numwant = NUMWANT_DEFAULT;
-    if (event > EVENT_PAUSED) /* 4 is not in BEP 15, and means this where it is sent */
+    if (event > EVENT_PAUSED) /* 4 is not in BEP 15; clients that send it mean "paused" */
         out->failure = SWARM_MALFORMED;
     read_udp_options(out, p + UDP_ANNOUNCE_LEN, len - UDP_ANNOUNCE_LEN);
     return 0;

@@ -1,4 +1,4 @@
-/* One request over UDP, and in private mode the threads that may wait for its answer. */
+/* Serves one request over UDP; in private mode on threads that may wait for the store. */
 #include "swarm/query.h"
 #include "swarm/udp_int.h"
 
