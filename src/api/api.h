@@ -1,8 +1,8 @@
 /* The API endpoint: health, readiness, metrics, and /api/v1 for administrators. docs/operations.md
- * describes it to people; the table of routes in routes.c is the list.
+ * describes it to people. Each file has a table of its routes at its top, in the form of
+ * rest/rest.h; the rooms bring tables of their own.
  *
- * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys. Errors are JSON:
- *     {"error":{"code":"not_found","message":"...","request_id":"..."}} */
+ * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys. */
 #ifndef API_API_H
 #define API_API_H
 
@@ -56,7 +56,7 @@ struct api_options {
     struct installation *installation; /* whether the store is the known one */
     struct worker *worker;             /* for its metrics; NULL: not a worker */
     const struct services *services;
-    const struct room_instance *rooms;
+    const struct room_instance *rooms; /* for their routes and metrics */
     size_t room_count;
     struct pool *pool;
     struct ready *ready;

@@ -1,10 +1,37 @@
 /* One bucket: every storage that has one of the name, local or remote. */
 #include "api/api_int.h"
-#include "object/overlay.h"
-#include "base/clock.h"
 #include "object/bucket.h"
+#include "object/overlay.h"
 #include "route/route.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
+
+static rest_fn bucket_show;
+
+#define COUNT_FIELD(name, help) {#name, "In the last whole sweep: " help, REST_INTEGER},
+
+static const struct rest_row bucket_show_rows[] = {
+    {HTTP_GET, "/api/v1/buckets/{name}", REST_ADMIN,
+     "A bucket, once for each storage that has one of the name.", bucket_show,
+     .in_path = REST_FIELDS({"name", "The bucket's name."}),
+     .answer = REST_FIELDS(
+         {"buckets", "The buckets of that name.", REST_OBJECTS,
+          .members = REST_FIELDS(
+              BUCKET_FIELDS,
+              {"objects", "Objects that it holds; absent: the storage is remote.", REST_INTEGER,
+               .sometimes = true},
+              {"bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true},
+              {"old_versions", "Versions that are not the latest; likewise.", REST_INTEGER,
+               .sometimes = true},
+              {"old_bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true},
+              LIFECYCLE_COUNTS(COUNT_FIELD){
+                  "lifecycle", "\"none\", \"idle\", \"sweeping\", or \"remote\": the storage's "
+                               "own business."},
+              {"swept", "When the last whole sweep ended.", REST_TIME})},
+         {"unasked", "Storages that could not be asked.", REST_OBJECTS,
+          .members = REST_FIELDS({"storage", "The storage's name."},
+                                 {"error", "Why it could not be asked."})})},
+};
+const struct rest_table api_bucket_show_rows = {REST_ROWS(bucket_show_rows)};
 
 /* What is found, and which storages could not be asked. */
 struct shown {
@@ -19,21 +46,19 @@ struct shown {
     size_t unasked_count;
 };
 
-static void write_sweep(struct json_out *w, const char *state, const struct lifecycle_progress *p)
+static void shown_write_sweep(struct json_out *w, const char *state,
+                              const struct lifecycle_progress *p)
 {
-    char swept[CLOCK_ISO_LEN + 1] = "";
-
-    if (p->finished_ms)
-        clock_iso(p->finished_ms, swept);
     json_out_member_str(w, "lifecycle", str_z(state));
-    json_out_member_str(w, "swept", str_z(swept));
+    rest_time(w, "swept", p->finished_ms);
 #define X(name, help) json_out_member_u64(w, #name, p->last.name);
     LIFECYCLE_COUNTS(X)
 #undef X
 }
 
 /* Whether it has a lifecycle, and what the last whole sweep did. */
-static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a, struct err *err)
+static int shown_write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a,
+                                 struct err *err)
 {
     struct lifecycle_progress p = {0};
     struct str text;
@@ -43,11 +68,11 @@ static int write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a
     if (code == 0 || code == ERR_NOT_FOUND)
         code = lifecycle_progress_read(&p, b, a, err);
     if (code == 0)
-        write_sweep(w, p.slot_ms && !p.done ? "sweeping" : state, &p);
+        shown_write_sweep(w, p.slot_ms && !p.done ? "sweeping" : state, &p);
     return code;
 }
 
-static int write_usage(struct json_out *w, struct bucket *b, struct err *err)
+static int shown_write_usage(struct json_out *w, struct bucket *b, struct err *err)
 {
     struct bucket_usage u;
     int code = b->ops->usage(b, &u, err);
@@ -61,7 +86,7 @@ static int write_usage(struct json_out *w, struct bucket *b, struct err *err)
     return 0;
 }
 
-static int show_local(struct shown *s, struct storage *storage, struct err *err)
+static int shown_add_local(struct shown *s, struct storage *storage, struct err *err)
 {
     struct bucket_info info;
     struct bucket *b = NULL;
@@ -73,9 +98,9 @@ static int show_local(struct shown *s, struct storage *storage, struct err *err)
         info.name = s->name;
         json_out_open(s->w, '{');
         api_write_bucket(s->w, &info, storage->name);
-        code = write_usage(s->w, b, err);
+        code = shown_write_usage(s->w, b, err);
         if (code == 0)
-            code = write_lifecycle(s->w, b, s->a, err);
+            code = shown_write_lifecycle(s->w, b, s->a, err);
         json_out_close(s->w, '}');
         s->found++;
     }
@@ -85,18 +110,18 @@ static int show_local(struct shown *s, struct storage *storage, struct err *err)
 }
 
 /* Its lifecycle is the storage's own, and how much it holds only a listing could tell. */
-static void write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
+static void shown_write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
 {
     json_out_open(s->w, '{');
     api_write_bucket(s->w, info, storage);
-    write_sweep(s->w, "remote", &(struct lifecycle_progress){0});
+    shown_write_sweep(s->w, "remote", &(struct lifecycle_progress){0});
     json_out_close(s->w, '}');
     s->found++;
 }
 
 /* As one user sees it. ERR_NO_BUCKET, ERR_DENIED: not at all. */
-static int look(struct shown *s, struct storage *storage, struct str user, struct bucket_info *out,
-                struct err *err)
+static int shown_look(struct shown *s, struct storage *storage, struct str user,
+                      struct bucket_info *out, struct err *err)
 {
     struct bucket *b = NULL;
     int code = storage_open_bucket(&b, storage, user, s->name, err);
@@ -110,7 +135,7 @@ static int look(struct shown *s, struct storage *storage, struct str user, struc
 
 /* Only its users know what it holds. Those that own one of the name are shown, as there may be
  * several where a storage has tenants; else one that somebody can see. */
-static int show_remote(struct shown *s, struct storage *storage, struct err *err)
+static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
     struct bucket_info info, seen = {0};
@@ -119,27 +144,27 @@ static int show_remote(struct shown *s, struct storage *storage, struct err *err
     int code = api_find_remote(s->api, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++) {
-        code = look(s, storage, e.users[i], &info, err);
+        code = shown_look(s, storage, e.users[i], &info, err);
         if (code == 0 && info.owner.len)
-            write_remote(s, &info, storage->name);
+            shown_write_remote(s, &info, storage->name);
         else if (code == 0)
             seen = info, anyone = true;
         else if (code == ERR_NO_BUCKET || code == ERR_DENIED)
             code = 0;
     }
     if (code == 0 && s->found == before && anyone)
-        write_remote(s, &seen, storage->name);
+        shown_write_remote(s, &seen, storage->name);
     return code;
 }
 
 /* A storage that cannot be asked hides nothing of the others. */
-static int show(struct shown *s, struct storage *storage, struct err *err)
+static int shown_add(struct shown *s, struct storage *storage, struct err *err)
 {
     int code;
 
     if (!storage_can(storage, STORAGE_CREDENTIALS))
-        return show_local(s, storage, err);
-    code = show_remote(s, storage, err);
+        return shown_add_local(s, storage, err);
+    code = shown_add_remote(s, storage, err);
     if (code < 0) {
         s->unasked[s->unasked_count].storage = storage->name;
         s->unasked[s->unasked_count++].error = arena_str(s->a, str_z(err->text));
@@ -147,7 +172,7 @@ static int show(struct shown *s, struct storage *storage, struct err *err)
     return arena_error(s->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static void write_unasked(const struct shown *s)
+static void shown_write_unasked(const struct shown *s)
 {
     json_out_key(s->w, "unasked");
     json_out_open(s->w, '[');
@@ -161,7 +186,7 @@ static void write_unasked(const struct shown *s)
 }
 
 /* Absent is only what every storage says. */
-static int none_found(const struct shown *s, struct err *err)
+static int shown_nothing(const struct shown *s, struct err *err)
 {
     if (s->unasked_count)
         return err_set(err, ERR_UNAVAILABLE, "storage " STR_FMT " cannot be asked: " STR_FMT,
@@ -169,32 +194,21 @@ static int none_found(const struct shown *s, struct err *err)
     return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(s->name));
 }
 
-int api_get_bucket(struct http_request *req, const struct route_params *params, void *ctx)
+static int bucket_show(struct rest_call *c, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
-    struct shown *s = arena_new(http_request_arena(req), struct shown);
-    struct api_json j;
-    struct err err = {0};
+    struct shown *s = arena_new(c->arena, struct shown);
     int code = 0;
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
     if (!s)
-        return ERR_NO_MEMORY;
-    *s = (struct shown){
-        .api = ctx, .a = http_request_arena(req), .name = route_param(params, "name"), .w = &j.w};
-    api_json_begin(&j);
-    json_out_key(&j.w, "buckets");
-    json_out_open(&j.w, '[');
+        return err_code(err, ERR_NO_MEMORY);
+    *s = (struct shown){.api = c->ctx, .a = c->arena, .name = rest_text(c, "name"), .w = c->w};
+    json_out_key(c->w, "buckets");
+    json_out_open(c->w, '[');
     for (size_t i = 0, n = routes_storages(s->api->o.routes, all, ARRAY_SIZE(all));
          i < n && code == 0; i++)
-        code = show(s, all[i], &err);
-    json_out_close(&j.w, ']');
-    write_unasked(s);
-    if (code == 0 && s->found == 0)
-        code = none_found(s, &err);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+        code = shown_add(s, all[i], err);
+    json_out_close(c->w, ']');
+    shown_write_unasked(s);
+    return code == 0 && s->found == 0 ? shown_nothing(s, err) : code;
 }

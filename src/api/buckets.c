@@ -1,54 +1,106 @@
 /* Buckets: which there are, where they are, and where they shall be. */
 #include "api/owners.h"
-#include "object/overlay.h"
-#include "base/clock.h"
 #include "object/bucket.h"
+#include "object/overlay.h"
 #include "route/route.h"
 #include "route/users.h"
+
+#include <stdlib.h>
+
+static rest_fn bucket_list, policy_list, bucket_route_set, user_route_set;
+
+static const struct rest_row bucket_rows[] = {
+    {HTTP_GET, "/api/v1/buckets", REST_ADMIN, "Buckets of one storage, by name.", bucket_list,
+     .query = REST_FIELDS({"storage", "The storage's name; left out: the main storage."}),
+     .list = "buckets", .page_max = OBJECT_LIST_MAX, .items = REST_FIELDS(BUCKET_FIELDS)},
+    {HTTP_GET, "/api/v1/policies", REST_ADMIN,
+     "The routing policies of users and buckets, and the buckets that are blocked.", policy_list,
+     .quick = true, .list = "policies", .by_place = true,
+     .items = REST_FIELDS({"user", "The user's name; empty: the user was removed."},
+                          {"user_id", "The user's id; empty: the bucket is blocked for everybody."},
+                          {"bucket", "The bucket; empty: the policy is for new buckets."},
+                          {"storage", "Where the policy leads, or where the bucket is blocked."},
+                          {"blocked", "Is this a block and not a policy?", REST_BOOLEAN})},
+    {HTTP_POST, "/api/v1/buckets/{name}/route", REST_ADMIN,
+     "Route a bucket to a storage, or block it on a storage.", bucket_route_set, .status = 204,
+     .in_path = REST_FIELDS({"name", "The bucket's name."}),
+     .body =
+         REST_FIELDS({"storage", "The storage's name; empty: remove the policy.", .required = true},
+                     {"user", "The user whose route is set; left out: the bucket's owner."},
+                     {"blocked",
+                      "Instead of a route: refuse the bucket on the storage (true) or no longer "
+                      "(false).",
+                      REST_BOOLEAN})},
+    {HTTP_POST, "/api/v1/users/{name}/route", REST_ADMIN,
+     "Make new buckets of the user on a storage.", user_route_set, .status = 204,
+     .in_path = REST_FIELDS({"name", "The user's name."}),
+     .body = REST_FIELDS(
+         {"storage", "The storage's name; empty: remove the policy.", .required = true})},
+};
+const struct rest_table api_bucket_rows = {REST_ROWS(bucket_rows)};
 
 void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage)
 {
     static const char *const versions[] = {
         [VERSIONS_NEVER] = "never", [VERSIONS_ON] = "on", [VERSIONS_SUSPENDED] = "suspended"};
-    char created[CLOCK_ISO_LEN + 1] = "";
 
-    if (info->created_ms)
-        clock_iso(info->created_ms, created);
     json_out_member_str(w, "name", info->name);
     json_out_member_str(w, "storage", storage);
     json_out_member_str(w, "owner", info->owner);
-    json_out_member_str(w, "created", str_z(created));
+    rest_time(w, "created", info->created_ms);
     json_out_member_str(w, "versions", str_z(versions[info->versions]));
     json_out_member_bool(w, "object_lock", info->object_lock);
 }
 
-static int list_buckets(struct http_request *req, struct storage *s, struct str after,
-                        struct err *err)
+static void bucket_offer(struct rest_call *c, const struct storage *s,
+                         const struct bucket_info *info, struct str key)
 {
-    struct bucket_info *list;
-    struct api_json j;
-    size_t count;
-    int code = storage_list_buckets(s, http_request_arena(req), STR_EMPTY, after, OBJECT_LIST_MAX,
-                                    &list, &count, err);
-
-    if (code < 0)
-        return api_send_failure(req, code, err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "buckets");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        api_write_bucket(&j.w, &list[i], s->name);
-        json_out_close(&j.w, '}');
-    }
-    json_out_close(&j.w, ']');
-    json_out_member_bool(&j.w, "more", count == OBJECT_LIST_MAX);
-    return api_json_send(req, 200, &j);
+    if (!rest_item(c, key))
+        return;
+    api_write_bucket(c->w, info, s->name);
+    rest_item_end(c);
 }
 
-/* All that one user has on a remote storage. */
-static int write_remote(struct json_out *w, struct storage *s, struct str user, struct arena *a,
-                        struct err *err)
+/* A storage that sees all of its buckets itself lists them, from the page's beginning on. */
+static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *err)
+{
+    struct str after = rest_after(c);
+    struct bucket_info *list;
+    size_t count = OBJECT_LIST_MAX;
+    int code = 0;
+
+    while (code == 0 && count == OBJECT_LIST_MAX && !rest_full(c)) {
+        code = storage_list_buckets(s, c->arena, STR_EMPTY, after, OBJECT_LIST_MAX, &list, &count,
+                                    err);
+        for (size_t i = 0; code == 0 && i < count; i++) {
+            bucket_offer(c, s, &list[i], list[i].name);
+            after = list[i].name;
+        }
+    }
+    return code;
+}
+
+/* --- buckets that only their users see --- */
+
+struct seen_bucket {
+    struct bucket_info info;
+    struct str key; /* "<bucket> <owner>": two users may have a bucket of the same name */
+};
+
+struct seen_buckets {
+    VEC(struct seen_bucket) list;
+};
+
+static int seen_by_key(const void *a, const void *b)
+{
+    const struct seen_bucket *x = a, *y = b;
+
+    return str_cmp(x->key, y->key);
+}
+
+/* All that one user has on the storage. */
+static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *s, struct str user,
+                    struct err *err)
 {
     struct bucket_info *list = NULL;
     struct str after = STR_EMPTY;
@@ -60,140 +112,111 @@ static int write_remote(struct json_out *w, struct storage *s, struct str user, 
         for (size_t i = 0; code == 0 && i < count; i++) {
             list[i].owner = user;
             after = list[i].name;
-            json_out_open(w, '{');
-            api_write_bucket(w, &list[i], s->name);
-            json_out_close(w, '}');
+            vec_push(&seen->list, ((struct seen_bucket){list[i], arena_fmt(a, STR_FMT " " STR_FMT,
+                                                                           STR_ARG(list[i].name),
+                                                                           STR_ARG(user))}));
         }
     } while (code == 0 && count == OBJECT_LIST_MAX);
     return code;
 }
 
-/* What its users see there, one after the other: nobody there sees all. */
-static int list_remote(struct http_request *req, struct api *api, struct storage *s,
-                       struct err *err)
+/* What the users with credentials there see, all together: nobody there sees all. */
+static int bucket_list_seen(struct rest_call *c, struct storage *s, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
     struct remote_entry e = {0};
-    struct api_json j;
-    int code = api_find_remote(api, a, s->name, &e, err);
+    struct seen_buckets seen = {0};
+    int code = api_find_remote(c->ctx, c->arena, s->name, &e, err);
 
-    api_json_begin(&j);
-    json_out_key(&j.w, "buckets");
-    json_out_open(&j.w, '[');
     for (size_t i = 0; i < e.user_count && code == 0; i++)
-        code = write_remote(&j.w, s, e.users[i], a, err);
-    json_out_close(&j.w, ']');
-    json_out_member_bool(&j.w, "more", false);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, err);
+        code = seen_add(&seen, c->arena, s, e.users[i], err);
+    if (code == 0 && arena_error(c->arena) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0 && seen.list.len)
+        qsort(seen.list.items, seen.list.len, sizeof(*seen.list.items), seen_by_key);
+    for (size_t i = 0; code == 0 && i < seen.list.len; i++)
+        bucket_offer(c, s, &seen.list.items[i].info, seen.list.items[i].key);
+    vec_release(&seen.list);
+    return code;
 }
 
-int api_get_buckets(struct http_request *req, const struct route_params *params, void *ctx)
+static int bucket_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct str storage = STR_EMPTY, after = STR_EMPTY;
-    struct storage *s;
-    struct err err = {0};
-    int code;
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "storage");
+    struct storage *s = name.len ? routes_storage(api->o.routes, name) : routes_main(api->o.routes);
 
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = api_query(req, "storage", &storage, &err);
-    if (code == 0)
-        code = api_query(req, "after", &after, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    s = storage.len ? routes_storage(api->o.routes, storage) : routes_main(api->o.routes);
+    if (!s && name.len)
+        return err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
     if (!s)
-        return api_send_error(req, 404, "not_found", "there is no such storage");
-    return storage_can(s, STORAGE_CREDENTIALS) ? list_remote(req, api, s, &err)
-                                               : list_buckets(req, s, after, &err);
+        return err_set(err, ERR_NOT_FOUND, "there is no main storage");
+    return storage_can(s, STORAGE_CREDENTIALS) ? bucket_list_seen(c, s, err)
+                                               : bucket_list_all(c, s, err);
 }
 
 /* --- routes --- */
 
-/* A user that was removed since has no name any more. */
-static void write_policy(struct json_out *w, struct api *api, struct arena *a,
+/* A user who was removed since has no name. */
+static void policy_write(struct json_out *w, struct api *api, struct arena *a,
                          const struct route_policy *p)
 {
     struct user user = {0};
 
     if (p->user.len && users_by_id(api->o.users, a, p->user, &user, NULL) < 0)
         user.name = STR_EMPTY;
-    json_out_open(w, '{');
     json_out_member_str(w, "user", user.name);
     json_out_member_str(w, "user_id", p->user);
     json_out_member_str(w, "bucket", p->bucket);
     json_out_member_str(w, "storage", p->storage);
     json_out_member_bool(w, "blocked", p->blocked);
-    json_out_close(w, '}');
 }
 
-int api_get_policies(struct http_request *req, const struct route_params *params, void *ctx)
+static int policy_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
+    struct api *api = c->ctx;
     struct route_policy *list;
-    struct api_json j;
-    struct err err = {0};
     size_t count;
-    int code = route_list(api->o.routes, http_request_arena(req), &list, &count, &err);
+    int code = route_list(api->o.routes, c->arena, &list, &count, err);
 
-    (void)params;
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "policies");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++)
-        write_policy(&j.w, api, http_request_arena(req), &list[i]);
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (rest_item(c, STR_EMPTY)) {
+            policy_write(c->w, api, c->arena, &list[i]);
+            rest_item_end(c);
+        }
+    return code;
 }
 
-static int set_route(struct api *api, struct arena *a, struct str bucket, struct str user,
-                     const json_t *object, struct err *err)
+static int route_changed(struct rest_call *c, struct str bucket, struct str user, int code)
 {
-    const json_t *blocked = json_object_get(object, "blocked");
-    struct str storage = json_get_str(object, "storage", STR_EMPTY), id = STR_EMPTY;
+    if (code == 0)
+        log_info(http_request_log(c->req), "route.changed", log_s("bucket", bucket),
+                 log_s("user", user));
+    return code;
+}
+
+static int bucket_route_set(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    struct str bucket = rest_text(c, "name"), storage = rest_text(c, "storage"), id = STR_EMPTY;
     int code;
 
-    if (!json_is_string(json_object_get(object, "storage")))
-        return err_set(err, ERR_INVALID, "storage must be a string");
-    if (blocked && !json_is_boolean(blocked))
-        return err_set(err, ERR_INVALID, "blocked must be true or false");
-    if (blocked && bucket.len)
-        return route_block(api->o.routes, storage, bucket, json_is_true(blocked), err);
-    code =
-        api_user_id(api, a, user, &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
-    return code < 0 ? code : route_set(api->o.routes, id, bucket, storage, err);
+    if (rest_given(c, "blocked")) {
+        code = route_block(api->o.routes, storage, bucket, rest_bool(c, "blocked"), err);
+    } else {
+        code = api_user_id(api, c->arena, rest_text(c, "user"),
+                           &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
+        if (code == 0)
+            code = route_set(api->o.routes, id, bucket, storage, err);
+    }
+    return route_changed(c, bucket, rest_text(c, "user"), code);
 }
 
-static int post_route(struct http_request *req, struct api *api, struct str bucket, struct str user)
+static int user_route_set(struct rest_call *c, struct err *err)
 {
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    struct api *api = c->ctx;
+    struct str user = rest_text(c, "name"), id = STR_EMPTY;
+    int code = api_user_id(api, c->arena, user, NULL, &id, err);
 
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = set_route(api, http_request_arena(req), bucket,
-                     user.len ? user : json_get_str(object, "user", STR_EMPTY), object, &err);
-    json_decref(object);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "route.changed", log_s("bucket", bucket), log_s("user", user));
-    return api_send_done(req);
-}
-
-int api_post_bucket_route(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    return post_route(req, ctx, route_param(params, "name"), STR_EMPTY);
-}
-
-int api_post_user_route(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    return post_route(req, ctx, STR_EMPTY, route_param(params, "name"));
+    if (code == 0)
+        code = route_set(api->o.routes, id, STR_EMPTY, rest_text(c, "storage"), err);
+    return route_changed(c, STR_EMPTY, user, code);
 }

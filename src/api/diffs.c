@@ -8,7 +8,80 @@
 #include "replica/tap/tap.h"
 #include "route/route.h"
 
-enum { ENTRIES_DEFAULT = 100, ENTRIES_MAX = 1000 };
+enum { ENTRIES_USUAL = 100, ENTRIES_MAX = 1000 };
+
+static rest_fn diff_list, diff_start, diff_show, diff_entries, diff_fix, diff_restart, diff_remove;
+
+static const struct rest_field diff_path[] = {{"id", "The diff's id."}, {0}};
+
+static const struct rest_field diff_fields[] = {
+    {"id", "The diff's id."},
+    {"user", "The user's name; empty: the user was removed."},
+    {"locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS},
+    {"state", "Where the diff is."},
+    {"consistent", "Is it ready, and has found no difference?", REST_BOOLEAN},
+    {"versioned", "Does a bucket have versions?", REST_BOOLEAN},
+    {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN},
+    {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN},
+    {"contents", "Are bodies read and compared?", REST_BOOLEAN},
+    {"last_versions_only", "Are only the latest versions compared?", REST_BOOLEAN},
+    {"created", "When it was first asked for.", REST_TIME},
+    {"started", "When the comparison began.", REST_TIME},
+    {"done", "When it ended.", REST_TIME},
+    {"keys", "Keys that are compared.", REST_INTEGER},
+    {"total", "Keys to compare, as far as it is known; 0: not known.", REST_INTEGER},
+    {"keys_per_s", "Keys compared a second, from the beginning on.", REST_NUMBER},
+    {"left_s", "Seconds until it is done; null: not known, or it does not compare now.",
+     REST_INTEGER, .nullable = true},
+    {"differences", "Keys that differ.", REST_INTEGER},
+    {"kept", "Differences that are kept and can be shown.", REST_INTEGER},
+    {"bytes", "Bytes of bodies that were read.", REST_INTEGER},
+    {"error", "Why it failed; empty: it did not."},
+    {"source", "The location that the others were last made equal to; empty: none."},
+    {"fix_queued", "Keys to be fixed.", REST_INTEGER},
+    {"fix_done", "Keys that are fixed.", REST_INTEGER},
+    {"fix_failed", "Keys that could not be fixed.", REST_INTEGER},
+    {"fixed", "When the fix ended.", REST_TIME},
+    {0},
+};
+
+static const struct rest_row diff_rows[] = {
+    {HTTP_GET, "/api/v1/diffs", REST_ADMIN, "Comparisons of buckets, and how far each is.",
+     diff_list, .needs = api_needs_replication, .list = "diffs", .items = diff_fields},
+    {HTTP_POST, "/api/v1/diffs", REST_ADMIN,
+     "Compare buckets. The same locations are the same diff.", diff_start, .status = 201,
+     .needs = api_needs_replication,
+     .body =
+         REST_FIELDS({"locations", "What to compare: STORAGE:BUCKET each, two or more.",
+                      REST_STRINGS, .required = true, .min = 2, .max = CHECK_LOCATIONS_MAX},
+                     {"user", "The user who has these buckets; left out: the only one who has."},
+                     {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN},
+                     {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN},
+                     {"contents", "Read and compare bodies?", REST_BOOLEAN},
+                     {"last_versions_only", "Compare only the latest versions?", REST_BOOLEAN}),
+     .answer = diff_fields},
+    {HTTP_GET, "/api/v1/diffs/{id}", REST_ADMIN, "One diff, with what it counted.", diff_show,
+     .needs = api_needs_replication, .in_path = diff_path, .answer = diff_fields},
+    {HTTP_GET, "/api/v1/diffs/{id}/entries", REST_ADMIN,
+     "The differences; the first 10,000 are kept. docs/diff.md describes an entry.", diff_entries,
+     .needs = api_needs_replication, .in_path = diff_path,
+     .answer = REST_FIELDS({"locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS},
+                           {"differences", "Keys that differ.", REST_INTEGER},
+                           {"kept", "Differences that are kept and can be shown.", REST_INTEGER}),
+     .list = "entries", .by_place = true, .page_usual = ENTRIES_USUAL, .page_max = ENTRIES_MAX,
+     .items = REST_FIELDS({"*", "A member of an entry (docs/diff.md).", REST_ANY})},
+    {HTTP_POST, "/api/v1/diffs/{id}/fix", REST_ADMIN,
+     "Make all locations equal to one of them, then compare again.", diff_fix, .status = 202,
+     .needs = api_needs_replication, .in_path = diff_path,
+     .body = REST_FIELDS({"source", "The location to make the others equal to.", .required = true}),
+     .answer = diff_fields},
+    {HTTP_POST, "/api/v1/diffs/{id}/restart", REST_ADMIN,
+     "Compare again from the beginning, whatever the diff is doing.", diff_restart, .status = 202,
+     .needs = api_needs_replication, .in_path = diff_path, .answer = diff_fields},
+    {HTTP_DELETE, "/api/v1/diffs/{id}", REST_ADMIN, "Forget the diff.", diff_remove, .status = 204,
+     .needs = api_needs_replication, .in_path = diff_path},
+};
+const struct rest_table api_diff_rows = {REST_ROWS(diff_rows)};
 
 static struct checks checks_of(const struct api *api)
 {
@@ -17,7 +90,7 @@ static struct checks checks_of(const struct api *api)
 
 /* --- locations: "<storage>:<bucket>"; buckets have no colons --- */
 
-static int read_location(struct arena *a, struct str text, struct check_location *out,
+static int location_read(struct check_location *out, struct arena *a, struct str text,
                          struct err *err)
 {
     size_t at = text.len;
@@ -25,7 +98,7 @@ static int read_location(struct arena *a, struct str text, struct check_location
     while (at > 0 && text.p[at - 1] != ':')
         at--;
     if (at < 2 || at == text.len)
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' is no location: STORAGE:BUCKET is one",
+        return err_set(err, ERR_INVALID, "'" STR_FMT "' is not a location; write STORAGE:BUCKET",
                        STR_ARG(text));
     out->storage = arena_str(a, str_head(text, at - 1));
     out->bucket = arena_str(a, str_skip(text, at));
@@ -39,16 +112,7 @@ static struct str location_text(struct arena *a, const struct check_location *l)
 
 /* --- writing --- */
 
-static void write_time(struct json_out *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_ISO_LEN + 1] = "";
-
-    if (ms)
-        clock_iso(ms, text);
-    json_out_member_str(w, name, str_z(text));
-}
-
-static void write_locations(struct json_out *w, struct arena *a, const struct check *c)
+static void diff_write_locations(struct json_out *w, struct arena *a, const struct check *c)
 {
     json_out_key(w, "locations");
     json_out_open(w, '[');
@@ -57,7 +121,7 @@ static void write_locations(struct json_out *w, struct arena *a, const struct ch
     json_out_close(w, ']');
 }
 
-static void write_fix(struct json_out *w, struct arena *a, const struct check *c)
+static void diff_write_fix(struct json_out *w, struct arena *a, const struct check *c)
 {
     bool any = c->source >= 0 && (size_t)c->source < c->count;
 
@@ -65,11 +129,11 @@ static void write_fix(struct json_out *w, struct arena *a, const struct check *c
     json_out_member_i64(w, "fix_queued", c->fix_queued);
     json_out_member_i64(w, "fix_done", c->fix_done);
     json_out_member_i64(w, "fix_failed", c->fix_failed);
-    write_time(w, "fixed", c->fixed_ms);
+    rest_time(w, "fixed", c->fixed_ms);
 }
 
-/* From the beginning on. null: how much there is is not known, or it is not being compared. */
-static void write_pace(struct json_out *w, const struct check *c)
+/* The pace is averaged from the beginning on. */
+static void diff_write_pace(struct json_out *w, const struct check *c)
 {
     int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
     double seconds = (double)(until_ms - c->started_ms) / MS_PER_S;
@@ -85,7 +149,7 @@ static void write_pace(struct json_out *w, const struct check *c)
         json_out_null(w);
 }
 
-static void write_check(struct json_out *w, struct api *api, struct arena *a, const struct check *c)
+static void diff_write(struct json_out *w, struct api *api, struct arena *a, const struct check *c)
 {
     struct user user = {0};
 
@@ -93,7 +157,7 @@ static void write_check(struct json_out *w, struct api *api, struct arena *a, co
         user.name = STR_EMPTY;
     json_out_member_str(w, "id", c->id);
     json_out_member_str(w, "user", user.name);
-    write_locations(w, a, c);
+    diff_write_locations(w, a, c);
     json_out_member_str(w, "state", str_z(check_state_names[c->state]));
     json_out_member_bool(w, "consistent", c->state == CHECK_READY && c->differences == 0);
     json_out_member_bool(w, "versioned", c->versioned);
@@ -101,109 +165,76 @@ static void write_check(struct json_out *w, struct api *api, struct arena *a, co
     json_out_member_bool(w, "ignore_etags", c->ignore_etags);
     json_out_member_bool(w, "contents", c->contents);
     json_out_member_bool(w, "last_versions_only", c->last_only);
-    write_time(w, "created", c->created_ms);
-    write_time(w, "started", c->started_ms);
-    write_time(w, "done", c->done_ms);
+    rest_time(w, "created", c->created_ms);
+    rest_time(w, "started", c->started_ms);
+    rest_time(w, "done", c->done_ms);
     json_out_member_i64(w, "keys", c->keys);
-    write_pace(w, c);
+    diff_write_pace(w, c);
     json_out_member_i64(w, "differences", c->differences);
     json_out_member_i64(w, "kept", c->kept);
     json_out_member_i64(w, "bytes", c->bytes);
     json_out_member_str(w, "error", c->error);
-    write_fix(w, a, c);
+    diff_write_fix(w, a, c);
 }
 
 /* --- finding --- */
 
-static int find(struct api *api, struct arena *a, const struct route_params *params,
-                struct check *out, struct err *err)
+static int diff_find(const struct rest_call *c, struct check *out, struct err *err)
 {
-    struct checks cs = checks_of(api);
-    struct str id = route_param(params, "id");
-    int code = api_replications_on(api, err);
+    struct checks cs = checks_of(c->ctx);
+    struct str id = rest_text(c, "id");
     bool could_be = id.len == CHECK_ID_LEN;
 
     for (size_t i = 0; could_be && i < id.len; i++)
         could_be = (id.p[i] >= '0' && id.p[i] <= '9') || (id.p[i] >= 'a' && id.p[i] <= 'f');
-    if (code < 0)
-        return code;
-    return could_be ? check_read(&cs, a, id, out, err)
-                    : err_set(err, ERR_NOT_FOUND, "there is no check " STR_FMT, STR_ARG(id));
+    return could_be ? check_read(&cs, c->arena, id, out, err)
+                    : err_set(err, ERR_NOT_FOUND, "there is no diff " STR_FMT, STR_ARG(id));
 }
 
-/* Its present state, after `code` of what was done to it. */
-static int answer(struct http_request *req, struct api *api, struct str id, int status, int code,
-                  struct err *err)
+/* Answers the diff's present state, unless `code` says that the change to it failed. */
+static int diff_answer(struct rest_call *c, struct str id, int code, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
-    struct checks cs = checks_of(api);
-    struct check c = {0};
-    struct api_json j;
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
 
     if (code == 0)
-        code = check_read(&cs, a, id, &c, err);
-    if (code < 0)
-        return api_send_failure(req, code, err);
-    api_json_begin(&j);
-    write_check(&j.w, api, a, &c);
-    return api_json_send(req, status, &j);
+        code = check_read(&cs, c->arena, id, &check, err);
+    if (code == 0)
+        diff_write(c->w, c->ctx, c->arena, &check);
+    return code;
 }
 
 /* --- starting --- */
 
-static int read_locations(struct check *c, struct arena *a, const json_t *object, struct err *err)
+static int diff_read_locations(struct check *out, const struct rest_call *c, struct err *err)
 {
-    const json_t *list = json_object_get(object, "locations"), *item;
+    const json_t *list = rest_strings(c, "locations"), *item;
     size_t i;
     int code = 0;
 
-    if (!json_is_array(list) || json_array_size(list) > CHECK_LOCATIONS_MAX)
-        return err_set(err, ERR_INVALID, "locations must be a list of 2 to %d of STORAGE:BUCKET",
-                       CHECK_LOCATIONS_MAX);
     json_array_foreach(list, i, item)
     {
-        if (code == 0 && !json_is_string(item))
-            code = err_set(err, ERR_INVALID, "a location must be a string");
         if (code == 0)
-            code = read_location(a, str_z(json_string_value(item)), &c->locations[i], err);
-        c->count = i + 1;
+            code = location_read(&out->locations[i], c->arena, str_z(json_string_value(item)), err);
+        out->count = i + 1;
     }
     return code;
 }
 
-static int read_options(struct check *c, const json_t *object, struct err *err)
-{
-    const struct {
-        const char *name;
-        bool *out;
-    } options[] = {{"ignore_sizes", &c->ignore_sizes},
-                   {"ignore_etags", &c->ignore_etags},
-                   {"contents", &c->contents},
-                   {"last_versions_only", &c->last_only}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-        const json_t *value = json_object_get(object, options[i].name);
-        if (value && !json_is_boolean(value))
-            return err_set(err, ERR_INVALID, "%s must be true or false", options[i].name);
-        *options[i].out = json_is_true(value);
-    }
-    return 0;
-}
-
-static int no_storage(const struct check_location *l, struct err *err)
+static int location_no_storage(const struct check_location *l, struct err *err)
 {
     return err_set(err, ERR_NOT_FOUND,
-                   "there is no storage " STR_FMT "; weir storage list shows those that there are",
+                   "there is no storage " STR_FMT "; weir storage list shows all storages",
                    STR_ARG(l->storage));
 }
 
-static int no_bucket(const struct check_location *l, struct err *err)
+static int location_no_bucket(const struct check_location *l, struct err *err)
 {
     return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT " on storage " STR_FMT,
                    STR_ARG(l->bucket), STR_ARG(l->storage));
 }
 
-static int check_location(struct api *api, struct arena *a, struct str user,
+static int location_check(struct api *api, struct arena *a, struct str user,
                           const struct check_location *l, struct err *err)
 {
     struct storage *s = routes_storage(api->o.routes, l->storage);
@@ -211,18 +242,18 @@ static int check_location(struct api *api, struct arena *a, struct str user,
     struct bucket *b = NULL;
 
     if (!s)
-        return no_storage(l, err);
+        return location_no_storage(l, err);
     int code = storage_open_bucket(&b, s, user, l->bucket, err);
     if (code == 0)
         code = b->ops->info(b, a, &info, err);
     if (b)
         b->ops->unref(b);
     if (code == ERR_NO_BUCKET)
-        return no_bucket(l, err);
+        return location_no_bucket(l, err);
     if (code == 0 && info.owner.len && !str_eq(info.owner, user))
         return err_set(
             err, ERR_CONFLICT,
-            "bucket " STR_FMT " on storage " STR_FMT " belongs to another user than " STR_FMT,
+            "bucket " STR_FMT " on storage " STR_FMT " belongs to a user other than " STR_FMT,
             STR_ARG(l->bucket), STR_ARG(l->storage), STR_ARG(api_user_name(api, a, user)));
     if (code == 0)
         code = taps_claim(api->taps, s, false, err);
@@ -234,9 +265,9 @@ static int check_location(struct api *api, struct arena *a, struct str user,
                     : 0;
 }
 
-/* Without a name it is the only user who has all of these buckets. */
-static int read_user(struct api *api, struct arena *a, struct str name, struct check *c,
-                     struct err *err)
+/* Without a name: the only user who has all of these buckets. */
+static int diff_read_user(struct check *c, struct api *api, struct arena *a, struct str name,
+                          struct err *err)
 {
     const struct check_location *first = &c->locations[0];
     struct owners owners = {0}, others = {0};
@@ -247,11 +278,11 @@ static int read_user(struct api *api, struct arena *a, struct str name, struct c
     for (size_t i = 0; i < c->count && code == 0; i++) {
         const struct check_location *l = &c->locations[i];
         if (!routes_storage(api->o.routes, l->storage))
-            return no_storage(l, err);
+            return location_no_storage(l, err);
         code = api_owners(api, a, &(struct owner_of){.bucket = l->bucket, .storage = l->storage},
                           &others, err);
         if (code == 0 && others.count == 0)
-            return no_bucket(l, err);
+            return location_no_bucket(l, err);
         if (i == 0)
             owners = others;
         else
@@ -262,130 +293,88 @@ static int read_user(struct api *api, struct arena *a, struct str name, struct c
     return code < 0 ? code : api_owners_one(api, a, first->bucket, &owners, &c->user, err);
 }
 
-static int read_check(struct api *api, struct arena *a, const json_t *object, struct check *c,
-                      struct err *err)
+static int diff_read(struct check *out, const struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"user", NULL};
-    int code = api_check_strings(object, strings, err);
+    int code = diff_read_locations(out, c, err);
 
+    out->ignore_sizes = rest_bool(c, "ignore_sizes");
+    out->ignore_etags = rest_bool(c, "ignore_etags");
+    out->contents = rest_bool(c, "contents");
+    out->last_only = rest_bool(c, "last_versions_only");
     if (code == 0)
-        code = read_locations(c, a, object, err);
+        code = diff_read_user(out, c->ctx, c->arena, rest_text(c, "user"), err);
     if (code == 0)
-        code = read_options(c, object, err);
-    if (code == 0)
-        code = c->count ? read_user(api, a, json_get_str(object, "user", STR_EMPTY), c, err)
-                        : err_set(err, ERR_INVALID, "name two locations at least");
-    if (code == 0)
-        code = check_name(c, a, err);
-    for (size_t i = 0; code == 0 && i < c->count; i++)
-        code = check_location(api, a, c->user, &c->locations[i], err);
+        code = check_name(out, c->arena, err);
+    for (size_t i = 0; code == 0 && i < out->count; i++)
+        code = location_check(c->ctx, c->arena, out->user, &out->locations[i], err);
     return code;
 }
 
-int api_post_diff(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_start(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct checks cs = checks_of(api);
-    struct arena *a = http_request_arena(req);
-    struct check c = {0};
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
+    int code = diff_read(&check, c, err);
 
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = api_replications_on(api, &err);
     if (code == 0)
-        code = read_check(api, a, object, &c, &err);
-    json_decref(object);
+        code = check_start(&cs, &check, err);
     if (code == 0)
-        code = check_start(&cs, &c, &err);
-    if (code == 0)
-        log_info(http_request_log(req), "diff.started", log_s("diff", c.id));
-    return answer(req, api, c.id, 201, code, &err);
+        log_info(http_request_log(c->req), "diff.started", log_s("diff", check.id));
+    return diff_answer(c, check.id, code, err);
 }
 
 /* --- looking --- */
 
-int api_get_diffs(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct checks cs = checks_of(api);
-    struct arena *a = http_request_arena(req);
+    struct checks cs = checks_of(c->ctx);
     struct check *list = NULL;
     size_t count = 0;
-    struct api_json j;
-    struct err err = {0};
+    int code = check_list(&cs, c->arena, &list, &count, err);
 
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_replications_on(api, &err);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (rest_item(c, list[i].id)) {
+            diff_write(c->w, c->ctx, c->arena, &list[i]);
+            rest_item_end(c);
+        }
+    return code;
+}
+
+static int diff_show(struct rest_call *c, struct err *err)
+{
+    struct check check = {0};
+    int code = diff_find(c, &check, err);
+
     if (code == 0)
-        code = check_list(&cs, a, &list, &count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "diffs");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        write_check(&j.w, api, a, &list[i]);
-        json_out_close(&j.w, '}');
-    }
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+        diff_write(c->w, c->ctx, c->arena, &check);
+    return code;
 }
 
-int api_get_diff(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_entries(struct rest_call *c, struct err *err)
 {
-    struct check c = {0};
-    struct err err = {0};
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = find(ctx, http_request_arena(req), params, &c, &err);
-    return answer(req, ctx, c.id, 200, code, &err);
-}
-
-int api_get_diff_entries(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct checks cs = checks_of(ctx);
-    struct arena *a = http_request_arena(req);
-    struct check c = {0};
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
     struct store_args entries = {0};
-    size_t skip = 0, limit = 0;
-    struct api_json j;
-    struct err err = {0};
+    int code = diff_find(c, &check, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = find(ctx, a, params, &c, &err);
     if (code == 0)
-        code = api_query_number(req, "skip", 0, CHECK_KEPT, &skip, &err);
-    if (code == 0)
-        code = api_query_number(req, "limit", ENTRIES_DEFAULT, ENTRIES_MAX, &limit, &err);
-    if (code == 0 && limit)
-        code = check_entries(&cs, a, c.id, skip, limit, &entries, &err);
+        code = check_entries(&cs, c->arena, check.id, rest_skip(c), rest_wanted(c), &entries, err);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    write_locations(&j.w, a, &c);
-    json_out_member_i64(&j.w, "differences", c.differences);
-    json_out_member_i64(&j.w, "kept", c.kept);
-    json_out_key(&j.w, "entries");
-    json_out_open(&j.w, '[');
+        return code;
     for (size_t i = 0; i < entries.argc; i++)
-        json_out_raw(&j.w, entries.argv[i]);
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+        if (rest_takes(c, STR_EMPTY))
+            json_out_raw(c->w, entries.argv[i]);
+    rest_list_end(c);
+    diff_write_locations(c->w, c->arena, &check);
+    json_out_member_i64(c->w, "differences", check.differences);
+    json_out_member_i64(c->w, "kept", check.kept);
+    return 0;
 }
 
 /* --- changing --- */
 
-static int find_source(const struct check *c, struct arena *a, struct str text, size_t *out,
-                       struct err *err)
+static int diff_find_source(const struct check *c, struct arena *a, struct str text, size_t *out,
+                            struct err *err)
 {
     for (size_t i = 0; i < c->count; i++)
         if (str_eq(location_text(a, &c->locations[i]), text)) {
@@ -396,60 +385,39 @@ static int find_source(const struct check *c, struct arena *a, struct str text, 
                    STR_ARG(text));
 }
 
-int api_post_diff_fix(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_fix(struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"source", NULL};
-    struct checks cs = checks_of(ctx);
-    struct arena *a = http_request_arena(req);
-    struct check c = {0};
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
     size_t source = 0;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    int code = diff_find(c, &check, err);
 
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = find(ctx, a, params, &c, &err);
     if (code == 0)
-        code = api_check_strings(object, strings, &err);
+        code = diff_find_source(&check, c->arena, rest_text(c, "source"), &source, err);
     if (code == 0)
-        code = find_source(&c, a, json_get_str(object, "source", STR_EMPTY), &source, &err);
-    json_decref(object);
+        code = check_fix(&cs, check.id, source, err);
     if (code == 0)
-        code = check_fix(&cs, c.id, source, &err);
-    if (code == 0)
-        log_info(http_request_log(req), "diff.fix", log_s("diff", c.id),
-                 log_s("source", location_text(a, &c.locations[source])));
-    return answer(req, ctx, c.id, 202, code, &err);
+        log_info(http_request_log(c->req), "diff.fix", log_s("diff", check.id),
+                 log_s("source", location_text(c->arena, &check.locations[source])));
+    return diff_answer(c, check.id, code, err);
 }
 
-int api_post_diff_restart(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_restart(struct rest_call *c, struct err *err)
 {
-    struct checks cs = checks_of(ctx);
-    struct check c = {0};
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
+    int code = diff_find(c, &check, err);
 
-    if (!api_read_json(req, &object, &code))
-        return code;
-    json_decref(object);
-    code = find(ctx, http_request_arena(req), params, &c, &err);
     if (code == 0)
-        code = check_restart(&cs, c.id, &err);
-    return answer(req, ctx, c.id, 202, code, &err);
+        code = check_restart(&cs, check.id, err);
+    return diff_answer(c, check.id, code, err);
 }
 
-int api_delete_diff(struct http_request *req, const struct route_params *params, void *ctx)
+static int diff_remove(struct rest_call *c, struct err *err)
 {
-    struct checks cs = checks_of(ctx);
-    struct check c = {0};
-    struct err err = {0};
+    struct checks cs = checks_of(c->ctx);
+    struct check check = {0};
+    int code = diff_find(c, &check, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = find(ctx, http_request_arena(req), params, &c, &err);
-    if (code == 0)
-        code = check_remove(&cs, c.id, &err);
-    return code < 0 ? api_send_failure(req, code, &err) : api_send_done(req);
+    return code < 0 ? code : check_remove(&cs, check.id, err);
 }

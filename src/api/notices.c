@@ -1,4 +1,4 @@
-/* POST /notify/<storage>: what storages tell of changes. docs/replication.md, "By notification". */
+/* POST /notify/<storage>: storages report changes. docs/replication.md, "By notification". */
 #include "api/replications.h"
 #include "base/clock.h"
 #include "replica/notice.h"
@@ -6,106 +6,91 @@
 
 enum { ARENA_MAX = 64 * 1024 * 1024 };
 
+static rest_fn notice_take, notice_check_token, notice_show;
+
+static const struct rest_row notice_rows[] = {
+    {HTTP_POST, "/notify/{storage}", REST_TOKEN,
+     "S3 event notifications of a storage: changes of replicated buckets there. The storage shows "
+     "its token as a Bearer token, as the password of HTTP Basic, or in the query. 200 when the "
+     "changes are recorded.",
+     notice_take, .needs = notice_check_token,
+     .in_path = REST_FIELDS({"storage", "The name of the storage that reports."}),
+     .query = REST_FIELDS({"token", "The storage's token.", .secret = true}),
+     .raw_body = "An S3 event notification: a JSON object with Records.",
+     .raw_max = NOTICE_BODY_MAX,
+     .answer = REST_FIELDS({"records", "Records in the notification.", REST_INTEGER},
+                           {"recorded", "Changes recorded for replications.", REST_INTEGER})},
+    {HTTP_GET, "/api/v1/storages/{name}/notify", REST_ADMIN,
+     "Where the storage must send notifications, and the token that it must show.", notice_show,
+     .quick = true, .in_path = REST_FIELDS({"name", "The storage's name."}),
+     .answer = REST_FIELDS({"name", "The storage's name."},
+                           {"path", "The path of this API to send notifications to."},
+                           {"token", "The token to show.", .secret = true})},
+};
+const struct rest_table api_notice_rows = {REST_ROWS(notice_rows)};
+
 /* --- the token --- */
 
-static int check_token(struct api *api, struct http_request *req, struct str storage,
-                       struct err *err)
+static int notice_check_token(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct buf real = BUF_INIT(256);
-    struct str shown = STR_EMPTY;
-    int code = api_query(req, "token", &shown, err);
 
-    if (code < 0)
-        return ERR_DENIED;
-    remotes_notify_token(api->o.remotes, storage, &real);
-    code = auth_check_token(&api->auth, buf_str(&real),
-                            http_header(http_request_head(req), "Authorization"), shown,
-                            http_request_peer(req), clock_mono_ms());
+    remotes_notify_token(api->o.remotes, rest_text(c, "storage"), &real);
+    int code = auth_check_token(&api->auth, buf_str(&real),
+                                http_header(http_request_head(c->req), "Authorization"),
+                                rest_text(c, "token"), http_request_peer(c->req), clock_mono_ms());
     secure_zero(real.p, real.cap);
     buf_release(&real);
-    return code;
+    if (code < 0) {
+        c->sent = true;
+        return api_send_denied(c->req, code);
+    }
+    return api_needs_replication(c, err);
 }
 
-int api_get_notify(struct http_request *req, const struct route_params *params, void *ctx)
+static int notice_show(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct str name = route_param(params, "name");
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
     struct buf path = BUF_INIT(1024), token = BUF_INIT(256);
-    struct api_json j;
 
     if (!routes_storage(api->o.routes, name))
-        return api_send_error(req, 404, "not_found", "there is no such storage");
+        return err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
     buf_append_z(&path, "/notify/");
     url_encode(&path, name, false);
     remotes_notify_token(api->o.remotes, name, &token);
-    api_json_begin(&j);
-    json_out_member_str(&j.w, "name", name);
-    json_out_member_str(&j.w, "path", buf_str(&path));
-    json_out_member_str(&j.w, "token", buf_str(&token));
+    json_out_member_str(c->w, "name", name);
+    json_out_member_str(c->w, "path", buf_str(&path));
+    json_out_member_str(c->w, "token", buf_str(&token));
     secure_zero(token.p, token.cap);
     buf_release(&token);
     buf_release(&path);
-    return api_json_send(req, 200, &j);
+    return 0;
 }
 
 /* --- notices --- */
 
-struct heard {
-    size_t records, recorded, unclear;
-};
-
-static int take(struct api *api, struct str storage, struct str body, struct heard *out,
-                struct err *err)
+/* A storage that is not known is answered like one without replications: an error would make it
+ * send the notification again for ever. */
+static int notice_take(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
+    struct str storage = rest_text(c, "storage");
     struct arena a = ARENA_INIT(ARENA_MAX);
-    struct notices n;
-    int code = notices_read(&n, &a, body, err);
+    struct notices n = {0};
+    size_t recorded = 0;
+    int code = notices_read(&n, &a, rest_raw(c), err);
 
-    if (code == 0) {
-        out->records = n.count + n.other + n.unclear;
-        out->unclear = n.unclear;
-        code = notices_record(api->o.replications, storage, &n, &out->recorded, err);
-    }
+    if (code == 0)
+        code = notices_record(api->o.replications, storage, &n, &recorded, err);
     arena_release(&a);
-    return code;
-}
-
-/* A storage that is not known is answered as one without replications: it would tell for ever. */
-static int hear(struct api *api, struct http_request *req, struct str storage, struct heard *out,
-                struct err *err)
-{
-    struct str body;
-    int code = api_replications_on(api, err);
-
-    if (code == 0)
-        code = http_request_read_all(req, NOTICE_BODY_MAX, &body, err);
-    if (code == 0)
-        code = take(api, storage, body, out, err);
-    return code;
-}
-
-int api_post_notify(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct str storage = route_param(params, "storage");
-    struct heard heard = {0};
-    struct api_json j;
-    struct err err = {0};
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = check_token(ctx, req, storage, &err);
     if (code < 0)
-        return api_send_denied(req, code);
-    code = hear(ctx, req, storage, &heard, &err);
-    if (code == ERR_AGAIN || code == ERR_CLOSED || code == ERR_TIMEOUT)
-        return code; /* as in api_read_json() */
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    if (heard.unclear)
-        log_warn(http_request_log(req), "notify.unclear", log_s("storage", storage),
-                 log_u("records", heard.unclear));
-    api_json_begin(&j);
-    json_out_member_u64(&j.w, "records", heard.records);
-    json_out_member_u64(&j.w, "recorded", heard.recorded);
-    return api_json_send(req, 200, &j);
+        return code;
+    if (n.unclear)
+        log_warn(http_request_log(c->req), "notify.unclear", log_s("storage", storage),
+                 log_u("records", n.unclear));
+    json_out_member_u64(c->w, "records", n.count + n.other + n.unclear);
+    json_out_member_u64(c->w, "recorded", recorded);
+    return 0;
 }

@@ -1,5 +1,5 @@
-/* Making a replication: everything that would keep it from working is found before it is made, and
- * told together with what to do. */
+/* Adding a replication. Whatever would keep it from working is found before it is added, and the
+ * error says what to do. */
 #include "api/owners.h"
 #include "object/overlay.h"
 #include "api/replications.h"
@@ -13,6 +13,33 @@
 
 enum { USER_LATER_S = 60 };
 
+static rest_fn replication_add_call;
+
+static const struct rest_row replication_add_rows[] = {
+    {HTTP_POST, "/api/v1/replications", REST_ADMIN,
+     "Replicate a bucket to another storage; or, with a user and without a bucket, all buckets "
+     "that "
+     "the user has or will have.",
+     replication_add_call, .status = 201, .needs = api_needs_replication,
+     .body = REST_FIELDS(
+         {"bucket", "The bucket; left out: all buckets of the user."},
+         {"user", "The user; left out: the owner of the bucket."},
+         {"from", "The storage to replicate from; left out: where the bucket's route leads."},
+         {"to", "The storage to replicate to.", .required = true, .min = 1},
+         {"to_bucket", "The bucket there; left out: one of the same name."},
+         {"priority", "Changes of a higher priority are copied sooner.", REST_INTEGER, .min = 0,
+          .max = PRIORITY_MAX},
+         {"notify", "Make the source report changes that go past weir: the address of this API as "
+                    "the source reaches it, or the ARN of a target that the source has."}),
+     .answer = REST_FIELDS(REPLICATION_FIELDS,
+                           {"buckets", "Of a user's policy: the buckets that the user has now.",
+                            REST_OBJECTS, .sometimes = true,
+                            .members = REST_FIELDS({"bucket", "The bucket."},
+                                                   {"added", "Is it replicated?", REST_BOOLEAN},
+                                                   {"error", "Why it is not; empty: it is."})})},
+};
+const struct rest_table api_replication_add_rows = {REST_ROWS(replication_add_rows)};
+
 struct adding {
     struct api *api;
     struct arena *a;
@@ -23,14 +50,15 @@ struct adding {
 
 /* --- what was asked for --- */
 
-static int read_user(struct adding *x, struct str name, struct err *err)
+static int adding_read_user(struct adding *x, struct str name, struct err *err)
 {
     const struct owner_of of = {.bucket = x->n.id.bucket, .prefer = x->n.id.from, .routed = true};
     struct str id = STR_EMPTY;
     int code;
 
     if (!name.len && !x->n.id.bucket.len)
-        return err_set(err, ERR_INVALID, "name a bucket, or the user whose buckets are meant");
+        return err_set(err, ERR_INVALID,
+                       "name a bucket, or a user to replicate all of its buckets");
     code = api_user_id(x->api, x->a, name, &of, &id, err);
     if (code == 0)
         code = users_by_id(x->api->o.users, x->a, id, &x->user, err);
@@ -39,7 +67,7 @@ static int read_user(struct adding *x, struct str name, struct err *err)
     return code;
 }
 
-static int read_to_bucket(struct adding *x, struct err *err)
+static int adding_read_to_bucket(struct adding *x, struct err *err)
 {
     struct replication_id *id = &x->n.id;
     struct err why = {0};
@@ -48,63 +76,45 @@ static int read_to_bucket(struct adding *x, struct err *err)
         return 0;
     if (!id->bucket.len)
         return err_set(err, ERR_INVALID,
-                       "all buckets of a user keep their names at the destination: to_bucket goes "
-                       "with one bucket alone");
+                       "to_bucket needs a bucket: all buckets of a user keep their names at the "
+                       "destination");
     if (bucket_name_check(id->to_bucket, &why) < 0)
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' is no name for a bucket",
+        return err_set(err, ERR_INVALID, "'" STR_FMT "' is not a valid bucket name",
                        STR_ARG(id->to_bucket));
     if (str_eq(id->to_bucket, id->bucket))
         id->to_bucket = STR_EMPTY;
     return 0;
 }
 
-static int read_priority(const json_t *object, int *out, struct err *err)
+static int adding_read(struct adding *x, const struct rest_call *c, struct err *err)
 {
-    const json_t *value = json_object_get(object, "priority");
-
-    *out = (int)json_get_i64(object, "priority", 0);
-    if (value && (!json_is_integer(value) || json_integer_value(value) < 0 ||
-                  json_integer_value(value) > PRIORITY_MAX))
-        return err_set(err, ERR_INVALID, "priority is a number from 0 to %d", PRIORITY_MAX);
-    return 0;
-}
-
-/* Strings are copied: the object goes before the arena. */
-static int read_wanted(struct adding *x, const json_t *object, struct err *err)
-{
-    static const char *const strings[] = {"user",      "bucket", "from", "to",
-                                          "to_bucket", "notify", NULL};
     struct replication_id *id = &x->n.id;
-    int code = api_check_strings(object, strings, err);
 
-    if (code < 0)
-        return code;
-    id->bucket = arena_str(x->a, json_get_str(object, "bucket", STR_EMPTY));
-    id->from = arena_str(x->a, json_get_str(object, "from", STR_EMPTY));
-    id->to = arena_str(x->a, json_get_str(object, "to", STR_EMPTY));
-    id->to_bucket = arena_str(x->a, json_get_str(object, "to_bucket", STR_EMPTY));
-    x->n.agent_url = arena_str(x->a, json_get_str(object, "notify", STR_EMPTY));
-    code = read_to_bucket(x, err);
+    id->bucket = rest_text(c, "bucket");
+    id->from = rest_text(c, "from");
+    id->to = rest_text(c, "to");
+    id->to_bucket = rest_text(c, "to_bucket");
+    x->n.agent_url = rest_text(c, "notify");
+    x->n.priority = (int)rest_integer(c, "priority");
+    int code = adding_read_to_bucket(x, err);
     if (code == 0 && x->n.agent_url.len)
         code = notice_target_check(x->n.agent_url, err);
     if (code == 0)
-        code = read_priority(object, &x->n.priority, err);
-    if (code == 0)
-        code = read_user(x, json_get_str(object, "user", STR_EMPTY), err);
+        code = adding_read_user(x, rest_text(c, "user"), err);
     return code;
 }
 
 /* --- whether it would work --- */
 
-static int no_storage(struct str name, struct err *err)
+static int adding_no_storage(struct str name, struct err *err)
 {
     return err_set(err, ERR_NOT_FOUND,
-                   "there is no storage " STR_FMT "; weir storage list shows those that there are",
+                   "there is no storage " STR_FMT "; weir storage list shows all storages",
                    STR_ARG(name));
 }
 
 /* P1: the source is where the route leads. */
-static int check_source(struct adding *x, struct err *err)
+static int adding_check_source(struct adding *x, struct err *err)
 {
     struct replication_id *id = &x->n.id;
     int code = route_storage(x->api->o.routes, id->user, id->bucket, &x->from, err);
@@ -112,56 +122,55 @@ static int check_source(struct adding *x, struct err *err)
     if (code == ERR_DENIED)
         return err_set(err, ERR_CONFLICT,
                        "bucket " STR_FMT " is blocked where its route leads: it is the destination "
-                       "of another replication, or weir bucket route --block did it",
+                       "of another replication, or was blocked by weir bucket route --block",
                        STR_ARG(id->bucket));
     if (code < 0)
         return code;
     if (!id->from.len)
         id->from = arena_str(x->a, x->from->name);
     if (!routes_storage(x->api->o.routes, id->from))
-        return no_storage(id->from, err);
+        return adding_no_storage(id->from, err);
     if (!str_eq(id->from, x->from->name))
         return err_set(err, ERR_CONFLICT,
                        "the route of %s" STR_FMT " leads to storage " STR_FMT ", not to " STR_FMT
-                       ": a replication begins where clients write",
+                       "; a replication must begin where clients write",
                        id->bucket.len ? "bucket " : "user ",
                        STR_ARG(id->bucket.len ? id->bucket : x->user.name), STR_ARG(x->from->name),
                        STR_ARG(id->from));
     return 0;
 }
 
-static int check_destination(struct adding *x, struct err *err)
+static int adding_check_destination(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
 
-    if (!id->to.len)
-        return err_set(err, ERR_INVALID, "name the storage to replicate to");
     x->to = routes_storage(x->api->o.routes, id->to);
     if (!x->to)
-        return no_storage(id->to, err);
+        return adding_no_storage(id->to, err);
     if (x->to == x->from && !id->to_bucket.len)
         return err_set(err, ERR_INVALID,
                        "source and destination are both storage " STR_FMT
-                       ": name another storage, or another bucket (to_bucket)",
+                       "; name another storage, or another bucket (to_bucket)",
                        STR_ARG(id->to));
     return 0;
 }
 
-static int check_notify(const struct adding *x, struct err *err)
+static int adding_check_notify(const struct adding *x, struct err *err)
 {
     if (!x->n.agent_url.len)
         return 0;
     if (!x->n.id.bucket.len)
-        return err_set(err, ERR_INVALID, "notify goes with one bucket alone");
+        return err_set(err, ERR_INVALID, "notify needs a bucket");
     if (!storage_can(x->from, STORAGE_NOTIFIES))
         return err_set(err, ERR_INVALID,
-                       "storage " STR_FMT " is weir's own: no change of it goes past weir, and it "
-                       "need not notify",
+                       "storage " STR_FMT
+                       " is weir's own: no change goes past weir, so it needs no "
+                       "notify",
                        STR_ARG(x->from->name));
     return 0;
 }
 
-static int check_credentials(struct adding *x, const struct storage *s, struct err *err)
+static int adding_check_keys(struct adding *x, const struct storage *s, struct err *err)
 {
     struct remote_entry e = {0};
     int code =
@@ -180,8 +189,8 @@ static int check_credentials(struct adding *x, const struct storage *s, struct e
 }
 
 /* ERR_NO_BUCKET; *owner is empty where the storage does not say. */
-static int look(struct adding *x, struct storage *s, struct str name, struct str *owner,
-                struct err *err)
+static int adding_look(struct adding *x, struct storage *s, struct str name, struct str *owner,
+                       struct err *err)
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
@@ -200,20 +209,20 @@ static int look(struct adding *x, struct storage *s, struct str name, struct str
     return code;
 }
 
-static int check_owner(const struct adding *x, struct str bucket, struct str owner,
-                       const struct storage *s, struct err *err)
+static int adding_check_owner(const struct adding *x, struct str bucket, struct str owner,
+                              const struct storage *s, struct err *err)
 {
     if (!owner.len || str_eq(owner, x->user.id))
         return 0;
     return err_set(err, ERR_CONFLICT,
                    "bucket " STR_FMT " on storage " STR_FMT
-                   " belongs to another user than " STR_FMT,
+                   " belongs to a user other than " STR_FMT,
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
-/* The owner's requests go to the source by now. A bucket that the owner has on a local storage may
- * stand before the policy (docs/forward.md, rule 2). */
-static int check_present(struct adding *x, struct err *err)
+/* Requests of the owner must reach the source. A bucket of the same name that the owner has on a
+ * local storage may win over the policy (docs/forward.md, rule 2). */
+static int adding_check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
     struct route_ask ask = {.user = id->user, .bucket = id->bucket, .may_wait = true};
@@ -227,16 +236,16 @@ static int check_present(struct adding *x, struct err *err)
     else if (at.storage != x->from)
         code = err_set(err, ERR_CONFLICT,
                        "the policy leads bucket " STR_FMT " to storage " STR_FMT
-                       ", but user " STR_FMT " has one of that name on storage " STR_FMT
-                       ", which clients use; weir bucket route " STR_FMT " STORAGE decides",
+                       ", but user " STR_FMT " has a bucket of that name on storage " STR_FMT
+                       ", which clients use; choose with weir bucket route " STR_FMT " STORAGE",
                        STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(x->user.name),
                        STR_ARG(at.storage->name), STR_ARG(id->bucket));
     target_release(&at);
     return code;
 }
 
-/* Nobody else is led to the destination by a policy for this bucket: it becomes a copy. */
-static int check_others(struct adding *x, struct err *err)
+/* The destination becomes a copy, so no policy may lead another user to it. */
+static int adding_check_others(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
     struct route_policy *list;
@@ -253,33 +262,33 @@ static int check_others(struct adding *x, struct err *err)
     return code < 0 ? code : 0;
 }
 
-static int check_buckets(struct adding *x, struct err *err)
+static int adding_check_buckets(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
     struct str there = id->to_bucket.len ? id->to_bucket : id->bucket, owner;
-    int code = look(x, x->from, id->bucket, &owner, err);
+    int code = adding_look(x, x->from, id->bucket, &owner, err);
 
     if (code == ERR_NO_BUCKET)
         return err_set(err, ERR_NO_BUCKET,
                        "there is no bucket " STR_FMT " on storage " STR_FMT
-                       ", where its route leads; weir bucket show " STR_FMT " tells where it is",
+                       ", where its route leads; weir bucket show " STR_FMT " shows where it is",
                        STR_ARG(id->bucket), STR_ARG(x->from->name), STR_ARG(id->bucket));
     if (code == 0)
-        code = check_owner(x, id->bucket, owner, x->from, err);
+        code = adding_check_owner(x, id->bucket, owner, x->from, err);
     if (code == 0)
-        code = check_present(x, err);
+        code = adding_check_present(x, err);
     if (code == 0)
-        code = check_others(x, err);
+        code = adding_check_others(x, err);
     if (code == 0)
-        code = look(x, x->to, there, &owner, err);
+        code = adding_look(x, x->to, there, &owner, err);
     if (code == 0)
-        return check_owner(x, there, owner, x->to, err);
+        return adding_check_owner(x, there, owner, x->to, err);
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
 /* --- adding --- */
 
-static bool is_told_of(struct api *api, const struct replication *p)
+static bool is_still_notified(struct api *api, const struct replication *p)
 {
     const struct replication *const *list;
     struct replication_view *view = NULL;
@@ -302,15 +311,16 @@ void api_notify_undo(struct api *api, const struct replication *p)
                              .target = p->agent_url};
     struct err err = {0};
 
-    if (!p->agent_url.len || !storage_can(s.storage, STORAGE_NOTIFIES) || is_told_of(api, p))
+    if (!p->agent_url.len || !storage_can(s.storage, STORAGE_NOTIFIES) || is_still_notified(api, p))
         return;
     if (notice_setup_undo(&s, &err) < 0)
         log_warn(api->o.log, "replication.still_notified", log_s("bucket", p->id.bucket),
                  log_s("storage", p->id.from), log_z("error", err.text));
 }
 
-/* Before the replication is there, so that what goes past weir is told of or listed (P3). */
-static int set_up_notify(struct adding *x, struct err *err)
+/* Done before the replication is added, so that every change that goes past weir is either reported
+ * or listed (P3). */
+static int adding_set_up_notify(struct adding *x, struct err *err)
 {
     struct buf token = BUF_INIT(256);
     struct notice_setup s = {
@@ -332,13 +342,13 @@ static int set_up_notify(struct adding *x, struct err *err)
                : 0;
 }
 
-static int add_bucket(struct adding *x, struct err *err)
+static int adding_add_bucket(struct adding *x, struct err *err)
 {
     struct replication made = {.id = x->n.id, .agent_url = x->n.agent_url};
-    int code = check_buckets(x, err);
+    int code = adding_check_buckets(x, err);
 
     if (code == 0)
-        code = set_up_notify(x, err);
+        code = adding_set_up_notify(x, err);
     if (code < 0)
         return code;
     x->n.first = tasks_first(x->a, &x->n.id, x->n.priority);
@@ -351,9 +361,9 @@ static int add_bucket(struct adding *x, struct err *err)
     return code;
 }
 
-/* Those that the user has already; new ones follow by the policy. What one cannot be replicated for
- * is told, and hinders no other. */
-static int add_all(struct adding *x, struct json_out *w, struct err *err)
+/* Adds the buckets that the user has already; new ones follow by the policy. A bucket that cannot
+ * be replicated is answered with its error and keeps no other from being replicated. */
+static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 {
     struct storage *s = x->from;
     struct str after = STR_EMPTY;
@@ -368,7 +378,7 @@ static int add_all(struct adding *x, struct json_out *w, struct err *err)
             struct adding one = *x;
             struct err why = {0};
             after = one.n.id.bucket = list[i].name;
-            int added = add_bucket(&one, &why);
+            int added = adding_add_bucket(&one, &why);
             if (added == ERR_UNAVAILABLE || added == ERR_NO_MEMORY)
                 return err_set(err, added, "%s", why.text);
             json_out_open(w, '{');
@@ -381,10 +391,10 @@ static int add_all(struct adding *x, struct json_out *w, struct err *err)
     return code;
 }
 
-/* A bucket that somebody makes who does not know the policy yet is found by a task, which waits for
- * all to know it. It is queued before, so that a crash leaves no bucket out, and runs at once
- * afterwards. */
-static int add_policy(struct adding *x, struct err *err)
+/* A gateway that does not know the policy yet may make a bucket meanwhile. A task waits until every
+ * gateway knows the policy and then looks for such buckets. It is queued before the policy is
+ * added, so that a crash leaves no bucket out, and runs at once afterwards. */
+static int adding_add_policy(struct adding *x, struct err *err)
 {
     struct task t = first_task_user(x->a, &x->n.id);
     struct queue *q = x->api->o.queue;
@@ -401,18 +411,18 @@ static int add_policy(struct adding *x, struct err *err)
     return code;
 }
 
-static int add(struct adding *x, struct json_out *w, struct err *err)
+static int adding_add(struct adding *x, struct json_out *w, struct err *err)
 {
-    int code = check_source(x, err);
+    int code = adding_check_source(x, err);
 
     if (code == 0)
-        code = check_destination(x, err);
+        code = adding_check_destination(x, err);
     if (code == 0)
-        code = check_notify(x, err);
+        code = adding_check_notify(x, err);
     if (code == 0)
-        code = check_credentials(x, x->from, err);
+        code = adding_check_keys(x, x->from, err);
     if (code == 0)
-        code = check_credentials(x, x->to, err);
+        code = adding_check_keys(x, x->to, err);
     if (code == 0)
         code = taps_claim(x->api->taps, x->from, false, err);
     if (code == 0)
@@ -420,11 +430,11 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
     if (code < 0)
         return code;
     if (x->n.id.bucket.len) {
-        code = add_bucket(x, err);
-    } else if ((code = add_policy(x, err)) == 0) {
+        code = adding_add_bucket(x, err);
+    } else if ((code = adding_add_policy(x, err)) == 0) {
         json_out_key(w, "buckets");
         json_out_open(w, '[');
-        code = add_all(x, w, err);
+        code = adding_add_all(x, w, err);
         json_out_close(w, ']');
     }
     if (code == 0) /* the routes that came with it; a load that fails is tried again by itself */
@@ -432,35 +442,22 @@ static int add(struct adding *x, struct json_out *w, struct err *err)
     return code;
 }
 
-int api_post_replication(struct http_request *req, const struct route_params *params, void *ctx)
+static int replication_add_call(struct rest_call *c, struct err *err)
 {
-    struct adding x = {.api = ctx, .a = http_request_arena(req)};
-    struct api_json j;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    struct adding x = {.api = c->ctx, .a = c->arena};
+    int code = adding_read(&x, c, err);
 
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = api_replications_on(ctx, &err);
     if (code == 0)
-        code = read_wanted(&x, object, &err);
-    json_decref(object);
-    api_json_begin(&j);
-    if (code == 0)
-        code = add(&x, &j.w, &err);
+        code = adding_add(&x, c->w, err);
     if (code == 0)
         code =
-            api_write_one(&j.w, ctx, x.a,
+            api_write_one(c->w, c->ctx, c->arena,
                           &(struct replication){
                               .id = x.n.id, .priority = x.n.priority, .agent_url = x.n.agent_url},
-                          &err);
-    if (code < 0) {
-        api_json_drop(&j);
-        return api_send_failure(req, code, &err);
-    }
-    log_info(http_request_log(req), "replication.added", log_s("user", x.n.id.user),
-             log_s("bucket", x.n.id.bucket), log_s("from", x.n.id.from), log_s("to", x.n.id.to));
-    return api_json_send(req, 201, &j);
+                          err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "replication.added", log_s("user", x.n.id.user),
+                 log_s("bucket", x.n.id.bucket), log_s("from", x.n.id.from),
+                 log_s("to", x.n.id.to));
+    return code;
 }

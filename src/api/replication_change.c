@@ -2,54 +2,72 @@
 #include "api/replications.h"
 #include "replica/first.h"
 
-static int finish(struct http_request *req, const struct route_params *params, const char *event,
-                  int code, const struct err *err)
-{
-    if (code < 0)
-        return api_send_failure(req, code, err);
-    log_info(http_request_log(req), event, log_s("replication", route_param(params, "id")));
-    return api_send_done(req);
-}
+static rest_fn replication_remove_call, replication_pause_call, replication_resume_call,
+    replication_resync_call;
 
-static int pause_one(struct http_request *req, const struct route_params *params, struct api *api,
-                     bool paused)
-{
-    struct replication p = {0};
-    struct err err = {0};
+static const struct rest_field replication_path[] = {{"id", "The replication's id."}, {0}};
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code =
-        api_find_replication(api, http_request_arena(req), route_param(params, "id"), &p, &err);
-    if (code == 0 && !p.id.bucket.len)
-        code = err_set(&err, ERR_INVALID,
-                       "a user's policy makes replications and does nothing else; pause those of "
-                       "its buckets, or remove it");
+static const struct rest_row replication_change_rows[] = {
+    {HTTP_DELETE, "/api/v1/replications/{id}", REST_ADMIN,
+     "Remove the replication and its state; what was copied stays.", replication_remove_call,
+     .status = 204, .needs = api_needs_replication, .in_path = replication_path,
+     .query = REST_FIELDS(
+         {"buckets", "Of a user's policy: also the replications of its buckets?", REST_BOOLEAN})},
+    {HTTP_PUT, "/api/v1/replications/{id}/pause", REST_ADMIN,
+     "Copy nothing until it is resumed; changes are still recorded.", replication_pause_call,
+     .status = 204, .needs = api_needs_replication, .in_path = replication_path},
+    {HTTP_PUT, "/api/v1/replications/{id}/resume", REST_ADMIN, "Copy again.",
+     replication_resume_call, .status = 204, .needs = api_needs_replication,
+     .in_path = replication_path},
+    {HTTP_POST, "/api/v1/replications/{id}/resync", REST_ADMIN,
+     "List both sides again and compare every object with its copy, whatever is known of it. "
+     "Objects that the source does not have are removed at the destination.",
+     replication_resync_call, .status = 204, .needs = api_needs_replication,
+     .in_path = replication_path},
+};
+const struct rest_table api_replication_change_rows = {REST_ROWS(replication_change_rows)};
+
+/* Logs the event when the code says success; returns the code. */
+static int replication_changed(const struct rest_call *c, const char *event, int code)
+{
     if (code == 0)
-        code = replication_pause(api->o.replications, &p.id, paused, &err);
-    return finish(req, params, paused ? "replication.paused" : "replication.resumed", code, &err);
+        log_info(http_request_log(c->req), event, log_s("replication", rest_text(c, "id")));
+    return code;
 }
 
-int api_put_pause_replication(struct http_request *req, const struct route_params *params,
-                              void *ctx)
+static int replication_set_paused(struct rest_call *c, bool paused, struct err *err)
 {
-    return pause_one(req, params, ctx, true);
+    struct api *api = c->ctx;
+    struct replication p = {0};
+    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+
+    if (code == 0 && !p.id.bucket.len)
+        code = err_set(err, ERR_INVALID,
+                       "a user's policy copies nothing itself; pause the replications of its "
+                       "buckets, or remove the policy");
+    if (code == 0)
+        code = replication_pause(api->o.replications, &p.id, paused, err);
+    return replication_changed(c, paused ? "replication.paused" : "replication.resumed", code);
 }
 
-int api_put_resume_replication(struct http_request *req, const struct route_params *params,
-                               void *ctx)
+static int replication_pause_call(struct rest_call *c, struct err *err)
 {
-    return pause_one(req, params, ctx, false);
+    return replication_set_paused(c, true, err);
+}
+
+static int replication_resume_call(struct rest_call *c, struct err *err)
+{
+    return replication_set_paused(c, false, err);
 }
 
 /* --- removing --- */
 
 enum { CLEAN_LATER_S = 60 };
 
-/* The cleaning is queued before what it cleans is gone, so that a crash leaves nothing behind; it
- * does no harm to one that is not. */
-static int remove_bucket(struct api *api, struct arena *a, const struct replication *p,
-                         struct err *err)
+/* The task that cleans up is queued before the replication is removed, so that a crash leaves
+ * nothing behind. The task does no harm to a replication that is still there. */
+static int replication_remove_bucket(struct api *api, struct arena *a, const struct replication *p,
+                                     struct err *err)
 {
     struct task t = first_task_clean(a, &p->id);
     struct queue *q = api->o.queue;
@@ -58,11 +76,11 @@ static int remove_bucket(struct api *api, struct arena *a, const struct replicat
     if (code == 0)
         code = queue_add(q, &t, CLEAN_LATER_S, err);
     bool added = code == 0;
-    if (code == ERR_EXISTS) /* of one that was removed a moment ago */
+    if (code == ERR_EXISTS) /* a replication of the same id was removed a moment ago */
         code = 0;
     if (code == 0)
         code = replication_remove(api->o.replications, &p->id, err);
-    /* Should one of these fail, it runs in a minute. */
+    /* Should one of these calls fail, the task runs in a minute. */
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
     else if (added)
@@ -70,10 +88,10 @@ static int remove_bucket(struct api *api, struct arena *a, const struct replicat
     return code;
 }
 
-static int remove_one(struct api *api, struct arena *a, const struct replication *p,
-                      struct err *err)
+static int replication_remove_one(struct api *api, struct arena *a, const struct replication *p,
+                                  struct err *err)
 {
-    int code = p->id.bucket.len ? remove_bucket(api, a, p, err)
+    int code = p->id.bucket.len ? replication_remove_bucket(api, a, p, err)
                                 : replication_remove(api->o.replications, &p->id, err);
 
     if (code == 0)
@@ -81,9 +99,11 @@ static int remove_one(struct api *api, struct arena *a, const struct replication
     return code;
 }
 
-/* Those of a user's buckets that go the same way as its policy; *removed: how many. */
-static int remove_of_buckets(struct api *api, struct arena *a, const struct replication_id *policy,
-                             size_t *removed, struct err *err)
+/* Removes the replications of a user's buckets between the storages of its policy; *removed counts
+ * them. */
+static int policy_remove_buckets(struct api *api, struct arena *a,
+                                 const struct replication_id *policy, size_t *removed,
+                                 struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -95,7 +115,7 @@ static int remove_of_buckets(struct api *api, struct arena *a, const struct repl
         if (!id->bucket.len || id->to_bucket.len || !str_eq(id->user, policy->user) ||
             !str_eq(id->from, policy->from) || !str_eq(id->to, policy->to))
             continue;
-        code = remove_one(api, a, all[i], err);
+        code = replication_remove_one(api, a, all[i], err);
         *removed += code == 0;
         if (code == ERR_NOT_FOUND)
             code = 0;
@@ -104,46 +124,39 @@ static int remove_of_buckets(struct api *api, struct arena *a, const struct repl
     return code;
 }
 
-/* The policy, which may have been removed before, and what it has made. */
-static int remove_with_buckets(struct api *api, struct arena *a, const struct replication *policy,
-                               bool there, struct err *err)
+/* The policy, which may have been removed before, and the replications that it has made. */
+static int policy_remove_with_buckets(struct api *api, struct arena *a,
+                                      const struct replication *policy, bool there, struct err *err)
 {
     size_t removed = 0;
-    int code = there ? remove_one(api, a, policy, err) : 0;
+    int code = there ? replication_remove_one(api, a, policy, err) : 0;
 
     if (code == 0)
-        code = remove_of_buckets(api, a, &policy->id, &removed, err);
+        code = policy_remove_buckets(api, a, &policy->id, &removed, err);
     return code == 0 && !there && !removed
                ? err_set(err, ERR_NOT_FOUND,
-                         "there is neither such a policy nor a replication of "
-                         "a bucket that it may have made")
+                         "there is neither such a policy nor a replication that it may have made")
                : code;
 }
 
-int api_delete_replication(struct http_request *req, const struct route_params *params, void *ctx)
+static int replication_remove_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct replication p = {0};
-    struct str buckets;
-    struct err err = {0};
+    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+    bool with_buckets = p.id.user.len && !p.id.bucket.len && rest_bool(c, "buckets");
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_query(req, "buckets", &buckets, &err);
-    if (code == 0)
-        code = api_find_replication(api, a, route_param(params, "id"), &p, &err);
-    bool with = p.id.user.len && !p.id.bucket.len && str_eq(buckets, STR("true"));
-    if (with && (code == 0 || code == ERR_NOT_FOUND))
-        code = remove_with_buckets(api, a, &p, code == 0, &err);
+    if (with_buckets && (code == 0 || code == ERR_NOT_FOUND))
+        code = policy_remove_with_buckets(api, c->arena, &p, code == 0, err);
     else if (code == 0)
-        code = remove_one(api, a, &p, &err);
-    return finish(req, params, "replication.removed", code, &err);
+        code = replication_remove_one(api, c->arena, &p, err);
+    return replication_changed(c, "replication.removed", code);
 }
 
 /* --- repeating --- */
 
-static int resync(struct api *api, struct arena *a, const struct replication *p, struct err *err)
+static int replication_start_resync(struct api *api, struct arena *a, const struct replication *p,
+                                    struct err *err)
 {
     struct task t = first_task_resync(a, &p->id);
     int code = arena_error(a);
@@ -152,23 +165,16 @@ static int resync(struct api *api, struct arena *a, const struct replication *p,
                     : replication_resync(api->o.replications, &p->id, &t, false, err);
 }
 
-int api_post_resync(struct http_request *req, const struct route_params *params, void *ctx)
+static int replication_resync_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct replication p = {0};
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
 
-    if (!api_read_json(req, &object, &code))
-        return code;
-    json_decref(object);
-    code = api_find_replication(api, a, route_param(params, "id"), &p, &err);
     if (code == 0 && !p.id.bucket.len)
-        code = err_set(&err, ERR_INVALID,
+        code = err_set(err, ERR_INVALID,
                        "a user's policy has nothing to compare; name one of its buckets");
     if (code == 0)
-        code = resync(api, a, &p, &err);
-    return finish(req, params, "replication.resync", code, &err);
+        code = replication_start_resync(api, c->arena, &p, err);
+    return replication_changed(c, "replication.resync", code);
 }

@@ -10,6 +10,30 @@ enum {
     NAME_MAX_BYTES = 16 * 1024,        /* of an id */
 };
 
+static rest_fn replication_list_call, replication_show_call;
+
+static const struct rest_row replication_rows[] = {
+    {HTTP_GET, "/api/v1/replications", REST_ADMIN,
+     "Replications and users' policies, with how far each is.", replication_list_call,
+     .needs = api_needs_replication,
+     .query = REST_FIELDS({"user", "Only those of this user."}, {"bucket", "Only of this bucket."},
+                          {"from", "Only from this storage."}, {"to", "Only to this storage."},
+                          {"to_bucket", "Only to a bucket of this name."}),
+     .list = "replications", .by_place = true, .items = REST_FIELDS(REPLICATION_FIELDS)},
+    {HTTP_GET, "/api/v1/replications/{id}", REST_ADMIN,
+     "One replication, with the objects that could not be copied and why.", replication_show_call,
+     .needs = api_needs_replication, .in_path = REST_FIELDS({"id", "The replication's id."}),
+     .answer =
+         REST_FIELDS(REPLICATION_FIELDS,
+                     {"failed", "Tasks that failed for good.", REST_OBJECTS,
+                      .members = REST_FIELDS(
+                          {"object", "The object's key."}, {"type", "The task's type."},
+                          {"error", "Why it failed."}, {"failed_at", "When it failed.", REST_TIME},
+                          {"queue", "The task's queue."}, {"task", "The task's id."})},
+                     {"failed_more", "Are there more than the 1000 shown?", REST_BOOLEAN})},
+};
+const struct rest_table api_replication_rows = {REST_ROWS(replication_rows)};
+
 /* --- ids --- */
 
 void replication_id_write(struct buf *out, const struct replication_id *id)
@@ -51,18 +75,9 @@ int replication_id_read(struct arena *a, struct str text, struct replication_id 
 
 /* --- writing --- */
 
-static void write_time(struct json_out *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_ISO_LEN + 1] = "";
-
-    if (ms)
-        clock_iso(ms, text);
-    json_out_member_str(w, name, str_z(text));
-}
-
 /* B5: clients write to the source, and nobody to the destination. While a switch has blocked the
  * bucket (ERR_BUSY), nobody writes at all. */
-static bool is_routed(struct api *api, const struct replication_id *id)
+static bool replication_is_routed(struct api *api, const struct replication_id *id)
 {
     struct storage *route = NULL;
     int code = route_storage(api->o.routes, id->user, id->bucket, &route, NULL);
@@ -73,7 +88,7 @@ static bool is_routed(struct api *api, const struct replication_id *id)
            (id->to_bucket.len || route_is_copy(api->o.routes, id->to, id->bucket, id->user));
 }
 
-static const char *state_of(const struct replication_status *s, int64_t lag, bool routed)
+static const char *replication_state(const struct replication_status *s, int64_t lag, bool routed)
 {
     if (s->archived)
         return "archived";
@@ -86,13 +101,13 @@ static const char *state_of(const struct replication_status *s, int64_t lag, boo
     return s->listing_started ? "copying" : "listing";
 }
 
-/* Of the initial copy, from its beginning on; a pause counts. `left_s` -1: cannot be told. */
+/* The pace of the initial copy, averaged from its beginning on, pauses included. */
 struct pace {
     double objects, bytes; /* a second */
-    int64_t left_s;
+    int64_t left_s;        /* seconds until it is complete; -1: not known */
 };
 
-static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
+static struct pace replication_pace(const struct replication_status *s, int64_t now_ms)
 {
     int64_t began_ms = s->resynced_ms ? s->resynced_ms : s->created_ms;
     double seconds = (double)(now_ms - began_ms) / MS_PER_S;
@@ -111,18 +126,18 @@ static struct pace pace_of(const struct replication_status *s, int64_t now_ms)
     return p;
 }
 
-static void write_status(struct json_out *w, const struct replication_status *s, int64_t lag,
-                         bool routed)
+static void replication_write_status(struct json_out *w, const struct replication_status *s,
+                                     int64_t lag, bool routed)
 {
-    struct pace pace = pace_of(s, clock_wall_ms());
+    struct pace pace = replication_pace(s, clock_wall_ms());
 
-    json_out_member_str(w, "state", str_z(state_of(s, lag, routed)));
-    write_time(w, "created", s->created_ms);
+    json_out_member_str(w, "state", str_z(replication_state(s, lag, routed)));
+    rest_time(w, "created", s->created_ms);
     json_out_member_bool(w, "paused", s->paused);
     json_out_member_bool(w, "archived", s->archived);
     json_out_member_bool(w, "listed_all", s->listing_started);
     json_out_member_bool(w, "init_done", replication_init_done(s));
-    write_time(w, "init_done_at", s->init_done_ms);
+    rest_time(w, "init_done_at", s->init_done_ms);
     json_out_member_i64(w, "objects", s->listed);
     json_out_member_i64(w, "objects_done", s->done);
     json_out_member_i64(w, "objects_failed", s->failed);
@@ -138,13 +153,13 @@ static void write_status(struct json_out *w, const struct replication_status *s,
     json_out_member_i64(w, "events", s->events);
     json_out_member_i64(w, "events_done", s->events_done);
     json_out_member_i64(w, "lag", lag);
-    write_time(w, "last_change", s->emitted_ms);
-    write_time(w, "last_done", s->processed_ms);
+    rest_time(w, "last_change", s->emitted_ms);
+    rest_time(w, "last_done", s->processed_ms);
 }
 
-/* A user that was removed since has no name any more. */
-static void write_names(struct json_out *w, struct api *api, struct arena *a,
-                        const struct replication *p)
+/* A user who was removed since has no name. */
+static void replication_write_names(struct json_out *w, struct api *api, struct arena *a,
+                                    const struct replication *p)
 {
     struct user user = {0};
     struct buf id = {0};
@@ -174,9 +189,9 @@ int api_write_replication(struct json_out *w, struct replication_look *l,
 
     if (code < 0)
         return code;
-    write_names(w, l->api, l->a, p);
+    replication_write_names(w, l->api, l->a, p);
     if (p->id.bucket.len)
-        write_status(w, &status, lag, is_routed(l->api, &p->id));
+        replication_write_status(w, &status, lag, replication_is_routed(l->api, &p->id));
     else
         json_out_member_str(w, "state", STR("policy"));
     return 0;
@@ -184,46 +199,40 @@ int api_write_replication(struct json_out *w, struct replication_look *l,
 
 /* --- looking --- */
 
-int api_replications_on(const struct api *api, struct err *err)
+int api_needs_replication(struct rest_call *c, struct err *err)
 {
+    const struct api *api = c->ctx;
+
     if (api->o.replications)
         return 0;
     return err_set(err, ERR_UNSUPPORTED,
                    "replication is off: it needs the four databases of the store on one server; "
-                   "give store.redis.appDB, queueDB, lockDB and configDB as numbers on "
-                   "store.redis.url, and start weir again");
+                   "set store.redis.appDB, queueDB, lockDB and configDB to numbers, which are "
+                   "databases of store.redis.url, and start weir again");
 }
 
-/* What the query chooses by; empty: anything. */
-struct filter {
+/* What the query chooses by; an empty member chooses all. */
+struct replication_filter {
     struct str user, bucket, from, to, to_bucket;
 };
 
-static int read_filter(struct http_request *req, struct api *api, struct filter *out,
-                       struct err *err)
+static int filter_read(struct replication_filter *out, const struct rest_call *c, struct err *err)
 {
-    struct {
-        const char *name;
-        struct str *to;
-    } values[] = {{"user", &out->user},
-                  {"bucket", &out->bucket},
-                  {"from", &out->from},
-                  {"to", &out->to},
-                  {"to_bucket", &out->to_bucket}};
+    struct api *api = c->ctx;
     struct user user;
-    int code = 0;
 
-    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(values); i++)
-        code = api_query(req, values[i].name, values[i].to, err);
-    if (code == 0 && out->user.len) {
-        code = users_by_name(api->o.users, http_request_arena(req), out->user, &user, err);
-        if (code == 0)
-            out->user = user.id;
-    }
+    *out = (struct replication_filter){rest_text(c, "user"), rest_text(c, "bucket"),
+                                       rest_text(c, "from"), rest_text(c, "to"),
+                                       rest_text(c, "to_bucket")};
+    if (!out->user.len)
+        return 0;
+    int code = users_by_name(api->o.users, c->arena, out->user, &user, err);
+    if (code == 0)
+        out->user = user.id;
     return code;
 }
 
-static bool passes(const struct filter *f, const struct replication_id *id)
+static bool filter_passes(const struct replication_filter *f, const struct replication_id *id)
 {
     const struct str pairs[][2] = {{f->user, id->user},
                                    {f->bucket, id->bucket},
@@ -237,33 +246,44 @@ static bool passes(const struct filter *f, const struct replication_id *id)
     return true;
 }
 
-/* One that was removed since the view was made is left out. */
-static int write_list(struct json_out *w, struct api *api, const struct filter *f, struct err *err)
+/* A replication that was removed since the view was made is left out. */
+static int replication_offer(struct rest_call *c, struct replication_look *look,
+                             const struct replication *p, struct err *err)
 {
+    struct buf text = {0};
+    struct json_out w;
+
+    if (!rest_takes(c, STR_EMPTY))
+        return 0;
+    json_out_init(&w, &text);
+    json_out_open(&w, '{');
+    int code = api_write_replication(&w, look, p, err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        json_out_raw(c->w, buf_str(&text));
+    buf_release(&text);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+static int replication_list_call(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    struct replication_filter filter;
     struct replication_view *view = NULL;
     const struct replication *const *all;
     struct arena a = {0};
     struct replication_look look;
-    int code = api_look_begin(&look, api, &a, err);
+    int code = filter_read(&filter, c, err);
 
+    if (code < 0)
+        return code;
+    code = api_look_begin(&look, api, &a, err);
     if (code == 0)
         code = replications_view(api->o.replications, &view, err);
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
-
     for (size_t i = 0; i < count && code == 0; i++) {
-        struct buf one = {0};
-        struct json_out inner;
-        if (!passes(f, &all[i]->id))
-            continue;
-        json_out_init(&inner, &one);
-        json_out_open(&inner, '{');
-        code = api_write_replication(&inner, &look, all[i], err);
-        json_out_close(&inner, '}');
-        if (code == 0)
-            json_out_raw(w, buf_str(&one));
-        if (code == ERR_NOT_FOUND)
-            code = 0;
-        buf_release(&one);
+        if (filter_passes(&filter, &all[i]->id))
+            code = replication_offer(c, &look, all[i], err);
         arena_reset(&a);
     }
     api_look_end(&look);
@@ -272,40 +292,13 @@ static int write_list(struct json_out *w, struct api *api, const struct filter *
     return code;
 }
 
-int api_get_replications(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct filter f = {0};
-    struct api_json j;
-    struct err err = {0};
-
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_replications_on(api, &err);
-    if (code == 0)
-        code = read_filter(req, api, &f, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "replications");
-    json_out_open(&j.w, '[');
-    if (code == 0)
-        code = write_list(&j.w, api, &f, &err);
-    json_out_close(&j.w, ']');
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
-}
-
 int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
                          struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
-    int code = api_replications_on(api, err);
+    int code = replication_id_read(a, text, &out->id, err);
 
-    if (code == 0)
-        code = replication_id_read(a, text, &out->id, err);
     if (code == 0)
         code = replications_view(api->o.replications, &view, err);
     if (code < 0)
@@ -327,15 +320,15 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
 
 /* --- what failed --- */
 
-/* Whether the task with this payload is of the replication. */
-static bool is_of(const json_t *payload, const struct replication_id *id)
+/* Does the task with this payload belong to the replication? */
+static bool failure_is_of(const json_t *payload, const struct replication_id *id)
 {
     struct replication_id other;
 
     return task_payload_id(&other, payload) && first_same(&other, id);
 }
 
-static void write_failed(struct json_out *w, const struct task *t, const json_t *payload)
+static void failure_write(struct json_out *w, const struct task *t, const json_t *payload)
 {
     const json_t *object = json_object_get(payload, "Object");
 
@@ -345,12 +338,13 @@ static void write_failed(struct json_out *w, const struct task *t, const json_t 
     json_out_member_str(w, "object", json_get_str(object, "Name", STR_EMPTY));
     json_out_member_str(w, "type", t->type);
     json_out_member_str(w, "error", t->error);
-    write_time(w, "failed_at", t->last_failed_s * MS_PER_S);
+    rest_time(w, "failed_at", t->last_failed_s * MS_PER_S);
     json_out_member_str(w, "queue", t->queue);
     json_out_member_str(w, "task", t->id);
     json_out_close(w, '}');
 }
 
+/* A search for tasks that failed for good. */
 struct failures {
     struct api *api;
     const struct replication_id *id;
@@ -359,7 +353,8 @@ struct failures {
     bool more;
 };
 
-static int scan_page(struct failures *f, struct queue_page *page, size_t *count, struct err *err)
+static int failures_scan_page(struct failures *f, struct queue_page *page, size_t *count,
+                              struct err *err)
 {
     struct arena a = ARENA_INIT(SCAN_ARENA_MAX);
     struct task_info *list = NULL;
@@ -367,10 +362,10 @@ static int scan_page(struct failures *f, struct queue_page *page, size_t *count,
 
     for (size_t i = 0; code == 0 && i < *count && !f->more; i++) {
         json_t *payload = NULL;
-        if (json_read(&payload, list[i].task.payload, NULL) == 0 && is_of(payload, f->id)) {
+        if (json_read(&payload, list[i].task.payload, NULL) == 0 && failure_is_of(payload, f->id)) {
             f->more = f->count == FAILED_MAX;
             if (!f->more) {
-                write_failed(f->w, &list[i].task, payload);
+                failure_write(f->w, &list[i].task, payload);
                 f->count++;
             }
         }
@@ -381,20 +376,20 @@ static int scan_page(struct failures *f, struct queue_page *page, size_t *count,
 }
 
 /* Archives are short (docs/queue.md), so they are looked through. */
-static int scan_queue(struct failures *f, struct str queue, struct err *err)
+static int failures_scan_queue(struct failures *f, struct str queue, struct err *err)
 {
     struct queue_page page = {queue, TASK_ARCHIVED, 0, SCAN_PAGE};
     size_t count = SCAN_PAGE;
     int code = 0;
 
     while (code == 0 && count > 0 && !f->more) {
-        code = scan_page(f, &page, &count, err);
+        code = failures_scan_page(f, &page, &count, err);
         page.skip += count;
     }
     return code;
 }
 
-static int write_failures(struct failures *f, struct arena *a, int priority, struct err *err)
+static int failures_write(struct failures *f, struct arena *a, int priority, struct err *err)
 {
     const struct str queues[] = {arena_fmt(a, "events%d", priority + 1),
                                  arena_fmt(a, "migrate_obj_copy%d", priority + 1),
@@ -404,7 +399,7 @@ static int write_failures(struct failures *f, struct arena *a, int priority, str
     json_out_key(f->w, "failed");
     json_out_open(f->w, '[');
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(queues); i++)
-        code = scan_queue(f, queues[i], err);
+        code = failures_scan_queue(f, queues[i], err);
     json_out_close(f->w, ']');
     json_out_member_bool(f->w, "failed_more", f->more);
     return code;
@@ -422,25 +417,16 @@ int api_write_one(struct json_out *w, struct api *api, struct arena *a, const st
     return code;
 }
 
-int api_get_replication(struct http_request *req, const struct route_params *params, void *ctx)
+static int replication_show_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct replication p = {0};
-    struct api_json j;
-    struct err err = {0};
+    struct failures f = {.api = api, .id = &p.id, .w = c->w};
+    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_find_replication(api, a, route_param(params, "id"), &p, &err);
-    api_json_begin(&j);
-    struct failures f = {.api = api, .id = &p.id, .w = &j.w};
     if (code == 0)
-        code = api_write_one(&j.w, api, a, &p, &err);
+        code = api_write_one(c->w, api, c->arena, &p, err);
     if (code == 0)
-        code = write_failures(&f, a, p.priority, &err);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+        code = failures_write(&f, c->arena, p.priority, err);
+    return code;
 }

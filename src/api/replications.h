@@ -13,12 +13,46 @@ void replication_id_write(struct buf *out, const struct replication_id *id);
 int replication_id_read(struct arena *a, struct str text, struct replication_id *out,
                         struct err *err) MUST_CHECK;
 
-/* ERR_UNSUPPORTED: replication is off in this weir; the text says what to do. */
-int api_replications_on(const struct api *api, struct err *err) MUST_CHECK;
-
 /* By its id as text, from the view; strings in the arena. */
 int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
                          struct err *err) MUST_CHECK;
+
+/* Members of a replication in an answer; api_write_replication() writes them. A user's policy has
+ * only those up to `state`. */
+#define REPLICATION_FIELDS                                                                         \
+    {"id", "The replication's id."}, {"user", "The user's name; empty: the user was removed."},    \
+        {"user_id", "The user's id."},                                                             \
+        {"bucket", "The bucket; empty: a policy for all buckets of the user."},                    \
+        {"from", "The storage that changes come from."},                                           \
+        {"to", "The storage that they are copied to."},                                            \
+        {"to_bucket", "The bucket there, if it has another name; else empty."},                    \
+        {"priority", "0 to 5; changes of a higher priority are copied sooner.", REST_INTEGER},     \
+        {"notify", "Where the source reports changes that go past weir; empty: nowhere."},         \
+        {"switch", "Is there a switch of the bucket?", REST_BOOLEAN},                              \
+        {"state", "\"policy\", \"listing\", \"copying\", \"behind\", \"in sync\", \"paused\", "    \
+                  "\"misrouted\" or \"archived\"."},                                               \
+        {"created", "When it was added.", REST_TIME, .sometimes = true},                           \
+        {"paused", "Is it paused?", REST_BOOLEAN, .sometimes = true},                              \
+        {"archived", "Has it ended with a switch?", REST_BOOLEAN, .sometimes = true},              \
+        {"listed_all", "Have all objects been listed?", REST_BOOLEAN, .sometimes = true},          \
+        {"init_done", "Is the initial copy complete?", REST_BOOLEAN, .sometimes = true},           \
+        {"init_done_at", "When it was complete.", REST_TIME, .sometimes = true},                   \
+        {"objects", "Objects listed for the initial copy.", REST_INTEGER, .sometimes = true},      \
+        {"objects_done", "Those of them that are copied.", REST_INTEGER, .sometimes = true},       \
+        {"objects_failed", "Those of them that failed.", REST_INTEGER, .sometimes = true},         \
+        {"bytes", "Bytes listed for the initial copy.", REST_INTEGER, .sometimes = true},          \
+        {"bytes_done", "Those of them that are copied.", REST_INTEGER, .sometimes = true},         \
+        {"objects_per_s", "Pace of the initial copy.", REST_NUMBER, .sometimes = true},            \
+        {"bytes_per_s", "Pace of the initial copy.", REST_NUMBER, .sometimes = true},              \
+        {"left_s", "Seconds until the initial copy is complete; null: not known.", REST_INTEGER,   \
+         .sometimes = true, .nullable = true},                                                     \
+        {"events", "Changes since the replication was added.", REST_INTEGER, .sometimes = true},   \
+        {"events_done", "Those of them that are copied.", REST_INTEGER, .sometimes = true},        \
+        {"lag", "Changes that the destination lacks.", REST_INTEGER, .sometimes = true},           \
+        {"last_change", "When a change was last recorded.", REST_TIME, .sometimes = true},         \
+    {                                                                                              \
+        "last_done", "When a change was last copied.", REST_TIME, .sometimes = true                \
+    }
 
 /* Looks at how far replications are: what was answered before it began counts, recorded or not. To
  * be ended also after an error. */

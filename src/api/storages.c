@@ -1,14 +1,103 @@
 /* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
 #include "api/replications.h"
-#include "object/overlay.h"
 #include "object/local/local.h"
+#include "object/overlay.h"
 #include "replica/tap/tap.h"
 #include "route/route.h"
 
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
 
-/* `remotes`: those that are remote. */
-static void write_storage(struct json_out *w, struct storage *s, bool is_main,
+static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_claim,
+    storage_test, storage_scrub;
+
+#define LIMIT_FIELDS                                                                               \
+    {"requests_per_minute", "Requests a minute that replication may make; 0: any number.",         \
+     REST_INTEGER, .min = 0, .max = INT64_MAX},                                                    \
+    {                                                                                              \
+        "bytes_per_second", "Bytes a second that replication may move; 0: any number.",            \
+            REST_INTEGER, .min = 0, .max = INT64_MAX                                               \
+    }
+/* With the members that only a remote storage has (remotes.c). */
+#define STORAGE_FIELDS                                                                             \
+    {"name", "The storage's name."}, {"kind", "\"local\" or \"remote\"."},                         \
+        {"state", "\"missing\": its folder is not there; else empty."},                            \
+        {"main", "Is it the main storage?", REST_BOOLEAN},                                         \
+        {"folder", "The folder of a local storage.", .sometimes = true}, LIMIT_FIELDS,             \
+        {"url", "Address of a remote storage.", .sometimes = true},                                \
+        {"region", "Region that requests are signed for.", .sometimes = true},                     \
+        {"style", "Where the bucket's name is: \"path\" or \"host\".", .sometimes = true},         \
+        {"framing", "How uploads are sent: \"plain\" or \"trailer\".", .sometimes = true},         \
+        {"ca", "File of the certificates that are trusted.", .sometimes = true},                   \
+        {"insecure", "Is the certificate not checked?", REST_BOOLEAN, .sometimes = true},          \
+        {"connect_timeout", "Longest wait for a connection.", .sometimes = true},                  \
+        {"response_timeout", "Longest wait for an answer.", .sometimes = true},                    \
+        {"idle_timeout", "Longest pause in a body.", .sometimes = true},                           \
+        {"fixed", "Is it in the configuration file?", REST_BOOLEAN, .sometimes = true},            \
+    {                                                                                              \
+        "users", "Users with credentials there.", REST_INTEGER, .sometimes = true                  \
+    }
+
+static const struct rest_field storage_path[] = {{"name", "The storage's name."}, {0}};
+static const struct rest_field storage_fields[] = {STORAGE_FIELDS, {0}};
+
+static const struct rest_row storage_rows[] = {
+    {HTTP_GET, "/api/v1/storages", REST_ADMIN, "All storages.", storage_list, .list = "storages",
+     .by_place = true, .items = storage_fields},
+    {HTTP_POST, "/api/v1/storages", REST_ADMIN,
+     "Add a storage: a folder of this machine, or an S3 service.", storage_add, .status = 201,
+     .body = REST_FIELDS(
+         {"name", "The storage's name.", .required = true},
+         {"kind", "\"local\" when left out.", .choices = REST_CHOICES("local", "remote")},
+         {"main", "Make it the main storage?", REST_BOOLEAN}, LIMIT_FIELDS,
+         {"folder", "Local: absolute path of the folder."},
+         {"url", "Remote: http:// or https:// address of the S3 service."},
+         {"region", "Remote: region that requests are signed for; us-east-1 when left out."},
+         {"style", "Remote: where the bucket's name goes; \"path\" when left out.",
+          .choices = REST_CHOICES("path", "host")},
+         {"framing", "Remote: how uploads are sent; \"plain\" when left out.",
+          .choices = REST_CHOICES("plain", "trailer")},
+         {"ca", "Remote: file of the certificates to trust."},
+         {"insecure", "Remote: do not check the certificate?", REST_BOOLEAN},
+         {"connect_timeout", "Remote: longest wait for a connection, such as 500ms."},
+         {"response_timeout", "Remote: longest wait for an answer, such as 30s."},
+         {"idle_timeout", "Remote: longest pause in a body, such as 5m."},
+         {"user", "Remote: a user of weir's, who gets these keys there."},
+         {"access_key", "Remote: the user's access key there."},
+         {"secret_key", "Remote: the user's secret key there.", .secret = true}),
+     .answer = storage_fields},
+    {HTTP_DELETE, "/api/v1/storages/{name}", REST_ADMIN,
+     "Forget a storage; what it holds stays there.", storage_remove, .status = 204,
+     .in_path = storage_path,
+     .query = REST_FIELDS({"force", "Also when it is in use?", REST_BOOLEAN})},
+    {HTTP_POST, "/api/v1/storages/{name}/limits", REST_ADMIN,
+     "Limit what replication asks of the storage, for all workers together. A limit that is left "
+     "out stays as it was.",
+     storage_set_limits, .in_path = storage_path, .body = REST_FIELDS(LIMIT_FIELDS),
+     .answer = storage_fields},
+    {HTTP_POST, "/api/v1/storages/{name}/claim", REST_ADMIN,
+     "Make the name of a local storage mean this weir's folder in all replications of the store. "
+     "For a folder that took the place of another one.",
+     storage_claim, .status = 204, .needs = api_needs_replication, .in_path = storage_path},
+    {HTTP_POST, "/api/v1/storages/{name}/test", REST_ADMIN,
+     "Test whether the storage is there and writable.", storage_test, .in_path = storage_path,
+     .answer = REST_FIELDS({"name", "The storage's name."}, {"ok", "Does it work?", REST_BOOLEAN},
+                           {"error", "Why it does not; empty: it does."})},
+    {HTTP_POST, "/api/v1/storages/{name}/scrub", REST_ADMIN,
+     "Read and verify every body of a local storage, and its counts.", storage_scrub,
+     .in_path = storage_path,
+     .answer = REST_FIELDS(
+         {"damaged", "The first 1000 findings.", REST_OBJECTS,
+          .members = REST_FIELDS({"damage", "What is wrong."}, {"bucket", "The bucket."},
+                                 {"key", "The object's key."}, {"version", "Its version."},
+                                 {"path", "The file."})},
+         {"findings", "How many findings there are.", REST_INTEGER},
+         {"objects", "Objects that were read.", REST_INTEGER},
+         {"bytes", "Bytes that were read.", REST_INTEGER})},
+};
+const struct rest_table api_storage_rows = {REST_ROWS(storage_rows)};
+
+/* `remotes` are the entries of all remote storages. */
+static void storage_write(struct json_out *w, struct storage *s, bool is_main,
                           const struct remote_entry *remotes, size_t count)
 {
     json_out_member_str(w, "name", s->name);
@@ -24,64 +113,65 @@ static void write_storage(struct json_out *w, struct storage *s, bool is_main,
             api_write_remote(w, &remotes[i]);
 }
 
-int api_get_storages(struct http_request *req, const struct route_params *params, void *ctx)
+static int storage_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
+    struct api *api = c->ctx;
     struct storage *all[ROUTES_STORAGES_MAX];
     const struct storage *main_storage = routes_main(api->o.routes);
     struct remote_entry *remotes;
-    struct err err = {0};
-    struct api_json j;
-    size_t count, remote_count;
-    int code;
+    size_t remote_count;
+    int code = remotes_list(api->o.remotes, c->arena, &remotes, &remote_count, err);
+    size_t count = code == 0 ? routes_storages(api->o.routes, all, ARRAY_SIZE(all)) : 0;
 
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &remote_count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    count = routes_storages(api->o.routes, all, ARRAY_SIZE(all));
-    api_json_begin(&j);
-    json_out_key(&j.w, "storages");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        write_storage(&j.w, all[i], all[i] == main_storage, remotes, remote_count);
-        json_out_close(&j.w, '}');
-    }
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    for (size_t i = 0; i < count; i++)
+        if (rest_item(c, STR_EMPTY)) {
+            storage_write(c->w, all[i], all[i] == main_storage, remotes, remote_count);
+            rest_item_end(c);
+        }
+    return code;
 }
 
-/* What only a remote storage has is refused, not ignored. */
-static int check_local(const json_t *object, struct err *err)
+/* The storage as the answer. */
+static int storage_show(struct rest_call *c, struct err *err)
 {
-    static const char *const takes[] = {
-        "kind", "name", "folder", "main", "requests_per_minute", "bytes_per_second"};
-    const char *name;
-    json_t *value;
+    struct api *api = c->ctx;
+    struct storage *s = routes_storage(api->o.routes, rest_text(c, "name"));
+    struct remote_entry *remotes = NULL;
+    size_t count = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
-    {
-        bool known = false;
-        for (size_t i = 0; i < ARRAY_SIZE(takes) && !known; i++)
-            known = strcmp(name, takes[i]) == 0;
-        if (!known)
-            return err_set(err, ERR_INVALID, "a local storage takes no \"%.64s\"", name);
-    }
+    if (!s)
+        return err_set(err, ERR_CONFLICT, "somebody else has just removed the storage");
+    int code = remotes_list(api->o.remotes, c->arena, &remotes, &count, err);
+    if (code == 0)
+        storage_write(c->w, s, s == routes_main(api->o.routes), remotes, count);
+    return code;
+}
+
+/* --- adding --- */
+
+/* Members that only a remote storage has are refused, not ignored. */
+static int storage_check_local(const struct rest_call *c, struct err *err)
+{
+    static const char *const remote_only[] = {
+        "url",          "region",   "style",           "framing",
+        "ca",           "insecure", "connect_timeout", "response_timeout",
+        "idle_timeout", "user",     "access_key",      "secret_key"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(remote_only); i++)
+        if (rest_given(c, remote_only[i]))
+            return err_set(err, ERR_INVALID, "a local storage takes no \"%s\"", remote_only[i]);
     return 0;
 }
 
-static int add_local(struct api *api, const json_t *object, struct str *name, struct arena *a,
-                     struct err *err)
+static int storage_add_local(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct local_options o = {.db = api->o.db,
                               .log = api->o.log,
-                              .name = arena_z(a, json_get_str(object, "name", STR_EMPTY)),
-                              .folder = arena_z(a, json_get_str(object, "folder", STR_EMPTY))};
-    bool as_main = json_get_bool(object, "main", false);
-    int code = o.name && o.folder ? check_local(object, err) : err_code(err, ERR_NO_MEMORY);
+                              .name = rest_text_z(c, "name"),
+                              .folder = rest_text_z(c, "folder")};
+    bool as_main = rest_bool(c, "main");
+    int code = o.name && o.folder ? storage_check_local(c, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
         code = remotes_check_new(api->o.remotes, NULL, as_main, err);
@@ -89,145 +179,78 @@ static int add_local(struct api *api, const json_t *object, struct str *name, st
         code = routes_add_local(api->o.routes, &o, err);
     if (code == 0 && as_main)
         code = remotes_set_main(api->o.remotes, str_z(o.name), err);
-    *name = o.name ? str_z(o.name) : STR_EMPTY;
     return code;
 }
 
-/* Members that are there change *out. */
-static int read_limits(const json_t *object, struct remote_limits *out, struct err *err)
+/* Limits that the body has change *out. */
+static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
+                               struct err *err)
 {
-    const struct {
-        const char *name;
-        uint64_t *to;
-    } members[] = {{"requests_per_minute", &out->requests_per_minute},
-                   {"bytes_per_second", &out->bytes_per_second}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-        const json_t *value = json_object_get(object, members[i].name);
-        if (!value)
-            continue;
-        if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return err_set(err, ERR_INVALID, "%s must be a number from 0 on", members[i].name);
-        *members[i].to = (uint64_t)json_integer_value(value);
-    }
+    if (rest_given(c, "requests_per_minute"))
+        out->requests_per_minute = (uint64_t)rest_integer(c, "requests_per_minute");
+    if (rest_given(c, "bytes_per_second"))
+        out->bytes_per_second = (uint64_t)rest_integer(c, "bytes_per_second");
     return remotes_check_limits(out, err);
 }
 
-static int add_kind(struct api *api, const json_t *object, struct str *name, struct arena *a,
-                    struct err *err)
+static int storage_add(struct rest_call *c, struct err *err)
 {
-    struct str kind = json_get_str(object, "kind", STR("local"));
-
-    if (str_eq(kind, STR("remote"))) {
-        *name = arena_str(a, json_get_str(object, "name", STR_EMPTY));
-        return api_add_remote(api, object, a, err);
-    }
-    if (!str_eq(kind, STR("local")))
-        return err_set(err, ERR_INVALID, "kind must be \"local\" or \"remote\"");
-    return add_local(api, object, name, a, err);
-}
-
-static int add_storage(struct api *api, const json_t *object, struct str *name, struct arena *a,
-                       struct err *err)
-{
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
     struct remote_limits limits = {0};
-    int code = read_limits(object, &limits, err);
+    bool remote = str_eq(rest_text(c, "kind"), STR("remote"));
+    int code = storage_read_limits(&limits, c, err);
 
     if (code == 0)
-        code = add_kind(api, object, name, a, err);
+        code = remote ? api_add_remote(c, err) : storage_add_local(c, err);
     if (code == 0 && (limits.requests_per_minute || limits.bytes_per_second))
-        code = remotes_set_limits(api->o.remotes, *name, &limits, err);
+        code = remotes_set_limits(api->o.remotes, name, &limits, err);
+    if (code < 0)
+        return code;
+    log_info(http_request_log(c->req), "storage.added", log_s("storage", name));
+    return storage_show(c, err);
+}
+
+static int storage_claim(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
+    struct storage *s = routes_storage(api->o.routes, name);
+    int code =
+        storage_can(s, STORAGE_FOLDER)
+            ? taps_claim(api->taps, s, true, err)
+            : err_set(err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
+
+    if (code == 0)
+        log_warn(http_request_log(c->req), "storage.claimed", log_s("storage", name));
     return code;
 }
 
-static int send_storage(struct http_request *req, struct api *api, int status, struct str name)
+static int storage_set_limits(struct rest_call *c, struct err *err)
 {
-    struct storage *s = routes_storage(api->o.routes, name);
-    struct remote_entry *remotes = NULL;
-    struct err err = {0};
-    struct api_json j;
-    size_t count = 0;
-
-    if (!s)
-        return api_send_error(req, 409, "conflict", "it was removed by somebody else");
-    int code = remotes_list(api->o.remotes, http_request_arena(req), &remotes, &count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    write_storage(&j.w, s, s == routes_main(api->o.routes), remotes, count);
-    return api_json_send(req, status, &j);
-}
-
-int api_post_storage(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct err err = {0};
-    struct str name = STR_EMPTY;
-    json_t *object = NULL;
-    int code;
-
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = add_storage(api, object, &name, http_request_arena(req), &err);
-    json_decref(object);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "storage.added", log_s("storage", name));
-    return send_storage(req, api, 201, name);
-}
-
-int api_post_claim(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct str name = route_param(params, "name");
-    struct storage *s = routes_storage(api->o.routes, name);
-    struct err err = {0};
-
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_replications_on(api, &err);
-    if (code == 0 && !storage_can(s, STORAGE_FOLDER))
-        code =
-            err_set(&err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
-    if (code == 0)
-        code = taps_claim(api->taps, s, true, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_warn(http_request_log(req), "storage.claimed", log_s("storage", name));
-    return api_send_done(req);
-}
-
-int api_post_limits(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api *api = ctx;
-    struct str name = route_param(params, "name");
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
     struct remote_limits limits = {0};
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
-
-    if (!api_read_json(req, &object, &code))
-        return code;
     const struct storage *s = routes_storage(api->o.routes, name);
+
     if (s)
         limits = (struct remote_limits){atomic_load(&s->requests_per_minute),
                                         atomic_load(&s->bytes_per_second)};
-    code = read_limits(object, &limits, &err);
-    json_decref(object);
+    int code = storage_read_limits(&limits, c, err);
     if (code == 0)
-        code = remotes_set_limits(api->o.remotes, name, &limits, &err);
+        code = remotes_set_limits(api->o.remotes, name, &limits, err);
     if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "storage.limits", log_s("storage", name),
+        return code;
+    log_info(http_request_log(c->req), "storage.limits", log_s("storage", name),
              log_u("requests_per_minute", limits.requests_per_minute),
              log_u("bytes_per_second", limits.bytes_per_second));
-    return send_storage(req, api, 200, name);
+    return storage_show(c, err);
 }
 
 /* --- removing --- */
 
-static int check_policies(struct api *api, struct arena *a, struct str name, struct err *err)
+static int storage_check_policies(struct api *api, struct arena *a, struct str name,
+                                  struct err *err)
 {
     struct route_policy *list;
     size_t count;
@@ -235,13 +258,13 @@ static int check_policies(struct api *api, struct arena *a, struct str name, str
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (!list[i].blocked && str_eq(list[i].storage, name))
-            code = err_set(err, ERR_IN_USE, "a routing policy leads there, of the %s " STR_FMT,
+            code = err_set(err, ERR_IN_USE, "a routing policy of the %s " STR_FMT " leads there",
                            list[i].bucket.len ? "bucket" : "user",
                            STR_ARG(list[i].bucket.len ? list[i].bucket : list[i].user));
     return code;
 }
 
-static int check_replications(struct api *api, struct str name, struct err *err)
+static int storage_check_replications(struct api *api, struct str name, struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -257,8 +280,8 @@ static int check_replications(struct api *api, struct str name, struct err *err)
     return code;
 }
 
-/* Buckets go with a local storage alone: those of a remote one stay where they are. */
-static int check_buckets(struct storage *s, struct arena *a, struct err *err)
+/* Only a local storage takes its buckets along: those of a remote storage stay where they are. */
+static int storage_check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;
     size_t count = 0;
@@ -270,48 +293,32 @@ static int check_buckets(struct storage *s, struct arena *a, struct err *err)
     return code;
 }
 
-static int check_unused(struct api *api, struct arena *a, struct storage *s, struct err *err)
+static int storage_check_unused(struct api *api, struct arena *a, struct storage *s,
+                                struct err *err)
 {
-    int code = check_replications(api, s->name, err);
+    int code = storage_check_replications(api, s->name, err);
 
     if (code == 0) /* another weir may have set one a moment ago */
         code = routes_reload(api->o.routes, err);
     if (code == 0)
-        code = check_policies(api, a, s->name, err);
+        code = storage_check_policies(api, a, s->name, err);
     if (code == 0 && storage_can(s, STORAGE_FOLDER))
-        code = check_buckets(s, a, err);
+        code = storage_check_buckets(s, a, err);
     return code == ERR_IN_USE ? err_wrap(err, code, "not without force") : code;
 }
 
-/* Before what force helps against. */
-static int check_removal(struct api *api, struct storage *s, struct err *err)
+/* Reasons that force does not overrule. */
+static int storage_check_removal(struct api *api, struct storage *s, struct err *err)
 {
     return storage_can(s, STORAGE_FOLDER)
                ? routes_check_removal(api->o.routes, api->o.db, s->name, err)
                : remotes_check_removal(api->o.remotes, s->name, err);
 }
 
-int api_remove_storage(struct http_request *req, struct api *api, struct str name, struct err *err)
+static struct storage *storage_find(const struct rest_call *c, struct err *err)
 {
-    struct storage *s = routes_storage(api->o.routes, name);
-    struct str force = STR_EMPTY;
-    int code = api_query(req, "force", &force, err);
-
-    if (code == 0 && !s)
-        code = err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
-    if (code == 0)
-        code = check_removal(api, s, err);
-    if (code == 0 && !str_eq(force, STR("true")))
-        code = check_unused(api, http_request_arena(req), s, err);
-    if (code < 0)
-        return code;
-    return storage_can(s, STORAGE_FOLDER) ? routes_remove_local(api->o.routes, api->o.db, name, err)
-                                          : remotes_remove(api->o.remotes, name, err);
-}
-
-static struct storage *find(struct api *api, const struct route_params *params, struct err *err)
-{
-    struct str name = route_param(params, "name");
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
     struct storage *s = routes_storage(api->o.routes, name);
 
     if (!s)
@@ -319,52 +326,64 @@ static struct storage *find(struct api *api, const struct route_params *params, 
     return s;
 }
 
-int api_post_test(struct http_request *req, const struct route_params *params, void *ctx)
+static int storage_remove(struct rest_call *c, struct err *err)
 {
-    struct err err = {0};
-    struct api_json j;
-    struct storage *s;
-    int code;
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
+    struct storage *s = storage_find(c, err);
+    int code = s ? storage_check_removal(api, s, err) : ERR_NOT_FOUND;
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    s = find(ctx, params, &err);
+    if (code == 0 && !rest_bool(c, "force"))
+        code = storage_check_unused(api, c->arena, s, err);
+    if (code < 0)
+        return code;
+    code = storage_can(s, STORAGE_FOLDER) ? routes_remove_local(api->o.routes, api->o.db, name, err)
+                                          : remotes_remove(api->o.remotes, name, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "storage.removed", log_s("storage", name));
+    return code;
+}
+
+static int storage_test(struct rest_call *c, struct err *err)
+{
+    struct storage *s = storage_find(c, err);
+    struct err why = {0};
+
     if (!s)
-        return api_send_failure(req, ERR_NOT_FOUND, &err);
-    code = s->ops->check(s, &err);
-    api_json_begin(&j);
-    json_out_member_str(&j.w, "name", s->name);
-    json_out_member_bool(&j.w, "ok", code == 0);
-    json_out_member_str(&j.w, "error", code == 0 ? STR_EMPTY : str_z(err.text));
-    return api_json_send(req, 200, &j);
+        return ERR_NOT_FOUND;
+    int code = s->ops->check(s, &why);
+    json_out_member_str(c->w, "name", s->name);
+    json_out_member_bool(c->w, "ok", code == 0);
+    json_out_member_str(c->w, "error", code == 0 ? STR_EMPTY : str_z(why.text));
+    return 0;
 }
 
 /* --- scrub --- */
 
 struct scrub {
-    struct api_json j; /* inside the array of findings */
+    struct json_out *w; /* inside the array of findings */
     uint64_t findings, objects, bytes;
 };
 
-static int on_finding(void *ctx, const struct local_finding *f, struct err *err)
+static int scrub_on_finding(void *ctx, const struct local_finding *f, struct err *err)
 {
     struct scrub *s = ctx;
 
     (void)err;
     if (s->findings++ >= FINDINGS_MAX)
         return 0;
-    json_out_open(&s->j.w, '{');
-    json_out_member_str(&s->j.w, "damage", str_z(local_damage_text(f->damage)));
-    json_out_member_str(&s->j.w, "bucket", f->bucket);
-    json_out_member_str(&s->j.w, "key", f->key);
-    json_out_member_str(&s->j.w, "version", f->version);
-    json_out_member_str(&s->j.w, "path", f->path);
-    json_out_close(&s->j.w, '}');
+    json_out_open(s->w, '{');
+    json_out_member_str(s->w, "damage", str_z(local_damage_text(f->damage)));
+    json_out_member_str(s->w, "bucket", f->bucket);
+    json_out_member_str(s->w, "key", f->key);
+    json_out_member_str(s->w, "version", f->version);
+    json_out_member_str(s->w, "path", f->path);
+    json_out_close(s->w, '}');
     return 0;
 }
 
-static int on_progress(void *ctx, struct str cursor, uint64_t objects, uint64_t bytes,
-                       struct err *err)
+static int scrub_on_progress(void *ctx, struct str cursor, uint64_t objects, uint64_t bytes,
+                             struct err *err)
 {
     struct scrub *s = ctx;
 
@@ -374,32 +393,25 @@ static int on_progress(void *ctx, struct str cursor, uint64_t objects, uint64_t 
     return 0;
 }
 
-int api_post_scrub(struct http_request *req, const struct route_params *params, void *ctx)
+static int storage_scrub(struct rest_call *c, struct err *err)
 {
-    struct scrub scrub = {0};
-    struct err err = {0};
-    struct storage *s;
-    int code;
+    struct scrub scrub = {.w = c->w};
+    struct storage *s = storage_find(c, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    s = find(ctx, params, &err);
     if (!s)
-        return api_send_failure(req, ERR_NOT_FOUND, &err);
+        return ERR_NOT_FOUND;
     if (!storage_can(s, STORAGE_FOLDER))
-        return api_send_error(req, 501, "unsupported", "only a local storage can be scrubbed");
-    api_json_begin(&scrub.j);
-    json_out_key(&scrub.j.w, "damaged");
-    json_out_open(&scrub.j.w, '[');
-    code = local_scrub(
-        s, &(struct local_scrub){.finding = on_finding, .progress = on_progress, .ctx = &scrub},
-        &err);
-    json_out_close(&scrub.j.w, ']');
-    json_out_member_u64(&scrub.j.w, "findings", scrub.findings);
-    json_out_member_u64(&scrub.j.w, "objects", scrub.objects);
-    json_out_member_u64(&scrub.j.w, "bytes", scrub.bytes);
-    if (code == 0)
-        return api_json_send(req, 200, &scrub.j);
-    api_json_drop(&scrub.j);
-    return api_send_failure(req, code, &err);
+        return err_set(err, ERR_UNSUPPORTED, "only a local storage can be scrubbed");
+    json_out_key(c->w, "damaged");
+    json_out_open(c->w, '[');
+    int code =
+        local_scrub(s,
+                    &(struct local_scrub){
+                        .finding = scrub_on_finding, .progress = scrub_on_progress, .ctx = &scrub},
+                    err);
+    json_out_close(c->w, ']');
+    json_out_member_u64(c->w, "findings", scrub.findings);
+    json_out_member_u64(c->w, "objects", scrub.objects);
+    json_out_member_u64(c->w, "bytes", scrub.bytes);
+    return code;
 }

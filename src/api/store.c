@@ -1,26 +1,58 @@
 /* The coordination store: whether it is the known one, and what an administrator says of it. */
 #include "api/api_int.h"
-#include "base/clock.h"
 #include "replica/store_keep.h"
 
-static api_fn get_store, accept_store, restore_store;
+static rest_fn store_show, store_accept, store_restore;
 
-API_ROUTE(api_get_store, get_store, 200, .waits = true)
-API_ROUTE(api_post_store_accept, accept_store, 200, .takes_body = true)
-API_ROUTE(api_post_store_restore, restore_store, 200, .takes_body = true)
+static const char *const accept_names[] = {
+    [ACCEPT_EMPTY] = "empty", [ACCEPT_OTHER] = "other", [ACCEPT_OLDER] = "older", NULL};
 
-static void write_store(struct json_out *w, struct api *api)
+static const struct rest_field store_answer[] = {
+    {"state", "\"known\", or what is wrong with the store."},
+    {"why", "What is wrong, as a sentence; empty: nothing."},
+    {"installation", "The id of the installation that this weir knows."},
+    {"found", "The id that the store has."},
+    {"round", "How often the store was found to be older than it had been.", REST_INTEGER},
+    {"comparing", "Are replications being compared, since the store may lack changes?",
+     REST_BOOLEAN},
+    {"config", "Rows of configuration in the store.", REST_INTEGER},
+    {"copied_at", "When the configuration was last copied to the data folder.", REST_TIME},
+    {"copied_config", "Rows of configuration in that copy.", REST_INTEGER},
+    {0},
+};
+
+static const struct rest_row store_rows[] = {
+    {HTTP_GET, "/api/v1/store", REST_ADMIN,
+     "Show whether the coordination store is the one that this weir knows, and the copy of the "
+     "configuration that weir keeps.",
+     store_show, .storeless = true, .answer = store_answer},
+    {HTTP_POST, "/api/v1/store/accept", REST_ADMIN, "Go on with the store as it is.", store_accept,
+     .storeless = true,
+     .body = REST_FIELDS({"what", "What the store is, compared with the one that weir knows.",
+                          .required = true, .choices = accept_names},
+                         {"installation", "With \"other\": the id that the store has."}),
+     .answer = store_answer},
+    {HTTP_POST, "/api/v1/store/restore", REST_ADMIN,
+     "Put the configuration back from the copy in the data folder, or from a file.", store_restore,
+     .storeless = true,
+     .body =
+         REST_FIELDS({"from", "Absolute path of a file on the server; left out: the copy in the "
+                              "data folder."},
+                     {"replace", "Replace a configuration that the store has?", REST_BOOLEAN}),
+     .answer = store_answer},
+};
+const struct rest_table api_store_rows = {REST_ROWS(store_rows)};
+
+static void store_write(struct json_out *w, struct api *api)
 {
     struct installation_status s;
-    struct config_copy copy;
+    struct config_copy copy = {0};
     struct err why = {0};
-    char time[CLOCK_ISO_LEN + 1] = "";
 
     installation_status(api->o.installation, &s);
     if (s.state != INSTALLATION_KNOWN)
         installation_why(api->o.installation, &why);
-    if (store_keep_copy(api->store_keep, &copy, NULL) == 0)
-        clock_iso(copy.time_ms, time);
+    bool copied = store_keep_copy(api->store_keep, &copy, NULL) == 0;
     json_out_member_str(w, "state", str_z(installation_state_name(s.state)));
     json_out_member_str(w, "why", str_z(why.text));
     json_out_member_str(w, "installation", str_z(s.id));
@@ -28,57 +60,54 @@ static void write_store(struct json_out *w, struct api *api)
     json_out_member_u64(w, "round", s.round);
     json_out_member_bool(w, "comparing", s.back || s.unsure);
     json_out_member_u64(w, "config", s.config);
-    json_out_member_str(w, "copied_at", str_z(time));
-    json_out_member_u64(w, "copied_config", *time ? copy.count : 0);
+    rest_time(w, "copied_at", copied ? copy.time_ms : 0);
+    json_out_member_u64(w, "copied_config", copied ? copy.count : 0);
 }
 
-/* One that cannot be reached is told of as it was last. */
-static int get_store(struct api_call *c, struct err *err)
+/* Of a store that cannot be reached the last known state is shown. */
+static int store_show(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
+
     (void)err;
-    (void)!installation_check(c->api->o.installation, NULL);
-    write_store(c->w, c->api);
+    (void)!installation_check(api->o.installation, NULL);
+    store_write(c->w, api);
     return 0;
 }
 
-static int accept_store(struct api_call *c, struct err *err)
+static enum installation_accepted accepted_of(struct str what)
 {
-    static const char *const strings[] = {"what", "installation", NULL};
-    static const char *const names[] = {
-        [ACCEPT_EMPTY] = "empty", [ACCEPT_OTHER] = "other", [ACCEPT_OLDER] = "older"};
-    struct str what = json_get_str(c->body, "what", STR_EMPTY);
-    struct str id = json_get_str(c->body, "installation", STR_EMPTY);
-    int code = api_check_strings(c->body, strings, err);
+    size_t i = 0;
 
-    for (size_t i = 0; code == 0 && i < ARRAY_SIZE(names); i++) {
-        if (!str_eq(what, str_z(names[i])))
-            continue;
-        code = installation_accept(c->api->o.installation, (enum installation_accepted)i, id, err);
-        if (code < 0)
-            return code;
-        log_warn(http_request_log(c->req), "store.accepted", log_s("what", what));
-        write_store(c->w, c->api);
-        return 0;
-    }
-    return code < 0 ? code
-                    : err_set(err, ERR_INVALID,
-                              "what the store is: empty, older, or other with an "
-                              "installation");
+    while (!str_eq(what, str_z(accept_names[i])))
+        i++;
+    return (enum installation_accepted)i;
 }
 
-static int restore_store(struct api_call *c, struct err *err)
+static int store_accept(struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"from", NULL};
-    struct str from = json_get_str(c->body, "from", STR_EMPTY);
-    int code = api_check_strings(c->body, strings, err);
+    struct api *api = c->ctx;
+    struct str what = rest_text(c, "what");
+    int code = installation_accept(api->o.installation, accepted_of(what),
+                                   rest_text(c, "installation"), err);
 
-    if (code == 0 && from.len && from.p[0] != '/')
-        code = err_set(err, ERR_INVALID, "the file needs an absolute path, on the server");
+    if (code < 0)
+        return code;
+    log_warn(http_request_log(c->req), "store.accepted", log_s("what", what));
+    store_write(c->w, api);
+    return 0;
+}
+
+static int store_restore(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    struct str from = rest_text(c, "from");
+
+    if (from.len && from.p[0] != '/')
+        return err_set(err, ERR_INVALID, "from must be an absolute path of a file on the server");
+    int code = store_keep_restore(api->store_keep, from.len ? rest_text_z(c, "from") : NULL,
+                                  rest_bool(c, "replace"), err);
     if (code == 0)
-        code = store_keep_restore(c->api->store_keep,
-                                  from.len ? arena_z(http_request_arena(c->req), from) : NULL,
-                                  json_get_bool(c->body, "replace", false), err);
-    if (code == 0)
-        write_store(c->w, c->api);
+        store_write(c->w, api);
     return code;
 }

@@ -1,5 +1,5 @@
-/* What the handlers of the tracker's models share. Apart from api_int.h, as nobody else needs the
- * tracker's headers. */
+/* What the files about the tracker's models share. It is apart from api_int.h because no other file
+ * needs the tracker's headers. */
 #ifndef API_SWARM_H
 #define API_SWARM_H
 
@@ -7,14 +7,11 @@
 #include "swarm/cache.h"
 #include "swarm/service.h"
 
-enum { SWARM_LIST_MAX = 100000, SWARM_LIST_DEFAULT = 10000 };
+enum { SWARM_PAGE_USUAL = 10000, SWARM_PAGE_MAX = 100000 };
 
-/* All of them ask the store. */
-#define SWARM_ROUTE(name, fn, code, ...)                                                           \
-    API_ROUTE(name, fn, code, .waits = true, .needs_tracker = true, __VA_ARGS__)
-
-/* A number of the body that may be left out; ERR_INVALID: it is below 0 or no number. */
-int api_swarm_factor(const json_t *object, const char *name, double *out,
-                     struct err *err) MUST_CHECK;
+/* `needs` of these rows: ERR_UNSUPPORTED when this weir has no tracker. */
+rest_fn api_needs_tracker;
+/* The tracker's models. */
+struct cache *api_cache(const struct rest_call *c);
 
 #endif

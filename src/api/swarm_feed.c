@@ -1,48 +1,98 @@
-/* The tracker's feed of deltas and its consumers; what the invariants forbid. */
+/* The tracker's feed of deltas and its consumers; violations of the tracker's invariants. */
 #include "api/swarm.h"
+#include "base/clock.h"
 #include "swarm/feed.h"
 
-enum { READ_DEFAULT = 1000, READ_MAX = 10000, NAME_MAX_LEN = 64, FINDINGS_MAX = 1000 };
+enum { READ_USUAL = 1000, READ_MAX = 10000, NAME_MAX_LEN = 64, FINDINGS_MAX = 1000 };
 
-static api_fn list_consumers, add_consumer, remove_consumer, read_deltas, acknowledge, check;
+static rest_fn consumer_list, consumer_add, consumer_remove, delta_list, delta_acknowledge,
+    swarm_check;
 
-#define CONSUMER "there is no such consumer"
+static const struct rest_field consumer_path[] = {{"name", "The consumer's name."}, {0}};
 
-SWARM_ROUTE(api_get_swarm_feed, list_consumers, 200, .list = "consumers")
-SWARM_ROUTE(api_post_swarm_feed, add_consumer, 201, .takes_body = true)
-SWARM_ROUTE(api_delete_swarm_feed, remove_consumer, 204, .missing = CONSUMER)
-SWARM_ROUTE(api_get_swarm_deltas, read_deltas, 200, .list = "records", .missing = CONSUMER)
-SWARM_ROUTE(api_post_swarm_acknowledge, acknowledge, 204, .takes_body = true, .missing = CONSUMER)
-SWARM_ROUTE(api_post_swarm_check, check, 200)
+static const struct rest_field delta_items[] = {
+    {"number", "The record's number; numbers grow.", REST_INTEGER},
+    {"user", "The id of the tracker's user; 0: the tracker is not private.", REST_INTEGER},
+    {"torrent", "The id of the torrent.", REST_INTEGER},
+    {"peer_id", "The peer's id, in hexadecimal digits."},
+    {"at", "When the peer announced.", REST_TIME},
+    {"created", "Is the peer new?", REST_BOOLEAN},
+    {"snatched", "Did the peer complete its download?", REST_BOOLEAN},
+    {"stopped", "Did the peer leave?", REST_BOOLEAN},
+    {"seeder", "Does the peer have everything?", REST_BOOLEAN},
+    {"left", "Bytes that the peer lacks.", REST_INTEGER},
+    {"raw_uploaded", "Bytes uploaded since the announce before.", REST_INTEGER},
+    {"raw_downloaded", "Bytes downloaded since the announce before.", REST_INTEGER},
+    {"uploaded", "raw_uploaded times the multipliers.", REST_NUMBER},
+    {"downloaded", "raw_downloaded times the multipliers.", REST_NUMBER},
+    {0},
+};
+
+#define CONSUMER_MISSING "there is no such consumer"
+
+static const struct rest_row feed_rows[] = {
+    {HTTP_POST, "/api/v1/swarm/check", REST_ADMIN,
+     "Look in the store for what the tracker's invariants forbid.", swarm_check,
+     .needs = api_needs_tracker,
+     .answer = REST_FIELDS({"findings", "The first 1000 findings.", REST_OBJECTS,
+                            .members = REST_FIELDS({"invariant", "The invariant that is violated."},
+                                                   {"key", "The key of the store, escaped."})},
+                           {"count", "How many findings there are.", REST_INTEGER})},
+    {HTTP_GET, "/api/v1/swarm/feed", REST_ADMIN, "Consumers of the feed of deltas.", consumer_list,
+     .needs = api_needs_tracker, .list = "consumers", .by_place = true,
+     .items = REST_FIELDS({"name", "The consumer's name."},
+                          {"acknowledged", "The last record that it acknowledged.", REST_INTEGER},
+                          {"waiting", "Records that wait for it.", REST_INTEGER})},
+    {HTTP_POST, "/api/v1/swarm/feed", REST_ADMIN,
+     "Add a consumer: it gets the records that come from now on.", consumer_add, .status = 201,
+     .needs = api_needs_tracker,
+     .body = REST_FIELDS(
+         {"name", "The consumer's name.", .required = true, .min = 1, .max = NAME_MAX_LEN}),
+     .answer = REST_FIELDS({"name", "The consumer's name."})},
+    {HTTP_DELETE, "/api/v1/swarm/feed/{name}", REST_ADMIN,
+     "Remove a consumer, and the records that waited for it alone.", consumer_remove, .status = 204,
+     .needs = api_needs_tracker, .in_path = consumer_path, .missing = CONSUMER_MISSING},
+    {HTTP_GET, "/api/v1/swarm/feed/{name}", REST_ADMIN,
+     "Records that the consumer has not acknowledged, the oldest first.", delta_list,
+     .needs = api_needs_tracker, .in_path = consumer_path, .list = "records", .by_place = true,
+     .page_usual = READ_USUAL, .page_max = READ_MAX, .items = delta_items,
+     .missing = CONSUMER_MISSING},
+    {HTTP_POST, "/api/v1/swarm/feed/{name}/acknowledge", REST_ADMIN,
+     "Acknowledge all records up to a number.", delta_acknowledge, .status = 204,
+     .needs = api_needs_tracker, .in_path = consumer_path,
+     .body = REST_FIELDS({"number", "The number of the last record to acknowledge.", REST_INTEGER,
+                          .required = true, .min = 0, .max = INT64_MAX}),
+     .missing = CONSUMER_MISSING},
+};
+const struct rest_table api_feed_rows = {REST_ROWS(feed_rows)};
 
 /* --- consumers --- */
 
-static int list_consumers(struct api_call *c, struct err *err)
+static int consumer_list(struct rest_call *c, struct err *err)
 {
     struct feed_consumer *list;
     size_t count = 0;
-    int code = feed_consumers(c->cache, http_request_arena(c->req), &list, &count, err);
+    int code = feed_consumers(api_cache(c), c->arena, &list, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++) {
-        json_out_open(c->w, '{');
-        json_out_member_str(c->w, "name", list[i].name);
-        json_out_member_u64(c->w, "acknowledged", list[i].acknowledged);
-        json_out_member_u64(c->w, "waiting", list[i].waiting);
-        json_out_close(c->w, '}');
-    }
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (rest_item(c, STR_EMPTY)) {
+            json_out_member_str(c->w, "name", list[i].name);
+            json_out_member_u64(c->w, "acknowledged", list[i].acknowledged);
+            json_out_member_u64(c->w, "waiting", list[i].waiting);
+            rest_item_end(c);
+        }
     return code;
 }
 
-static int add_consumer(struct api_call *c, struct err *err)
+static int consumer_add(struct rest_call *c, struct err *err)
 {
-    struct str name = json_get_str(c->body, "name", STR_EMPTY);
-    int code;
+    struct str name = rest_text(c, "name");
 
-    if (name.len == 0 || name.len > NAME_MAX_LEN || !str_is_utf8(name))
-        return err_set(err, ERR_INVALID, "name is 1 to 64 characters");
-    code = feed_add_consumer(c->cache, name, err);
+    if (!str_is_utf8(name))
+        return err_set(err, ERR_INVALID, "name must be UTF-8");
+    int code = feed_add_consumer(api_cache(c), name, err);
     if (code == ERR_EXISTS)
-        return err_set(err, code, "there is a consumer of this name");
+        return err_set(err, code, "there is already a consumer of this name");
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "swarm.consumer_added", log_s("consumer", name));
@@ -50,10 +100,10 @@ static int add_consumer(struct api_call *c, struct err *err)
     return 0;
 }
 
-static int remove_consumer(struct api_call *c, struct err *err)
+static int consumer_remove(struct rest_call *c, struct err *err)
 {
-    struct str name = route_param(c->params, "name");
-    int code = feed_remove_consumer(c->cache, name, err);
+    struct str name = rest_text(c, "name");
+    int code = feed_remove_consumer(api_cache(c), name, err);
 
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.consumer_removed", log_s("consumer", name));
@@ -62,14 +112,13 @@ static int remove_consumer(struct api_call *c, struct err *err)
 
 /* --- records --- */
 
-static void write_delta(struct json_out *w, struct arena *a, const struct delta *d)
+static void delta_write(struct json_out *w, struct arena *a, const struct delta *d)
 {
-    json_out_open(w, '{');
     json_out_member_u64(w, "number", d->number);
     json_out_member_u64(w, "user", d->user_id);
     json_out_member_u64(w, "torrent", d->torrent_id);
     json_out_member_str(w, "peer_id", arena_hex(a, d->peer_id, PEER_ID_LEN));
-    json_out_member_i64(w, "at", d->at);
+    rest_time(w, "at", d->at * MS_PER_S);
     json_out_member_bool(w, "created", d->created);
     json_out_member_bool(w, "snatched", d->snatched);
     json_out_member_bool(w, "stopped", d->stopped);
@@ -79,34 +128,30 @@ static void write_delta(struct json_out *w, struct arena *a, const struct delta 
     json_out_member_u64(w, "raw_downloaded", d->raw_downloaded);
     json_out_member_f64(w, "uploaded", d->uploaded);
     json_out_member_f64(w, "downloaded", d->downloaded);
-    json_out_close(w, '}');
 }
 
-static int read_deltas(struct api_call *c, struct err *err)
+/* The feed reads from its consumer's first record on, so records before the page are read too. */
+static int delta_list(struct rest_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(c->req);
     struct delta *list;
-    size_t max, count = 0;
-    int code = api_query_number(c->req, "max", READ_DEFAULT, READ_MAX, &max, err);
+    size_t count = 0, wanted = c->page.skip + rest_wanted(c);
+    int code = feed_read(api_cache(c), c->arena, rest_text(c, "name"), wanted, &list, &count, err);
 
-    if (code == 0)
-        code = feed_read(c->cache, a, route_param(c->params, "name"), max, &list, &count, err);
     for (size_t i = 0; code == 0 && i < count; i++)
-        write_delta(c->w, a, &list[i]);
+        if (rest_item(c, STR_EMPTY)) {
+            delta_write(c->w, c->arena, &list[i]);
+            rest_item_end(c);
+        }
     return code;
 }
 
-static int acknowledge(struct api_call *c, struct err *err)
+static int delta_acknowledge(struct rest_call *c, struct err *err)
 {
-    int64_t number = json_get_i64(c->body, "number", -1);
-    int code;
+    int code = feed_acknowledge(api_cache(c), rest_text(c, "name"),
+                                (uint64_t)rest_integer(c, "number"), err);
 
-    if (number < 0)
-        return err_set(err, ERR_INVALID, "number is the last record to acknowledge");
-    code = feed_acknowledge(c->cache, route_param(c->params, "name"), (uint64_t)number, err);
-    if (code == ERR_RANGE)
-        code = err_set(err, ERR_INVALID, "there is no record of this number yet");
-    return code;
+    return code == ERR_RANGE ? err_set(err, ERR_INVALID, "there is no record of this number yet")
+                             : code;
 }
 
 /* --- the invariants --- */
@@ -116,8 +161,9 @@ struct findings {
     uint64_t count;
 };
 
-/* A key has raw bytes, and of a user the passkey: only its beginning is told. */
-static void write_key(struct json_out *w, struct str key)
+/* A key has raw bytes, which are escaped. The key of a user holds its passkey, which is a secret:
+ * only the beginning is shown. */
+static void finding_write_key(struct json_out *w, struct str key)
 {
     enum { SHOWN = 4 };
     struct buf text = BUF_INIT(4096);
@@ -137,7 +183,7 @@ static void write_key(struct json_out *w, struct str key)
     buf_release(&text);
 }
 
-static void tell(void *ctx, const char *invariant, struct str key)
+static void finding_write(void *ctx, const char *invariant, struct str key)
 {
     struct findings *f = ctx;
 
@@ -145,18 +191,18 @@ static void tell(void *ctx, const char *invariant, struct str key)
         return;
     json_out_open(f->w, '{');
     json_out_member_str(f->w, "invariant", str_z(invariant));
-    write_key(f->w, key);
+    finding_write_key(f->w, key);
     json_out_close(f->w, '}');
 }
 
-static int check(struct api_call *c, struct err *err)
+static int swarm_check(struct rest_call *c, struct err *err)
 {
     struct findings findings = {.w = c->w};
     int code;
 
     json_out_key(c->w, "findings");
     json_out_open(c->w, '[');
-    code = cache_check(c->cache, tell, &findings, err);
+    code = cache_check(api_cache(c), finding_write, &findings, err);
     json_out_close(c->w, ']');
     json_out_member_u64(c->w, "count", findings.count);
     return code;

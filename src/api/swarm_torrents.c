@@ -7,16 +7,50 @@
 
 enum { COUNT_AT_ONCE = 64 };
 
-static api_fn get_torrents, add_torrent, remove_torrent, get_stats;
+static rest_fn swarm_torrent_list, swarm_torrent_add, swarm_torrent_remove, swarm_stats;
 
-SWARM_ROUTE(api_get_swarm_torrents, get_torrents, 200, .list = "torrents")
-SWARM_ROUTE(api_post_swarm_torrent, add_torrent, 201, .takes_body = true)
-SWARM_ROUTE(api_delete_swarm_torrent, remove_torrent, 204, .missing = "there is no such torrent")
-SWARM_ROUTE(api_get_swarm_stats, get_stats, 200)
+static const struct rest_field swarm_torrent_fields[] = {
+    {"info_hash", "The info hash, in hexadecimal digits."},
+    {"id", "The torrent's id.", REST_INTEGER},
+    {"active", "Is it served?", REST_BOOLEAN},
+    {"seeders", "Peers that have everything.", REST_INTEGER},
+    {"leechers", "Peers that do not.", REST_INTEGER},
+    {"snatches", "Downloads that were completed.", REST_INTEGER},
+    {"up_multiplier", "Uploads are credited times this.", REST_NUMBER},
+    {"down_multiplier", "Downloads are charged times this.", REST_NUMBER},
+    {"last_action", "When a peer last announced it.", REST_TIME},
+    {0},
+};
 
-/* Of some torrents: from memory where it is answered from there. */
-static int count_peers(struct api *api, const uint8_t *hashes, size_t count,
-                       struct scrape_entry *out, struct err *err)
+static const struct rest_row swarm_torrent_rows[] = {
+    {HTTP_GET, "/api/v1/swarm/stats", REST_ADMIN,
+     "The tracker in numbers; which numbers there are depends on its mode.", swarm_stats,
+     .needs = api_needs_tracker,
+     .answer = REST_FIELDS({"*", "A number of the tracker.", REST_ANY})},
+    {HTTP_GET, "/api/v1/swarm/torrents", REST_ADMIN, "Torrents that were added, in no order.",
+     swarm_torrent_list, .needs = api_needs_tracker, .list = "torrents", .by_place = true,
+     .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX, .items = swarm_torrent_fields},
+    {HTTP_POST, "/api/v1/swarm/torrents", REST_ADMIN,
+     "Add a torrent; one that is known gets the multipliers.", swarm_torrent_add, .status = 201,
+     .needs = api_needs_tracker,
+     .body = REST_FIELDS(
+         {"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true},
+         {"id", "The torrent's id; random when left out.", REST_INTEGER, .min = 0,
+          .max = INT64_MAX},
+         {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER},
+         {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),
+     .answer = swarm_torrent_fields},
+    {HTTP_DELETE, "/api/v1/swarm/torrents/{torrent}", REST_ADMIN,
+     "Remove the torrent and all of its peers.", swarm_torrent_remove, .status = 204,
+     .needs = api_needs_tracker,
+     .in_path = REST_FIELDS({"torrent", "40 or 64 hexadecimal digits, or a magnet link."}),
+     .missing = "there is no such torrent"},
+};
+const struct rest_table api_swarm_torrent_rows = {REST_ROWS(swarm_torrent_rows)};
+
+/* Counts the peers of some torrents: in memory, when the tracker answers from memory. */
+static int swarm_count_peers(struct api *api, const uint8_t *hashes, size_t count,
+                             struct scrape_entry *out, struct err *err)
 {
     struct service *s = api->swarm;
     struct swarms *swarms = s->tracker ? tracker_swarms(s->tracker) : NULL;
@@ -28,14 +62,13 @@ static int count_peers(struct api *api, const uint8_t *hashes, size_t count,
     return 0;
 }
 
-static void write_torrent(struct json_out *w, const struct torrent *t,
-                          const struct scrape_entry *peers)
+static void swarm_torrent_write(struct json_out *w, const struct torrent *t,
+                                const struct scrape_entry *peers)
 {
-    char hash[2 * INFO_HASH_LEN + 1], at[CLOCK_ISO_LEN + 1];
+    char hash[2 * INFO_HASH_LEN + 1];
 
     hex_write(hash, t->info_hash, INFO_HASH_LEN);
     hash[sizeof(hash) - 1] = 0;
-    clock_iso(t->last_action * MS_PER_S, at);
     json_out_member_str(w, "info_hash", str_z(hash));
     json_out_member_u64(w, "id", t->id);
     json_out_member_bool(w, "active", t->active);
@@ -45,18 +78,16 @@ static void write_torrent(struct json_out *w, const struct torrent *t,
                         peers->downloaded > t->snatches ? peers->downloaded : t->snatches);
     json_out_member_f64(w, "up_multiplier", t->up_multiplier);
     json_out_member_f64(w, "down_multiplier", t->down_multiplier);
-    json_out_member_str(w, "last_action", str_z(at));
+    rest_time(w, "last_action", t->last_action * MS_PER_S);
 }
 
 struct torrent_list {
-    struct api *api;
-    struct json_out *w;
-    size_t left;
-    struct torrent held[COUNT_AT_ONCE]; /* those that are not written yet */
+    struct rest_call *c;
+    struct torrent held[COUNT_AT_ONCE]; /* on the page, and not written yet */
     size_t count;
 };
 
-static int write_held(struct torrent_list *list, struct err *err)
+static int torrent_list_flush(struct torrent_list *list, struct err *err)
 {
     uint8_t hashes[COUNT_AT_ONCE * INFO_HASH_LEN];
     struct scrape_entry peers[COUNT_AT_ONCE];
@@ -64,96 +95,81 @@ static int write_held(struct torrent_list *list, struct err *err)
 
     for (size_t i = 0; i < list->count; i++)
         memcpy(hashes + i * INFO_HASH_LEN, list->held[i].info_hash, INFO_HASH_LEN);
-    code = list->count ? count_peers(list->api, hashes, list->count, peers, err) : 0;
+    code = list->count ? swarm_count_peers(list->c->ctx, hashes, list->count, peers, err) : 0;
     for (size_t i = 0; code == 0 && i < list->count; i++) {
-        json_out_open(list->w, '{');
-        write_torrent(list->w, &list->held[i], &peers[i]);
-        json_out_close(list->w, '}');
+        json_out_open(list->c->w, '{');
+        swarm_torrent_write(list->c->w, &list->held[i], &peers[i]);
+        json_out_close(list->c->w, '}');
     }
     list->count = 0;
     return code;
 }
 
-static int list_torrent(void *ctx, const struct torrent *t, struct err *err)
+static int torrent_list_add(void *ctx, const struct torrent *t, struct err *err)
 {
     struct torrent_list *list = ctx;
 
-    if (list->left-- == 0)
+    if (rest_takes(list->c, STR_EMPTY))
+        list->held[list->count++] = *t;
+    if (rest_full(list->c))
         return ERR_END;
-    list->held[list->count++] = *t;
-    return list->count == COUNT_AT_ONCE ? write_held(list, err) : 0;
+    return list->count == COUNT_AT_ONCE ? torrent_list_flush(list, err) : 0;
 }
 
-static int get_torrents(struct api_call *c, struct err *err)
+static int swarm_torrent_list(struct rest_call *c, struct err *err)
 {
-    struct torrent_list list = {.api = c->api, .w = c->w};
-    int code =
-        api_query_number(c->req, "limit", SWARM_LIST_DEFAULT, SWARM_LIST_MAX, &list.left, err);
+    struct torrent_list list = {.c = c};
+    int code = cache_each_torrent(api_cache(c), torrent_list_add, &list, err);
 
-    if (code == 0)
-        code = cache_each_torrent(c->cache, list_torrent, &list, err);
-    if (code == 0 || code == ERR_END)
-        code = write_held(&list, err);
-    return code;
+    return code == 0 || code == ERR_END ? torrent_list_flush(&list, err) : code;
 }
 
-static int read_torrent(const json_t *object, struct torrent *out, struct err *err)
+static int swarm_torrent_read(struct torrent *out, const struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"torrent", NULL};
-    int64_t id = json_get_i64(object, "id", 0);
-    int code = api_check_strings(object, strings, err);
-
-    *out = (struct torrent){.id = (uint64_t)id,
+    *out = (struct torrent){.id = (uint64_t)rest_integer(c, "id"),
                             .active = true,
-                            .up_multiplier = 1,
-                            .down_multiplier = 1,
+                            .up_multiplier = rest_number(c, "up_multiplier", 1),
+                            .down_multiplier = rest_number(c, "down_multiplier", 1),
                             .last_action = clock_wall_ms() / MS_PER_S};
-    if (code == 0 && id < 0)
-        code = err_set(err, ERR_INVALID, "id is not below 0");
-    if (code == 0)
-        code = info_hash_parse(out->info_hash, json_get_str(object, "torrent", STR_EMPTY), err);
-    if (code == 0)
-        code = api_swarm_factor(object, "up_multiplier", &out->up_multiplier, err);
-    if (code == 0)
-        code = api_swarm_factor(object, "down_multiplier", &out->down_multiplier, err);
-    return code;
+    return info_hash_parse(out->info_hash, rest_text(c, "torrent"), err);
 }
 
-static int add_torrent(struct api_call *c, struct err *err)
+static int swarm_torrent_add(struct rest_call *c, struct err *err)
 {
     struct scrape_entry peers = {0};
     struct torrent torrent;
-    int code = read_torrent(c->body, &torrent, err);
+    int code = swarm_torrent_read(&torrent, c, err);
 
     if (code == 0)
-        code = cache_add_torrent(c->cache, &torrent, err);
+        code = cache_add_torrent(api_cache(c), &torrent, err);
     if (code == 0)
-        code = count_peers(c->api, torrent.info_hash, 1, &peers, err);
+        code = swarm_count_peers(c->ctx, torrent.info_hash, 1, &peers, err);
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "swarm.torrent_added", log_u("id", torrent.id));
-    write_torrent(c->w, &torrent, &peers);
+    swarm_torrent_write(c->w, &torrent, &peers);
     return 0;
 }
 
-static int remove_torrent(struct api_call *c, struct err *err)
+static int swarm_torrent_remove(struct rest_call *c, struct err *err)
 {
     uint8_t hash[INFO_HASH_LEN];
-    int code = info_hash_parse(hash, route_param(c->params, "torrent"), err);
+    int code = info_hash_parse(hash, rest_text(c, "torrent"), err);
 
     if (code == 0)
-        code = cache_withdraw_torrent(c->cache, hash, err);
+        code = cache_withdraw_torrent(api_cache(c), hash, err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.torrent_removed");
     return code;
 }
 
-static int get_stats(struct api_call *c, struct err *err)
+static int swarm_stats(struct rest_call *c, struct err *err)
 {
-    struct tracker *tracker = c->api->swarm->tracker;
+    struct api *api = c->ctx;
 
-    if (!tracker)
-        return err_set(err, ERR_UNSUPPORTED, "this weir does not track");
-    stats_members(c->w, tracker);
+    if (!api->swarm->tracker)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this weir has the tracker's data, but does not track");
+    stats_members(c->w, api->swarm->tracker);
     return 0;
 }

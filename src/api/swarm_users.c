@@ -1,35 +1,79 @@
 /* Users and approved clients of the tracker. Passkeys are secrets: the answer to adding a user has
- * one, the list on demand alone, the log never. */
+ * the passkey, the list of users only when asked to, the log never. */
 #include "api/swarm.h"
 #include "base/ids.h"
 
-#include <math.h>
+static rest_fn swarm_user_list, swarm_user_add, swarm_user_remove, swarm_client_list,
+    swarm_client_add, swarm_client_remove;
 
-static api_fn get_users, add_user, remove_user, get_clients, add_client, remove_client;
+#define SWARM_USER_FIELDS                                                                          \
+    {"id", "The user's id.", REST_INTEGER},                                                        \
+        {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER},            \
+        {"slots_used", "Downloads now.", REST_INTEGER},                                            \
+        {"snatches", "Downloads that the user completed.", REST_INTEGER},                          \
+        {"up_multiplier", "Uploads are credited times this.", REST_NUMBER},                        \
+    {                                                                                              \
+        "down_multiplier", "Downloads are charged times this.", REST_NUMBER                        \
+    }
 
-SWARM_ROUTE(api_get_swarm_users, get_users, 200, .list = "users")
-SWARM_ROUTE(api_post_swarm_user, add_user, 201, .takes_body = true)
-SWARM_ROUTE(api_delete_swarm_user, remove_user, 204, .missing = "there is no such user")
-SWARM_ROUTE(api_get_swarm_clients, get_clients, 200, .list = "clients")
-SWARM_ROUTE(api_post_swarm_client, add_client, 201, .takes_body = true)
-SWARM_ROUTE(api_delete_swarm_client, remove_client, 204)
+static const struct rest_field swarm_client_fields[] = {{"client", "The beginning of a peer id."},
+                                                        {0}};
 
-int api_swarm_factor(const json_t *object, const char *name, double *out, struct err *err)
+static const struct rest_row swarm_user_rows[] = {
+    {HTTP_GET, "/api/v1/swarm/users", REST_ADMIN,
+     "Users of the tracker's private mode, in no order.", swarm_user_list,
+     .needs = api_needs_tracker,
+     .query = REST_FIELDS({"passkeys", "Show the passkeys too?", REST_BOOLEAN}), .list = "users",
+     .by_place = true, .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX,
+     .items =
+         REST_FIELDS(SWARM_USER_FIELDS, {"passkey", "The user's passkey; only with ?passkeys=true.",
+                                         .secret = true, .sometimes = true})},
+    {HTTP_POST, "/api/v1/swarm/users", REST_ADMIN,
+     "Add a user. A user whose passkey is known gets the slots and multipliers.", swarm_user_add,
+     .status = 201, .needs = api_needs_tracker,
+     .body = REST_FIELDS(
+         {"id", "The user's id; random when left out.", REST_INTEGER, .min = 0, .max = INT64_MAX},
+         {"passkey", "32 letters and digits; random when left out.", .secret = true},
+         {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER, .min = -1,
+          .max = INT64_MAX, .usual = -1},
+         {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER},
+         {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),
+     .answer = REST_FIELDS(SWARM_USER_FIELDS, {"passkey", "The user's passkey.", .secret = true})},
+    {HTTP_DELETE, "/api/v1/swarm/users/{id}", REST_ADMIN, "Remove the user and all of its peers.",
+     swarm_user_remove, .status = 204, .needs = api_needs_tracker,
+     .in_path = REST_FIELDS({"id", "The user's id or its passkey.", .secret = true}),
+     .missing = "there is no such user"},
+    {HTTP_GET, "/api/v1/swarm/clients", REST_ADMIN, "The approved clients, in no order.",
+     swarm_client_list, .needs = api_needs_tracker, .list = "clients", .by_place = true,
+     .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX, .items = swarm_client_fields},
+    {HTTP_POST, "/api/v1/swarm/clients", REST_ADMIN, "Approve the clients whose peer id begins so.",
+     swarm_client_add, .status = 201, .needs = api_needs_tracker,
+     .body = REST_FIELDS(
+         {"client", "The beginning of a peer id.", .required = true, .min = 1, .max = PEER_ID_LEN}),
+     .answer = swarm_client_fields},
+    {HTTP_DELETE, "/api/v1/swarm/clients/{client}", REST_ADMIN, "Approve these clients no longer.",
+     swarm_client_remove, .status = 204, .needs = api_needs_tracker,
+     .in_path = swarm_client_fields},
+};
+const struct rest_table api_swarm_user_rows = {REST_ROWS(swarm_user_rows)};
+
+int api_needs_tracker(struct rest_call *c, struct err *err)
 {
-    const json_t *value = json_object_get(object, name);
+    const struct api *api = c->ctx;
 
-    if (!value)
-        return 0;
-    if (!json_is_number(value) || !isfinite(json_number_value(value)) ||
-        json_number_value(value) < 0)
-        return err_set(err, ERR_INVALID, "%s is a number that is not below 0", name);
-    *out = json_number_value(value);
-    return 0;
+    return api->swarm ? 0 : err_set(err, ERR_UNSUPPORTED, "this weir has no tracker");
+}
+
+struct cache *api_cache(const struct rest_call *c)
+{
+    const struct api *api = c->ctx;
+
+    return api->swarm->cache;
 }
 
 /* --- users --- */
 
-static void write_user(struct json_out *w, const struct swarm_user *u, bool passkey)
+static void swarm_user_write(struct json_out *w, const struct swarm_user *u, bool passkey)
 {
     json_out_member_u64(w, "id", u->id);
     if (passkey)
@@ -41,38 +85,22 @@ static void write_user(struct json_out *w, const struct swarm_user *u, bool pass
     json_out_member_f64(w, "down_multiplier", u->down_multiplier);
 }
 
-struct user_list {
-    struct json_out *w;
-    size_t left;
-    bool passkeys;
-};
-
-static int list_user(void *ctx, const struct swarm_user *u, struct err *err)
+static int swarm_user_offer(void *ctx, const struct swarm_user *u, struct err *err)
 {
-    struct user_list *list = ctx;
+    struct rest_call *c = ctx;
 
     (void)err;
-    if (list->left-- == 0)
-        return ERR_END;
-    json_out_open(list->w, '{');
-    write_user(list->w, u, list->passkeys);
-    json_out_close(list->w, '}');
-    return 0;
+    if (rest_item(c, STR_EMPTY)) {
+        swarm_user_write(c->w, u, rest_bool(c, "passkeys"));
+        rest_item_end(c);
+    }
+    return rest_full(c) ? ERR_END : 0;
 }
 
-static int get_users(struct api_call *c, struct err *err)
+static int swarm_user_list(struct rest_call *c, struct err *err)
 {
-    struct user_list list = {.w = c->w};
-    struct str passkeys;
-    int code = api_query(c->req, "passkeys", &passkeys, err);
+    int code = cache_each_user(api_cache(c), swarm_user_offer, c, err);
 
-    if (code == 0)
-        code =
-            api_query_number(c->req, "limit", SWARM_LIST_DEFAULT, SWARM_LIST_MAX, &list.left, err);
-    if (code < 0)
-        return code;
-    list.passkeys = str_eq(passkeys, STR("true"));
-    code = cache_each_user(c->cache, list_user, &list, err);
     return code == ERR_END ? 0 : code;
 }
 
@@ -85,51 +113,42 @@ static bool is_passkey(struct str s)
     return s.len == PASSKEY_LEN;
 }
 
-static int read_user(const json_t *object, struct swarm_user *out, struct err *err)
+static int swarm_user_read(struct swarm_user *out, const struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"passkey", NULL};
-    struct str passkey = json_get_str(object, "passkey", STR_EMPTY);
-    int64_t id = json_get_i64(object, "id", 0);
-    int code = api_check_strings(object, strings, err);
+    struct str passkey = rest_text(c, "passkey");
 
-    *out = (struct swarm_user){.id = (uint64_t)id,
-                               .up_multiplier = 1,
-                               .down_multiplier = 1,
-                               .slots = json_get_i64(object, "slots", -1)};
-    if (code == 0 && passkey.len && !is_passkey(passkey))
-        code = err_set(err, ERR_INVALID, "a passkey is %d letters and digits", PASSKEY_LEN);
-    if (code == 0 && (id < 0 || out->slots < -1))
-        code = err_set(err, ERR_INVALID, "id is not below 0, and slots not below -1");
-    if (code == 0)
-        code = api_swarm_factor(object, "up_multiplier", &out->up_multiplier, err);
-    if (code == 0)
-        code = api_swarm_factor(object, "down_multiplier", &out->down_multiplier, err);
-    if (passkey.len == PASSKEY_LEN)
+    if (passkey.len && !is_passkey(passkey))
+        return err_set(err, ERR_INVALID, "passkey must be %d letters and digits", PASSKEY_LEN);
+    *out = (struct swarm_user){.id = (uint64_t)rest_integer(c, "id"),
+                               .up_multiplier = rest_number(c, "up_multiplier", 1),
+                               .down_multiplier = rest_number(c, "down_multiplier", 1),
+                               .slots = rest_integer(c, "slots")};
+    if (passkey.len)
         memcpy(out->passkey, passkey.p, PASSKEY_LEN);
     else
         id_hex(out->passkey);
-    return code;
+    return 0;
 }
 
-static int add_user(struct api_call *c, struct err *err)
+static int swarm_user_add(struct rest_call *c, struct err *err)
 {
-    struct swarm_user user;
-    int code = read_user(c->body, &user, err);
+    struct swarm_user user = {0};
+    int code = swarm_user_read(&user, c, err);
 
     if (code == 0)
-        code = cache_add_user(c->cache, &user, err);
+        code = cache_add_user(api_cache(c), &user, err);
     if (code == 0) {
         log_info(http_request_log(c->req), "swarm.user_added", log_u("id", user.id));
-        write_user(c->w, &user, true);
+        swarm_user_write(c->w, &user, true);
     }
     secure_zero(&user, sizeof(user));
     return code;
 }
 
-/* By id; or by passkey, for who knows nothing else of it. */
-static int remove_user(struct api_call *c, struct err *err)
+/* By id; or by passkey, for callers that know nothing else of the user. */
+static int swarm_user_remove(struct rest_call *c, struct err *err)
 {
-    struct str name = route_param(c->params, "id");
+    struct str name = rest_text(c, "id");
     char passkey[PASSKEY_LEN + 1] = "";
     uint64_t id;
     int code = 0;
@@ -137,11 +156,11 @@ static int remove_user(struct api_call *c, struct err *err)
     if (is_passkey(name))
         memcpy(passkey, name.p, name.len);
     else if (str_u64(name, &id) < 0)
-        code = err_set(err, ERR_INVALID, "a user is named by its id or its passkey");
+        code = err_set(err, ERR_INVALID, "name the user by its id or its passkey");
     else
-        code = cache_find_passkey(c->cache, passkey, id, err);
+        code = cache_find_passkey(api_cache(c), passkey, id, err);
     if (code == 0)
-        code = cache_remove_user(c->cache, str_z(passkey), err);
+        code = cache_remove_user(api_cache(c), str_z(passkey), err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.user_removed");
     return code;
@@ -149,30 +168,30 @@ static int remove_user(struct api_call *c, struct err *err)
 
 /* --- approved clients --- */
 
-static int list_client(void *ctx, struct str client, struct err *err)
+static int swarm_client_offer(void *ctx, struct str client, struct err *err)
 {
-    struct json_out *w = ctx;
+    struct rest_call *c = ctx;
 
     (void)err;
-    json_out_open(w, '{');
-    json_out_member_str(w, "client", client);
-    json_out_close(w, '}');
-    return 0;
+    if (rest_item(c, STR_EMPTY)) {
+        json_out_member_str(c->w, "client", client);
+        rest_item_end(c);
+    }
+    return rest_full(c) ? ERR_END : 0;
 }
 
-static int get_clients(struct api_call *c, struct err *err)
+static int swarm_client_list(struct rest_call *c, struct err *err)
 {
-    return cache_each_client(c->cache, list_client, c->w, err);
+    int code = cache_each_client(api_cache(c), swarm_client_offer, c, err);
+
+    return code == ERR_END ? 0 : code;
 }
 
-static int add_client(struct api_call *c, struct err *err)
+static int swarm_client_add(struct rest_call *c, struct err *err)
 {
-    struct str client = json_get_str(c->body, "client", STR_EMPTY);
-    int code;
+    struct str client = rest_text(c, "client");
+    int code = cache_whitelist_client(api_cache(c), client, err);
 
-    if (client.len == 0 || client.len > PEER_ID_LEN)
-        return err_set(err, ERR_INVALID, "client is the beginning of a peer id: 1 to 20 bytes");
-    code = cache_whitelist_client(c->cache, client, err);
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "swarm.client_added", log_s("client", client));
@@ -180,16 +199,16 @@ static int add_client(struct api_call *c, struct err *err)
     return 0;
 }
 
-static int remove_client(struct api_call *c, struct err *err)
+static int swarm_client_remove(struct rest_call *c, struct err *err)
 {
-    struct str client = route_param(c->params, "client");
+    struct str client = rest_text(c, "client");
     bool there = false;
-    int code = cache_client_whitelisted(c->cache, &there, client, err);
+    int code = cache_client_whitelisted(api_cache(c), &there, client, err);
 
     if (code == 0 && !there)
         code = err_set(err, ERR_NOT_FOUND, "there is no such client");
     if (code == 0)
-        code = cache_unwhitelist_client(c->cache, client, err);
+        code = cache_unwhitelist_client(api_cache(c), client, err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.client_removed", log_s("client", client));
     return code;

@@ -8,30 +8,105 @@
 #include "replica/tap/tap.h"
 
 enum {
-    TTL_MS = MS_PER_HOUR,                 /* of uploads, unless told */
+    TTL_MS = MS_PER_HOUR,                 /* how long uploads are waited for by default */
     DURATION_MAX_MS = 1000 * 1000 * 1000, /* some days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,
 };
 
+static rest_fn switch_list_call, switch_plan_call, switch_show, switch_set_ttl_call, switch_give_up;
+
+#define SWITCH_FIELDS                                                                              \
+    {"id", "The switch's id."}, {"replication", "The id of its replication."},                     \
+        {"user", "The user's name; empty: the user was removed."}, {"user_id", "The user's id."},  \
+        {"bucket", "The bucket."}, {"from", "The storage that is left."},                          \
+        {"to", "The storage that becomes the main one of the bucket."},                            \
+        {"state", "Where the switch is."}, {"downtime", "Is it with downtime?", REST_BOOLEAN},     \
+        {"multipart_ttl_ms", "How long open uploads are waited for.", REST_INTEGER},               \
+        {"on_init_done", "Does it begin when the initial copy is complete?", REST_BOOLEAN},        \
+        {"cron", "When it may begin, as a cron line; empty: any time."},                           \
+        {"start_at", "When it may begin.", REST_TIME},                                             \
+        {"max_duration_ms", "How long the downtime may take; 0: any time.", REST_INTEGER},         \
+        {"max_event_lag", "It begins when at most so many changes are not copied.", REST_INTEGER}, \
+        {"skip_check", "Are both sides not compared before?", REST_BOOLEAN},                       \
+        {"continue", "Is the old storage kept as a copy afterwards?", REST_BOOLEAN},               \
+        {"created", "When it was planned.", REST_TIME}, {"started", "When it began.", REST_TIME},  \
+        {"done", "When it was done.", REST_TIME}, {"aborted", "When it was given up.", REST_TIME}, \
+        {"lag", "Changes that are not copied yet.", REST_INTEGER},                                 \
+    {                                                                                              \
+        "last", "The last line of its history."                                                    \
+    }
+
+static const struct rest_field switch_path[] = {{"id", "The switch's id."}, {0}};
+
+static const struct rest_field switch_fields[] = {
+    SWITCH_FIELDS,
+    {"uploads",
+     "Uploads that are open on the storage that is left, 1000 at most; null: the storage cannot be "
+     "asked.",
+     REST_INTEGER, .nullable = true},
+    {"open_uploads", "The first 100 of them.", REST_OBJECTS,
+     .members = REST_FIELDS({"key", "The object's key."}, {"upload_id", "The upload's id."},
+                            {"initiated", "When it was begun.", REST_TIME},
+                            {"initiator", "Who began it."})},
+    {"waits_until", "How long uploads are still waited for.", REST_TIME},
+    {"waits_left_ms", "The same in milliseconds from now; null: none is waited for now.",
+     REST_INTEGER, .nullable = true},
+    {"waits_for", "What the switch waits for; empty: nothing."},
+    {"history", "What happened, a line each.", REST_STRINGS},
+    {0},
+};
+
+static const struct rest_row switch_rows[] = {
+    {HTTP_GET, "/api/v1/switches", REST_ADMIN,
+     "Switches of buckets to another storage, and where each is.", switch_list_call,
+     .needs = api_needs_replication,
+     .query = REST_FIELDS({"user", "Only those of this user."}, {"bucket", "Only of this bucket."}),
+     .list = "switches", .by_place = true, .items = REST_FIELDS(SWITCH_FIELDS)},
+    {HTTP_POST, "/api/v1/switches", REST_ADMIN,
+     "Switch a bucket to the destination of its replication. A switch of the bucket that has not "
+     "begun gets these options.",
+     switch_plan_call, .status = 201, .needs = api_needs_replication,
+     .body = REST_FIELDS(
+         {"replication", "The id of the replication.", .required = true},
+         {"multipart_ttl_ms",
+          "How long open uploads are waited for, in milliseconds; an hour when left out.",
+          REST_INTEGER, .min = 0, .max = DURATION_MAX_MS},
+         {"continue", "Keep the old storage as a copy afterwards?", REST_BOOLEAN},
+         {"downtime", "Refuse requests while the bucket is switched?", REST_BOOLEAN},
+         {"start_at", "With downtime: when to begin, such as 2026-01-31T03:00:00Z.", REST_TIME},
+         {"cron", "With downtime: when it may begin, as a cron line in UTC."},
+         {"on_init_done", "With downtime: begin when the initial copy is complete?", REST_BOOLEAN},
+         {"max_duration_ms", "With downtime: give up after so many milliseconds; 0: never.",
+          REST_INTEGER, .min = 0, .max = DURATION_MAX_MS},
+         {"max_event_lag", "With downtime: begin when at most so many changes are not copied.",
+          REST_INTEGER, .min = 0, .max = LAG_MAX},
+         {"skip_check", "With downtime: do not compare both sides before?", REST_BOOLEAN}),
+     .answer = switch_fields},
+    {HTTP_GET, "/api/v1/switches/{id}", REST_ADMIN,
+     "One switch, with its history, what it waits for and the uploads that are open.", switch_show,
+     .needs = api_needs_replication, .in_path = switch_path, .answer = switch_fields},
+    {HTTP_PUT, "/api/v1/switches/{id}", REST_ADMIN,
+     "Change how long open uploads are waited for, also while they are.", switch_set_ttl_call,
+     .status = 204, .needs = api_needs_replication, .in_path = switch_path,
+     .body = REST_FIELDS({"multipart_ttl_ms", "Milliseconds; 0: not at all.", REST_INTEGER,
+                          .required = true, .min = 0, .max = DURATION_MAX_MS})},
+    {HTTP_DELETE, "/api/v1/switches/{id}", REST_ADMIN,
+     "Give up a switch: without downtime the bucket goes back and loses nothing. A switch that has "
+     "not begun or has ended is forgotten.",
+     switch_give_up, .status = 204, .needs = api_needs_replication, .in_path = switch_path},
+};
+const struct rest_table api_switch_rows = {REST_ROWS(switch_rows)};
+
 /* --- writing --- */
 
-static void write_time(struct json_out *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_ISO_LEN + 1] = "";
-
-    if (ms)
-        clock_iso(ms, text);
-    json_out_member_str(w, name, str_z(text));
-}
-
-static const char *state_of(const struct bucket_switch *s)
+static const char *switch_state(const struct bucket_switch *s)
 {
     return s->aborted_ms ? "going_back" : switch_status_names[s->status];
 }
 
-static void write_names(struct json_out *w, struct api *api, struct arena *a,
-                        const struct bucket_switch *s)
+static void switch_write_names(struct json_out *w, struct api *api, struct arena *a,
+                               const struct bucket_switch *s)
 {
     struct user user = {0};
     struct buf id = {0};
@@ -51,7 +126,7 @@ static void write_names(struct json_out *w, struct api *api, struct arena *a,
     buf_release(&id);
 }
 
-static void write_options(struct json_out *w, const struct switch_options *o)
+static void switch_write_options(struct json_out *w, const struct switch_options *o)
 {
     bool downtime = o->multipart_ttl_ns == 0 || o->uploads_ttl_ns > 0;
     int64_t ttl_ns = downtime ? o->uploads_ttl_ns : o->multipart_ttl_ns;
@@ -60,15 +135,15 @@ static void write_options(struct json_out *w, const struct switch_options *o)
     json_out_member_i64(w, "multipart_ttl_ms", ttl_ns / NS_PER_MS);
     json_out_member_bool(w, "on_init_done", o->on_init_done);
     json_out_member_str(w, "cron", o->cron);
-    write_time(w, "start_at", o->start_at_ms);
+    rest_time(w, "start_at", o->start_at_ms);
     json_out_member_i64(w, "max_duration_ms", o->max_duration_ns / NS_PER_MS);
     json_out_member_i64(w, "max_event_lag", o->max_event_lag);
     json_out_member_bool(w, "skip_check", o->skip_check);
     json_out_member_bool(w, "continue", o->continue_replication);
 }
 
-/* What has not gone over to the side that the route leads or will lead to. */
-static int64_t lag_of(struct api *api, struct arena *a, const struct bucket_switch *s)
+/* Changes that the side where the route leads, or will lead, does not have. */
+static int64_t switch_lag(struct api *api, struct arena *a, const struct bucket_switch *s)
 {
     struct replication_status status = {0};
     struct replication_look look;
@@ -81,24 +156,24 @@ static int64_t lag_of(struct api *api, struct arena *a, const struct bucket_swit
     return lag;
 }
 
-/* Who began it: a user of weir's, or a name of the storage's own. */
-static void write_upload(struct json_out *w, struct api *api, struct arena *a,
-                         const struct upload_info *u)
+/* The initiator is a user of weir's, or a name that only the storage knows. */
+static void switch_write_upload(struct json_out *w, struct api *api, struct arena *a,
+                                const struct upload_info *u)
 {
     struct str by = u->initiator.len ? u->initiator : u->meta.owner;
 
     json_out_open(w, '{');
     json_out_member_str(w, "key", u->key);
     json_out_member_str(w, "upload_id", u->id);
-    write_time(w, "initiated", u->started_ms);
+    rest_time(w, "initiated", u->started_ms);
     json_out_member_str(w, "initiator", by.len ? api_user_name(api, a, by) : by);
     json_out_close(w, '}');
 }
 
-/* Open on the storage that is left: what clients would have to begin anew, or is waited for. Of one
- * that is done nobody waits any more. null: the storage cannot be asked. */
-static void write_uploads(struct json_out *w, struct api *api, struct arena *a,
-                          const struct bucket_switch *s)
+/* Uploads that are open on the storage that is left. Clients must begin them anew, or the switch
+ * waits for them. A switch that is done waits for none. */
+static void switch_write_uploads(struct json_out *w, struct api *api, struct arena *a,
+                                 const struct bucket_switch *s)
 {
     struct storage *from = routes_storage(api->o.routes, s->id.from);
     struct upload_list open = {0};
@@ -114,16 +189,15 @@ static void write_uploads(struct json_out *w, struct api *api, struct arena *a,
     json_out_key(w, "open_uploads");
     json_out_open(w, '[');
     for (size_t i = 0; i < open.count && i < UPLOADS_SHOWN; i++)
-        write_upload(w, api, a, &open.uploads[i]);
+        switch_write_upload(w, api, a, &open.uploads[i]);
     json_out_close(w, ']');
 }
 
-/* How long uploads are still waited for; null: it does not wait for any now. */
-static void write_until(struct json_out *w, const struct bucket_switch *s)
+static void switch_write_until(struct json_out *w, const struct bucket_switch *s)
 {
     int64_t until = switch_uploads_until(s), left = until - clock_wall_ms();
 
-    write_time(w, "waits_until", until);
+    rest_time(w, "waits_until", until);
     json_out_key(w, "waits_left_ms");
     if (until)
         json_out_i64(w, left > 0 ? left : 0);
@@ -131,13 +205,13 @@ static void write_until(struct json_out *w, const struct bucket_switch *s)
         json_out_null(w);
 }
 
-/* What its task last found that it has to wait for; empty: it runs, or has nothing left to do. */
-static struct str waits_for(struct api *api, struct arena *a, const struct bucket_switch *s)
+/* What the switch's task last had to wait for; empty: it runs, or has nothing left to do. */
+static struct str switch_waits_for(struct api *api, struct arena *a, const struct bucket_switch *s)
 {
     struct replication_id id = s->id;
     struct task_info info = {0};
 
-    if (s->aborted_ms) { /* its task is of the way that it went at first */
+    if (s->aborted_ms) { /* its task goes by the direction that it had at first */
         id.from = s->id.to;
         id.to = s->id.from;
     }
@@ -147,7 +221,7 @@ static struct str waits_for(struct api *api, struct arena *a, const struct bucke
     return info.task.error;
 }
 
-static int write_switch(struct json_out *w, struct api *api, struct arena *a,
+static int switch_write(struct json_out *w, struct api *api, struct arena *a,
                         const struct bucket_switch *s, bool whole, struct err *err)
 {
     struct str *lines = NULL;
@@ -157,20 +231,20 @@ static int write_switch(struct json_out *w, struct api *api, struct arena *a,
 
     if (code < 0)
         return code;
-    write_names(w, api, a, s);
-    json_out_member_str(w, "state", str_z(state_of(s)));
-    write_options(w, &s->o);
-    write_time(w, "created", s->created_ms);
-    write_time(w, "started", s->started_ms);
-    write_time(w, "done", s->done_ms);
-    write_time(w, "aborted", s->aborted_ms);
-    json_out_member_i64(w, "lag", lag_of(api, a, s));
+    switch_write_names(w, api, a, s);
+    json_out_member_str(w, "state", str_z(switch_state(s)));
+    switch_write_options(w, &s->o);
+    rest_time(w, "created", s->created_ms);
+    rest_time(w, "started", s->started_ms);
+    rest_time(w, "done", s->done_ms);
+    rest_time(w, "aborted", s->aborted_ms);
+    json_out_member_i64(w, "lag", switch_lag(api, a, s));
     json_out_member_str(w, "last", count ? lines[count - 1] : STR_EMPTY);
     if (!whole)
         return 0;
-    write_uploads(w, api, a, s);
-    write_until(w, s);
-    json_out_member_str(w, "waits_for", waits_for(api, a, s));
+    switch_write_uploads(w, api, a, s);
+    switch_write_until(w, s);
+    json_out_member_str(w, "waits_for", switch_waits_for(api, a, s));
     json_out_key(w, "history");
     json_out_open(w, '[');
     for (size_t i = 0; i < count; i++)
@@ -181,61 +255,35 @@ static int write_switch(struct json_out *w, struct api *api, struct arena *a,
 
 /* --- looking --- */
 
-static bool passes(struct str wanted, struct str value)
+static bool switch_passes(struct str wanted, struct str value)
 {
     return !wanted.len || str_eq(wanted, value);
 }
 
-static int write_list(struct json_out *w, struct http_request *req, struct api *api,
-                      struct err *err)
+static int switch_list_call(struct rest_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct bucket_switch *list = NULL;
-    struct str user = {0}, bucket = {0};
+    struct str user = rest_text(c, "user");
     struct user known;
     size_t count = 0;
-    int code = api_query(req, "user", &user, err);
+    int code = user.len ? users_by_name(api->o.users, c->arena, user, &known, err) : 0;
 
+    if (code == 0 && user.len)
+        user = known.id;
     if (code == 0)
-        code = api_query(req, "bucket", &bucket, err);
-    if (code == 0 && user.len) {
-        code = users_by_name(api->o.users, a, user, &known, err);
-        user = code == 0 ? known.id : user;
-    }
-    if (code == 0)
-        code = switch_list(api->o.replications, a, &list, &count, err);
+        code = switch_list(api->o.replications, c->arena, &list, &count, err);
     for (size_t i = 0; i < count && code == 0; i++) {
-        if (!passes(user, list[i].id.user) || !passes(bucket, list[i].id.bucket))
+        if (!switch_passes(user, list[i].id.user) ||
+            !switch_passes(rest_text(c, "bucket"), list[i].id.bucket) || !rest_item(c, STR_EMPTY))
             continue;
-        json_out_open(w, '{');
-        code = write_switch(w, api, a, &list[i], false, err);
-        json_out_close(w, '}');
+        code = switch_write(c->w, api, c->arena, &list[i], false, err);
+        rest_item_end(c);
     }
     return code;
 }
 
-int api_get_switches(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct api_json j;
-    struct err err = {0};
-
-    (void)params;
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = api_replications_on(ctx, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "switches");
-    json_out_open(&j.w, '[');
-    if (code == 0)
-        code = write_list(&j.w, req, ctx, &err);
-    json_out_close(&j.w, ']');
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
-}
-
-static int unescaped(struct arena *a, struct str part, struct str *out)
+static int switch_unescape(struct arena *a, struct str part, struct str *out)
 {
     struct buf text = {0};
     int code = store_key_unescape(&text, part);
@@ -246,96 +294,46 @@ static int unescaped(struct arena *a, struct str part, struct str *out)
 }
 
 /* "<user id>:<bucket>", escaped. */
-static int read_id(struct api *api, struct http_request *req, const struct route_params *params,
-                   struct str *user, struct str *bucket, struct err *err)
+static int switch_read_id(const struct rest_call *c, struct str *user, struct str *bucket,
+                          struct err *err)
 {
-    struct arena *a = http_request_arena(req);
-    struct str text = route_param(params, "id"), one, two;
-    int code = api_replications_on(api, err);
+    struct str text = rest_text(c, "id"), one, two;
 
-    if (code < 0)
-        return code;
-    if (!str_cut(text, ':', &one, &two) || unescaped(a, one, user) < 0 ||
-        unescaped(a, two, bucket) < 0)
+    if (!str_cut(text, ':', &one, &two) || switch_unescape(c->arena, one, user) < 0 ||
+        switch_unescape(c->arena, two, bucket) < 0)
         return err_set(err, ERR_NOT_FOUND, "there is no switch " STR_FMT, STR_ARG(text));
     return 0;
 }
 
-int api_get_switch(struct http_request *req, const struct route_params *params, void *ctx)
+static int switch_show(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct bucket_switch s = {0};
     struct str user, bucket;
-    struct api_json j;
-    struct err err = {0};
+    int code = switch_read_id(c, &user, &bucket, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = read_id(api, req, params, &user, &bucket, &err);
     if (code == 0)
-        code = switch_read(api->o.replications, a, user, bucket, &s, &err);
-    api_json_begin(&j);
-    if (code == 0)
-        code = write_switch(&j.w, api, a, &s, true, &err);
-    if (code == 0)
-        return api_json_send(req, 200, &j);
-    api_json_drop(&j);
-    return api_send_failure(req, code, &err);
+        code = switch_read(api->o.replications, c->arena, user, bucket, &s, err);
+    return code < 0 ? code : switch_write(c->w, api, c->arena, &s, true, err);
 }
 
 /* --- planning --- */
 
-static int read_number(const json_t *object, const char *name, int64_t max, int64_t *out,
-                       struct err *err)
+/* The beginning must be in the future, so that a slip does not begin a switch at once. */
+static int switch_read_times(struct switch_options *o, const struct rest_call *c, struct err *err)
 {
-    const json_t *value = json_object_get(object, name);
-
-    if (!value)
-        return 0;
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > max)
-        return err_set(err, ERR_INVALID, "%s is a number from 0 to %lld", name, (long long)max);
-    *out = json_integer_value(value);
-    return 0;
-}
-
-static int read_bools(const json_t *object, struct switch_options *o, bool *downtime,
-                      struct err *err)
-{
-    struct {
-        const char *name;
-        bool *to;
-    } rows[] = {{"downtime", downtime},
-                {"on_init_done", &o->on_init_done},
-                {"skip_check", &o->skip_check},
-                {"continue", &o->continue_replication}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        const json_t *value = json_object_get(object, rows[i].name);
-        if (value && !json_is_boolean(value))
-            return err_set(err, ERR_INVALID, "%s is true or false", rows[i].name);
-        if (value)
-            *rows[i].to = json_is_true(value);
-    }
-    return 0;
-}
-
-/* It must be to come, so that nothing begins by a slip. */
-static int read_times(const json_t *object, struct arena *a, struct switch_options *o,
-                      struct err *err)
-{
-    struct str start_at = json_get_str(object, "start_at", STR_EMPTY);
+    struct str start_at = rest_text(c, "start_at");
     struct cron cron;
     int64_t next;
     int code = 0;
 
-    o->cron = arena_str(a, json_get_str(object, "cron", STR_EMPTY));
+    o->cron = rest_text(c, "cron");
     if (start_at.len && clock_parse_iso(start_at, &o->start_at_ms) < 0)
         return err_set(err, ERR_INVALID,
-                       "start_at is a time such as 2026-01-31T03:00:00Z, not '" STR_FMT "'",
+                       "start_at must be a time such as 2026-01-31T03:00:00Z, not '" STR_FMT "'",
                        STR_ARG(start_at));
     if (start_at.len && o->start_at_ms <= clock_wall_ms())
-        return err_set(err, ERR_INVALID, "start_at is over");
+        return err_set(err, ERR_INVALID, "start_at is in the past");
     if (o->cron.len)
         code = cron_parse(&cron, o->cron, err);
     if (code == 0 && o->cron.len && cron_next(&cron, clock_wall_ms(), &next) < 0)
@@ -343,35 +341,28 @@ static int read_times(const json_t *object, struct arena *a, struct switch_optio
     return code;
 }
 
-static int read_options(const json_t *object, struct arena *a, struct switch_options *o,
-                        struct err *err)
+static int switch_read_options(struct switch_options *o, const struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"replication", "start_at", "cron", NULL};
-    bool downtime = false;
-    int64_t ttl_ms = -1, duration_ms = 0;
-    int code = api_check_strings(object, strings, err);
+    bool downtime = rest_bool(c, "downtime");
+    int64_t ttl_ms = rest_integer(c, "multipart_ttl_ms");
+    int64_t duration_ms = rest_integer(c, "max_duration_ms");
 
-    if (code == 0)
-        code = read_bools(object, o, &downtime, err);
-    if (code == 0)
-        code = read_times(object, a, o, err);
-    if (code == 0)
-        code = read_number(object, "multipart_ttl_ms", DURATION_MAX_MS, &ttl_ms, err);
-    if (code == 0)
-        code = read_number(object, "max_duration_ms", DURATION_MAX_MS, &duration_ms, err);
-    if (code == 0)
-        code = read_number(object, "max_event_lag", LAG_MAX, &o->max_event_lag, err);
-    if (code == 0 && !downtime && ttl_ms == 0)
-        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is more than 0 without downtime");
+    o->on_init_done = rest_bool(c, "on_init_done");
+    o->skip_check = rest_bool(c, "skip_check");
+    o->continue_replication = rest_bool(c, "continue");
+    o->max_event_lag = rest_integer(c, "max_event_lag");
     o->max_duration_ns = duration_ms * NS_PER_MS;
-    if (ttl_ms < 0) /* S11 */
+    if (!downtime && rest_given(c, "multipart_ttl_ms") && ttl_ms == 0)
+        return err_set(err, ERR_INVALID, "multipart_ttl_ms must be more than 0 without downtime");
+    if (!rest_given(c, "multipart_ttl_ms")) /* S11 */
         ttl_ms = duration_ms && duration_ms < TTL_MS ? duration_ms : TTL_MS;
     *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) = ttl_ms * NS_PER_MS;
-    return code;
+    return switch_read_times(o, c, err);
 }
 
-static int plan(struct api *api, struct arena *a, struct str name, const struct switch_options *o,
-                struct bucket_switch *out, struct err *err)
+static int switch_plan_one(struct api *api, struct arena *a, struct str name,
+                           const struct switch_options *o, struct bucket_switch *out,
+                           struct err *err)
 {
     struct replication p = {0};
     int code = api_find_replication(api, a, name, &p, err);
@@ -386,72 +377,47 @@ static int plan(struct api *api, struct arena *a, struct str name, const struct 
     return code < 0 ? code : switch_read(api->o.replications, a, p.id.user, p.id.bucket, out, err);
 }
 
-int api_post_switch(struct http_request *req, const struct route_params *params, void *ctx)
+static int switch_plan_call(struct rest_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
     struct switch_options o = {0};
     struct bucket_switch s = {0};
-    struct str name = STR_EMPTY;
-    struct api_json j;
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
+    int code = switch_read_options(&o, c, err);
 
-    (void)params;
-    if (!api_read_json(req, &object, &code))
-        return code;
-    code = read_options(object, a, &o, &err);
     if (code == 0)
-        name = arena_str(a, json_get_str(object, "replication", STR_EMPTY));
-    json_decref(object);
+        code = switch_plan_one(c->ctx, c->arena, rest_text(c, "replication"), &o, &s, err);
     if (code == 0)
-        code = plan(ctx, a, name, &o, &s, &err);
-    api_json_begin(&j);
+        code = switch_write(c->w, c->ctx, c->arena, &s, true, err);
     if (code == 0)
-        code = write_switch(&j.w, ctx, a, &s, true, &err);
-    if (code < 0) {
-        api_json_drop(&j);
-        return api_send_failure(req, code, &err);
-    }
-    log_info(http_request_log(req), "switch.planned", log_s("replication", s.name));
-    return api_json_send(req, 201, &j);
+        log_info(http_request_log(c->req), "switch.planned", log_s("replication", s.name));
+    return code;
 }
 
 /* --- changing --- */
 
-static int set_ttl(struct api_call *c, struct err *err)
+static int switch_set_ttl_call(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct str user, bucket;
-    int64_t ttl_ms = -1;
-    int code = read_id(c->api, c->req, c->params, &user, &bucket, err);
+    int64_t ttl_ms = rest_integer(c, "multipart_ttl_ms");
+    int code = switch_read_id(c, &user, &bucket, err);
 
     if (code == 0)
-        code = read_number(c->body, "multipart_ttl_ms", DURATION_MAX_MS, &ttl_ms, err);
-    if (code == 0 && ttl_ms < 0)
-        code = err_set(err, ERR_INVALID, "multipart_ttl_ms is what can be changed: name it");
+        code = switch_set_ttl(api->o.replications, user, bucket, ttl_ms * NS_PER_MS, err);
     if (code == 0)
-        code = switch_set_ttl(c->api->o.replications, user, bucket, ttl_ms * NS_PER_MS, err);
-    if (code == 0)
-        log_info(http_request_log(c->req), "switch.changed",
-                 log_s("switch", route_param(c->params, "id")), log_i("multipart_ttl_ms", ttl_ms));
+        log_info(http_request_log(c->req), "switch.changed", log_s("switch", rest_text(c, "id")),
+                 log_i("multipart_ttl_ms", ttl_ms));
     return code;
 }
 
-API_ROUTE(api_put_switch, set_ttl, 204, .takes_body = true)
-
-int api_delete_switch(struct http_request *req, const struct route_params *params, void *ctx)
+static int switch_give_up(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
+    struct api *api = c->ctx;
     struct str user, bucket;
-    struct err err = {0};
+    int code = switch_read_id(c, &user, &bucket, err);
 
-    if (!http_may_block(req))
-        return ERR_AGAIN;
-    int code = read_id(api, req, params, &user, &bucket, &err);
     if (code == 0)
-        code = switch_abort(api->o.replications, user, bucket, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "switch.given_up", log_s("switch", route_param(params, "id")));
-    return api_send_done(req);
+        code = switch_abort(api->o.replications, user, bucket, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "switch.given_up", log_s("switch", rest_text(c, "id")));
+    return code;
 }

@@ -1,32 +1,83 @@
 /* Torrents of objects. */
 #include "api/api_int.h"
-
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/resolve.h"
 #include "meta/error.h"
 #include "swarm/torrents.h"
 
-enum { PAGE_DEFAULT = 100, PAGE_MAX = 1000 };
+enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 
-/* False: there is no tracker, or this thread may not wait; *answer is what the handler returns. */
-static bool ready(struct api *api, struct http_request *req, int *answer)
-{
-    struct err err = {0};
+static rest_fn torrent_list, torrent_create, torrent_show, torrent_file, torrent_remove,
+    needs_torrents;
 
-    if (!http_may_block(req)) {
-        *answer = ERR_AGAIN;
-        return false;
+#define TORRENT_FIELDS                                                                             \
+    {"id", "The torrent's id."}, {"storage", "The storage that has the object."},                  \
+        {"bucket", "The object's bucket."}, {"key", "The object's key."},                          \
+        {"version", "The object's version."}, {"size", "Bytes of the object.", REST_INTEGER},      \
+        {"piece_length", "Bytes of a piece.", REST_INTEGER},                                       \
+        {"state", "\"hashing\" or \"ready\"."},                                                    \
+        {"percent", "How much of the object is hashed.", REST_INTEGER},                            \
+        {"made", "When it was made.", REST_TIME},                                                  \
+    {                                                                                              \
+        "info_hashes", "The info hashes, in hexadecimal digits.", REST_STRINGS                     \
     }
-    if (api->torrents)
-        return true;
-    err_set(&err, ERR_UNSUPPORTED, "no torrents are made: tracker.http and tracker.udp are off");
-    *answer = api_send_failure(req, ERR_UNSUPPORTED, &err);
-    return false;
+
+static const struct rest_field torrent_path[] = {{"torrent", "An info hash, or the torrent's id."},
+                                                 {0}};
+static const struct rest_field torrent_query[] = {
+    {"v", "The kind of torrent: 1, 2 or hybrid; left out: by the info hash."},
+    {"passkey", "A passkey for the announce addresses.", .secret = true},
+    {0},
+};
+static const struct rest_field torrent_fields[] = {
+    TORRENT_FIELDS,
+    {"name", "The file's name; of a torrent that is ready, as the rest.", .sometimes = true},
+    {"v1", "The info hash of version 1.", .sometimes = true},
+    {"v2", "The info hash of version 2.", .sometimes = true},
+    {"web_seed", "Where web seeds fetch the object.", .sometimes = true},
+    {"magnet", "The magnet link.", .sometimes = true},
+    {0},
+};
+
+static const struct rest_row torrent_rows[] = {
+    {HTTP_GET, "/api/v1/torrents", REST_ADMIN, "Torrents of objects, by id.", torrent_list,
+     .needs = needs_torrents, .list = "torrents", .page_usual = PAGE_USUAL, .page_max = PAGE_MAX,
+     .items = REST_FIELDS(TORRENT_FIELDS)},
+    {HTTP_POST, "/api/v1/torrents", REST_ADMIN,
+     "Make a torrent of an object. 202: its pieces are being hashed in the background.",
+     torrent_create, .needs = needs_torrents, .status = 201, .other_status = 202,
+     .body = REST_FIELDS(
+         {"bucket", "The object's bucket.", .required = true},
+         {"key", "The object's key.", .required = true, .min = 1, .max = OBJECT_KEY_MAX},
+         {"version", "The object's version; left out: the latest."},
+         {"v", "The kind of torrent: 1, 2 or hybrid."},
+         {"passkey", "A passkey for the announce addresses.", .secret = true}),
+     .answer = torrent_fields},
+    {HTTP_GET, "/api/v1/torrents/{torrent}", REST_ADMIN, "One torrent, with its magnet link.",
+     torrent_show, .needs = needs_torrents, .in_path = torrent_path, .query = torrent_query,
+     .answer = torrent_fields},
+    {HTTP_GET, "/api/v1/torrents/{torrent}/file", REST_ADMIN, "The torrent file.", torrent_file,
+     .needs = needs_torrents, .in_path = torrent_path, .query = torrent_query,
+     .media = "application/x-bittorrent"},
+    {HTTP_DELETE, "/api/v1/torrents/{torrent}", REST_ADMIN,
+     "Forget the torrent's hashes and take it off the tracker; the object stays.", torrent_remove,
+     .needs = needs_torrents, .status = 204, .in_path = torrent_path},
+};
+const struct rest_table api_torrent_rows = {REST_ROWS(torrent_rows)};
+
+static int needs_torrents(struct rest_call *c, struct err *err)
+{
+    const struct api *api = c->ctx;
+
+    return api->torrents ? 0
+                         : err_set(err, ERR_UNSUPPORTED,
+                                   "this weir makes no torrents: tracker.http and tracker.udp "
+                                   "are off");
 }
 
-/* What torrents say in S3's words. */
-static int plain_code(int code)
+/* An error code of the torrents is one of S3; this is the general one. */
+static int torrent_plain_code(int code)
 {
     static const struct {
         int s3, code;
@@ -44,7 +95,7 @@ static int plain_code(int code)
 
 /* --- answers --- */
 
-static void write_hashes(struct json_out *w, const struct torrent_row *row)
+static void torrent_row_write_hashes(struct json_out *w, const struct torrent_row *row)
 {
     json_out_key(w, "info_hashes");
     json_out_open(w, '[');
@@ -56,12 +107,8 @@ static void write_hashes(struct json_out *w, const struct torrent_row *row)
     json_out_close(w, ']');
 }
 
-static void write_members(struct json_out *w, const struct torrent_row *row)
+static void torrent_row_write(struct json_out *w, const struct torrent_row *row)
 {
-    char made[CLOCK_ISO_LEN + 1] = "";
-
-    if (row->made_s)
-        clock_iso(row->made_s * MS_PER_S, made);
     json_out_member_str(w, "id", row->position);
     json_out_member_str(w, "storage", row->storage);
     json_out_member_str(w, "bucket", row->bucket);
@@ -71,11 +118,12 @@ static void write_members(struct json_out *w, const struct torrent_row *row)
     json_out_member_u64(w, "piece_length", row->piece_length);
     json_out_member_str(w, "state", row->ready ? STR("ready") : STR("hashing"));
     json_out_member_u64(w, "percent", row->size ? row->done * 100 / row->size : 100);
-    json_out_member_str(w, "made", str_z(made));
-    write_hashes(w, row);
+    rest_time(w, "made", row->made_s * MS_PER_S);
+    torrent_row_write_hashes(w, row);
 }
 
-static void write_answer(struct json_out *w, const struct torrent_answer *answer, struct str url)
+static void torrent_write_answer(struct json_out *w, const struct torrent_answer *answer,
+                                 struct str url)
 {
     json_out_member_str(w, "name", answer->name);
     json_out_member_str(w, "v1", answer->v1);
@@ -84,46 +132,29 @@ static void write_answer(struct json_out *w, const struct torrent_answer *answer
     json_out_member_str(w, "magnet", answer->magnet);
 }
 
-int api_get_torrents(struct http_request *req, const struct route_params *params, void *ctx)
+static int torrent_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct torrent_row *rows = NULL;
-    struct api_json j;
-    struct err err = {0};
-    struct str after;
-    size_t limit = 0, count = 0;
-    int code;
+    size_t count = 0;
+    int code =
+        torrents_list(api->torrents, c->arena, rest_after(c), rest_wanted(c), &rows, &count, err);
 
-    (void)params;
-    if (!ready(api, req, &code))
-        return code;
-    code = api_query(req, "after", &after, &err);
-    if (code == 0)
-        code = api_query_number(req, "limit", PAGE_DEFAULT, PAGE_MAX, &limit, &err);
-    if (code == 0)
-        code = torrents_list(api->torrents, a, after, limit, &rows, &count, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    api_json_begin(&j);
-    json_out_key(&j.w, "torrents");
-    json_out_open(&j.w, '[');
-    for (size_t i = 0; i < count; i++) {
-        json_out_open(&j.w, '{');
-        write_members(&j.w, &rows[i]);
-        json_out_close(&j.w, '}');
-    }
-    json_out_close(&j.w, ']');
-    return api_json_send(req, 200, &j);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (rest_item(c, rows[i].position)) {
+            torrent_row_write(c->w, &rows[i]);
+            rest_item_end(c);
+        }
+    return code;
 }
 
 /* --- addresses --- */
 
-/* By which everybody reaches the S3 endpoint; empty: that is not known here. */
-static struct str s3_base(struct api *api, struct http_request *req, struct str host)
+/* The address by which everybody reaches the S3 endpoint; empty: this weir does not know it. */
+static struct str torrent_s3_base(const struct rest_call *c, struct str host)
 {
+    struct api *api = c->ctx;
     const struct conf *conf = api->o.conf;
-    struct arena *a = http_request_arena(req);
     char text[SOCK_ADDR_TEXT];
     struct sock_addr addr;
 
@@ -136,31 +167,28 @@ static struct str s3_base(struct api *api, struct http_request *req, struct str 
                       : str_starts(own, all6) ? str_skip(own, all6.len - 1)
                                               : STR_EMPTY;
     if (port.len)
-        own = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(host), STR_ARG(port));
-    return arena_fmt(a, "%s://" STR_FMT, *conf->s3.tls.cert ? "https" : "http", STR_ARG(own));
+        own = arena_fmt(c->arena, STR_FMT STR_FMT, STR_ARG(host), STR_ARG(port));
+    return arena_fmt(c->arena, "%s://" STR_FMT, *conf->s3.tls.cert ? "https" : "http",
+                     STR_ARG(own));
 }
 
-static struct str request_host(struct http_request *req)
-{
-    return torrent_host(http_header(http_request_head(req), "host"));
-}
-
-/* The version is named where there are versions. */
-static void fill_addresses(struct api *api, struct http_request *req, struct torrent_ask *ask,
-                           const struct torrent_place *at)
+/* The object's address names its version where there are versions. */
+static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_call *c,
+                                   const struct torrent_place *at)
 {
     struct torrent_place place = *at;
 
-    ask->host = request_host(req);
-    struct str base = s3_base(api, req, ask->host);
+    ask->host = torrent_host(http_header(http_request_head(c->req), "host"));
+    struct str base = torrent_s3_base(c, ask->host);
     if (str_eq(at->version, STR("null")))
         place.version = STR_EMPTY;
     if (base.len)
-        ask->url = torrent_object_url(http_request_arena(req), base, &place);
+        ask->url = torrent_object_url(c->arena, base, &place);
 }
 
 /* --- making one --- */
 
+/* A torrent that is made or shown. */
 struct creation {
     struct torrent_ask ask;
     struct torrent_answer answer;
@@ -168,177 +196,132 @@ struct creation {
     struct torrent_row row;
 };
 
-static int look_at_object(struct api *api, struct arena *a, const json_t *object,
-                          struct creation *c, struct err *err)
+static void creation_release(struct creation *x)
+{
+    if (x->ask.bucket)
+        x->ask.bucket->ops->unref(x->ask.bucket);
+    buf_release(&x->answer.file);
+}
+
+static int creation_look(struct creation *x, const struct rest_call *c, struct err *err)
 {
     static const struct object_conditions none;
-    static const char *const strings[] = {"bucket", "key", "version", "v", "passkey", NULL};
-    struct str key = json_get_str(object, "key", STR_EMPTY);
-    int code = api_check_strings(object, strings, err);
+    struct str key = rest_text(c, "key");
+    struct api *api = c->ctx;
+    int code = route_bucket(api->o.routes, STR_EMPTY, rest_text(c, "bucket"), &x->ask.bucket, err);
+    struct bucket *b = x->ask.bucket;
 
-    if (code == 0 && (!key.len || key.len > OBJECT_KEY_MAX))
-        code = err_set(err, ERR_INVALID, "key must be given");
-    if (code == 0)
-        code = route_bucket(api->o.routes, STR_EMPTY, json_get_str(object, "bucket", STR_EMPTY),
-                            &c->ask.bucket, err);
-    struct bucket *b = c->ask.bucket;
-    if (code < 0 || !b)
+    if (code < 0)
         return code;
-    struct str version = json_get_str(object, "version", STR_EMPTY);
-    code = b->ops->head(b, a, key, version, &none, &c->got, err);
-    c->got.info.key = key;
-    c->ask.info = &c->got.info;
-    c->ask.kind = json_get_str(object, "v", STR_EMPTY);
-    c->ask.passkey = json_get_str(object, "passkey", STR_EMPTY);
-    c->ask.brings_back = true;
+    code = b->ops->head(b, c->arena, key, rest_text(c, "version"), &none, &x->got, err);
+    x->got.info.key = key;
+    x->ask.info = &x->got.info;
+    x->ask.kind = rest_text(c, "v");
+    x->ask.passkey = rest_text(c, "passkey");
+    x->ask.brings_back = true;
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 
-static int create(struct api *api, struct http_request *req, const json_t *object,
-                  struct creation *c, struct err *err)
+/* ERR_BUSY: the object is being hashed; x->row tells how far when it has a size. */
+static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
-    int code = look_at_object(api, a, object, c, err);
+    struct api *api = c->ctx;
+    int code = creation_look(x, c, err);
 
-    if (code < 0 || !c->ask.bucket)
+    if (code < 0)
         return code;
-    struct torrent_place at = {c->ask.bucket->name, c->got.info.key, c->got.info.version};
-    fill_addresses(api, req, &c->ask, &at);
-    code = plain_code(torrents_write(api->torrents, a, &c->ask, &c->answer, err));
+    struct torrent_place at = {x->ask.bucket->name, x->got.info.key, x->got.info.version};
+    torrent_fill_addresses(&x->ask, c, &at);
+    code = torrent_plain_code(torrents_write(api->torrents, c->arena, &x->ask, &x->answer, err));
     if (code == 0 || code == ERR_BUSY) {
-        struct torrent_id id = {bucket_home(c->ask.bucket)->name, at.bucket, at.key, at.version};
+        struct torrent_id id = {bucket_home(x->ask.bucket)->name, at.bucket, at.key, at.version};
         enum torrent_kind kind;
-        int found = torrents_find(api->torrents, a, torrent_member(a, &id), &c->row, &kind, err);
+        int found = torrents_find(api->torrents, c->arena, torrent_member(c->arena, &id), &x->row,
+                                  &kind, err);
         code = found < 0 && code == 0 ? found : code;
     }
     return code;
 }
 
-/* 201, or 202 of one that is being hashed. */
-static int send_created(struct http_request *req, const struct creation *c, bool made)
+static int torrent_create(struct rest_call *c, struct err *err)
 {
-    struct api_json j;
+    struct creation x = {0};
+    int code = creation_make(&x, c, err);
+    bool hashing = code == ERR_BUSY && x.row.size;
 
-    log_info(http_request_log(req), "torrent.created", log_s("bucket", c->row.bucket),
-             log_s("key", c->row.key));
-    api_json_begin(&j);
-    write_members(&j.w, &c->row);
-    if (made)
-        write_answer(&j.w, &c->answer, c->ask.url);
-    return api_json_send(req, made ? 201 : 202, &j);
-}
-
-int api_post_torrent(struct http_request *req, const struct route_params *params, void *ctx)
-{
-    struct creation c = {0};
-    struct err err = {0};
-    json_t *object = NULL;
-    int code;
-
-    (void)params;
-    if (!ready(ctx, req, &code) || !api_read_json(req, &object, &code))
-        return code;
-    code = create(ctx, req, object, &c, &err);
-    if (code == 0 || (code == ERR_BUSY && c.row.size))
-        code = send_created(req, &c, code == 0);
-    else
-        code = api_send_failure(req, code, &err);
-    if (c.ask.bucket)
-        c.ask.bucket->ops->unref(c.ask.bucket);
-    buf_release(&c.answer.file);
-    json_decref(object);
+    if (code == 0 || hashing) {
+        log_info(http_request_log(c->req), "torrent.created", log_s("bucket", x.row.bucket),
+                 log_s("key", x.row.key));
+        torrent_row_write(c->w, &x.row);
+        if (!hashing)
+            torrent_write_answer(c->w, &x.answer, x.ask.url);
+        rest_status(c, hashing ? 202 : 201);
+        code = 0;
+    }
+    creation_release(&x);
     return code;
 }
 
 /* --- one that is there --- */
 
 /* By an info hash or an id; `v` chooses the kind, else the hash does. */
-static int show(struct api *api, struct http_request *req, struct str name, struct creation *c,
-                struct err *err)
+static int creation_find(struct creation *x, const struct rest_call *c, struct err *err)
 {
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     enum torrent_kind kind;
-    int code = torrents_find(api->torrents, a, name, &c->row, &kind, err);
+    int code = torrents_find(api->torrents, c->arena, rest_text(c, "torrent"), &x->row, &kind, err);
 
-    if (code == 0)
-        code = api_query(req, "v", &c->ask.kind, err);
-    if (code == 0)
-        code = api_query(req, "passkey", &c->ask.passkey, err);
     if (code < 0)
         return code;
-    if (!c->ask.kind.len)
-        c->ask.kind = str_z(torrent_kind_names[kind]);
-    c->got.info = (struct object_info){.key = c->row.key};
-    c->ask.info = &c->got.info;
-    fill_addresses(api, req, &c->ask,
-                   &(struct torrent_place){c->row.bucket, c->row.key, c->row.version});
-    if (c->row.ready)
-        code = torrents_show(api->torrents, a, &c->row, &c->ask, &c->answer, err);
+    x->ask.passkey = rest_text(c, "passkey");
+    x->ask.kind = rest_given(c, "v") ? rest_text(c, "v") : str_z(torrent_kind_names[kind]);
+    x->got.info = (struct object_info){.key = x->row.key};
+    x->ask.info = &x->got.info;
+    torrent_fill_addresses(&x->ask, c,
+                           &(struct torrent_place){x->row.bucket, x->row.key, x->row.version});
+    if (x->row.ready)
+        code = torrents_show(api->torrents, c->arena, &x->row, &x->ask, &x->answer, err);
     return code;
 }
 
-int api_get_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+static int torrent_show(struct rest_call *c, struct err *err)
 {
-    struct creation c = {0};
-    struct api_json j;
-    struct err err = {0};
-    int code;
+    struct creation x = {0};
+    int code = creation_find(&x, c, err);
 
-    if (!ready(ctx, req, &code))
-        return code;
-    code = show(ctx, req, route_param(params, "torrent"), &c, &err);
     if (code == 0) {
-        api_json_begin(&j);
-        write_members(&j.w, &c.row);
-        if (c.row.ready)
-            write_answer(&j.w, &c.answer, c.ask.url);
-        code = api_json_send(req, 200, &j);
-    } else {
-        code = api_send_failure(req, code, &err);
+        torrent_row_write(c->w, &x.row);
+        if (x.row.ready)
+            torrent_write_answer(c->w, &x.answer, x.ask.url);
     }
-    buf_release(&c.answer.file);
+    creation_release(&x);
     return code;
 }
 
-int api_get_torrent_file(struct http_request *req, const struct route_params *params, void *ctx)
+static int torrent_file(struct rest_call *c, struct err *err)
 {
-    struct creation c = {0};
-    struct err err = {0};
-    int code;
+    struct creation x = {0};
+    int code = creation_find(&x, c, err);
 
-    if (!ready(ctx, req, &code))
-        return code;
-    code = show(ctx, req, route_param(params, "torrent"), &c, &err);
-    if (code == 0 && !c.row.ready)
-        code = err_set(&err, ERR_BUSY, "it is being hashed");
-    if (code == 0) {
-        http_respond(req, 200);
-        http_respond_header(req, STR("Content-Type"), STR("application/x-bittorrent"));
-        code = http_send(req, buf_str(&c.answer.file));
-    } else {
-        code = api_send_failure(req, code, &err);
-    }
-    buf_release(&c.answer.file);
+    if (code == 0 && !x.row.ready)
+        code = err_set(err, ERR_BUSY, "the object is still being hashed");
+    if (code == 0)
+        code = rest_send(c, buf_str(&x.answer.file));
+    creation_release(&x);
     return code;
 }
 
-int api_delete_torrent(struct http_request *req, const struct route_params *params, void *ctx)
+static int torrent_remove(struct rest_call *c, struct err *err)
 {
-    struct api *api = ctx;
-    struct arena *a = http_request_arena(req);
+    struct api *api = c->ctx;
     struct torrent_row row;
     enum torrent_kind kind;
-    struct err err = {0};
-    int code;
+    int code = torrents_find(api->torrents, c->arena, rest_text(c, "torrent"), &row, &kind, err);
 
-    if (!ready(api, req, &code))
-        return code;
-    code = torrents_find(api->torrents, a, route_param(params, "torrent"), &row, &kind, &err);
     if (code == 0)
-        code = torrents_remove(api->torrents, a, &row, &err);
-    if (code < 0)
-        return api_send_failure(req, code, &err);
-    log_info(http_request_log(req), "torrent.removed", log_s("bucket", row.bucket),
-             log_s("key", row.key));
-    return api_send_done(req);
+        code = torrents_remove(api->torrents, c->arena, &row, err);
+    if (code == 0)
+        log_info(http_request_log(c->req), "torrent.removed", log_s("bucket", row.bucket),
+                 log_s("key", row.key));
+    return code;
 }

@@ -3,16 +3,59 @@
 #include "coord/replication.h"
 #include "route/users.h"
 
-static api_fn get_users, get_user, add_user, remove_user, add_key, remove_key;
+static rest_fn user_list, user_show, user_add, user_remove, user_key_add, user_key_remove;
 
-API_ROUTE(api_get_users, get_users, 200, .list = "users")
-API_ROUTE(api_get_user, get_user, 200)
-API_ROUTE(api_post_user, add_user, 201, .takes_body = true)
-API_ROUTE(api_delete_user, remove_user, 204, .waits = true)
-API_ROUTE(api_post_key, add_key, 201, .takes_body = true)
-API_ROUTE(api_delete_key, remove_key, 204, .waits = true)
+#define USER_FIELDS                                                                                \
+    {"name", "The user's name."}, {"id", "What owns buckets and stands in ACLs."},                 \
+        {"display_name", "The name that S3 shows."}, {"email", "An e-mail address, or empty."},    \
+        {"admin", "May use every bucket and this API.", REST_BOOLEAN},                             \
+    {                                                                                              \
+        "keys", "The access keys.", REST_STRINGS                                                   \
+    }
+#define KEY_FIELDS                                                                                 \
+    {"access_key", "The access key."},                                                             \
+    {                                                                                              \
+        "secret_key", "The secret key, which no other call answers.", .secret = true               \
+    }
 
-static void write_user(struct json_out *w, const struct user *u)
+static const struct rest_field user_path[] = {{"name", "The user's name."}, {0}};
+
+static const struct rest_row user_rows[] = {
+    {HTTP_GET, "/api/v1/users", REST_ADMIN,
+     "All users, without their secrets: the first administrator, those of the configuration file, "
+     "then the others by name.",
+     user_list, .quick = true, .list = "users", .by_place = true,
+     .items = REST_FIELDS(USER_FIELDS)},
+    {HTTP_POST, "/api/v1/users", REST_ADMIN,
+     "Add a user. Only this answer and that of adding a key hold a secret key.", user_add,
+     .status = 201,
+     .body =
+         REST_FIELDS({"name", "The user's name.", .required = true},
+                     {"id", "What owns buckets and stands in ACLs; random when left out."},
+                     {"display_name", "The name that S3 shows; the name when left out."},
+                     {"email", "An e-mail address, for grants by address."},
+                     {"admin", "May the user use every bucket and this API?", REST_BOOLEAN},
+                     {"access_key", "The first access key; random when left out."},
+                     {"secret_key", "The secret key that goes with access_key.", .secret = true}),
+     .answer = REST_FIELDS(USER_FIELDS, KEY_FIELDS)},
+    {HTTP_GET, "/api/v1/users/{name}", REST_ADMIN, "One user, without secrets.", user_show,
+     .quick = true, .in_path = user_path, .answer = REST_FIELDS(USER_FIELDS)},
+    {HTTP_DELETE, "/api/v1/users/{name}", REST_ADMIN,
+     "Remove the user and its keys; its buckets stay.", user_remove, .status = 204,
+     .in_path = user_path},
+    {HTTP_POST, "/api/v1/users/{name}/keys", REST_ADMIN, "Add an access key.", user_key_add,
+     .status = 201, .in_path = user_path,
+     .body =
+         REST_FIELDS({"access_key", "The access key; random when left out."},
+                     {"secret_key", "The secret key that goes with access_key.", .secret = true}),
+     .answer = REST_FIELDS(KEY_FIELDS)},
+    {HTTP_DELETE, "/api/v1/users/{name}/keys/{access}", REST_ADMIN, "Remove an access key.",
+     user_key_remove, .status = 204,
+     .in_path = REST_FIELDS({"name", "The user's name."}, {"access", "The access key."})},
+};
+const struct rest_table api_user_rows = {REST_ROWS(user_rows)};
+
+static void user_write(struct json_out *w, const struct user *u)
 {
     json_out_member_str(w, "name", u->name);
     json_out_member_str(w, "id", u->id);
@@ -27,73 +70,63 @@ static void write_user(struct json_out *w, const struct user *u)
 }
 
 /* With its secret. */
-static void write_key(struct json_out *w, const struct user_key *key)
+static void user_key_write(struct json_out *w, const struct user_key *key)
 {
     json_out_member_str(w, "access_key", key->access);
     json_out_member_str(w, "secret_key", key->secret);
 }
 
-static int get_users(struct api_call *c, struct err *err)
+static int user_list(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct user *list;
     size_t count;
-    int code = users_list(c->api->o.users, http_request_arena(c->req), &list, &count, err);
+    int code = users_list(api->o.users, c->arena, &list, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++) {
-        json_out_open(c->w, '{');
-        write_user(c->w, &list[i]);
-        json_out_close(c->w, '}');
-    }
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (rest_item(c, STR_EMPTY)) {
+            user_write(c->w, &list[i]);
+            rest_item_end(c);
+        }
     return code;
 }
 
-static int get_user(struct api_call *c, struct err *err)
+static int user_show(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct user user;
-    int code = users_by_name(c->api->o.users, http_request_arena(c->req),
-                             route_param(c->params, "name"), &user, err);
+    int code = users_by_name(api->o.users, c->arena, rest_text(c, "name"), &user, err);
 
     if (code == 0)
-        write_user(c->w, &user);
+        user_write(c->w, &user);
     return code;
 }
 
-static int read_and_add(struct api *api, struct arena *a, const json_t *object, struct user *out,
-                        struct err *err)
+static int user_add(struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"name",       "id", "display_name", "email", "access_key",
-                                          "secret_key", NULL};
-    struct user_key key = {json_get_str(object, "access_key", STR_EMPTY),
-                           json_get_str(object, "secret_key", STR_EMPTY)};
-    struct user wanted = {
-        .name = json_get_str(object, "name", STR_EMPTY),
-        .id = json_get_str(object, "id", STR_EMPTY),
-        .display_name = json_get_str(object, "display_name", STR_EMPTY),
-        .email = json_get_str(object, "email", STR_EMPTY),
-        .admin = json_get_bool(object, "admin", false),
-        .keys = &key,
-        .key_count = key.access.len || key.secret.len,
-    };
-    int code = api_check_strings(object, strings, err);
-
-    return code < 0 ? code : users_add(api->o.users, a, &wanted, out, err);
-}
-
-static int add_user(struct api_call *c, struct err *err)
-{
-    struct user made;
-    int code = read_and_add(c->api, http_request_arena(c->req), c->body, &made, err);
+    struct api *api = c->ctx;
+    struct user_key key = {rest_text(c, "access_key"), rest_text(c, "secret_key")};
+    struct user made, wanted = {
+                          .name = rest_text(c, "name"),
+                          .id = rest_text(c, "id"),
+                          .display_name = rest_text(c, "display_name"),
+                          .email = rest_text(c, "email"),
+                          .admin = rest_bool(c, "admin"),
+                          .keys = &key,
+                          .key_count = key.access.len || key.secret.len,
+                      };
+    int code = users_add(api->o.users, c->arena, &wanted, &made, err);
 
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "user.added", log_s("user", made.name),
              log_s("id", made.id));
-    write_user(c->w, &made);
-    write_key(c->w, &made.keys[0]);
+    user_write(c->w, &made);
+    user_key_write(c->w, &made.keys[0]);
     return 0;
 }
 
-static int forget_keys(struct api *api, struct str id, struct err *err)
+static int user_forget_keys(struct api *api, struct str id, struct err *err)
 {
     struct err why = {0};
     int code = remotes_forget_user(api->o.remotes, id, &why);
@@ -105,8 +138,9 @@ static int forget_keys(struct api *api, struct str id, struct err *err)
                     : 0;
 }
 
-/* What replicates a user's buckets goes by the user's keys, and nobody could take it away. */
-static int check_replications(struct api *api, const struct user *user, struct err *err)
+/* A replication of a user's buckets works with the user's keys, and could not be removed without
+ * the user. */
+static int user_check_replications(struct api *api, const struct user *user, struct err *err)
 {
     const struct replication *const *all;
     struct replication_view *view = NULL;
@@ -126,48 +160,45 @@ static int check_replications(struct api *api, const struct user *user, struct e
     return code;
 }
 
-static int remove_user(struct api_call *c, struct err *err)
+static int user_remove(struct rest_call *c, struct err *err)
 {
-    struct users *users = c->api->o.users;
-    struct str name = route_param(c->params, "name");
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
     struct user user;
-    bool known = users_by_name(users, http_request_arena(c->req), name, &user, NULL) == 0;
-    int code = known ? check_replications(c->api, &user, err) : 0;
+    bool known = users_by_name(api->o.users, c->arena, name, &user, NULL) == 0;
+    int code = known ? user_check_replications(api, &user, err) : 0;
 
     if (code == 0)
-        code = users_remove(users, name, err);
-    /* Behind it: a user that may not be removed keeps them. */
+        code = users_remove(api->o.users, name, err);
+    /* Last, so that a user who may not be removed keeps its keys. */
     if (code == 0 && known)
-        code = forget_keys(c->api, user.id, err);
+        code = user_forget_keys(api, user.id, err);
     if (code == 0)
         log_info(http_request_log(c->req), "user.removed", log_s("user", name));
     return code;
 }
 
-static int add_key(struct api_call *c, struct err *err)
+static int user_key_add(struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"access_key", "secret_key", NULL};
-    struct user_key wanted = {json_get_str(c->body, "access_key", STR_EMPTY),
-                              json_get_str(c->body, "secret_key", STR_EMPTY)};
-    struct str name = route_param(c->params, "name");
+    struct api *api = c->ctx;
+    struct user_key wanted = {rest_text(c, "access_key"), rest_text(c, "secret_key")};
+    struct str name = rest_text(c, "name");
     struct user_key made = {0};
-    int code = api_check_strings(c->body, strings, err);
+    int code = users_add_key(api->o.users, c->arena, name, &wanted, &made, err);
 
-    if (code == 0)
-        code =
-            users_add_key(c->api->o.users, http_request_arena(c->req), name, &wanted, &made, err);
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "user.key_added", log_s("user", name),
              log_s("access_key", made.access));
-    write_key(c->w, &made);
+    user_key_write(c->w, &made);
     return 0;
 }
 
-static int remove_key(struct api_call *c, struct err *err)
+static int user_key_remove(struct rest_call *c, struct err *err)
 {
-    struct str name = route_param(c->params, "name"), access = route_param(c->params, "access");
-    int code = users_remove_key(c->api->o.users, name, access, err);
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name"), access = rest_text(c, "access");
+    int code = users_remove_key(api->o.users, name, access, err);
 
     if (code == 0)
         log_info(http_request_log(c->req), "user.key_removed", log_s("user", name),

@@ -2,15 +2,34 @@
 #include "api/api_int.h"
 #include "s3/notify/notify.h"
 
-static api_fn get_webhooks, add_webhook, remove_webhook;
+static rest_fn webhook_list, webhook_add, webhook_remove;
 
-API_ROUTE(api_get_webhooks, get_webhooks, 200, .list = "webhooks")
-API_ROUTE(api_post_webhook, add_webhook, 201, .takes_body = true)
-API_ROUTE(api_delete_webhook, remove_webhook, 204, .waits = true)
+static const struct rest_row webhook_rows[] = {
+    {HTTP_GET, "/api/v1/webhooks", REST_ADMIN,
+     "All webhooks by name, without their secrets, with the state of their deliveries.",
+     webhook_list, .quick = true, .list = "webhooks",
+     .items =
+         REST_FIELDS({"name", "The webhook's name."}, {"url", "Where events are sent."},
+                     {"signed", "Are events signed with a secret?", REST_BOOLEAN},
+                     {"pending", "Events that wait to be delivered.", REST_INTEGER},
+                     {"oldest_ms", "Age of the oldest of these, in milliseconds.", REST_INTEGER},
+                     {"delivered", "Events delivered since weir started.", REST_INTEGER},
+                     {"failed", "Attempts that failed since weir started.", REST_INTEGER})},
+    {HTTP_POST, "/api/v1/webhooks", REST_ADMIN, "Add a webhook, or replace the one of that name.",
+     webhook_add, .status = 201,
+     .body = REST_FIELDS(
+         {"name", "The webhook's name.", .required = true},
+         {"url", "Where events are sent.", .required = true},
+         {"secret", "Events are signed with it; left out: they are not signed.", .secret = true}),
+     .answer = REST_FIELDS({"name", "The webhook's name."}, {"url", "Where events are sent."})},
+    {HTTP_DELETE, "/api/v1/webhooks/{name}", REST_ADMIN,
+     "Remove the webhook; events that wait for it are dropped.", webhook_remove, .status = 204,
+     .in_path = REST_FIELDS({"name", "The webhook's name."})},
+};
+const struct rest_table api_webhook_rows = {REST_ROWS(webhook_rows)};
 
-static void write_webhook(struct json_out *w, const struct webhook_info *info)
+static void webhook_write(struct json_out *w, const struct webhook_info *info)
 {
-    json_out_open(w, '{');
     json_out_member_str(w, "name", info->name);
     json_out_member_str(w, "url", info->url);
     json_out_member_bool(w, "signed", info->is_signed);
@@ -18,30 +37,29 @@ static void write_webhook(struct json_out *w, const struct webhook_info *info)
     json_out_member_u64(w, "oldest_ms", info->stats.oldest_ms);
     json_out_member_u64(w, "delivered", info->stats.delivered);
     json_out_member_u64(w, "failed", info->stats.failed);
-    json_out_close(w, '}');
 }
 
-static int get_webhooks(struct api_call *c, struct err *err)
+static int webhook_list(struct rest_call *c, struct err *err)
 {
+    struct api *api = c->ctx;
     struct webhook_info *list;
     size_t count;
-    int code = notify_webhooks(c->api->o.notify, http_request_arena(c->req), &list, &count, err);
+    int code = notify_webhooks(api->o.notify, c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        write_webhook(c->w, &list[i]);
+        if (rest_item(c, list[i].name)) {
+            webhook_write(c->w, &list[i]);
+            rest_item_end(c);
+        }
     return code;
 }
 
-static int add_webhook(struct api_call *c, struct err *err)
+static int webhook_add(struct rest_call *c, struct err *err)
 {
-    static const char *const strings[] = {"name", "url", "secret", NULL};
-    struct str name = json_get_str(c->body, "name", STR_EMPTY);
-    struct str url = json_get_str(c->body, "url", STR_EMPTY);
-    int code = api_check_strings(c->body, strings, err);
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name"), url = rest_text(c, "url");
+    int code = notify_add_webhook(api->o.notify, name, url, rest_text(c, "secret"), err);
 
-    if (code == 0)
-        code = notify_add_webhook(c->api->o.notify, name, url,
-                                  json_get_str(c->body, "secret", STR_EMPTY), err);
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "webhook.added", log_s("webhook", name));
@@ -50,10 +68,11 @@ static int add_webhook(struct api_call *c, struct err *err)
     return 0;
 }
 
-static int remove_webhook(struct api_call *c, struct err *err)
+static int webhook_remove(struct rest_call *c, struct err *err)
 {
-    struct str name = route_param(c->params, "name");
-    int code = notify_remove_webhook(c->api->o.notify, name, err);
+    struct api *api = c->ctx;
+    struct str name = rest_text(c, "name");
+    int code = notify_remove_webhook(api->o.notify, name, err);
 
     if (code == 0)
         log_info(http_request_log(c->req), "webhook.removed", log_s("webhook", name));

@@ -4,10 +4,11 @@
 #include "s3/lifecycle/lifecycle_sweep.h"
 
 static const struct flag bucket_route_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: the owner of the one there is."},
+    {"user", FLAG_TEXT, "NAME", NULL,
+     "The user whose bucket it is; default: the owner of the bucket of that name."},
     {"remove", FLAG_SWITCH, NULL, NULL, "Remove the policy; STORAGE is left out then."},
     {"block", FLAG_SWITCH, NULL, NULL, "Refuse the bucket on STORAGE, whoever asks."},
-    {"unblock", FLAG_SWITCH, NULL, NULL, "Refuse it no longer."},
+    {"unblock", FLAG_SWITCH, NULL, NULL, "No longer refuse the bucket on STORAGE."},
     CLIENT_FLAGS,
     {0},
 };
@@ -36,53 +37,44 @@ static const struct output_column show_columns[] = {{"name"},
 #undef X
 };
 
-static int list_storage(struct api_client *r, const char *storage, struct output *table,
-                        struct err *err)
+/* Adds the buckets of one storage to the table. */
+static int bucket_list_storage(struct api_client *r, const char *storage, struct output *table,
+                               struct err *err)
 {
-    const char *after = "";
-    bool more = true;
-    int code = 0;
+    struct manage_list list = {.path = manage_path(r, "/api/v1/buckets?storage=", storage, ""),
+                               .name = "buckets"};
+    json_t *all = NULL, *bucket;
+    size_t i;
+    int code = manage_pages(r, &list, &all, err);
 
-    while (code == 0 && more) {
-        json_t *answer = NULL, *bucket;
-        size_t i;
-        const char *before = manage_path(r, "/api/v1/buckets?storage=", storage, "&after=");
-        code = api_client_send(r, &answer, "GET", manage_path(r, before, after, ""), NULL, err);
-        if (code == 0) {
-            more = json_get_bool(answer, "more", false);
-            json_array_foreach(json_object_get(answer, "buckets"), i, bucket)
-            {
-                manage_row(table, bucket);
-                after = arena_z(&r->arena, json_get_str(bucket, "name", STR_EMPTY));
-            }
-        }
-        json_decref(answer);
-    }
+    json_array_foreach(all, i, bucket) manage_row(table, bucket);
+    json_decref(all);
     return code;
 }
 
-static int list_all(struct api_client *r, const struct invocation *inv, struct output *table,
-                    struct err *err)
+static int bucket_list_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                           struct err *err)
 {
-    json_t *answer = NULL, *storage;
+    struct manage_list list = {.path = "/api/v1/storages", .name = "storages"};
+    json_t *all = NULL, *storage;
     size_t i;
-    int code = api_client_send(r, &answer, "GET", "/api/v1/storages", NULL, err);
+    int code = manage_pages(r, &list, &all, err);
 
     (void)inv;
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "storages"), i, storage)
-        {
-            code = list_storage(r, arena_z(&r->arena, json_get_str(storage, "name", STR_EMPTY)),
-                                table, err);
-            if (code < 0)
-                break;
-        }
-    json_decref(answer);
+    json_array_foreach(all, i, storage)
+    {
+        const char *name = arena_z(&r->arena, json_get_str(storage, "name", STR_EMPTY));
+        code = name ? bucket_list_storage(r, name, table, err) : ERR_NO_MEMORY;
+        if (code < 0)
+            break;
+    }
+    json_decref(all);
     return code;
 }
 
-/* What was found is shown all the same. */
-static int judge_show(const json_t *answer, struct err *err)
+/* Storages that could not be asked are an error; the buckets that were found are shown all the
+ * same. */
+static int bucket_judge(const json_t *answer, struct err *err)
 {
     const json_t *first = json_array_get(json_object_get(answer, "unasked"), 0);
 
@@ -93,14 +85,14 @@ static int judge_show(const json_t *answer, struct err *err)
                    STR_ARG(json_get_str(first, "error", STR_EMPTY)));
 }
 
-static int fill_route(struct json_out *w, const struct invocation *inv, struct err *err)
+static int bucket_fill_route(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool removes = invocation_flag(inv, "remove"), blocks = invocation_flag(inv, "block");
     bool unblocks = invocation_flag(inv, "unblock");
     const char *storage = inv->args.len > 1 ? inv->args.items[1] : "";
 
     if (removes + blocks + unblocks > 1)
-        return err_set(err, ERR_INVALID, "--remove, --block and --unblock exclude each other");
+        return err_set(err, ERR_INVALID, "give only one of --remove, --block and --unblock");
     if (removes == (*storage != '\0'))
         return err_set(err, ERR_INVALID, "name a storage, or give --remove");
     json_out_member_str(w, "storage", str_z(storage));
@@ -110,11 +102,12 @@ static int fill_route(struct json_out *w, const struct invocation *inv, struct e
     return 0;
 }
 
-static int list_policies(struct api_client *r, const struct invocation *inv, struct output *table,
-                         struct err *err)
+static int bucket_list_policies(struct api_client *r, const struct invocation *inv,
+                                struct output *table, struct err *err)
 {
     static const struct manage_call call = {"GET", "/api/v1/policies",
-                                            MANAGE_COLUMNS(policy_columns), .rows = "policies"};
+                                            MANAGE_COLUMNS(policy_columns), .rows = "policies",
+                                            .pages = true};
 
     if (invocation_flag(inv, "user") || invocation_flag(inv, "remove") ||
         invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
@@ -122,21 +115,13 @@ static int list_policies(struct api_client *r, const struct invocation *inv, str
     return manage_ask(r, inv, table, &call, err);
 }
 
-static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = list_all};
+static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = bucket_list_run};
 static const struct manage_call show = {"GET", "/api/v1/buckets/{0}", MANAGE_COLUMNS(show_columns),
-                                        .rows = "buckets", .judge = judge_show};
-static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns), .run = list_policies};
-static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route", .fill = fill_route};
-
-static int command_bucket_list(struct invocation *inv)
-{
-    return manage(inv, &list);
-}
-
-static int command_bucket_show(struct invocation *inv)
-{
-    return manage(inv, &show);
-}
+                                        .rows = "buckets", .judge = bucket_judge};
+static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns),
+                                            .run = bucket_list_policies};
+static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route",
+                                         .fill = bucket_fill_route};
 
 static int command_bucket_route(struct invocation *inv)
 {
@@ -150,7 +135,7 @@ const struct command bucket_commands[] = {
      .summary = "List the buckets of all storages",
      .help = "Lists the buckets, storage by storage.",
      .examples = "weir bucket list --json",
-     .run = command_bucket_list},
+     .call = &list},
     {.name = "bucket show",
      .arguments = "BUCKET",
      .min_args = 1,
@@ -160,20 +145,21 @@ const struct command bucket_commands[] = {
      .summary = "Show a bucket",
      .help =
          "Shows the bucket and what it holds, once for each storage that has one of the name. A "
-         "remote storage is asked with the keys of each user that has some there; a bucket that "
-         "none of them owns is shown without an owner, and what it holds is not told.",
+         "remote storage is asked with the keys of each user that has keys there; a bucket that "
+         "none of them owns is shown without an owner and without what it holds.",
      .examples = "weir bucket show photos",
-     .run = command_bucket_show},
+     .call = &show},
     {.name = "bucket route",
      .arguments = "[BUCKET [STORAGE]]",
      .max_args = 2,
      .flags = bucket_route_flags,
      .configured = true,
-     .summary = "Say on which storage a bucket is, or list what was said",
-     .help = "Sets the routing policy of a user's bucket, before it is made: a policy moves "
-             "nothing. --block makes weir refuse the bucket on a storage.\n\n"
-             "Without a bucket it lists the policies that are set: of users (no bucket), of their "
-             "buckets, and the blocks (no user).",
+     .summary = "Set the storage of a bucket, or list the routes",
+     .help =
+         "Sets the routing policy of a user's bucket. Set it before the bucket is made: a policy "
+         "moves no objects. --block makes weir refuse the bucket on a storage.\n\n"
+         "Without a BUCKET the command lists the policies: those of users (no bucket), those of "
+         "buckets, and the blocks (no user).",
      .examples = "weir bucket route photos disk2 --user alice\n"
                  "weir bucket route photos --remove\n"
                  "weir bucket route --json",

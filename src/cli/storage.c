@@ -6,27 +6,30 @@ static const char *const framings[] = {"plain", "trailer", NULL};
 
 #define LIMIT_FLAGS                                                                                \
     {"requests-per-minute", FLAG_TEXT, "N", NULL,                                                  \
-     "What replication may ask of it, all workers together; 0: any number."},                      \
+     "Requests a minute that replication may make there, all workers together; 0: any number."},   \
     {                                                                                              \
         "bytes-per-second", FLAG_TEXT, "SIZE", NULL,                                               \
-            "What replication may read and write there, such as 64MiB; 0: any number."             \
+            "Bytes a second that replication may move there, such as 64MiB; 0: any number."        \
     }
 
 static const struct flag storage_add_flags[] = {
     {"endpoint", FLAG_TEXT, "URL", NULL, "A remote storage: http://host[:port] or https://..."},
     {"region", FLAG_TEXT, "REGION", NULL, "Its region; default: us-east-1."},
-    {"virtual-host", FLAG_SWITCH, NULL, NULL, "It wants bucket.host instead of host/bucket."},
-    {"ca", FLAG_FILE, "FILE", NULL, "Certificates that it is checked against, on weir's machine."},
+    {"virtual-host", FLAG_SWITCH, NULL, NULL,
+     "Address buckets as bucket.host instead of host/bucket."},
+    {"ca", FLAG_FILE, "FILE", NULL,
+     "File of certificates to check its certificate against, on weir's machine."},
     {"no-verify", FLAG_SWITCH, NULL, NULL, "Do not check its certificate."},
     {"framing", FLAG_CHOICES, "KIND", framings,
-     "trailer: it takes checksums behind a body (AWS, weir, Ceph from 20 on); default: plain."},
+     "How uploads are sent. trailer: with a checksum after the body (AWS, weir, Ceph from 20 "
+     "on); default: plain."},
     {"connect-timeout", FLAG_TEXT, "TIME", NULL,
-     "For a connection, with name look-up and TLS: 100ms to 60s; default: 3s."},
+     "Longest wait for a connection, with name look-up and TLS: 100ms to 60s; default: 3s."},
     {"response-timeout", FLAG_TEXT, "TIME", NULL,
-     "Until an answer begins: 1s to 1h; default: 60s."},
+     "Longest wait until an answer begins: 1s to 1h; default: 60s."},
     {"idle-timeout", FLAG_TEXT, "TIME", NULL,
-     "Without progress of a body, either way: 1s to 1h; default: 30s."},
-    {"user", FLAG_TEXT, "USER", NULL, "A user of weir that has the keys that follow there."},
+     "Longest pause in a body, either way: 1s to 1h; default: 30s."},
+    {"user", FLAG_TEXT, "USER", NULL, "The user of weir who has the following keys there."},
     {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
     {"main", FLAG_SWITCH, NULL, NULL, "Make it the main storage."},
@@ -39,7 +42,7 @@ static const struct flag storage_set_flags[] = {LIMIT_FLAGS, CLIENT_FLAGS, {0}};
 
 static const struct flag storage_remove_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL,
-     "Also when policies or replications use it or, of a local one, when it has buckets."},
+     "Also when policies or replications use it, or when a local storage has buckets."},
     CLIENT_FLAGS,
     {0},
 };
@@ -69,7 +72,8 @@ static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}}
 static const struct output_column damage_columns[] = {
     {"damage"}, {"bucket"}, {"key"}, {"version"}, {"path"}};
 
-/* Flags of remote storages alone, and the members that they become; NULL: written elsewhere. */
+/* Flags that only remote storages have, and the members that they become; NULL: written elsewhere.
+ */
 static const struct {
     const char *flag, *member;
 } of_remote[] = {
@@ -87,23 +91,23 @@ static const struct {
     {"no-verify", NULL},
 };
 
-static int check_local(const struct invocation *inv, struct err *err)
+static int storage_check_local(const struct invocation *inv, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(of_remote); i++)
         if (invocation_flag(inv, of_remote[i].flag))
             return err_set(err, ERR_INVALID,
-                           "--%s is for a storage with an --endpoint; a FOLDER takes none",
+                           "--%s is only for a storage with an --endpoint, not for a FOLDER",
                            of_remote[i].flag);
     return 0;
 }
 
-static void write_local(struct json_out *w, const struct invocation *inv)
+static void storage_fill_local(struct json_out *w, const struct invocation *inv)
 {
     json_out_member_str(w, "kind", STR("local"));
     json_out_member_str(w, "folder", str_z(inv->args.items[1]));
 }
 
-static void write_remote(struct json_out *w, const struct invocation *inv)
+static void storage_fill_remote(struct json_out *w, const struct invocation *inv)
 {
     json_out_member_str(w, "kind", STR("remote"));
     for (size_t i = 0; i < ARRAY_SIZE(of_remote); i++)
@@ -114,7 +118,7 @@ static void write_remote(struct json_out *w, const struct invocation *inv)
     json_out_member_bool(w, "insecure", invocation_flag(inv, "no-verify") != NULL);
 }
 
-static int write_limits(struct json_out *w, const struct invocation *inv, struct err *err)
+static int storage_fill_limits(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     const char *requests = invocation_flag(inv, "requests-per-minute");
     const char *bytes = invocation_flag(inv, "bytes-per-second");
@@ -133,54 +137,53 @@ static int write_limits(struct json_out *w, const struct invocation *inv, struct
     return 0;
 }
 
-static int fill_set(struct json_out *w, const struct invocation *inv, struct err *err)
+static int storage_fill_set(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     if (!invocation_flag(inv, "requests-per-minute") && !invocation_flag(inv, "bytes-per-second"))
-        return err_set(err, ERR_INVALID, "--requests-per-minute or --bytes-per-second, or both");
-    return write_limits(w, inv, err);
+        return err_set(err, ERR_INVALID, "give --requests-per-minute, --bytes-per-second or both");
+    return storage_fill_limits(w, inv, err);
 }
 
-static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
+static int storage_fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool is_remote = invocation_flag(inv, "endpoint") != NULL;
     int code = 0;
 
     if (inv->args.len == 2 && str_find(str_z(inv->args.items[1]), STR("://")) >= 0)
-        return err_set(err, ERR_INVALID, "an address is given as --endpoint %s",
-                       inv->args.items[1]);
+        return err_set(err, ERR_INVALID, "give an address as --endpoint %s", inv->args.items[1]);
     if (is_remote == (inv->args.len == 2))
-        return err_set(err, ERR_INVALID, "a storage has a FOLDER or an --endpoint");
+        return err_set(err, ERR_INVALID, "give either a FOLDER or an --endpoint");
     if (!is_remote)
-        code = check_local(inv, err);
+        code = storage_check_local(inv, err);
     if (code < 0)
         return code;
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
     json_out_member_bool(w, "main", invocation_flag(inv, "main") != NULL);
     if (is_remote)
-        write_remote(w, inv);
+        storage_fill_remote(w, inv);
     else
-        write_local(w, inv);
-    return write_limits(w, inv, err);
+        storage_fill_local(w, inv);
+    return storage_fill_limits(w, inv, err);
 }
 
-static int fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
+static int storage_fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     if (!invocation_flag(inv, "access-key") || !invocation_flag(inv, "secret-key"))
-        return err_set(err, ERR_INVALID, "--access-key and --secret-key, or --remove");
+        return err_set(err, ERR_INVALID, "give --access-key and --secret-key, or --remove");
     json_out_member_str(w, "user", str_z(inv->args.items[1]));
     manage_flag(w, inv, "access-key", "access_key");
     manage_flag(w, inv, "secret-key", "secret_key");
     return 0;
 }
 
-/* What is wrong is in the table; the code makes the exit status. */
-static int judge_test(const json_t *answer, struct err *err)
+/* The table says what is wrong; the code only sets the exit status. */
+static int storage_judge_test(const json_t *answer, struct err *err)
 {
     (void)err;
     return json_get_bool(answer, "ok", false) ? 0 : ERR_UNAVAILABLE;
 }
 
-static int judge_scrub(const json_t *answer, struct err *err)
+static int storage_judge_scrub(const json_t *answer, struct err *err)
 {
     int64_t findings = json_get_i64(answer, "findings", 0);
 
@@ -188,14 +191,15 @@ static int judge_scrub(const json_t *answer, struct err *err)
 }
 
 static const struct manage_call set_key = {"POST", "/api/v1/storages/{0}/credentials",
-                                           .fill = fill_key};
+                                           .fill = storage_fill_key};
 static const struct manage_call drop_key = {"DELETE", "/api/v1/storages/{0}/credentials/{1}"};
 static const struct manage_call list_keys = {"GET", "/api/v1/storages/{0}/credentials",
-                                             MANAGE_COLUMNS(user_columns), .rows = "users"};
+                                             MANAGE_COLUMNS(user_columns), .rows = "users",
+                                             .pages = true};
 
-/* Without a user: who has keys there. */
-static int run_key(struct api_client *r, const struct invocation *inv, struct output *table,
-                   struct err *err)
+/* Shows who has keys there, after a change of a user's keys if a USER is named. */
+static int storage_key_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                           struct err *err)
 {
     bool removes = invocation_flag(inv, "remove");
     int code = 0;
@@ -206,72 +210,27 @@ static int run_key(struct api_client *r, const struct invocation *inv, struct ou
 }
 
 static const struct manage_call add = {"POST", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
-                                       .fill = fill};
+                                       .fill = storage_fill};
 static const struct manage_call set = {"POST", "/api/v1/storages/{0}/limits",
-                                       MANAGE_COLUMNS(storage_columns), .fill = fill_set};
+                                       MANAGE_COLUMNS(storage_columns), .fill = storage_fill_set};
 static const struct manage_call list = {"GET", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),
-                                        .rows = "storages"};
+                                        .rows = "storages", .pages = true};
 static const struct manage_call remove_storage = {"DELETE", "/api/v1/storages/{0}"};
 static const struct manage_call remove_forced = {"DELETE", "/api/v1/storages/{0}?force=true"};
 static const struct manage_call make_main = {"POST", "/api/v1/storages/{0}/main"};
-static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = run_key};
+static const struct manage_call key = {MANAGE_COLUMNS(user_columns), .run = storage_key_run};
 static const struct manage_call claim = {"POST", "/api/v1/storages/{0}/claim"};
 static const struct manage_call show_notify = {"GET", "/api/v1/storages/{0}/notify",
                                                MANAGE_COLUMNS(notify_columns)};
 static const struct manage_call test = {"POST", "/api/v1/storages/{0}/test",
-                                        MANAGE_COLUMNS(test_columns), .judge = judge_test};
+                                        MANAGE_COLUMNS(test_columns), .judge = storage_judge_test};
 static const struct manage_call scrub = {"POST", "/api/v1/storages/{0}/scrub",
                                          MANAGE_COLUMNS(damage_columns), .rows = "damaged",
-                                         .judge = judge_scrub};
-
-static int command_storage_add(struct invocation *inv)
-{
-    return manage(inv, &add);
-}
-
-static int command_storage_set(struct invocation *inv)
-{
-    return manage(inv, &set);
-}
-
-static int command_storage_list(struct invocation *inv)
-{
-    return manage(inv, &list);
-}
+                                         .judge = storage_judge_scrub};
 
 static int command_storage_remove(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "force") ? &remove_forced : &remove_storage);
-}
-
-static int command_storage_main(struct invocation *inv)
-{
-    return manage(inv, &make_main);
-}
-
-static int command_storage_key(struct invocation *inv)
-{
-    return manage(inv, &key);
-}
-
-static int command_storage_claim(struct invocation *inv)
-{
-    return manage(inv, &claim);
-}
-
-static int command_storage_notify(struct invocation *inv)
-{
-    return manage(inv, &show_notify);
-}
-
-static int command_storage_test(struct invocation *inv)
-{
-    return manage(inv, &test);
-}
-
-static int command_storage_scrub(struct invocation *inv)
-{
-    return manage(inv, &scrub);
 }
 
 const struct command storage_commands[] = {
@@ -289,7 +248,7 @@ const struct command storage_commands[] = {
          "weir storage add disk2 /mnt/disk2/weir\n"
          "weir storage add ceph --endpoint https://s3.example.org --user alice --access-key "
          "AKIAEXAMPLE --secret-key SECRET --main",
-     .run = command_storage_add},
+     .call = &add},
     {.name = "storage set",
      .arguments = "NAME",
      .min_args = 1,
@@ -301,14 +260,14 @@ const struct command storage_commands[] = {
          "Workers wait, all of them together, so that a storage is asked no more often and moves "
          "no more bytes than it may. What clients do through the gateway is not held back.",
      .examples = "weir storage set ceph --requests-per-minute 6000 --bytes-per-second 64MiB",
-     .run = command_storage_set},
+     .call = &set},
     {.name = "storage list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the storages",
      .help = "Lists the storages; buckets without a routing policy are on the main one.",
      .examples = "weir storage list",
-     .run = command_storage_list},
+     .call = &list},
     {.name = "storage remove",
      .arguments = "NAME",
      .min_args = 1,
@@ -337,7 +296,7 @@ const struct command storage_commands[] = {
              "a user, lists who has keys there.",
      .examples = "weir storage key ceph alice --access-key AKIAEXAMPLE --secret-key SECRET\n"
                  "weir storage key ceph alice --remove",
-     .run = command_storage_key},
+     .call = &key},
     {.name = "storage main",
      .arguments = "NAME",
      .min_args = 1,
@@ -350,7 +309,7 @@ const struct command storage_commands[] = {
          "Nothing is moved. While that is a remote storage, a local bucket is found by its owner, "
          "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
      .examples = "weir storage main ceph",
-     .run = command_storage_main},
+     .call = &make_main},
     {.name = "storage claim",
      .arguments = "NAME",
      .min_args = 1,
@@ -360,7 +319,7 @@ const struct command storage_commands[] = {
      .summary = "Take the name of a local storage over from a folder that is gone",
      .help = "For weirs that share a Redis. weir replicate resync then compares what it holds.",
      .examples = "weir storage claim local",
-     .run = command_storage_claim},
+     .call = &claim},
     {.name = "storage notify",
      .arguments = "NAME",
      .min_args = 1,
@@ -373,7 +332,7 @@ const struct command storage_commands[] = {
              "token, as password of any user, or in the query as token=TOKEN. `weir replicate add "
              "--notify` sets that up; a MinIO needs it in the configuration of its webhook.",
      .examples = "weir storage notify minio",
-     .run = command_storage_notify},
+     .call = &show_notify},
     {.name = "storage test",
      .arguments = "NAME",
      .min_args = 1,
@@ -383,7 +342,7 @@ const struct command storage_commands[] = {
      .summary = "Test whether a storage is there and writable",
      .help = "The exit status is 1 when it is not.",
      .examples = "weir storage test local",
-     .run = command_storage_test},
+     .call = &test},
     {.name = "storage scrub",
      .arguments = "NAME",
      .min_args = 1,
@@ -395,6 +354,6 @@ const struct command storage_commands[] = {
              "nothing names. Counts of what buckets hold are put right. Lists what is damaged; "
              "the exit status is 1 when something is.",
      .examples = "weir storage scrub local",
-     .run = command_storage_scrub},
+     .call = &scrub},
     {0},
 };

@@ -4,20 +4,20 @@
 
 static const struct flag accept_flags[] = {
     {"empty", FLAG_SWITCH, NULL, NULL,
-     "The store is empty and is to be so: users, storages and replications are made anew."},
+     "The store is empty on purpose: users, storages and replications will be made anew."},
     {"older", FLAG_SWITCH, NULL, NULL,
-     "The store has an older configuration, which is the right one from now on."},
+     "The store has an older configuration, which is right from now on."},
     {"installation", FLAG_TEXT, "ID", NULL,
-     "This weir belongs to the installation ID from now on, whose store it was given."},
+     "The store belongs to the installation ID, and so does this weir from now on."},
     CLIENT_FLAGS,
     {0},
 };
 
 static const struct flag restore_flags[] = {
     {"from", FLAG_TEXT, "FILE", NULL,
-     "Another copy than the one in the data folder: an absolute path on the server."},
+     "Use this copy and not the one in the data folder: an absolute path on the server."},
     {"replace", FLAG_SWITCH, NULL, NULL,
-     "In the place of a configuration that is there, which is forgotten."},
+     "Replace the configuration that the store has, which is lost."},
     CLIENT_FLAGS,
     {0},
 };
@@ -27,7 +27,7 @@ static const struct output_column columns[] = {
     {"copied_at"}, {"copied_config"}, {"why"},
 };
 
-static int fill_accept(struct json_out *w, const struct invocation *inv, struct err *err)
+static int store_fill_accept(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool empty = invocation_flag(inv, "empty"), older = invocation_flag(inv, "older");
     const char *id = invocation_flag(inv, "installation");
@@ -35,14 +35,14 @@ static int fill_accept(struct json_out *w, const struct invocation *inv, struct 
     if (empty + older + (id != NULL) != 1)
         return err_set(err, ERR_INVALID,
                        "say what the store is: --empty, --older or "
-                       "--installation ID (weir store status tells)");
+                       "--installation ID (weir store status shows it)");
     json_out_member_str(w, "what", empty ? STR("empty") : older ? STR("older") : STR("other"));
     if (id)
         json_out_member_str(w, "installation", str_z(id));
     return 0;
 }
 
-static int fill_restore(struct json_out *w, const struct invocation *inv, struct err *err)
+static int store_fill_restore(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     manage_flag(w, inv, "from", "from");
@@ -53,24 +53,9 @@ static int fill_restore(struct json_out *w, const struct invocation *inv, struct
 
 static const struct manage_call status = {"GET", "/api/v1/store", MANAGE_COLUMNS(columns)};
 static const struct manage_call accept_store = {"POST", "/api/v1/store/accept",
-                                                MANAGE_COLUMNS(columns), .fill = fill_accept};
+                                                MANAGE_COLUMNS(columns), .fill = store_fill_accept};
 static const struct manage_call restore = {"POST", "/api/v1/store/restore", MANAGE_COLUMNS(columns),
-                                           .fill = fill_restore};
-
-static int command_store_status(struct invocation *inv)
-{
-    return manage(inv, &status);
-}
-
-static int command_store_accept(struct invocation *inv)
-{
-    return manage(inv, &accept_store);
-}
-
-static int command_store_restore(struct invocation *inv)
-{
-    return manage(inv, &restore);
-}
+                                           .fill = store_fill_restore};
 
 const struct command store_commands[] = {
     {.name = "store status",
@@ -84,17 +69,17 @@ const struct command store_commands[] = {
          "data folder: when it was made, and the count of changes that it has. While the store is "
          "not known weir serves nothing but health (docs/store-redis.md).",
      .examples = "weir store status",
-     .run = command_store_status},
+     .call = &status},
     {.name = "store accept",
      .flags = accept_flags,
      .configured = true,
      .summary = "Go on with the store as it is",
-     .help =
-         "Says that the store is right as weir found it. It is refused when the store is something "
-         "else than what is said. --empty and --older hold for every weir of the store; "
-         "--installation is for the weir that is asked alone. Replications are compared anew.",
+     .help = "Confirms that the store is right as weir found it. The command is refused when the "
+             "store is "
+             "not what you say it is. --empty and --older are for every weir of the store; "
+             "--installation is only for the weir that is asked. Replications are compared anew.",
      .examples = "weir store accept --empty\nweir store accept --older",
-     .run = command_store_accept},
+     .call = &accept_store},
     {.name = "store restore",
      .flags = restore_flags,
      .configured = true,
@@ -102,10 +87,10 @@ const struct command store_commands[] = {
      .help =
          "Puts users, storages, routes, replications and switches back into the store, from the "
          "sealed copy in the data folder of the weir that is asked. A store that has a "
-         "configuration is refused, unless it is to be replaced. Replications are compared anew.",
+         "configuration is refused without --replace. Replications are compared anew.",
      .examples = "weir store restore\n"
                  "weir store restore --replace\n"
                  "weir store restore --from /var/lib/weir/config.sealed.before --replace",
-     .run = command_store_restore},
+     .call = &restore},
     {0},
 };

@@ -3,10 +3,10 @@
 #include "command/manage.h"
 
 static const struct flag user_add_flags[] = {
-    {"id", FLAG_TEXT, "ID", NULL, "What owns buckets and stands in ACLs; default: random."},
+    {"id", FLAG_TEXT, "ID", NULL, "The id that owns buckets and stands in ACLs; default: random."},
     {"display-name", FLAG_TEXT, "NAME", NULL, "The name that S3 shows."},
     {"email", FLAG_TEXT, "ADDRESS", NULL, "An e-mail address, for grants by address."},
-    {"admin", FLAG_SWITCH, NULL, NULL, "May use every bucket."},
+    {"admin", FLAG_SWITCH, NULL, NULL, "The user may use every bucket and the API."},
     {"access-key", FLAG_TEXT, "KEY", NULL, "The access key; default: a new one."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The secret key that goes with --access-key."},
     CLIENT_FLAGS,
@@ -27,7 +27,7 @@ static const struct output_column made_columns[] = {
     {"name"}, {"id"}, {"access_key"}, {"secret_key"}};
 static const struct output_column key_columns[] = {{"access_key"}, {"secret_key"}};
 
-static int fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
+static int user_fill_key(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     if (!invocation_flag(inv, "access-key") != !invocation_flag(inv, "secret-key"))
         return err_set(err, ERR_INVALID, "--access-key and --secret-key go together");
@@ -36,39 +36,24 @@ static int fill_key(struct json_out *w, const struct invocation *inv, struct err
     return 0;
 }
 
-static int fill_user(struct json_out *w, const struct invocation *inv, struct err *err)
+static int user_fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
     manage_flag(w, inv, "id", "id");
     manage_flag(w, inv, "display-name", "display_name");
     manage_flag(w, inv, "email", "email");
     json_out_member_bool(w, "admin", invocation_flag(inv, "admin") != NULL);
-    return fill_key(w, inv, err);
+    return user_fill_key(w, inv, err);
 }
 
 static const struct manage_call add = {"POST", "/api/v1/users", MANAGE_COLUMNS(made_columns),
-                                       .fill = fill_user};
+                                       .fill = user_fill};
 static const struct manage_call list = {"GET", "/api/v1/users", MANAGE_COLUMNS(user_columns),
-                                        .rows = "users"};
+                                        .rows = "users", .pages = true};
 static const struct manage_call remove_user = {"DELETE", "/api/v1/users/{0}"};
 static const struct manage_call add_key = {"POST", "/api/v1/users/{0}/keys",
-                                           MANAGE_COLUMNS(key_columns), .fill = fill_key};
+                                           MANAGE_COLUMNS(key_columns), .fill = user_fill_key};
 static const struct manage_call remove_key = {"DELETE", "/api/v1/users/{0}/keys/{remove}"};
-
-static int command_user_add(struct invocation *inv)
-{
-    return manage(inv, &add);
-}
-
-static int command_user_list(struct invocation *inv)
-{
-    return manage(inv, &list);
-}
-
-static int command_user_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_user);
-}
 
 static int command_user_key(struct invocation *inv)
 {
@@ -87,14 +72,14 @@ const struct command user_commands[] = {
              "Name, id, e-mail address and access key belong to one user each.",
      .examples = "weir user add alice\n"
                  "weir user add bob --display-name 'Bob B.' --email bob@example.org --json",
-     .run = command_user_add},
+     .call = &add},
     {.name = "user list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the users",
      .help = "Lists the users with their access keys, the first administrator first.",
      .examples = "weir user list",
-     .run = command_user_list},
+     .call = &list},
     {.name = "user remove",
      .arguments = "NAME",
      .min_args = 1,
@@ -102,9 +87,9 @@ const struct command user_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Remove a user",
-     .help = "Removes the user and its keys. Buckets that it owns stay, and stay its id's.",
+     .help = "Removes the user and its keys. Its buckets stay, and still belong to its id.",
      .examples = "weir user remove alice",
-     .run = command_user_remove},
+     .call = &remove_user},
     {.name = "user key",
      .arguments = "NAME",
      .min_args = 1,
@@ -113,7 +98,7 @@ const struct command user_commands[] = {
      .configured = true,
      .summary = "Add or remove an access key of a user",
      .help = "Adds an access key, by default a new one, and shows its secret key, which is not "
-             "shown again; or removes one. To replace a key add the new one first.",
+             "shown again; or removes a key. To replace a key, add the new one first.",
      .examples = "weir user key alice\n"
                  "weir user key alice --remove AKIAEXAMPLE",
      .run = command_user_key},

@@ -12,7 +12,7 @@ static const struct output_column made_columns[] = {{"name"}, {"url"}};
 static const struct output_column webhook_columns[] = {{"name"},    {"url"},       {"signed"},
                                                        {"pending"}, {"delivered"}, {"failed"}};
 
-static int fill(struct json_out *w, const struct invocation *inv, struct err *err)
+static int webhook_fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
@@ -22,25 +22,10 @@ static int fill(struct json_out *w, const struct invocation *inv, struct err *er
 }
 
 static const struct manage_call add = {"POST", "/api/v1/webhooks", MANAGE_COLUMNS(made_columns),
-                                       .fill = fill};
+                                       .fill = webhook_fill};
 static const struct manage_call list = {"GET", "/api/v1/webhooks", MANAGE_COLUMNS(webhook_columns),
-                                        .rows = "webhooks"};
+                                        .rows = "webhooks", .pages = true};
 static const struct manage_call remove_webhook = {"DELETE", "/api/v1/webhooks/{0}"};
-
-static int command_webhook_add(struct invocation *inv)
-{
-    return manage(inv, &add);
-}
-
-static int command_webhook_list(struct invocation *inv)
-{
-    return manage(inv, &list);
-}
-
-static int command_webhook_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_webhook);
-}
 
 const struct command webhook_commands[] = {
     {.name = "webhook add",
@@ -56,14 +41,16 @@ const struct command webhook_commands[] = {
                  "aws s3api put-bucket-notification-configuration --bucket photos "
                  "--notification-configuration '{\"TopicConfigurations\":[{\"TopicArn\":"
                  "\"arn:aws:sns:us-east-1::thumbs\",\"Events\":[\"s3:ObjectCreated:*\"]}]}'",
-     .run = command_webhook_add},
+     .call = &add},
     {.name = "webhook list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the webhooks and what waits for them",
-     .help = "Lists the webhooks: events that wait, that were delivered, calls that failed.",
+     .help =
+         "Lists the webhooks with the numbers of events that wait, events that were delivered and "
+         "calls that failed.",
      .examples = "weir webhook list",
-     .run = command_webhook_list},
+     .call = &list},
     {.name = "webhook remove",
      .arguments = "NAME",
      .min_args = 1,
@@ -71,8 +58,8 @@ const struct command webhook_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Remove a webhook",
-     .help = "Removes the webhook; events that wait for it are given up.",
+     .help = "Removes the webhook; events that wait for it are dropped.",
      .examples = "weir webhook remove thumbs",
-     .run = command_webhook_remove},
+     .call = &remove_webhook},
     {0},
 };

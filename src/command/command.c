@@ -1,6 +1,7 @@
 /* From argv to a command's function. */
 #include "command/command.h"
 #include "command/help.h"
+#include "command/manage.h"
 #include "conf/keys.h"
 #include "conf/nearest.h"
 
@@ -255,7 +256,7 @@ int cli_main(const struct command_table *table, int argc, char **argv, const cha
     if (status == 0 && invocation_flag(&inv, "help"))
         help_command(inv.command, stdout);
     else if (status == 0)
-        status = inv.command->run(&inv);
+        status = inv.command->call ? manage(&inv, inv.command->call) : inv.command->run(&inv);
     vec_release(&inv.args);
     vec_release(&inv.flags);
     vec_release(&inv.keys);

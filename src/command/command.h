@@ -37,6 +37,7 @@ struct flag {
 
 struct invocation;
 struct room;
+struct manage_call;
 /* Returns the exit status. */
 typedef int command_fn(struct invocation *inv);
 
@@ -49,6 +50,7 @@ struct command {
     const char *summary;      /* one line, no full stop */
     const char *help;         /* paragraphs, an empty line between them, no line breaks inside */
     const char *examples;     /* one a line */
+    const struct manage_call *call; /* of a running weir's API (command/manage.h); or else: */
     command_fn *run;
 };
 

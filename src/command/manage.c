@@ -2,12 +2,17 @@
 #include "command/manage.h"
 #include "base/clock.h"
 
-enum { TIMEOUT_MS = MS_PER_HOUR }; /* a scrub reads everything */
+#include <time.h>
+
+enum {
+    TIMEOUT_MS = MS_PER_HOUR, /* of one call: a scrub reads everything */
+    POLL_MS = 500,
+};
 
 int manage(struct invocation *inv, const struct manage_call *call)
 {
     static const struct output_column none[] = {{""}};
-    bool shows = call->column_count > 0;
+    bool shows = call->column_count > 0 && !invocation_flag(inv, "watch");
     struct conf *conf = NULL;
     struct api_client remote;
     struct output table;
@@ -38,8 +43,9 @@ int manage(struct invocation *inv, const struct manage_call *call)
     return status;
 }
 
-/* The path's "{0}" and "{flag}" replaced. */
-static const char *call_path(struct api_client *r, const struct invocation *inv, const char *path)
+/* The path with "{0}" and "{flag}" replaced. */
+static const char *manage_call_path(struct api_client *r, const struct invocation *inv,
+                                    const char *path)
 {
     struct buf out = BUF_INIT(64 * KIB);
     struct str rest = str_z(path), before, name;
@@ -58,6 +64,107 @@ static const char *call_path(struct api_client *r, const struct invocation *inv,
     return copy;
 }
 
+int manage_send(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
+                json_t **out, struct err *err)
+{
+    bool posts = call->fill || strcmp(call->method, "POST") == 0;
+    struct buf body = {0};
+    struct json_out w;
+    int code = 0;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (call->fill)
+        code = call->fill(&w, inv, err);
+    json_out_close(&w, '}');
+    if (code == 0)
+        code = api_client_send(r, out, call->method, manage_call_path(r, inv, call->path),
+                               posts ? body.p : NULL, err);
+    secure_zero(body.p, body.cap);
+    buf_release(&body);
+    return code;
+}
+
+/* One page is added to *all; *next is where the next one begins, empty at the end. */
+static int pages_add(struct api_client *r, const struct manage_list *list, json_t *all,
+                     const char **next, struct err *err)
+{
+    struct buf path = BUF_INIT(64 * KIB);
+    json_t *answer = NULL;
+
+    buf_append_z(&path, list->path);
+    manage_query(&path, "after", *next);
+    int code = buf_error(&path);
+    if (code == 0)
+        code = api_client_send(r, &answer, "GET", path.p, NULL, err);
+    buf_release(&path);
+    if (code < 0)
+        return code;
+    const json_t *items = json_object_get(answer, list->name);
+    *next = arena_z(&r->arena, json_get_str(answer, "next", STR_EMPTY));
+    if (!*next || !json_is_array(items) || json_array_extend(all, (json_t *)(uintptr_t)items) < 0)
+        code = err_set(err, ERR_PEER, "the answer of %s is not a list", list->path);
+    json_decref(answer);
+    return code;
+}
+
+int manage_pages(struct api_client *r, struct manage_list *list, json_t **out, struct err *err)
+{
+    json_t *all = json_array();
+    const char *next = list->after ? list->after : "";
+    int code;
+
+    do {
+        code = pages_add(r, list, all, &next, err);
+    } while (code == 0 && *next && (!list->max || json_array_size(all) < list->max));
+    if (code < 0) {
+        json_decref(all);
+        return code;
+    }
+    list->more = *next != '\0';
+    while (list->max && json_array_size(all) > list->max) {
+        json_array_remove(all, json_array_size(all) - 1);
+        list->more = true;
+    }
+    *out = all;
+    return 0;
+}
+
+void manage_query(struct buf *path, const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    buf_appendf(path, "%c%s=", str_chr(buf_str(path), '?') >= 0 ? '&' : '?', name);
+    url_encode(path, str_z(value), false);
+}
+
+void manage_print_json(const json_t *json)
+{
+    json_dumpf(json, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
+void manage_poll_wait(void)
+{
+    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
+
+    nanosleep(&pause, NULL);
+}
+
+/* GET of a list shows the items of all pages. */
+static int ask_rows(struct api_client *r, const struct invocation *inv, struct output *table,
+                    const struct manage_call *call, struct err *err)
+{
+    struct manage_list list = {.path = manage_call_path(r, inv, call->path), .name = call->rows};
+    json_t *all = NULL, *row;
+    size_t i;
+    int code = manage_pages(r, &list, &all, err);
+
+    json_array_foreach(all, i, row) manage_row(table, row);
+    json_decref(all);
+    return code;
+}
+
 static void add_rows(struct output *table, const struct manage_call *call, const json_t *answer)
 {
     const json_t *row;
@@ -72,27 +179,17 @@ static void add_rows(struct output *table, const struct manage_call *call, const
 int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
                const struct manage_call *call, struct err *err)
 {
-    bool posts = strcmp(call->method, "POST") == 0, shows = call->column_count > 0;
-    struct buf body = {0};
-    struct json_out w;
+    bool shows = call->column_count > 0;
     json_t *answer = NULL;
-    int code = 0;
 
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    if (call->fill)
-        code = call->fill(&w, inv, err);
-    json_out_close(&w, '}');
-    if (code == 0)
-        code = api_client_send(r, shows ? &answer : NULL, call->method,
-                               call_path(r, inv, call->path), posts ? body.p : NULL, err);
+    if (call->pages)
+        return ask_rows(r, inv, table, call, err);
+    int code = manage_send(r, inv, call, shows ? &answer : NULL, err);
     if (code == 0 && shows)
         add_rows(table, call, answer);
     if (code == 0 && call->judge)
         code = call->judge(answer, err);
     json_decref(answer);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
     return code;
 }
 
@@ -110,7 +207,7 @@ const char *manage_path(struct api_client *r, const char *before, const char *pa
     return copy;
 }
 
-static void add_cell(struct output *table, const json_t *object, const char *name)
+static void manage_cell(struct output *table, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name), *item;
     struct buf text = BUF_INIT(1 * MIB);
@@ -141,7 +238,7 @@ static void add_cell(struct output *table, const json_t *object, const char *nam
 void manage_row(struct output *table, const json_t *object)
 {
     for (size_t i = 0; i < table->column_count; i++)
-        add_cell(table, object, table->columns[i].name);
+        manage_cell(table, object, table->columns[i].name);
 }
 
 void manage_span(struct buf *out, int64_t seconds)

@@ -1,5 +1,6 @@
-/* What the commands that manage a running weir share: one call to its API, and a table or JSON of
- * its answer. */
+/* The kit of commands that manage a running weir: a command is one call to the API (struct
+ * manage_call), whose answer is shown as a table, or as JSON with --json. A command that needs
+ * several calls has a function `run`, which makes them with the functions below. */
 #ifndef COMMAND_MANAGE_H
 #define COMMAND_MANAGE_H
 
@@ -14,11 +15,12 @@ struct manage_call {
     const struct output_column *columns;
     size_t column_count; /* 0: nothing is shown */
     const char *rows; /* the answer's member with an array of rows; NULL: the answer is the row */
+    bool pages;       /* the rows are a list of the API: all of its pages are shown */
     /* Writes the members of a POST's body; an error keeps the call from being made. May be NULL. */
     int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
     /* Makes an error of what an answer says; the rows are shown all the same. May be NULL. */
     int (*judge)(const json_t *answer, struct err *err);
-    /* Instead of all but the columns, for what takes several calls. */
+    /* Instead of all members but the columns, for a command that takes several calls. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
 };
@@ -27,12 +29,37 @@ struct manage_call {
 #define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
 
 /* Loads the configuration, connects, makes the call, prints the table (or JSON with --json) and
- * returns the exit status. */
+ * returns the exit status. With --watch no table is printed: progress was shown instead. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* One call of several: adds its rows to the table. */
 int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
                const struct manage_call *call, struct err *err);
+
+/* Makes the call and hands out its answer, which is the caller's; `out` may be NULL. */
+int manage_send(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
+                json_t **out, struct err *err);
+
+/* A list of the API, which comes in pages. */
+struct manage_list {
+    const char *path;  /* "/api/v1/buckets?storage=local" */
+    const char *name;  /* the answer's member with the items: "buckets" */
+    const char *after; /* where to begin: a `next` of the API; NULL: at the first item */
+    size_t max;        /* items at most; 0: all */
+    bool more;         /* set by manage_pages(): there are items beyond `max` */
+};
+/* The items of all pages: a JSON array, the caller's. */
+int manage_pages(struct api_client *r, struct manage_list *list, json_t **out,
+                 struct err *err) MUST_CHECK;
+
+/* Appends "?name=value" or "&name=value", encoded, unless the value is NULL or empty. */
+void manage_query(struct buf *path, const char *name, const char *value);
+
+/* One line of JSON on stdout. */
+void manage_print_json(const json_t *json);
+
+/* The wait between two looks of a command that shows progress. */
+void manage_poll_wait(void);
 
 /* A path with its variable part encoded, in the remote's arena: "/api/v1/users/%s/keys". */
 const char *manage_path(struct api_client *r, const char *before, const char *part,

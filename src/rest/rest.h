@@ -119,12 +119,13 @@ struct rest_row {
 
 enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
 
-/* The rows of one owner. */
+/* The rows of one owner; REST_ROWS(rows) initializes the first two members. */
 struct rest_table {
     const struct rest_row *rows;
     size_t count;
     void *ctx; /* handed to the rows' functions; borrowed */
 };
+#define REST_ROWS(table) .rows = (table), .count = ARRAY_SIZE(table)
 
 /* --- a request under way --- */
 
@@ -188,6 +189,8 @@ void rest_time(struct json_out *w, const char *name, int64_t wall_ms);
  * `by_place` has no keys, so STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
+/* The same, but the caller writes the object, or leaves it out. */
+bool rest_takes(struct rest_call *c, struct str key);
 /* The page is full and there is more: offering further items has no effect. */
 bool rest_full(const struct rest_call *c);
 /* How many items a page needs from a source that can begin where the page does: one more than the

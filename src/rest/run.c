@@ -141,7 +141,7 @@ static bool is_before_page(const struct rest_call *c, struct str key)
     return p->after.len && str_cmp(key, p->after) <= 0;
 }
 
-bool rest_item(struct rest_call *c, struct str key)
+bool rest_takes(struct rest_call *c, struct str key)
 {
     struct rest_page *p = &c->page;
     bool before = is_before_page(c, key);
@@ -156,8 +156,16 @@ bool rest_item(struct rest_call *c, struct str key)
     p->offered++;
     if (++p->written == p->limit)
         p->last = arena_str(c->arena, key);
-    json_out_open(c->w, '{');
     return true;
+}
+
+bool rest_item(struct rest_call *c, struct str key)
+{
+    bool takes = rest_takes(c, key);
+
+    if (takes)
+        json_out_open(c->w, '{');
+    return takes;
 }
 
 void rest_item_end(struct rest_call *c)

@@ -26,14 +26,16 @@ static size_t field_count(const struct rest_field *fields)
 
 /* --- checks --- */
 
-static int check_limits(const struct rest_field *f, int64_t size, const char *unit, struct err *err)
+/* "name must be 1 to 64 bytes long": `verb` is "be", `unit` is " bytes long". */
+static int check_limits(const struct rest_field *f, int64_t size, const char *verb,
+                        const char *unit, struct err *err)
 {
     if ((f->min == 0 && f->max == 0) || (size >= f->min && (size <= f->max || f->max == 0)))
         return 0;
-    if (f->max == 0)
-        return err_set(err, ERR_INVALID, "%s must be %lld%s or more", f->name, (long long)f->min,
-                       unit);
-    return err_set(err, ERR_INVALID, "%s must be from %lld to %lld%s", f->name, (long long)f->min,
+    if (f->max == 0 || f->max == INT64_MAX)
+        return err_set(err, ERR_INVALID, "%s must %s %lld%s or more", f->name, verb,
+                       (long long)f->min, unit);
+    return err_set(err, ERR_INVALID, "%s must %s %lld to %lld%s", f->name, verb, (long long)f->min,
                    (long long)f->max, unit);
 }
 
@@ -57,13 +59,13 @@ static int set_text(struct rest_value *v, struct str text, struct err *err)
     v->text = text;
     if (v->field->choices)
         return check_choice(v->field, text, err);
-    return check_limits(v->field, (int64_t)text.len, " bytes", err);
+    return check_limits(v->field, (int64_t)text.len, "be", " bytes long", err);
 }
 
 static int set_integer(struct rest_value *v, int64_t integer, struct err *err)
 {
     v->integer = integer;
-    return check_limits(v->field, integer, "", err);
+    return check_limits(v->field, integer, "be", "", err);
 }
 
 static int set_number(struct rest_value *v, double number, struct err *err)
@@ -72,7 +74,7 @@ static int set_number(struct rest_value *v, double number, struct err *err)
 
     v->number = number;
     if (!isfinite(number) || number < (double)f->min || (f->max && number > (double)f->max))
-        return f->max ? err_set(err, ERR_INVALID, "%s must be from %lld to %lld", f->name,
+        return f->max ? err_set(err, ERR_INVALID, "%s must be %lld to %lld", f->name,
                                 (long long)f->min, (long long)f->max)
                       : err_set(err, ERR_INVALID, "%s must be %lld or more", f->name,
                                 (long long)f->min);
@@ -174,7 +176,7 @@ static int check_strings(const struct rest_field *f, const json_t *list, struct 
     size_t i;
 
     json_array_foreach(list, i, item) if (!json_is_string(item)) return wrong_type(f, err);
-    return check_limits(f, (int64_t)json_array_size(list), " items", err);
+    return check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
 }
 
 static int read_from_json(struct rest_value *v, const json_t *json, struct err *err)
@@ -286,7 +288,7 @@ static int read_page(struct rest_call *c, struct err *err)
     if (rest_given(c, "limit"))
         limit = rest_integer(c, "limit");
     if (limit < 1 || limit > most)
-        return err_set(err, ERR_INVALID, "limit must be from 1 to %lld", (long long)most);
+        return err_set(err, ERR_INVALID, "limit must be 1 to %lld", (long long)most);
     c->page.limit = (size_t)limit;
     c->page.after = rest_text(c, "after");
     if (row->by_place && c->page.after.len &&

@@ -68,7 +68,7 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     assert "there is no storage none" in refused("photos", "disk2", "--from", "none")
     assert "'A_b' is no name for a bucket" in refused("photos", "disk2", "--to-bucket", "A_b")
     assert "all buckets of a user keep their names" in refused("disk2", "--user", "root", "--to-bucket", "copy")
-    assert "priority is a number from 0 to 5" in refused("photos", "disk2", "--priority", "6")
+    assert "priority must be 0 to 5" in refused("photos", "disk2", "--priority", "6")
     assert "--priority takes a number" in refused("photos", "disk2", "--priority", "x")
     assert "name a BUCKET and a STORAGE, or give --user" in refused("disk2")
     assert run("replicate", "list", "--json") == []
@@ -84,7 +84,7 @@ def test_replications_are_listed_chosen_paused_and_removed(idle):
     row = row_of(idle, "photos", "--to-bucket", "photos-copy")
     assert (row["user"], row["bucket"], row["from"], row["to"], row["state"], row["lag"]) == (
         "root", "photos", "local", "disk2", "listing", 0)
-    assert "there are 2 of them; --to, --to-bucket and --user choose one" in run("replicate", "pause", "photos", status=1)
+    assert "there are 2 such replications; choose one with --to, --to-bucket or --user" in run("replicate", "pause", "photos", status=1)
     run("replicate", "pause", "photos", "--to-bucket", "photos-copy")
     assert row_of(idle, "photos", "--to-bucket", "photos-copy")["state"] == "paused"
     run("replicate", "resume", "photos", "--to-bucket", "photos-copy")

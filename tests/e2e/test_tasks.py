@@ -86,7 +86,7 @@ def test_tasks_are_listed_shown_and_deleted(on_redis, redis, weir):
     run("task", "delete", "events1", "id1")
     assert "no task id1 in queue events1" in run("task", "show", "events1", "id1", status=1)
     assert "id1" not in run("task", "list")
-    assert "is not running but pending: delete it" in run("task", "cancel", "events1", "id0", status=1)
+    assert "is pending, not running; delete it instead" in run("task", "cancel", "events1", "id0", status=1)
     counts = {r["name"]: r["pending"] for r in run("task", "queues", "--json")}
     assert counts == {"api": 1, "events1": 2}
 

@@ -1,25 +1,25 @@
 /* weir diff: comparisons of buckets by a running weir. */
 #include "replica/room.h"
-#include "base/clock.h"
 #include "command/manage.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { POLL_MS = 500, ENTRIES_DEFAULT = 100, ENTRIES_PAGE = 1000 };
+enum { ENTRIES_DEFAULT = 100, ENTRIES_PAGE = 1000 };
 
 #define WATCH_FLAG                                                                                 \
     {                                                                                              \
-        "watch", FLAG_SWITCH, NULL, NULL, "Show the progress until it is done; differences fail."  \
+        "watch", FLAG_SWITCH, NULL, NULL,                                                          \
+            "Show the progress until it is done. The exit status is 1 when there are differences." \
     }
 
 static const struct flag diff_check_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL, "Whose buckets; default: the only user who has all of them."},
-    {"ignore-etags", FLAG_SWITCH, NULL, NULL, "Compare names and sizes."},
-    {"ignore-sizes", FLAG_SWITCH, NULL, NULL, "With --ignore-etags: compare names alone."},
+    {"user", FLAG_TEXT, "NAME", NULL,
+     "The user whose buckets they are; default: the only user who has all of them."},
+    {"ignore-etags", FLAG_SWITCH, NULL, NULL, "Compare names and sizes, not ETags."},
+    {"ignore-sizes", FLAG_SWITCH, NULL, NULL, "With --ignore-etags: compare only names."},
     {"contents", FLAG_SWITCH, NULL, NULL, "Read and compare all bytes."},
-    {"last-versions", FLAG_SWITCH, NULL, NULL, "Compare the current versions alone."},
+    {"last-versions", FLAG_SWITCH, NULL, NULL, "Compare only the current versions."},
     WATCH_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -32,8 +32,8 @@ static const struct flag diff_fix_flags[] = {
     {0},
 };
 static const struct flag diff_report_flags[] = {
-    {"limit", FLAG_TEXT, "N", NULL, "Show so many differences; default: 100."},
-    {"skip", FLAG_TEXT, "N", NULL, "Begin behind so many."},
+    {"limit", FLAG_TEXT, "N", NULL, "Show at most N differences; default: 100."},
+    {"skip", FLAG_TEXT, "N", NULL, "Leave out the first N differences."},
     CLIENT_FLAGS,
     {0},
 };
@@ -58,8 +58,8 @@ static const struct output_column entry_columns[] = {
 
 /* --- watching --- */
 
-/* Of one that is being compared: of how many, where that is known, and how fast. */
-static void print_keys(const json_t *check, const char *state)
+/* While it compares: also of how many keys, when that is known, and how fast. */
+static void diff_print_keys(const json_t *check, const char *state)
 {
     int64_t total = json_get_i64(check, "total", 0), left = json_get_i64(check, "left_s", -1);
     bool goes_on = strcmp(state, "checking") == 0;
@@ -80,8 +80,8 @@ static void print_keys(const json_t *check, const char *state)
     buf_release(&text);
 }
 
-/* Whether anything has happened; the pace of one that stands still changes too. */
-static bool is_news(json_t *shown, json_t *check)
+/* Has anything happened? The pace does not count: it changes also while nothing happens. */
+static bool diff_is_news(json_t *shown, json_t *check)
 {
     static const char *const pace[] = {"keys_per_s", "left_s"};
     json_t *before = shown ? json_copy(shown) : NULL, *now = json_copy(check);
@@ -96,13 +96,12 @@ static bool is_news(json_t *shown, json_t *check)
     return news;
 }
 
-static void print_progress(const json_t *check, bool json, bool again)
+static void diff_print_progress(const json_t *check, bool json, bool again)
 {
     const char *state = json_string_value(json_object_get(check, "state"));
 
     if (json) {
-        json_dumpf(check, stdout, JSON_COMPACT);
-        putchar('\n');
+        manage_print_json(check);
     } else if (state && strcmp(state, "fixing") == 0) {
         printf("%sfixing: %jd of %jd done, %jd failed\n", again ? "\033[1A\033[2K" : "",
                (intmax_t)json_get_i64(check, "fix_done", 0),
@@ -110,12 +109,12 @@ static void print_progress(const json_t *check, bool json, bool again)
                (intmax_t)json_get_i64(check, "fix_failed", 0));
     } else {
         fputs(again ? "\033[1A\033[2K" : "", stdout);
-        print_keys(check, state ? state : "");
+        diff_print_keys(check, state ? state : "");
     }
     fflush(stdout);
 }
 
-static int judge(const json_t *check, struct err *err)
+static int diff_judge(const json_t *check, struct err *err)
 {
     struct str state = json_get_str(check, "state", STR_EMPTY);
     int64_t failed = json_get_i64(check, "fix_failed", 0);
@@ -130,17 +129,17 @@ static int judge(const json_t *check, struct err *err)
     return 0;
 }
 
-static bool at_work(const json_t *check)
+static bool diff_at_work(const json_t *check)
 {
     struct str state = json_get_str(check, "state", STR_EMPTY);
 
     return str_eq(state, STR("checking")) || str_eq(state, STR("fixing"));
 }
 
-/* Takes the check over. */
-static int watch(struct api_client *r, const struct invocation *inv, json_t *check, struct err *err)
+/* Releases `check`. */
+static int diff_watch(struct api_client *r, const struct invocation *inv, json_t *check,
+                      struct err *err)
 {
-    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
     bool json = invocation_flag(inv, "json") != NULL, terminal = !json && isatty(STDOUT_FILENO);
     char *path = xstrdup(
         manage_path(r, "/api/v1/diffs/", json_string_value(json_object_get(check, "id")), ""));
@@ -148,49 +147,45 @@ static int watch(struct api_client *r, const struct invocation *inv, json_t *che
     int code = 0;
 
     for (;;) {
-        if (is_news(shown, check))
-            print_progress(check, json, terminal && shown);
+        if (diff_is_news(shown, check))
+            diff_print_progress(check, json, terminal && shown);
         json_decref(shown);
         shown = check;
         check = NULL;
-        if (!at_work(shown))
+        if (!diff_at_work(shown))
             break;
-        nanosleep(&pause, NULL);
+        manage_poll_wait();
         arena_reset(&r->arena);
         code = api_client_send(r, &check, "GET", path, NULL, err);
         if (code < 0)
             break;
     }
     if (code == 0)
-        code = judge(shown, err);
+        code = diff_judge(shown, err);
     json_decref(shown);
     free(path);
     return code;
 }
 
-/* The answer of a call that began something. */
-static int show(struct api_client *r, const struct invocation *inv, struct output *table,
-                json_t *check, struct err *err)
+/* Makes the call, which begins a comparison or a fix, and shows the answer or watches the work. */
+static int diff_begin(struct api_client *r, const struct invocation *inv, struct output *table,
+                      const struct manage_call *call, struct err *err)
 {
+    json_t *check = NULL;
+    int code = manage_send(r, inv, call, &check, err);
+
+    if (code < 0)
+        return code;
     if (invocation_flag(inv, "watch"))
-        return watch(r, inv, check, err);
+        return diff_watch(r, inv, check, err);
     manage_row(table, check);
     json_decref(check);
     return 0;
 }
 
-static int call(struct invocation *inv,
-                int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
-                           struct err *err))
-{
-    struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run}, watched = {.run = run};
-
-    return manage(inv, invocation_flag(inv, "watch") ? &watched : &shown);
-}
-
 /* --- check --- */
 
-static void fill_check(struct json_out *w, const struct invocation *inv)
+static int diff_fill_check(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     static const struct {
         const char *flag, *name;
@@ -199,6 +194,7 @@ static void fill_check(struct json_out *w, const struct invocation *inv)
                     {"contents", "contents"},
                     {"last-versions", "last_versions_only"}};
 
+    (void)err;
     json_out_key(w, "locations");
     json_out_open(w, '[');
     for (size_t i = 0; i < inv->args.len; i++)
@@ -207,75 +203,46 @@ static void fill_check(struct json_out *w, const struct invocation *inv)
     manage_flag(w, inv, "user", "user");
     for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
         json_out_member_bool(w, switches[i].name, invocation_flag(inv, switches[i].flag) != NULL);
+    return 0;
 }
 
-static int run_check(struct api_client *r, const struct invocation *inv, struct output *table,
-                     struct err *err)
+static int diff_check_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                          struct err *err)
 {
-    struct buf body = {0};
-    struct json_out w;
-    json_t *check = NULL;
+    static const struct manage_call call = {"POST", "/api/v1/diffs", .fill = diff_fill_check};
 
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    fill_check(&w, inv);
-    json_out_close(&w, '}');
-    int code = api_client_send(r, &check, "POST", "/api/v1/diffs", body.p, err);
-    buf_release(&body);
-    return code < 0 ? code : show(r, inv, table, check, err);
-}
-
-static int command_diff_check(struct invocation *inv)
-{
-    return call(inv, run_check);
+    return diff_begin(r, inv, table, &call, err);
 }
 
 /* --- fix and recheck --- */
 
-static int run_fix(struct api_client *r, const struct invocation *inv, struct output *table,
-                   struct err *err)
+static int diff_fill_fix(struct json_out *w, const struct invocation *inv, struct err *err)
 {
-    struct buf body = {0};
-    struct json_out w;
-    json_t *check = NULL;
-
     if (!invocation_flag(inv, "source"))
-        return err_set(err, ERR_INVALID, "--source STORAGE:BUCKET says which location is right");
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    manage_flag(&w, inv, "source", "source");
-    json_out_close(&w, '}');
-    int code =
-        api_client_send(r, &check, "POST",
-                        manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/fix"), body.p, err);
-    buf_release(&body);
-    return code < 0 ? code : show(r, inv, table, check, err);
+        return err_set(err, ERR_INVALID, "say which location is right: --source STORAGE:BUCKET");
+    manage_flag(w, inv, "source", "source");
+    return 0;
 }
 
-static int command_diff_fix(struct invocation *inv)
+static int diff_fix_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                        struct err *err)
 {
-    return call(inv, run_fix);
+    static const struct manage_call call = {"POST", "/api/v1/diffs/{0}/fix", .fill = diff_fill_fix};
+
+    return diff_begin(r, inv, table, &call, err);
 }
 
-static int run_recheck(struct api_client *r, const struct invocation *inv, struct output *table,
-                       struct err *err)
+static int diff_recheck_run(struct api_client *r, const struct invocation *inv,
+                            struct output *table, struct err *err)
 {
-    json_t *check = NULL;
-    int code = api_client_send(r, &check, "POST",
-                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], "/restart"),
-                               "{}", err);
+    static const struct manage_call call = {"POST", "/api/v1/diffs/{0}/restart"};
 
-    return code < 0 ? code : show(r, inv, table, check, err);
-}
-
-static int command_diff_recheck(struct invocation *inv)
-{
-    return call(inv, run_recheck);
+    return diff_begin(r, inv, table, &call, err);
 }
 
 /* --- report --- */
 
-static void append_side(struct buf *out, const json_t *location, const json_t *side)
+static void diff_append_side(struct buf *out, const json_t *location, const json_t *side)
 {
     buf_appendf(out, "%s ", json_string_value(location));
     if (!json_is_object(side))
@@ -288,7 +255,7 @@ static void append_side(struct buf *out, const json_t *location, const json_t *s
 }
 
 /* For people: what each location has, in one cell. */
-static void describe(json_t *entry, const json_t *locations)
+static void diff_describe(json_t *entry, const json_t *locations)
 {
     const json_t *sides = json_object_get(entry, "sides"), *location;
     struct buf text = {0};
@@ -297,14 +264,14 @@ static void describe(json_t *entry, const json_t *locations)
     json_array_foreach(locations, i, location)
     {
         buf_append_z(&text, i ? "; " : "");
-        append_side(&text, location, json_array_get(sides, i));
+        diff_append_side(&text, location, json_array_get(sides, i));
     }
     json_object_set_new(entry, "sides", json_string(text.p ? text.p : ""));
     buf_release(&text);
 }
 
-static int read_number(const struct invocation *inv, const char *name, uint64_t fallback,
-                       uint64_t *out, struct err *err)
+static int diff_read_number(const struct invocation *inv, const char *name, uint64_t fallback,
+                            uint64_t *out, struct err *err)
 {
     const char *text = invocation_flag(inv, name);
 
@@ -314,40 +281,32 @@ static int read_number(const struct invocation *inv, const char *name, uint64_t 
     return 0;
 }
 
-/* All that were asked for, page by page, into the list of `report`. */
-static int add_entries(struct api_client *r, const struct invocation *inv, json_t *report,
-                       struct err *err)
+/* The differences that were asked for become a member of `report`. */
+static int diff_add_entries(struct api_client *r, const struct invocation *inv, json_t *report,
+                            struct err *err)
 {
-    json_t *all = json_array(), *page = NULL;
-    uint64_t skip, limit;
-    size_t got = 1;
-    int code = read_number(inv, "skip", 0, &skip, err);
+    const char *skip = invocation_flag(inv, "skip"), *tail;
+    json_t *all = NULL;
+    uint64_t ignored, limit;
+    int code = diff_read_number(inv, "skip", 0, &ignored, err);
 
     if (code == 0)
-        code = read_number(inv, "limit", ENTRIES_DEFAULT, &limit, err);
-    while (code == 0 && got && limit) {
-        uint64_t now = limit < ENTRIES_PAGE ? limit : ENTRIES_PAGE;
-        struct buf tail = {0};
-        buf_appendf(&tail, "/entries?skip=%ju&limit=%ju", (uintmax_t)skip, (uintmax_t)now);
-        code = api_client_send(r, &page, "GET",
-                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail.p), NULL,
-                               err);
-        buf_release(&tail);
-        got = code == 0 ? json_array_size(json_object_get(page, "entries")) : 0;
-        if (got)
-            json_array_extend(all, json_object_get(page, "entries"));
-        json_decref(page);
-        page = NULL;
-        skip += got;
-        limit -= got;
-        if (got < now)
-            break;
-    }
-    json_object_set_new(report, "entries", all);
+        code = diff_read_number(inv, "limit", ENTRIES_DEFAULT, &limit, err);
+    if (code < 0)
+        return code;
+    tail = limit && limit < ENTRIES_PAGE
+               ? arena_fmt(&r->arena, "/entries?limit=%ju", (uintmax_t)limit).p
+               : "/entries?limit=1000";
+    struct manage_list list = {.path = manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail),
+                               .name = "entries",
+                               .after = skip, /* a place in the list */
+                               .max = limit};
+    code = limit ? manage_pages(r, &list, &all, err) : 0;
+    json_object_set_new(report, "entries", all ? all : json_array());
     return code;
 }
 
-static void print_report(json_t *report)
+static void diff_print_report(json_t *report)
 {
     const json_t *entries = json_object_get(report, "entries");
     struct output table;
@@ -364,15 +323,15 @@ static void print_report(json_t *report)
     output_init(&table, entry_columns, ARRAY_SIZE(entry_columns));
     json_array_foreach(entries, i, entry)
     {
-        describe(entry, json_object_get(report, "locations"));
+        diff_describe(entry, json_object_get(report, "locations"));
         manage_row(&table, entry);
     }
     output_print(&table, stdout);
     output_release(&table);
 }
 
-static int run_report(struct api_client *r, const struct invocation *inv, struct output *none,
-                      struct err *err)
+static int diff_report_run(struct api_client *r, const struct invocation *inv, struct output *none,
+                           struct err *err)
 {
     json_t *report = NULL;
     int code = api_client_send(r, &report, "GET",
@@ -380,38 +339,28 @@ static int run_report(struct api_client *r, const struct invocation *inv, struct
 
     (void)none;
     if (code == 0)
-        code = add_entries(r, inv, report, err);
+        code = diff_add_entries(r, inv, report, err);
     if (code == 0 && invocation_flag(inv, "json")) {
-        json_dumpf(report, stdout, JSON_COMPACT);
-        putchar('\n');
+        manage_print_json(report);
     } else if (code == 0) {
-        print_report(report);
+        diff_print_report(report);
     }
     json_decref(report);
     return code;
 }
 
-static int command_diff_report(struct invocation *inv)
-{
-    static const struct manage_call report = {.run = run_report};
-
-    return manage(inv, &report);
-}
-
-static int command_diff_list(struct invocation *inv)
-{
-    static const struct manage_call list = {
-        .method = "GET", .path = "/api/v1/diffs", MANAGE_COLUMNS(list_columns), .rows = "diffs"};
-
-    return manage(inv, &list);
-}
-
-static int command_diff_purge(struct invocation *inv)
-{
-    static const struct manage_call purge = {.method = "DELETE", .path = "/api/v1/diffs/{0}"};
-
-    return manage(inv, &purge);
-}
+static const struct manage_call diff_check_call = {MANAGE_COLUMNS(list_columns),
+                                                   .run = diff_check_run};
+static const struct manage_call diff_fix_call = {MANAGE_COLUMNS(list_columns), .run = diff_fix_run};
+static const struct manage_call diff_recheck_call = {MANAGE_COLUMNS(list_columns),
+                                                     .run = diff_recheck_run};
+static const struct manage_call diff_report_call = {.run = diff_report_run};
+static const struct manage_call diff_list_call = {.method = "GET",
+                                                  .path = "/api/v1/diffs",
+                                                  MANAGE_COLUMNS(list_columns),
+                                                  .rows = "diffs",
+                                                  .pages = true};
+static const struct manage_call diff_purge_call = {.method = "DELETE", .path = "/api/v1/diffs/{0}"};
 
 const struct command diff_commands[] = {
     {.name = "diff check",
@@ -422,20 +371,20 @@ const struct command diff_commands[] = {
      .configured = true,
      .summary = "Compare two or more buckets",
      .help =
-         "Compares names, sizes and ETags, and of buckets that all keep versions every version. "
-         "ETags of objects that were made of parts say nothing of each other: then checksums "
-         "decide, or the bytes. Runs in the background; weir diff report shows what was found. "
+         "Compares names, sizes and ETags; where all buckets keep versions, of every version. "
+         "ETags of objects that were uploaded in parts cannot be compared: then checksums decide, "
+         "or the bytes. The check runs in the background; weir diff report shows what it found. "
          "The same locations are the same check.",
      .examples = "weir diff check local:photos disk2:photos --watch\nweir diff check local:photos "
                  "ceph:photos-copy --contents",
-     .run = command_diff_check},
+     .call = &diff_check_call},
     {.name = "diff list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the checks and how far they are",
      .help = "States: checking, ready, fixing, failed.",
      .examples = "weir diff list",
-     .run = command_diff_list},
+     .call = &diff_list_call},
     {.name = "diff report",
      .arguments = "ID",
      .min_args = 1,
@@ -449,7 +398,7 @@ const struct command diff_commands[] = {
          "are kept, all are counted.",
      .examples = "weir diff report 5f0c1d2e3a4b5c6d\nweir diff report 5f0c1d2e3a4b5c6d --skip 100 "
                  "--json",
-     .run = command_diff_report},
+     .call = &diff_report_call},
     {.name = "diff fix",
      .arguments = "ID",
      .min_args = 1,
@@ -457,10 +406,12 @@ const struct command diff_commands[] = {
      .flags = diff_fix_flags,
      .configured = true,
      .summary = "Make all locations of a check equal to one of them",
-     .help = "Copies what the others lack or have otherwise, and removes what only they have; each "
-             "object is looked at again before. Then checks again.",
+     .help =
+         "Copies the objects that the other locations lack or have in another form, and removes "
+         "those that only the others have. Each object is compared again before it is changed. "
+         "Then the check runs again.",
      .examples = "weir diff fix 5f0c1d2e3a4b5c6d --source local:photos --watch",
-     .run = command_diff_fix},
+     .call = &diff_fix_call},
     {.name = "diff recheck",
      .arguments = "ID",
      .min_args = 1,
@@ -468,9 +419,9 @@ const struct command diff_commands[] = {
      .flags = diff_watch_flags,
      .configured = true,
      .summary = "Check again",
-     .help = "Begins the check again from the beginning, whatever it is doing.",
+     .help = "Starts the check from the beginning, whatever it is doing.",
      .examples = "weir diff recheck 5f0c1d2e3a4b5c6d --watch",
-     .run = command_diff_recheck},
+     .call = &diff_recheck_call},
     {.name = "diff purge",
      .arguments = "ID",
      .min_args = 1,
@@ -478,10 +429,9 @@ const struct command diff_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Forget a check",
-     .help =
-         "Removes the report; what is at work for it ends. Reports that nobody touches go after "
-         "30 days by themselves.",
+     .help = "Removes the report and ends its work. A report that nobody has used for 30 days is "
+             "removed by itself.",
      .examples = "weir diff purge 5f0c1d2e3a4b5c6d",
-     .run = command_diff_purge},
+     .call = &diff_purge_call},
     {0},
 };

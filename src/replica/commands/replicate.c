@@ -4,10 +4,10 @@
 #include "store/store.h"
 
 #define SELECT_FLAGS                                                                               \
-    {"user", FLAG_TEXT, "NAME", NULL, "Of this user; without a BUCKET: the user's policy."},       \
-        {"to", FLAG_TEXT, "STORAGE", NULL, "To this storage."},                                    \
+    {"user", FLAG_TEXT, "NAME", NULL, "Only of this user; without a BUCKET: the user's policy."},  \
+        {"to", FLAG_TEXT, "STORAGE", NULL, "Only to this storage."},                               \
     {                                                                                              \
-        "to-bucket", FLAG_TEXT, "BUCKET", NULL, "To a bucket of this name there."                  \
+        "to-bucket", FLAG_TEXT, "BUCKET", NULL, "Only to a bucket of this name."                   \
     }
 #define WATCH_FLAG                                                                                 \
     {                                                                                              \
@@ -16,13 +16,15 @@
     }
 
 static const struct flag replicate_add_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL, "Whose bucket; default: its owner. Alone: all buckets."},
+    {"user", FLAG_TEXT, "NAME", NULL,
+     "The user whose bucket it is; default: its owner. Without a BUCKET: all buckets of the user."},
     {"from", FLAG_TEXT, "STORAGE", NULL, "The source; default: where the bucket's route leads."},
     {"to-bucket", FLAG_TEXT, "BUCKET", NULL, "Another name at the destination."},
-    {"priority", FLAG_TEXT, "N", NULL, "0 to 5, the more the sooner; default: 0."},
+    {"priority", FLAG_TEXT, "N", NULL,
+     "0 to 5; changes of a higher priority are copied sooner; default: 0."},
     {"notify", FLAG_TEXT, "URL|ARN", NULL,
-     "Have the source, a remote storage, tell of changes that go past weir: to weir's API at URL, "
-     "or by a target that it has."},
+     "Have the source, a remote storage, report changes that go past weir: to weir's API at URL, "
+     "or to a target ARN that the source has."},
     WATCH_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -31,7 +33,8 @@ static const struct flag replicate_list_flags[] = {SELECT_FLAGS, WATCH_FLAG, CLI
 static const struct flag replicate_select_flags[] = {SELECT_FLAGS, CLIENT_FLAGS, {0}};
 static const struct flag replicate_remove_flags[] = {
     SELECT_FLAGS,
-    {"with-buckets", FLAG_SWITCH, NULL, NULL, "With a user's policy, also those of its buckets."},
+    {"with-buckets", FLAG_SWITCH, NULL, NULL,
+     "With a user's policy, also remove the replications of its buckets."},
     CLIENT_FLAGS,
     {0},
 };
@@ -85,30 +88,22 @@ static const struct output_column failed_columns[] = {{"object"},    {"type"},  
 
 /* --- choosing --- */
 
-static void add_query(struct buf *path, const char *name, const char *value)
-{
-    if (!value || !*value)
-        return;
-    buf_appendf(path, "%c%s=", strchr(path->p, '?') ? '&' : '?', name);
-    url_encode(path, str_z(value), false);
-}
-
-static const char *select_path(struct api_client *r, const struct invocation *inv)
+static const char *replicate_path(struct api_client *r, const struct invocation *inv)
 {
     struct buf path = BUF_INIT(64 * KIB);
 
     buf_append_z(&path, "/api/v1/replications");
-    add_query(&path, "bucket", inv->args.len ? inv->args.items[0] : NULL);
-    add_query(&path, "user", invocation_flag(inv, "user"));
-    add_query(&path, "to", invocation_flag(inv, "to"));
-    add_query(&path, "to_bucket", invocation_flag(inv, "to-bucket"));
+    manage_query(&path, "bucket", inv->args.len ? inv->args.items[0] : NULL);
+    manage_query(&path, "user", invocation_flag(inv, "user"));
+    manage_query(&path, "to", invocation_flag(inv, "to"));
+    manage_query(&path, "to_bucket", invocation_flag(inv, "to-bucket"));
     const char *copy = arena_z(&r->arena, buf_str(&path));
     buf_release(&path);
     return copy;
 }
 
 /* The id of the policy that may have made the bucket's replication: "user::from:to". */
-static const char *policy_of(struct api_client *r, const json_t *row)
+static const char *replicate_policy_id(struct api_client *r, const json_t *row)
 {
     const struct str parts[] = {json_get_str(row, "user_id", STR_EMPTY), STR_EMPTY,
                                 json_get_str(row, "from", STR_EMPTY),
@@ -125,9 +120,9 @@ static const char *policy_of(struct api_client *r, const json_t *row)
     return copy;
 }
 
-/* How many different ones are chosen; *id is one of them. */
-static size_t choose(struct api_client *r, const json_t *rows, bool policy, bool with_buckets,
-                     const char **id)
+/* How many different replications are chosen; *id is the id of one of them. */
+static size_t replicate_choose(struct api_client *r, const json_t *rows, bool policy,
+                               bool with_buckets, const char **id)
 {
     json_t *ids = json_object();
     const json_t *row;
@@ -138,8 +133,8 @@ static size_t choose(struct api_client *r, const json_t *rows, bool policy, bool
         bool own = policy == (json_get_str(row, "bucket", STR_EMPTY).len == 0);
         if (!own && (!with_buckets || json_get_str(row, "to_bucket", STR_EMPTY).len))
             continue;
-        const char *one =
-            own ? arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY)) : policy_of(r, row);
+        const char *one = own ? arena_z(&r->arena, json_get_str(row, "id", STR_EMPTY))
+                              : replicate_policy_id(r, row);
         json_object_set_new(ids, one, json_null());
         *id = one;
     }
@@ -148,41 +143,44 @@ static size_t choose(struct api_client *r, const json_t *rows, bool policy, bool
     return found;
 }
 
-/* The one that BUCKET and flags choose: its id. Without a BUCKET it is a user's policy, which may
- * be gone where what it has made is meant too. */
-static int select_one(struct api_client *r, const struct invocation *inv, const char **id,
-                      struct err *err)
+/* The id of the only replication that BUCKET and flags choose. Without a BUCKET it is a user's
+ * policy. With --with-buckets the policy itself may be gone. */
+static int replicate_select(struct api_client *r, const struct invocation *inv, const char **id,
+                            struct err *err)
 {
     bool policy = inv->args.len == 0;
-    json_t *answer = NULL;
+    struct manage_list list = {.name = "replications"};
+    json_t *rows = NULL;
     size_t found = 0;
     int code = 0;
 
     if (policy && !invocation_flag(inv, "user"))
-        return err_set(err, ERR_INVALID, "name a BUCKET, or a --user whose policy is meant");
-    code = api_client_send(r, &answer, "GET", select_path(r, inv), NULL, err);
+        return err_set(err, ERR_INVALID,
+                       "name a BUCKET, or a user with --user to mean the user's policy");
+    list.path = replicate_path(r, inv);
+    code = manage_pages(r, &list, &rows, err);
     if (code < 0)
         return code;
-    const json_t *rows = json_object_get(answer, "replications");
-    found = choose(r, rows, policy, false, id);
+    found = replicate_choose(r, rows, policy, false, id);
     if (policy && !found && invocation_flag(inv, "with-buckets"))
-        found = choose(r, rows, policy, true, id);
-    json_decref(answer);
+        found = replicate_choose(r, rows, policy, true, id);
+    json_decref(rows);
     if (found == 0)
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no such replication; weir replicate list shows those there are");
+                       "there is no such replication; weir replicate list shows all replications");
     if (found > 1)
-        return err_set(err, ERR_CONFLICT,
-                       "there are %zu of them; --to, --to-bucket and --user choose one", found);
+        return err_set(
+            err, ERR_CONFLICT,
+            "there are %zu such replications; choose one with --to, --to-bucket or --user", found);
     return 0;
 }
 
-/* One call about the chosen one. */
-static int change(struct api_client *r, const struct invocation *inv, const char *method,
-                  const char *tail, struct err *err)
+/* One call about the chosen replication. */
+static int replicate_change(struct api_client *r, const struct invocation *inv, const char *method,
+                            const char *tail, struct err *err)
 {
     const char *id = NULL;
-    int code = select_one(r, inv, &id, err);
+    int code = replicate_select(r, inv, &id, err);
 
     if (code == 0)
         code = api_client_send(r, NULL, method, manage_path(r, "/api/v1/replications/", id, tail),
@@ -192,58 +190,55 @@ static int change(struct api_client *r, const struct invocation *inv, const char
 
 /* --- list and show --- */
 
-static int run_list(struct api_client *r, const struct invocation *inv, struct output *table,
-                    struct err *err)
+static int replicate_list_run(struct api_client *r, const struct invocation *inv,
+                              struct output *table, struct err *err)
 {
-    json_t *answer = NULL, *row;
+    struct manage_list list = {.path = replicate_path(r, inv), .name = "replications"};
+    json_t *all = NULL, *row;
     size_t i;
-    const char *path = select_path(r, inv);
 
     if (invocation_flag(inv, "watch"))
-        return replicate_watch(r, inv, path, err);
-    int code = api_client_send(r, &answer, "GET", path, NULL, err);
-    if (code == 0)
-        json_array_foreach(json_object_get(answer, "replications"), i, row)
-        {
-            replicate_describe(row);
-            manage_row(table, row);
-        }
-    json_decref(answer);
+        return replicate_watch(r, inv, list.path, err);
+    int code = manage_pages(r, &list, &all, err);
+    json_array_foreach(all, i, row)
+    {
+        replicate_describe(row);
+        manage_row(table, row);
+    }
+    json_decref(all);
     return code;
 }
 
-/* People are told what failed on its own lines; JSON has it as a member. */
-static int print_show(json_t *answer, const struct invocation *inv, struct output *table)
+/* For people, failed objects are a table of their own; JSON has them as a member. */
+static void replicate_print(json_t *answer, const struct invocation *inv, struct output *table)
 {
     const json_t *failed = json_object_get(answer, "failed"), *row;
     struct output names;
     size_t i;
 
     if (invocation_flag(inv, "json")) {
-        json_dumpf(answer, stdout, JSON_COMPACT);
-        putchar('\n');
-        return 0;
+        manage_print_json(answer);
+        return;
     }
     replicate_describe(answer);
     manage_row(table, answer);
     output_print(table, stdout);
     if (!json_array_size(failed))
-        return 0;
+        return;
     printf("\nfailed%s:\n", json_get_bool(answer, "failed_more", false) ? " (the first ones)" : "");
     output_init(&names, failed_columns, ARRAY_SIZE(failed_columns));
     json_array_foreach(failed, i, row) manage_row(&names, row);
     output_print(&names, stdout);
     output_release(&names);
-    return 0;
 }
 
-static int run_show(struct api_client *r, const struct invocation *inv, struct output *none,
-                    struct err *err)
+static int replicate_show_run(struct api_client *r, const struct invocation *inv,
+                              struct output *none, struct err *err)
 {
     struct output table;
     const char *id = NULL;
     json_t *answer = NULL;
-    int code = select_one(r, inv, &id, err);
+    int code = replicate_select(r, inv, &id, err);
 
     (void)none;
     if (code == 0)
@@ -251,7 +246,7 @@ static int run_show(struct api_client *r, const struct invocation *inv, struct o
                                NULL, err);
     output_init(&table, show_columns, ARRAY_SIZE(show_columns));
     if (code == 0)
-        code = print_show(answer, inv, &table);
+        replicate_print(answer, inv, &table);
     output_release(&table);
     json_decref(answer);
     return code;
@@ -260,7 +255,7 @@ static int run_show(struct api_client *r, const struct invocation *inv, struct o
 /* --- add --- */
 
 /* BUCKET STORAGE, or STORAGE alone with --user. */
-static int fill_add(struct json_out *w, const struct invocation *inv, struct err *err)
+static int replicate_fill_add(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     const char *priority = invocation_flag(inv, "priority");
     bool all = inv->args.len == 1;
@@ -282,8 +277,8 @@ static int fill_add(struct json_out *w, const struct invocation *inv, struct err
     return 0;
 }
 
-/* Buckets of a user that were left out. */
-static void print_left_out(const json_t *answer)
+/* Complains of the buckets of a user that cannot be replicated. */
+static void replicate_print_left_out(const json_t *answer)
 {
     const json_t *row;
     size_t i;
@@ -297,37 +292,31 @@ static void print_left_out(const json_t *answer)
     }
 }
 
-static const char *watch_path(struct api_client *r, const json_t *made)
+static const char *replicate_made_path(struct api_client *r, const json_t *made)
 {
     struct buf path = BUF_INIT(64 * KIB);
     static const char *const names[] = {"user", "bucket", "from", "to", "to_bucket"};
 
     buf_append_z(&path, "/api/v1/replications");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        add_query(&path, names[i], json_string_value(json_object_get(made, names[i])));
+        manage_query(&path, names[i], json_string_value(json_object_get(made, names[i])));
     const char *copy = arena_z(&r->arena, buf_str(&path));
     buf_release(&path);
     return copy;
 }
 
-static int run_add(struct api_client *r, const struct invocation *inv, struct output *table,
-                   struct err *err)
+static int replicate_add_run(struct api_client *r, const struct invocation *inv,
+                             struct output *table, struct err *err)
 {
-    struct buf body = {0};
-    struct json_out w;
+    static const struct manage_call call = {"POST", "/api/v1/replications",
+                                            .fill = replicate_fill_add};
     json_t *made = NULL;
+    int code = manage_send(r, inv, &call, &made, err);
 
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    int code = fill_add(&w, inv, err);
-    json_out_close(&w, '}');
-    if (code == 0)
-        code = api_client_send(r, &made, "POST", "/api/v1/replications", body.p, err);
-    buf_release(&body);
     if (code == 0) {
-        print_left_out(made);
+        replicate_print_left_out(made);
         if (invocation_flag(inv, "watch")) {
-            code = replicate_watch(r, inv, watch_path(r, made), err);
+            code = replicate_watch(r, inv, replicate_made_path(r, made), err);
         } else {
             replicate_describe(made);
             manage_row(table, made);
@@ -339,96 +328,48 @@ static int run_add(struct api_client *r, const struct invocation *inv, struct ou
 
 /* --- changes --- */
 
-static int run_pause(struct api_client *r, const struct invocation *inv, struct output *table,
-                     struct err *err)
+static int replicate_pause_run(struct api_client *r, const struct invocation *inv,
+                               struct output *table, struct err *err)
 {
     (void)table;
-    return change(r, inv, "PUT", "/pause", err);
+    return replicate_change(r, inv, "PUT", "/pause", err);
 }
 
-static int run_resume(struct api_client *r, const struct invocation *inv, struct output *table,
-                      struct err *err)
+static int replicate_resume_run(struct api_client *r, const struct invocation *inv,
+                                struct output *table, struct err *err)
 {
     (void)table;
-    return change(r, inv, "PUT", "/resume", err);
+    return replicate_change(r, inv, "PUT", "/resume", err);
 }
 
-static int run_remove(struct api_client *r, const struct invocation *inv, struct output *table,
-                      struct err *err)
+static int replicate_remove_run(struct api_client *r, const struct invocation *inv,
+                                struct output *table, struct err *err)
 {
     (void)table;
-    return change(r, inv, "DELETE", invocation_flag(inv, "with-buckets") ? "?buckets=true" : "",
-                  err);
+    return replicate_change(r, inv, "DELETE",
+                            invocation_flag(inv, "with-buckets") ? "?buckets=true" : "", err);
 }
 
-static int run_resync(struct api_client *r, const struct invocation *inv, struct output *table,
-                      struct err *err)
+static int replicate_resync_run(struct api_client *r, const struct invocation *inv,
+                                struct output *table, struct err *err)
 {
-    int code = change(r, inv, "POST", "/resync", err);
+    int code = replicate_change(r, inv, "POST", "/resync", err);
 
     (void)table;
     if (code == 0 && invocation_flag(inv, "watch"))
-        code = replicate_watch(r, inv, select_path(r, inv), err);
+        code = replicate_watch(r, inv, replicate_path(r, inv), err);
     return code;
 }
 
-/* What --watch prints is all there is. */
-static int call(struct invocation *inv, const struct manage_call *shown,
-                const struct manage_call *watched)
-{
-    return manage(inv, invocation_flag(inv, "watch") ? watched : shown);
-}
-
-static int command_replicate_add(struct invocation *inv)
-{
-    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_add};
-    static const struct manage_call watched = {.run = run_add};
-
-    return call(inv, &shown, &watched);
-}
-
-static int command_replicate_list(struct invocation *inv)
-{
-    static const struct manage_call shown = {MANAGE_COLUMNS(list_columns), .run = run_list};
-    static const struct manage_call watched = {.run = run_list};
-
-    return call(inv, &shown, &watched);
-}
-
-static int command_replicate_show(struct invocation *inv)
-{
-    static const struct manage_call show = {.run = run_show};
-
-    return manage(inv, &show);
-}
-
-static int command_replicate_pause(struct invocation *inv)
-{
-    static const struct manage_call pause_one = {.run = run_pause};
-
-    return manage(inv, &pause_one);
-}
-
-static int command_replicate_resume(struct invocation *inv)
-{
-    static const struct manage_call resume = {.run = run_resume};
-
-    return manage(inv, &resume);
-}
-
-static int command_replicate_remove(struct invocation *inv)
-{
-    static const struct manage_call remove_one = {.run = run_remove};
-
-    return manage(inv, &remove_one);
-}
-
-static int command_replicate_resync(struct invocation *inv)
-{
-    static const struct manage_call resync = {.run = run_resync};
-
-    return manage(inv, &resync);
-}
+static const struct manage_call replicate_show_call = {.run = replicate_show_run};
+static const struct manage_call replicate_pause_call = {.run = replicate_pause_run};
+static const struct manage_call replicate_resume_call = {.run = replicate_resume_run};
+static const struct manage_call replicate_remove_call = {.run = replicate_remove_run};
+static const struct manage_call replicate_resync_call = {.run = replicate_resync_run};
+static const struct manage_call replicate_add_call = {MANAGE_COLUMNS(list_columns),
+                                                      .run = replicate_add_run};
+static const struct manage_call replicate_list_call = {MANAGE_COLUMNS(list_columns),
+                                                       .run = replicate_list_run};
 
 const struct command replicate_commands[] = {
     {.name = "replicate add",
@@ -445,7 +386,7 @@ const struct command replicate_commands[] = {
              "buckets that the user has or will make.",
      .examples = "weir replicate add photos disk2 --watch\nweir replicate add photos ceph "
                  "--to-bucket photos-copy --priority 3\nweir replicate add ceph --user alice",
-     .run = command_replicate_add},
+     .call = &replicate_add_call},
     {.name = "replicate list",
      .arguments = "[BUCKET]",
      .max_args = 1,
@@ -459,7 +400,7 @@ const struct command replicate_commands[] = {
              "replications).",
      .examples = "weir replicate list\nweir replicate list photos --watch\nweir replicate list "
                  "--user alice --json",
-     .run = command_replicate_list},
+     .call = &replicate_list_call},
     {.name = "replicate show",
      .arguments = "[BUCKET]",
      .max_args = 1,
@@ -469,7 +410,7 @@ const struct command replicate_commands[] = {
      .help = "Shows everything about one replication, and the objects that failed for good by name "
              "with the reason; weir task run tries one again.",
      .examples = "weir replicate show photos --to disk2",
-     .run = command_replicate_show},
+     .call = &replicate_show_call},
     {.name = "replicate pause",
      .arguments = "BUCKET",
      .min_args = 1,
@@ -480,17 +421,17 @@ const struct command replicate_commands[] = {
      .help =
          "Nothing is copied until it is resumed. Changes are still recorded, so nothing is missed.",
      .examples = "weir replicate pause photos --to disk2",
-     .run = command_replicate_pause},
+     .call = &replicate_pause_call},
     {.name = "replicate resume",
      .arguments = "BUCKET",
      .min_args = 1,
      .max_args = 1,
      .flags = replicate_select_flags,
      .configured = true,
-     .summary = "Go on with a replication",
+     .summary = "Resume a replication",
      .help = "Undoes weir replicate pause.",
      .examples = "weir replicate resume photos --to disk2",
-     .run = command_replicate_resume},
+     .call = &replicate_resume_call},
     {.name = "replicate remove",
      .arguments = "[BUCKET]",
      .max_args = 1,
@@ -502,7 +443,7 @@ const struct command replicate_commands[] = {
              "that it made stay unless --with-buckets is given, now or later.",
      .examples = "weir replicate remove photos --to disk2\nweir replicate remove --user alice "
                  "--with-buckets",
-     .run = command_replicate_remove},
+     .call = &replicate_remove_call},
     {.name = "replicate resync",
      .arguments = "BUCKET",
      .min_args = 1,
@@ -516,6 +457,6 @@ const struct command replicate_commands[] = {
          "What the source does not have is removed at the destination; in a bucket of another name "
          "only what came there since the replication was made.",
      .examples = "weir replicate resync photos --to disk2 --watch",
-     .run = command_replicate_resync},
+     .call = &replicate_resync_call},
     {0},
 };

@@ -2,10 +2,9 @@
 #include "replica/commands/replicate_watch.h"
 #include "base/clock.h"
 
-#include <time.h>
 #include <unistd.h>
 
-enum { BAR = 30, POLL_MS = 500, WATCHED_MAX = 1000, SMOOTH_S = 10 };
+enum { BAR = 30, WATCHED_MAX = 1000, SMOOTH_S = 10 };
 
 /* --- how numbers are written --- */
 
@@ -27,7 +26,7 @@ static void append_rate(struct buf *out, double objects, double bytes)
 }
 
 /* "2m 5s": manage_span() without its "in". */
-static void append_left(struct buf *out, int64_t seconds)
+static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};
 
@@ -36,12 +35,12 @@ static void append_left(struct buf *out, int64_t seconds)
     buf_release(&text);
 }
 
-static double number(const json_t *row, const char *name)
+static double row_number(const json_t *row, const char *name)
 {
     return json_number_value(json_object_get(row, name));
 }
 
-static void set_text(json_t *row, const char *name, struct buf *text)
+static void row_set_text(json_t *row, const char *name, struct buf *text)
 {
     json_object_set_new(row, name, json_string(text->p ? text->p : ""));
     buf_reset(text);
@@ -51,18 +50,18 @@ void replicate_describe(json_t *row)
 {
     struct buf text = {0};
 
-    if (number(row, "objects_per_s") > 0)
-        append_rate(&text, number(row, "objects_per_s"), number(row, "bytes_per_s"));
-    set_text(row, "rate", &text);
+    if (row_number(row, "objects_per_s") > 0)
+        append_rate(&text, row_number(row, "objects_per_s"), row_number(row, "bytes_per_s"));
+    row_set_text(row, "rate", &text);
     if (json_is_integer(json_object_get(row, "left_s")))
-        append_left(&text, json_get_i64(row, "left_s", 0));
-    set_text(row, "left", &text);
+        append_time_left(&text, json_get_i64(row, "left_s", 0));
+    row_set_text(row, "left", &text);
     buf_release(&text);
 }
 
 /* --- watching --- */
 
-/* What was seen of one replication before: for the rate of now, and to tell what is new. */
+/* What the last look saw of one replication: for the present rate, and to know what is new. */
 struct seen {
     struct str id; /* in the watch's arena */
     double objects, bytes, at_s;
@@ -75,7 +74,7 @@ struct watch {
     struct arena arena; /* the remote's is emptied before each look */
     bool json, terminal;
     VEC(struct seen) seen;
-    size_t lines; /* drawn last time */
+    size_t lines; /* drawn by the last look */
     int64_t failed;
 };
 
@@ -84,12 +83,12 @@ static double now_s(void)
     return (double)clock_mono_ms() / MS_PER_S;
 }
 
-static double done_objects(const json_t *row)
+static double row_done(const json_t *row)
 {
-    return number(row, "objects_done") + number(row, "objects_failed");
+    return row_number(row, "objects_done") + row_number(row, "objects_failed");
 }
 
-static struct seen *find(struct watch *w, const json_t *row)
+static struct seen *watch_find(struct watch *w, const json_t *row)
 {
     struct str id = json_get_str(row, "id", STR_EMPTY);
 
@@ -97,16 +96,16 @@ static struct seen *find(struct watch *w, const json_t *row)
         if (str_eq(s->id, id))
             return s;
     vec_push(&w->seen, ((struct seen){.id = arena_str(&w->arena, id),
-                                      .objects = done_objects(row),
-                                      .bytes = number(row, "bytes_done"),
+                                      .objects = row_done(row),
+                                      .bytes = row_number(row, "bytes_done"),
                                       .at_s = now_s(),
-                                      .objects_rate = number(row, "objects_per_s"),
-                                      .bytes_rate = number(row, "bytes_per_s")}));
+                                      .objects_rate = row_number(row, "objects_per_s"),
+                                      .bytes_rate = row_number(row, "bytes_per_s")}));
     return vec_last(&w->seen);
 }
 
-/* The rate of now, which the average of the server does not tell after a pause. */
-static void measure(struct seen *s, const json_t *row)
+/* The present rate; the server's average is not that after a pause. */
+static void seen_measure(struct seen *s, const json_t *row)
 {
     double now = now_s(), passed = now - s->at_s, weight = passed / SMOOTH_S;
 
@@ -114,22 +113,23 @@ static void measure(struct seen *s, const json_t *row)
         return;
     if (weight > 1)
         weight = 1;
-    s->objects_rate += ((done_objects(row) - s->objects) / passed - s->objects_rate) * weight;
-    s->bytes_rate += ((number(row, "bytes_done") - s->bytes) / passed - s->bytes_rate) * weight;
-    s->objects = done_objects(row);
-    s->bytes = number(row, "bytes_done");
+    s->objects_rate += ((row_done(row) - s->objects) / passed - s->objects_rate) * weight;
+    s->bytes_rate += ((row_number(row, "bytes_done") - s->bytes) / passed - s->bytes_rate) * weight;
+    s->objects = row_done(row);
+    s->bytes = row_number(row, "bytes_done");
     s->at_s = now;
 }
 
-/* Of bytes, as objects differ in size; of objects when there are no bytes. */
-static double share_of(const json_t *row)
+/* The share that is done: of bytes, as objects differ in size; of objects when there are no bytes.
+ */
+static double row_share(const json_t *row)
 {
-    double all = number(row, "bytes"), done = number(row, "bytes_done");
+    double all = row_number(row, "bytes"), done = row_number(row, "bytes_done");
 
     if (json_get_bool(row, "init_done", false))
         return 1;
     if (all <= 0)
-        all = number(row, "objects"), done = done_objects(row);
+        all = row_number(row, "objects"), done = row_done(row);
     return all > 0 ? done / all : 0;
 }
 
@@ -145,8 +145,8 @@ static void append_bar(struct buf *out, double share)
 
 static void append_pace(struct buf *out, const struct seen *s, const json_t *row)
 {
-    double left = number(row, "objects") - done_objects(row);
-    double bytes_left = number(row, "bytes") - number(row, "bytes_done");
+    double left = row_number(row, "objects") - row_done(row);
+    double bytes_left = row_number(row, "bytes") - row_number(row, "bytes_done");
 
     if (s->objects_rate < 0.01)
         return;
@@ -158,12 +158,12 @@ static void append_pace(struct buf *out, const struct seen *s, const json_t *row
     if (s->bytes_rate > 1 && bytes_left / s->bytes_rate > left)
         left = bytes_left / s->bytes_rate;
     buf_append_z(out, "  ");
-    append_left(out, (int64_t)(left + 0.5));
+    append_time_left(out, (int64_t)(left + 0.5));
     buf_append_z(out, " left");
 }
 
-static void describe(struct buf *out, const struct watch *w, const struct seen *s,
-                     const json_t *row)
+static void watch_describe(struct buf *out, const struct watch *w, const struct seen *s,
+                           const json_t *row)
 {
     struct str to_bucket = json_get_str(row, "to_bucket", STR_EMPTY);
     struct str state = json_get_str(row, "state", STR_EMPTY);
@@ -174,19 +174,20 @@ static void describe(struct buf *out, const struct watch *w, const struct seen *
                 STR_ARG(json_get_str(row, "to", STR_EMPTY)), to_bucket.len ? "/" : "",
                 STR_ARG(to_bucket));
     if (w->terminal)
-        append_bar(out, share_of(row));
-    buf_appendf(out, " %3.0f%%  %.0f/%.0f objects  ", share_of(row) * 100, done_objects(row),
-                number(row, "objects"));
-    append_bytes(out, number(row, "bytes_done"));
-    if (number(row, "objects_failed") > 0)
-        buf_appendf(out, "  %.0f failed", number(row, "objects_failed"));
+        append_bar(out, row_share(row));
+    buf_appendf(out, " %3.0f%%  %.0f/%.0f objects  ", row_share(row) * 100, row_done(row),
+                row_number(row, "objects"));
+    append_bytes(out, row_number(row, "bytes_done"));
+    if (row_number(row, "objects_failed") > 0)
+        buf_appendf(out, "  %.0f failed", row_number(row, "objects_failed"));
     buf_appendf(out, "  " STR_FMT, STR_ARG(state));
     if (!json_get_bool(row, "init_done", false) && w->terminal)
         append_pace(out, s, row);
 }
 
-/* A line of the terminal is drawn over; elsewhere it is written when it is another one. */
-static void show(struct watch *w, struct seen *s, const json_t *row)
+/* On a terminal the line is drawn over; elsewhere it is printed when it differs from the last one.
+ */
+static void watch_show(struct watch *w, struct seen *s, const json_t *row)
 {
     struct buf line = {0};
 
@@ -195,7 +196,7 @@ static void show(struct watch *w, struct seen *s, const json_t *row)
         buf_append_z(&line, text ? text : "");
         free(text);
     } else {
-        describe(&line, w, s, row);
+        watch_describe(&line, w, s, row);
     }
     if (w->terminal)
         printf("\r\033[K%s\n", line.p);
@@ -206,7 +207,7 @@ static void show(struct watch *w, struct seen *s, const json_t *row)
     w->lines++;
 }
 
-/* Rates and times left differ with every look, and are not the news in a log. */
+/* Rates and times left differ with every look; alone they are no reason for a line in a log. */
 static void strip_moving(json_t *row)
 {
     static const char *const moving[] = {"objects_per_s", "bytes_per_s", "left_s"};
@@ -215,14 +216,15 @@ static void strip_moving(json_t *row)
         json_object_del(row, moving[i]);
 }
 
-/* *busy: how many are not done yet. */
-static int look(struct watch *w, const char *path, size_t *busy, struct err *err)
+/* *busy: how many replications are not done yet. */
+static int watch_look(struct watch *w, const char *path, size_t *busy, struct err *err)
 {
-    json_t *answer = NULL, *row;
+    struct manage_list list = {.path = path, .name = "replications"};
+    json_t *all = NULL, *row;
     size_t i;
 
     arena_reset(&w->remote->arena);
-    int code = api_client_send(w->remote, &answer, "GET", path, NULL, err);
+    int code = manage_pages(w->remote, &list, &all, err);
 
     if (code < 0)
         return code;
@@ -231,40 +233,39 @@ static int look(struct watch *w, const char *path, size_t *busy, struct err *err
     w->lines = 0;
     w->failed = 0;
     *busy = 0;
-    json_array_foreach(json_object_get(answer, "replications"), i, row)
+    json_array_foreach(all, i, row)
     {
         if (!json_get_str(row, "bucket", STR_EMPTY).len || i >= WATCHED_MAX)
             continue;
-        struct seen *s = find(w, row);
-        measure(s, row);
+        struct seen *s = watch_find(w, row);
+        seen_measure(s, row);
         if (!w->terminal)
             strip_moving(row);
-        show(w, s, row);
+        watch_show(w, s, row);
         w->failed += json_get_i64(row, "objects_failed", 0);
         *busy += !json_get_bool(row, "init_done", false) && !json_get_bool(row, "archived", false);
     }
     fflush(stdout);
-    json_decref(answer);
+    json_decref(all);
     return 0;
 }
 
 int replicate_watch(struct api_client *r, const struct invocation *inv, const char *path,
                     struct err *err)
 {
-    const struct timespec pause = {0, POLL_MS * (long)NS_PER_MS};
     bool json = invocation_flag(inv, "json") != NULL;
     struct watch w = {.remote = r, .json = json, .terminal = !json && isatty(STDOUT_FILENO)};
     size_t busy = 0;
 
     path = arena_z(&w.arena, str_z(path));
-    int code = look(&w, path, &busy, err);
+    int code = watch_look(&w, path, &busy, err);
 
     while (code == 0 && busy > 0) {
-        nanosleep(&pause, NULL);
-        code = look(&w, path, &busy, err);
+        manage_poll_wait();
+        code = watch_look(&w, path, &busy, err);
     }
     if (code == 0 && w.failed)
-        code = err_set(err, ERR_PEER, "%jd objects failed; weir replicate show names them",
+        code = err_set(err, ERR_PEER, "%jd objects failed; weir replicate show lists them",
                        (intmax_t)w.failed);
     vec_each (&w.seen, struct seen *, s)
         buf_release(&s->line);

@@ -7,8 +7,8 @@ static const struct flag swarm_user_add_flags[] = {
     {"passkey", FLAG_TEXT, "KEY", NULL, "32 letters and digits; default: a new one."},
     {"slots", FLAG_TEXT, "N", NULL,
      "Torrents that may be downloaded at once; default: any number."},
-    {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
-    {"down", FLAG_TEXT, "FACTOR", NULL, "What downloaded bytes count; default: 1."},
+    {"up", FLAG_TEXT, "FACTOR", NULL, "Uploaded bytes are credited times FACTOR; default: 1."},
+    {"down", FLAG_TEXT, "FACTOR", NULL, "Downloaded bytes are charged times FACTOR; default: 1."},
     CLIENT_FLAGS,
     {0},
 };
@@ -20,9 +20,9 @@ static const struct flag swarm_user_list_flags[] = {
 };
 
 static const struct flag swarm_torrent_add_flags[] = {
-    {"up", FLAG_TEXT, "FACTOR", NULL, "What uploaded bytes count; default: 1."},
+    {"up", FLAG_TEXT, "FACTOR", NULL, "Uploaded bytes are credited times FACTOR; default: 1."},
     {"down", FLAG_TEXT, "FACTOR", NULL,
-     "What downloaded bytes count, 0 for freeleech; default: 1."},
+     "Downloaded bytes are charged times FACTOR, 0 for freeleech; default: 1."},
     CLIENT_FLAGS,
     {0},
 };
@@ -40,8 +40,8 @@ struct number_flag {
 };
 
 /* Flags whose values are numbers, as they stand. */
-static int fill_numbers(struct json_out *w, const struct invocation *inv,
-                        const struct number_flag *flags, struct err *err)
+static int swarm_fill_numbers(struct json_out *w, const struct invocation *inv,
+                              const struct number_flag *flags, struct err *err)
 {
     for (; flags->flag; flags++) {
         const char *text = invocation_flag(inv, flags->flag);
@@ -59,7 +59,7 @@ static int fill_numbers(struct json_out *w, const struct invocation *inv,
     return 0;
 }
 
-static int fill_swarm_user(struct json_out *w, const struct invocation *inv, struct err *err)
+static int swarm_fill_user(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     static const struct number_flag numbers[] = {{"id", "id"},
                                                  {"slots", "slots"},
@@ -68,33 +68,34 @@ static int fill_swarm_user(struct json_out *w, const struct invocation *inv, str
                                                  {NULL, NULL}};
 
     manage_flag(w, inv, "passkey", "passkey");
-    return fill_numbers(w, inv, numbers, err);
+    return swarm_fill_numbers(w, inv, numbers, err);
 }
 
-static int fill_client(struct json_out *w, const struct invocation *inv, struct err *err)
+static int swarm_fill_client(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     json_out_member_str(w, "client", str_z(inv->args.items[0]));
     return 0;
 }
 
-static int fill_torrent(struct json_out *w, const struct invocation *inv, struct err *err)
+static int swarm_fill_torrent(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     static const struct number_flag numbers[] = {
         {"up", "up_multiplier"}, {"down", "down_multiplier"}, {NULL, NULL}};
 
     json_out_member_str(w, "torrent", str_z(inv->args.items[0]));
-    return fill_numbers(w, inv, numbers, err);
+    return swarm_fill_numbers(w, inv, numbers, err);
 }
 
-static int fill_consumer(struct json_out *w, const struct invocation *inv, struct err *err)
+static int swarm_fill_consumer(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
     return 0;
 }
 
-static int fill_number(struct json_out *w, const struct invocation *inv, struct err *err)
+static int swarm_fill_acknowledged(struct json_out *w, const struct invocation *inv,
+                                   struct err *err)
 {
     uint64_t number;
 
@@ -104,7 +105,7 @@ static int fill_number(struct json_out *w, const struct invocation *inv, struct 
     return 0;
 }
 
-static int judge_findings(const json_t *answer, struct err *err)
+static int swarm_judge(const json_t *answer, struct err *err)
 {
     int64_t count = json_get_i64(answer, "count", 0);
 
@@ -145,7 +146,7 @@ static const struct output_column name_columns[] = {{"name"}};
 static const struct output_column record_columns[] = {NUMBER("number"),
                                                       NUMBER("user"),
                                                       NUMBER("torrent"),
-                                                      NUMBER("at"),
+                                                      {"at"},
                                                       {"created"},
                                                       {"snatched"},
                                                       {"stopped"},
@@ -158,8 +159,8 @@ static const struct output_column record_columns[] = {NUMBER("number"),
                                                       NUMBER("downloaded")};
 static const struct output_column stat_columns[] = {{"name"}, NUMBER("value")};
 
-static int show_stats(struct api_client *r, const struct invocation *inv, struct output *table,
-                      struct err *err)
+static int swarm_stats_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                           struct err *err)
 {
     json_t *answer = NULL;
     const char *name;
@@ -188,108 +189,47 @@ static int show_stats(struct api_client *r, const struct invocation *inv, struct
 /* --- the calls --- */
 
 static const struct manage_call add_user = {
-    "POST", "/api/v1/swarm/users", MANAGE_COLUMNS(secret_columns), .fill = fill_swarm_user};
-static const struct manage_call list_users = {"GET", "/api/v1/swarm/users",
-                                              MANAGE_COLUMNS(user_columns), .rows = "users"};
+    "POST", "/api/v1/swarm/users", MANAGE_COLUMNS(secret_columns), .fill = swarm_fill_user};
+static const struct manage_call list_users = {
+    "GET", "/api/v1/swarm/users", MANAGE_COLUMNS(user_columns), .rows = "users", .pages = true};
 static const struct manage_call list_secrets = {"GET", "/api/v1/swarm/users?passkeys=true",
-                                                MANAGE_COLUMNS(secret_columns), .rows = "users"};
+                                                MANAGE_COLUMNS(secret_columns), .rows = "users",
+                                                .pages = true};
 static const struct manage_call remove_user = {"DELETE", "/api/v1/swarm/users/{0}"};
-static const struct manage_call add_client = {"POST", "/api/v1/swarm/clients",
-                                              MANAGE_COLUMNS(client_columns), .fill = fill_client};
+static const struct manage_call add_client = {
+    "POST", "/api/v1/swarm/clients", MANAGE_COLUMNS(client_columns), .fill = swarm_fill_client};
 static const struct manage_call list_clients = {"GET", "/api/v1/swarm/clients",
-                                                MANAGE_COLUMNS(client_columns), .rows = "clients"};
+                                                MANAGE_COLUMNS(client_columns), .rows = "clients",
+                                                .pages = true};
 static const struct manage_call remove_client = {"DELETE", "/api/v1/swarm/clients/{0}"};
 static const struct manage_call add_torrent = {
-    "POST", "/api/v1/swarm/torrents", MANAGE_COLUMNS(torrent_columns), .fill = fill_torrent};
-static const struct manage_call list_torrents = {
-    "GET", "/api/v1/swarm/torrents", MANAGE_COLUMNS(torrent_columns), .rows = "torrents"};
+    "POST", "/api/v1/swarm/torrents", MANAGE_COLUMNS(torrent_columns), .fill = swarm_fill_torrent};
+static const struct manage_call list_torrents = {"GET", "/api/v1/swarm/torrents",
+                                                 MANAGE_COLUMNS(torrent_columns),
+                                                 .rows = "torrents", .pages = true};
 static const struct manage_call remove_torrent = {"DELETE", "/api/v1/swarm/torrents/{0}"};
-static const struct manage_call stats = {MANAGE_COLUMNS(stat_columns), .run = show_stats};
+static const struct manage_call stats = {MANAGE_COLUMNS(stat_columns), .run = swarm_stats_run};
 static const struct manage_call check = {"POST", "/api/v1/swarm/check",
                                          MANAGE_COLUMNS(finding_columns), .rows = "findings",
-                                         .judge = judge_findings};
+                                         .judge = swarm_judge};
 static const struct manage_call add_consumer = {
-    "POST", "/api/v1/swarm/feed", MANAGE_COLUMNS(name_columns), .fill = fill_consumer};
-static const struct manage_call list_consumers = {
-    "GET", "/api/v1/swarm/feed", MANAGE_COLUMNS(consumer_columns), .rows = "consumers"};
+    "POST", "/api/v1/swarm/feed", MANAGE_COLUMNS(name_columns), .fill = swarm_fill_consumer};
+static const struct manage_call list_consumers = {"GET", "/api/v1/swarm/feed",
+                                                  MANAGE_COLUMNS(consumer_columns),
+                                                  .rows = "consumers", .pages = true};
 static const struct manage_call remove_consumer = {"DELETE", "/api/v1/swarm/feed/{0}"};
 static const struct manage_call read_feed = {"GET", "/api/v1/swarm/feed/{0}",
                                              MANAGE_COLUMNS(record_columns), .rows = "records"};
-static const struct manage_call read_some = {"GET", "/api/v1/swarm/feed/{0}?max={max}",
+static const struct manage_call read_some = {"GET", "/api/v1/swarm/feed/{0}?limit={max}",
                                              MANAGE_COLUMNS(record_columns), .rows = "records"};
 static const struct manage_call acknowledge = {"POST", "/api/v1/swarm/feed/{0}/acknowledge",
-                                               .fill = fill_number};
+                                               .fill = swarm_fill_acknowledged};
 
 /* --- the commands --- */
-
-static int command_swarm_user_add(struct invocation *inv)
-{
-    return manage(inv, &add_user);
-}
 
 static int command_swarm_user_list(struct invocation *inv)
 {
     return manage(inv, invocation_flag(inv, "show-passkeys") ? &list_secrets : &list_users);
-}
-
-static int command_swarm_user_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_user);
-}
-
-static int command_swarm_client_add(struct invocation *inv)
-{
-    return manage(inv, &add_client);
-}
-
-static int command_swarm_client_list(struct invocation *inv)
-{
-    return manage(inv, &list_clients);
-}
-
-static int command_swarm_client_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_client);
-}
-
-static int command_swarm_torrent_add(struct invocation *inv)
-{
-    return manage(inv, &add_torrent);
-}
-
-static int command_swarm_torrent_list(struct invocation *inv)
-{
-    return manage(inv, &list_torrents);
-}
-
-static int command_swarm_torrent_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_torrent);
-}
-
-static int command_swarm_stats(struct invocation *inv)
-{
-    return manage(inv, &stats);
-}
-
-static int command_swarm_check(struct invocation *inv)
-{
-    return manage(inv, &check);
-}
-
-static int command_swarm_feed_add(struct invocation *inv)
-{
-    return manage(inv, &add_consumer);
-}
-
-static int command_swarm_feed_list(struct invocation *inv)
-{
-    return manage(inv, &list_consumers);
-}
-
-static int command_swarm_feed_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_consumer);
 }
 
 static int command_swarm_feed_read(struct invocation *inv)
@@ -297,21 +237,16 @@ static int command_swarm_feed_read(struct invocation *inv)
     return manage(inv, invocation_flag(inv, "max") ? &read_some : &read_feed);
 }
 
-static int command_swarm_feed_acknowledge(struct invocation *inv)
-{
-    return manage(inv, &acknowledge);
-}
-
 const struct command swarm_commands[] = {
     {.name = "swarm user add",
      .flags = swarm_user_add_flags,
      .configured = true,
      .summary = "Add a user of the private tracker",
-     .help = "Adds a user with a passkey and shows it, which is not shown again but by `weir swarm "
-             "user list --show-passkeys`. Given the passkey of a user that is there, changes its "
-             "slots and factors.",
+     .help = "Adds a user with a passkey and shows the passkey. Later only `weir swarm user list "
+             "--show-passkeys` shows it. With the passkey of a user who is there, the command "
+             "changes that user's slots and factors.",
      .examples = "weir swarm user add\nweir swarm user add --slots 5 --down 0.5",
-     .run = command_swarm_user_add},
+     .call = &add_user},
     {.name = "swarm user list",
      .flags = swarm_user_list_flags,
      .configured = true,
@@ -328,7 +263,7 @@ const struct command swarm_commands[] = {
      .summary = "Remove a user of the private tracker",
      .help = "Removes the user, by its id or its passkey, and all of its peers.",
      .examples = "weir swarm user remove 7",
-     .run = command_swarm_user_remove},
+     .call = &remove_user},
     {.name = "swarm client add",
      .arguments = "CLIENT",
      .min_args = 1,
@@ -336,27 +271,28 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Approve clients by the beginning of their peer id",
-     .help = "As long as no client is approved all are. In public mode the list counts with "
-             "tracker.approved_clients.",
+     .help =
+         "As long as the list is empty, all clients are approved. In public mode the list is used "
+         "only with tracker.approved_clients.",
      .examples = "weir swarm client add -- -TR3",
-     .run = command_swarm_client_add},
+     .call = &add_client},
     {.name = "swarm client list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the approved clients",
      .help = "Lists the beginnings of peer ids that are approved.",
      .examples = "weir swarm client list",
-     .run = command_swarm_client_list},
+     .call = &list_clients},
     {.name = "swarm client remove",
      .arguments = "CLIENT",
      .min_args = 1,
      .max_args = 1,
      .flags = client_flags,
      .configured = true,
-     .summary = "Approve clients no longer",
-     .help = "Takes it off the list.",
+     .summary = "No longer approve clients",
+     .help = "Takes the beginning of a peer id off the list.",
      .examples = "weir swarm client remove -- -TR3",
-     .run = command_swarm_client_remove},
+     .call = &remove_client},
     {.name = "swarm torrent add",
      .arguments = "TORRENT",
      .min_args = 1,
@@ -364,45 +300,47 @@ const struct command swarm_commands[] = {
      .flags = swarm_torrent_add_flags,
      .configured = true,
      .summary = "Track a torrent",
-     .help = "A torrent is named by 40 hexadecimal digits, 64 of version 2, or a magnet link. One "
-             "that is tracked already gets the factors.",
+     .help = "A torrent is named by 40 hexadecimal digits, 64 of version 2, or a magnet link. A "
+             "torrent that is tracked already gets the factors.",
      .examples =
          "weir swarm torrent add 0123456789abcdef0123456789abcdef01234567\nweir swarm torrent add "
          "'magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567' --down 0",
-     .run = command_swarm_torrent_add},
+     .call = &add_torrent},
     {.name = "swarm torrent list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the torrents that were added",
-     .help = "Lists them with how many seed and download them.",
+     .help = "Lists the torrents with the numbers of seeders and downloaders.",
      .examples = "weir swarm torrent list",
-     .run = command_swarm_torrent_list},
+     .call = &list_torrents},
     {.name = "swarm torrent remove",
      .arguments = "TORRENT",
      .min_args = 1,
      .max_args = 1,
      .flags = client_flags,
      .configured = true,
-     .summary = "Track a torrent no longer",
-     .help = "Removes it and all of its peers. The torrent of an object is then not handed out "
+     .summary = "No longer track a torrent",
+     .help = "Removes the torrent and all of its peers. The torrent of an object is not handed out "
+             "then, "
              "until \"weir torrent create\" or \"weir swarm torrent add\" brings it back.",
      .examples = "weir swarm torrent remove 0123456789abcdef0123456789abcdef01234567",
-     .run = command_swarm_torrent_remove},
+     .call = &remove_torrent},
     {.name = "swarm stats",
      .flags = client_flags,
      .configured = true,
      .summary = "Show the tracker in numbers",
-     .help = "Shows what the page /stats of the tracker has.",
+     .help = "Shows the numbers of the tracker's page /stats.",
      .examples = "weir swarm stats",
-     .run = command_swarm_stats},
+     .call = &stats},
     {.name = "swarm check",
      .flags = client_flags,
      .configured = true,
      .summary = "Look for what the tracker's invariants forbid",
-     .help = "Reads all that the tracker has in the store. The exit status is 1 when there are "
-             "findings.",
+     .help =
+         "Reads everything that the tracker keeps in the store. The exit status is 1 when there "
+         "are findings.",
      .examples = "weir swarm check",
-     .run = command_swarm_check},
+     .call = &check},
     {.name = "swarm feed add",
      .arguments = "NAME",
      .min_args = 1,
@@ -410,17 +348,18 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Add a consumer of the feed of deltas",
-     .help = "From now on each accepted private announce is a record that waits until every "
-             "consumer has acknowledged it.",
+     .help =
+         "From now on each accepted private announce becomes a record, which is kept until every "
+         "consumer has acknowledged it.",
      .examples = "weir swarm feed add site",
-     .run = command_swarm_feed_add},
+     .call = &add_consumer},
     {.name = "swarm feed list",
      .flags = client_flags,
      .configured = true,
      .summary = "List the consumers of the feed",
-     .help = "Lists them with how many records wait.",
+     .help = "Lists the consumers with the number of records that wait for each.",
      .examples = "weir swarm feed list",
-     .run = command_swarm_feed_list},
+     .call = &list_consumers},
     {.name = "swarm feed remove",
      .arguments = "NAME",
      .min_args = 1,
@@ -428,9 +367,9 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Remove a consumer of the feed",
-     .help = "What waited for it alone goes.",
+     .help = "Also removes the records that waited for this consumer alone.",
      .examples = "weir swarm feed remove site",
-     .run = command_swarm_feed_remove},
+     .call = &remove_consumer},
     {.name = "swarm feed read",
      .arguments = "NAME",
      .min_args = 1,
@@ -448,8 +387,8 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Acknowledge records of the feed",
-     .help = "All records up to NUMBER.",
+     .help = "Acknowledges all records up to NUMBER, which may then be removed.",
      .examples = "weir swarm feed acknowledge site 100",
-     .run = command_swarm_feed_acknowledge},
+     .call = &acknowledge},
     {0},
 };

@@ -36,7 +36,7 @@ static const struct output_column show_columns[] = {{"id"},
                                                     {"web_seed"},
                                                     {"magnet"}};
 
-static int fill_ask(struct json_out *w, const struct invocation *inv, struct err *err)
+static int torrent_fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     (void)err;
     json_out_member_str(w, "bucket", str_z(inv->args.items[0]));
@@ -51,26 +51,18 @@ static int fill_ask(struct json_out *w, const struct invocation *inv, struct err
 static const char *torrent_path(struct api_client *r, const struct invocation *inv, const char *id,
                                 const char *rest)
 {
-    static const char *const flags[] = {"v", "passkey"};
     struct buf path = BUF_INIT(64 * KIB);
-    char sign = '?';
 
     buf_append_z(&path, manage_path(r, "/api/v1/torrents/", id, rest));
-    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-        const char *value = invocation_flag(inv, flags[i]);
-        if (!value)
-            continue;
-        buf_appendf(&path, "%c%s=", sign, flags[i]);
-        url_encode(&path, str_z(value), false);
-        sign = '&';
-    }
+    manage_query(&path, "v", invocation_flag(inv, "v"));
+    manage_query(&path, "passkey", invocation_flag(inv, "passkey"));
     const char *copy = arena_z(&r->arena, buf_str(&path));
     buf_release(&path);
     return copy;
 }
 
 /* --out. */
-static int write_torrent_file(struct api_client *r, const struct invocation *inv, const json_t *row,
+static int torrent_write_file(struct api_client *r, const struct invocation *inv, const json_t *row,
                               struct err *err)
 {
     struct str id = json_get_str(row, "id", STR_EMPTY);
@@ -80,7 +72,7 @@ static int write_torrent_file(struct api_client *r, const struct invocation *inv
     if (!out)
         return 0;
     if (!str_eq(json_get_str(row, "state", STR_EMPTY), STR("ready")))
-        return err_set(err, ERR_BUSY, "it is being hashed; %s was not written", out);
+        return err_set(err, ERR_BUSY, "the object is still being hashed; %s was not written", out);
     int code = api_client_call(r, &response, torrent_path(r, inv, arena_z(&r->arena, id), "/file"),
                                NULL, err);
     if (code == 0 && response.status / 100 != 2)
@@ -88,96 +80,44 @@ static int write_torrent_file(struct api_client *r, const struct invocation *inv
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
 }
 
-static int torrent_create(struct api_client *r, const struct invocation *inv, struct output *table,
-                          struct err *err)
-{
-    struct buf body = BUF_INIT(64 * KIB);
-    struct json_out w;
-    json_t *row = NULL;
-    int code;
-
-    json_out_init(&w, &body);
-    json_out_open(&w, '{');
-    code = fill_ask(&w, inv, err);
-    json_out_close(&w, '}');
-    if (code == 0)
-        code = api_client_send(r, &row, "POST", "/api/v1/torrents", body.p, err);
-    if (code == 0) {
-        manage_row(table, row);
-        code = write_torrent_file(r, inv, row, err);
-    }
-    json_decref(row);
-    secure_zero(body.p, body.cap);
-    buf_release(&body);
-    return code;
-}
-
-static int torrent_show(struct api_client *r, const struct invocation *inv, struct output *table,
-                        struct err *err)
+/* Shows the torrent of the call's answer, and writes it to a file with --out. */
+static int torrent_shown(struct api_client *r, const struct invocation *inv, struct output *table,
+                         const struct manage_call *call, struct err *err)
 {
     json_t *row = NULL;
-    int code =
-        api_client_send(r, &row, "GET", torrent_path(r, inv, inv->args.items[0], ""), NULL, err);
+    int code = manage_send(r, inv, call, &row, err);
 
     if (code == 0) {
         manage_row(table, row);
-        code = write_torrent_file(r, inv, row, err);
+        code = torrent_write_file(r, inv, row, err);
     }
     json_decref(row);
     return code;
 }
 
-/* All pages. */
-static int torrent_list(struct api_client *r, const struct invocation *inv, struct output *table,
-                        struct err *err)
+static int torrent_create_run(struct api_client *r, const struct invocation *inv,
+                              struct output *table, struct err *err)
 {
-    enum { PAGE = 1000 };
-    const char *path = "/api/v1/torrents?limit=1000";
-    size_t count;
-    int code;
+    static const struct manage_call call = {"POST", "/api/v1/torrents", .fill = torrent_fill};
 
-    (void)inv;
-    do {
-        json_t *answer = NULL, *row;
-        size_t i;
-        code = api_client_send(r, &answer, "GET", path, NULL, err);
-        const json_t *rows = json_object_get(answer, "torrents");
-        json_array_foreach(rows, i, row) manage_row(table, row);
-        count = json_array_size(rows);
-        if (count)
-            path = manage_path(
-                r, "/api/v1/torrents?limit=1000&after=",
-                arena_z(&r->arena, json_get_str(json_array_get(rows, count - 1), "id", STR_EMPTY)),
-                "");
-        json_decref(answer);
-    } while (code == 0 && count == PAGE);
-    return code;
+    return torrent_shown(r, inv, table, &call, err);
 }
 
-static const struct manage_call create_call = {MANAGE_COLUMNS(show_columns), .run = torrent_create};
-static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run = torrent_show};
-static const struct manage_call list_call = {MANAGE_COLUMNS(list_columns), .run = torrent_list};
+static int torrent_show_run(struct api_client *r, const struct invocation *inv,
+                            struct output *table, struct err *err)
+{
+    struct manage_call call = {"GET", torrent_path(r, inv, inv->args.items[0], "")};
+
+    return torrent_shown(r, inv, table, &call, err);
+}
+
+static const struct manage_call create_call = {MANAGE_COLUMNS(show_columns),
+                                               .run = torrent_create_run};
+static const struct manage_call show_call = {MANAGE_COLUMNS(show_columns), .run = torrent_show_run};
+static const struct manage_call list_call = {"GET", "/api/v1/torrents?limit=1000",
+                                             MANAGE_COLUMNS(list_columns), .rows = "torrents",
+                                             .pages = true};
 static const struct manage_call remove_call = {"DELETE", "/api/v1/torrents/{0}"};
-
-static int command_torrent_create(struct invocation *inv)
-{
-    return manage(inv, &create_call);
-}
-
-static int command_torrent_show(struct invocation *inv)
-{
-    return manage(inv, &show_call);
-}
-
-static int command_torrent_list(struct invocation *inv)
-{
-    return manage(inv, &list_call);
-}
-
-static int command_torrent_remove(struct invocation *inv)
-{
-    return manage(inv, &remove_call);
-}
 
 const struct command torrent_commands[] = {
     {.name = "torrent create",
@@ -193,7 +133,7 @@ const struct command torrent_commands[] = {
              "in the background: the state says how far it is.",
      .examples = "weir torrent create datasets 2026/genomes.tar --out genomes.torrent\n"
                  "weir torrent create datasets 2026/genomes.tar --v hybrid --json",
-     .run = command_torrent_create},
+     .call = &create_call},
     {.name = "torrent show",
      .arguments = "TORRENT",
      .min_args = 1,
@@ -206,7 +146,7 @@ const struct command torrent_commands[] = {
      .examples =
          "weir torrent show 568de0292643e7f60455f6174d7c36ad88caccd8\n"
          "weir torrent show local:datasets:2026/genomes.tar:null --v 2 --out genomes.torrent",
-     .run = command_torrent_show},
+     .call = &show_call},
     {.name = "torrent list",
      .flags = client_flags,
      .configured = true,
@@ -214,7 +154,7 @@ const struct command torrent_commands[] = {
      .help = "Lists the object versions that torrents were made of, with their info hashes, and "
              "those that are being hashed, with how far they are.",
      .examples = "weir torrent list",
-     .run = command_torrent_list},
+     .call = &list_call},
     {.name = "torrent remove",
      .arguments = "TORRENT",
      .min_args = 1,
@@ -225,6 +165,6 @@ const struct command torrent_commands[] = {
      .help = "Forgets the hashes of the object version and takes its torrents off the tracker. The "
              "object stays, and who asks for a torrent of it makes it anew.",
      .examples = "weir torrent remove 568de0292643e7f60455f6174d7c36ad88caccd8",
-     .run = command_torrent_remove},
+     .call = &remove_call},
     {0},
 };

@@ -1,12 +1,13 @@
 /* An API on a free port, and calls to it. */
 #include "unit/api/api_lab.h"
 
-#include "api/auth.h"
+#include "api/api_int.h"
 #include "coord/worker.h"
 #include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 #include "s3/notify/notify.h"
+#include "unit/api/api_rows.h"
 #include "unit/server_db.h"
 
 #include <stdio.h>
@@ -137,6 +138,7 @@ void api_call_as(struct api_lab *l, const char *keys, const char *request, const
                   STR_ARG(l->answer.body));
     if (l->answer.body.len && json_read(&l->json, l->answer.body, NULL) < 0)
         l->json = NULL;
+    api_rows_check(l->api->tables, l->api->table_count, request, status, l->json);
     buf_release(&authorization);
     buf_release(&url);
 }

@@ -59,7 +59,7 @@ TEST(api_diffs, one_is_started_shown_and_taken_away)
     CHECK_INT(json_array_size(json_object_get(l.json, "diffs")), 1);
     call(&l, "GET", id, "", 200);
     CHECK(!json_get_bool(l.json, "consistent", true));
-    call(&l, "GET", id, "/entries?skip=0&limit=5", 200);
+    call(&l, "GET", id, "/entries?limit=5", 200);
     CHECK_INT(json_array_size(json_object_get(l.json, "entries")), 0);
     call(&l, "GET", id, "/entries?limit=1001", 400);
     call(&l, "POST", id, "/fix", 409); /* it is at work */
@@ -89,7 +89,7 @@ TEST(api_diffs, what_was_found_is_given_by_pages_and_fixed)
     call(&l, "GET", id, "", 200);
     CHECK_STR(api_text(&l, "state"), STR("ready"));
     CHECK_INT(json_get_i64(l.json, "differences", 0), 2);
-    call(&l, "GET", id, "/entries?skip=1", 200);
+    call(&l, "GET", id, "/entries?after=1", 200);
     const json_t *entries = json_object_get(l.json, "entries");
     CHECK_INT(json_array_size(entries), 1);
     CHECK_STR(json_get_str(json_array_get(entries, 0), "object", STR("")), STR("b"));
@@ -106,18 +106,18 @@ TEST(api_diffs, what_cannot_work_is_refused)
         int status;
         const char *text;
     } cases[] = {
-        {"{}", 400, "locations must be a list of 2 to 8 of STORAGE:BUCKET"},
-        {"{\"locations\":[]}", 400, "name two locations at least"},
-        {"{\"locations\":[\"local:photos\"]}", 400, "a check is of 2 to 8 locations, not of 1"},
-        {"{\"locations\":[\"local:photos\",1]}", 400, "a location must be a string"},
+        {"{}", 400, "locations is required"},
+        {"{\"locations\":[]}", 400, "locations must have 2 to 8 items"},
+        {"{\"locations\":[\"local:photos\"]}", 400, "locations must have 2 to 8 items"},
+        {"{\"locations\":[\"local:photos\",1]}", 400, "locations must be a list of strings"},
         {"{\"locations\":[\"local:photos\",\"disk2\"]}", 400,
-         "'disk2' is no location: STORAGE:BUCKET is one"},
+         "'disk2' is not a location; write STORAGE:BUCKET"},
         {"{\"locations\":[\"local:photos\",\":photos\"]}", 400,
-         "':photos' is no location: STORAGE:BUCKET is one"},
+         "':photos' is not a location; write STORAGE:BUCKET"},
         {"{\"locations\":[\"local:photos\",\"local:photos\"]}", 400,
          "bucket photos on storage local is named twice"},
         {"{\"locations\":[\"local:photos\",\"x:photos\"]}", 404,
-         "there is no storage x; weir storage list shows those that there are"},
+         "there is no storage x; weir storage list shows all storages"},
         {"{\"locations\":[\"local:photos\",\"disk2:none\"]}", 404,
          "there is no bucket none on storage disk2"},
         {"{\"locations\":[\"local:photos\",\"disk2:photos\"],\"contents\":1}", 400,

@@ -95,19 +95,20 @@ TEST(api_queues, tasks_come_in_pages_over_all_states)
     fail_one(&l, "why"); /* a */
     api_call(&l, "GET /api/v1/queues/events1/tasks", NULL, 200);
     CHECK_INT(rows(&l, "tasks"), 5);
-    api_call(&l, "GET /api/v1/queues/events1/tasks?skip=1&limit=3", NULL, 200);
+    api_call(&l, "GET /api/v1/queues/events1/tasks?after=1&limit=3", NULL, 200);
     CHECK_INT(rows(&l, "tasks"), 3);
     CHECK_STR(json_get_str(row(&l, "tasks", 0), "id", STR("")), STR("c"));
     CHECK_STR(json_get_str(row(&l, "tasks", 1), "id", STR("")), STR("d"));
     CHECK_STR(json_get_str(row(&l, "tasks", 2), "id", STR("")), STR("e"));
-    api_call(&l, "GET /api/v1/queues/events1/tasks?skip=4", NULL, 200);
+    CHECK_STR(api_text(&l, "next"), STR("4"));
+    api_call(&l, "GET /api/v1/queues/events1/tasks?after=4", NULL, 200);
     CHECK_INT(rows(&l, "tasks"), 1);
     CHECK_STR(json_get_str(row(&l, "tasks", 0), "id", STR("")), STR("a"));
     api_call(&l, "GET /api/v1/queues/events1/tasks?state=scheduled", NULL, 200);
     CHECK_INT(rows(&l, "tasks"), 2);
     api_call(&l, "GET /api/v1/queues/events1/tasks?state=lost", NULL, 400);
     api_call(&l, "GET /api/v1/queues/events1/tasks?limit=1001", NULL, 400);
-    CHECK_STR(api_error_text(&l), STR("limit is a number from 0 to 1000"));
+    CHECK_STR(api_error_text(&l), STR("limit must be 1 to 1000"));
     api_call(&l, "GET /api/v1/queues/events2/tasks", NULL, 200);
     api_call(&l, "GET /api/v1/queues/nothing/tasks", NULL, 404);
     CHECK_STR(api_error_text(&l), STR("there is no queue nothing"));
@@ -125,7 +126,7 @@ TEST(api_queues, a_task_is_run_now_or_deleted_and_only_a_running_one_cancelled)
     api_lab_start(&l);
     add(&l, "a", "{}", 3600);
     api_call(&l, "POST /api/v1/queues/events1/tasks/a/cancel", "{}", 409);
-    CHECK_STR(api_error_text(&l), STR("task a is not running but scheduled: delete it"));
+    CHECK_STR(api_error_text(&l), STR("task a is scheduled, not running; delete it instead"));
     api_call(&l, "POST /api/v1/queues/events1/tasks/a/run", "{}", 204);
     CHECK_OK(queue_take(l.queue, &a, &name, 1, &t, &err));
     api_call(&l, "POST /api/v1/queues/events1/tasks/a/cancel", "{}", 204);

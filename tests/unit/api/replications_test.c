@@ -94,22 +94,22 @@ TEST(api_replications, what_cannot_work_is_refused)
         int status;
         const char *text;
     } cases[] = {
-        {"{\"bucket\":\"photos\"}", 400, "name the storage to replicate to"},
-        {"{\"to\":\"disk2\"}", 400, "name a bucket, or the user whose buckets are meant"},
+        {"{\"bucket\":\"photos\"}", 400, "to is required"},
+        {"{\"to\":\"disk2\"}", 400, "name a bucket, or a user to replicate all of its buckets"},
         {"{\"bucket\":1,\"to\":\"disk2\"}", 400, "bucket must be a string"},
         {"{\"bucket\":\"photos\",\"to\":\"disk2\",\"priority\":-1}", 400,
-         "priority is a number from 0 to 5"},
+         "priority must be 0 to 5"},
         {"{\"bucket\":\"photos\",\"to\":\"disk2\",\"priority\":\"1\"}", 400,
-         "priority is a number from 0 to 5"},
+         "priority must be a whole number"},
         {"{\"bucket\":\"photos\",\"to\":\"x\"}", 404,
-         "there is no storage x; weir storage list shows those that there are"},
+         "there is no storage x; weir storage list shows all storages"},
         {"{\"bucket\":\"photos\",\"to\":\"local\",\"to_bucket\":\"photos\"}", 400,
-         "source and destination are both storage local: name another storage, or another bucket "
+         "source and destination are both storage local; name another storage, or another bucket "
          "(to_bucket)"},
         {"{\"bucket\":\"photos\",\"user\":\"x\",\"to\":\"disk2\"}", 404, "there is no user x"},
         {"{\"bucket\":\"photos\",\"from\":\"disk2\",\"to\":\"local\"}", 409,
-         "the route of bucket photos leads to storage local, not to disk2: a replication begins "
-         "where clients write"},
+         "the route of bucket photos leads to storage local, not to disk2; a replication must "
+         "begin where clients write"},
     };
     struct api_lab l;
 

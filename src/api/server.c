@@ -1,0 +1,160 @@
+/* The server itself: health, readiness, metrics, the list of routes, the version, backups. */
+#include "api/replications.h"
+#include "room/room.h"
+
+static rest_fn server_health, server_ready, server_metrics, server_routes, server_version,
+    server_backup;
+
+static const struct rest_row server_rows[] = {
+    {HTTP_GET, "/healthz", REST_ANYONE, "200 as long as the process lives.", server_health,
+     .quick = true, .storeless = true, .media = "text/plain"},
+    {HTTP_GET, "/readyz", REST_ANYONE,
+     "200 when every part of the server is ready, else 503. Only administrators are told why a "
+     "part is not.",
+     server_ready, .quick = true, .storeless = true, .status = 200, .other_status = 503,
+     .answer = REST_FIELDS({"ready", "Is every part ready?", REST_BOOLEAN},
+                           {"parts", "\"ok\" or the error of each part.", REST_OBJECT})},
+    {HTTP_GET, "/metrics", REST_ANYONE,
+     "Metrics for Prometheus. Only administrators get those of each replication.", server_metrics,
+     .storeless = true, .media = "text/plain; version=0.0.4; charset=utf-8"},
+    {HTTP_GET, "/api/v1", REST_ADMIN, "This list.", server_routes, .quick = true, .storeless = true,
+     .list = "routes", .by_place = true,
+     .items = REST_FIELDS({"method", "The HTTP method."}, {"path", "The path, with {parameters}."},
+                          {"open", "May anyone call it?", REST_BOOLEAN},
+                          {"doc", "What the call does."})},
+    {HTTP_GET, "/api/v1/version", REST_ADMIN, "Name and version of the program.", server_version,
+     .quick = true, .storeless = true,
+     .answer = REST_FIELDS({"name", "\"weir\"."}, {"version", "The version."})},
+    {HTTP_POST, "/api/v1/backup", REST_ADMIN,
+     "Copy all data, as of now, to a new folder of the server. 409 while another backup runs.",
+     server_backup,
+     .body = REST_FIELDS(
+         {"dir", "Absolute path of the folder, which must not exist.", .required = true}),
+     .answer = REST_FIELDS({"dir", "The folder."})},
+};
+const struct rest_table api_server_rows = {REST_ROWS(server_rows)};
+
+static int server_health(struct rest_call *c, struct err *err)
+{
+    (void)err;
+    return rest_send(c, STR("ok\n"));
+}
+
+/* The reason why a part is not ready names hosts and folders, so it is for administrators. */
+static int server_ready(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    const struct ready *ready = api->o.ready;
+    struct ready_state states[READY_MAX_PARTS];
+    bool all = true, detailed;
+    int code = ready_get(api->o.ready, states, http_may_block(c->req));
+
+    (void)err;
+    if (code < 0)
+        return code;
+    detailed = api_is_admin(api, c->req);
+    for (size_t i = 0; i < ready->count; i++)
+        all = all && states[i].code == 0;
+    json_out_member_bool(c->w, "ready", all);
+    json_out_key(c->w, "parts");
+    json_out_open(c->w, '{');
+    for (size_t i = 0; i < ready->count; i++)
+        json_out_member_str(c->w, ready->parts[i].name,
+                            states[i].code == 0 ? STR("ok")
+                            : detailed          ? str_z(states[i].text)
+                                                : STR("failed"));
+    json_out_close(c->w, '}');
+    rest_status(c, all ? 200 : 503);
+    return 0;
+}
+
+static void room_metrics_write(struct buf *out, const struct room_instance *r,
+                               struct metric_numbers *numbers)
+{
+    metric_numbers_reset(numbers);
+    if (r->room->count)
+        r->room->count(r->state, numbers);
+    metrics_text(out, r->room->metrics, r->room->metric_count, numbers);
+}
+
+static int server_metrics(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+    struct metric_numbers numbers = {.arena = c->arena, .admin = api_is_admin(api, c->req)};
+    struct named_server servers[SERVICES_SERVERS_MAX + 1] = {{"api", http_request_server(c->req)}};
+    struct metrics_input in = {
+        .db = api->o.db,
+        .pool = api->o.pool,
+        .auth = &api->auth,
+        .ready = api->o.ready,
+        .notify = api->o.notify,
+        .access_log = api->o.access_log,
+        .servers = servers,
+        .server_count = 1,
+        .lifecycle = api->o.lifecycle,
+        .worker = api->o.worker,
+        .started_mono_ms = api->started_mono_ms,
+        .started_wall_ms = api->started_wall_ms,
+    };
+    struct buf text = {0};
+    struct queue_stats *queues = NULL;
+    size_t queue_count;
+    int code;
+
+    (void)err;
+    /* weir_ready shows that a store is down. */
+    if (queue_list(api->o.queue, c->arena, &queues, &queue_count, NULL) == 0)
+        in.queues = queues, in.queue_count = queue_count;
+    if (api->o.replications)
+        api_count_replications(api, c->req, &in);
+    for (size_t i = 0; api->o.services && i < api->o.services->server_count; i++)
+        servers[in.server_count++] = api->o.services->servers[i];
+    metrics_write(&in, &text);
+    for (size_t i = 0; i < api->o.room_count; i++)
+        room_metrics_write(&text, &api->o.rooms[i], &numbers);
+    metric_numbers_release(&numbers);
+    code = rest_send(c, buf_str(&text));
+    buf_release(&text);
+    return code;
+}
+
+static int server_routes(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+
+    (void)err;
+    for (size_t i = 0; i < api->table_count; i++)
+        for (size_t k = 0; k < api->tables[i].count; k++) {
+            const struct rest_row *row = &api->tables[i].rows[k];
+            if (!rest_item(c, STR_EMPTY))
+                continue;
+            json_out_member_str(c->w, "method", str_z(http_method_name(row->method)));
+            json_out_member_str(c->w, "path", str_z(row->path));
+            json_out_member_bool(c->w, "open", row->access != REST_ADMIN);
+            json_out_member_str(c->w, "doc", str_z(row->doc));
+            rest_item_end(c);
+        }
+    return 0;
+}
+
+static int server_version(struct rest_call *c, struct err *err)
+{
+    (void)err;
+    json_out_member_str(c->w, "name", STR("weir"));
+    json_out_member_str(c->w, "version", STR(WEIR_VERSION));
+    return 0;
+}
+
+static int server_backup(struct rest_call *c, struct err *err)
+{
+    const char *dir = rest_text_z(c, "dir");
+    int code = dir ? api_backup(c->ctx, dir, err) : ERR_NO_MEMORY;
+
+    if (code == ERR_BUSY)
+        return rest_refuse(c, 409, "busy", err->text, (struct http_header){0});
+    if (code < 0)
+        return code;
+    log_info(http_request_log(c->req), "backup.done", log_z("dir", dir));
+    json_out_member_str(c->w, "dir", str_z(dir));
+    return 0;
+}

@@ -1,0 +1,162 @@
+/* The table of routes as a whole: every row says all that a description of the API needs. */
+#include "api/api_int.h"
+#include "unit/api/api_lab.h"
+
+static void complain_of(const struct rest_row *row, const char *what, const char *name)
+{
+    test_fail(__FILE__, __LINE__, "%s %s: %s %s", http_method_name(row->method), row->path, what,
+              name);
+}
+
+static bool is_sentence(const char *doc)
+{
+    struct str text = str_z(doc);
+
+    return text.len > 1 && (str_ends(text, STR(".")) || str_ends(text, STR("?")));
+}
+
+static void check_fields(const struct rest_row *row, const struct rest_field *fields)
+{
+    for (const struct rest_field *f = fields; f && f->name; f++) {
+        if (!is_sentence(f->doc))
+            complain_of(row, "no sentence about", f->name);
+        if (f->max < f->min && f->max != 0)
+            complain_of(row, "wrong limits of", f->name);
+        if (f->choices && f->type != REST_STRING)
+            complain_of(row, "choices, but no string:", f->name);
+        for (const struct rest_field *g = fields; g < f; g++)
+            if (strcmp(f->name, g->name) == 0)
+                complain_of(row, "twice:", f->name);
+        check_fields(row, f->members);
+    }
+}
+
+/* One name means one value of a call, wherever it comes from. */
+static void check_apart(const struct rest_row *row, const struct rest_field *some,
+                        const struct rest_field *others)
+{
+    for (const struct rest_field *f = some; f && f->name; f++)
+        for (const struct rest_field *g = others; g && g->name; g++)
+            if (strcmp(f->name, g->name) == 0)
+                complain_of(row, "in two places:", f->name);
+}
+
+static void check_types(const struct rest_row *row, const struct rest_field *fields, bool body)
+{
+    for (const struct rest_field *f = fields; f && f->name; f++) {
+        bool text = f->type == REST_STRING || f->type == REST_INTEGER || f->type == REST_BOOLEAN;
+        if (!text &&
+            !(body && (f->type == REST_NUMBER || f->type == REST_TIME || f->type == REST_STRINGS)))
+            complain_of(row, "a request cannot have the type of", f->name);
+        if (f->sometimes || f->nullable)
+            complain_of(row, "of answers alone:", f->name);
+    }
+}
+
+static void check_path(const struct rest_row *row)
+{
+    const struct rest_field *f = row->in_path;
+    struct str rest = str_z(row->path), before, name;
+
+    while (str_cut(rest, '{', &before, &rest)) {
+        str_cut(rest, '}', &name, &rest);
+        if (!f || !f->name || !str_eq(name, str_z(f->name)))
+            complain_of(row, "not in the order of the path:", f && f->name ? f->name : "nothing");
+        else
+            f++;
+    }
+    if (f && f->name)
+        complain_of(row, "not in the path:", f->name);
+}
+
+static void check_answer(const struct rest_row *row)
+{
+    bool empty = row->status == 204;
+
+    if (empty != !(row->answer || row->list || row->media))
+        complain_of(row, "an answer is not described, or 204 with", "one");
+    if (row->media && (row->answer || row->list))
+        complain_of(row, "JSON and", row->media);
+    if (!row->list != !row->items)
+        complain_of(row, "list and items belong together:", row->list ? row->list : "");
+    if (!row->list && (row->by_place || row->page_usual || row->page_max))
+        complain_of(row, "pages without", "a list");
+    check_fields(row, row->answer);
+    check_fields(row, row->items);
+}
+
+static void check_row(const struct rest_row *row)
+{
+    static const struct rest_field paging[] = {{"after", "Paging."}, {"limit", "Paging."}, {0}};
+
+    if (row->access == REST_NOT_SAID || !row->run || !row->doc ||
+        !str_ends(str_z(row->doc), STR(".")))
+        complain_of(row, "no access, function or", "sentence");
+    if ((row->access == REST_ADMIN) != str_starts(str_z(row->path), STR("/api")))
+        complain_of(row, "what is under /api is for", "administrators");
+    if ((row->body || row->raw_body) && (row->quick || row->method == HTTP_GET))
+        complain_of(row, "no body here:", row->method == HTTP_GET ? "GET" : "quick");
+    check_path(row);
+    check_types(row, row->in_path, false);
+    check_types(row, row->query, false);
+    check_types(row, row->body, true);
+    check_fields(row, row->in_path);
+    check_fields(row, row->query);
+    check_fields(row, row->body);
+    check_apart(row, row->in_path, row->query);
+    check_apart(row, row->in_path, row->body);
+    check_apart(row, row->query, row->body);
+    check_apart(row, row->query, row->list ? paging : NULL);
+    check_answer(row);
+}
+
+static bool same_place(const struct rest_row *a, const struct rest_row *b)
+{
+    struct str x = str_z(a->path), y = str_z(b->path), s, t;
+
+    while (x.len && y.len) {
+        str_cut(x, '/', &s, &x);
+        str_cut(y, '/', &t, &y);
+        bool parameters = str_starts(s, STR("{")) && str_starts(t, STR("{"));
+        if (!parameters && !str_eq(s, t))
+            return false;
+    }
+    return x.len == y.len && a->method == b->method;
+}
+
+TEST(api_rows, every_row_describes_its_call_and_no_two_rows_have_the_same_place)
+{
+    struct api_lab l;
+    const struct rest_row *all[200];
+    size_t count = 0;
+
+    api_lab_start(&l);
+    for (size_t i = 0; i < l.api->table_count; i++)
+        for (size_t k = 0; k < l.api->tables[i].count; k++) {
+            const struct rest_row *row = &l.api->tables[i].rows[k];
+            check_row(row);
+            for (size_t m = 0; m < count; m++)
+                if (same_place(all[m], row))
+                    complain_of(row, "the same place as", all[m]->path);
+            CHECK(count < ARRAY_SIZE(all));
+            all[count++] = row;
+        }
+    CHECK(count > 80);
+    api_lab_stop(&l);
+}
+
+TEST(api_rows, the_list_of_routes_has_every_row)
+{
+    struct api_lab l;
+    size_t rows = 0;
+
+    api_lab_start(&l);
+    for (size_t i = 0; i < l.api->table_count; i++)
+        rows += l.api->tables[i].count;
+    api_call(&l, "GET /api/v1", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "routes")), rows);
+    api_call(&l, "GET /api/v1?limit=10&after=5", NULL, 200);
+    CHECK_INT(json_array_size(json_object_get(l.json, "routes")), 10);
+    CHECK_STR(api_text(&l, "next"), STR("15"));
+    api_lab_stop(&l);
+}
