@@ -8,7 +8,7 @@ void budget_init(struct budget *b, size_t max, struct budget *whole)
     b->whole = whole;
 }
 
-static bool take(struct budget *b, size_t bytes)
+static bool budget_reserve(struct budget *b, size_t bytes)
 {
     size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
 
@@ -22,7 +22,7 @@ static bool take(struct budget *b, size_t bytes)
 
 bool budget_take(struct budget *b, size_t bytes)
 {
-    if (!take(b, bytes))
+    if (!budget_reserve(b, bytes))
         return false;
     if (!b->whole || budget_take(b->whole, bytes))
         return true;

@@ -28,7 +28,7 @@ void buf_reset(struct buf *b)
 }
 
 /* Out of line, so that an append into what is there needs no frame. */
-static __attribute__((noinline)) bool grow(struct buf *b, size_t want)
+static __attribute__((noinline)) bool buf_grow(struct buf *b, size_t want)
 {
     size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));
     char *p = want > BUF_SURE ? realloc(b->p, cap) : xrealloc(b->p, cap);
@@ -51,7 +51,7 @@ static inline char *reserve(struct buf *b, size_t len)
         return NULL;
     }
     want = b->len + len + 1;
-    if (want > b->cap && !grow(b, want))
+    if (want > b->cap && !buf_grow(b, want))
         return NULL;
     return b->p + b->len;
 }

@@ -98,7 +98,7 @@ static int date_to_ms(const struct date *d, int64_t *wall_ms)
 }
 
 /* Write `v` with `width` digits at *p and advance. */
-static void put(char **p, uint64_t v, int width)
+static void digits_put(char **p, uint64_t v, int width)
 {
     for (int i = width; i-- > 0; v /= 10)
         (*p)[i] = (char)('0' + v % 10);
@@ -107,30 +107,30 @@ static void put(char **p, uint64_t v, int width)
 
 /* Write a pattern: Y O D h m s f stand for year, month, day, hour, minute, second, milliseconds, W
  * and N for the names of weekday and month, everything else for itself. */
-static void format(const struct date *d, const char *pattern, char *out)
+static void date_format(const struct date *d, const char *pattern, char *out)
 {
     for (; *pattern; pattern++) {
         switch (*pattern) {
         case 'Y':
-            put(&out, (uint64_t)d->year, 4);
+            digits_put(&out, (uint64_t)d->year, 4);
             break;
         case 'O':
-            put(&out, d->month, 2);
+            digits_put(&out, d->month, 2);
             break;
         case 'D':
-            put(&out, d->day, 2);
+            digits_put(&out, d->day, 2);
             break;
         case 'h':
-            put(&out, d->hour, 2);
+            digits_put(&out, d->hour, 2);
             break;
         case 'm':
-            put(&out, d->minute, 2);
+            digits_put(&out, d->minute, 2);
             break;
         case 's':
-            put(&out, d->second, 2);
+            digits_put(&out, d->second, 2);
             break;
         case 'f':
-            put(&out, d->ms, 3);
+            digits_put(&out, d->ms, 3);
             break;
         case 'W':
             memcpy(out, days[d->weekday], 3), out += 3;
@@ -149,22 +149,22 @@ static void format(const struct date *d, const char *pattern, char *out)
 void clock_iso(int64_t wall_ms, char out[CLOCK_ISO_LEN + 1])
 {
     struct date d = date_from_ms(wall_ms);
-    format(&d, "Y-O-DTh:m:s.fZ", out);
+    date_format(&d, "Y-O-DTh:m:s.fZ", out);
 }
 
 void clock_http(int64_t wall_ms, char out[CLOCK_HTTP_LEN + 1])
 {
     struct date d = date_from_ms(wall_ms);
-    format(&d, "W, D N Y h:m:s GMT", out);
+    date_format(&d, "W, D N Y h:m:s GMT", out);
 }
 
 void clock_basic(int64_t wall_ms, char out[CLOCK_BASIC_LEN + 1])
 {
     struct date d = date_from_ms(wall_ms);
-    format(&d, "YODThmsZ", out);
+    date_format(&d, "YODThmsZ", out);
 }
 
-static bool take_number(struct str *s, size_t width, uint64_t *out)
+static bool digits_take(struct str *s, size_t width, uint64_t *out)
 {
     if (s->len < width || str_u64(str_head(*s, width), out) < 0)
         return false;
@@ -172,7 +172,7 @@ static bool take_number(struct str *s, size_t width, uint64_t *out)
     return true;
 }
 
-static bool take_text(struct str *s, struct str text)
+static bool date_take_text(struct str *s, struct str text)
 {
     if (!str_starts(*s, text))
         return false;
@@ -180,68 +180,68 @@ static bool take_text(struct str *s, struct str text)
     return true;
 }
 
-static bool take_month(struct str *s, unsigned *month)
+static bool month_take(struct str *s, unsigned *month)
 {
     for (unsigned i = 0; i < 12; i++)
-        if (take_text(s, str_n(months[i], 3))) {
+        if (date_take_text(s, str_n(months[i], 3))) {
             *month = i + 1;
             return true;
         }
     return false;
 }
 
-static bool take_weekday(struct str *s, bool whole)
+static bool weekday_take(struct str *s, bool whole)
 {
     for (size_t i = 0; i < ARRAY_SIZE(days); i++)
-        if (take_text(s, whole ? str_z(days[i]) : str_n(days[i], 3)))
+        if (date_take_text(s, whole ? str_z(days[i]) : str_n(days[i], 3)))
             return true;
     return false;
 }
 
-/* Read by a pattern: as format(), and w/W a short/long weekday, d a day padded by a blank, y a year
- * of two digits (RFC 9110: more than 50 years ahead means the past century). */
-static bool parse(struct str *s, const char *pattern, struct date *d)
+/* Read by a pattern: as date_format(), and w/W a short/long weekday, d a day padded by a blank, y a
+ * year of two digits (RFC 9110: more than 50 years ahead means the past century). */
+static bool date_parse(struct str *s, const char *pattern, struct date *d)
 {
     uint64_t v = 0;
     for (; *pattern; pattern++) {
         bool ok;
         switch (*pattern) {
         case 'Y':
-            ok = take_number(s, 4, &v), d->year = (int64_t)v;
+            ok = digits_take(s, 4, &v), d->year = (int64_t)v;
             break;
         case 'y':
-            ok = take_number(s, 2, &v), d->year = (int64_t)(v < 70 ? 2000 + v : 1900 + v);
+            ok = digits_take(s, 2, &v), d->year = (int64_t)(v < 70 ? 2000 + v : 1900 + v);
             break;
         case 'O':
-            ok = take_number(s, 2, &v), d->month = (unsigned)v;
+            ok = digits_take(s, 2, &v), d->month = (unsigned)v;
             break;
         case 'D':
-            ok = take_number(s, 2, &v), d->day = (unsigned)v;
+            ok = digits_take(s, 2, &v), d->day = (unsigned)v;
             break;
         case 'd':
-            ok = take_number(s, s->len && *s->p == ' ' ? (*s = str_skip(*s, 1), 1) : 2, &v),
+            ok = digits_take(s, s->len && *s->p == ' ' ? (*s = str_skip(*s, 1), 1) : 2, &v),
             d->day = (unsigned)v;
             break;
         case 'h':
-            ok = take_number(s, 2, &v), d->hour = (unsigned)v;
+            ok = digits_take(s, 2, &v), d->hour = (unsigned)v;
             break;
         case 'm':
-            ok = take_number(s, 2, &v), d->minute = (unsigned)v;
+            ok = digits_take(s, 2, &v), d->minute = (unsigned)v;
             break;
         case 's':
-            ok = take_number(s, 2, &v), d->second = (unsigned)v;
+            ok = digits_take(s, 2, &v), d->second = (unsigned)v;
             break;
         case 'N':
-            ok = take_month(s, &d->month);
+            ok = month_take(s, &d->month);
             break;
         case 'w':
-            ok = take_weekday(s, false);
+            ok = weekday_take(s, false);
             break;
         case 'W':
-            ok = take_weekday(s, true);
+            ok = weekday_take(s, true);
             break;
         default:
-            ok = take_text(s, str_n(pattern, 1));
+            ok = date_take_text(s, str_n(pattern, 1));
             break;
         }
         if (!ok)
@@ -251,7 +251,7 @@ static bool parse(struct str *s, const char *pattern, struct date *d)
 }
 
 /* ".5", ".123456": milliseconds, the rest is dropped. */
-static bool take_fraction(struct str *s, unsigned *ms)
+static bool fraction_take(struct str *s, unsigned *ms)
 {
     unsigned scale = 100;
     size_t n = 0;
@@ -268,17 +268,17 @@ int clock_parse_iso(struct str s, int64_t *wall_ms)
     struct date d = {0}, offset = {0};
     int64_t ms, shift = 0;
 
-    if (!parse(&s, "Y-O-DTh:m:s", &d))
+    if (!date_parse(&s, "Y-O-DTh:m:s", &d))
         return ERR_PARSE;
-    if (s.len && s.p[0] == '.' && !take_fraction(&s, &d.ms))
+    if (s.len && s.p[0] == '.' && !fraction_take(&s, &d.ms))
         return ERR_PARSE;
     if (s.len && (s.p[0] == '+' || s.p[0] == '-')) {
         int sign = s.p[0] == '-' ? 1 : -1;
         s = str_skip(s, 1);
-        if (!parse(&s, "h:m", &offset) || offset.hour > 23 || offset.minute > 59)
+        if (!date_parse(&s, "h:m", &offset) || offset.hour > 23 || offset.minute > 59)
             return ERR_PARSE;
         shift = sign * (int64_t)(offset.hour * 60 + offset.minute) * MS_PER_MINUTE;
-    } else if (!take_text(&s, STR("Z"))) {
+    } else if (!date_take_text(&s, STR("Z"))) {
         return ERR_PARSE;
     }
     if (s.len || date_to_ms(&d, &ms) < 0)
@@ -298,7 +298,7 @@ int clock_parse_http(struct str s, int64_t *wall_ms)
     for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
         struct str rest = s;
         struct date d = {0};
-        if (parse(&rest, patterns[i], &d) && rest.len == 0)
+        if (date_parse(&rest, patterns[i], &d) && rest.len == 0)
             return date_to_ms(&d, wall_ms);
     }
     return ERR_PARSE;
@@ -307,7 +307,7 @@ int clock_parse_http(struct str s, int64_t *wall_ms)
 int clock_parse_basic(struct str s, int64_t *wall_ms)
 {
     struct date d = {0};
-    if (!parse(&s, "YODThmsZ", &d) || s.len)
+    if (!date_parse(&s, "YODThmsZ", &d) || s.len)
         return ERR_PARSE;
     return date_to_ms(&d, wall_ms);
 }

@@ -17,7 +17,7 @@ static const struct row rows[] = {
 #undef X
 };
 
-static const struct row *row_of(int code)
+static const struct row *err_row(int code)
 {
     int index = -1 - code;
     return index >= 0 && index < ERR_COUNT ? &rows[index] : NULL;
@@ -25,19 +25,19 @@ static const struct row *row_of(int code)
 
 const char *err_name(int code)
 {
-    const struct row *row = row_of(code);
+    const struct row *row = err_row(code);
     return row ? row->name : "OK";
 }
 
 const char *err_text(int code)
 {
-    const struct row *row = row_of(code);
+    const struct row *row = err_row(code);
     return row ? row->text : "no error";
 }
 
 enum err_kind err_kind(int code)
 {
-    const struct row *row = row_of(code);
+    const struct row *row = err_row(code);
     return row ? row->kind : ERR_KIND_EXPECTED;
 }
 

@@ -10,15 +10,15 @@
 static bool too_deep(struct str text)
 {
     size_t depth = 0;
-    bool quoted = false;
+    bool json_quoted = false;
 
     for (size_t i = 0; i < text.len; i++) {
         char c = text.p[i];
-        if (quoted) {
+        if (json_quoted) {
             i += c == '\\';
-            quoted = c != '"';
+            json_quoted = c != '"';
         } else if (c == '"') {
-            quoted = true;
+            json_quoted = true;
         } else if (c == '[' || c == '{') {
             if (++depth > JSON_MAX_DEPTH)
                 return true;
@@ -137,7 +137,7 @@ static size_t plain_run(struct str s)
     return n;
 }
 
-static void quoted(struct buf *out, struct str s)
+static void json_quoted(struct buf *out, struct str s)
 {
     char unit[JSON_ESCAPE_MAX];
 
@@ -155,7 +155,7 @@ static void quoted(struct buf *out, struct str s)
 void json_out_key_str(struct json_out *w, struct str key)
 {
     comma(w);
-    quoted(w->out, key);
+    json_quoted(w->out, key);
     buf_append_char(w->out, ':');
     w->comma = false;
 }
@@ -168,7 +168,7 @@ void json_out_key(struct json_out *w, const char *key)
 void json_out_str(struct json_out *w, struct str s)
 {
     comma(w);
-    quoted(w->out, s);
+    json_quoted(w->out, s);
 }
 
 void json_out_u64(struct json_out *w, uint64_t v)

@@ -32,7 +32,7 @@ struct line {
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
-static bool put(struct line *line, const void *p, size_t len)
+static bool line_put(struct line *line, const void *p, size_t len)
 {
     if (line->cut || len > sizeof(line->p) - TAIL_MAX - line->len) {
         line->cut = true;
@@ -45,7 +45,7 @@ static bool put(struct line *line, const void *p, size_t len)
 
 static void put_z(struct line *line, const char *z)
 {
-    put(line, z, strlen(z));
+    line_put(line, z, strlen(z));
 }
 
 /* Inside a text value: the next character of *rest as itself or escaped; returns its length in
@@ -93,9 +93,9 @@ static void put_text_value(struct line *line, struct str s)
     char unit[4];
 
     if (quotes)
-        put(line, "\"", 1);
+        line_put(line, "\"", 1);
     while (s.len && !line->cut)
-        put(line, unit, text_escape(&s, unit));
+        line_put(line, unit, text_escape(&s, unit));
     if (quotes)
         line->p[line->len++] = '"'; /* fits in the tail */
 }
@@ -104,13 +104,13 @@ static void put_json_value(struct line *line, struct str s)
 {
     char unit[JSON_ESCAPE_MAX];
 
-    put(line, "\"", 1);
+    line_put(line, "\"", 1);
     while (s.len && !line->cut)
-        put(line, unit, json_escape(&s, unit));
+        line_put(line, unit, json_escape(&s, unit));
     line->p[line->len++] = '"'; /* fits in the tail */
 }
 
-static void put_number(struct line *line, const struct log_field *f)
+static void line_put_number(struct line *line, const struct log_field *f)
 {
     char text[24];
     size_t at = sizeof(text);
@@ -122,7 +122,7 @@ static void put_number(struct line *line, const struct log_field *f)
     while (v /= 10);
     if (negative)
         text[--at] = '-';
-    put(line, text + at, sizeof(text) - at);
+    line_put(line, text + at, sizeof(text) - at);
 }
 
 static void put_key(struct line *line, const char *key)
@@ -152,7 +152,7 @@ static void put_field(struct line *line, const struct log_field *f)
         return;
     }
     if (f->kind != LOG_FIELD_STR) {
-        put_number(line, f);
+        line_put_number(line, f);
         if (line->cut)
             line->len = start;
     } else if (line->format == LOG_JSON) {
@@ -168,7 +168,7 @@ static void put_fields(struct line *line, const struct log_field *f, size_t max)
         put_field(line, &f[i]);
 }
 
-static void put_head(struct line *line, enum log_level level, const char *event)
+static void line_put_head(struct line *line, enum log_level level, const char *event)
 {
     char when[CLOCK_ISO_LEN + 1];
 
@@ -203,7 +203,7 @@ static void put_tail(struct line *line)
 
 /* Under the sink's lock, so that a long line that a pipe takes in parts stays in one piece. A line
  * that cannot be written is lost: there is nobody to tell. */
-static void write_line(struct log_sink *sink, const struct line *line)
+static void line_write(struct log_sink *sink, const struct line *line)
 {
     size_t done = 0;
 
@@ -223,14 +223,14 @@ static void build(struct line *line, const struct log *log, enum log_level level
     line->len = 0;
     line->cut = false;
     line->format = (enum log_format)atomic_load_explicit(&log->sink->format, memory_order_relaxed);
-    put_head(line, level, event);
+    line_put_head(line, level, event);
     put_fields(line, log->with, ARRAY_SIZE(log->with));
     put_fields(line, fields, LOG_FIELDS_MAX);
     put_tail(line);
 }
 
 /* Says how many lines were left out of the windows that are over. */
-static void settle(struct log_sink *sink, uint64_t now_ms)
+static void log_settle(struct log_sink *sink, uint64_t now_ms)
 {
     const struct log log = {.sink = sink};
     struct log_rate_slot slot;
@@ -239,12 +239,12 @@ static void settle(struct log_sink *sink, uint64_t now_ms)
     while (log_rate_settle(&sink->rate, now_ms, &slot)) {
         build(&line, &log, slot.level, "log.left_out",
               LOG_FIELDS(log_z("of", slot.event), log_u("lines", slot.left_out)));
-        write_line(sink, &line);
+        line_write(sink, &line);
     }
     atomic_store_explicit(&sink->owing, sink->rate.owing > 0, memory_order_relaxed);
 }
 
-static bool admitted(struct log_sink *sink, enum log_level level, const char *event)
+static bool log_admits(struct log_sink *sink, enum log_level level, const char *event)
 {
     bool yes = true;
     uint64_t now_ms;
@@ -253,7 +253,7 @@ static bool admitted(struct log_sink *sink, enum log_level level, const char *ev
         return true;
     now_ms = clock_mono_ms();
     pthread_mutex_lock(&sink->lock);
-    settle(sink, now_ms);
+    log_settle(sink, now_ms);
     if (level >= LOG_WARN)
         yes = log_rate_admit(&sink->rate, event, level, now_ms);
     if (!yes)
@@ -267,11 +267,11 @@ void log_event(const struct log *log, enum log_level level, const char *event,
 {
     struct line line;
 
-    if (!log_enabled(log, level) || !admitted(log->sink, level, event))
+    if (!log_enabled(log, level) || !log_admits(log->sink, level, event))
         return;
     build(&line, log, level, event, fields);
     pthread_mutex_lock(&log->sink->lock);
-    write_line(log->sink, &line);
+    line_write(log->sink, &line);
     pthread_mutex_unlock(&log->sink->lock);
 }
 
@@ -313,7 +313,7 @@ void log_sink_free(struct log_sink *sink)
 {
     if (!sink)
         return;
-    settle(sink, UINT64_MAX);
+    log_settle(sink, UINT64_MAX);
     pthread_mutex_destroy(&sink->lock);
     free(sink);
 }

@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "base/log_int.h"
 
-static struct log_rate_slot *slot_of(struct log_rate *r, const char *event)
+static struct log_rate_slot *rate_slot(struct log_rate *r, const char *event)
 {
     size_t start = hash_xxh3(str_z(event), 0) % LOG_RATE_SLOTS;
 
@@ -23,7 +23,7 @@ static bool window_over(const struct log_rate_slot *slot, uint64_t now_ms)
 
 bool log_rate_admit(struct log_rate *r, const char *event, enum log_level level, uint64_t now_ms)
 {
-    struct log_rate_slot *slot = slot_of(r, event);
+    struct log_rate_slot *slot = rate_slot(r, event);
 
     if (!slot)
         return true;

@@ -30,7 +30,7 @@ static bool live(const struct map_slot *slot)
 }
 
 /* The slot that holds the key, or NULL. */
-static struct map_slot *find(const struct map *m, struct str key, uint64_t hash)
+static struct map_slot *map_find_slot(const struct map *m, struct str key, uint64_t hash)
 {
     if (!m->slots)
         return NULL;
@@ -43,7 +43,7 @@ static struct map_slot *find(const struct map *m, struct str key, uint64_t hash)
     }
 }
 
-static void insert(struct map *m, struct map_slot entry)
+static void map_insert(struct map *m, struct map_slot entry)
 {
     size_t i = entry.hash & m->mask;
     while (live(&m->slots[i]))
@@ -54,7 +54,7 @@ static void insert(struct map *m, struct map_slot entry)
     m->len++;
 }
 
-static void grow(struct map *m)
+static void map_grow(struct map *m)
 {
     struct map old = *m;
     size_t count = 16;
@@ -66,20 +66,20 @@ static void grow(struct map *m)
     m->len = m->tombs = 0;
     for (size_t i = 0; old.slots && i <= old.mask; i++)
         if (live(&old.slots[i]))
-            insert(m, old.slots[i]);
+            map_insert(m, old.slots[i]);
     free(old.slots);
 }
 
 void *map_get(const struct map *m, struct str key)
 {
-    struct map_slot *slot = m->len ? find(m, key, hash_sip(&m->key, key)) : NULL;
+    struct map_slot *slot = m->len ? map_find_slot(m, key, hash_sip(&m->key, key)) : NULL;
     return slot ? slot->value : NULL;
 }
 
 void *map_put(struct map *m, struct str key, void *value)
 {
     uint64_t hash = hash_sip(&m->key, key);
-    struct map_slot *slot = find(m, key, hash);
+    struct map_slot *slot = map_find_slot(m, key, hash);
 
     BUG_ON(!value);
     if (slot) {
@@ -89,14 +89,14 @@ void *map_put(struct map *m, struct str key, void *value)
         return old;
     }
     if (!m->slots || (m->len + m->tombs + 1) * 4 > (m->mask + 1) * 3)
-        grow(m);
-    insert(m, (struct map_slot){key, hash, value});
+        map_grow(m);
+    map_insert(m, (struct map_slot){key, hash, value});
     return NULL;
 }
 
 void *map_remove(struct map *m, struct str key)
 {
-    struct map_slot *slot = m->len ? find(m, key, hash_sip(&m->key, key)) : NULL;
+    struct map_slot *slot = m->len ? map_find_slot(m, key, hash_sip(&m->key, key)) : NULL;
     void *old = slot ? slot->value : NULL;
 
     if (slot) {

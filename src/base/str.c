@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static unsigned char lower(unsigned char c)
+static unsigned char ascii_lower(unsigned char c)
 {
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
 }
@@ -43,7 +43,7 @@ bool str_ieq_bytes(const char *a, const char *b, size_t len)
 {
     if (len < 8) {
         for (size_t i = 0; i < len; i++)
-            if (lower((unsigned char)a[i]) != lower((unsigned char)b[i]))
+            if (ascii_lower((unsigned char)a[i]) != ascii_lower((unsigned char)b[i]))
                 return false;
         return true;
     }

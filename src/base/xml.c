@@ -20,7 +20,7 @@ struct reading {
     struct open_element open[XML_MAX_DEPTH];
 };
 
-static void stop(struct reading *r, int code, const char *why)
+static void reading_stop(struct reading *r, int code, const char *why)
 {
     if (r->code == 0)
         r->code = err_set(r->err, code, "line %lu: %s", XML_GetCurrentLineNumber(r->parser), why);
@@ -54,16 +54,16 @@ static void on_start(void *ctx, const char *name, const char **attrs)
     struct xml_node *node;
 
     if (r->depth == XML_MAX_DEPTH) {
-        stop(r, ERR_TOO_LARGE, "XML nests too deep");
+        reading_stop(r, ERR_TOO_LARGE, "XML nests too deep");
         return;
     }
     if (r->nodes++ == XML_MAX_NODES) {
-        stop(r, ERR_TOO_LARGE, "too many XML elements");
+        reading_stop(r, ERR_TOO_LARGE, "too many XML elements");
         return;
     }
     node = arena_new(r->arena, struct xml_node);
     if (!node) {
-        stop(r, ERR_NO_MEMORY, "XML needs too much memory");
+        reading_stop(r, ERR_NO_MEMORY, "XML needs too much memory");
         return;
     }
     node->name = arena_str(r->arena, without_prefix(name));
@@ -87,7 +87,7 @@ static void on_text(void *ctx, const char *text, int len)
     buf_append(&r->open[r->depth - 1].text, text, (size_t)len);
 }
 
-static void on_end(void *ctx, const char *name)
+static void element_ended(void *ctx, const char *name)
 {
     struct reading *r = ctx;
     struct open_element *element = &r->open[--r->depth];
@@ -95,14 +95,14 @@ static void on_end(void *ctx, const char *name)
     (void)name;
     element->node->text = arena_str(r->arena, buf_str(&element->text));
     if (arena_error(r->arena) < 0)
-        stop(r, ERR_NO_MEMORY, "XML needs too much memory");
+        reading_stop(r, ERR_NO_MEMORY, "XML needs too much memory");
 }
 
 static void on_doctype(void *ctx, const char *name, const char *system_id, const char *public_id,
                        int has_subset)
 {
     (void)name, (void)system_id, (void)public_id, (void)has_subset;
-    stop(ctx, ERR_PARSE, "a document type declaration is not allowed");
+    reading_stop(ctx, ERR_PARSE, "a document type declaration is not allowed");
 }
 
 int xml_read(struct xml_node **out, struct arena *arena, struct str text, struct err *err)
@@ -121,7 +121,7 @@ int xml_read(struct xml_node **out, struct arena *arena, struct str text, struct
     for (size_t i = 0; i < XML_MAX_DEPTH; i++)
         buf_init(&r.open[i].text, XML_MAX_BYTES);
     XML_SetUserData(r.parser, &r);
-    XML_SetElementHandler(r.parser, on_start, on_end);
+    XML_SetElementHandler(r.parser, on_start, element_ended);
     XML_SetCharacterDataHandler(r.parser, on_text);
     XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
     if (XML_Parse(r.parser, text.p ? text.p : "", (int)text.len, XML_TRUE) != XML_STATUS_OK &&

@@ -12,7 +12,7 @@ static void path_of(const char *data, struct buf *out)
     buf_appendf(out, "%s/credentials", data);
 }
 
-static void copy(char to[CREDENTIALS_MAX + 1], struct str from)
+static void credential_copy(char to[CREDENTIALS_MAX + 1], struct str from)
 {
     size_t len = size_min(from.len, CREDENTIALS_MAX);
 
@@ -21,7 +21,8 @@ static void copy(char to[CREDENTIALS_MAX + 1], struct str from)
         memcpy(to, from.p, len);
 }
 
-static int parse(struct credentials *out, struct str text, const char *path, struct err *err)
+static int credentials_parse(struct credentials *out, struct str text, const char *path,
+                             struct err *err)
 {
     struct str line;
 
@@ -31,9 +32,9 @@ static int parse(struct credentials *out, struct str text, const char *path, str
         if (value.len > CREDENTIALS_MAX)
             break;
         if (str_eq(name, STR("access_key")))
-            copy(out->access_key, value);
+            credential_copy(out->access_key, value);
         else if (str_eq(name, STR("secret_key")))
-            copy(out->secret_key, value);
+            credential_copy(out->secret_key, value);
     }
     if (!*out->access_key || !*out->secret_key)
         return err_set(err, ERR_CORRUPT, "%s does not hold access_key=... and secret_key=...",
@@ -41,7 +42,7 @@ static int parse(struct credentials *out, struct str text, const char *path, str
     return 0;
 }
 
-static int read_file(struct credentials *out, const char *data, struct err *err)
+static int credentials_read_file(struct credentials *out, const char *data, struct err *err)
 {
     struct buf path = BUF_INIT(8192), text = BUF_INIT(4096);
     struct credentials found = {0};
@@ -52,7 +53,7 @@ static int read_file(struct credentials *out, const char *data, struct err *err)
     if (code == 0)
         code = file_read(path.p, &text, err);
     if (code == 0)
-        code = parse(&found, buf_str(&text), path.p, err);
+        code = credentials_parse(&found, buf_str(&text), path.p, err);
     if (code == 0)
         *out = found;
     if (text.p)
@@ -66,9 +67,9 @@ static int read_file(struct credentials *out, const char *data, struct err *err)
 int credentials_find(struct credentials *out, const struct conf *conf, struct err *err)
 {
     if (!*conf->access_key)
-        return read_file(out, conf->data, err);
-    copy(out->access_key, str_z(conf->access_key));
-    copy(out->secret_key, str_z(conf->secret_key));
+        return credentials_read_file(out, conf->data, err);
+    credential_copy(out->access_key, str_z(conf->access_key));
+    credential_copy(out->secret_key, str_z(conf->secret_key));
     return 0;
 }
 
@@ -83,7 +84,7 @@ int credentials_keep(const struct credentials *c, const char *data, struct err *
 {
     struct buf path = BUF_INIT(8192), text = BUF_INIT(1024);
     struct credentials kept = {0};
-    int code = read_file(&kept, data, NULL);
+    int code = credentials_read_file(&kept, data, NULL);
 
     if (code == 0 && memcmp(&kept, c, sizeof(kept)) == 0)
         goto out;

@@ -92,7 +92,7 @@ struct place {
 
 /* --- entries --- */
 
-static const char *keep(struct conf *c, struct str text)
+static const char *conf_keep_text(struct conf *c, struct str text)
 {
     return arena_z(&c->arena, text);
 }
@@ -102,21 +102,23 @@ static struct conf_storage *storage_of(struct conf *c, struct str name, size_t l
     vec_each (&c->storages, struct conf_storage *, s)
         if (str_eq(str_z(s->name), name))
             return s;
-    vec_push(&c->storages,
-             ((struct conf_storage){
-                 .name = keep(c, name), .url = "", .region = "", .ca = "", .line = line}));
+    vec_push(
+        &c->storages,
+        ((struct conf_storage){
+            .name = conf_keep_text(c, name), .url = "", .region = "", .ca = "", .line = line}));
     return vec_last(&c->storages);
 }
 
-static struct conf_credential *credential_of(struct conf *c, struct conf_storage *s,
-                                             struct str user, size_t line)
+static struct conf_credential *storage_credential(struct conf *c, struct conf_storage *s,
+                                                  struct str user, size_t line)
 {
     vec_each (&s->credentials, struct conf_credential *, found)
         if (str_eq(str_z(found->user), user))
             return found;
-    vec_push(&s->credentials,
-             ((struct conf_credential){
-                 .user = keep(c, user), .access_key = "", .secret_key = "", .line = line}));
+    vec_push(
+        &s->credentials,
+        ((struct conf_credential){
+            .user = conf_keep_text(c, user), .access_key = "", .secret_key = "", .line = line}));
     return vec_last(&s->credentials);
 }
 
@@ -125,7 +127,7 @@ static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
     vec_each (&c->users, struct conf_user *, u)
         if (str_eq(str_z(u->name), name))
             return u;
-    vec_push(&c->users, ((struct conf_user){.name = keep(c, name),
+    vec_push(&c->users, ((struct conf_user){.name = conf_keep_text(c, name),
                                             .id = "",
                                             .display_name = "",
                                             .email = "",
@@ -163,7 +165,7 @@ static bool find_place(struct conf *c, struct str name, size_t line, struct plac
         return false;
     struct conf_storage *s = storage_of(c, entry, line);
     if (str_starts(rest, in) && cut_field(str_skip(rest, in.len), &user, &out->field)) {
-        struct conf_credential *k = credential_of(c, s, user, line);
+        struct conf_credential *k = storage_credential(c, s, user, line);
         *out = (struct place){credential_fields, ARRAY_SIZE(credential_fields), k, &k->given,
                               out->field};
         return true;
@@ -182,8 +184,8 @@ static int set_choice(bool *out, struct str value, const char *off, const char *
                : err_set(err, ERR_INVALID, "must be %s or %s", off, on);
 }
 
-static int set_field(struct conf *c, const struct field *f, void *entry, struct str value,
-                     struct err *err)
+static int group_set_field(struct conf *c, const struct field *f, void *entry, struct str value,
+                           struct err *err)
 {
     void *at = (char *)entry + f->offset;
 
@@ -192,7 +194,7 @@ static int set_field(struct conf *c, const struct field *f, void *entry, struct 
     case SECRET:
         if (value.len == 0 || value.len > 1024 || memchr(value.p, '\0', value.len))
             return err_set(err, ERR_INVALID, "must be 1 to 1024 characters");
-        *(const char **)at = keep(c, value);
+        *(const char **)at = conf_keep_text(c, value);
         return 0;
     case BOOL:
         return set_choice(at, value, "false", "true", err);
@@ -249,7 +251,7 @@ bool conf_group_value(struct conf *c, const struct conf_where *w, struct str val
     conf_quote(&quoted, w->name);
     if (*p.given & 1u << i)
         conf_problem(w->problems, "%s:%zu: %s is given twice", w->file, w->line, quoted.p);
-    else if (set_field(c, &p.fields[i], p.entry, value, &err) < 0)
+    else if (group_set_field(c, &p.fields[i], p.entry, value, &err) < 0)
         conf_problem(w->problems, "%s:%zu: %s %s", w->file, w->line, quoted.p, err.text);
     buf_release(&quoted);
     *p.given |= 1u << i;
@@ -311,7 +313,7 @@ void conf_groups_check(struct conf *c, const struct conf_where *w)
     }
 }
 
-static void forget(const char *secret)
+static void secret_wipe(const char *secret)
 {
     if (*secret)
         secure_zero((char *)secret, strlen(secret));
@@ -321,11 +323,11 @@ void conf_groups_release(struct conf *c)
 {
     vec_each (&c->storages, struct conf_storage *, s) {
         vec_each (&s->credentials, struct conf_credential *, k)
-            forget(k->secret_key);
+            secret_wipe(k->secret_key);
         vec_release(&s->credentials);
     }
     vec_each (&c->users, struct conf_user *, u)
-        forget(u->secret_key);
+        secret_wipe(u->secret_key);
     vec_release(&c->storages);
     vec_release(&c->users);
 }

@@ -18,9 +18,9 @@ static int layer_file(struct load *l, const char *path);
 static void layer_text(struct load *l, struct str text);
 static void layer_environment(struct load *l, const char *const *environ);
 static void layer_flags(struct load *l, const struct conf_flag *flags, size_t count);
-static void check_together(struct load *l);
+static void conf_check_together(struct load *l);
 static struct conf *conf_new(void);
-static int finish(struct conf **out, struct load *l);
+static int load_finish(struct conf **out, struct load *l);
 
 int conf_load(struct conf **out, const struct conf_input *in, struct buf *problems)
 {
@@ -31,7 +31,7 @@ int conf_load(struct conf **out, const struct conf_input *in, struct buf *proble
         layer_environment(&l, in->environ);
         layer_flags(&l, in->flags, in->flag_count);
     }
-    return finish(out, &l);
+    return load_finish(out, &l);
 }
 
 int conf_load_text(struct conf **out, const char *file, struct str text, struct buf *problems)
@@ -39,13 +39,13 @@ int conf_load_text(struct conf **out, const char *file, struct str text, struct 
     struct load l = {.conf = conf_new(), .file = file, .problems = {.lines = problems}};
 
     layer_text(&l, text);
-    return finish(out, &l);
+    return load_finish(out, &l);
 }
 
-static int finish(struct conf **out, struct load *l)
+static int load_finish(struct conf **out, struct load *l)
 {
     if (l->problems.count == 0)
-        check_together(l);
+        conf_check_together(l);
     if (l->problems.count == 0 && arena_error(&l->conf->arena) < 0)
         conf_problem(&l->problems, "the configuration is too large");
     if (l->problems.count > 0) {
@@ -80,7 +80,7 @@ struct conf *conf_ref(struct conf *c)
 }
 
 /* A secret is a string: once in its field, once as it was written. Defaults are not secret. */
-static void forget(struct conf *c, size_t i)
+static void conf_wipe_secret(struct conf *c, size_t i)
 {
     char *value = *(char **)((char *)c + conf_keys[i].offset);
     char *text = (char *)c->origins[i].text;
@@ -97,7 +97,7 @@ void conf_unref(struct conf *c)
         return;
     for (size_t i = 0; i < conf_key_count; i++)
         if (conf_keys[i].flags & CONF_SECRET)
-            forget(c, i);
+            conf_wipe_secret(c, i);
     conf_groups_release(c);
     arena_release(&c->arena);
     free(c);
@@ -383,7 +383,7 @@ static void check_storage_classes(struct load *l)
     }
 }
 
-static void check_together(struct load *l)
+static void conf_check_together(struct load *l)
 {
     check_storage_classes(l);
     check_redis_url(l);

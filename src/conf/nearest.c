@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-static bool same(char a, char b)
+static bool letters_match(char a, char b)
 {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
@@ -24,9 +24,10 @@ size_t nearest_distance(struct str a, struct str b)
         row = spare;
         row[0] = i;
         for (size_t j = 1; j <= b.len; j++) {
-            size_t change = above[j - 1] + !same(a.p[i - 1], b.p[j - 1]);
+            size_t change = above[j - 1] + !letters_match(a.p[i - 1], b.p[j - 1]);
             row[j] = size_min(change, size_min(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && same(a.p[i - 1], b.p[j - 2]) && same(a.p[i - 2], b.p[j - 1]))
+            if (i > 1 && j > 1 && letters_match(a.p[i - 1], b.p[j - 2]) &&
+                letters_match(a.p[i - 2], b.p[j - 1]))
                 row[j] = size_min(row[j], before[j - 2] + 1);
         }
     }

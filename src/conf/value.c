@@ -5,8 +5,8 @@
 
 typedef int parse_fn(void *field, struct conf *c, const struct conf_key *key, struct str text);
 
-static parse_fn parse_string, parse_address, parse_url, parse_database, parse_enum, parse_bool,
-    parse_number;
+static parse_fn parse_string, conf_parse_address, parse_url, conf_parse_database, parse_enum,
+    conf_parse_bool, conf_parse_number;
 
 static const struct type_row {
     const char *allowed;
@@ -16,14 +16,14 @@ static const struct type_row {
     [CONF_STRING] = {"text", parse_string, NULL},
     [CONF_PATH] = {"a path", parse_string, NULL},
     [CONF_ADDRESS] = {"an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/path, or off",
-                      parse_address, NULL},
+                      conf_parse_address, NULL},
     [CONF_URL] = {"a URL", parse_url, NULL},
-    [CONF_DATABASE] = {"a number", parse_database, NULL},
+    [CONF_DATABASE] = {"a number", conf_parse_database, NULL},
     [CONF_ENUM] = {"one of", parse_enum, NULL},
-    [CONF_BOOL] = {"true or false", parse_bool, NULL},
-    [CONF_INTEGER] = {"a whole number", parse_number, str_u64},
-    [CONF_SIZE] = {"a size such as 64KiB or 16MiB", parse_number, str_size},
-    [CONF_DURATION] = {"a duration such as 500ms, 30s or 5m", parse_number, str_duration_ms},
+    [CONF_BOOL] = {"true or false", conf_parse_bool, NULL},
+    [CONF_INTEGER] = {"a whole number", conf_parse_number, str_u64},
+    [CONF_SIZE] = {"a size such as 64KiB or 16MiB", conf_parse_number, str_size},
+    [CONF_DURATION] = {"a duration such as 500ms, 30s or 5m", conf_parse_number, str_duration_ms},
 };
 
 enum { DEFAULT_MAX_LENGTH = 4096, QUOTE_MAX = 80 };
@@ -75,7 +75,8 @@ static int parse_string(void *field, struct conf *c, const struct conf_key *key,
     return 0;
 }
 
-static int parse_address(void *field, struct conf *c, const struct conf_key *key, struct str text)
+static int conf_parse_address(void *field, struct conf *c, const struct conf_key *key,
+                              struct str text)
 {
     struct sock_addr address;
 
@@ -100,7 +101,8 @@ static int parse_url(void *field, struct conf *c, const struct conf_key *key, st
     return ERR_INVALID;
 }
 
-static int parse_database(void *field, struct conf *c, const struct conf_key *key, struct str text)
+static int conf_parse_database(void *field, struct conf *c, const struct conf_key *key,
+                               struct str text)
 {
     struct conf_key plain = *key;
     uint64_t number;
@@ -124,7 +126,7 @@ static int parse_enum(void *field, struct conf *c, const struct conf_key *key, s
     return ERR_INVALID;
 }
 
-static int parse_bool(void *field, struct conf *c, const struct conf_key *key, struct str text)
+static int conf_parse_bool(void *field, struct conf *c, const struct conf_key *key, struct str text)
 {
     if (!str_eq(text, STR("true")) && !str_eq(text, STR("false")))
         return ERR_INVALID;
@@ -132,7 +134,8 @@ static int parse_bool(void *field, struct conf *c, const struct conf_key *key, s
     return 0;
 }
 
-static int parse_number(void *field, struct conf *c, const struct conf_key *key, struct str text)
+static int conf_parse_number(void *field, struct conf *c, const struct conf_key *key,
+                             struct str text)
 {
     uint64_t number;
 

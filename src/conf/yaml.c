@@ -28,11 +28,11 @@ struct walk {
 };
 
 typedef void event_fn(struct walk *w, const yaml_event_t *e);
-static event_fn on_nothing, on_document, on_alias, on_scalar, on_list, on_map, on_map_end, on_end;
+static event_fn on_nothing, on_document, on_alias, on_scalar, on_list, on_map, on_map_end, walk_end;
 
 static event_fn *const handlers[] = {
     [YAML_NO_EVENT] = on_nothing,           [YAML_STREAM_START_EVENT] = on_nothing,
-    [YAML_STREAM_END_EVENT] = on_end,       [YAML_DOCUMENT_START_EVENT] = on_document,
+    [YAML_STREAM_END_EVENT] = walk_end,     [YAML_DOCUMENT_START_EVENT] = on_document,
     [YAML_DOCUMENT_END_EVENT] = on_nothing, [YAML_ALIAS_EVENT] = on_alias,
     [YAML_SCALAR_EVENT] = on_scalar,        [YAML_SEQUENCE_START_EVENT] = on_list,
     [YAML_SEQUENCE_END_EVENT] = on_nothing, [YAML_MAPPING_START_EVENT] = on_map,
@@ -40,7 +40,7 @@ static event_fn *const handlers[] = {
 };
 
 /* What is refused here cannot be walked on from. */
-static void refuse(struct walk *w, size_t line, const char *what)
+static void walk_refuse(struct walk *w, size_t line, const char *what)
 {
     conf_problem(w->problems, "%s:%zu: %s", w->file, line, what);
     w->failed = true;
@@ -90,7 +90,7 @@ static void on_nothing(struct walk *w, const yaml_event_t *e)
 {
 }
 
-static void on_end(struct walk *w, const yaml_event_t *e)
+static void walk_end(struct walk *w, const yaml_event_t *e)
 {
     w->done = true;
 }
@@ -98,26 +98,26 @@ static void on_end(struct walk *w, const yaml_event_t *e)
 static void on_document(struct walk *w, const yaml_event_t *e)
 {
     if (w->documents++ > 0)
-        refuse(w, event_line(e), "a second document; only one is allowed");
+        walk_refuse(w, event_line(e), "a second document; only one is allowed");
 }
 
 static void on_alias(struct walk *w, const yaml_event_t *e)
 {
-    refuse(w, event_line(e), "aliases (*name) are not allowed");
+    walk_refuse(w, event_line(e), "aliases (*name) are not allowed");
 }
 
 static void on_list(struct walk *w, const yaml_event_t *e)
 {
-    refuse(w, event_line(e), "lists are not allowed; no key takes one");
+    walk_refuse(w, event_line(e), "lists are not allowed; no key takes one");
 }
 
 static bool refuse_marks(struct walk *w, const yaml_event_t *e, const yaml_char_t *anchor,
                          const yaml_char_t *tag)
 {
     if (anchor)
-        refuse(w, event_line(e), "anchors (&name) are not allowed");
+        walk_refuse(w, event_line(e), "anchors (&name) are not allowed");
     else if (tag)
-        refuse(w, event_line(e), "tags (!name) are not allowed");
+        walk_refuse(w, event_line(e), "tags (!name) are not allowed");
     return anchor || tag;
 }
 
@@ -135,7 +135,7 @@ static void on_key(struct walk *w, const yaml_event_t *e)
     buf_append(&w->name, e->data.scalar.value, e->data.scalar.length);
     w->have_key = true;
     if (buf_error(&w->name) < 0)
-        refuse(w, event_line(e), "the name of a key is too long");
+        walk_refuse(w, event_line(e), "the name of a key is too long");
 }
 
 /* A value that is left out, ~ or null. Quoted "" is a value: the empty one. */
@@ -152,7 +152,7 @@ static void on_scalar(struct walk *w, const yaml_event_t *e)
         return;
     if (w->depth == 0) {
         if (!is_null(e))
-            refuse(w, event_line(e), "expected keys with values (key: value)");
+            walk_refuse(w, event_line(e), "expected keys with values (key: value)");
         return;
     }
     if (!w->have_key) {
@@ -190,15 +190,15 @@ static void on_map(struct walk *w, const yaml_event_t *e)
     if (refuse_marks(w, e, e->data.mapping_start.anchor, e->data.mapping_start.tag))
         return;
     if (w->depth > 0 && !w->have_key) {
-        refuse(w, event_line(e), "a map cannot be a key");
+        walk_refuse(w, event_line(e), "a map cannot be a key");
         return;
     }
     if (w->depth == CONF_MAX_DEPTH) {
-        refuse(w, event_line(e), "nested too deep");
+        walk_refuse(w, event_line(e), "nested too deep");
         return;
     }
     if (w->depth > 0 && !group_is_new(w)) {
-        refuse(w, event_line(e), "the same group of keys is given twice");
+        walk_refuse(w, event_line(e), "the same group of keys is given twice");
         return;
     }
     w->levels[w->depth++].name_len = w->name.len;

@@ -20,18 +20,18 @@ struct bit {
     uint64_t mask;
 };
 
-static struct bit bit_of(struct str key)
+static struct bit key_bit(struct str key)
 {
     uint64_t h = hash_xxh3(key, 0) % FILTER_BITS;
     return (struct bit){h / 64, (uint64_t)1 << (h % 64)};
 }
 
-static bool has(const struct batch *b, enum filter f, struct bit bit)
+static bool batch_filter_has(const struct batch *b, enum filter f, struct bit bit)
 {
     return b->filters[f][bit.word] & bit.mask;
 }
 
-static void add(struct batch *b, enum filter f, struct bit bit)
+static void batch_filter_add(struct batch *b, enum filter f, struct bit bit)
 {
     b->filters[f][bit.word] |= bit.mask;
     b->filled[f] = true;
@@ -83,7 +83,7 @@ int64_t db_tx_now_ms(struct db_tx *tx)
 static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t bytes)
 {
     struct batch *b = tx->into, *below = tx->below;
-    struct bit bit = bit_of(key);
+    struct bit bit = key_bit(key);
 
     if (tx->too_large || bytes > CHANGE_MAX_BYTES - tx->bytes) {
         tx->too_large = true;
@@ -95,10 +95,10 @@ static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t 
     tx->bytes += bytes;
     b->bytes += bytes + ROW_OVERHEAD_BYTES;
     b->count++;
-    add(b, FILTER_WRITTEN, bit);
+    batch_filter_add(b, FILTER_WRITTEN, bit);
     vec_push(&b->hashes, rows_hash(tx->db->rows, cf, key));
-    if (below &&
-        (below->read_all || has(below, FILTER_READ, bit) || has(below, FILTER_WRITTEN, bit)))
+    if (below && (below->read_all || batch_filter_has(below, FILTER_READ, bit) ||
+                  batch_filter_has(below, FILTER_WRITTEN, bit)))
         tx->crossed_below = true;
     return true;
 }
@@ -116,7 +116,7 @@ void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key)
 {
     if (!tx_write(tx, cf, key, key.len))
         return;
-    add(tx->into, FILTER_DELETED, bit_of(key));
+    batch_filter_add(tx->into, FILTER_DELETED, key_bit(key));
     if (cf->gaps)
         gaps_write(cf->gaps, tx->into->slot, key, GAPS_DELETE);
     rocksdb_writebatch_wi_delete_cf(tx->into->rows, cf->handle, key.p, key.len);
@@ -131,13 +131,13 @@ static unsigned saw(struct db_tx *tx, unsigned where)
 
 unsigned tx_look(struct db_tx *tx, struct str key)
 {
-    struct bit bit = bit_of(key);
+    struct bit bit = key_bit(key);
     unsigned where = 0;
 
-    add(tx->into, FILTER_READ, bit);
-    if (has(tx->into, FILTER_WRITTEN, bit))
+    batch_filter_add(tx->into, FILTER_READ, bit);
+    if (batch_filter_has(tx->into, FILTER_WRITTEN, bit))
         where |= TX_INTO;
-    if (tx->below && has(tx->below, FILTER_WRITTEN, bit))
+    if (tx->below && batch_filter_has(tx->below, FILTER_WRITTEN, bit))
         where |= TX_BELOW;
     return saw(tx, where);
 }
@@ -156,7 +156,7 @@ unsigned tx_look_all(struct db_tx *tx)
 
 bool tx_may_have_deleted(const struct db_tx *tx, struct str key)
 {
-    return has(tx->into, FILTER_DELETED, bit_of(key));
+    return batch_filter_has(tx->into, FILTER_DELETED, key_bit(key));
 }
 
 bool batch_full(const struct batch *b)
@@ -241,14 +241,14 @@ struct row {
     struct str key, value;
 };
 
-static int put_row(struct db_tx *tx, void *ctx, struct err *err)
+static int row_put_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     const struct row *row = ctx;
     db_tx_put(tx, row->cf, row->key, row->value);
     return 0;
 }
 
-static int delete_row(struct db_tx *tx, void *ctx, struct err *err)
+static int row_delete_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     const struct row *row = ctx;
     db_tx_delete(tx, row->cf, row->key);
@@ -258,11 +258,11 @@ static int delete_row(struct db_tx *tx, void *ctx, struct err *err)
 int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, enum db_durability d,
            struct err *err)
 {
-    return db_apply(db, d, put_row, &(struct row){cf, key, value}, err);
+    return db_apply(db, d, row_put_change, &(struct row){cf, key, value}, err);
 }
 
 int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
               struct err *err)
 {
-    return db_apply(db, d, delete_row, &(struct row){cf, key, STR_EMPTY}, err);
+    return db_apply(db, d, row_delete_change, &(struct row){cf, key, STR_EMPTY}, err);
 }

@@ -10,7 +10,7 @@ enum { FORMAT_VERSION = 1, FORMAT_MAX_BYTES = 64 };
 static const char format_name[] = "FORMAT";
 static const uint64_t default_reserve_bytes = 64 * MIB;
 
-static char *join(const char *folder, const char *name)
+static char *path_join(const char *folder, const char *name)
 {
     struct buf b = BUF_INIT(0);
 
@@ -21,7 +21,7 @@ static char *join(const char *folder, const char *name)
 /* Written before RocksDB makes its first file, so that a folder without it is not ours. */
 int format_write(const char *folder, struct err *err)
 {
-    char *path = join(folder, format_name);
+    char *path = path_join(folder, format_name);
     struct buf text = BUF_INIT(FORMAT_MAX_BYTES);
     int code;
 
@@ -43,8 +43,8 @@ static int format_parse(struct str text, uint64_t *version)
 
 static int format_check(const char *folder, struct err *err)
 {
-    char *path = join(folder, format_name);
-    char *current = join(folder, "CURRENT");
+    char *path = path_join(folder, format_name);
+    char *current = path_join(folder, "CURRENT");
     struct buf text = BUF_INIT(FORMAT_MAX_BYTES);
     uint64_t version = 0;
     int code = file_read(path, &text, err);
@@ -85,7 +85,7 @@ static void add_cf(struct db *db, const struct db_cf_spec *spec)
 /* RocksDB opens a folder only with every family in it named; "default" is always one of them. */
 static void collect_cfs(struct db *db, const struct db_options *o)
 {
-    char *message = NULL, *current = join(db->path, "CURRENT"), **found = NULL;
+    char *message = NULL, *current = path_join(db->path, "CURRENT"), **found = NULL;
     size_t found_count = 0;
 
     if (file_exists(current)) {

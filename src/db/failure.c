@@ -5,7 +5,7 @@
 
 /* RocksDB waits for room by itself and goes on; a close is no failure. After everything else it
  * refuses all writes until it is opened again. */
-static bool goes_on(const char *message)
+static bool rocksdb_goes_on(const char *message)
 {
     static const char *const words[] = {"No space left on device", "Shutdown in progress"};
 
@@ -16,7 +16,7 @@ static bool goes_on(const char *message)
 }
 
 /* The first one counts: what RocksDB says later repeats it. */
-static void note(struct db *db, const struct err *why)
+static void failure_note(struct db *db, const struct err *why)
 {
     struct failure *f = &db->failure;
     int none = FAILURE_NONE;
@@ -33,12 +33,12 @@ static void note(struct db *db, const struct err *why)
 
 int failure_take(struct db *db, struct err *err, char *message, const char *what)
 {
-    bool ends = !goes_on(message);
+    bool ends = !rocksdb_goes_on(message);
     struct err why = {0};
     int code = error_take(&why, message, what, db->path);
 
     if (ends)
-        note(db, &why);
+        failure_note(db, &why);
     return err_set(err, code, "%s", why.text);
 }
 

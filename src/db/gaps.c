@@ -53,7 +53,7 @@ static void keys_add(struct gaps_keys *k, size_t max, struct str key)
 }
 
 /* The next key behind *at, an offset that begins with 0. */
-static bool keys_next(const struct gaps_keys *k, size_t *at, struct str *key)
+static bool gaps_keys_next(const struct gaps_keys *k, size_t *at, struct str *key)
 {
     if (*at == k->bytes.len)
         return false;
@@ -69,7 +69,7 @@ static bool keys_touch(const struct gaps_keys *k, struct str from, struct str ro
 
     if (k->lost)
         return true;
-    for (size_t at = 0; keys_next(k, &at, &key);)
+    for (size_t at = 0; gaps_keys_next(k, &at, &key);)
         if (str_cmp(key, from) >= 0 && str_cmp(key, row) <= 0)
             return true;
     return false;
@@ -128,7 +128,7 @@ static size_t chunk_search(const struct chunk *c, struct str key)
 
 /* The first gap that ends at or behind the key; NULL when there is none, and then *p is behind the
  * last. */
-static struct gap *search(const struct gaps *g, struct str key, struct place *p)
+static struct gap *gaps_search(const struct gaps *g, struct str key, struct place *p)
 {
     size_t low = 0, high = g->chunks.len;
 
@@ -168,7 +168,7 @@ static void chunk_insert(struct gaps *g, size_t i, struct chunk *c)
     g->bytes += sizeof(*c);
 }
 
-static void clear(struct gaps *g)
+static void gaps_clear(struct gaps *g)
 {
     while (g->chunks.len)
         chunk_drop(g, g->chunks.len - 1);
@@ -219,7 +219,7 @@ static struct chunk *chunk_for(struct gaps *g, struct place *p)
     return g->chunks.items[p->chunk];
 }
 
-static void make_room(struct gaps *g)
+static void gaps_make_room(struct gaps *g)
 {
     while (g->bytes > g->max_bytes && g->chunks.len) {
         size_t least = 0;
@@ -258,7 +258,7 @@ void gaps_free(struct gaps *g)
     if (!g)
         return;
     BUG_ON(!list_empty(&g->readers));
-    clear(g);
+    gaps_clear(g);
     vec_release(&g->chunks);
     for (size_t i = 0; i < GAPS_BATCHES; i++)
         buf_release(&g->pending[i].bytes);
@@ -283,7 +283,7 @@ void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct s
     r->written.lost = g->ranges > 0;
     for (size_t i = 0; i < GAPS_BATCHES; i++) {
         r->written.lost = r->written.lost || g->pending[i].lost;
-        for (size_t at = 0; keys_next(&g->pending[i], &at, &key);)
+        for (size_t at = 0; gaps_keys_next(&g->pending[i], &at, &key);)
             reader_told(r, key);
     }
     list_push(&g->readers, &r->node);
@@ -303,7 +303,7 @@ bool gaps_find(struct gaps *g, struct str from, struct buf *row)
     struct place p;
 
     mutex_lock(&g->lock);
-    const struct gap *gap = search(g, from, &p);
+    const struct gap *gap = gaps_search(g, from, &p);
     bool found = gap && str_cmp(gap_from(gap), from) <= 0;
     if (found) {
         g->chunks.items[p.chunk]->used = ++g->clock;
@@ -320,13 +320,13 @@ void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, str
 
     mutex_lock(&g->lock);
     if (!keys_touch(&r->written, from, row)) {
-        make_room(g);
-        const struct gap *next = search(g, from, &p);
+        gaps_make_room(g);
+        const struct gap *next = gaps_search(g, from, &p);
         bool same = next && str_eq(gap_to(next), row);
         BUG_ON(next && !same && str_cmp(gap_from(next), row) <= 0); /* G4 */
         if (same && str_cmp(gap_from(next), from) > 0) {
             gap_drop(g, p);
-            search(g, from, &p);
+            gaps_search(g, from, &p);
             same = false;
         }
         if (!same)
@@ -340,7 +340,7 @@ void gaps_write(struct gaps *g, size_t batch, struct str key, enum gaps_writing 
     struct place p;
 
     mutex_lock(&g->lock);
-    const struct gap *gap = search(g, key, &p);
+    const struct gap *gap = gaps_search(g, key, &p);
     if (gap && str_cmp(gap_from(gap), key) <= 0 &&
         (what == GAPS_DELETE || !str_eq(gap_to(gap), key)))
         gap_drop(g, p);
@@ -363,7 +363,7 @@ void gaps_range_begin(struct gaps *g)
 {
     mutex_lock(&g->lock);
     g->ranges++;
-    clear(g);
+    gaps_clear(g);
     list_each (&g->readers, struct gaps_reader, node, r)
         r->written.lost = true;
     mutex_unlock(&g->lock);

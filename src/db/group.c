@@ -29,7 +29,7 @@ static void count(_Atomic(uint64_t) *counter, size_t by)
 }
 
 /* Answer those on `done`, which have their results. */
-static void answer(struct group *g, struct list *done, struct waiter *self)
+static void group_answer(struct group *g, struct list *done, struct waiter *self)
 {
     struct waiter *waker = NULL;
     size_t succeeded = 0;
@@ -49,7 +49,7 @@ static void answer(struct group *g, struct list *done, struct waiter *self)
 
 /* All or nothing for those that share a batch, also for one that failed by itself: what it saw has
  * not come to be (W5). */
-static void fail(struct waiter *w, int result, const struct err *err)
+static void waiter_fail(struct waiter *w, int result, const struct err *err)
 {
     w->result = result;
     err_set(w->err, result, "%s", err->text);
@@ -69,7 +69,7 @@ static enum due run_change(struct db_tx *tx, struct waiter *w)
 
 /* The tree for waking grows with the batch: the writer, whom all wait for, need not walk over the
  * members. */
-static void join(struct batch *b, struct waiter *w)
+static void batch_join(struct batch *b, struct waiter *w)
 {
     list_push(&b->members, &w->node);
     b->member_count++;
@@ -80,7 +80,7 @@ static void join(struct batch *b, struct waiter *w)
 /* The open batch goes its way, the spare one takes its place, and what was sealed before (done
  * with, W2) becomes the spare once the writer has emptied it. By the runner, or with nobody
  * running. */
-static void seal(struct group *g)
+static void group_seal(struct group *g)
 {
     struct batch *done = g->sealed;
 
@@ -98,7 +98,7 @@ static bool give_batch(struct group *g)
         return false;
     if (g->open->member_count == 0)
         return true;
-    seal(g);
+    group_seal(g);
     g->wanted = false;
     cond_signal(&g->given);
     return true;
@@ -122,9 +122,9 @@ static void run_waiting(struct db *db, struct list *settled, const struct waiter
         enum due due = run_change(&tx, w);
         mutex_lock(&g->lock);
         if (due == DUE_WITH_INTO)
-            join(tx.into, w);
+            batch_join(tx.into, w);
         else if (due == DUE_WITH_BELOW && g->pending)
-            join(tx.below, w);
+            batch_join(tx.below, w);
         else
             list_push(settled, &w->node);
     }
@@ -143,7 +143,7 @@ static void note_idle(struct group *g)
 }
 
 /* Nobody runs and yet some wait: the open batch has no room. */
-static bool gathered(const struct group *g)
+static bool group_gathered(const struct group *g)
 {
     return g->open->member_count >= g->expected || !list_empty(&g->fast) ||
            (!g->running && !list_empty(&g->waiting));
@@ -158,7 +158,7 @@ static bool leave_running(struct group *g)
     g->writing = g->writing || writes;
     if (g->wanted)
         cond_signal(&g->given);
-    if (g->expected > 0 && gathered(g))
+    if (g->expected > 0 && group_gathered(g))
         cond_signal(&g->gathered);
     note_idle(g);
     return writes;
@@ -186,10 +186,10 @@ static void write_fast(struct db *db, struct list *done, struct waiter *self)
     int result = batch_write(db, g->spare, DB_VOLATILE, &err);
     list_each (&g->spare->members, struct waiter, node, w)
         if (result != 0)
-            fail(w, result, &err);
+            waiter_fail(w, result, &err);
     list_splice(done, &g->spare->members);
     batch_reset(g->spare);
-    answer(g, done, self);
+    group_answer(g, done, self);
     mutex_lock(&g->lock);
 }
 
@@ -205,9 +205,9 @@ static bool run_fast(struct db *db, struct list *done)
     enum due due = run_change(&tx, w);
     mutex_lock(&g->lock);
     if (due == DUE_WITH_INTO)
-        join(tx.into, w);
+        batch_join(tx.into, w);
     else if (due == DUE_WITH_BELOW)
-        join(tx.below, w);
+        batch_join(tx.below, w);
     else
         list_push(done, &w->node);
     return tx.wrote && (tx.saw_below || tx.crossed_below);
@@ -232,17 +232,17 @@ static void run_fast_all(struct db *db, struct waiter *self)
     }
     if (!behind && alone)
         write_fast(db, &done, self);
-    answer(g, &done, self);
+    group_answer(g, &done, self);
 }
 
 /* With a slow disk it pays to wait a little for those just woken to come back: otherwise the
  * callers fall into two halves that take turns, with half the changes for each sync (W11). */
-static void gather(struct group *g)
+static void group_gather(struct group *g)
 {
     uint64_t deadline = clock_mono_ns() + g->took_ns / GATHER_SHARE;
 
     g->expected = g->taken + g->open->member_count;
-    while (!gathered(g))
+    while (!group_gathered(g))
         if (!cond_wait_until(&g->gathered, &g->lock, deadline))
             break;
     g->expected = 0;
@@ -255,12 +255,12 @@ static bool slow_disk(const struct group *g)
 
 /* By the writer, with the lock: volatile changes first, then seal what was run. A caller that has
  * its answer leaves the sealing to the writer thread, unless order demands it. */
-static void prepare(struct db *db, struct list *settled, struct waiter *self)
+static void group_prepare(struct db *db, struct list *settled, struct waiter *self)
 {
     struct group *g = &db->group;
 
     if (!self && slow_disk(g))
-        gather(g);
+        group_gather(g);
     want_running(g);
     if (g->pending)
         return;
@@ -270,7 +270,7 @@ static void prepare(struct db *db, struct list *settled, struct waiter *self)
     if (!behind && !leaves)
         run_waiting(db, settled, self);
     if (behind || (!leaves && g->open->member_count > 0))
-        seal(g);
+        group_seal(g);
     leave_running(g);
 }
 
@@ -280,7 +280,7 @@ static void seal_next(struct group *g)
 {
     if (!g->running && list_empty(&g->fast) && list_empty(&g->waiting) &&
         g->open->member_count > 0 && !slow_disk(g))
-        seal(g);
+        group_seal(g);
 }
 
 /* The sealed batch did not come to be, and what ran over it has seen it: all of that fails too
@@ -297,7 +297,7 @@ static void fail_sealed(struct db *db, int result, const struct err *err)
     batch_reset(g->open);
     b->succeeded = 0;
     list_each (&b->members, struct waiter, node, w) {
-        fail(w, result, err);
+        waiter_fail(w, result, err);
         wake_by(&waker, w);
     }
     leave_running(g);
@@ -340,10 +340,10 @@ static bool write_turn(struct db *db, struct waiter *self)
     list_init(&settled);
     mutex_lock(&g->lock);
     if (!g->pending)
-        prepare(db, &settled, self);
+        group_prepare(db, &settled, self);
     bool pending = g->pending;
     mutex_unlock(&g->lock);
-    answer(g, &settled, self);
+    group_answer(g, &settled, self);
     if (pending && !(self && self->answered))
         write_sealed(db, self);
     mutex_lock(&g->lock);
@@ -409,7 +409,7 @@ int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx, s
         run_waiting(db, &settled, &self);
         writes = leave_running(g);
         mutex_unlock(&g->lock);
-        answer(g, &settled, &self);
+        group_answer(g, &settled, &self);
     }
     if (writes && (self.answered || write_turn(db, &self)))
         sem_post(&g->hand_over);

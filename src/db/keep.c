@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int delete_rows(struct db *db, struct db_cf *cf, struct str from, struct str to,
-                       struct err *err)
+static int partition_delete_rows(struct db *db, struct db_cf *cf, struct str from, struct str to,
+                                 struct err *err)
 {
     char *message = NULL;
     int code = db_failed(db, err);
@@ -44,7 +44,7 @@ static int delete_to_end(struct db *db, struct db_cf *cf, struct str from, struc
     }
     db_iter_close(it);
     if (code == 0)
-        code = delete_rows(db, cf, from, buf_str(&end), err);
+        code = partition_delete_rows(db, cf, from, buf_str(&end), err);
     buf_release(&end);
     return code == ERR_END ? 0 : code;
 }
@@ -54,7 +54,7 @@ int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str
 {
     if (to.len == 0)
         return delete_to_end(db, cf, from, err);
-    return str_cmp(from, to) < 0 ? delete_rows(db, cf, from, to, err) : 0;
+    return str_cmp(from, to) < 0 ? partition_delete_rows(db, cf, from, to, err) : 0;
 }
 
 static int copy_into(struct db *db, const char *folder, struct err *err)

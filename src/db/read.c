@@ -257,7 +257,7 @@ void db_iter_seek(struct db_iter *it, struct str key)
     it->position = AT;
 }
 
-static void advance(struct db_iter *it)
+static void iter_advance(struct db_iter *it)
 {
     if (it->position == BEFORE && it->range.reverse)
         place_last(it);
@@ -310,7 +310,7 @@ int db_iter_next(struct db_iter *it, struct str *key, struct str *value, struct 
 
     if (it->position == PAST)
         return err_code(err, ERR_END);
-    advance(it);
+    iter_advance(it);
     it->position = ON;
     int code = on_row(it, err);
     if (code != 0)

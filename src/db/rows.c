@@ -1,4 +1,4 @@
-/* The cache of rows: shards of a hash table each, second chance when memory runs out. */
+/* The cache of rows: stripes of a hash table each, second chance when memory runs out. */
 #include "db/rows.h"
 
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    SHARDS = 64,
+    STRIPES = 64,
     ROW_MAX = 8 * 1024, /* bytes of key and value: larger rows would push out many */
     ROW_TYPICAL = 256,  /* for the size of the tables */
 };
@@ -23,18 +23,18 @@ struct row {
     char bytes[];
 };
 
-struct shard {
-    struct mutex lock; /* class "db.rows"; guards all of the shard; no other lock inside */
+struct row_stripe {
+    struct mutex lock; /* class "db.rows"; guards all of the stripe; no other lock inside */
     struct row **slots;
     struct list use;
     size_t bytes;
-    unsigned writing;    /* writes under way that may change a row of this shard (R1) */
+    unsigned writing;    /* writes under way that may change a row of this stripe (R1) */
     uint64_t generation; /* writes that have ended (R2) */
 };
 
 struct rows {
-    struct shard shards[SHARDS];
-    size_t slot_mask, shard_bytes;
+    struct row_stripe stripes[STRIPES];
+    size_t slot_mask, stripe_bytes;
     uint64_t seed;
     _Atomic(uint64_t) begun, ended; /* writes; `begun` starts at 1, so that 0 is ROWS_STALE */
 };
@@ -45,30 +45,30 @@ struct rows *rows_new(size_t bytes)
     struct hash_key key;
     size_t slots = 16;
 
-    while (slots < bytes / SHARDS / ROW_TYPICAL)
+    while (slots < bytes / STRIPES / ROW_TYPICAL)
         slots *= 2;
     hash_key_random(&key);
     r->seed = key.k0;
     r->slot_mask = slots - 1;
-    r->shard_bytes = bytes / SHARDS;
+    r->stripe_bytes = bytes / STRIPES;
     atomic_init(&r->begun, 1);
     atomic_init(&r->ended, 1);
-    for (int i = 0; i < SHARDS; i++) {
-        mutex_init(&r->shards[i].lock, "db.rows");
-        list_init(&r->shards[i].use);
-        r->shards[i].slots = xcalloc(slots, sizeof(struct row *));
+    for (int i = 0; i < STRIPES; i++) {
+        mutex_init(&r->stripes[i].lock, "db.rows");
+        list_init(&r->stripes[i].use);
+        r->stripes[i].slots = xcalloc(slots, sizeof(struct row *));
     }
     return r;
 }
 
-static struct shard *shard_of(struct rows *r, uint64_t hash)
+static struct row_stripe *row_stripe_of(struct rows *r, uint64_t hash)
 {
-    return &r->shards[hash % SHARDS];
+    return &r->stripes[hash % STRIPES];
 }
 
-static struct row **slot_of(struct rows *r, struct shard *s, uint64_t hash)
+static struct row **row_slot(struct rows *r, struct row_stripe *s, uint64_t hash)
 {
-    return &s->slots[hash / SHARDS & r->slot_mask];
+    return &s->slots[hash / STRIPES & r->slot_mask];
 }
 
 static size_t row_size(const struct row *row)
@@ -76,7 +76,7 @@ static size_t row_size(const struct row *row)
     return sizeof(*row) + row->key_len + row->value_len;
 }
 
-static void drop(struct shard *s, struct row **at)
+static void row_drop(struct row_stripe *s, struct row **at)
 {
     struct row *row = *at;
 
@@ -86,30 +86,30 @@ static void drop(struct shard *s, struct row **at)
     free(row);
 }
 
-static void drop_hash(struct rows *r, struct shard *s, uint64_t hash)
+static void drop_hash(struct rows *r, struct row_stripe *s, uint64_t hash)
 {
-    struct row **at = slot_of(r, s, hash);
+    struct row **at = row_slot(r, s, hash);
 
     while (*at)
         if ((*at)->hash == hash)
-            drop(s, at);
+            row_drop(s, at);
         else
             at = &(*at)->next;
 }
 
-static void drop_range(struct shard *s, struct row **at, struct db_cf *cf,
+static void drop_range(struct row_stripe *s, struct row **at, struct db_cf *cf,
                        const struct str range[2])
 {
     while (*at) {
         struct str key = str_n((*at)->bytes, (*at)->key_len);
         if ((*at)->cf == cf && str_cmp(key, range[0]) >= 0 && str_cmp(key, range[1]) < 0)
-            drop(s, at);
+            row_drop(s, at);
         else
             at = &(*at)->next;
     }
 }
 
-static void drop_all(struct rows *r, struct shard *s)
+static void drop_all(struct rows *r, struct row_stripe *s)
 {
     while (!list_empty(&s->use))
         drop_hash(r, s, list_entry(s->use.next, struct row, use)->hash);
@@ -119,22 +119,22 @@ void rows_free(struct rows *r)
 {
     if (!r)
         return;
-    for (int i = 0; i < SHARDS; i++) {
-        drop_all(r, &r->shards[i]);
-        free(r->shards[i].slots);
-        mutex_release(&r->shards[i].lock);
+    for (int i = 0; i < STRIPES; i++) {
+        drop_all(r, &r->stripes[i]);
+        free(r->stripes[i].slots);
+        mutex_release(&r->stripes[i].lock);
     }
     free(r);
 }
 
 size_t rows_bytes(struct rows *r)
 {
-    size_t sum = sizeof(*r) + SHARDS * (r->slot_mask + 1) * sizeof(struct row *);
+    size_t sum = sizeof(*r) + STRIPES * (r->slot_mask + 1) * sizeof(struct row *);
 
-    for (int i = 0; i < SHARDS; i++) {
-        mutex_lock(&r->shards[i].lock);
-        sum += r->shards[i].bytes;
-        mutex_unlock(&r->shards[i].lock);
+    for (int i = 0; i < STRIPES; i++) {
+        mutex_lock(&r->stripes[i].lock);
+        sum += r->stripes[i].bytes;
+        mutex_unlock(&r->stripes[i].lock);
     }
     return sum;
 }
@@ -150,9 +150,9 @@ uint64_t rows_hash(struct rows *r, struct db_cf *cf, struct str key)
     return hash_xxh3(key, r->seed ^ (uintptr_t)cf);
 }
 
-static struct row *find(struct rows *r, struct shard *s, const struct rows_look *look)
+static struct row *row_find(struct rows *r, struct row_stripe *s, const struct rows_look *look)
 {
-    for (struct row *row = *slot_of(r, s, look->hash); row; row = row->next)
+    for (struct row *row = *row_slot(r, s, look->hash); row; row = row->next)
         if (row->hash == look->hash && row->cf == look->cf &&
             str_eq(str_n(row->bytes, row->key_len), look->key))
             return row;
@@ -163,7 +163,7 @@ bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struc
 {
     look->hash = rows_hash(r, look->cf, look->key);
     look->may_keep = false;
-    struct shard *s = shard_of(r, look->hash);
+    struct row_stripe *s = row_stripe_of(r, look->hash);
     struct row *row = NULL;
 
     if (now && *now == ROWS_STALE)
@@ -171,7 +171,7 @@ bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struc
     mutex_lock(&s->lock);
     /* A write that begins now cannot get past this lock to change the row. */
     if (!now || atomic_load(&r->begun) == *now) {
-        row = find(r, s, look);
+        row = row_find(r, s, look);
         look->may_keep = !row && s->writing == 0;
         look->generation = s->generation;
     }
@@ -183,9 +183,9 @@ bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struc
     return row != NULL;
 }
 
-static void make_room(struct rows *r, struct shard *s, size_t bytes)
+static void rows_make_room(struct rows *r, struct row_stripe *s, size_t bytes)
 {
-    while (s->bytes + bytes > r->shard_bytes && !list_empty(&s->use)) {
+    while (s->bytes + bytes > r->stripe_bytes && !list_empty(&s->use)) {
         struct row *oldest = list_entry(s->use.prev, struct row, use);
         if (oldest->used) {
             oldest->used = false;
@@ -213,15 +213,15 @@ static struct row *row_new(const struct rows_look *look, struct str value)
 
 void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
 {
-    struct shard *s = shard_of(r, look->hash);
+    struct row_stripe *s = row_stripe_of(r, look->hash);
 
     if (!look->may_keep || look->key.len + value.len > ROW_MAX)
         return;
     struct row *row = row_new(look, value);
     mutex_lock(&s->lock);
-    if (s->writing == 0 && s->generation == look->generation && !find(r, s, look)) {
-        make_room(r, s, row_size(row));
-        struct row **slot = slot_of(r, s, row->hash);
+    if (s->writing == 0 && s->generation == look->generation && !row_find(r, s, look)) {
+        rows_make_room(r, s, row_size(row));
+        struct row **slot = row_slot(r, s, row->hash);
         row->next = *slot;
         *slot = row;
         list_push_front(&s->use, &row->use);
@@ -232,13 +232,13 @@ void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
     free(row);
 }
 
-static void shard_begin(struct shard *s)
+static void stripe_begin(struct row_stripe *s)
 {
     mutex_lock(&s->lock);
     s->writing++;
 }
 
-static void shard_end(struct shard *s)
+static void stripe_end(struct row_stripe *s)
 {
     mutex_lock(&s->lock);
     s->writing--;
@@ -250,8 +250,8 @@ void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count)
 {
     atomic_fetch_add(&r->begun, 1);
     for (size_t i = 0; i < count; i++) {
-        struct shard *s = shard_of(r, hashes[i]);
-        shard_begin(s);
+        struct row_stripe *s = row_stripe_of(r, hashes[i]);
+        stripe_begin(s);
         drop_hash(r, s, hashes[i]);
         mutex_unlock(&s->lock);
     }
@@ -260,16 +260,16 @@ void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count)
 void rows_write_end(struct rows *r, const uint64_t *hashes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        shard_end(shard_of(r, hashes[i]));
+        stripe_end(row_stripe_of(r, hashes[i]));
     atomic_fetch_add(&r->ended, 1);
 }
 
 void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct str to)
 {
     atomic_fetch_add(&r->begun, 1);
-    for (int i = 0; i < SHARDS; i++) {
-        struct shard *s = &r->shards[i];
-        shard_begin(s);
+    for (int i = 0; i < STRIPES; i++) {
+        struct row_stripe *s = &r->stripes[i];
+        stripe_begin(s);
         for (size_t slot = 0; slot <= r->slot_mask; slot++)
             drop_range(s, &s->slots[slot], cf, (struct str[2]){from, to});
         mutex_unlock(&s->lock);
@@ -278,7 +278,7 @@ void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct 
 
 void rows_range_end(struct rows *r)
 {
-    for (int i = 0; i < SHARDS; i++)
-        shard_end(&r->shards[i]);
+    for (int i = 0; i < STRIPES; i++)
+        stripe_end(&r->stripes[i]);
     atomic_fetch_add(&r->ended, 1);
 }

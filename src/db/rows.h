@@ -3,8 +3,8 @@
  *
  * Coherent, not merely fresh (R1 to R3):
  *   R1  a row that a write is about to change leaves before the write begins, and while the write
- *       runs nothing enters the row's shard: a key that is being written is read from RocksDB;
- *   R2  what a reader fetched enters only if no write touched its shard since before the fetch;
+ *       runs nothing enters the row's stripe: a key that is being written is read from RocksDB;
+ *   R2  what a reader fetched enters only if no write touched its stripe since before the fetch;
  *   R3  so a row that is here is the committed row at every moment that it is here. A snapshot may
  *       use it as long as no write has begun since the snapshot was taken.
  * RocksDB's own row cache was rejected: it does not know of range deletes.

@@ -68,7 +68,7 @@ static bool drop_ballast(struct db *db)
     return dropped;
 }
 
-static int look(struct db *db, uint64_t *available, struct err *err)
+static int space_look(struct db *db, uint64_t *available, struct err *err)
 {
     uint64_t total;
 
@@ -76,16 +76,16 @@ static int look(struct db *db, uint64_t *available, struct err *err)
 }
 
 /* Room for `need` bytes, if need be without the ballast. */
-static int make_room(struct db *db, uint64_t need, uint64_t *available, struct err *err)
+static int space_make_room(struct db *db, uint64_t need, uint64_t *available, struct err *err)
 {
-    int code = look(db, available, err);
+    int code = space_look(db, available, err);
 
     if (code == 0 && *available < need && drop_ballast(db))
-        code = look(db, available, err);
+        code = space_look(db, available, err);
     return code;
 }
 
-static int refuse(const struct db *db, uint64_t available, uint64_t limit, struct err *err)
+static int space_refuse(const struct db *db, uint64_t available, uint64_t limit, struct err *err)
 {
     return err_set(err, ERR_NO_SPACE,
                    "%s: the disk is full: %llu MiB free, %llu MiB are kept in reserve", db->path,
@@ -99,12 +99,12 @@ int space_admit(struct db *db, struct err *err)
 
     if (now - atomic_load(&s->roomy_ns) < CHECK_NS && atomic_load(&s->written) < CHECK_BYTES)
         return 0;
-    int code = look(db, &available, err);
+    int code = space_look(db, &available, err);
     if (code < 0)
         return code;
     if (available < s->reserve) {
         atomic_store(&s->roomy_ns, 0);
-        return refuse(db, available, s->reserve, err);
+        return space_refuse(db, available, s->reserve, err);
     }
     take_ballast(db, available);
     atomic_store(&s->written, 0);
@@ -123,8 +123,8 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     if (atomic_load(&s->written) < CHECK_BYTES &&
         clock_mono_ns() - atomic_load(&s->roomy_ns) < CHECK_NS)
         return 0;
-    int code = d == DB_VOLATILE ? look(db, &available, err)
-                                : make_room(db, floor + bytes, &available, err);
+    int code = d == DB_VOLATILE ? space_look(db, &available, err)
+                                : space_make_room(db, floor + bytes, &available, err);
     if (code < 0)
         return code;
     if (available >= floor + bytes) {
@@ -133,7 +133,7 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     }
     if (d != DB_VOLATILE && headroom_spend(db, bytes))
         return 0;
-    return refuse(db, available, floor, err);
+    return space_refuse(db, available, floor, err);
 }
 
 /* RocksDB ends the process when it meets a full disk in there. */
@@ -141,7 +141,7 @@ int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;
     uint64_t need = headroom_logs(db, &last) + open_bytes; /* logs are replayed and written out */
-    int code = make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
+    int code = space_make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
 
     db->scarce = code == 0 && available < db->group.space.reserve;
     if (code == 0 && available < need)
@@ -156,6 +156,6 @@ bool space_to_flush(struct db *db, uint64_t bytes)
 {
     uint64_t available;
 
-    return make_room(db, bytes + open_bytes, &available, NULL) == 0 &&
+    return space_make_room(db, bytes + open_bytes, &available, NULL) == 0 &&
            available >= bytes + open_bytes;
 }

@@ -56,24 +56,24 @@ void addresses_release(struct http_server *s)
     map_release(&s->addresses);
 }
 
-static struct shard *shard_of(struct conn *c)
+static struct conn_stripe *conn_stripe_of(struct conn *c)
 {
-    return &c->server->shards[(unsigned)c->fd % SHARDS];
+    return &c->server->stripes[(unsigned)c->fd % STRIPES];
 }
 
 void conn_await_sweep(struct conn *c)
 {
-    mutex_lock(&shard_of(c)->lock);
-    mutex_unlock(&shard_of(c)->lock);
+    mutex_lock(&conn_stripe_of(c)->lock);
+    mutex_unlock(&conn_stripe_of(c)->lock);
 }
 
 void conn_forget(struct conn *c)
 {
-    struct shard *shard = shard_of(c);
+    struct conn_stripe *stripe = conn_stripe_of(c);
 
-    mutex_lock(&shard->lock);
+    mutex_lock(&stripe->lock);
     list_remove(&c->node);
-    mutex_unlock(&shard->lock);
+    mutex_unlock(&stripe->lock);
     address_leave(c->server, c->address);
 }
 
@@ -111,9 +111,9 @@ static void conn_start(struct http_server *s, int fd, const struct sock_addr *pe
     c->address = address;
     memcpy(&c->peer, &peer->sa, size_min(peer->len, sizeof(c->peer)));
     atomic_init(&c->due, PHASE_RUNNING);
-    mutex_lock(&shard_of(c)->lock);
-    list_push(&shard_of(c)->conns, &c->node);
-    mutex_unlock(&shard_of(c)->lock);
+    mutex_lock(&conn_stripe_of(c)->lock);
+    list_push(&conn_stripe_of(c)->conns, &c->node);
+    mutex_unlock(&conn_stripe_of(c)->lock);
     if (s->is_tls)
         c->phase_end = atomic_load(&s->now_ms) + s->tick_ms + s->timeout_ms[PHASE_HELLO];
     conn_park(c, s->is_tls ? PHASE_HELLO : PHASE_IDLE, EPOLLIN);

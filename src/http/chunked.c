@@ -63,7 +63,7 @@ static int expect(struct http_chunked *c, char byte, char wanted, enum state nex
     return 0;
 }
 
-static void keep(struct buf *trailers, const void *p, size_t len)
+static void trailers_keep(struct buf *trailers, const void *p, size_t len)
 {
     if (trailers)
         buf_append(trailers, p, len);
@@ -80,7 +80,8 @@ static void end_trailer(struct buf *trailers)
     buf_append_z(trailers, "\r\n");
 }
 
-static int trailer_name(struct http_chunked *c, char byte, struct buf *trailers, struct err *err)
+static int trailer_name_byte(struct http_chunked *c, char byte, struct buf *trailers,
+                             struct err *err)
 {
     bool first = c->state == TRAILER_FIRST;
 
@@ -94,7 +95,7 @@ static int trailer_name(struct http_chunked *c, char byte, struct buf *trailers,
         c->state = TRAILER_NAME;
     else
         return bad(err, "malformed trailer name");
-    keep(trailers, &byte, 1);
+    trailers_keep(trailers, &byte, 1);
     return 0;
 }
 
@@ -103,7 +104,7 @@ static int trailer_byte(struct http_chunked *c, char byte, struct buf *trailers,
     if (++c->trailer_bytes > MAX_TRAILERS || ++c->line > HTTP_MAX_LINE)
         return err_set(err, ERR_TOO_LARGE, "the trailers are too large");
     if (c->state == TRAILER_FIRST || c->state == TRAILER_NAME)
-        return trailer_name(c, byte, trailers, err);
+        return trailer_name_byte(c, byte, trailers, err);
     if (byte == '\r') {
         c->state = TRAILER_LF;
         end_trailer(trailers);
@@ -115,9 +116,9 @@ static int trailer_byte(struct http_chunked *c, char byte, struct buf *trailers,
         if (byte == ' ' || byte == '\t')
             return 0;
         c->state = TRAILER_VALUE;
-        keep(trailers, " ", 1);
+        trailers_keep(trailers, " ", 1);
     }
-    keep(trailers, &byte, 1);
+    trailers_keep(trailers, &byte, 1);
     return 0;
 }
 

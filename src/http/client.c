@@ -82,8 +82,8 @@ static bool wait_before(unsigned attempt, struct str retry_after, const struct c
 }
 
 /* The lines that were gathered, as headers in the arena. */
-static int hand_over(struct client_response *out, struct attempt *a, struct arena *arena,
-                     struct err *err)
+static int response_hand_over(struct client_response *out, struct attempt *a, struct arena *arena,
+                              struct err *err)
 {
     struct str lines = arena_str(arena, buf_str(&a->head)), line;
 
@@ -101,7 +101,7 @@ static int hand_over(struct client_response *out, struct attempt *a, struct aren
     return 0;
 }
 
-static bool try_again(const struct attempt *a, int rc)
+static bool attempt_again(const struct attempt *a, int rc)
 {
     if (a->last || a->delivered)
         return false;
@@ -122,12 +122,12 @@ int client_call(struct client *c, struct arena *arena, struct client_response *o
         attempt_init(&a, c, r);
         a.last = ++n >= most;
         rc = canceled(r) ? err_code(err, ERR_CANCELED) : attempt_run(&a, err);
-        more = try_again(&a, rc);
+        more = attempt_again(&a, rc);
         if (more && !wait_before(n - 1, a.retry_after, r)) {
             more = false;
             rc = err_code(err, ERR_CANCELED);
         } else if (!more && rc == 0) {
-            rc = hand_over(out, &a, arena, err);
+            rc = response_hand_over(out, &a, arena, err);
         }
         attempt_release(&a);
     }

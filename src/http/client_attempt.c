@@ -74,7 +74,7 @@ static bool is_redirect(const struct attempt *a)
 }
 
 /* The value of a gathered header, or NULL p. */
-static struct str gathered(const struct attempt *a, struct str name)
+static struct str attempt_header(const struct attempt *a, struct str name)
 {
     struct str rest = buf_str(&a->head), line, key, value;
 
@@ -86,7 +86,7 @@ static struct str gathered(const struct attempt *a, struct str name)
     return STR_EMPTY;
 }
 
-static size_t stop(struct attempt *a, int code)
+static size_t attempt_stop(struct attempt *a, int code)
 {
     a->stopped = code;
     return 0; /* not what libcurl offered: it ends the transfer */
@@ -113,52 +113,52 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     buf_append_str(&a->head, text);
     buf_append(&a->head, "\r\n", 2);
     if (a->head.failed || ++a->header_count > HTTP_MAX_HEADERS)
-        return stop(a, err_set(a->err, ERR_PEER, "a response head that is too large"));
+        return attempt_stop(a, err_set(a->err, ERR_PEER, "a response head that is too large"));
     return line.len;
 }
 
 /* The first piece of a body, or the end of one that is empty: what is this response? */
-static void judge(struct attempt *a, CURL *handle)
+static void attempt_judge(struct attempt *a, CURL *handle)
 {
     long status = 0;
 
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     a->status = (int)status;
-    a->retry_after = gathered(a, STR("retry-after"));
-    a->dropped =
-        (is_redirect(a) && gathered(a, STR("location")).p) || (!a->last && attempt_refused(a));
+    a->retry_after = attempt_header(a, STR("retry-after"));
+    a->dropped = (is_redirect(a) && attempt_header(a, STR("location")).p) ||
+                 (!a->last && attempt_refused(a));
     a->body_begun = true;
 }
 
-struct transfer {
+struct attempt_transfer {
     struct attempt *attempt;
     CURL *handle;
 };
 
 static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 {
-    struct transfer *t = ctx;
+    struct attempt_transfer *t = ctx;
     struct attempt *a = t->attempt;
     struct str piece = str_n(p, size * count);
 
     if (!a->body_begun)
-        judge(a, t->handle);
+        attempt_judge(a, t->handle);
     if (a->dropped || piece.len == 0)
         return piece.len;
     if (a->request->on_body) {
         a->delivered = true;
         int rc = a->request->on_body(a->request->ctx, piece, a->err);
-        return rc ? stop(a, rc) : piece.len;
+        return rc ? attempt_stop(a, rc) : piece.len;
     }
     buf_append_str(&a->body, piece);
     if (a->body.failed)
-        return stop(a, err_set(a->err, ERR_TOO_LARGE, "a response larger than %d MiB",
-                               CLIENT_MAX_BODY / (int)MIB));
+        return attempt_stop(a, err_set(a->err, ERR_TOO_LARGE, "a response larger than %d MiB",
+                                       CLIENT_MAX_BODY / (int)MIB));
     return piece.len;
 }
 
-static int on_progress(void *ctx, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
-                       curl_off_t up)
+static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                            curl_off_t up)
 {
     const struct client_request *r = ctx;
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
@@ -177,7 +177,7 @@ static bool is_harmless(struct str name)
     return false;
 }
 
-static void append(struct curl_slist **list, const char *line)
+static void header_list_append(struct curl_slist **list, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(*list, line);
     BUG_ON(!longer);
@@ -192,7 +192,7 @@ static void add_line(struct curl_slist **list, struct str name, struct str value
     buf_append_str(&line, name);
     buf_append_z(&line, value.len ? ": " : ";");
     buf_append_str(&line, value);
-    append(list, line.p);
+    header_list_append(list, line.p);
     buf_release(&line);
 }
 
@@ -210,9 +210,9 @@ static int make_headers(struct hop *h, const struct client_request *r, struct er
         has_type |= str_ieq(f.name, STR("content-type"));
         add_line(&h->headers, f.name, f.value);
     }
-    append(&h->headers, "Expect:");
+    header_list_append(&h->headers, "Expect:");
     if (!has_type)
-        append(&h->headers, "Content-Type:");
+        header_list_append(&h->headers, "Content-Type:");
     return 0;
 }
 
@@ -237,7 +237,7 @@ static void set_method(CURL *handle, const struct attempt *a, const struct hop *
         curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-static void set_options(CURL *handle, struct transfer *t, const struct hop *h, char *reason)
+static void set_options(CURL *handle, struct attempt_transfer *t, const struct hop *h, char *reason)
 {
     struct attempt *a = t->attempt;
     struct client *c = a->client;
@@ -267,7 +267,7 @@ static void set_options(CURL *handle, struct transfer *t, const struct hop *h, c
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, attempt_progress);
     curl_easy_setopt(handle, CURLOPT_XFERINFODATA, (void *)(uintptr_t)a->request);
     set_method(handle, a, h);
 }
@@ -336,7 +336,7 @@ static bool same_origin(const char *a, const char *b)
 }
 
 /* RFC 9110 15.4: 303 asks for a GET; 301 and 302 turn a POST into one, as everybody does. */
-static int follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
+static int redirect_follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
 {
     bool head = strcmp(h->method, "HEAD") == 0;
 
@@ -353,10 +353,10 @@ static int follow(struct hop *h, const struct attempt *a, const char *url, struc
 }
 
 /* One transfer. *next: it ended in a redirect, and `h` is where it goes. */
-static int transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
+static int attempt_transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
 {
     char reason[CURL_ERROR_SIZE] = "", *url = NULL;
-    struct transfer t = {.attempt = a};
+    struct attempt_transfer t = {.attempt = a};
     int rc = make_headers(h, a->request, err);
 
     if (rc < 0)
@@ -372,11 +372,11 @@ static int transfer(struct attempt *a, struct hop *h, bool *next, struct err *er
         rc = failure(a, result, t.handle, reason, err);
     } else {
         if (!a->body_begun)
-            judge(a, t.handle);
+            attempt_judge(a, t.handle);
         curl_easy_getinfo(t.handle, CURLINFO_REDIRECT_URL, &url);
         *next = is_redirect(a) && url;
         if (*next)
-            rc = follow(h, a, url, err);
+            rc = redirect_follow(h, a, url, err);
     }
     give_handle(a->client, t.handle);
     curl_slist_free_all(h->headers);
@@ -399,7 +399,7 @@ int attempt_run(struct attempt *a, struct err *err)
         if (hops > CLIENT_MAX_REDIRECTS)
             rc = err_set(err, ERR_PEER, "more than %d redirects", CLIENT_MAX_REDIRECTS);
         else
-            rc = transfer(a, &h, &next, err);
+            rc = attempt_transfer(a, &h, &next, err);
     }
     curl_slist_free_all(h.headers);
     free(h.url);

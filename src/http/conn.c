@@ -175,7 +175,7 @@ static void linger_on(struct conn *c)
 
 /* Closing with bytes unread makes the kernel reset the connection, and the reset may overtake our
  * answer: so say that we are done, and read away what comes, for a while. */
-static void linger(struct conn *c)
+static void conn_linger(struct conn *c)
 {
     struct http_server *s = c->server;
 
@@ -229,7 +229,7 @@ static bool response_done(struct conn *c)
         if (rest == 0 && !req->linger)
             conn_close(c);
         else
-            linger(c);
+            conn_linger(c);
         return false;
     }
     if (rest == ERR_AGAIN && !req->head.chunked && req->body.left <= SKIP_MAX &&
@@ -239,7 +239,7 @@ static bool response_done(struct conn *c)
         return false;
     }
     if (rest < 0) {
-        linger(c);
+        conn_linger(c);
         return false;
     }
     request_reset(req);
@@ -312,7 +312,7 @@ static void handler_failed(struct http_request *req, int code)
     response_refuse(req, status, status == 503 ? slow_down : http_reason(status));
 }
 
-static bool resume(struct conn *c, bool may_block);
+static bool conn_resume(struct conn *c, bool may_block);
 
 /* The handler has answered, or failed, or waits. True as response_done(). */
 static bool handled(struct conn *c, int code)
@@ -323,7 +323,7 @@ static bool handled(struct conn *c, int code)
         if (park_await(c))
             return false;
         req->await.in_time = false;
-        return resume(c, false);
+        return conn_resume(c, false);
     }
     if (code < 0 || req->stage == STAGE_STREAM) {
         handler_failed(req, code);
@@ -364,7 +364,7 @@ static bool go_on_where_it_may_wait(struct conn *c, struct await w)
 }
 
 /* Runs the handler. True as response_done(). */
-static bool handle(struct conn *c, bool may_block)
+static bool conn_handle(struct conn *c, bool may_block)
 {
     struct http_server *s = c->server;
     struct http_request *req = c->req;
@@ -391,7 +391,7 @@ static bool handle(struct conn *c, bool may_block)
 }
 
 /* Goes on with a handler that waited. True as response_done(). */
-static bool resume(struct conn *c, bool may_block)
+static bool conn_resume(struct conn *c, bool may_block)
 {
     struct http_request *req = c->req;
     struct await w = req->await;
@@ -411,7 +411,7 @@ static bool resume(struct conn *c, bool may_block)
 }
 
 /* A request that never reached a handler. */
-static void refuse(struct conn *c, int status, const char *text)
+static void conn_refuse(struct conn *c, int status, const char *text)
 {
     struct http_request *req = c->req;
 
@@ -487,7 +487,7 @@ static void wait_for_head(struct conn *c)
     conn_park(c, PHASE_HEAD, EPOLLIN);
 }
 
-static int receive(struct conn *c)
+static int conn_receive(struct conn *c)
 {
     struct http_request *req = c->req;
     size_t got;
@@ -504,7 +504,7 @@ static int receive(struct conn *c)
     return 0;
 }
 
-static int parse(struct conn *c, struct err *err)
+static int conn_parse(struct conn *c, struct err *err)
 {
     struct http_request *req = c->req;
     return http_parse_request(&req->head, str_n(req->in, req->in_len), &c->seen, err);
@@ -513,12 +513,12 @@ static int parse(struct conn *c, struct err *err)
 /* A whole head into c->req, from what is here (leftover) or what the socket has. */
 static int next_head(struct conn *c, bool leftover, struct err *err)
 {
-    int code = leftover && c->req->in_len ? parse(c, err) : ERR_AGAIN;
+    int code = leftover && c->req->in_len ? conn_parse(c, err) : ERR_AGAIN;
 
     if (code == ERR_AGAIN) {
-        code = receive(c);
+        code = conn_receive(c);
         if (code == 0)
-            code = parse(c, err);
+            code = conn_parse(c, err);
     }
     if (code != ERR_AGAIN)
         c->seen = 0;
@@ -526,7 +526,7 @@ static int next_head(struct conn *c, bool leftover, struct err *err)
 }
 
 /* A head is complete. True as response_done(). */
-static bool begin(struct conn *c)
+static bool conn_begin_request(struct conn *c)
 {
     struct http_server *s = c->server;
     struct http_request *req = c->req;
@@ -540,11 +540,11 @@ static bool begin(struct conn *c)
         response_refuse(req, 413, http_reason(413));
         return send_on(c, false);
     }
-    return handle(c, false);
+    return conn_handle(c, false);
 }
 
 /* Requests as long as there are whole ones, and no longer than a turn. */
-static void serve(struct conn *c, bool leftover)
+static void conn_serve(struct conn *c, bool leftover)
 {
     struct err err;
 
@@ -563,10 +563,10 @@ static void serve(struct conn *c, bool leftover)
             return;
         }
         if (code < 0) {
-            refuse(c, refusal_status(c->req, code), err.text);
+            conn_refuse(c, refusal_status(c->req, code), err.text);
             return;
         }
-        if (!begin(c))
+        if (!conn_begin_request(c))
             return;
         if (c->req->in_len == 0 && !(c->tls && tls_pending(c->tls))) {
             to_idle(c);
@@ -579,10 +579,10 @@ static void serve(struct conn *c, bool leftover)
 
 /* The connection is free for its next request. None of it here is the usual case: epoll says when
  * there is, for the price of the read that would find nothing. */
-static void go_on(struct conn *c)
+static void conn_go_on(struct conn *c)
 {
     if (c->req->in_len)
-        serve(c, true);
+        conn_serve(c, true);
     else
         to_idle(c);
 }
@@ -599,7 +599,7 @@ static void go_on_later(struct conn *c)
 /* More of a body that a handler waits for. */
 static void body_on(struct conn *c)
 {
-    int code = receive(c);
+    int code = conn_receive(c);
 
     if (code == ERR_AGAIN || (code == 0 && body_missing(c->req))) {
         conn_park(c, PHASE_BODY, EPOLLIN);
@@ -608,8 +608,8 @@ static void body_on(struct conn *c)
     } else {
         c->phase_end = 0;
         c->req->await_body = 0;
-        if (handle(c, false))
-            go_on(c);
+        if (conn_handle(c, false))
+            conn_go_on(c);
     }
 }
 
@@ -634,7 +634,7 @@ static void skip_on(struct conn *c)
     } else {
         c->phase_end = 0;
         request_reset(req);
-        serve(c, true);
+        conn_serve(c, true);
     }
 }
 
@@ -671,11 +671,11 @@ static void on_pool(void *ctx)
         shake_hands(c);
         return;
     case WORK_HANDLER:
-        if (handle(c, true))
+        if (conn_handle(c, true))
             go_on_later(c);
         return;
     case WORK_RESUME:
-        if (resume(c, true))
+        if (conn_resume(c, true))
             go_on_later(c);
         return;
     case WORK_PUMP:
@@ -696,14 +696,14 @@ static bool to_pool(struct conn *c, enum work work)
 static void on_expired(struct conn *c, enum phase phase)
 {
     if (phase == PHASE_IDLE) {
-        serve(c, false); /* a request that came in the same moment is still answered */
+        conn_serve(c, false); /* a request that came in the same moment is still answered */
     } else if (phase == PHASE_AWAIT) {
         conn_await_sweep(c);
         c->req->await.in_time = false;
-        if (resume(c, false))
-            go_on(c);
+        if (conn_resume(c, false))
+            conn_go_on(c);
     } else if (phase == PHASE_BODY || (phase == PHASE_HEAD && attach_request(c))) {
-        refuse(c, 408, http_reason(408));
+        conn_refuse(c, 408, http_reason(408));
     } else {
         conn_close(c);
     }
@@ -727,10 +727,10 @@ void conn_on_event(struct conn *c)
         return;
     case PHASE_IDLE:
     case PHASE_HEAD:
-        serve(c, false);
+        conn_serve(c, false);
         return;
     case PHASE_READY:
-        serve(c, true);
+        conn_serve(c, true);
         return;
     case PHASE_BODY:
         body_on(c);
@@ -740,11 +740,11 @@ void conn_on_event(struct conn *c)
         return;
     case PHASE_SENDING:
         if (send_on(c, false))
-            go_on(c);
+            conn_go_on(c);
         return;
     case PHASE_AWAIT:
-        if (resume(c, false))
-            go_on(c);
+        if (conn_resume(c, false))
+            conn_go_on(c);
         return;
     case PHASE_LINGER:
         linger_on(c);

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-static void received(struct conn *c, size_t n)
+static void io_received(struct conn *c, size_t n)
 {
     c->received += n;
     count(&counters_mine(c->server)->bytes_in, n);
@@ -21,7 +21,7 @@ int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got)
     if (c->tls) {
         int code = tls_recv_now(c->tls, to, len, got, NULL);
         if (code == 0 && *got)
-            received(c, *got);
+            io_received(c, *got);
         return code == 0 || code == ERR_AGAIN ? code : ERR_CLOSED;
     }
     do
@@ -30,7 +30,7 @@ int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got)
     if (n < 0)
         return errno == EAGAIN ? ERR_AGAIN : ERR_CLOSED;
     *got = (size_t)n;
-    received(c, *got);
+    io_received(c, *got);
     return 0;
 }
 

@@ -24,7 +24,7 @@ static bool is_memory(int fd)
 }
 
 /* As pread; ERR_AGAIN when it would wait for a disk. *got = 0 is the end. */
-static int read_file(int fd, void *to, size_t len, off_t at, bool may_wait, size_t *got)
+static int pump_read_file(int fd, void *to, size_t len, off_t at, bool may_wait, size_t *got)
 {
     struct iovec part = {to, len};
     ssize_t n;
@@ -46,12 +46,12 @@ static bool in_memory(const struct file_range *file, uint64_t len)
     char byte = 0;
     size_t got;
 
-    return read_file(file->fd, &byte, 1, file->offset, false, &got) == 0 &&
-           read_file(file->fd, &byte, 1, file->offset + (off_t)len - 1, false, &got) == 0;
+    return pump_read_file(file->fd, &byte, 1, file->offset, false, &got) == 0 &&
+           pump_read_file(file->fd, &byte, 1, file->offset + (off_t)len - 1, false, &got) == 0;
 }
 
 /* A file that is shorter than it was promised breaks the response off. */
-static enum pump load(struct http_request *req, bool may_read_disk)
+static enum pump pump_load(struct http_request *req, bool may_read_disk)
 {
     struct file_range *file = &req->file;
     size_t want = size_min(file->len, COPY_PIECE), got;
@@ -60,7 +60,7 @@ static enum pump load(struct http_request *req, bool may_read_disk)
 
     if (!to)
         return PUMP_BROKEN;
-    code = read_file(file->fd, to, want, file->offset, may_read_disk, &got);
+    code = pump_read_file(file->fd, to, want, file->offset, may_read_disk, &got);
     if (code == ERR_AGAIN)
         return PUMP_COLD;
     if (code < 0 || got == 0)
@@ -136,7 +136,7 @@ enum pump pump_response(struct http_request *req, bool may_read_disk)
         if (turn >= TURN)
             return PUMP_TURN;
         if (req->file.len && req->out.len - req->out_at < COPY_PIECE / 4)
-            result = load(req, may_read_disk);
+            result = pump_load(req, may_read_disk);
         if (result == PUMP_DONE) {
             turn += req->out.len - req->out_at;
             result = send_memory(req);

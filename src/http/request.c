@@ -9,7 +9,7 @@ static struct body *body_of(struct reader *reader)
     return container_of(reader, struct body, reader);
 }
 
-static struct http_request *request_of(struct reader *reader)
+static struct http_request *reader_request(struct reader *reader)
 {
     return container_of(body_of(reader), struct http_request, body);
 }
@@ -28,7 +28,7 @@ static int send_continue(struct http_request *req)
 }
 
 /* Some bytes to `to`. Waits only where the handler may. */
-static int receive(struct http_request *req, void *to, size_t len, size_t *got)
+static int request_receive(struct http_request *req, void *to, size_t len, size_t *got)
 {
     int code = ERR_AGAIN;
 
@@ -47,7 +47,7 @@ static int receive(struct http_request *req, void *to, size_t len, size_t *got)
 
 /* More bytes behind those in the buffer. On a fast worker nothing in the buffer is given up, so
  * that the handler can be called again from its start [7]. */
-static int fill(struct http_request *req)
+static int request_fill(struct http_request *req)
 {
     size_t got;
     int code;
@@ -56,13 +56,13 @@ static int fill(struct http_request *req)
         req->body.at = req->in_len = req->head.size;
     if (req->in_len == READ_BUFFER)
         return ERR_AGAIN;
-    code = receive(req, req->in + req->in_len, READ_BUFFER - req->in_len, &got);
+    code = request_receive(req, req->in + req->in_len, READ_BUFFER - req->in_len, &got);
     if (code == 0)
         req->in_len += got;
     return code;
 }
 
-static int take(struct body *body, const void *from, void *to, size_t len)
+static int body_take(struct body *body, const void *from, void *to, size_t len)
 {
     if (len)
         memcpy(to, from, len);
@@ -78,14 +78,14 @@ static int read_plain(struct http_request *req, void *to, size_t len, size_t *go
     int code = 0;
 
     if (here == 0 && !req->may_block) {
-        code = fill(req);
+        code = request_fill(req);
         here = req->in_len - body->at;
     } else if (here == 0) {
-        code = receive(req, to, want, got);
+        code = request_receive(req, to, want, got);
         body->taken += *got;
     }
     if (code == 0 && here)
-        code = take(body, req->in + body->at, to, *got = size_min(here, want));
+        code = body_take(body, req->in + body->at, to, *got = size_min(here, want));
     body->left -= *got;
     body->done = body->left == 0;
     return code;
@@ -113,8 +113,8 @@ static int chunked_run(struct http_request *req, size_t len, struct str *run, st
     return code;
 }
 
-static int read_chunked(struct http_request *req, void *to, size_t len, size_t *got,
-                        struct err *err)
+static int request_read_chunked(struct http_request *req, void *to, size_t len, size_t *got,
+                                struct err *err)
 {
     struct body *body = &req->body;
     uint64_t max = req->conn->server->max_body;
@@ -123,21 +123,22 @@ static int read_chunked(struct http_request *req, void *to, size_t len, size_t *
 
     while (code == 0 && run.len == 0 && !body->done) {
         if (body->at == req->in_len)
-            code = fill(req);
+            code = request_fill(req);
         if (code == 0)
             code = chunked_run(req, len, &run, err);
     }
     if (code == 0 && max && body->taken + run.len > max)
         code = ERR_TOO_LARGE;
     if (code == 0)
-        code = take(body, run.p, to, *got = run.len);
+        code = body_take(body, run.p, to, *got = run.len);
     return code;
 }
 
-static int body_read(struct reader *reader, void *to, size_t len, size_t *got, struct err *err)
+static int request_body_read(struct reader *reader, void *to, size_t len, size_t *got,
+                             struct err *err)
 {
     struct body *body = body_of(reader);
-    struct http_request *req = request_of(reader);
+    struct http_request *req = reader_request(reader);
     int code;
 
     *got = 0;
@@ -145,16 +146,17 @@ static int body_read(struct reader *reader, void *to, size_t len, size_t *got, s
         return err_code(err, body->failed);
     if (body->done || len == 0)
         return 0;
-    code = req->head.chunked ? read_chunked(req, to, len, got, err) : read_plain(req, to, len, got);
+    code = req->head.chunked ? request_read_chunked(req, to, len, got, err)
+                             : read_plain(req, to, len, got);
     if (code == ERR_AGAIN)
         return err_code(err, code);
     return code < 0 ? body_fail(body, code, err) : 0;
 }
 
-static bool body_as_socket(struct reader *reader, int *fd, uint64_t *len)
+static bool request_body_as_socket(struct reader *reader, int *fd, uint64_t *len)
 {
     struct body *body = body_of(reader);
-    struct http_request *req = request_of(reader);
+    struct http_request *req = reader_request(reader);
 
     if (req->head.chunked || req->conn->tls || !req->may_block || body->failed || body->done ||
         body->at < req->in_len)
@@ -171,7 +173,7 @@ static bool body_as_socket(struct reader *reader, int *fd, uint64_t *len)
 static void body_moved(struct reader *reader, uint64_t n)
 {
     struct body *body = body_of(reader);
-    struct http_request *req = request_of(reader);
+    struct http_request *req = reader_request(reader);
 
     BUG_ON(n > body->left);
     body->left -= n;
@@ -182,8 +184,8 @@ static void body_moved(struct reader *reader, uint64_t n)
 }
 
 static const struct reader_ops body_ops = {
-    .read = body_read,
-    .as_socket = body_as_socket,
+    .read = request_body_read,
+    .as_socket = request_body_as_socket,
     .skip = body_moved,
 };
 
@@ -407,7 +409,7 @@ static int read_in_place(struct http_request *req, size_t len, struct str *out, 
     struct body *body = &req->body;
 
     while (req->in_len - body->at < len) {
-        int code = fill(req);
+        int code = request_fill(req);
         if (code == ERR_AGAIN)
             return err_code(err, code);
         if (code < 0)

@@ -28,7 +28,7 @@ void response_reset(struct http_request *req)
     req->own_date = req->own_length = req->streamed = false;
 }
 
-static void status_line(struct buf *out, int status)
+static void response_status_line(struct buf *out, int status)
 {
     if (status == 200) {
         buf_append_str(out, STR("HTTP/1.1 200 OK\r\n"));
@@ -58,7 +58,7 @@ void http_respond(struct http_request *req, int status)
     req->no_body = req->head.method == HTTP_HEAD || status == 204 || status == 304;
     if (expects_for_nothing(req))
         buf_append_str(&req->out, STR("HTTP/1.1 100 Continue\r\n\r\n"));
-    status_line(&req->out, status);
+    response_status_line(&req->out, status);
 }
 
 /* Framing is the server's alone: what a handler passes on of it is dropped, but the length of a
@@ -289,7 +289,7 @@ static void append_chunk_size(struct buf *out, size_t len)
 }
 
 /* Small pieces are gathered with their framing into one send, large ones are not copied. */
-static int send_piece(struct http_request *req, struct str piece)
+static int response_send_piece(struct http_request *req, struct str piece)
 {
     struct buf *out = &req->out;
     bool gather = piece.len <= GATHER;
@@ -316,7 +316,7 @@ int http_send_write(struct http_request *req, struct str piece)
     if (req->no_body || piece.len == 0)
         return 0;
     req->sent += piece.len;
-    return send_piece(req, piece);
+    return response_send_piece(req, piece);
 }
 
 int http_send_end(struct http_request *req)
@@ -360,13 +360,13 @@ static int splice_some(struct http_request *req, struct reader *r, int from, uin
 }
 
 /* One piece through memory; *got = 0 is the reader's end. */
-static int copy_some(struct http_request *req, struct reader *r, uint64_t len, char *piece,
-                     size_t *got)
+static int response_copy_some(struct http_request *req, struct reader *r, uint64_t len, char *piece,
+                              size_t *got)
 {
     int code = reader_read(r, piece, size_min(len, COPY_PIECE), got, NULL);
 
     if (code == 0 && *got)
-        code = send_piece(req, str_n(piece, *got));
+        code = response_send_piece(req, str_n(piece, *got));
     return code;
 }
 
@@ -388,7 +388,7 @@ static int send_known(struct http_request *req, struct reader *r, uint64_t len, 
         }
         len -= moved;
         if (code == 0 && moved == 0) {
-            code = copy_some(req, r, len, piece, &got);
+            code = response_copy_some(req, r, len, piece, &got);
             if (code == 0 && got == 0)
                 code = ERR_CLOSED;
             len -= got;
@@ -405,7 +405,7 @@ static int send_unknown(struct http_request *req, struct reader *r, char *piece)
     size_t got;
     int code;
 
-    while ((code = copy_some(req, r, UINT64_MAX, piece, &got)) == 0 && got)
+    while ((code = response_copy_some(req, r, UINT64_MAX, piece, &got)) == 0 && got)
         req->sent += got;
     return code;
 }

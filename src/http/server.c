@@ -133,55 +133,44 @@ static void tick(struct http_server *s)
     atomic_store_explicit(&s->wall_ms, clock_wall_ms(), memory_order_relaxed);
 }
 
-static void sweep(struct http_server *s)
+static void server_sweep(struct http_server *s)
 {
     uint64_t now = atomic_load_explicit(&s->now_ms, memory_order_relaxed);
 
-    for (size_t i = 0; i < SHARDS; i++) {
-        mutex_lock(&s->shards[i].lock);
-        list_each (&s->shards[i].conns, struct conn, node, c)
+    for (size_t i = 0; i < STRIPES; i++) {
+        mutex_lock(&s->stripes[i].lock);
+        list_each (&s->stripes[i].conns, struct conn, node, c)
             conn_sweep(c, now);
-        mutex_unlock(&s->shards[i].lock);
+        mutex_unlock(&s->stripes[i].lock);
     }
 }
 
-static void sweeper_main(void *ctx)
+static struct loop_sleep sweeper_step(void *ctx)
 {
     struct http_server *s = ctx;
 
-    for (;;) {
-        uint64_t next = clock_mono_ns() + s->tick_ms * NS_PER_MS;
-        bool ending;
-
-        mutex_lock(&s->lock);
-        while (!s->ending && cond_wait_until(&s->changed, &s->lock, next))
-            ;
-        ending = s->ending;
-        mutex_unlock(&s->lock);
-        if (ending)
-            return;
-        tick(s);
-        sweep(s);
-        if (atomic_exchange(&s->accept_stalled, false))
-            accept_some(s);
-    }
+    tick(s);
+    server_sweep(s);
+    if (atomic_exchange(&s->accept_stalled, false))
+        accept_some(s);
+    return loop_sleep_ms(s->tick_ms);
 }
 
-static uint64_t or_default(uint64_t value, uint64_t fallback)
+static uint64_t server_or_default(uint64_t value, uint64_t fallback)
 {
     return value ? value : fallback;
 }
 
 static void set_timeouts(struct http_server *s, const struct http_server_options *o)
 {
-    uint64_t head = or_default(o->head_timeout_ms, 10000), least;
+    uint64_t head = server_or_default(o->head_timeout_ms, 10000), least;
 
-    s->window_ms = or_default(o->rate_window_ms, 10000);
+    s->window_ms = server_or_default(o->rate_window_ms, 10000);
     s->timeout_ms[PHASE_HELLO] = head;
     s->timeout_ms[PHASE_HEAD] = head;
     s->timeout_ms[PHASE_READY] = head;
     s->timeout_ms[PHASE_SKIP] = head;
-    s->timeout_ms[PHASE_IDLE] = or_default(o->idle_timeout_ms, 75000);
+    s->timeout_ms[PHASE_IDLE] = server_or_default(o->idle_timeout_ms, 75000);
     s->timeout_ms[PHASE_LINGER] = 5000;
     least = size_min(size_min(head, s->timeout_ms[PHASE_IDLE]), s->window_ms);
     s->tick_ms = size_min(size_max(least / 8, MIN_TICK_MS), MAX_TICK_MS);
@@ -203,13 +192,13 @@ static struct http_server *server_new(const struct http_server_options *o)
     s->log_path = o->log_path;
     s->on_drop = o->on_drop;
     s->drop_ctx = o->drop_ctx;
-    s->max_connections = or_default(o->max_connections, 20000);
-    s->max_per_address = or_default(o->max_per_address, s->max_connections);
+    s->max_connections = server_or_default(o->max_connections, 20000);
+    s->max_per_address = server_or_default(o->max_per_address, s->max_connections);
     s->proxies = o->proxies;
     s->max_body = o->max_body;
-    s->body_min_rate = or_default(o->body_min_rate, 1024);
-    s->worker_count =
-        size_min(or_default(o->fast_workers, 2 * (size_t)(cores > 0 ? cores : 1)), MAX_WORKERS);
+    s->body_min_rate = server_or_default(o->body_min_rate, 1024);
+    s->worker_count = size_min(
+        server_or_default(o->fast_workers, 2 * (size_t)(cores > 0 ? cores : 1)), MAX_WORKERS);
     snprintf(line, len, "Server: %s\r\n", header);
     s->server_line = str_n(line, len - 1);
     s->epoll = s->listener = s->wake = -1;
@@ -223,9 +212,9 @@ static struct http_server *server_new(const struct http_server_options *o)
     cond_init(&s->changed);
     list_init(&s->spares);
     map_init(&s->addresses);
-    for (size_t i = 0; i < SHARDS; i++) {
-        mutex_init(&s->shards[i].lock, "http.shard");
-        list_init(&s->shards[i].conns);
+    for (size_t i = 0; i < STRIPES; i++) {
+        mutex_init(&s->stripes[i].lock, "http.stripe");
+        list_init(&s->stripes[i].conns);
     }
     set_timeouts(s, o);
     seats_init(s);
@@ -253,13 +242,19 @@ static int open_sockets(struct http_server *s, const struct sock_addr *listen, s
     return 0;
 }
 
-static int start_threads(struct http_server *s, struct err *err)
+static int server_start_threads(struct http_server *s, struct err *err)
 {
     char name[16];
     int code = 0;
 
     snprintf(name, sizeof(name), "%.8s-sweep", s->name);
-    code = thread_start(&s->sweeper, name, WORKER_STACK, sweeper_main, s, err);
+    code = loop_start(&s->sweeper,
+                      &(struct loop_options){.name = name,
+                                             .step = sweeper_step,
+                                             .ctx = s,
+                                             .first = loop_sleep_ms(s->tick_ms),
+                                             .stack_size = WORKER_STACK},
+                      err);
     for (size_t i = 0; code == 0 && i < s->worker_count; i++) {
         s->workers[i].server = s;
         snprintf(name, sizeof(name), "%.8s-%zu", s->name, i % 1000);
@@ -276,7 +271,7 @@ int http_server_start(struct http_server **out, const struct http_server_options
     int code = open_sockets(s, &o->listen, err);
 
     if (code == 0)
-        code = start_threads(s, err);
+        code = server_start_threads(s, err);
     if (code < 0)
         http_server_free(s);
     else
@@ -304,11 +299,11 @@ void http_server_tls(struct http_server *s, struct tls_context *tls)
 
 static void hang_up(struct http_server *s, bool only_idle)
 {
-    for (size_t i = 0; i < SHARDS; i++) {
-        mutex_lock(&s->shards[i].lock);
-        list_each (&s->shards[i].conns, struct conn, node, c)
+    for (size_t i = 0; i < STRIPES; i++) {
+        mutex_lock(&s->stripes[i].lock);
+        list_each (&s->stripes[i].conns, struct conn, node, c)
             conn_hang_up(c, only_idle);
-        mutex_unlock(&s->shards[i].lock);
+        mutex_unlock(&s->stripes[i].lock);
     }
 }
 
@@ -350,12 +345,10 @@ static void end_threads(struct http_server *s)
     mutex_lock(&s->lock);
     while (atomic_load(&s->connections))
         cond_wait(&s->changed, &s->lock);
-    s->ending = true;
-    cond_broadcast(&s->changed);
     mutex_unlock(&s->lock);
     if (s->wake >= 0)
         (void)!write(s->wake, &one, sizeof(one));
-    thread_join(&s->sweeper);
+    loop_stop(&s->sweeper);
     for (size_t i = 0; i < s->worker_count; i++)
         thread_join(&s->workers[i].thread);
 }
@@ -376,8 +369,8 @@ void http_server_free(struct http_server *s)
     fd_close(&s->epoll);
     tls_context_unref(s->tls);
     addresses_release(s);
-    for (size_t i = 0; i < SHARDS; i++)
-        mutex_release(&s->shards[i].lock);
+    for (size_t i = 0; i < STRIPES; i++)
+        mutex_release(&s->stripes[i].lock);
     cond_release(&s->changed);
     mutex_release(&s->lock);
     free((char *)s->server_line.p);

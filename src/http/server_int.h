@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "http/server.h"
+#include "os/loop.h"
 #include "os/networks.h"
 #include "os/tls.h"
 
@@ -13,7 +14,7 @@
 
 enum {
     READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and always room for some body behind it */
-    SHARDS = 16,
+    STRIPES = 16,
     EVENTS = 8,             /* taken by a worker in one epoll_wait */
     TURN_REQUESTS = 32,     /* of one connection before others get their turn */
     KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
@@ -54,7 +55,7 @@ struct address {
 };
 
 /* A connection. Its owner is the one thread that may use it [1]; `due` alone is shared, and `fd`,
- * `pushed` and `window_mark` are read by the sweeper under the shard's lock [2]. */
+ * `pushed` and `window_mark` are read by the sweeper under the stripe's lock [2]. */
 struct conn {
     struct http_server *server;
     _Atomic(uint64_t) due; /* deadline (server ms) << 8 | DUE_EXPIRED | phase [3] */
@@ -62,7 +63,7 @@ struct conn {
     bool registered; /* with epoll */
     bool broken;     /* a send failed: nothing more can be said to the peer */
     enum work work;
-    struct list node;         /* in its shard */
+    struct list node;         /* in its stripe */
     struct http_request *req; /* NULL while idle: it holds the buffers */
     struct tls *tls;          /* NULL: plain, or no handshake yet */
     char *saved;              /* a part of a head, kept while no request is attached */
@@ -160,8 +161,8 @@ struct counters {
     _Atomic(uint64_t) status[6];
 };
 
-struct shard {
-    struct mutex lock; /* "http.shard": the list */
+struct conn_stripe {
+    struct mutex lock; /* "http.stripe": the list */
     struct list conns;
 };
 
@@ -194,8 +195,8 @@ struct http_server {
     struct sock_addr address;
     size_t worker_count;
     struct worker *workers;
-    struct thread sweeper;
-    struct shard shards[SHARDS];
+    struct loop sweeper;
+    struct conn_stripe stripes[STRIPES];
     struct counters *counters; /* one a worker, one for all other threads */
 
     _Atomic(uint64_t) now_ms; /* monotonic, as of the last tick */
@@ -206,8 +207,7 @@ struct http_server {
     _Atomic(bool) accept_stalled; /* out of descriptors: the sweeper tries again */
 
     struct mutex lock;   /* "http.server": what follows */
-    struct cond changed; /* last connection gone; sweeper to end */
-    bool ending;
+    struct cond changed; /* the last connection is gone */
     struct tls_context *tls;
     bool is_tls;
     struct list spares;
@@ -229,14 +229,14 @@ bool server_stopping(struct http_server *s);
 /* accept.c */
 void accept_some(struct http_server *s);
 void conn_await_sweep(struct conn *c); /* until the sweeper has done with it */
-void conn_forget(struct conn *c);      /* leaves its shard and its address's count */
+void conn_forget(struct conn *c);      /* leaves its stripe and its address's count */
 void addresses_release(struct http_server *s);
 
 /* conn.c */
 void conn_on_event(struct conn *c);
 void conn_park(struct conn *c, enum phase phase, uint32_t events);
-void conn_sweep(struct conn *c, uint64_t now_ms);  /* under the shard's lock */
-void conn_hang_up(struct conn *c, bool only_idle); /* under the shard's lock */
+void conn_sweep(struct conn *c, uint64_t now_ms);  /* under the stripe's lock */
+void conn_hang_up(struct conn *c, bool only_idle); /* under the stripe's lock */
 
 /* io.c: bytes in and out, plain or TLS. "Now" never waits: ERR_AGAIN; else ERR_CLOSED, ERR_TIMEOUT.
  */

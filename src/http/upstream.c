@@ -45,7 +45,7 @@ static bool line_is_fine(const struct upstream_request *r)
     return fine;
 }
 
-static void add_field(struct buf *out, struct str name, struct str value)
+static void head_add_field(struct buf *out, struct str name, struct str value)
 {
     buf_append_str(out, name);
     buf_append(out, ": ", 2);
@@ -85,11 +85,11 @@ static int write_head(struct sending *s, struct err *err)
         if (!http_field_is_valid(h.name, h.value) || is_own_field(h.name))
             return err_set(err, ERR_INVALID, "upstream: header '" STR_FMT "' may not be sent",
                            STR_ARG(str_head(h.name, 64)));
-        add_field(&s->out, h.name, h.value);
+        head_add_field(&s->out, h.name, h.value);
         has_host |= str_ieq(h.name, STR("host"));
     }
     if (!has_host)
-        add_field(&s->out, STR("Host"), buf_str(&s->u->host_header));
+        head_add_field(&s->out, STR("Host"), buf_str(&s->u->host_header));
     add_framing(s);
     if (s->out.failed)
         return err_set(err, ERR_TOO_LARGE, "upstream: the request's head is too large");
@@ -141,8 +141,8 @@ static int push_tls(struct sending *s, struct exchange *e, struct str bytes, str
 }
 
 /* One step of the mover, then a look for an early answer. */
-static int step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
-                uint64_t *moved, struct err *err)
+static int sending_step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
+                        uint64_t *moved, struct err *err)
 {
     int rc = mover_step(m, max, moved, err);
 
@@ -157,7 +157,7 @@ static int step(struct sending *s, struct exchange *e, struct mover *m, uint64_t
     return rc;
 }
 
-static int push(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
+static int sending_push(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
 {
     struct mover m;
     int rc = 0;
@@ -189,7 +189,7 @@ static int move_body(struct sending *s, struct exchange *e, struct err *err)
     m.watch = true;
     while (rc == 0 && s->left && !e->answered) {
         uint64_t moved = 0;
-        rc = step(s, e, &m, s->left, &moved, err);
+        rc = sending_step(s, e, &m, s->left, &moved, err);
         s->left -= moved;
     }
     mover_release(&m);
@@ -197,7 +197,7 @@ static int move_body(struct sending *s, struct exchange *e, struct err *err)
 }
 
 /* The next piece of the body from `piece` on; *got = 0 is the end. */
-static int read_piece(struct sending *s, char *piece, size_t *got, struct err *err)
+static int sending_read_piece(struct sending *s, char *piece, size_t *got, struct err *err)
 {
     size_t want = s->left < PIECE ? (size_t)s->left : PIECE;
     int rc = 0;
@@ -222,7 +222,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
     int rc = 0;
 
     while (rc == 0 && got && !e->answered) {
-        rc = read_piece(s, piece, &got, err);
+        rc = sending_read_piece(s, piece, &got, err);
         if (rc < 0)
             break;
         struct str bytes = str_n(piece, got);
@@ -233,7 +233,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
             memcpy(piece + got, "\r\n", 2);
             bytes = str_n(piece - n, got + (size_t)n + 2);
         }
-        rc = push(s, e, bytes, err);
+        rc = sending_push(s, e, bytes, err);
     }
     if (rc == 0 && got == 0)
         s->left = 0;
@@ -244,7 +244,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
 /* Head and body. 0 when all is sent, or when the peer answered before. */
 static int transmit(struct sending *s, struct exchange *e, struct err *err)
 {
-    int rc = push(s, e, buf_str(&s->out), err);
+    int rc = sending_push(s, e, buf_str(&s->out), err);
 
     if (rc == 0 && s->expects && !e->answered)
         rc = exchange_await_continue(e, err);
@@ -262,7 +262,7 @@ static int last_words(struct exchange *e, int rc)
     return exchange_read_head(e, upstream_deadline(UPSTREAM_CONTINUE_MS), NULL) == 0 ? 0 : rc;
 }
 
-static int attempt(struct exchange **out, struct sending *s, bool fresh, struct err *err)
+static int sending_attempt(struct exchange **out, struct sending *s, bool fresh, struct err *err)
 {
     struct upstream_conn *c;
     int rc = upstream_take(&c, s->u, fresh, err);
@@ -337,10 +337,10 @@ int upstream_send(struct exchange **out, struct upstream *u, const struct upstre
     if (rc == 0)
         rc = read_small_body(&s, err);
     if (rc == 0)
-        rc = attempt(out, &s, false, err);
+        rc = sending_attempt(out, &s, false, err);
     if (rc < 0 && may_retry(&s)) {
         upstream_count(&u->retries);
-        rc = attempt(out, &s, true, err);
+        rc = sending_attempt(out, &s, true, err);
     }
     if (rc < 0)
         upstream_count(&u->failed);

@@ -65,7 +65,7 @@ static int parse_head(struct exchange *e, struct err *err)
     }
 }
 
-static int received(struct exchange *e, size_t got, struct err *err)
+static int exchange_received(struct exchange *e, size_t got, struct err *err)
 {
     if (got == 0)
         return err_set(err, ERR_CLOSED, "upstream: closed without a response");
@@ -77,7 +77,7 @@ static int received(struct exchange *e, size_t got, struct err *err)
 /* The same, and looks for the answer; 0 too when more of it is needed. */
 static int received_answer(struct exchange *e, size_t got, struct err *err)
 {
-    int rc = received(e, got, err);
+    int rc = exchange_received(e, got, err);
 
     if (rc == 0)
         rc = parse_head(e, err);
@@ -93,7 +93,7 @@ int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err
         rc = upstream_conn_recv(e->conn, e->in + e->end, sizeof(e->in) - e->end, &got, deadline_ns,
                                 err);
         if (rc == 0)
-            rc = received(e, got, err);
+            rc = exchange_received(e, got, err);
         if (rc < 0)
             break;
     }
@@ -177,7 +177,7 @@ static int cut_short(struct err *err)
 }
 
 /* Bytes of the body: those that came with the head first, then straight from the connection. */
-static int take(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
+static int exchange_take(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
     if (e->start < e->end) {
         *got = size_min(len, e->end - e->start);
@@ -190,7 +190,7 @@ static int take(struct exchange *e, void *to, size_t len, size_t *got, struct er
 
 static int read_length(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
-    int rc = take(e, to, len < e->left ? len : (size_t)e->left, got, err);
+    int rc = exchange_take(e, to, len < e->left ? len : (size_t)e->left, got, err);
 
     if (rc == 0 && *got == 0)
         return cut_short(err);
@@ -203,7 +203,7 @@ static int read_length(struct exchange *e, void *to, size_t len, size_t *got, st
 
 static int read_until_close(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
-    int rc = take(e, to, len, got, err);
+    int rc = exchange_take(e, to, len, got, err);
 
     if (rc == 0)
         e->ended = *got == 0;
@@ -225,8 +225,8 @@ static int refill(struct exchange *e, struct err *err)
     return rc;
 }
 
-static int decode(struct exchange *e, struct str in, struct str *piece, size_t *used,
-                  struct err *err)
+static int exchange_decode(struct exchange *e, struct str in, struct str *piece, size_t *used,
+                           struct err *err)
 {
     int rc = http_chunked_next(&e->chunked, in, piece, used, NULL, err);
     if (rc < 0)
@@ -235,23 +235,24 @@ static int decode(struct exchange *e, struct str in, struct str *piece, size_t *
     return 0;
 }
 
-static int read_chunked(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
+static int exchange_read_chunked(struct exchange *e, void *to, size_t len, size_t *got,
+                                 struct err *err)
 {
     uint64_t run = http_chunked_run(&e->chunked);
     struct str piece = STR_EMPTY;
     size_t used = 0;
 
     if (run && e->start == e->end) {
-        int rc = take(e, to, len < run ? len : (size_t)run, got, err);
+        int rc = exchange_take(e, to, len < run ? len : (size_t)run, got, err);
         if (rc == 0 && *got == 0)
             return cut_short(err);
-        return rc < 0 ? rc : decode(e, str_n(to, *got), &piece, &used, err);
+        return rc < 0 ? rc : exchange_decode(e, str_n(to, *got), &piece, &used, err);
     }
     for (*got = 0; *got == 0 && !e->ended;) {
         int rc = e->start == e->end ? refill(e, err) : 0;
         if (rc == 0) /* at most `len` bytes in: no more body than that comes out */
-            rc = decode(e, str_n(e->in + e->start, size_min(len, e->end - e->start)), &piece, &used,
-                        err);
+            rc = exchange_decode(e, str_n(e->in + e->start, size_min(len, e->end - e->start)),
+                                 &piece, &used, err);
         if (rc < 0)
             return rc;
         e->start += used;
@@ -262,7 +263,7 @@ static int read_chunked(struct exchange *e, void *to, size_t len, size_t *got, s
     return 0;
 }
 
-static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+static int exchange_body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct exchange *e = container_of(r, struct exchange, body);
     int rc;
@@ -273,7 +274,7 @@ static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct
     if (e->ended || len == 0)
         return 0;
     if (e->framing == BODY_CHUNKED)
-        rc = read_chunked(e, to, len, got, err);
+        rc = exchange_read_chunked(e, to, len, got, err);
     else if (e->framing == BODY_LENGTH)
         rc = read_length(e, to, len, got, err);
     else
@@ -282,7 +283,7 @@ static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct
     return rc;
 }
 
-static bool body_as_socket(struct reader *r, int *fd, uint64_t *len)
+static bool exchange_body_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     struct exchange *e = container_of(r, struct exchange, body);
 
@@ -305,7 +306,7 @@ static bool body_as_bytes(struct reader *r, struct str *out)
 }
 
 /* Of bytes that were here: as_bytes; else of the socket's. */
-static void body_skip(struct reader *r, uint64_t n)
+static void exchange_body_skip(struct reader *r, uint64_t n)
 {
     struct exchange *e = container_of(r, struct exchange, body);
 
@@ -316,14 +317,14 @@ static void body_skip(struct reader *r, uint64_t n)
 }
 
 static const struct reader_ops body_ops = {
-    .read = body_read,
-    .as_socket = body_as_socket,
+    .read = exchange_body_read,
+    .as_socket = exchange_body_as_socket,
     .as_bytes = body_as_bytes,
-    .skip = body_skip,
+    .skip = exchange_body_skip,
 };
 
 /* A rest that is short and already here costs less to read than a new connection. */
-static void drain(struct exchange *e)
+static void exchange_drain(struct exchange *e)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_DRAIN_MS);
     size_t total = 0, got = 0;
@@ -333,7 +334,7 @@ static void drain(struct exchange *e)
         return;
     e->timeout_ms = UPSTREAM_DRAIN_MS;
     while (!e->ended && total < UPSTREAM_DRAIN_MAX && clock_mono_ns() < deadline &&
-           body_read(&e->body, bin, sizeof(bin), &got, NULL) == 0)
+           exchange_body_read(&e->body, bin, sizeof(bin), &got, NULL) == 0)
         total += got;
 }
 
@@ -342,7 +343,7 @@ void exchange_close(struct exchange *e)
     if (!e)
         return;
     if (e->reusable && !e->ended)
-        drain(e);
+        exchange_drain(e);
     /* Bytes behind the end of the body belong to no request of ours: do not trust the peer. */
     bool clean = e->answered && e->ended && e->start == e->end;
     e->conn->spare = e;

@@ -95,7 +95,7 @@ static int after_send(struct mover *m, ssize_t n, uint64_t *moved, struct err *e
     return err_set(err, ERR_CLOSED, "sending: %s", strerrordesc_np(errno));
 }
 
-static int send_pending(struct mover *m, uint64_t *moved, struct err *err)
+static int mover_send_pending(struct mover *m, uint64_t *moved, struct err *err)
 {
     ssize_t n = send(m->to, m->pending.p, m->pending.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     int rc = after_send(m, n, moved, err);
@@ -116,7 +116,8 @@ static int empty_pipe(struct mover *m, uint64_t *moved, struct err *err)
     return rc;
 }
 
-static int copy_some(struct mover *m, uint64_t max, uint64_t *moved, bool *end, struct err *err)
+static int mover_copy_some(struct mover *m, uint64_t max, uint64_t *moved, bool *end,
+                           struct err *err)
 {
     size_t got = 0;
 
@@ -129,11 +130,11 @@ static int copy_some(struct mover *m, uint64_t max, uint64_t *moved, bool *end, 
     }
     *end = got == 0;
     m->pending = str_n(m->copy, got);
-    return got ? send_pending(m, moved, err) : 0;
+    return got ? mover_send_pending(m, moved, err) : 0;
 }
 
-static int send_file(struct mover *m, struct file_range range, uint64_t max, uint64_t *moved,
-                     struct err *err)
+static int mover_send_file(struct mover *m, struct file_range range, uint64_t max, uint64_t *moved,
+                           struct err *err)
 {
     uint64_t len = range.len < max ? range.len : max;
     ssize_t n = sendfile(m->to, range.fd, &range.offset, size_min(len, SENDFILE_MAX));
@@ -148,7 +149,7 @@ static int send_file(struct mover *m, struct file_range range, uint64_t max, uin
     return rc;
 }
 
-static bool make_pipe(struct mover *m)
+static bool mover_make_pipe(struct mover *m)
 {
     if (m->pipe[0] >= 0)
         return true;
@@ -186,7 +187,7 @@ static int try_step(struct mover *m, uint64_t max, uint64_t *moved, bool *end, s
     int from;
 
     if (m->pending.len)
-        return send_pending(m, moved, err);
+        return mover_send_pending(m, moved, err);
     if (m->in_pipe)
         return empty_pipe(m, moved, err);
     if (!m->from || max == 0) {
@@ -194,15 +195,15 @@ static int try_step(struct mover *m, uint64_t max, uint64_t *moved, bool *end, s
         return 0;
     }
     if (!m->no_sendfile && reader_as_file(m->from, &range) && range.len)
-        return send_file(m, range, max, moved, err);
+        return mover_send_file(m, range, max, moved, err);
     if (max >= SPLICE_MIN && reader_as_socket(m->from, &from, &len) && len >= SPLICE_MIN &&
-        make_pipe(m)) {
+        mover_make_pipe(m)) {
         bool odd;
         int rc = fill_pipe(m, from, len < max ? len : max, &odd, err);
         if (rc < 0 || !odd)
             return rc;
     }
-    return copy_some(m, max, moved, end, err);
+    return mover_copy_some(m, max, moved, end, err);
 }
 
 int mover_step(struct mover *m, uint64_t max, uint64_t *moved, struct err *err)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-static uint64_t or_default(uint64_t value, uint64_t otherwise)
+static uint64_t upstream_or_default(uint64_t value, uint64_t otherwise)
 {
     return value ? value : otherwise;
 }
@@ -38,12 +38,12 @@ int upstream_new(struct upstream **out, const struct upstream_options *o, struct
     struct upstream *u = xcalloc(1, sizeof(*u));
     bool https = false;
 
-    u->max_connections = or_default(o->max_connections, 256);
-    u->max_idle = or_default(o->max_idle, 64);
-    u->idle_timeout_ms = or_default(o->idle_timeout_ms, 30 * MS_PER_S);
-    u->connect_timeout_ms = or_default(o->connect_timeout_ms, 3 * MS_PER_S);
-    u->timeout_ms = or_default(o->timeout_ms, 30 * MS_PER_S);
-    u->head_timeout_ms = or_default(o->head_timeout_ms, MS_PER_MINUTE);
+    u->max_connections = upstream_or_default(o->max_connections, 256);
+    u->max_idle = upstream_or_default(o->max_idle, 64);
+    u->idle_timeout_ms = upstream_or_default(o->idle_timeout_ms, 30 * MS_PER_S);
+    u->connect_timeout_ms = upstream_or_default(o->connect_timeout_ms, 3 * MS_PER_S);
+    u->timeout_ms = upstream_or_default(o->timeout_ms, 30 * MS_PER_S);
+    u->head_timeout_ms = upstream_or_default(o->head_timeout_ms, MS_PER_MINUTE);
     u->log = o->log;
     mutex_init(&u->lock, "upstream");
     cond_init(&u->room);
@@ -127,7 +127,7 @@ bool upstream_is_up(struct upstream *u)
 }
 
 /* While down, one caller each UPSTREAM_PROBE_MS is let through. */
-static bool admitted(struct upstream *u)
+static bool upstream_admits(struct upstream *u)
 {
     uint64_t now = clock_mono_ns();
 
@@ -151,12 +151,12 @@ static struct upstream_conn *take_idle(struct upstream *u)
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
 /* An idle connection into *conn, or leave to open one, waiting for room until the deadline. */
-static enum choice choose(struct upstream *u, bool fresh, uint64_t deadline,
-                          struct upstream_conn **conn, struct list *dead)
+static enum choice upstream_choose(struct upstream *u, bool fresh, uint64_t deadline,
+                                   struct upstream_conn **conn, struct list *dead)
 {
     mutex_assert_held(&u->lock);
     for (;;) {
-        if (u->aborted || !admitted(u))
+        if (u->aborted || !upstream_admits(u))
             return REFUSED;
         retire_aged(u, dead);
         if (!list_empty(&u->idle) && !fresh) {
@@ -230,7 +230,7 @@ static void drop_new(struct upstream *u, struct upstream_conn *c)
     upstream_conn_close(c);
 }
 
-static int open_new(struct upstream_conn **out, struct upstream *u, struct err *err)
+static int upstream_open_conn(struct upstream_conn **out, struct upstream *u, struct err *err)
 {
     uint64_t deadline = upstream_deadline(u->connect_timeout_ms);
     struct err why = {0};
@@ -256,11 +256,11 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh, st
 
         list_init(&dead);
         mutex_lock(&u->lock);
-        enum choice choice = choose(u, fresh, deadline, &c, &dead);
+        enum choice choice = upstream_choose(u, fresh, deadline, &c, &dead);
         mutex_unlock(&u->lock);
         close_all(&dead);
         if (choice == USE_NEW)
-            return open_new(out, u, err);
+            return upstream_open_conn(out, u, err);
         if (choice == REFUSED)
             return err_set(err, ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
                            STR_ARG(buf_str(&u->host_header)),

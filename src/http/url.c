@@ -92,7 +92,7 @@ static bool is_scheme(struct str s)
     return s.len > 0;
 }
 
-static bool is_host(struct str s)
+static bool url_is_host(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)
         if (!unreserved[(unsigned char)s.p[i]] && !strchr("!$%&'()*+,;=", s.p[i]))
@@ -108,7 +108,7 @@ static bool is_ip_literal(struct str s)
     return s.len > 0;
 }
 
-static int parse_host(struct url *out, struct str in, struct err *err)
+static int url_parse_host(struct url *out, struct str in, struct err *err)
 {
     struct str port = STR_EMPTY;
     bool has_port;
@@ -122,7 +122,7 @@ static int parse_host(struct url *out, struct str in, struct err *err)
         port = str_skip(behind, 1);
     } else {
         has_port = str_cut(in, ':', &out->host, &port);
-        if (!is_host(out->host))
+        if (!url_is_host(out->host))
             return err_set(err, ERR_PARSE, "malformed host in a URL");
     }
     if (!has_port)
@@ -160,7 +160,7 @@ int url_parse(struct url *out, struct str in, struct err *err)
         str_cut(str_head(authority, n - 1), ':', &url.user, &url.password);
         authority = str_skip(authority, n);
     }
-    int rc = parse_host(&url, authority, err);
+    int rc = url_parse_host(&url, authority, err);
     if (rc == 0)
         *out = url;
     return rc;

@@ -216,7 +216,7 @@ static int special_field(struct parse *s, const struct http_header *h, struct er
 }
 
 /* One "name: value" line. A fold (RFC 9112 5.2) fails as a name that begins with a blank. */
-static int field(struct parse *s, struct err *err)
+static int parse_field(struct parse *s, struct err *err)
 {
     const char *begin = s->p, *p = begin;
 
@@ -246,7 +246,7 @@ static int fields(struct parse *s, struct str in, struct err *err)
     struct http_head *head = s->head;
 
     while (s->p < s->end && *s->p != '\r') {
-        int rc = field(s, err);
+        int rc = parse_field(s, err);
         if (rc < 0)
             return rc;
     }
@@ -367,7 +367,7 @@ static int host_rules(const struct parse *s, struct err *err)
     return 0;
 }
 
-static int status_line(struct parse *s, struct err *err)
+static int parse_status_line(struct parse *s, struct err *err)
 {
     const char *begin = s->p;
     int rc = version(s, err);
@@ -417,7 +417,7 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
         return rc;
     struct parse s = {.head = out, .p = in.p, .end = in.p + in.len};
     head_clear(out);
-    rc = status_line(&s, err);
+    rc = parse_status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
     if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED) /* one more way to answer nonsense */

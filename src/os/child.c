@@ -59,7 +59,7 @@ static int raise_fd(int *fd)
     return higher < 0 ? -1 : 0;
 }
 
-static int make_pipe(int *read_end, int *write_end, struct err *err)
+static int child_make_pipe(int *read_end, int *write_end, struct err *err)
 {
     int fds[2];
 
@@ -153,9 +153,9 @@ static int make_stdio(struct plan *plan, struct child *c, struct err *err)
             if (raise_fd(child_end) < 0)
                 code = err_errno(err, errno, "opening /dev/null");
         } else if (i == 0) {
-            code = make_pipe(child_end, ours[i], err);
+            code = child_make_pipe(child_end, ours[i], err);
         } else {
-            code = make_pipe(ours[i], child_end, err);
+            code = child_make_pipe(ours[i], child_end, err);
         }
         if (code < 0)
             return code;
@@ -189,7 +189,7 @@ int child_start(struct child *out, const struct child_options *o, struct err *er
         plan.env = environment();
     code = make_stdio(&plan, &c, err);
     if (code == 0)
-        code = make_pipe(&failure_read, &plan.failure_fd, err);
+        code = child_make_pipe(&failure_read, &plan.failure_fd, err);
     if (code < 0)
         goto out;
     c.pid = spawn(&plan);
@@ -277,7 +277,7 @@ static int feed(struct exchange *x, struct err *err)
     return 0;
 }
 
-static int gather(int *fd, struct buf *to, struct err *err)
+static int child_gather(int *fd, struct buf *to, struct err *err)
 {
     char piece[16 * KIB];
     ssize_t n = read(*fd, piece, sizeof(piece));
@@ -311,9 +311,9 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
     if (p[0].revents)
         code = feed(x, err);
     if (code == 0 && p[1].revents)
-        code = gather(&x->c->out, x->out, err);
+        code = child_gather(&x->c->out, x->out, err);
     if (code == 0 && p[2].revents)
-        code = gather(&x->c->err, x->errout, err);
+        code = child_gather(&x->c->err, x->errout, err);
     return code;
 }
 

@@ -215,7 +215,7 @@ int dir_make(const char *path, mode_t mode, struct err *err)
     return code;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int tree_remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
     return remove(path) < 0 && errno != ENOENT ? -1 : 0;
@@ -223,7 +223,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 int dir_remove_tree(const char *path, struct err *err)
 {
-    if (nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+    if (nftw(path, tree_remove_entry, 32, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
         return err_errno(err, errno, "removing the folder %s", path);
     return 0;
 }

@@ -68,7 +68,7 @@ bool networks_have(const struct networks *n, const struct sock_addr *addr)
     return n->count && ip_of(ip, addr) && networks_have_ip(n, ip);
 }
 
-static int parse_network(struct network *out, struct str text, struct err *err)
+static int network_parse(struct network *out, struct str text, struct err *err)
 {
     struct str host, prefix;
     bool cut = str_cut(text, '/', &host, &prefix);
@@ -92,7 +92,7 @@ int networks_parse(struct networks *out, struct str list, struct err *err)
     while (code == 0 && str_token(&list, ", ", &word)) {
         if (n.count == NETWORKS_MAX)
             return err_set(err, ERR_INVALID, "more than %d networks", NETWORKS_MAX);
-        code = parse_network(&n.list[n.count++], word, err);
+        code = network_parse(&n.list[n.count++], word, err);
     }
     if (code == 0)
         *out = n;

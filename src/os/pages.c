@@ -19,7 +19,7 @@ static struct mapped {
 } mapped[8];
 static _Atomic(bool) mapped_taken[ARRAY_SIZE(mapped)];
 
-static void remember(char *from, size_t size, const char *path)
+static void mapping_remember(char *from, size_t size, const char *path)
 {
     for (size_t i = 0; i < ARRAY_SIZE(mapped); i++)
         if (!atomic_exchange(&mapped_taken[i], true)) {
@@ -30,7 +30,7 @@ static void remember(char *from, size_t size, const char *path)
         }
 }
 
-static void forget(const char *from)
+static void mapping_forget(const char *from)
 {
     for (size_t i = 0; i < ARRAY_SIZE(mapped); i++)
         if (atomic_load(&mapped[i].from) == from) {
@@ -61,7 +61,7 @@ void pages_free(void *p, size_t size)
 {
     if (!p)
         return;
-    forget(p);
+    mapping_forget(p);
     BUG_ON(munmap(p, size) != 0);
 }
 
@@ -87,7 +87,7 @@ int pages_map(void **out, const char *path, size_t size, bool *whole, struct err
         if (p == MAP_FAILED)
             code = err_errno(err, errno, "mapping %s", path);
         else
-            remember(*out = p, size, path);
+            mapping_remember(*out = p, size, path);
     }
     fd_close(&fd);
     return code;

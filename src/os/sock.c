@@ -15,7 +15,7 @@
 
 enum { LOOK_MS = 100 }; /* between looks at a limit's `canceled` */
 
-static int parse_unix(struct sock_addr *out, struct str path, struct err *err)
+static int sock_parse_unix(struct sock_addr *out, struct str path, struct err *err)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)&out->sa;
 
@@ -57,7 +57,7 @@ int sock_addr_parse(struct sock_addr *out, struct str text, struct err *err)
     uint16_t port;
 
     if (str_starts(text, STR("unix:")))
-        return parse_unix(out, str_skip(text, 5), err);
+        return sock_parse_unix(out, str_skip(text, 5), err);
     if (!split_port(text, &name, &port) || name.len >= sizeof(host))
         goto bad;
     if (name.len)
@@ -294,7 +294,7 @@ int sock_connect_within(int *fd, const char *host, uint16_t port, const struct s
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err)
 {
     struct sock_addr addr;
-    int code = parse_unix(&addr, str_z(path), err);
+    int code = sock_parse_unix(&addr, str_z(path), err);
 
     if (code < 0)
         return code;

@@ -27,7 +27,7 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err)
 }
 
 /* True when the reader is at its end; takes a byte off it when not. */
-static int at_end(struct reader *r, bool *end, struct err *err)
+static int reader_at_end(struct reader *r, bool *end, struct err *err)
 {
     char byte = 0;
     size_t got = 0;
@@ -76,7 +76,7 @@ int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
     }
     if (code < 0 || got == 0)
         return code;
-    code = at_end(r, &end, err);
+    code = reader_at_end(r, &end, err);
     return code == 0 && !end ? err_set(err, ERR_TOO_LARGE, "more than %zu bytes", max) : code;
 }
 

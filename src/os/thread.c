@@ -236,7 +236,7 @@ static void pool_thread(void *ctx)
 
 /* One more thread if every thread that exists has a job coming. Without one at all a failure to
  * start is the caller's problem; otherwise the job waits for the threads there are. */
-static int grow(struct pool *p)
+static int pool_grow(struct pool *p)
 {
     struct thread t;
 
@@ -259,7 +259,7 @@ int pool_submit(struct pool *p, struct pool_job *job)
     else if (p->busy + p->waiting >= p->max_threads + p->max_waiting)
         code = ERR_BUSY;
     else
-        code = grow(p);
+        code = pool_grow(p);
     if (code == 0) {
         list_push(&p->jobs, &job->node);
         p->waiting++;
@@ -293,7 +293,7 @@ bool pool_step_aside(struct pool *p)
         p->aside++;
         p->busy--;
         if (p->waiting)
-            (void)!grow(p); /* without one more the jobs wait for those that there are */
+            (void)!pool_grow(p); /* without one more the jobs wait for those that there are */
     }
     mutex_unlock(&p->lock);
     return is_aside;

@@ -13,7 +13,7 @@ struct timers {
     bool stopping;
 };
 
-static void place(struct timers *ts, size_t i, struct timer *t)
+static void heap_place(struct timers *ts, size_t i, struct timer *t)
 {
     ts->heap.items[i] = t;
     t->heap_index = i;
@@ -22,8 +22,8 @@ static void place(struct timers *ts, size_t i, struct timer *t)
 static void sift_up(struct timers *ts, size_t i, struct timer *t)
 {
     for (; i > 1 && ts->heap.items[i / 2]->due_ns > t->due_ns; i /= 2)
-        place(ts, i, ts->heap.items[i / 2]);
-    place(ts, i, t);
+        heap_place(ts, i, ts->heap.items[i / 2]);
+    heap_place(ts, i, t);
 }
 
 static void sift_down(struct timers *ts, size_t i, struct timer *t)
@@ -34,9 +34,9 @@ static void sift_down(struct timers *ts, size_t i, struct timer *t)
             child++;
         if (ts->heap.items[child]->due_ns >= t->due_ns)
             break;
-        place(ts, i, ts->heap.items[child]);
+        heap_place(ts, i, ts->heap.items[child]);
     }
-    place(ts, i, t);
+    heap_place(ts, i, t);
 }
 
 static void heap_add(struct timers *ts, struct timer *t)

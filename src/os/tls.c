@@ -49,8 +49,8 @@ static void queue_text(char *out, size_t size)
 }
 
 /* The words, then what OpenSSL says. */
-static int fail(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static int fail(struct err *err, int code, const char *fmt, ...)
+static int tls_fail(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int tls_fail(struct err *err, int code, const char *fmt, ...)
 {
     char words[256], reason[200];
     va_list ap;
@@ -112,12 +112,12 @@ int tls_server_context(struct tls_context **out, const char *cert_file, const ch
 
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(c->ctx, cert_file) != 1)
-        code = fail(err, ERR_INVALID, "the certificate in %s", cert_file);
+        code = tls_fail(err, ERR_INVALID, "the certificate in %s", cert_file);
     else if (SSL_CTX_use_PrivateKey_file(c->ctx, key_file, SSL_FILETYPE_PEM) != 1)
-        code = fail(err, ERR_INVALID, "the private key in %s", key_file);
+        code = tls_fail(err, ERR_INVALID, "the private key in %s", key_file);
     else if (SSL_CTX_check_private_key(c->ctx) != 1)
-        code = fail(err, ERR_INVALID, "the key in %s is not that of the certificate in %s",
-                    key_file, cert_file);
+        code = tls_fail(err, ERR_INVALID, "the key in %s is not that of the certificate in %s",
+                        key_file, cert_file);
     if (code < 0)
         tls_context_unref(c);
     else
@@ -135,9 +135,9 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
     c->verify = !o->insecure;
     SSL_CTX_set_verify(c->ctx, c->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     if (c->verify && o->ca_file && SSL_CTX_load_verify_file(c->ctx, o->ca_file) != 1)
-        code = fail(err, ERR_INVALID, "the certificates in %s", o->ca_file);
+        code = tls_fail(err, ERR_INVALID, "the certificates in %s", o->ca_file);
     else if (c->verify && !o->ca_file && SSL_CTX_set_default_verify_paths(c->ctx) != 1)
-        code = fail(err, ERR_INVALID, "the system's certificates");
+        code = tls_fail(err, ERR_INVALID, "the system's certificates");
     if (code < 0)
         tls_context_unref(c);
     else
@@ -220,7 +220,7 @@ static void tls_free(struct tls *t)
 
 /* What an OpenSSL call that returned `result` wants: 0 to try again at once, POLLIN or POLLOUT to
  * wait for, or an error. */
-static int wants(struct tls *t, int result, const char *doing, struct err *err)
+static int tls_wants(struct tls *t, int result, const char *doing, struct err *err)
 {
     int reason = SSL_get_error(t->ssl, result);
     long verified = SSL_get_verify_result(t->ssl);
@@ -239,11 +239,11 @@ static int wants(struct tls *t, int result, const char *doing, struct err *err)
         return err_set(err, ERR_PEER, "TLS: the peer's certificate is not accepted: %s",
                        X509_verify_cert_error_string(verified));
     }
-    return fail(err, ERR_PEER, "TLS: %s", doing);
+    return tls_fail(err, ERR_PEER, "TLS: %s", doing);
 }
 
-/* Waits for what wants() answered; 0 to go on. */
-static int wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
+/* Waits for what tls_wants() answered; 0 to go on. */
+static int tls_wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
 {
     return wanted <= 0 ? wanted : sock_wait(t->fd, (short)wanted, deadline_ns, err);
 }
@@ -257,7 +257,7 @@ static int handshake(struct tls *t, uint64_t deadline_ns, struct err *err)
         result = SSL_do_handshake(t->ssl);
         if (result == 1)
             return 0;
-        code = wait_for(t, wants(t, result, "handshake", err), deadline_ns, err);
+        code = tls_wait_for(t, tls_wants(t, result, "handshake", err), deadline_ns, err);
         if (code < 0)
             return code;
     }
@@ -290,7 +290,7 @@ int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write
     result = SSL_do_handshake((*t)->ssl);
     if (result == 1)
         return 0;
-    code = wants(*t, result, "handshake", err);
+    code = tls_wants(*t, result, "handshake", err);
     *to_write = code == POLLOUT;
     if (code >= 0)
         return err_code(err, ERR_AGAIN);
@@ -345,7 +345,7 @@ static int read_once(struct tls *t, void *p, size_t len, size_t *got, struct err
     result = SSL_read_ex(t->ssl, p, len, got);
     if (result == 1 || SSL_get_error(t->ssl, result) == SSL_ERROR_ZERO_RETURN)
         return 0;
-    return wants(t, result, "receiving", err);
+    return tls_wants(t, result, "receiving", err);
 }
 
 int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns, struct err *err)
@@ -353,7 +353,7 @@ int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_
     int code;
 
     while ((code = read_once(t, p, len, got, err)) > 0) {
-        code = wait_for(t, code, deadline_ns, err);
+        code = tls_wait_for(t, code, deadline_ns, err);
         if (code < 0)
             break;
     }
@@ -382,7 +382,7 @@ int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
         len -= sent;
         if (result == 1)
             continue;
-        code = wait_for(t, wants(t, result, "sending", err), deadline_ns, err);
+        code = tls_wait_for(t, tls_wants(t, result, "sending", err), deadline_ns, err);
         if (code < 0)
             return code;
     }
@@ -400,7 +400,7 @@ int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent, struct 
     result = SSL_write_ex(t->ssl, p, len, sent);
     if (result == 1)
         return 0;
-    code = wants(t, result, "sending", err);
+    code = tls_wants(t, result, "sending", err);
     return code > 0 ? err_code(err, ERR_AGAIN) : code;
 }
 

@@ -4,7 +4,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static int value_of(char c)
+static int base64_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -31,7 +31,8 @@ void base64_encode(struct buf *out, struct str bytes)
 /* Four characters to 1 to 3 bytes; 0: malformed. */
 static size_t decode_group(const char *p, bool last, unsigned char out[3])
 {
-    int a = value_of(p[0]), b = value_of(p[1]), c = value_of(p[2]), d = value_of(p[3]);
+    int a = base64_value(p[0]), b = base64_value(p[1]), c = base64_value(p[2]),
+        d = base64_value(p[3]);
     size_t padding = !last || p[3] != '=' ? 0 : p[2] == '=' ? 2 : 1;
 
     if (padding > 0)

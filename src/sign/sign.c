@@ -15,7 +15,7 @@ struct parameters {
     VEC(struct parameter) list;
 };
 
-static int append_recoded(struct buf *out, struct buf *scratch, struct str in, bool in_query)
+static int query_append_recoded(struct buf *out, struct buf *scratch, struct str in, bool in_query)
 {
     int code;
 
@@ -30,7 +30,7 @@ static int append_recoded(struct buf *out, struct buf *scratch, struct str in, b
     return code;
 }
 
-static int collect(struct parameters *p, struct buf *scratch, struct str query)
+static int parameters_collect(struct parameters *p, struct buf *scratch, struct str query)
 {
     struct str name, value;
     int code = 0;
@@ -39,18 +39,18 @@ static int collect(struct parameters *p, struct buf *scratch, struct str query)
         struct parameter at = {.name = p->text.len};
         if (str_eq(name, STR("X-Amz-Signature")))
             continue;
-        code = append_recoded(&p->text, scratch, name, true);
+        code = query_append_recoded(&p->text, scratch, name, true);
         at.name_len = p->text.len - at.name;
         buf_append_char(&p->text, '=');
         if (code == 0)
-            code = append_recoded(&p->text, scratch, value, true);
+            code = query_append_recoded(&p->text, scratch, value, true);
         at.value_len = p->text.len - at.name - at.name_len - 1;
         vec_push(&p->list, at);
     }
     return code < 0 ? code : buf_error(&p->text);
 }
 
-static int compare(const void *left, const void *right, void *text)
+static int parameter_compare(const void *left, const void *right, void *text)
 {
     const struct parameter *a = left, *b = right;
     const char *p = text;
@@ -64,10 +64,10 @@ static int compare(const void *left, const void *right, void *text)
 static int append_query(struct buf *out, struct buf *scratch, struct str query)
 {
     struct parameters p = {.text = BUF_INIT(4 * HTTP_MAX_HEAD)};
-    int code = collect(&p, scratch, query);
+    int code = parameters_collect(&p, scratch, query);
 
     if (code == 0 && p.list.len)
-        qsort_r(p.list.items, p.list.len, sizeof(*p.list.items), compare, p.text.p);
+        qsort_r(p.list.items, p.list.len, sizeof(*p.list.items), parameter_compare, p.text.p);
     for (size_t i = 0; code == 0 && i < p.list.len; i++) {
         const struct parameter *at = &p.list.items[i];
         if (i)
@@ -96,7 +96,7 @@ static bool has_runs(struct str value)
 }
 
 /* Trimmed, every run of blanks inside as one. */
-static void append_value(struct buf *out, struct str value)
+static void header_append_value(struct buf *out, struct str value)
 {
     struct str word;
 
@@ -123,7 +123,7 @@ static void append_header(struct buf *out, const struct sign_request *r, struct 
             continue;
         if (!first)
             buf_append_char(out, ',');
-        append_value(out, r->headers[i].value);
+        header_append_value(out, r->headers[i].value);
         first = false;
     }
     buf_append_char(out, '\n');
@@ -137,7 +137,7 @@ int sign_canonical(struct buf *out, const struct sign_request *r, struct str sig
 
     buf_append_str(out, r->method);
     buf_append_char(out, '\n');
-    code = append_recoded(out, &scratch, r->path.len ? r->path : STR("/"), false);
+    code = query_append_recoded(out, &scratch, r->path.len ? r->path : STR("/"), false);
     buf_append_char(out, '\n');
     if (code == 0 && r->query.len)
         code = append_query(out, &scratch, r->query);

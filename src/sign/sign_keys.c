@@ -9,7 +9,7 @@
 
 /* NAMED_MAX: of secret and scope. Longer ones than anybody has are not kept, so that naming needs
  * no memory. */
-enum { SHARDS = 16, SLOTS = 128, NAMED_MAX = 256 };
+enum { STRIPES = 16, SLOTS = 128, NAMED_MAX = 256 };
 
 struct name {
     uint64_t a, b;
@@ -20,14 +20,14 @@ struct slot {
     struct sign_key key;
 };
 
-struct shard {
+struct key_stripe {
     struct mutex lock; /* guards slots */
     struct slot slots[SLOTS];
 };
 
 struct sign_keys {
     struct hash_key a, b;
-    struct shard shards[SHARDS];
+    struct key_stripe stripes[STRIPES];
 };
 
 struct sign_keys *sign_keys_new(void)
@@ -36,8 +36,8 @@ struct sign_keys *sign_keys_new(void)
 
     hash_key_random(&keys->a);
     hash_key_random(&keys->b);
-    for (int i = 0; i < SHARDS; i++)
-        mutex_init(&keys->shards[i].lock, "sign.keys");
+    for (int i = 0; i < STRIPES; i++)
+        mutex_init(&keys->stripes[i].lock, "sign.keys");
     return keys;
 }
 
@@ -45,8 +45,8 @@ void sign_keys_free(struct sign_keys *keys)
 {
     if (!keys)
         return;
-    for (int i = 0; i < SHARDS; i++)
-        mutex_release(&keys->shards[i].lock);
+    for (int i = 0; i < STRIPES; i++)
+        mutex_release(&keys->stripes[i].lock);
     secure_zero(keys, sizeof(*keys));
     free(keys);
 }
@@ -77,10 +77,10 @@ static bool name_of(struct name *out, const struct sign_keys *keys, struct str s
     return fits;
 }
 
-static struct slot *slot_of(struct sign_keys *keys, struct name name, struct shard **shard)
+static struct slot *key_slot(struct sign_keys *keys, struct name name, struct key_stripe **stripe)
 {
-    *shard = &keys->shards[name.a % SHARDS];
-    return &(*shard)->slots[name.a / SHARDS % SLOTS];
+    *stripe = &keys->stripes[name.a % STRIPES];
+    return &(*stripe)->slots[name.a / STRIPES % SLOTS];
 }
 
 bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secret,
@@ -90,13 +90,13 @@ bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secr
     bool found = false;
 
     if (keys && name_of(&name, keys, secret, scope)) {
-        struct shard *shard;
-        struct slot *slot = slot_of(keys, name, &shard);
-        mutex_lock(&shard->lock);
+        struct key_stripe *stripe;
+        struct slot *slot = key_slot(keys, name, &stripe);
+        mutex_lock(&stripe->lock);
         found = slot->name.a == name.a && slot->name.b == name.b;
         if (found)
             *out = slot->key;
-        mutex_unlock(&shard->lock);
+        mutex_unlock(&stripe->lock);
     }
     if (!found)
         sign_derive(out, secret, scope);
@@ -106,14 +106,14 @@ bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secr
 void sign_keys_keep(struct sign_keys *keys, const struct sign_key *key, struct str secret,
                     const struct sign_scope *scope)
 {
-    struct shard *shard;
+    struct key_stripe *stripe;
     struct slot *slot;
     struct name name;
 
     if (!name_of(&name, keys, secret, scope))
         return;
-    slot = slot_of(keys, name, &shard);
-    mutex_lock(&shard->lock);
+    slot = key_slot(keys, name, &stripe);
+    mutex_lock(&stripe->lock);
     *slot = (struct slot){name, *key};
-    mutex_unlock(&shard->lock);
+    mutex_unlock(&stripe->lock);
 }

@@ -10,7 +10,7 @@ enum {
     USUAL_STRING = 200
 };
 
-static bool is_signed(struct str name)
+static bool own_is_signed(struct str name)
 {
     static const struct str always[] = {STR("host"), STR("content-md5"), STR("content-type")};
 
@@ -20,7 +20,7 @@ static bool is_signed(struct str name)
     return str_ieq(str_head(name, 6), STR("x-amz-"));
 }
 
-static struct str lower(struct arena *a, struct str s)
+static struct str lower_copy(struct arena *a, struct str s)
 {
     char *copy = arena_z(a, s);
 
@@ -31,7 +31,7 @@ static struct str lower(struct arena *a, struct str s)
 }
 
 /* Into `names`, which are sorted and `count`, at its place. They are few. */
-static void insert(struct str *names, size_t count, struct str name)
+static void names_insert(struct str *names, size_t count, struct str name)
 {
     while (count && str_cmp(names[count - 1], name) > 0) {
         names[count] = names[count - 1];
@@ -50,8 +50,8 @@ static struct str names_of(struct arena *a, const struct http_header *headers, s
 
     buf_reserve(&b, USUAL_STRING);
     for (size_t i = 0; i < count; i++)
-        if (all || is_signed(headers[i].name))
-            insert(names, n++, lower(a, headers[i].name));
+        if (all || own_is_signed(headers[i].name))
+            names_insert(names, n++, lower_copy(a, headers[i].name));
     for (size_t i = 0; i < n; i++) {
         if (i && str_eq(names[i], names[i - 1]))
             continue;

@@ -23,9 +23,9 @@ struct sides {
 };
 
 /* Whatever the reason, the client gets 503 and may try again. */
-static int cannot_ask(int code, struct err *err)
+static int sides_unavailable(struct err *err)
 {
-    return err_wrap(err, code, "the sides of a switch"), ERR_UNAVAILABLE;
+    return err_wrap(err, ERR_UNAVAILABLE, "the sides of a switch");
 }
 
 /* --- the pair --- */
@@ -75,7 +75,7 @@ static int sides_find(void *ctx, struct arena *a, const struct storage *at, stru
 
     *out = (struct side_pair){0};
     if (code < 0)
-        return cannot_ask(code, err);
+        return sides_unavailable(err);
     const struct replication *r = replication_view_switch(view, at->name, bucket);
     if (r && taps_epoch(s->o.taps) <
                  0) /* just started: changes are not recorded before they are answered yet */
@@ -132,7 +132,7 @@ static int sides_look(struct sides *s, struct arena *a, const struct side_pair *
     int code = version_read_many(s->o.app, a, things, ARRAY_SIZE(things), vectors, err);
 
     if (code < 0)
-        return cannot_ask(code, err);
+        return sides_unavailable(err);
     enum side object = side_in(p, &vectors[1]);
     *out = (struct known){side_in(p, &vectors[0]), side_in(p, &vectors[2])};
     if (is_of_object(ask->thing) && (object == SIDE_OTHER || out->thing == SIDE_EITHER))
@@ -160,7 +160,7 @@ static int side_holds(struct arena *a, struct storage *s, const struct side_pair
         return 0;
     /* The user may not see the object, so it is there; the side will refuse the request itself. */
     *has |= code == ERR_DENIED;
-    return code == 0 || code == ERR_DENIED ? 0 : cannot_ask(code, err);
+    return code == 0 || code == ERR_DENIED ? 0 : sides_unavailable(err);
 }
 
 static int side_of_object(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
@@ -242,7 +242,7 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
         b->ops->unref(b);
     }
     *out = info.versions != VERSIONS_NEVER;
-    return code < 0 && code != ERR_NO_BUCKET ? cannot_ask(code, err) : 0;
+    return code < 0 && code != ERR_NO_BUCKET ? sides_unavailable(err) : 0;
 }
 
 /* The other side has a newer state, which a task has yet to bring over. The change waits for that
@@ -302,7 +302,7 @@ static int sides_look_many(struct sides *s, struct arena *a, const struct side_p
     int code = version_read_many(s->o.app, a, things, k->count, vectors, err);
     for (size_t i = 0; i < k->count && code == 0; i++)
         (*out)[i] = side_in(p, &vectors[i]);
-    return code < 0 ? cannot_ask(code, err) : 0;
+    return code < 0 ? sides_unavailable(err) : 0;
 }
 
 /* Does sides_write() for each key; what is the same for all is asked once. Most keys have nothing
@@ -338,7 +338,7 @@ static int removed_one(struct sides *s, struct arena *a, const struct side_pair 
     if (code < 0 || !seen)
         return code;
     code = taps_record_removal(s->o.taps, p->route, p->bucket, key, err);
-    return code < 0 ? cannot_ask(code, err) : 0;
+    return code < 0 ? sides_unavailable(err) : 0;
 }
 
 static int sides_removed(void *ctx, struct arena *a, const struct side_pair *p,
@@ -398,7 +398,7 @@ static int has_upload(struct arena *a, struct storage *s, const struct side_pair
     *out = code == 0 || code == ERR_DENIED;
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET || code == ERR_INVALID)
         return 0;
-    return *out ? 0 : cannot_ask(code, err);
+    return *out ? 0 : sides_unavailable(err);
 }
 
 static int is_remembered(struct sides *s, struct arena *a, const struct side_pair *p,
@@ -411,7 +411,7 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
     if (code == 0)
         code = reply_expect(reply, REPLY_INTEGER, err);
     *out = code == 0 && reply->integer == 1;
-    return code < 0 ? cannot_ask(code, err) : 0;
+    return code < 0 ? sides_unavailable(err) : 0;
 }
 
 /* The set `s:up` expires some time after the last upload was begun; a storage is asked about older
@@ -481,7 +481,7 @@ static int sides_begun(void *ctx, const struct side_pair *p, struct str key, str
     if (code == 0)
         code = reply_expect(&reply->items[0], REPLY_INTEGER, err);
     arena_release(&a);
-    return code < 0 ? cannot_ask(code, err) : 0;
+    return code < 0 ? sides_unavailable(err) : 0;
 }
 
 /* --- listing --- */

@@ -14,8 +14,8 @@ static int check_allowed(const struct auth_options *o, struct err *err)
                                  "Please use AWS4-HMAC-SHA256.");
 }
 
-static int match(const struct auth_request *r, struct str date, struct str secret,
-                 struct str signature, struct err *err)
+static int v2_match(const struct auth_request *r, struct str date, struct str secret,
+                    struct str signature, struct err *err)
 {
     struct sign_request request = {r->method,  r->path,         r->query,
                                    r->headers, r->header_count, STR_EMPTY};
@@ -34,14 +34,15 @@ static int match(const struct auth_request *r, struct str date, struct str secre
     return code;
 }
 
-static int check(struct identity *out, const struct auth_request *r, const struct auth_options *o,
-                 struct str date, struct str signature, struct err *err)
+static int v2_check(struct identity *out, const struct auth_request *r,
+                    const struct auth_options *o, struct str date, struct str signature,
+                    struct err *err)
 {
     struct auth_key key;
     int code = auth_find(&key, o, out->access_key, err);
 
     if (code == 0)
-        code = match(r, date, str_n(key.secret, key.secret_len), signature, err);
+        code = v2_match(r, date, str_n(key.secret, key.secret_len), signature, err);
     secure_zero(key.secret, sizeof(key.secret));
     out->user = key.user;
     return code;
@@ -49,7 +50,7 @@ static int check(struct identity *out, const struct auth_request *r, const struc
 
 /* HTTP dates end in "GMT". Clients also send the other names that RFC 822 has for that zone, and
  * "UTC", which Go's time.RFC1123 makes of it (rclone); AWS takes them all. */
-static bool parse_date(struct str text, int64_t *time)
+static bool v2_parse_date(struct str text, int64_t *time)
 {
     static const char *const zones[] = {" +0000", " -0000", " UTC", " UT"};
     char gmt[64];
@@ -70,7 +71,7 @@ static int check_date(const struct auth_request *r, int64_t *out, struct err *er
 {
     struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
 
-    if (!parse_date(amz.p ? amz : date, out)) /* an empty x-amz-date is none that is valid */
+    if (!v2_parse_date(amz.p ? amz : date, out)) /* an empty x-amz-date is none that is valid */
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
     return llabs(*out - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;
@@ -90,7 +91,7 @@ int auth_v2_header(struct identity *out, const struct auth_request *r, const str
     out->kind = AUTH_V2_HEADER;
     if (auth_header_of(r, "x-amz-date").len)
         date = STR_EMPTY;
-    return check(out, r, o, date, signature, err);
+    return v2_check(out, r, o, date, signature, err);
 }
 
 int auth_v2_query(struct identity *out, struct arena *a, const struct auth_request *r,
@@ -115,5 +116,5 @@ int auth_v2_query(struct identity *out, struct arena *a, const struct auth_reque
     if (until < r->now_ms / MS_PER_S)
         return err_set(err, S3_ACCESS_DENIED, "Request has expired");
     out->kind = AUTH_V2_QUERY;
-    return check(out, r, o, expires, signature, err);
+    return v2_check(out, r, o, expires, signature, err);
 }

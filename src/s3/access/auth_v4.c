@@ -129,8 +129,9 @@ static int check_signed_headers(const struct auth_request *r, struct str names, 
     return 0;
 }
 
-static int match(struct identity *out, const struct auth_request *r, const struct auth_options *o,
-                 const struct claim *c, struct str secret, struct err *err)
+static int v4_match(struct identity *out, const struct auth_request *r,
+                    const struct auth_options *o, const struct claim *c, struct str secret,
+                    struct err *err)
 {
     struct sign_request request = {r->method,  r->path,         r->query,
                                    r->headers, r->header_count, c->payload_hash};
@@ -157,14 +158,14 @@ out:
     return code;
 }
 
-static int check(struct identity *out, const struct auth_request *r, const struct auth_options *o,
-                 const struct claim *c, struct err *err)
+static int v4_check(struct identity *out, const struct auth_request *r,
+                    const struct auth_options *o, const struct claim *c, struct err *err)
 {
     struct auth_key key;
     int code = auth_find(&key, o, c->credential.access_key, err);
 
     if (code == 0)
-        code = match(out, r, o, c, str_n(key.secret, key.secret_len), err);
+        code = v4_match(out, r, o, c, str_n(key.secret, key.secret_len), err);
     secure_zero(key.secret, sizeof(key.secret));
     if (code < 0)
         return code;
@@ -250,7 +251,7 @@ int auth_v4_header(struct identity *out, const struct auth_request *r, const str
         (code = check_signed_headers(r, c.signed_headers, false, err)) < 0)
         return code;
     out->kind = AUTH_V4_HEADER;
-    return check(out, r, o, &c, err);
+    return v4_check(out, r, o, &c, err);
 }
 
 static int check_lifetime(const struct auth_request *r, struct str timestamp, struct str expires,
@@ -366,7 +367,7 @@ static int verify_query(struct identity *out, const struct auth_request *r,
                                  : auth_unsigned_payload(out, r, err);
     if (code < 0)
         return code;
-    return check(out, r, o, &c, err);
+    return v4_check(out, r, o, &c, err);
 }
 
 int auth_v4_query(struct identity *out, struct arena *a, const struct auth_request *r,

@@ -36,7 +36,7 @@ static const struct condition_operator operators[] = {
     {"Null", CONDITION_NULL, COMPARE_EQ, false},
 };
 
-static bool parse_number(struct str s, double *out)
+static bool condition_parse_number(struct str s, double *out)
 {
     char text[64], *end;
 
@@ -52,7 +52,7 @@ static bool parse_number(struct str s, double *out)
 }
 
 /* To milliseconds: ISO 8601, a date alone, or seconds since 1970. */
-static bool parse_date(struct str s, double *out)
+static bool condition_parse_date(struct str s, double *out)
 {
     char text[32];
     int64_t ms;
@@ -66,19 +66,19 @@ static bool parse_date(struct str s, double *out)
         *out = (double)ms;
         return true;
     }
-    if (!parse_number(s, out))
+    if (!condition_parse_number(s, out))
         return false;
     *out *= MS_PER_S;
     return true;
 }
 
-static bool parse_bool(struct str s, bool *out)
+static bool condition_parse_bool(struct str s, bool *out)
 {
     *out = str_ieq(s, STR("true"));
     return *out || str_ieq(s, STR("false"));
 }
 
-static bool parse_address(struct str s, unsigned char out[16], unsigned *bits)
+static bool condition_parse_address(struct str s, unsigned char out[16], unsigned *bits)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
     char text[INET6_ADDRSTRLEN];
@@ -103,7 +103,7 @@ static bool parse_range(struct str s, struct ip_range *out)
     uint64_t given;
     unsigned bits;
 
-    if (!parse_address(address, out->bytes, &bits))
+    if (!condition_parse_address(address, out->bytes, &bits))
         return false;
     given = bits;
     if (has_length && (str_u64(length, &given) < 0 || given > bits))
@@ -138,14 +138,14 @@ static int compile_value(struct condition_value *out, struct arena *a, struct st
 
     switch (type) {
     case CONDITION_NUMERIC:
-        good = parse_number(text, &out->number);
+        good = condition_parse_number(text, &out->number);
         break;
     case CONDITION_DATE:
-        good = parse_date(text, &out->number);
+        good = condition_parse_date(text, &out->number);
         break;
     case CONDITION_BOOL:
     case CONDITION_NULL:
-        good = parse_bool(text, &out->boolean);
+        good = condition_parse_bool(text, &out->boolean);
         break;
     case CONDITION_IP:
         good = parse_range(text, &out->range);
@@ -267,7 +267,7 @@ int conditions_compile(struct condition **out, struct arena *a, const json_t *js
     return 0;
 }
 
-static bool compare(double a, double b, enum condition_compare how)
+static bool condition_compare_numbers(double a, double b, enum condition_compare how)
 {
     switch (how) {
     case COMPARE_LT:
@@ -318,13 +318,15 @@ static bool value_matches(const struct condition *c, const struct condition_valu
 
     switch (c->op->type) {
     case CONDITION_NUMERIC:
-        return parse_number(s, &number) && compare(number, v->number, c->op->compare);
+        return condition_parse_number(s, &number) &&
+               condition_compare_numbers(number, v->number, c->op->compare);
     case CONDITION_DATE:
-        return parse_date(s, &number) && compare(number, v->number, c->op->compare);
+        return condition_parse_date(s, &number) &&
+               condition_compare_numbers(number, v->number, c->op->compare);
     case CONDITION_BOOL:
-        return parse_bool(s, &boolean) && boolean == v->boolean;
+        return condition_parse_bool(s, &boolean) && boolean == v->boolean;
     case CONDITION_IP:
-        return parse_address(s, address, &bits) && range_has(&v->range, address);
+        return condition_parse_address(s, address, &bits) && range_has(&v->range, address);
     default:
         return text_matches(c, v, s, r);
     }

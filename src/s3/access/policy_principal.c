@@ -1,7 +1,7 @@
 /* Principals of policies: who a statement is about. */
 #include "s3/access/policy_int.h"
 
-static int invalid(struct err *err)
+static int principal_invalid(struct err *err)
 {
     return err_set(err, S3_MALFORMED_POLICY, "Invalid principal in policy");
 }
@@ -14,25 +14,25 @@ static int parse_arn(struct principal *out, struct str arn, struct err *err)
 
     for (size_t i = 0; i < 5; i++)
         if (!str_cut(rest, ':', &fields[i], &rest))
-            return invalid(err);
+            return principal_invalid(err);
     if (!str_starts(fields[1], STR("aws")) || fields[3].len || rest.len == 0 ||
         (!str_eq(fields[2], STR("iam")) && !str_eq(fields[2], STR("sts"))))
-        return invalid(err);
+        return principal_invalid(err);
     *out = (struct principal){PRINCIPAL_ROLE, fields[4], rest};
     if (str_eq(fields[2], STR("sts")))
         return 0;
     if (str_eq(rest, STR("root"))) {
         if (fields[4].len == 0)
-            return invalid(err);
+            return principal_invalid(err);
         *out = (struct principal){PRINCIPAL_ID, fields[4], fields[4]};
     } else if (str_starts(rest, STR("user/"))) {
         while (str_cut(rest, '/', &out->name, &rest))
             ;
         if (out->name.len == 0)
-            return invalid(err);
+            return principal_invalid(err);
         out->kind = PRINCIPAL_USER;
     } else if (!str_starts(rest, STR("role/"))) {
-        return invalid(err);
+        return principal_invalid(err);
     }
     return 0;
 }
@@ -44,7 +44,7 @@ static int parse_aws(struct principal *out, struct str text, struct err *err)
         return 0;
     }
     if (text.len == 0 || str_chr(text, '*') >= 0 || str_chr(text, '?') >= 0)
-        return invalid(err);
+        return principal_invalid(err);
     if (str_starts(text, STR("arn:")))
         return parse_arn(out, text, err);
     *out = (struct principal){PRINCIPAL_ID, STR_EMPTY, text};
@@ -56,7 +56,7 @@ static int parse_principal(struct principal *out, struct str kind, struct str te
     if (str_eq(kind, STR("AWS")))
         return parse_aws(out, text, err);
     if (text.len == 0)
-        return invalid(err);
+        return principal_invalid(err);
     if (str_eq(kind, STR("CanonicalUser")))
         *out = (struct principal){PRINCIPAL_ID, STR_EMPTY, text};
     else if (str_eq(kind, STR("Service")))
@@ -64,7 +64,7 @@ static int parse_principal(struct principal *out, struct str kind, struct str te
     else if (str_eq(kind, STR("Federated")))
         *out = (struct principal){PRINCIPAL_FEDERATED, STR_EMPTY, text};
     else
-        return invalid(err);
+        return principal_invalid(err);
     return 0;
 }
 
@@ -84,12 +84,12 @@ static int compile_kind(struct statement *s, struct arena *a, struct str kind, c
     size_t count = json_one_or_more(list);
 
     if (count == 0)
-        return invalid(err);
+        return principal_invalid(err);
     for (size_t i = 0; i < count; i++) {
         struct str text = json_text(json_item(list, i));
         int code;
         if (!text.p)
-            return invalid(err);
+            return principal_invalid(err);
         code = parse_principal(&s->principals[s->principal_count++], kind, arena_str(a, text), err);
         if (code < 0)
             return code;
@@ -103,7 +103,7 @@ int principals_compile(struct statement *s, struct arena *a, const json_t *json,
     size_t count = anyone ? 1 : count_all(json);
 
     if (count == 0)
-        return invalid(err);
+        return principal_invalid(err);
     s->principals = arena_array(a, count, sizeof(*s->principals));
     if (!s->principals)
         return err_code(err, ERR_NO_MEMORY);
@@ -133,7 +133,7 @@ static int check_principal(const struct principal *p, bool allows, policy_find_f
     if (code != ERR_NOT_FOUND)
         return code;
     bool elsewhere = p->kind == PRINCIPAL_ROLE || (p->kind == PRINCIPAL_ID && p->account.len);
-    return allows && elsewhere ? 0 : invalid(err);
+    return allows && elsewhere ? 0 : principal_invalid(err);
 }
 
 int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,

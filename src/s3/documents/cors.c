@@ -49,8 +49,8 @@ static int check_printable(const struct str_list *list, const char *name, struct
     return 0;
 }
 
-static int check_list(const struct str_list *list, const char *name, size_t most_wildcards,
-                      struct err *err)
+static int cors_check_list(const struct str_list *list, const char *name, size_t most_wildcards,
+                           struct err *err)
 {
     int code = check_printable(list, name, err);
 
@@ -59,12 +59,12 @@ static int check_list(const struct str_list *list, const char *name, size_t most
 
 static int check_rule(const struct cors_rule *rule, struct err *err)
 {
-    int code = check_list(&rule->origins, "AllowedOrigin", 1, err);
+    int code = cors_check_list(&rule->origins, "AllowedOrigin", 1, err);
 
     if (code == 0)
-        code = check_list(&rule->headers, "AllowedHeader", 1, err);
+        code = cors_check_list(&rule->headers, "AllowedHeader", 1, err);
     if (code == 0)
-        code = check_list(&rule->expose, "ExposeHeader", 0, err);
+        code = cors_check_list(&rule->expose, "ExposeHeader", 0, err);
     if (code == 0)
         code = check_printable(&rule->methods, "AllowedMethod", err);
     for (size_t i = 0; i < rule->methods.count && code == 0; i++)
@@ -79,8 +79,8 @@ static int check_rule(const struct cors_rule *rule, struct err *err)
     return code;
 }
 
-static int read_rule(struct cors_rule *rule, struct arena *a, const struct xml_node *node,
-                     struct err *err)
+static int cors_read_rule(struct cors_rule *rule, struct arena *a, const struct xml_node *node,
+                          struct err *err)
 {
     int code = document_shape(node,
                               "ID? AllowedOrigin+ AllowedMethod+ AllowedHeader* ExposeHeader* "
@@ -125,13 +125,13 @@ int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err
     if (!cors.rules)
         return err_code(err, ERR_NO_MEMORY);
     for (node = xml_child(root, "CORSRule"); node && code == 0; node = xml_next(node, "CORSRule"))
-        code = read_rule(&cors.rules[cors.count++], a, node, err);
+        code = cors_read_rule(&cors.rules[cors.count++], a, node, err);
     if (code == 0)
         *out = cors;
     return code;
 }
 
-static void write_list(struct buf *out, const char *name, const struct str_list *list)
+static void cors_write_list(struct buf *out, const char *name, const struct str_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         xml_element(out, name, list->items[i]);
@@ -145,10 +145,10 @@ void cors_write(struct buf *out, const struct cors *cors)
         xml_open(out, "CORSRule");
         if (rule->id.len)
             xml_element(out, "ID", rule->id);
-        write_list(out, "AllowedOrigin", &rule->origins);
-        write_list(out, "AllowedMethod", &rule->methods);
-        write_list(out, "AllowedHeader", &rule->headers);
-        write_list(out, "ExposeHeader", &rule->expose);
+        cors_write_list(out, "AllowedOrigin", &rule->origins);
+        cors_write_list(out, "AllowedMethod", &rule->methods);
+        cors_write_list(out, "AllowedHeader", &rule->headers);
+        cors_write_list(out, "ExposeHeader", &rule->expose);
         if (rule->max_age >= 0)
             xml_element_u64(out, "MaxAgeSeconds", (uint64_t)rule->max_age);
         xml_close(out, "CORSRule");

@@ -16,7 +16,7 @@ static int check_object(const struct xml_node *object, struct err *err)
     return code;
 }
 
-static int read_objects(struct deletion *out, struct arena *a, struct err *err)
+static int deletion_read_objects(struct deletion *out, struct arena *a, struct err *err)
 {
     size_t count = document_count(out->root, "Object");
 
@@ -44,10 +44,10 @@ int deletion_read(struct deletion *out, struct arena *a, struct str text, struct
         code = document_shape(out->root, "Object+ Quiet?", err);
     if (code == 0)
         code = document_bool(out->root, "Quiet", false, &out->quiet, err);
-    return code < 0 ? code : read_objects(out, a, err);
+    return code < 0 ? code : deletion_read_objects(out, a, err);
 }
 
-static void write_object(struct buf *out, const struct xml_node *object)
+static void deletion_write_object(struct buf *out, const struct xml_node *object)
 {
     xml_open(out, "Object");
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
@@ -62,7 +62,7 @@ void deletion_write(struct buf *out, const struct deletion *d)
 {
     document_open(out, "Delete");
     for (struct xml_node *o = xml_child(d->root, "Object"); o; o = xml_next(o, "Object"))
-        write_object(out, o);
+        deletion_write_object(out, o);
     if (d->quiet)
         xml_element(out, "Quiet", STR("true"));
     xml_close(out, "Delete");

@@ -38,7 +38,8 @@ static int read_period(const struct xml_node *node, const char *name, int64_t mo
     return 0;
 }
 
-static int read_default(struct lock_config *config, const struct xml_node *node, struct err *err)
+static int lock_read_default(struct lock_config *config, const struct xml_node *node,
+                             struct err *err)
 {
     int code = document_shape(node, "Mode! Days? Years?", err);
 
@@ -70,7 +71,7 @@ int lock_config_read(struct lock_config *out, struct arena *a, struct str xml, s
     if (rule) {
         code = document_shape(rule, "DefaultRetention!", err);
         if (code == 0)
-            code = read_default(&config, xml_child(rule, "DefaultRetention"), err);
+            code = lock_read_default(&config, xml_child(rule, "DefaultRetention"), err);
     }
     if (code == 0)
         *out = config;

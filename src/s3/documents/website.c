@@ -4,8 +4,8 @@
 #include "http/wire.h"
 #include "meta/document.h"
 
-static int read_status(const struct xml_node *node, const char *name, int low, int high, int *out,
-                       struct err *err)
+static int website_read_status(const struct xml_node *node, const char *name, int low, int high,
+                               int *out, struct err *err)
 {
     int64_t status = 0;
     int code = document_i64(node, name, &status, err);
@@ -46,11 +46,12 @@ static int read_redirect(struct website_redirect *out, const struct xml_node *no
     if (out->has_replace_prefix && xml_child(node, "ReplaceKeyWith"))
         return err_set(err, S3_INVALID_REQUEST,
                        "You can only define ReplaceKeyPrefix or ReplaceKey but not both.");
-    code = read_status(node, "HttpRedirectCode", 300, 399, &out->status, err);
+    code = website_read_status(node, "HttpRedirectCode", 300, 399, &out->status, err);
     return code == 0 ? check_protocol(out->protocol, err) : code;
 }
 
-static int read_rule(struct website_rule *rule, const struct xml_node *node, struct err *err)
+static int website_read_rule(struct website_rule *rule, const struct xml_node *node,
+                             struct err *err)
 {
     const struct xml_node *condition = xml_child(node, "Condition");
     int code = document_shape(node, "Condition? Redirect!", err);
@@ -61,14 +62,14 @@ static int read_rule(struct website_rule *rule, const struct xml_node *node, str
             code = err_set(err, S3_MALFORMED_XML, "Condition is empty");
         rule->key_prefix = xml_child_text(condition, "KeyPrefixEquals", STR_EMPTY);
         if (code == 0)
-            code = read_status(condition, "HttpErrorCodeReturnedEquals", 400, 599, &rule->on_status,
-                               err);
+            code = website_read_status(condition, "HttpErrorCodeReturnedEquals", 400, 599,
+                                       &rule->on_status, err);
     }
     return code == 0 ? read_redirect(&rule->redirect, xml_child(node, "Redirect"), err) : code;
 }
 
-static int read_rules(struct website *site, struct arena *a, const struct xml_node *node,
-                      struct err *err)
+static int website_read_rules(struct website *site, struct arena *a, const struct xml_node *node,
+                              struct err *err)
 {
     size_t count = document_count(node, "RoutingRule");
     const struct xml_node *rule = xml_child(node, "RoutingRule");
@@ -83,7 +84,7 @@ static int read_rules(struct website *site, struct arena *a, const struct xml_no
     if (count && !site->rules)
         return err_code(err, ERR_NO_MEMORY);
     for (; rule && code == 0; rule = xml_next(rule, "RoutingRule"))
-        code = read_rule(&site->rules[site->rule_count++], rule, err);
+        code = website_read_rule(&site->rules[site->rule_count++], rule, err);
     return code;
 }
 
@@ -130,7 +131,7 @@ static int read_pages(struct website *site, struct arena *a, const struct xml_no
         if (site->error.len == 0)
             code = err_set(err, S3_INVALID_ARGUMENT, "The ErrorDocument Key is not well formed");
     }
-    return code == 0 && rules ? read_rules(site, a, rules, err) : code;
+    return code == 0 && rules ? website_read_rules(site, a, rules, err) : code;
 }
 
 int website_read(struct website *out, struct arena *a, struct str xml, struct err *err)
@@ -169,7 +170,7 @@ static void write_redirect(struct buf *out, const struct website_redirect *redir
     xml_close(out, "Redirect");
 }
 
-static void write_rule(struct buf *out, const struct website_rule *rule)
+static void website_write_rule(struct buf *out, const struct website_rule *rule)
 {
     xml_open(out, "RoutingRule");
     if (rule->key_prefix.len || rule->on_status) {
@@ -196,7 +197,7 @@ static void write_pages(struct buf *out, const struct website *site)
     if (site->rule_count) {
         xml_open(out, "RoutingRules");
         for (size_t i = 0; i < site->rule_count; i++)
-            write_rule(out, &site->rules[i]);
+            website_write_rule(out, &site->rules[i]);
         xml_close(out, "RoutingRules");
     }
 }

@@ -153,7 +153,7 @@ static void write_date(struct buf *out, int64_t date_ms)
     xml_element(out, "Date", str_z(date));
 }
 
-static void write_filter(struct buf *out, const struct lifecycle_filter *f)
+static void lifecycle_write_filter(struct buf *out, const struct lifecycle_filter *f)
 {
     if (f->old_form) {
         xml_element(out, "Prefix", f->prefix);
@@ -208,11 +208,11 @@ static void write_transitions(struct buf *out, const struct lifecycle_rule *rule
     }
 }
 
-static void write_rule(struct buf *out, const struct lifecycle_rule *rule)
+static void lifecycle_write_rule(struct buf *out, const struct lifecycle_rule *rule)
 {
     xml_open(out, "Rule");
     xml_element(out, "ID", rule->id);
-    write_filter(out, &rule->filter);
+    lifecycle_write_filter(out, &rule->filter);
     xml_element(out, "Status", rule->enabled ? STR("Enabled") : STR("Disabled"));
     write_expiration(out, rule);
     write_transitions(out, rule);
@@ -234,6 +234,6 @@ void lifecycle_write(struct buf *out, const struct lifecycle *config)
 {
     document_open(out, "LifecycleConfiguration");
     for (size_t i = 0; i < config->count; i++)
-        write_rule(out, &config->rules[i]);
+        lifecycle_write_rule(out, &config->rules[i]);
     xml_close(out, "LifecycleConfiguration");
 }

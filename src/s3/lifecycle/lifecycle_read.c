@@ -8,8 +8,8 @@
 #define MAX_DAYS INT64_C(2147483647)
 
 /* A number of at least `least`, or InvalidArgument; -1 when it is not there. */
-static int read_number(const struct xml_node *node, const char *name, int64_t least, int64_t *out,
-                       struct err *err)
+static int lifecycle_read_number(const struct xml_node *node, const char *name, int64_t least,
+                                 int64_t *out, struct err *err)
 {
     int code = document_i64(node, name, out, err);
 
@@ -24,7 +24,7 @@ static int read_number(const struct xml_node *node, const char *name, int64_t le
     return 0;
 }
 
-static int read_date(const struct xml_node *node, int64_t *out, struct err *err)
+static int lifecycle_read_date(const struct xml_node *node, int64_t *out, struct err *err)
 {
     const struct xml_node *child = xml_child(node, "Date");
 
@@ -37,7 +37,8 @@ static int read_date(const struct xml_node *node, int64_t *out, struct err *err)
     return 0;
 }
 
-static int read_size(const struct xml_node *node, const char *name, int64_t *out, struct err *err)
+static int lifecycle_read_size(const struct xml_node *node, const char *name, int64_t *out,
+                               struct err *err)
 {
     int code = document_i64(node, name, out, err);
 
@@ -47,8 +48,8 @@ static int read_size(const struct xml_node *node, const char *name, int64_t *out
 }
 
 /* Adds the tags under the node to those that are there. */
-static int read_tags(struct tag_set *out, struct arena *a, const struct xml_node *node,
-                     struct err *err)
+static int lifecycle_read_tags(struct tag_set *out, struct arena *a, const struct xml_node *node,
+                               struct err *err)
 {
     size_t count = document_count(node, "Tag");
     const struct xml_node *tag = xml_child(node, "Tag");
@@ -77,7 +78,8 @@ static int read_tags(struct tag_set *out, struct arena *a, const struct xml_node
     return 0;
 }
 
-static int read_prefix(struct lifecycle_filter *f, const struct xml_node *node, struct err *err)
+static int lifecycle_read_prefix(struct lifecycle_filter *f, const struct xml_node *node,
+                                 struct err *err)
 {
     const struct xml_node *child = xml_child(node, "Prefix");
     struct str prefix = child ? child->text : STR_EMPTY;
@@ -97,14 +99,14 @@ static int read_predicates(struct lifecycle_filter *f, struct arena *a, const st
                            struct err *err)
 {
     int64_t greater = -1, less = -1;
-    int code = read_tags(&f->tags, a, node, err);
+    int code = lifecycle_read_tags(&f->tags, a, node, err);
 
     if (code == 0)
-        code = read_prefix(f, node, err);
+        code = lifecycle_read_prefix(f, node, err);
     if (code == 0)
-        code = read_size(node, "ObjectSizeGreaterThan", &greater, err);
+        code = lifecycle_read_size(node, "ObjectSizeGreaterThan", &greater, err);
     if (code == 0)
-        code = read_size(node, "ObjectSizeLessThan", &less, err);
+        code = lifecycle_read_size(node, "ObjectSizeLessThan", &less, err);
     if (code < 0)
         return code;
     if (greater > f->size_greater)
@@ -130,8 +132,8 @@ static int read_and(struct lifecycle_filter *f, struct arena *a, const struct xm
 
 /* Several predicates without And are MalformedXML in S3. Ceph takes them, and so clients send them;
  * all of them together remove the least. */
-static int read_filter(struct lifecycle_filter *f, struct arena *a, const struct xml_node *rule,
-                       struct err *err)
+static int lifecycle_read_filter(struct lifecycle_filter *f, struct arena *a,
+                                 const struct xml_node *rule, struct err *err)
 {
     const struct xml_node *filter = xml_child(rule, "Filter"), *and;
     int code;
@@ -140,7 +142,7 @@ static int read_filter(struct lifecycle_filter *f, struct arena *a, const struct
         return err_set(err, S3_MALFORMED_XML, "A rule must have either Filter or Prefix");
     f->old_form = !filter;
     if (f->old_form)
-        return read_prefix(f, rule, err);
+        return lifecycle_read_prefix(f, rule, err);
     code =
         document_shape(filter, "And? Prefix? Tag? ObjectSizeGreaterThan? ObjectSizeLessThan?", err);
     if (code == 0)
@@ -159,9 +161,9 @@ static int read_expiration(struct lifecycle_rule *rule, const struct xml_node *n
         code = err_set(err, S3_MALFORMED_XML,
                        "Expiration must have one of Days, Date and ExpiredObjectDeleteMarker");
     if (code == 0)
-        code = read_number(node, "Days", 1, &rule->expire_days, err);
+        code = lifecycle_read_number(node, "Days", 1, &rule->expire_days, err);
     if (code == 0)
-        code = read_date(node, &rule->expire_date_ms, err);
+        code = lifecycle_read_date(node, &rule->expire_date_ms, err);
     if (code == 0)
         code = document_bool(node, "ExpiredObjectDeleteMarker", false, &rule->expire_marker, err);
     rule->has_expire_marker = xml_child(node, "ExpiredObjectDeleteMarker") != NULL;
@@ -194,11 +196,11 @@ static int read_transition(struct lifecycle_transition *t, const struct xml_node
     t->storage_class = xml_child(node, "StorageClass")->text;
     if (!is_class_name(t->storage_class))
         return err_set(err, S3_MALFORMED_XML, "StorageClass is not the name of one");
-    code = read_number(node, noncurrent ? "NoncurrentDays" : "Days", 0, &t->days, err);
+    code = lifecycle_read_number(node, noncurrent ? "NoncurrentDays" : "Days", 0, &t->days, err);
     if (code == 0)
-        code = read_date(node, &t->date_ms, err);
+        code = lifecycle_read_date(node, &t->date_ms, err);
     if (code == 0)
-        code = read_number(node, "NewerNoncurrentVersions", 1, &t->newer, err);
+        code = lifecycle_read_number(node, "NewerNoncurrentVersions", 1, &t->newer, err);
     return code;
 }
 
@@ -223,9 +225,10 @@ static int read_noncurrent(struct lifecycle_rule *rule, const struct xml_node *n
     int code = document_shape(node, "NoncurrentDays! NewerNoncurrentVersions?", err);
 
     if (code == 0)
-        code = read_number(node, "NoncurrentDays", 1, &rule->noncurrent_days, err);
+        code = lifecycle_read_number(node, "NoncurrentDays", 1, &rule->noncurrent_days, err);
     if (code == 0)
-        code = read_number(node, "NewerNoncurrentVersions", 1, &rule->noncurrent_newer, err);
+        code =
+            lifecycle_read_number(node, "NewerNoncurrentVersions", 1, &rule->noncurrent_newer, err);
     if (code == 0 && rule->noncurrent_newer > LIFECYCLE_NEWER_MAX)
         code =
             err_set(err, S3_INVALID_ARGUMENT,
@@ -246,7 +249,7 @@ static int read_actions(struct lifecycle_rule *rule, struct arena *a, const stru
     if (code == 0 && uploads)
         code = document_shape(uploads, "DaysAfterInitiation!", err);
     if (code == 0 && uploads)
-        code = read_number(uploads, "DaysAfterInitiation", 1, &rule->abort_days, err);
+        code = lifecycle_read_number(uploads, "DaysAfterInitiation", 1, &rule->abort_days, err);
     if (code == 0)
         code = read_transitions(&rule->transitions, &rule->transition_count, a, node, "Transition",
                                 err);
@@ -261,7 +264,7 @@ static int read_actions(struct lifecycle_rule *rule, struct arena *a, const stru
 }
 
 /* What each part allows but their meeting does not. */
-static int check_together(const struct lifecycle_rule *rule, struct err *err)
+static int rule_check_together(const struct lifecycle_rule *rule, struct err *err)
 {
     const struct lifecycle_filter *f = &rule->filter;
     bool by_size = f->size_greater >= 0 || f->size_less >= 0;
@@ -309,8 +312,8 @@ static int read_identity(struct lifecycle_rule *rule, struct arena *a, const str
     return 0;
 }
 
-static int read_rule(struct lifecycle_rule *rule, struct arena *a, const struct xml_node *node,
-                     struct err *err)
+static int lifecycle_read_rule(struct lifecycle_rule *rule, struct arena *a,
+                               const struct xml_node *node, struct err *err)
 {
     int code = document_shape(node,
                               "ID? Status! Prefix? Filter? Expiration? Transition* "
@@ -327,13 +330,13 @@ static int read_rule(struct lifecycle_rule *rule, struct arena *a, const struct 
     if (code == 0)
         code = read_identity(rule, a, node, err);
     if (code == 0)
-        code = read_filter(&rule->filter, a, node, err);
+        code = lifecycle_read_filter(&rule->filter, a, node, err);
     if (code == 0)
         code = read_actions(rule, a, node, err);
-    return code == 0 ? check_together(rule, err) : code;
+    return code == 0 ? rule_check_together(rule, err) : code;
 }
 
-static bool has_id(const struct lifecycle *config, struct str id)
+static bool lifecycle_has_id(const struct lifecycle *config, struct str id)
 {
     for (size_t i = 0; i < config->count; i++)
         if (str_eq(config->rules[i].id, id))
@@ -360,10 +363,10 @@ int lifecycle_read(struct lifecycle *out, struct arena *a, struct str xml, struc
     if (!config.rules)
         return err_code(err, ERR_NO_MEMORY);
     for (node = xml_child(root, "Rule"); node; node = xml_next(node, "Rule")) {
-        code = read_rule(&config.rules[config.count], a, node, err);
+        code = lifecycle_read_rule(&config.rules[config.count], a, node, err);
         if (code < 0)
             return code;
-        if (has_id(&config, config.rules[config.count].id))
+        if (lifecycle_has_id(&config, config.rules[config.count].id))
             return err_set(err, S3_INVALID_ARGUMENT,
                            "Rule ID must be unique. Found same ID for more than one rule");
         config.count++;

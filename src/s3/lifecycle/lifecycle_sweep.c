@@ -40,14 +40,14 @@ void lifecycle_sweep_release(struct lifecycle_sweep *s)
     buf_release(&s->whole);
 }
 
-static void set(struct buf *b, struct str value)
+static void buf_set(struct buf *b, struct str value)
 {
     buf_reset(b);
     buf_append_str(b, value);
 }
 
-static int read_tags(struct tag_set *out, struct arena *a, const struct object_info *info,
-                     struct err *err)
+static int info_read_tags(struct tag_set *out, struct arena *a, const struct object_info *info,
+                          struct err *err)
 {
     *out = (struct tag_set){0};
     return info->meta.tags.len ? tagging_parse(out, a, info->meta.tags, TAGS_OF_OBJECT, err) : 0;
@@ -62,7 +62,7 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
     struct lifecycle_facts facts = d->facts;
     struct arena a = ARENA_INIT(0);
     struct tag_set tags;
-    int code = read_tags(&tags, &a, info, err);
+    int code = info_read_tags(&tags, &a, info, err);
 
     facts.tags = &tags;
     facts.storage_class = info->meta.storage_class;
@@ -82,8 +82,8 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
 }
 
 /* *out: for the change of the key; NULL: nobody wants it told. */
-static int note_of(struct page *p, struct notify_event *e, const struct change_note **out,
-                   struct err *err)
+static int page_note(struct page *p, struct notify_event *e, const struct change_note **out,
+                     struct err *err)
 {
     struct bucket_info *info = arena_new(&p->arena, struct bucket_info);
     struct bucket *b = p->s->b;
@@ -111,7 +111,7 @@ static int act(struct page *p, const struct object_info *info, struct decision *
     struct meta_options m = {.guard = {still_so, d}};
     struct remove_options o = {.guard = m.guard};
     struct remove_result out;
-    int code = note_of(p, &e, &note, err);
+    int code = page_note(p, &e, &note, err);
 
     m.note = o.note = note;
     if (d->due.action != LIFECYCLE_EXPIRE)
@@ -140,7 +140,7 @@ static uint64_t *counter(struct lifecycle_counts *c, enum lifecycle_action actio
 }
 
 /* What the guard, a lock or a removal by somebody else says is an answer, not a failure. */
-static bool is_refusal(int code)
+static bool sweep_is_refusal(int code)
 {
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND || code == ERR_DENIED;
 }
@@ -159,8 +159,8 @@ static int unchanged(struct page *p, struct err *err)
     return code;
 }
 
-static int settle(struct page *p, const struct object_info *info, struct decision *d,
-                  struct err *err)
+static int page_settle(struct page *p, const struct object_info *info, struct decision *d,
+                       struct err *err)
 {
     int code = unchanged(p, err);
 
@@ -169,7 +169,7 @@ static int settle(struct page *p, const struct object_info *info, struct decisio
     code = act(p, info, d, err);
     if (code == 0)
         ++*counter(&p->s->counts, d->due.action);
-    if (is_refusal(code)) {
+    if (sweep_is_refusal(code)) {
         p->s->counts.refused++;
         code = 0;
     }
@@ -178,22 +178,22 @@ static int settle(struct page *p, const struct object_info *info, struct decisio
 
 /* --- judging --- */
 
-static void advance(struct lifecycle_sweep *s, const struct object_info *info, bool same_key)
+static void sweep_advance(struct lifecycle_sweep *s, const struct object_info *info, bool same_key)
 {
     if (!same_key) {
-        set(&s->whole, buf_str(&s->key));
-        set(&s->key, info->key);
+        buf_set(&s->whole, buf_str(&s->key));
+        buf_set(&s->key, info->key);
         s->noncurrent = 0;
     }
     s->newer_ms = info->modified_ms;
     s->noncurrent += !info->is_latest;
     s->counts.examined++;
-    set(&s->version, info->version);
+    buf_set(&s->version, info->version);
 }
 
 /* `next` is the entry behind it, or NULL. */
-static int judge(struct page *p, const struct object_info *info, const struct object_info *next,
-                 struct err *err)
+static int page_judge(struct page *p, const struct object_info *info,
+                      const struct object_info *next, struct err *err)
 {
     struct lifecycle_sweep *s = p->s;
     bool same_key = str_eq(info->key, buf_str(&s->key));
@@ -210,7 +210,7 @@ static int judge(struct page *p, const struct object_info *info, const struct ob
                   .is_alone = info->is_latest && !(next && str_eq(next->key, info->key)),
                   .storage_class = info->meta.storage_class},
     };
-    int code = read_tags(&tags, &p->arena, info, err);
+    int code = info_read_tags(&tags, &p->arena, info, err);
 
     if (code < 0)
         return code;
@@ -218,9 +218,9 @@ static int judge(struct page *p, const struct object_info *info, const struct ob
     d.facts.newer_noncurrent = same_key ? s->noncurrent : 0;
     d.due = lifecycle_due(&p->config, &d.facts, p->now_ms, s->day_ms);
     if (d.due.action != LIFECYCLE_NONE && d.due.at_ms <= p->now_ms)
-        code = settle(p, info, &d, err);
+        code = page_settle(p, info, &d, err);
     if (code == 0)
-        advance(s, info, same_key);
+        sweep_advance(s, info, same_key);
     return code;
 }
 
@@ -243,7 +243,7 @@ static struct str common_prefix(const struct lifecycle *config)
     return common;
 }
 
-static bool stopped(const struct lifecycle_sweep *s)
+static bool sweep_stopped(const struct lifecycle_sweep *s)
 {
     return s->stop && atomic_load(s->stop);
 }
@@ -267,15 +267,15 @@ static int versions_page(struct page *p, struct err *err)
     int code = s->b->ops->list_versions(s->b, &p->arena, &o, &list, err);
 
     BUG_ON(code == 0 && list.count && !list.entries);
-    for (size_t i = 0; code == 0 && i < list.count && !stopped(s); i++) {
+    for (size_t i = 0; code == 0 && i < list.count && !sweep_stopped(s); i++) {
         const struct object_info *info = &list.entries[i].info;
         const struct object_info *next = i + 1 < list.count ? &list.entries[i + 1].info : NULL;
         /* Whether a marker is alone is not known before the next page, which begins with it. */
         if (!next && list.more && i > 0 && info->is_marker && info->is_latest)
             return 0;
-        code = judge(p, info, next, err);
+        code = page_judge(p, info, next, err);
     }
-    if (code == 0 && !list.more && !stopped(s))
+    if (code == 0 && !list.more && !sweep_stopped(s))
         begin_uploads(s);
     return code;
 }
@@ -313,14 +313,14 @@ static int uploads_page(struct page *p, struct err *err)
     struct upload_list list = {0};
     int code = s->b->ops->list_uploads(s->b, &p->arena, &o, &list, err);
 
-    for (size_t i = 0; code == 0 && i < list.count && !stopped(s); i++) {
+    for (size_t i = 0; code == 0 && i < list.count && !sweep_stopped(s); i++) {
         code = judge_upload(p, &list.uploads[i], err);
         if (code == 0) {
-            set(&s->key, list.uploads[i].key);
-            set(&s->version, list.uploads[i].id);
+            buf_set(&s->key, list.uploads[i].key);
+            buf_set(&s->version, list.uploads[i].id);
         }
     }
-    if (code == 0 && !list.more && !stopped(s))
+    if (code == 0 && !list.more && !sweep_stopped(s))
         s->done = true;
     return code;
 }

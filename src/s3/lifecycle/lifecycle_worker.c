@@ -3,7 +3,7 @@
 #include "object/overlay.h"
 
 #include "base/clock.h"
-#include "os/thread.h"
+#include "os/loop.h"
 
 #include <stdlib.h>
 
@@ -17,14 +17,13 @@ struct lifecycle_worker {
     struct lifecycle_worker_options o;
     int64_t day_ms, interval_ms;
     struct notify *notify;
-    struct thread thread;
-    _Atomic(bool) stop;
+    int64_t slot_done; /* the slot (lifecycle_slot()) of the last sweep; 0: none; the loop's own */
+    struct loop loop;
     struct mutex lock; /* class "lifecycle"; guards what follows */
-    struct cond wake;
     struct lifecycle_stats stats;
 };
 
-static void run(void *ctx);
+static loop_step_fn lifecycle_step;
 
 int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle_worker_options *o,
                            struct err *err)
@@ -39,10 +38,8 @@ int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle
                      : w->day_ms == MS_PER_DAY ? w->day_ms
                      : w->day_ms > 1           ? w->day_ms / 2
                                                : 1;
-    atomic_init(&w->stop, false);
     mutex_init(&w->lock, "lifecycle");
-    cond_init(&w->wake);
-    code = thread_start(&w->thread, "lifecycle", 0, run, w, err);
+    code = loop_start(&w->loop, &(struct loop_options){"lifecycle", lifecycle_step, w}, err);
     if (code < 0) {
         lifecycle_worker_stop(w);
         return code;
@@ -55,12 +52,7 @@ void lifecycle_worker_stop(struct lifecycle_worker *w)
 {
     if (!w)
         return;
-    mutex_lock(&w->lock);
-    atomic_store(&w->stop, true);
-    cond_signal(&w->wake);
-    mutex_unlock(&w->lock);
-    thread_join(&w->thread);
-    cond_release(&w->wake);
+    loop_stop(&w->loop);
     mutex_release(&w->lock);
     free(w);
 }
@@ -75,21 +67,6 @@ void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *
 int64_t lifecycle_slot(int64_t now_ms, int64_t interval_ms)
 {
     return now_ms - now_ms % interval_ms;
-}
-
-static bool stopped(const struct lifecycle_worker *w)
-{
-    return atomic_load(&w->stop);
-}
-
-static void rest(struct lifecycle_worker *w, uint64_t ns)
-{
-    uint64_t until = clock_mono_ns() + ns;
-
-    mutex_lock(&w->lock);
-    while (!stopped(w) && cond_wait_until(&w->wake, &w->lock, until))
-        ;
-    mutex_unlock(&w->lock);
 }
 
 /* --- one bucket --- */
@@ -115,11 +92,12 @@ static int one_page(struct lifecycle_worker *w, struct lifecycle_sweep *s, struc
     int code = lifecycle_sweep_page(s, clock_wall_ms(), err);
 
     add_counts(w, &before, &s->counts);
-    rest(w, (SHARE - 1) * (clock_mono_ns() - began));
+    loop_pause(&w->loop, (SHARE - 1) * (clock_mono_ns() - began));
     return code;
 }
 
-static int keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s, struct err *err)
+static int progress_keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s,
+                         struct err *err)
 {
     p->done = s->done;
     p->uploads = s->uploads;
@@ -132,28 +110,29 @@ static int keep(struct lifecycle_progress *p, const struct lifecycle_sweep *s, s
     return lifecycle_progress_keep(p, s->b, err);
 }
 
-static bool goes_on(const struct lifecycle_worker *w, const struct bucket *b)
+static bool worker_may_sweep(const struct lifecycle_worker *w, const struct bucket *b)
 {
-    return !stopped(w) && !(w->o.rests && w->o.rests(w->o.ctx, bucket_home(b), b->name));
+    return !loop_is_stopping(&w->loop) &&
+           !(w->o.rests && w->o.rests(w->o.ctx, bucket_home(b), b->name));
 }
 
 /* From where the progress says to the end, or until it must stop. */
-static int sweep(struct lifecycle_worker *w, struct bucket *b, struct lifecycle_progress *p,
-                 struct err *err)
+static int worker_sweep_bucket(struct lifecycle_worker *w, struct bucket *b,
+                               struct lifecycle_progress *p, struct err *err)
 {
     struct lifecycle_sweep s;
     struct err second = {0};
     int code = 0;
 
     lifecycle_sweep_init(&s, b, w->day_ms, p);
-    s.stop = &w->stop;
+    s.stop = &w->loop.stop;
     s.notify = w->notify;
-    for (unsigned pages = 1; code == 0 && !s.done && goes_on(w, b); pages++) {
+    for (unsigned pages = 1; code == 0 && !s.done && worker_may_sweep(w, b); pages++) {
         code = one_page(w, &s, err);
         if (code == 0 && !s.done && pages % KEEP_EVERY == 0)
-            code = keep(p, &s, err);
+            code = progress_keep(p, &s, err);
     }
-    int kept = keep(p, &s, code < 0 ? &second : err); /* also of what failed: C4 */
+    int kept = progress_keep(p, &s, code < 0 ? &second : err); /* also of what failed: C4 */
     mutex_lock(&w->lock);
     w->stats.buckets += s.done;
     mutex_unlock(&w->lock);
@@ -172,10 +151,10 @@ static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t sl
     if (code == 0)
         code = lifecycle_progress_read(&p, b, &a, err);
     /* One that an earlier interval began is ended first: its cursor is where nobody was since. */
-    while (code == 0 && goes_on(w, b) && !(p.done && p.slot_ms == slot)) {
+    while (code == 0 && worker_may_sweep(w, b) && !(p.done && p.slot_ms == slot)) {
         if (p.done || p.slot_ms == 0 || p.slot_ms > slot)
             p.slot_ms = slot;
-        code = sweep(w, b, &p, err);
+        code = worker_sweep_bucket(w, b, &p, err);
     }
     arena_release(&a);
     return code == ERR_NOT_FOUND || code == ERR_NO_BUCKET ? 0 : code;
@@ -219,13 +198,13 @@ static void sweep_storage(struct lifecycle_worker *w, struct storage *s, int64_t
         arena_reset(&a);
         code = storage_list_buckets(s, &a, STR_EMPTY, buf_str(&after), OBJECT_LIST_MAX, &list,
                                     &count, &err);
-        for (size_t i = 0; code == 0 && i < count && !stopped(w); i++)
+        for (size_t i = 0; code == 0 && i < count && !loop_is_stopping(&w->loop); i++)
             sweep_named(w, s, list[i].name, slot);
         if (code == 0 && count) {
             buf_reset(&after);
             buf_append_str(&after, list[count - 1].name);
         }
-    } while (code == 0 && count == OBJECT_LIST_MAX && !stopped(w));
+    } while (code == 0 && count == OBJECT_LIST_MAX && !loop_is_stopping(&w->loop));
     if (code < 0)
         log_warn(w->o.log, "lifecycle.failed", log_s("storage", s->name),
                  log_z("error", err_name(code)), log_z("text", err.text));
@@ -233,7 +212,7 @@ static void sweep_storage(struct lifecycle_worker *w, struct storage *s, int64_t
     arena_release(&a);
 }
 
-static void sweep_all(struct lifecycle_worker *w, int64_t slot)
+static void worker_sweep_all(struct lifecycle_worker *w, int64_t slot)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
     size_t n = routes_storages(w->o.routes, storages, ROUTES_STORAGES_MAX);
@@ -242,30 +221,27 @@ static void sweep_all(struct lifecycle_worker *w, int64_t slot)
     mutex_lock(&w->lock);
     w->stats.running = 1;
     mutex_unlock(&w->lock);
-    for (size_t i = 0; i < n && !stopped(w); i++)
+    for (size_t i = 0; i < n && !loop_is_stopping(&w->loop); i++)
         if (!storage_can(storages[i], STORAGE_FORWARDS))
             sweep_storage(w, storages[i], slot);
     mutex_lock(&w->lock);
     w->stats.running = 0;
-    w->stats.sweeps += !stopped(w);
+    w->stats.sweeps += !loop_is_stopping(&w->loop);
     w->stats.last_ms = (uint64_t)clock_wall_ms();
     w->stats.last_took_ms = clock_mono_ms() - began;
     mutex_unlock(&w->lock);
 }
 
-static void run(void *ctx)
+static struct loop_sleep lifecycle_step(void *ctx)
 {
     struct lifecycle_worker *w = ctx;
-    int64_t done = 0;
+    int64_t now = clock_wall_ms(), slot = lifecycle_slot(now, w->interval_ms);
 
-    while (!stopped(w)) {
-        int64_t now = clock_wall_ms(), slot = lifecycle_slot(now, w->interval_ms);
-        if (slot != done) {
-            sweep_all(w, slot);
-            done = slot;
-            continue;
-        }
-        int64_t left = slot + w->interval_ms - now;
-        rest(w, (uint64_t)(left < LOOK_MS ? left : LOOK_MS) * NS_PER_MS);
+    if (slot != w->slot_done) {
+        worker_sweep_all(w, slot);
+        w->slot_done = slot;
+        return loop_again();
     }
+    int64_t left = slot + w->interval_ms - now;
+    return loop_sleep_ms((uint64_t)(left < LOOK_MS ? left : LOOK_MS));
 }

@@ -9,7 +9,8 @@
 
 enum { INTERVAL_MS = 5 * MS_PER_MINUTE, WAITING_MAX = 64 * MIB };
 
-static thread_fn run;
+static loop_step_fn log_step;
+static void log_answer_flushes(struct access_log *l);
 
 int access_log_open(struct access_log **out, const struct access_log_options *o, struct err *err)
 {
@@ -22,11 +23,10 @@ int access_log_open(struct access_log **out, const struct access_log_options *o,
     l->o.waiting_max = o->waiting_max ? o->waiting_max : WAITING_MAX;
     l->rows = db_cf(o->db, LOCAL_ACCESS_LOG);
     mutex_init(&l->lock, "access_log");
-    cond_init(&l->wake);
     cond_init(&l->flushed);
     code = log_rows_load(l, err);
     if (code == 0)
-        code = thread_start(&l->thread, "access-log", 0, run, l, err);
+        code = loop_start(&l->loop, &(struct loop_options){"access-log", log_step, l}, err);
     if (code < 0)
         access_log_close(l);
     else
@@ -71,7 +71,7 @@ static bool has_room(struct access_log *l, const struct log_lines *lines)
 
 /* What is in memory, as rows. What cannot be written is dropped: a full disk must not fill memory
  * too. */
-static void drain(struct access_log *l)
+static void log_drain(struct access_log *l)
 {
     VEC(struct log_lines *) lines = {0};
     struct err err = {0};
@@ -116,18 +116,13 @@ void access_log_close(struct access_log *l)
 {
     if (!l)
         return;
-    mutex_lock(&l->lock);
-    atomic_store(&l->stop, true);
-    cond_signal(&l->wake);
-    mutex_unlock(&l->lock);
-    thread_join(&l->thread);
-    drain(l);
+    loop_stop(&l->loop);
+    log_answer_flushes(l);
     vec_each (&l->pending, struct log_pending *, p)
         buf_release(&p->name);
     vec_release(&l->pending);
     vec_release(&l->flushes);
     cond_release(&l->flushed);
-    cond_release(&l->wake);
     mutex_release(&l->lock);
     free(l);
 }
@@ -183,6 +178,7 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
     wanted.hash =
         hash_xxh3(s->config, hash_xxh3(s->bucket->name, (uintptr_t)bucket_home(s->bucket)));
     atomic_fetch_add(&l->records, 1);
+    bool wakes = false;
     mutex_lock(&l->lock);
     bool full = l->bytes + line.len > LOG_MEMORY_MAX;
     l->lost += full;
@@ -200,10 +196,11 @@ void access_log_append(struct access_log *l, const struct access_log_source *s, 
         l->bytes += line.len;
         if (was_empty)
             l->drain_at_ms = clock_wall_ms() + LOG_DRAIN_MS;
-        if (was_empty || (was_below && l->bytes >= LOG_DRAIN_BYTES))
-            cond_signal(&l->wake);
+        wakes = was_empty || (was_below && l->bytes >= LOG_DRAIN_BYTES);
     }
     mutex_unlock(&l->lock);
+    if (wakes)
+        loop_wake(&l->loop);
 }
 
 /* --- the thread --- */
@@ -237,19 +234,20 @@ static int64_t next_due(struct access_log *l, int64_t now)
     return due;
 }
 
-static void forget(struct access_log *l, struct log_pending *p)
+static void pending_forget(struct access_log *l, struct log_pending *p)
 {
     buf_release(&p->name);
     vec_remove(&l->pending, (size_t)(p - l->pending.items));
 }
 
 /* What failed is put off by an interval. */
-static int deliver(struct access_log *l, struct log_pending *p, struct buf *key, struct err *err)
+static int pending_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
+                           struct err *err)
 {
     int code = log_deliver(l, p, key, err);
 
     if (code == 0) {
-        forget(l, p);
+        pending_forget(l, p);
         return 0;
     }
     if (code == ERR_SHUTDOWN)
@@ -271,13 +269,13 @@ static void deliver_due(struct access_log *l)
 {
     int64_t now = clock_wall_ms();
 
-    for (size_t i = l->pending.len; i-- > 0 && !atomic_load(&l->stop);) {
+    for (size_t i = l->pending.len; i-- > 0 && !loop_is_stopping(&l->loop);) {
         struct log_pending *p = &l->pending.items[i];
         struct buf key = BUF_INIT(0);
         struct err err = {0};
         if (pending_due(l, p) > now)
             continue;
-        int code = deliver(l, p, &key, &err);
+        int code = pending_deliver(l, p, &key, &err);
         if (code < 0 && code != ERR_SHUTDOWN)
             log_warn(l->o.log, "access_log.failed", log_s("bucket", bucket_of(p)),
                      log_z("error", err_name(code)), log_z("text", err.text));
@@ -288,7 +286,7 @@ static void deliver_due(struct access_log *l)
 static void deliver_asked(struct access_log *l, struct log_flush *f)
 {
     struct log_pending *p = log_pending_find(l, f->name);
-    int code = p ? deliver(l, p, &f->key, &f->err) : 0;
+    int code = p ? pending_deliver(l, p, &f->key, &f->err) : 0;
 
     if (f->key.len) /* what waits on is of another configuration, and told when it is due */
         code = 0;
@@ -299,42 +297,38 @@ static void deliver_asked(struct access_log *l, struct log_flush *f)
     mutex_unlock(&l->lock);
 }
 
-static void work(struct access_log *l)
+static void log_answer_flushes(struct access_log *l)
 {
     VEC(struct log_flush *) flushes = {0};
 
-    mutex_lock(
-        &l->lock); /* before the lines: what was recorded before it was asked is among them */
+    /* The flushes are taken before the lines: the lines then have every record that was made before
+     * a flush was asked for. */
+    mutex_lock(&l->lock);
     vec_each (&l->flushes, struct log_flush **, f)
         vec_push(&flushes, *f);
     l->flushes.len = 0;
     mutex_unlock(&l->lock);
-    drain(l);
+    log_drain(l);
     vec_each (&flushes, struct log_flush **, f)
         deliver_asked(l, *f);
     vec_release(&flushes);
-    deliver_due(l);
 }
 
-static void run(void *ctx)
+static struct loop_sleep log_step(void *ctx)
 {
     struct access_log *l = ctx;
+    int64_t now = clock_wall_ms();
 
     mutex_lock(&l->lock);
-    while (!atomic_load(&l->stop) || l->flushes.len) {
-        int64_t now = clock_wall_ms(), due = next_due(l, now);
-        if (due == INT64_MAX) {
-            cond_wait(&l->wake, &l->lock);
-        } else if (due > now) {
-            int64_t wait = due - now < LOG_LOOK_MS ? due - now : LOG_LOOK_MS;
-            cond_wait_until(&l->wake, &l->lock, clock_mono_ns() + (uint64_t)wait * NS_PER_MS);
-        } else {
-            mutex_unlock(&l->lock);
-            work(l);
-            mutex_lock(&l->lock);
-        }
-    }
+    int64_t due = next_due(l, now);
     mutex_unlock(&l->lock);
+    if (due == INT64_MAX)
+        return loop_until_woken();
+    if (due > now)
+        return loop_sleep_ms((uint64_t)(due - now < LOG_LOOK_MS ? due - now : LOG_LOOK_MS));
+    log_answer_flushes(l);
+    deliver_due(l);
+    return loop_again();
 }
 
 int access_log_flush(struct access_log *l, const struct bucket *b, struct arena *a, struct str *key,
@@ -347,7 +341,9 @@ int access_log_flush(struct access_log *l, const struct bucket *b, struct arena 
     f.name = buf_str(&name);
     mutex_lock(&l->lock);
     vec_push(&l->flushes, self);
-    cond_signal(&l->wake);
+    mutex_unlock(&l->lock);
+    loop_wake(&l->loop);
+    mutex_lock(&l->lock);
     while (!f.done)
         cond_wait(&l->flushed, &l->lock);
     mutex_unlock(&l->lock);

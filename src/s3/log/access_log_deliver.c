@@ -14,8 +14,8 @@ struct delivery {
     struct buf key;
 };
 
-static int describe(struct delivery *d, struct str name, const struct log_batch *batch,
-                    struct err *err)
+static int delivery_describe(struct delivery *d, struct str name, const struct log_batch *batch,
+                             struct err *err)
 {
     struct str rest, config;
     int64_t day = 0;
@@ -55,8 +55,8 @@ static struct str list_of(struct delivery *d, const struct access_log_target *t)
     return kept;
 }
 
-static int note_of(struct delivery *d, struct access_log_target *t, struct notify_event *e,
-                   const struct change_note **out, struct err *err)
+static int delivery_note(struct delivery *d, struct access_log_target *t, struct notify_event *e,
+                         const struct change_note **out, struct err *err)
 {
     bool wanted = false;
     int code;
@@ -70,7 +70,8 @@ static int note_of(struct delivery *d, struct access_log_target *t, struct notif
     return code;
 }
 
-static int put(struct delivery *d, struct access_log_target *t, struct str text, struct err *err)
+static int delivery_put(struct delivery *d, struct access_log_target *t, struct str text,
+                        struct err *err)
 {
     struct http_header type = {STR("Content-Type"), STR("text/plain")};
     struct put_options o = {
@@ -82,7 +83,7 @@ static int put(struct delivery *d, struct access_log_target *t, struct str text,
     int code = arena_error(&d->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 
     if (code == 0)
-        code = note_of(d, t, &e, &o.note, err);
+        code = delivery_note(d, t, &e, &o.note, err);
     str_reader_init(&body, text);
     if (code == 0)
         code = t->bucket->ops->put(t->bucket, &d->a, buf_str(&d->key), &body.reader, text.len, &o,
@@ -96,7 +97,7 @@ static int make_object(struct delivery *d, struct str name, const struct log_bat
                        struct err *err)
 {
     struct access_log_target t = {0};
-    int code = describe(d, name, batch, err);
+    int code = delivery_describe(d, name, batch, err);
     struct access_log_ask ask = {.routes = d->l->o.routes,
                                  .config = &d->config,
                                  .owner = d->owner,
@@ -108,14 +109,14 @@ static int make_object(struct delivery *d, struct str name, const struct log_bat
         code = access_log_target_open(&t, &d->a, &ask, err);
     if (code < 0)
         return code;
-    code = put(d, &t, buf_str(&batch->text), err);
+    code = delivery_put(d, &t, buf_str(&batch->text), err);
     t.bucket->ops->unref(t.bucket);
     return code;
 }
 
 /* Too old to be tried again, or not to be read by anybody (A4). */
-static bool give_up(struct access_log *l, struct str bucket, const struct log_batch *batch,
-                    int code)
+static bool delivery_give_up(struct access_log *l, struct str bucket, const struct log_batch *batch,
+                             int code)
 {
     bool damaged = code == ERR_CORRUPT;
 
@@ -147,7 +148,7 @@ static int deliver_one(struct access_log *l, struct log_pending *p, uint64_t *fr
             atomic_fetch_add(&l->delivered, batch.records);
             buf_reset(key);
             buf_append_str(key, buf_str(&d.key));
-        } else if (give_up(l, d.bucket, &batch, code)) {
+        } else if (delivery_give_up(l, d.bucket, &batch, code)) {
             code = 0;
         }
     }
@@ -174,7 +175,7 @@ int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key, st
             *err = why;
             first = code;
         }
-        if (more && atomic_load(&l->stop))
+        if (more && loop_is_stopping(&l->loop))
             return ERR_SHUTDOWN;
     }
     return first;

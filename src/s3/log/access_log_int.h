@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "db/db.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "s3/log/access_log.h"
 
 #include <stdatomic.h>
@@ -51,16 +51,15 @@ struct log_flush {
 struct access_log {
     struct access_log_options o;
     struct db_cf *rows;
-    struct thread thread;
+    struct loop loop;
     /* The thread's own (A2): */
     uint64_t sequence;
     VEC(struct log_pending) pending;
 
-    _Atomic(bool) stop; /* set under the lock */
     _Atomic(uint64_t) records, delivered, objects, failed, dropped;
 
     struct mutex lock; /* class "access_log"; guards what follows */
-    struct cond wake, flushed;
+    struct cond flushed;
     VEC(struct log_lines *) lines;
     size_t bytes;        /* in all of them, with what keeps them */
     uint64_t lost;       /* records that found it full, since the last drain */

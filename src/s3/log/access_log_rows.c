@@ -38,7 +38,7 @@ static void pending_add(struct access_log *l, struct str name, int64_t first_ms,
 
 /* --- writing --- */
 
-static void append_value(struct buf *out, const struct log_lines *lines)
+static void log_row_append(struct buf *out, const struct log_lines *lines)
 {
     buf_appendf(out, "t=%lld&n=%llu&o=", (long long)lines->first_ms,
                 (unsigned long long)lines->records);
@@ -66,7 +66,7 @@ static int write_run(struct db_tx *tx, void *ctx, struct err *err)
         buf_reset(&value);
         log_rows_name(&key, str_z(lines->storage), str_z(lines->bucket));
         buf_append_be64(&key, w->l->sequence + i);
-        append_value(&value, lines);
+        log_row_append(&value, lines);
         db_tx_put(tx, w->l->rows, buf_str(&key), buf_str(&value));
     }
     int code = buf_error(&value);
@@ -93,7 +93,7 @@ int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
 
 /* --- reading --- */
 
-static bool take_number(struct str *rest, const char *name, int64_t *out)
+static bool log_row_take_number(struct str *rest, const char *name, int64_t *out)
 {
     struct str found, value;
 
@@ -107,8 +107,8 @@ int log_row_parse(struct str value, struct log_row *out)
     int64_t records = 0;
 
     str_cut(value, '\n', &head, &out->text);
-    if (!take_number(&head, "t", &out->first_ms) || !take_number(&head, "n", &records) ||
-        records < 0)
+    if (!log_row_take_number(&head, "t", &out->first_ms) ||
+        !log_row_take_number(&head, "n", &records) || records < 0)
         return ERR_CORRUPT;
     out->records = (uint64_t)records;
     out->same = head;
@@ -120,7 +120,7 @@ int log_row_source(struct arena *a, struct str same, struct str *owner, int64_t 
 {
     int code = url_query_take(&same, a, "o", owner);
 
-    if (code == 0 && !take_number(&same, "d", day))
+    if (code == 0 && !log_row_take_number(&same, "d", day))
         code = ERR_CORRUPT;
     return code < 0 ? code : url_query_take(&same, a, "c", config);
 }

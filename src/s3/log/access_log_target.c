@@ -17,7 +17,7 @@ struct asking {
     struct str value;
 };
 
-static struct str value_of(const struct asking *q, enum policy_key key)
+static struct str target_value(const struct asking *q, enum policy_key key)
 {
     char time[CLOCK_ISO_LEN + 1];
 
@@ -53,7 +53,7 @@ static bool condition_value(void *ctx, enum policy_key key, struct str suffix,
     struct asking *q = ctx;
 
     (void)suffix;
-    q->value = value_of(q, key);
+    q->value = target_value(q, key);
     *out = (struct policy_values){&q->value, 1};
     return q->value.len > 0;
 }
@@ -176,8 +176,8 @@ static int read_ownership(struct access_log_target *t, struct arena *a, struct e
     return code;
 }
 
-static int check(struct access_log_target *t, struct arena *a, const struct access_log_ask *ask,
-                 struct err *err)
+static int target_check(struct access_log_target *t, struct arena *a,
+                        const struct access_log_ask *ask, struct err *err)
 {
     struct bucket *b = t->bucket;
     int code;
@@ -205,7 +205,7 @@ int access_log_target_open(struct access_log_target *out, struct arena *a,
         return err_set(err, S3_NO_SUCH_KEY, "The target bucket for logging does not exist");
     if (code < 0)
         return code;
-    code = check(&t, a, ask, err);
+    code = target_check(&t, a, ask, err);
     if (code < 0)
         t.bucket->ops->unref(t.bucket);
     else

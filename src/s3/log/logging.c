@@ -34,8 +34,8 @@ static int read_format(enum logging_format *out, const struct xml_node *node, st
     return 0;
 }
 
-static int read_grants(struct acl *out, struct arena *a, const struct xml_node *list,
-                       const struct acl_users *users, struct err *err)
+static int logging_read_grants(struct acl *out, struct arena *a, const struct xml_node *list,
+                               const struct acl_users *users, struct err *err)
 {
     int code = acl_grants_read(out, a, list, users, err);
 
@@ -73,7 +73,7 @@ int logging_read(struct logging *out, bool *on, struct arena *a, struct str xml,
         return s3_fail(err, S3_MALFORMED_XML);
     code = read_format(&config.format, xml_child(node, "TargetObjectKeyFormat"), err);
     if (code == 0)
-        code = read_grants(&config.grants, a, xml_child(node, "TargetGrants"), users, err);
+        code = logging_read_grants(&config.grants, a, xml_child(node, "TargetGrants"), users, err);
     if (code == 0)
         *out = config;
     return code;

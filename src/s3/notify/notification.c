@@ -83,8 +83,8 @@ static int read_filter_rule(struct notification_rule *rule, const struct xml_nod
     return 0;
 }
 
-static int read_filter(struct notification_rule *rule, const struct xml_node *filter,
-                       struct err *err)
+static int notification_read_filter(struct notification_rule *rule, const struct xml_node *filter,
+                                    struct err *err)
 {
     const struct xml_node *key = xml_child(filter, "S3Key"), *node;
     int code = document_shape(filter, "S3Key?", err);
@@ -98,8 +98,8 @@ static int read_filter(struct notification_rule *rule, const struct xml_node *fi
     return code;
 }
 
-static int read_rule(struct notification_rule *rule, struct arena *a, const struct xml_node *node,
-                     struct err *err)
+static int notification_read_rule(struct notification_rule *rule, struct arena *a,
+                                  const struct xml_node *node, struct err *err)
 {
     const struct xml_node *filter = xml_child(node, "Filter");
     char id[ID_HEX_LEN + 1];
@@ -116,10 +116,10 @@ static int read_rule(struct notification_rule *rule, struct arena *a, const stru
         rule->id = arena_str(a, str_z(id));
     }
     code = read_events(rule, a, node, err);
-    return code == 0 && filter ? read_filter(rule, filter, err) : code;
+    return code == 0 && filter ? notification_read_filter(rule, filter, err) : code;
 }
 
-static bool has_id(const struct notification *config, struct str id)
+static bool notification_has_id(const struct notification *config, struct str id)
 {
     for (size_t i = 0; i < config->count; i++)
         if (str_eq(config->rules[i].id, id))
@@ -127,8 +127,9 @@ static bool has_id(const struct notification *config, struct str id)
     return false;
 }
 
-static int read_rules(struct notification *config, struct arena *a, const struct xml_node *root,
-                      enum notification_target target, struct err *err)
+static int notification_read_rules(struct notification *config, struct arena *a,
+                                   const struct xml_node *root, enum notification_target target,
+                                   struct err *err)
 {
     const char *name = targets[target].element;
 
@@ -139,10 +140,10 @@ static int read_rules(struct notification *config, struct arena *a, const struct
             return err_set(err, S3_INVALID_ARGUMENT, "At most %d notifications are allowed",
                            NOTIFICATION_MAX_RULES);
         rule->target = target;
-        code = read_rule(rule, a, node, err);
+        code = notification_read_rule(rule, a, node, err);
         if (code < 0)
             return code;
-        if (has_id(config, rule->id))
+        if (notification_has_id(config, rule->id))
             return err_set(err, S3_INVALID_ARGUMENT,
                            "Configuration Ids must be unique within a configuration");
         config->count++;
@@ -168,7 +169,7 @@ int notification_read(struct notification *out, struct arena *a, struct str xml,
     if (!config.rules)
         return err_code(err, ERR_NO_MEMORY);
     for (int i = NOTIFY_TOPIC; i <= NOTIFY_FUNCTION && code == 0; i++)
-        code = read_rules(&config, a, root, (enum notification_target)i, err);
+        code = notification_read_rules(&config, a, root, (enum notification_target)i, err);
     if (code == 0 && arena_error(a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
     if (code == 0)
@@ -184,7 +185,7 @@ static void write_filter_rule(struct buf *out, const char *name, struct str valu
     xml_close(out, "FilterRule");
 }
 
-static void write_filter(struct buf *out, const struct notification_rule *rule)
+static void notification_write_filter(struct buf *out, const struct notification_rule *rule)
 {
     xml_open(out, "Filter");
     xml_open(out, "S3Key");
@@ -207,7 +208,7 @@ void notification_write(struct buf *out, const struct notification *config)
         for (size_t k = 0; k < rule->event_count; k++)
             xml_element(out, "Event", rule->event_names[k]);
         if (rule->has_prefix || rule->has_suffix)
-            write_filter(out, rule);
+            notification_write_filter(out, rule);
         xml_close(out, targets[rule->target].element);
     }
     if (config->event_bridge)

@@ -120,7 +120,7 @@ void notify_stats(struct notify *n, struct notify_stats *out)
     mutex_unlock(&n->lock);
 }
 
-static int by_name(const void *a, const void *b)
+static int webhook_by_name(const void *a, const void *b)
 {
     return str_cmp(((const struct webhook_info *)a)->name, ((const struct webhook_info *)b)->name);
 }
@@ -147,7 +147,7 @@ int notify_webhooks(struct notify *n, struct arena *a, struct webhook_info **out
         return err_code(err, ERR_NO_MEMORY);
     if (!known)
         return err_set(err, ERR_UNAVAILABLE, "the webhooks could not be loaded yet");
-    qsort(infos, i, sizeof(*infos), by_name);
+    qsort(infos, i, sizeof(*infos), webhook_by_name);
     *out = infos;
     *count = i;
     return 0;

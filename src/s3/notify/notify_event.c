@@ -57,7 +57,7 @@ bool outbox_parse(struct progress *out, struct str place)
 /* --- the record --- */
 
 /* As in a form: a blank is '+', a slash stays. */
-static void write_key(struct json_out *w, struct str key)
+static void event_write_key(struct json_out *w, struct str key)
 {
     struct buf plain = BUF_INIT(0), text = BUF_INIT(0);
     struct str rest, part;
@@ -76,18 +76,18 @@ static void write_key(struct json_out *w, struct str key)
     buf_release(&text);
 }
 
-static void write_object(struct json_out *w, const struct notify_event *e,
-                         const struct change_fact *f)
+static void event_write_object(struct json_out *w, const struct notify_event *e,
+                               const struct change_fact *f)
 {
     char sequencer[17];
-    bool is_there = !(f->changes & (CHANGE_MARKER | CHANGE_REMOVED));
+    bool webhook_exists = !(f->changes & (CHANGE_MARKER | CHANGE_REMOVED));
 
     json_out_key(w, "object");
     json_out_open(w, '{');
-    write_key(w, e->key);
-    if (is_there)
+    event_write_key(w, e->key);
+    if (webhook_exists)
         json_out_member_u64(w, "size", f->size);
-    if (is_there)
+    if (webhook_exists)
         json_out_member_str(w, "eTag", f->etag);
     else if (f->changes & CHANGE_MARKER)
         json_out_member_str(w, "eTag", STR(EMPTY_ETAG));
@@ -122,12 +122,12 @@ static void write_bucket(struct json_out *w, const struct bucket_info *bucket)
 }
 
 /* 2.3 are the events that came later (Amazon S3 user guide, Event message structure). */
-static struct str version_of(enum s3_event event)
+static struct str event_version(enum s3_event event)
 {
     return event <= S3_EVENT_REMOVED_MARKER ? STR("2.1") : STR("2.3");
 }
 
-static void write_time(struct json_out *w, const char *name, int64_t ms)
+static void event_write_time(struct json_out *w, const char *name, int64_t ms)
 {
     char text[CLOCK_ISO_LEN + 1];
 
@@ -142,10 +142,10 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 
     json_out_init(&w, out);
     json_out_open(&w, '{');
-    json_out_member_str(&w, "eventVersion", version_of(event));
+    json_out_member_str(&w, "eventVersion", event_version(event));
     json_out_member_str(&w, "eventSource", STR("aws:s3"));
     json_out_member_str(&w, "awsRegion", e->n->o.region);
-    write_time(&w, "eventTime", f->time_ms);
+    event_write_time(&w, "eventTime", f->time_ms);
     json_out_member_str(&w, "eventName", str_z(s3_event_name(event)));
     write_principal(&w, "userIdentity",
                     e->source.principal.len ? e->source.principal : STR("Anonymous"));
@@ -163,7 +163,7 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
     json_out_member_str(&w, "s3SchemaVersion", STR("1.0"));
     json_out_member_str(&w, "configurationId", rule->id);
     write_bucket(&w, e->bucket);
-    write_object(&w, e, f);
+    event_write_object(&w, e, f);
     json_out_close(&w, '}');
     json_out_close(&w, '}');
 }
@@ -171,7 +171,7 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 /* --- events --- */
 
 /* The storage's call, inside the commit (N1). */
-static void tell(void *ctx, const struct change_fact *f, struct outbox *out)
+static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
     enum s3_event event = f->changes & CHANGE_MARKER ? e->event + 1 : e->event;
@@ -208,7 +208,7 @@ static bool may_want(const struct notify_event *e, const struct notification_rul
            (removes && notification_wants(rule, e->event + 1, e->key));
 }
 
-static bool is_there(struct notify *n, struct str name)
+static bool webhook_exists(struct notify *n, struct str name)
 {
     mutex_lock(&n->lock);
     bool there = !n->is_known || notify_find(n, name); /* N5 */
@@ -222,13 +222,13 @@ bool notify_event_init(struct notify_event *e, struct notify *n)
 
     BUG_ON(e->config->count > ARRAY_SIZE(e->rules));
     e->n = n;
-    e->note = (struct change_note){tell, e};
+    e->note = (struct change_note){notify_tell, e};
     for (size_t i = 0; i < e->config->count; i++) {
         const struct notification_rule *rule = &e->config->rules[i];
         e->rules[i] = RULE_NO;
         if (!may_want(e, rule))
             continue;
-        e->rules[i] = is_there(n, arn_webhook(rule->arn)) ? RULE_WANTS : RULE_NOWHERE;
+        e->rules[i] = webhook_exists(n, arn_webhook(rule->arn)) ? RULE_WANTS : RULE_NOWHERE;
         any = true;
     }
     return any;
@@ -277,7 +277,7 @@ int notify_check(struct notify *n, const struct notification *config, struct err
     if (config->event_bridge)
         return err_set(err, S3_NOT_IMPLEMENTED, "EventBridge is not implemented");
     for (size_t i = 0; i < config->count; i++)
-        if (!is_there(n, arn_webhook(config->rules[i].arn)))
+        if (!webhook_exists(n, arn_webhook(config->rules[i].arn)))
             return err_set(err, S3_INVALID_ARGUMENT,
                            "Unable to validate the following destination configurations");
     return 0;
@@ -331,7 +331,7 @@ int notify_test(struct notify *n, const struct notification *config, struct str 
     json_out_open(&w, '{');
     json_out_member_str(&w, "Service", STR("Amazon S3"));
     json_out_member_str(&w, "Event", STR("s3:TestEvent"));
-    write_time(&w, "Time", clock_wall_ms());
+    event_write_time(&w, "Time", clock_wall_ms());
     json_out_member_str(&w, "Bucket", bucket);
     json_out_member_str(&w, "RequestId", request_id);
     json_out_member_str(&w, "HostId", request_id);

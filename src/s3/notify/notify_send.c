@@ -79,7 +79,7 @@ out:
     return code;
 }
 
-static void remember(struct webhook *w, const struct progress *at)
+static void sender_remember(struct webhook *w, const struct progress *at)
 {
     size_t i = 0;
 
@@ -94,14 +94,14 @@ static void remember(struct webhook *w, const struct progress *at)
 }
 
 /* Not durable by itself: a row that comes back is sent again, which is allowed. */
-static int delete_row(struct webhook *w, const struct waiting *row, struct err *err)
+static int outbox_delete(struct webhook *w, const struct waiting *row, struct err *err)
 {
     struct row_log log = webhook_log(w);
     struct str place = buf_str(&row->place);
     int code = row_log_drop(&log, &place, 1, err);
 
     if (code == 0) {
-        remember(w, &row->at);
+        sender_remember(w, &row->at);
         atomic_fetch_sub(&w->pending, 1);
     }
     return code;
@@ -139,7 +139,8 @@ void sender_forget(struct webhook *w)
 
 /* --- one call --- */
 
-static void sign(struct arena *a, struct str secret, struct str body, struct http_header *out)
+static void sender_sign(struct arena *a, struct str secret, struct str body,
+                        struct http_header *out)
 {
     unsigned char sum[HMAC_SHA256_LEN];
     struct buf text = BUF_INIT(0), header = BUF_INIT(0);
@@ -177,7 +178,7 @@ static int ignore_body(void *ctx, struct str piece, struct err *err)
     return 0;
 }
 
-static int call(struct webhook *w, struct arena *a, struct str body, struct err *err)
+static int sender_call(struct webhook *w, struct arena *a, struct str body, struct err *err)
 {
     struct http_header headers[2] = {{STR("Content-Type"), STR("application/json")}};
     size_t left = ANSWER_MAX;
@@ -198,7 +199,7 @@ static int call(struct webhook *w, struct arena *a, struct str body, struct err 
     secret = arena_str(a, str_z(w->secret));
     mutex_unlock(&w->n->lock);
     if (secret.len)
-        sign(a, secret, body, &headers[r.header_count++]);
+        sender_sign(a, secret, body, &headers[r.header_count++]);
     if (secret.len)
         secure_zero((char *)secret.p, secret.len);
     int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY)
@@ -214,7 +215,7 @@ static int send_row(struct webhook *w, const struct waiting *row, struct err *er
     struct buf body = BUF_INIT(0);
 
     write_body(&body, buf_str(&row->value));
-    int code = call(w, &a, buf_str(&body), err);
+    int code = sender_call(w, &a, buf_str(&body), err);
     buf_release(&body);
     arena_release(&a);
     return code;
@@ -249,9 +250,10 @@ static const char *too_much(const struct webhook *w, const struct waiting *row, 
     return atomic_load(&w->pending) > (int64_t)w->n->o.max_pending ? "too many" : NULL;
 }
 
-static int give_up(struct webhook *w, const struct waiting *row, const char *why, struct err *err)
+static int sender_give_up(struct webhook *w, const struct waiting *row, const char *why,
+                          struct err *err)
 {
-    int code = delete_row(w, row, err);
+    int code = outbox_delete(w, row, err);
 
     if (code < 0)
         return code;
@@ -262,7 +264,7 @@ static int give_up(struct webhook *w, const struct waiting *row, const char *why
 }
 
 /* Full jitter, so that many that wait for one receiver do not come together. */
-static uint64_t back_off(const struct webhook *w, unsigned failures)
+static uint64_t sender_back_off(const struct webhook *w, unsigned failures)
 {
     unsigned doublings = failures - 1 < MOST_DOUBLINGS ? failures - 1 : MOST_DOUBLINGS;
     uint64_t most = w->n->o.retry_ms << doublings;
@@ -276,7 +278,7 @@ static int send_first(struct webhook *w, const struct waiting *row, struct err *
 
     if (code < 0)
         return code;
-    code = delete_row(w, row, err);
+    code = outbox_delete(w, row, err);
     if (code == 0)
         atomic_fetch_add(&w->delivered, 1);
     return code;
@@ -305,7 +307,7 @@ static void run(void *ctx)
             continue;
         }
         if (why) {
-            code = give_up(w, &row, why, &err);
+            code = sender_give_up(w, &row, why, &err);
         } else if (code == 0 && clock_mono_ns() < due_ns) {
             rest(w, due_ns);
             continue;
@@ -315,7 +317,7 @@ static void run(void *ctx)
         failures = code < 0 ? failures + 1 : why ? failures : 0;
         if (code < 0 && !atomic_load(&w->stop)) {
             atomic_fetch_add(&w->failed, 1);
-            due_ns = back_off(w, failures);
+            due_ns = sender_back_off(w, failures);
             log_failure(w, failures, &err);
             rest(w, due_ns);
         }

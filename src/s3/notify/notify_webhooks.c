@@ -81,7 +81,7 @@ static void free_all(webhook_vec *list)
     vec_release(list);
 }
 
-static int read_all(struct notify *n, webhook_vec *out, struct err *err)
+static int webhooks_read(struct notify *n, webhook_vec *out, struct err *err)
 {
     struct arena arena = {0};
     struct reply *reply;
@@ -118,7 +118,7 @@ static void swap_text(char **a, char **b)
 }
 
 /* Those that stay take over URL and secret and leave *wanted; those that go come out in *gone. */
-static void compare(struct notify *n, webhook_vec *wanted, webhook_vec *gone)
+static void webhooks_compare(struct notify *n, webhook_vec *wanted, webhook_vec *gone)
 {
     webhook_vec kept = {0};
 
@@ -185,9 +185,9 @@ int webhooks_load(void *ctx, struct err *err)
     n->loading = true;
     mutex_unlock(&n->lock);
 
-    code = read_all(n, &wanted, err);
+    code = webhooks_read(n, &wanted, err);
     if (code == 0) {
-        compare(n, &wanted, &gone);
+        webhooks_compare(n, &wanted, &gone);
         end_all(&gone);
         code = begin_all(n, &wanted, err);
     }
@@ -235,7 +235,8 @@ static int check_room(struct notify *n, struct str name, struct err *err)
 }
 
 /* The change and the message that tells of it, as one step; then what it made is loaded. */
-static int change(struct notify *n, struct store_args command, int64_t *answer, struct err *err)
+static int webhooks_change(struct notify *n, struct store_args command, int64_t *answer,
+                           struct err *err)
 {
     const struct str count_up[] = {STR("INCR"), STORE_CONFIG_COUNT};
     const struct str publish[] = {STR("PUBLISH"), WEBHOOKS_CHANNEL, STR("changed")};
@@ -291,7 +292,7 @@ int notify_add_webhook(struct notify *n, struct str name, struct str url, struct
         return code;
     write_value(n, name, url, secret, &value);
     const struct str set[] = {STR("HSET"), HASH, name, buf_str(&value)};
-    code = change(n, (struct store_args){set, ARRAY_SIZE(set)}, &answer, err);
+    code = webhooks_change(n, (struct store_args){set, ARRAY_SIZE(set)}, &answer, err);
     buf_release(&value);
     return code;
 }
@@ -300,7 +301,7 @@ int notify_remove_webhook(struct notify *n, struct str name, struct err *err)
 {
     const struct str remove[] = {STR("HDEL"), HASH, name};
     int64_t answer = 0;
-    int code = change(n, (struct store_args){remove, ARRAY_SIZE(remove)}, &answer, err);
+    int code = webhooks_change(n, (struct store_args){remove, ARRAY_SIZE(remove)}, &answer, err);
 
     if (code == 0 && answer == 0)
         return err_set(err, ERR_NOT_FOUND, "there is no webhook " STR_FMT, STR_ARG(name));

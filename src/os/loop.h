@@ -1,0 +1,78 @@
+/* A thread that repeats a step: it runs the step, sleeps, and runs it again until it is stopped.
+ *
+ * The step says by its return value how long the thread sleeps. loop_wake() ends a sleep early. A
+ * wake that comes while the step runs is not lost: the next sleep ends at once. After a failure the
+ * step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that news do
+ * not make the thread ask a broken peer all the time.
+ *
+ * The step runs without a lock held, and never twice at a time. */
+#ifndef OS_LOOP_H
+#define OS_LOOP_H
+
+#include "base/clock.h"
+#include "os/thread.h"
+
+/* How long the thread sleeps before the next step; made by the functions below. */
+struct loop_sleep {
+    uint64_t ns; /* 0: not at all; UINT64_MAX: until it is woken */
+    bool deaf;   /* loop_wake() does not end it */
+};
+
+typedef struct loop_sleep loop_step_fn(void *ctx);
+
+struct loop_options {
+    const char *name; /* of the thread: shows in ps and gdb (15 characters) */
+    loop_step_fn *step;
+    void *ctx;               /* of the step */
+    struct loop_sleep first; /* before the first step; {0}: not at all */
+    size_t stack_size;       /* 0: the system's default */
+};
+
+/* Embedded by value. {0} is a loop that was never started: waking and stopping it do nothing. */
+struct loop {
+    struct loop_options o;
+    struct thread thread;
+    struct mutex lock; /* class "loop"; guards nothing but the sleep */
+    struct cond changed;
+    _Atomic(bool) ready; /* lock and cond are initialised; they stay so after the stop */
+    _Atomic(bool) woken, stop;
+};
+
+int loop_start(struct loop *l, const struct loop_options *o, struct err *err) MUST_CHECK;
+/* Any thread, also while and after the loop is stopped. Costs one atomic exchange when the loop was
+ * woken already. */
+void loop_wake(struct loop *l);
+/* Ends the loop: returns when the step that runs has returned. Not from inside the step. A stopped
+ * loop may be started again. */
+void loop_stop(struct loop *l);
+/* Any thread: loop_stop() was called. A long step asks this and returns early. */
+bool loop_is_stopping(const struct loop *l);
+/* For the step itself, between two parts of its work: sleeps so long, or until loop_stop(). */
+void loop_pause(struct loop *l, uint64_t ns);
+
+static inline struct loop_sleep loop_again(void)
+{
+    return (struct loop_sleep){0};
+}
+
+static inline struct loop_sleep loop_until_woken(void)
+{
+    return (struct loop_sleep){.ns = UINT64_MAX};
+}
+
+static inline struct loop_sleep loop_sleep_ns(uint64_t ns)
+{
+    return (struct loop_sleep){.ns = ns};
+}
+
+static inline struct loop_sleep loop_sleep_ms(uint64_t ms)
+{
+    return (struct loop_sleep){.ns = ms * NS_PER_MS};
+}
+
+static inline struct loop_sleep loop_retry_ms(uint64_t ms)
+{
+    return (struct loop_sleep){.ns = ms * NS_PER_MS, .deaf = true};
+}
+
+#endif
