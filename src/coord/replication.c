@@ -1,4 +1,4 @@
-/* Replications: opening, the newest view, and names in keys. */
+/* Opening replications, their newest view, and the names of policies in keys. */
 #include "coord/gateways.h"
 #include "coord/replication_int.h"
 
@@ -56,7 +56,7 @@ static bool replications_heard(void *ctx, struct str channel, struct str message
     struct replications *r = ctx;
 
     if (!channel.p || str_eq(message, STR("all")))
-        atomic_store(&r->doubt, true); /* another server may answer now, or one that went back */
+        atomic_store(&r->doubt, true); /* another server may answer now, or the store went back */
     return true;
 }
 

@@ -1,11 +1,11 @@
-/* Counters of replications against the tasks that there are (P8).
+/* Comparing the counters of replications with their tasks (P8).
  *
- * The truth is the tasks: a replication is done when nothing of it is left to do. The counters are
- * what people and switches go by, and weir's own scripts change both in one step. Tools of Asynq do
- * not: a task that they delete is open for ever. To tell that from a task that has just moved, the
- * status is read, then all tasks are counted, then one script mends, if the status is still the
- * same in all its fields. Whatever of weir adds or ends a task changes the status with it, and a
- * task keeps its key through all states, so what was counted then is exactly what there is. */
+ * People and switches read the counters; weir's own scripts change tasks and counters in one step.
+ * Asynq's tools change only the tasks: a task that they delete stays open in the counters for ever.
+ * Such a gap must be told from a task that is just moving. So the status is read first, then all
+ * tasks are counted, then one script mends the counters, if every field of the status is still the
+ * same. Each of weir's steps that adds or ends a task changes the status, and a task keeps its key
+ * in all states. So if the status is the same, the tasks that were counted are all that exist. */
 #include "base/clock.h"
 #include "coord/replication_int.h"
 #include "store/fields.h"
@@ -14,29 +14,30 @@
 
 enum {
     ARENA_MAX = 256 * 1024 * 1024,
-    PAGE = 500,             /* keys looked at by one script */
-    SEEN_MAX = 1000 * 1000, /* tasks of suspects; past them nothing is said */
-    MEND_ARGS = 9,          /* before the status */
+    PAGE = 500,             /* keys that one script looks at */
+    SEEN_MAX = 1000 * 1000, /* tasks of suspects; with more, the comparison is given up */
+    MEND_ARGS = 9,          /* arguments of the script before the status */
 };
 
 enum tally_kind { COPIES, LISTINGS, EVENTS, KINDS };
 
 struct suspect {
     struct replication_id id;
-    struct str key, round;             /* of the status */
-    struct reply *status;              /* as HGETALL gave it */
-    int64_t open[KINDS], there[KINDS]; /* by the counters; by the tasks */
+    struct str key, round; /* key of the status; round that its counters are for */
+    struct reply *status;  /* the answer of HGETALL */
+    int64_t open[KINDS];   /* open tasks, by the counters */
+    int64_t there[KINDS];  /* open tasks, counted */
 };
 
 struct recount {
     struct replications *r;
     const struct replication_recount *o;
     struct arena a;
-    struct map suspects; /* by the status' key */
-    struct map seen;     /* keys of tasks */
+    struct map suspects; /* key of the status to struct suspect */
+    struct map seen;     /* keys of the tasks that were counted */
 };
 
-/* --- who is looked at --- */
+/* --- replications that are compared --- */
 
 static struct str status_field(const struct reply *status, const char *name)
 {
@@ -125,7 +126,7 @@ static int recount_find(struct recount *c, struct err *err)
     return code;
 }
 
-/* --- what there is --- */
+/* --- counting tasks --- */
 
 /* '<database> <database> <kind> <bytes>[/<objects>] <round> <key of the status>' (part_tally.lua)
  */
@@ -161,7 +162,8 @@ static int recount_task(struct recount *c, struct str key, struct str state, str
     if (c->seen.len == SEEN_MAX)
         return err_set(err, ERR_TOO_LARGE, "there are more than %d tasks", SEEN_MAX);
     map_put(&c->seen, arena_str(&c->a, key), s);
-    /* A copy that failed for good counts as failed; of the others it is open. */
+    /* A copy that was archived counts as failed; an archived task of another kind counts as open.
+     */
     bool failed = str_eq(state, STR("archived"));
     for (int i = 0; i < KINDS; i++)
         if (kinds[i] == kind && !(i == COPIES && failed))
@@ -180,7 +182,7 @@ static int recount_page(struct recount *c, uint64_t *cursor, struct err *err)
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
     if (code == 0 && (reply->count == 0 || str_u64(reply->items[0].str, cursor) < 0))
-        code = err_set(err, ERR_TYPE, "the store answered no cursor");
+        code = err_set(err, ERR_TYPE, "the store gave no cursor");
     for (size_t i = 1; code == 0 && i + 2 < reply->count; i += 3)
         code = recount_task(c, reply->items[i].str, reply->items[i + 1].str,
                             reply->items[i + 2].str, err);
@@ -201,7 +203,7 @@ static int recount_tasks(struct recount *c, struct err *err)
     return code;
 }
 
-/* --- what is done about it --- */
+/* --- mending --- */
 
 static int suspect_mend(struct recount *c, const struct suspect *s, int64_t surplus,
                         struct err *err)
@@ -232,8 +234,8 @@ static int suspect_mend(struct recount *c, const struct suspect *s, int64_t surp
     return code;
 }
 
-/* Copies that run though they count as failed: somebody ran them again past weir. All else that
- * does not agree begins anew. */
+/* When the only difference is copies too many, somebody has run failed copies again past weir: they
+ * are taken out of the counter of failures. With any other difference the copy begins again. */
 static int suspect_judge(struct recount *c, const struct suspect *s, struct err *err)
 {
     struct replication_gap gap = {.id = s->id,

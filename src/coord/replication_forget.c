@@ -1,11 +1,11 @@
-/* Vectors that nobody needs any more, of buckets whose replications were removed (V3). */
+/* Removing the vectors of buckets whose replications were removed (V3). */
 #include "coord/replication_int.h"
 #include "base/clock.h"
 
 enum {
     CALL_ARENA_MAX = 16 * 1024 * 1024,
     PAGE = 500,
-    BUCKETS_MAX = 1000, /* in one go */
+    BUCKETS_MAX = 1000, /* in one call */
 };
 
 int replication_any_removed(struct replications *r, struct str bucket, bool *out, struct err *err)
@@ -35,7 +35,7 @@ static int forget_now_ms(struct replications *r, struct arena *a, int64_t *out, 
     return code;
 }
 
-/* As they are escaped in keys. */
+/* The buckets whose vectors may be removed by now, escaped as in keys. */
 static int forget_due(struct replications *r, struct arena *a, struct reply **out, struct err *err)
 {
     int64_t now = 0;
@@ -48,7 +48,7 @@ static int forget_due(struct replications *r, struct arena *a, struct reply **ou
     return code == 0 ? reply_expect(*out, REPLY_ARRAY, err) : code;
 }
 
-/* *epoch is that of the view by which it has none. */
+/* *epoch is that of the view that was asked. */
 static int bucket_is_replicated(struct replications *r, struct str bucket, bool *out,
                                 int64_t *epoch, struct err *err)
 {
@@ -67,7 +67,7 @@ static int bucket_is_replicated(struct replications *r, struct str bucket, bool 
     return code;
 }
 
-/* ERR_AGAIN: not now. */
+/* ERR_AGAIN: a policy was changed since `epoch`, or it is too early. */
 static int forget_page(struct replications *r, struct str bucket, int64_t epoch, uint64_t *cursor,
                        struct err *err)
 {
@@ -93,7 +93,7 @@ static int forget_page(struct replications *r, struct str bucket, int64_t epoch,
     if (code == 0 && !reply->str.len)
         code = ERR_AGAIN;
     if (code == 0 && str_u64(reply->str, cursor) < 0)
-        code = err_set(err, ERR_TYPE, "the store answered no cursor");
+        code = err_set(err, ERR_TYPE, "the store gave no cursor");
     buf_release(&pattern);
     arena_release(&a);
     return code;
@@ -113,8 +113,8 @@ static int forget_later(struct replications *r, struct str escaped, struct err *
     return code;
 }
 
-/* One that has a replication again is looked at another time: what its destinations of before had
- * is not known until then. */
+/* A bucket that has a replication again keeps its vectors, and is looked at a day later: numbers of
+ * earlier destinations may still be among them. */
 static int forget_bucket(struct replications *r, struct str escaped, struct str bucket, bool *done,
                          struct err *err)
 {

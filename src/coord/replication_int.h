@@ -14,17 +14,17 @@ struct replications {
 
     struct mutex lock;
     struct cond loaded;
-    bool loading; /* one load at a time, so that an older view never follows a newer */
-    struct replication_view *view; /* NULL: the store could not be asked yet */
-    _Atomic(bool) doubt;           /* it is read again though its epoch is the newest */
+    bool loading; /* a thread loads; one at a time, so that no older view replaces a newer one */
+    struct replication_view *view; /* NULL: no view was loaded yet */
+    _Atomic(bool) doubt; /* the next load reads everything, even if the epoch is the same */
 };
 
-/* One of the view. */
+/* A policy of the view. */
 struct policy {
     struct replication r;
     struct str name;       /* <user>:<bucket>:<from>:<to>[:<to bucket>], escaped */
-    struct str created_at; /* as it is stored; tells it from one of the same name */
-    bool member;           /* of its sorted set */
+    struct str created_at; /* as it is stored; distinguishes policies of the same name */
+    bool member;           /* it is in the sorted set of its bucket or user: not archived */
 };
 
 static inline const struct policy *policy_of(const struct replication *r)
@@ -32,14 +32,14 @@ static inline const struct policy *policy_of(const struct replication *r)
     return container_of(r, const struct policy, r);
 }
 
-/* Those with one source or one user, a run of an array. */
+/* The policies of one source or one user: a part of a sorted array. */
 struct policies {
     const struct replication **list;
     size_t count;
 };
 
-/* All policies; never changed once it is installed. It has every change up to its epoch; what was
- * changed while it was read may be in it or not, and is known by `w:epochs`. */
+/* All policies. A view is never changed once it is installed. It has every change up to its epoch.
+ * Changes that were made while it was read may be in it or not; `w:epochs` has them. */
 struct replication_view {
     _Atomic(size_t) refs;
     int64_t epoch;
@@ -53,36 +53,39 @@ struct replication_view {
 };
 
 struct replication_view *replication_view_new(int64_t epoch);
-/* The policy of that name, made if need be; NULL: it is no name. */
+/* The policy of that name, made if it is not there. NULL: the name is malformed, or the arena full.
+ */
 struct policy *replication_view_named(struct replication_view *view, struct str name);
-/* All of `from`, but for those named. */
+/* Copies all policies of `from` but those named in `but`. */
 void replication_view_copy(struct replication_view *view, const struct replication_view *from,
                            const struct store_args *but);
-/* Once all are there. */
+/* Sorts and indexes the policies, once all are there. */
 int replication_view_order(struct replication_view *view, struct err *err) MUST_CHECK;
 
-/* Reads all policies, unless those at hand are of the newest epoch, and installs them. */
+/* Reads the policies and installs them as the new view, unless the present one has the newest
+ * epoch. */
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
 
-/* Runs a script that changes policies: what it answers as a code and a text; what it has changed is
- * seen here. ERR_TIMEOUT: the view could not be read, and the change may or may not have been made.
- */
+/* Runs a script that changes policies, and reads the view again. A refusal of the script becomes a
+ * code and a text. ERR_TIMEOUT: the view could not be read; the change may or may not have been
+ * made. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
-/* The same of one that changes nothing that views have. */
+/* The same for a script that changes nothing that a view has. */
 int replications_run(struct replications *r, struct arena *a, enum coord_script script,
                      const struct store_args *args, struct err *err) MUST_CHECK;
-/* Workers listen on the queue's database, such scripts run on another. */
+/* Wakes idle workers. They listen on queueDB, but scripts that change policies run on configDB. */
 void replications_wake(struct replications *r, struct arena *a);
 
-/* <storage>:<bucket>, escaped; or any two names. */
+/* Appends <storage>:<bucket>, escaped; or any two names. */
 void replication_source(struct buf *out, struct str storage, struct str bucket);
 
-/* The parts of an id as they stand in keys. */
+/* The parts of an id, escaped for keys. */
 struct id_parts {
     struct str user, bucket, from, to, to_bucket; /* in the arena */
 };
-/* ERR_INVALID: it names nothing that can be. A to_bucket that is the bucket's name is left out. */
+/* A to_bucket that equals the bucket is left out. ERR_INVALID: a name is missing or too long, or
+ * source and destination are the same. */
 int replication_parts(struct arena *a, const struct replication_id *id, struct id_parts *out,
                       struct err *err) MUST_CHECK;
 struct str replication_status_key(struct arena *a, const struct id_parts *p);

@@ -1,5 +1,5 @@
-/* Reading all policies. The keys are read one by one, which others may change meanwhile: the view's
- * epoch is the one before. */
+/* Reading all policies. The keys are read one by one while others may change them. So the epoch is
+ * read first, and the view has at least the changes up to it. */
 #include "coord/replication_int.h"
 #include "base/clock.h"
 #include "store/fields.h"
@@ -197,11 +197,11 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
 
 enum {
     CHANGES_KEPT_MS = MS_PER_DAY, /* as in part_policy.lua */
-    PATCH_MAX = 1000,             /* changes; with more all is read */
-    ASKED = 3,                    /* keys for one name */
+    PATCH_MAX = 1000,             /* changed policies; with more, all policies are read */
+    ASKED = 3,                    /* keys that are read for each policy */
 };
 
-/* What is known of one policy, in the order of `kinds`: its place in the set, status, switch. */
+/* The commands that read one policy: its score in the set, its status, its switch. */
 static void policy_ask(struct arena *a, struct str name, struct store_args *commands)
 {
     struct str user, bucket, member;
@@ -236,7 +236,7 @@ static int policy_read_answers(struct replication_view *view, struct str name,
     return code == 0 ? load_switch(view, name, &answers[2], err) : code;
 }
 
-/* Those of `names` anew; the others are as they were. */
+/* Reads the policies of these names into the view. */
 static int view_read_names(struct replications *r, struct arena *a, struct replication_view *view,
                            const struct store_args *names, struct err *err)
 {
@@ -260,10 +260,10 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
                              struct store_args *out, struct err *err)
 {
     struct reply *reply;
-    int code =
-        store_call(r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
-                   arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
-                   queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* each has a source beside it */
+    int code = store_call(
+        r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
+        arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
+        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* the set has a source beside each name */
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
@@ -279,7 +279,8 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     return 0;
 }
 
-/* ERR_RANGE: there are too many; all is to be read. */
+/* Fills the view with the policies at hand and those that changed since. ERR_RANGE: too many have
+ * changed; all must be read. */
 static int view_patch(struct replications *r, const struct replication_view *at_hand,
                       struct replication_view *view, struct err *err)
 {
@@ -312,7 +313,7 @@ static int view_fill(struct replications *r, const struct replication_view *at_h
     return code == 0 ? replication_view_order(view, err) : code;
 }
 
-/* *out NULL: those at hand are the newest. */
+/* *out NULL: the view at hand has the newest epoch. */
 static int view_read(struct replications *r, const struct replication_view *at_hand,
                      struct replication_view **out, struct err *err)
 {
@@ -348,7 +349,7 @@ int replications_load(struct replications *r, struct err *err)
     r->loading = true;
     mutex_unlock(&r->lock);
 
-    int code = view_read(r, r->view, &view, err); /* only who loads changes r->view */
+    int code = view_read(r, r->view, &view, err); /* only the loading thread changes r->view */
 
     mutex_lock(&r->lock);
     if (code == 0 && view) {

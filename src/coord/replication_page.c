@@ -1,4 +1,4 @@
-/* Listings of the initial copy: pages, cursors, and what is left of them. */
+/* Listings of the initial copy: their pages and cursors, and removing the cursors. */
 #include "coord/replication_int.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ enum {
     SPLIT_ITEM_ARGS = 5,
 };
 
-/* `s:<from>:<to>:<bucket>[:<to bucket>]`, then what is listed. */
+/* The key `s:<from>:<to>:<bucket>[:<to bucket>][:<prefix>]`. */
 static struct str cursor_key(struct arena *a, const struct id_parts *p, struct str prefix)
 {
     struct str rest = replication_escaped(a, prefix);
@@ -40,11 +40,11 @@ static int page_answer(int64_t n, struct err *err)
     case 1:
         return 0;
     case 0:
-        return err_set(err, ERR_NOT_FOUND, "the replication that it was for is gone");
+        return err_set(err, ERR_NOT_FOUND, "the replication of the task is gone");
     case -1:
-        return err_set(err, ERR_CONFLICT, "the task is not ours any more");
+        return err_set(err, ERR_CONFLICT, "the task was given to another worker");
     default:
-        return err_set(err, ERR_CONFLICT, "the listing is at another place");
+        return err_set(err, ERR_CONFLICT, "another task has continued the listing");
     }
 }
 
@@ -187,7 +187,7 @@ int replication_clean(struct replications *r, const struct replication_id *id, u
     if (code == 0)
         code = reply_expect(reply, REPLY_BULK, err);
     if (code == 0 && str_u64(reply->str, at) < 0)
-        code = err_set(err, ERR_TYPE, "the store answered no cursor");
+        code = err_set(err, ERR_TYPE, "the store gave no cursor");
     buf_release(&pattern);
     arena_release(&a);
     return code;

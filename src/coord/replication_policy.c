@@ -1,11 +1,12 @@
-/* Policies: made, taken away, paused, archived; each one script on configDB, then read again. */
+/* Making, removing, pausing and archiving policies. Each is one script on configDB; then the view
+ * is read again. */
 #include "coord/replication_int.h"
 
 #include "store/fields.h"
 
 enum { CALL_ARENA_MAX = 1024 * 1024 };
 
-/* What scripts answer when nothing was done; a name may come with it. */
+/* The refusals of scripts, after which nothing was changed. A script may add a name or a number. */
 static const struct refusal {
     struct str word;
     int code;
@@ -15,25 +16,31 @@ static const struct refusal {
     {{"exists", 6}, ERR_EXISTS, "the replication is there already"},
     {{"switch", 6}, ERR_CONFLICT, "the bucket has a switch that is not done"},
     {{"archived", 8}, ERR_CONFLICT, "the replication is archived: clients write elsewhere"},
-    {{"taken", 5}, ERR_CONFLICT, "the destination bucket is used otherwise"},
+    {{"taken", 5}, ERR_CONFLICT, "the destination bucket is in use for something else"},
     {{"route", 5}, ERR_CONFLICT, "the source is not where the route leads"},
-    {{"source", 6}, ERR_CONFLICT, "its replications have another source"},
-    {{"destination", 11}, ERR_CONFLICT, "the source is blocked, as a destination is, on"},
-    {{"copy", 4}, ERR_CONFLICT, "the bucket is elsewhere, and there is a copy of it alone on"},
+    {{"source", 6}, ERR_CONFLICT, "the other replications of the bucket have another source"},
+    {{"destination", 11}, ERR_CONFLICT, "the source is blocked, because it is a destination, on"},
+    {{"copy", 4},
+     ERR_CONFLICT,
+     "the bucket is on another storage, and there is only a copy of it on"},
     {{"archived", 8}, ERR_CONFLICT, "the replication is archived"},
     {{"agent", 5}, ERR_CONFLICT, "its changes come by notifications"},
     {{"many", 4}, ERR_CONFLICT, "the bucket has more than one destination"},
     {{"blocked", 7}, ERR_CONFLICT, "the bucket is blocked on"},
     {{"init", 4}, ERR_CONFLICT, "the initial copy is not done"},
-    {{"failed", 6}, ERR_CONFLICT, "objects that could not be copied"},
+    {{"failed", 6}, ERR_CONFLICT, "objects could not be copied"},
     {{"paused", 6}, ERR_CONFLICT, "the replication is paused"},
     {{"going", 5}, ERR_CONFLICT, "the switch is in progress"},
     {{"gone", 4}, ERR_NOT_FOUND, "there is no such switch"},
     {{"state", 5}, ERR_CONFLICT, "the switch is"},
-    {{"lag", 3}, ERR_AGAIN, "changes that have not gone over yet"},
-    {{"unsure", 6}, ERR_AGAIN, "the store may have lost changes, and is being looked into"},
-    {{"kept", 4}, ERR_CONFLICT, "nothing would make the replication again, or its bucket was"},
-    {{"aborted", 7}, ERR_CONFLICT, "the switch was given up already, and goes back"},
+    {{"lag", 3}, ERR_AGAIN, "changes were not copied yet"},
+    {{"unsure", 6},
+     ERR_AGAIN,
+     "the store may have lost changes, and the copies are being compared"},
+    {{"kept", 4},
+     ERR_CONFLICT,
+     "no policy would make the replication again, or its bucket was made again"},
+    {{"aborted", 7}, ERR_CONFLICT, "the switch was aborted already, and is going back"},
 };
 
 static int policy_refusal(const struct reply *reply, struct err *err)
@@ -78,7 +85,7 @@ int replications_change(struct replications *r, struct arena *a, enum coord_scri
 
 /* --- making --- */
 
-/* One that misses it looks a second later. */
+/* A worker that misses the message looks for tasks a second later. */
 void replications_wake(struct replications *r, struct arena *a)
 {
     struct reply *reply;
@@ -203,7 +210,8 @@ int replication_end(struct replications *r, const struct replication_end *e, str
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     int code = e->id.to_bucket.len
-                   ? err_set(err, ERR_CONFLICT, "no policy makes one with another name")
+                   ? err_set(err, ERR_CONFLICT,
+                             "no policy makes a replication to a bucket of another name")
                    : policy_end(r, &a, e, err);
 
     arena_release(&a);

@@ -1,4 +1,4 @@
-/* Changes recorded: R3. Tasks are made here from the view, and the script takes them only if no
+/* Recording changes (R3). The tasks are made here from the view. The script takes them only if no
  * replication of their sources has changed since the view's epoch. */
 #include "coord/payload.h"
 #include "coord/replication_int.h"
@@ -11,33 +11,33 @@
 #include <stdlib.h>
 
 enum {
-    RECORD_TRIES = 32, /* views that may turn out to be old */
+    RECORD_TRIES = 32, /* views that may turn out to be too old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON makes six of one at most */
+    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may need six bytes for one */
 };
 
-/* An object that changed, however often. */
+/* An object that has changed, once or several times. */
 struct changed {
     const struct change *first;
-    uint64_t last; /* row: a batch that is recorded again may have a newer one of the same object */
+    uint64_t last; /* the row of its last change in this batch */
 };
 
-/* Changes of one replication that go by one task. */
+/* Changes of one replication that share tasks. */
 struct together {
     VEC(struct changed *) changes;
     struct map seen; /* by the object's name */
 };
 
-/* One call of the script being put together. */
+/* A call of the script while it is put together. */
 struct draft {
     struct replications *r;
     struct replication_view *view;
     struct arena *arena;
-    VEC(struct str) args;                      /* of the changes */
-    VEC(const struct replication *) concerned; /* the script counts for each */
-    VEC(struct together *) together;           /* of each */
-    VEC(struct str) sources;                   /* <storage>:<bucket>, once each */
+    VEC(struct str) args;                      /* arguments for the changes */
+    VEC(const struct replication *) concerned; /* replications that get tasks */
+    VEC(struct together *) together;           /* one for each of these */
+    VEC(struct str) sources;                   /* <storage>:<bucket>, each once */
     struct str now;
 };
 
@@ -55,7 +55,7 @@ static struct str draft_payload(struct draft *d, struct task_payload *p,
     return out;
 }
 
-/* Counted from 1, as Lua does. */
+/* The place of a replication among those concerned, which it joins; counted from 1, as in Lua. */
 static size_t draft_number_of(struct draft *d, const struct replication *r)
 {
     for (size_t i = 0; i < d->concerned.len; i++)
@@ -74,11 +74,12 @@ static struct str event_id(struct arena *a, struct str type, struct str name, st
                      STR_ARG(what));
 }
 
-/* `what` is which thing, so that a task that waits takes a second change on. */
+/* A task to be made. `what` names the thing in the task's id, so that a second change of the thing
+ * finds the pending task. */
 struct drafted {
     struct str type, what;
     enum task_payload_kind kind;
-    struct task_payload payload; /* but for the replication */
+    struct task_payload payload; /* without the replication */
     size_t changes;
 };
 
@@ -119,14 +120,14 @@ static int draft_add_task(struct draft *d, const struct drafted *w, const struct
 static void draft_keep_together(struct draft *d, const struct change *c,
                                 const struct replication *r)
 {
-    size_t number = draft_number_of(d, r); /* may make one more */
+    size_t number = draft_number_of(d, r); /* may add to d->together */
     struct together *t = d->together.items[number - 1];
 
     struct changed *known = map_get(&t->seen, c->thing.object);
 
     if (!known) {
         known = arena_alloc(d->arena, sizeof(*known));
-        if (!known) /* seen before anything is sent */
+        if (!known) /* the arena is full, which is found before anything is sent */
             return;
         known->first = c;
         map_put(&t->seen, c->thing.object, known);
@@ -135,7 +136,7 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* As a change that bumps nothing. */
+/* Tasks that are shared follow a change without a vector. */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));
@@ -145,8 +146,8 @@ static void draft_begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* Which rows they are of, since another try may have more of them, and then other objects; of none
- * it is any. */
+/* The name of a shared task: the rows of its changes, since a second try may have more rows, and
+ * with them other objects. Without rows: a random name. */
 static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 {
     char id[ID_HEX_LEN + 1];
@@ -157,7 +158,7 @@ static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
     return arena_str(a, str_z(id));
 }
 
-/* As many as fit from the `first` on; *taken: how many. */
+/* Makes one task for as many changes as fit, from number `first` on; *taken: how many. */
 static int draft_add_some(struct draft *d, const struct together *t, size_t first,
                           const struct replication *r, size_t *taken, struct err *err)
 {
@@ -216,7 +217,7 @@ static void draft_release(struct draft *d)
     replication_view_unref(d->view);
 }
 
-/* --- all --- */
+/* --- the whole record --- */
 
 static void draft_add_source(struct draft *d, const struct change *c)
 {
@@ -268,7 +269,7 @@ static struct str log_key(struct arena *a, struct str log)
     return log.len ? arena_fmt(a, "w:tap:" STR_FMT, STR_ARG(replication_escaped(a, log))) : STR("");
 }
 
-/* The head, replications, sources, changes: as the script has them. */
+/* The arguments in the script's order: head, replications, sources, intents, changes. */
 static struct store_args draft_arguments(struct draft *d, const struct record *rec)
 {
     size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len +
@@ -306,7 +307,7 @@ static struct store_args draft_arguments(struct draft *d, const struct record *r
     return (struct store_args){args, count};
 }
 
-/* *current false: policies have changed since the view. */
+/* *current false: policies have changed since the view; nothing was recorded. */
 static int draft_run(struct draft *d, const struct record *rec, bool *current, struct err *err)
 {
     struct seen *seen = d->r->o.seen;
@@ -377,7 +378,7 @@ int replication_record(struct replications *r, const struct record *rec, struct 
         if (code < 0)
             return code;
     }
-    return err_set(err, ERR_BUSY, "replications change faster than they can be read");
+    return err_set(err, ERR_BUSY, "the replications change faster than they can be read");
 }
 
 int replication_recorded(struct replications *r, struct str log, uint64_t *out, struct err *err)

@@ -1,4 +1,4 @@
-/* All policies in memory: built name by name, put in order, looked at. */
+/* All policies in memory: building a view, indexing it, and looking at it. */
 #include "coord/replication_int.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void replication_view_unref(struct replication_view *view)
 
 /* --- names --- */
 
-/* Splits at ':' and unescapes; returns how many parts, or 0 when it is malformed. */
+/* Splits a name at ':' and unescapes the parts. Returns the number of parts; 0: it is malformed. */
 static size_t replication_name_split(struct arena *a, struct str name, struct str *parts,
                                      size_t max)
 {
@@ -131,7 +131,7 @@ static void *view_find(const struct map *map, struct str one, struct str two)
     return found;
 }
 
-/* --- putting in order --- */
+/* --- indexing --- */
 
 static int replication_name_order(const void *one, const void *two)
 {
@@ -192,7 +192,8 @@ static struct policies *view_begin_run(struct replication_view *view, const stru
     return run;
 }
 
-/* Runs of the sorted array: users' policies (without a bucket) by user, others by source. */
+/* Indexes the parts of the sorted array: policies of users (without a bucket) by user, the others
+ * by source. */
 static void view_index_runs(struct replication_view *view, const struct replication **list,
                             size_t count)
 {
@@ -222,7 +223,7 @@ int replication_view_order(struct replication_view *view, struct err *err)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t at = 0; map_next(&view->names, &at, &name, &value);) {
         struct policy *p = value;
-        /* A member without a status is one that was made or taken away meanwhile. */
+        /* A member of a set without a status was made or removed while the view was read. */
         bool known = p->created_at.len || (p->member && p->r.id.bucket.len == 0);
         if (known)
             view->all.list[view->all.count++] = &p->r;

@@ -1,4 +1,4 @@
-/* The scripts of coord/ by name, digests made. */
+/* The scripts of coord/, by name. */
 #ifndef COORD_SCRIPTS_H
 #define COORD_SCRIPTS_H
 
@@ -11,10 +11,10 @@ enum coord_script {
     COORD_SCRIPTS
 };
 
-/* Any thread. */
+/* The script with its digest. Any thread. */
 const struct script *coord_script(enum coord_script which);
 
-/* Runs one. An error reply is ERR_INVALID with its text. */
+/* Runs a script. An error reply becomes ERR_INVALID with its text. */
 int coord_eval(struct store *s, struct arena *a, struct reply **out, enum coord_script which,
                const struct str *args, size_t count, struct err *err) MUST_CHECK;
 

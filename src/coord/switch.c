@@ -1,4 +1,4 @@
-/* Switches: the scripts of their transitions. */
+/* The transitions of switches; each is one script. */
 #include "coord/switch.h"
 #include "base/clock.h"
 #include "coord/replication_int.h"
@@ -6,9 +6,9 @@
 enum {
     CALL_ARENA_MAX = 1024 * 1024,
     CRON_MAX = 256,   /* bytes */
-    FIELDS_MAX = 18,  /* names and values of options */
+    FIELDS_MAX = 18,  /* names and values of options, together */
     TEXT_MAX = 4096,  /* bytes of a line in the history */
-    COMMON_ARGS = 10, /* the most that a transition has */
+    COMMON_ARGS = 10, /* arguments that a transition has at most */
 };
 
 /* --- planning --- */
@@ -33,9 +33,10 @@ static int switch_check_options(const struct replication_id *id, const struct sw
         return err_set(err, ERR_INVALID, "a cron line of %zu bytes is too long", o->cron.len);
     if (o->multipart_ttl_ns < 0 || o->uploads_ttl_ns < 0 || o->max_duration_ns < 0 ||
         o->max_event_lag < 0)
-        return err_set(err, ERR_INVALID, "a duration or a lag below zero");
+        return err_set(err, ERR_INVALID, "a duration or a lag is below zero");
     if (o->multipart_ttl_ns && (window || o->uploads_ttl_ns))
-        return err_set(err, ERR_INVALID, "a schedule, limits and the check are for a downtime");
+        return err_set(err, ERR_INVALID,
+                       "a schedule, limits and the check are only for a switch with downtime");
     return 0;
 }
 
@@ -57,7 +58,7 @@ static void switch_add_number(struct switch_fields *f, const char *name, int64_t
         switch_add_field(f, name, queue_number(f->a, value));
 }
 
-/* What is not set is not in the hash. */
+/* Options that are not set have no field. */
 static void switch_add_options(struct switch_fields *f, const struct switch_options *o)
 {
     char start_at[CLOCK_ISO_LEN + 1];
@@ -132,7 +133,7 @@ int switch_plan(struct replications *r, const struct replication_id *id,
 
 /* --- transitions --- */
 
-/* Of one switch, with what its script takes besides. */
+/* Runs the script of a transition; `more` are its arguments after the common ones. */
 static int switch_move(struct replications *r, struct arena *a, enum coord_script script,
                        const struct bucket_switch *s, const struct store_args *more,
                        struct err *err)
@@ -222,7 +223,7 @@ int switch_set_ttl(struct replications *r, struct str user, struct str bucket, i
     args[n++] = queue_number(&a, ttl_ns);
     args[n++] = arena_fmt(&a, "open uploads are waited for %lld s from its start on",
                           (long long)(ttl_ns / NS_PER_S));
-    int code = ttl_ns < 0 ? err_set(err, ERR_INVALID, "a duration below zero") : 0;
+    int code = ttl_ns < 0 ? err_set(err, ERR_INVALID, "a duration is below zero") : 0;
     if (code == 0 && arena_error(&a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
     if (code == 0)

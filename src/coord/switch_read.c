@@ -1,4 +1,4 @@
-/* Switches as they are stored. */
+/* Reading switches from the store. */
 #include "base/vec.h"
 #include "coord/replication_int.h"
 #include "coord/switch.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { ID_PARTS = 4 }; /* of a replication with the same name on both sides */
+enum { ID_PARTS = 4 }; /* a switched bucket has the same name on both sides */
 
 const char *const switch_status_names[SWITCH_STATUSES] = {
     [SWITCH_NOT_STARTED] = "not_started",
@@ -27,7 +27,7 @@ bool switch_is_open(const struct bucket_switch *s)
     return s->status == SWITCH_IN_PROGRESS || s->status == SWITCH_CHECK;
 }
 
-/* The id from the name. */
+/* Fills the id from the name. */
 static int switch_read_id(struct bucket_switch *out, struct arena *a, struct err *err)
 {
     struct str name = out->name;

@@ -5,7 +5,7 @@
 #include "coord/scripts.h"
 
 enum {
-    AGREED_LIFE_S = S_PER_DAY, /* V3: longer than any task lives */
+    AGREED_LIFE_S = S_PER_DAY, /* V3: longer than any task runs */
     STRIP_PAGE = 1000,
     PAIR_ARGS = 4,
     CONFIRM_HEAD = 8,
@@ -68,7 +68,7 @@ static int version_unescape(struct arena *a, struct str part, struct str *out, s
 
     *out = arena_str(a, buf_str(&b));
     buf_release(&b);
-    return code < 0 ? err_set(err, code, "'" STR_FMT "' is no place of a vector", STR_ARG(part))
+    return code < 0 ? err_set(err, code, "'" STR_FMT "' is not a place of a vector", STR_ARG(part))
                     : 0;
 }
 
@@ -96,7 +96,7 @@ static int version_read_vector(struct arena *a, const struct reply *fields, stru
     for (size_t i = 0; i < out->count && code == 0; i++) {
         code = version_read_place(a, fields->items[2 * i].str, &out->places[i], err);
         if (code == 0 && str_i64(fields->items[2 * i + 1].str, &out->numbers[i]) < 0)
-            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version",
+            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not a version",
                            STR_ARG(fields->items[2 * i + 1].str));
     }
     return code;
@@ -157,7 +157,7 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
     return code;
 }
 
-/* HMGET of both fields. */
+/* The answer of HMGET for both fields. */
 static int version_read_pair(const struct reply *r, struct version_pair *out, struct err *err)
 {
     int64_t *numbers[] = {&out->from, &out->to};
@@ -165,11 +165,11 @@ static int version_read_pair(const struct reply *r, struct version_pair *out, st
 
     *out = (struct version_pair){0};
     if (code == 0 && r->count != ARRAY_SIZE(numbers))
-        code = err_set(err, ERR_TYPE, "the store answered no pair");
+        code = err_set(err, ERR_TYPE, "the store gave a malformed answer about a vector");
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
         if (!reply_is_nil(&r->items[i]) && str_i64(r->items[i].str, numbers[i]) < 0)
-            code =
-                err_set(err, ERR_CORRUPT, "'" STR_FMT "' is no version", STR_ARG(r->items[i].str));
+            code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not a version",
+                           STR_ARG(r->items[i].str));
     return code;
 }
 
@@ -237,7 +237,7 @@ static int version_strip_page(struct store *app, struct arena *a, const struct s
     if (code == 0)
         code = reply_expect(reply, REPLY_BULK, err);
     if (code == 0 && str_u64(reply->str, cursor) < 0)
-        code = err_set(err, ERR_TYPE, "the store answered no cursor");
+        code = err_set(err, ERR_TYPE, "the store gave no cursor");
     return code;
 }
 

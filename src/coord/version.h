@@ -1,5 +1,6 @@
-/* Version vectors in appDB: the seed's six kinds of hashes. docs/replication.md V1 to V5. `app`
- * is appDB. Any thread; each call one script. */
+/* Version vectors: the seed's six kinds of hashes in appDB. A vector has a number for each place of
+ * a thing; a higher number is a newer change (docs/replication.md, V1 to V5). `app` is appDB. Any
+ * thread; each call is one script. */
 #ifndef COORD_VERSION_H
 #define COORD_VERSION_H
 
@@ -11,17 +12,19 @@
 
 enum { VERSION_THINGS_MAX = 3 /* an object or a bucket, its tags, its list */ };
 
-/* What a vector is of. `object` and `version` are empty for those of a bucket; `version` may be. */
+/* The thing that a vector is for. `object` and `version` are empty for a bucket; `version` may be
+ * empty for an object. */
 struct thing {
     enum thing_kind kind; /* exactly one thing */
     struct str bucket, object, version;
 };
 
-/* Where it is: bucket empty when it has the same name as at the source. */
+/* Where a thing is. `bucket` is empty when it has the same name as at the source. */
 struct place {
     struct str storage, bucket;
 };
 
+/* Append the key of a vector, and the name of a field in it. */
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
 /* The same, as texts in the arena. */
@@ -35,18 +38,18 @@ struct vector {
 };
 int version_read(struct store *app, struct arena *a, const struct thing *t, struct vector *out,
                  struct err *err) MUST_CHECK;
-/* Of many things as they are at one moment, in one round trip; `out` has room for `count`. */
+/* Reads many vectors at one moment, in one round trip; `out` has room for `count`. */
 int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
                       struct vector *out, struct err *err) MUST_CHECK;
-/* 0: no such field. */
+/* The number of a place; 0: the vector does not have it. */
 int64_t vector_at(const struct vector *v, const struct place *p);
 
-/* V1; *out may be NULL. */
+/* V1: raises the number of the place; `out` may be NULL. */
 int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
 /* The numbers of two places in several vectors, in one round trip; V4. */
 struct version_pair {
-    int64_t from, to; /* 0: no such field */
+    int64_t from, to; /* 0: the vector does not have the place */
 };
 struct version_places {
     const struct place *from, *to;
@@ -55,21 +58,20 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
                        const struct version_places *places, struct version_pair *out,
                        struct err *err) MUST_CHECK;
 
-/* V2, of several vectors in one step. `gone`: the things were deleted; a vector in which all places
- * agree expires (V3). ERR_CONFLICT: the lock is not held with the token any more (C2); an empty
- * key: there is none to check. */
+/* V2: a copy has brought the destination up to these numbers; all vectors change in one step.
+ * ERR_CONFLICT: the lock is not held with the token any more (C2). */
 struct version_confirmation {
     const struct thing *things;
-    const int64_t *numbers; /* of the source before the copy; 0: nothing was known */
+    const int64_t *numbers; /* of the source before the copy; 0: there was no vector */
     size_t count;           /* at most VERSION_THINGS_MAX */
     const struct place *source, *destination;
-    bool gone;
+    bool gone;           /* the things were deleted: vectors whose places all agree expire (V3) */
     struct store *locks; /* lockDB, joined with appDB */
-    struct str lock_key, lock_token;
+    struct str lock_key, lock_token; /* key empty: no lock is checked */
 };
 int version_confirm(struct store *app, const struct version_confirmation *c,
                     struct err *err) MUST_CHECK;
-/* Takes a place out of the vectors of a bucket and all its objects, a part at a time: call again
+/* Removes a place from the vectors of a bucket and of all its objects, some at a time: call again
  * with *cursor until it is 0. */
 int version_strip(struct store *app, struct str bucket, const struct place *p, uint64_t *cursor,
                   struct err *err) MUST_CHECK;

@@ -14,7 +14,7 @@ enum {
     GRACE_MS = 5000,
     STACK_BYTES = 512 * 1024,
     PUT_BACK_S = 5,
-    STORE_DOWN_MS = 1000, /* before the store is asked again */
+    STORE_DOWN_MS = 1000, /* before a store that failed is asked again */
     RUN_ARENA_MAX = 64 * 1024 * 1024,
 };
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
@@ -68,7 +68,7 @@ static const struct task_handler *worker_handler(const struct worker *w, struct 
     return NULL;
 }
 
-/* What became of the run, written to the queue. */
+/* Writes the outcome of a run to the queue; `code` is the handler's, and `why` its error. */
 static int running_write_outcome(struct worker *w, const struct running *r, int code,
                                  const struct err *why, struct err *err)
 {
@@ -84,7 +84,8 @@ static int running_write_outcome(struct worker *w, const struct running *r, int 
     case END_LOST:
         return err_code(err, ERR_NOT_FOUND);
     case END_LATE:
-        return queue_retry(w->o.queue, t, -1, true, STR("its time was over"), err);
+        return queue_retry(w->o.queue, t, -1, true, STR("the task took longer than its timeout"),
+                           err);
     case END_CANCELLED:
         return queue_archive(w->o.queue, t, STR("cancelled"), err);
     }
@@ -96,7 +97,8 @@ static int running_write_outcome(struct worker *w, const struct running *r, int 
     return queue_retry(w->o.queue, t, -1, true, str_z(why->text), err);
 }
 
-/* Q2, Q5: again and again while the lease lasts; afterwards the task is somebody else's. */
+/* Q2, Q5: tries to write the outcome while the lease lasts. After that the task belongs to somebody
+ * else. */
 static int running_write_while_leased(struct worker *w, struct running *r, int code,
                                       const struct err *why, struct err *err)
 {
@@ -139,7 +141,7 @@ static void running_run(struct worker *w, struct running *r)
     int code;
 
     if (!h) {
-        code = err_set(&err, ERR_INVALID, "nobody here knows tasks of type " STR_FMT,
+        code = err_set(&err, ERR_INVALID, "this process cannot run tasks of type " STR_FMT,
                        STR_ARG(r->task.type));
     } else {
         r->run.ctx = h->ctx;
@@ -159,12 +161,12 @@ static void running_enter(struct worker *w, struct running *r)
     if (t->timeout_s > 0)
         r->deadline_ns = r->started_ns + (uint64_t)t->timeout_s * NS_PER_S;
     mutex_lock(&w->lock);
-    if (w->stop) /* it was taken while the stop began */
+    if (w->stop) /* the stop began while the task was being taken */
         atomic_store(&r->ended, END_STOP);
     list_push(&w->running, &r->node);
     w->busy++;
     if (w->hints < w->o.threads)
-        w->hints++; /* where one task was there may be more */
+        w->hints++; /* there may be more tasks */
     cond_signal(&w->work);
     mutex_unlock(&w->lock);
 }
@@ -178,7 +180,7 @@ static void running_leave(struct worker *w, struct running *r)
     mutex_unlock(&w->lock);
 }
 
-/* One task, if there is one; else false. */
+/* Takes a task and runs it. False: there was none. */
 static bool worker_run_one(struct worker *w, struct arena *a)
 {
     struct running r = {.run = {.arena = a}, .started_ns = clock_mono_ns()};
@@ -331,7 +333,7 @@ int worker_start(struct worker **out, const struct worker_options *o, struct err
     return 0;
 }
 
-/* Those that run may end by themselves until the deadline, then are told to. */
+/* Running tasks may finish until the deadline; then they are ended. */
 static void worker_drain(struct worker *w)
 {
     uint64_t deadline = clock_mono_ns() + w->o.grace_ms * NS_PER_MS;

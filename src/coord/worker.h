@@ -1,5 +1,6 @@
-/* Workers: threads that take tasks from the queue and run their handlers, and the housekeeping of
- * docs/queue.md: leases, forwarding, recovery, cleaning, registry. */
+/* A worker: threads that take tasks from the queue and run their handlers, and one thread that does
+ * the housekeeping of docs/queue.md: it prolongs leases, makes due tasks pending, recovers tasks of
+ * dead workers, removes old ones, and enters the worker in Asynq's list of servers. */
 #ifndef COORD_WORKER_H
 #define COORD_WORKER_H
 

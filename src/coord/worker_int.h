@@ -7,16 +7,17 @@
 
 enum ending_why { END_NOT, END_STOP, END_LOST, END_LATE, END_CANCELLED };
 
-/* A task that runs; in worker.running under the lock. */
+/* A task that runs; it is in worker.running, under the lock. */
 struct running {
     struct list node;
     struct task_run run;
     struct task task;
     uint64_t started_ns;
     int64_t started_ms;
-    uint64_t deadline_ns;             /* 0: none */
-    _Atomic(uint64_t) lease_until_ns; /* by our own clock, from before the lease was asked for */
-    _Atomic(int) ended;               /* enum ending_why */
+    uint64_t deadline_ns; /* clock_mono_ns(); 0: none */
+    _Atomic(uint64_t)
+        lease_until_ns; /* clock_mono_ns(), counted from before the lease was asked for */
+    _Atomic(int) ended; /* enum ending_why */
 };
 
 struct worker {
@@ -31,17 +32,17 @@ struct worker {
     _Atomic(uint64_t) done, failed, put_back;
 
     struct mutex lock; /* class "worker"; guards what follows */
-    struct cond work;  /* there may be tasks, or `stop` */
-    struct cond idle;  /* a task ended, or `stop`: for the keeper and the stop */
+    struct cond work;  /* `hints` has grown, or `stop` is set */
+    struct cond idle;  /* a task has ended, or `quit` is set */
     struct list running;
     size_t busy;
-    size_t hints; /* how many idle threads should look */
+    size_t hints; /* how many idle threads should look for tasks */
     bool stop, quit;
 };
 
 /* Lets one idle thread look for a task. */
 void worker_hint(struct worker *w);
-/* The keeper's thread: until `quit`. */
+/* The keeper's thread, which runs until `quit` is set. */
 void worker_keep(void *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a worker does beside its tasks: leases, forwarding, recovery, cleaning, registry. */
+/* The housekeeping of a worker, by a thread of its own. */
 #include "coord/worker_int.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ enum {
 };
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
 
-/* Ids and tokens of what runs from one queue. */
+/* The ids and tokens of the running tasks of one queue. */
 static struct store_args worker_lease_pairs(struct worker *w, struct arena *a, struct str queue)
 {
     size_t n = 0;
@@ -54,7 +54,7 @@ static void worker_note_extended(struct worker *w, struct str queue, const struc
     mutex_unlock(&w->lock);
 }
 
-/* Q2. A failure is no loss yet: the lease lasts for two more tries. */
+/* Q2. A failure does not lose the leases: they last for two more attempts. */
 static void worker_extend_leases(struct worker *w)
 {
     for (size_t i = 0; i < w->o.queue_count; i++) {
@@ -95,7 +95,7 @@ static void worker_sweep(struct worker *w, sweep_fn *fn, const char *event)
 
     while (moved > 0) {
         if (fn(w->o.queue, &names, &moved, &err) < 0) {
-            if (err.code != ERR_STORE) /* that the store is halted was told */
+            if (err.code != ERR_STORE) /* ERR_STORE: that the store is halted was logged already */
                 log_warn(w->o.log, event, log_z("error", err.text));
             return;
         }
@@ -179,7 +179,7 @@ static void worker_enroll(struct worker *w)
     worker_register(w, false);
 }
 
-/* In the order of their urgency: a slow store delays the later ones. */
+/* Ordered by urgency, since a slow store delays those that follow. */
 static const struct chore {
     void (*fn)(struct worker *w);
     uint64_t period_ms;

@@ -178,7 +178,7 @@ class Case:
         self.server = self.start(FAULT_CLOCK=str(OVER_S))
         if self.kind == "abort":
             done = self.run("switch", "abort", "photos", status=None)
-            assert done.returncode == 0 or "given up already" in done.stderr or not self.switch(), done.stderr
+            assert done.returncode == 0 or "aborted already" in done.stderr or not self.switch(), done.stderr
         else:
             self.ask()
         if self.kind == "uploads":

@@ -1,6 +1,7 @@
--- Begins a check. ARGV: databases of vectors, of the queue; id; mode (new, again, fix); round; queue, id, message of the task; source and
--- task that follows, '<round> <queue> <id> <message>' (of a fix); how many fields, then fields and values (of a new one); locations.
--- Answers 1, 0 when there is none, -1 when it is at work.
+-- Begins a check. ARGV: numbers of appDB and queueDB; id; mode (new, again, fix); round; queue, id and message of the task;
+-- for a fix: index of the source, and the task of the check that follows, as '<round> <queue> <id> <message>'; for a new check: the
+-- number of fields, fields and values, then the locations.
+-- Answers 1, 0 when there is no such check, -1 when it is running.
 -- include part_check
 local app, queue, id, mode, round = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 redis.call('SELECT', app)

@@ -1,5 +1,6 @@
--- What is to be fixed of some keys. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all);
--- piece of the walk; queue, id, message of the task that goes on ('': this one does); then for each: its name, queue, id, message.
+-- Queues repairs for some keys of a fix. ARGV: numbers of appDB and queueDB; id, round; where the page begins, where to go on ('': this
+-- was the last page); piece of the walk; queue, id and message of the task that goes on ('': this task does); then for each repair: its
+-- name, and queue, id and message of its task.
 -- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]

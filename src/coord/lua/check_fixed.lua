@@ -1,4 +1,4 @@
--- One that was to be fixed has ended. ARGV: databases of vectors, of the queue; id, round; its name; error ('': it is fixed).
+-- A repair of a fix has ended. ARGV: numbers of appDB and queueDB; id, round; name of the repair; error ('': it succeeded).
 -- Answers 1, or 0 when the round is over.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]

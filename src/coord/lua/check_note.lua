@@ -1,4 +1,4 @@
--- What went wrong with a check. ARGV: id, state, round, error, whether it ends, piece of the walk.
+-- Writes down what went wrong with a check. ARGV: id, state, round, error, '1' when the check has failed for good, piece of the walk.
 -- Answers 1, or 0 when the round or the piece is over.
 -- include part_check
 if not check_walks(ARGV[1], ARGV[2], ARGV[3], ARGV[6]) then

@@ -1,6 +1,7 @@
--- Keys that were compared. ARGV: databases of vectors, of the queue; id, round, where they begin, where to go on ('': that was all); keys,
--- differences, bytes; how many differences are kept; whether by versions; how many keys there may be; piece of the walk; queue, id, message of the task that goes on
--- ('': this one does); differences to keep.
+-- Writes down the results for some keys that were compared. ARGV: numbers of appDB and queueDB; id, round; where the page begins, where to
+-- go on ('': this was the last page); how many keys, differences and bytes; how many differences the report keeps; '1' when versions were
+-- compared; how many keys there are, roughly; piece of the walk; queue, id and message of the task that goes on ('': this task does);
+-- then the differences to keep.
 -- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
 -- include part_check
 redis.call('SELECT', ARGV[1])

@@ -1,5 +1,5 @@
--- Takes the name of a local storage for a folder (N1). ARGV: databases of vectors, of policies; name, escaped; id of the folder; where it
--- is, for people; '1': from whoever has it. Answers '' or where the folder is that has it.
+-- Gives the name of a local storage to a folder (N1). ARGV: numbers of appDB and configDB; name, escaped; id of the folder; its place, for
+-- people; '1': take the name from another folder. Answers '', or the place of the folder that has the name.
 local app, config, name, id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 redis.call('SELECT', config)
 local old = redis.call('HGET', 'w:storages', name)
@@ -9,7 +9,7 @@ if other and ARGV[6] ~= '1' then
 end
 redis.call('HSET', 'w:storages', name, id .. ' ' .. ARGV[5])
 if other then
-    redis.call('SELECT', app) -- rows of this folder have other numbers
+    redis.call('SELECT', app) -- the rows of this folder's outbox have numbers of their own
     redis.call('DEL', 'w:tap:' .. name)
     redis.call('SELECT', config)
 end

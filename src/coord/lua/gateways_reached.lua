@@ -1,5 +1,5 @@
--- Whether all processes that were heard of lately hold an epoch. ARGV: epoch, or a member of w:epochs for the one of its last
--- change (one that is not there was more than a day ago); life (s).
+-- Whether every process that was heard of lately holds an epoch. ARGV: the epoch, or a member of w:epochs, which stands for the epoch of
+-- its last change (a member that is absent was changed more than a day ago); life of a process's word (s). Answers 1 or 0.
 local now = tonumber(redis.call('TIME')[1])
 local wanted = tonumber(ARGV[1]) or tonumber(redis.call('ZSCORE', 'w:epochs', ARGV[1]) or '-1')
 local rows = redis.call('HGETALL', 'w:gateways')

@@ -1,4 +1,5 @@
--- A process tells that everything that was answered by a time has been recorded. ARGV: the time (ms), local storages. Answers now.
+-- A process tells that all changes which clients had an answer for by a time are recorded. ARGV: that time (ms), names of its local
+-- storages. Answers the store's time (ms).
 for i = 2, #ARGV do
     redis.call('HSET', 'w:settled', ARGV[i], ARGV[1])
 end

@@ -1,6 +1,6 @@
--- A bucket of tokens that fills with time. ARGV: key, what is wanted, how many a second, how many it holds.
--- Answers 0 when they were taken, else after how many milliseconds they will be there. More than it holds is taken as all that
--- it holds, and leaves a debt.
+-- Takes tokens from a bucket that fills with time. ARGV: key, how many are wanted, how many are added each second, how many the bucket holds.
+-- Answers 0 when they were taken, else after how many milliseconds they will be there. A caller that wants more than the bucket holds
+-- gets them when it is full, which leaves a debt.
 local key, wanted, rate, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -9,7 +9,7 @@ local level = tonumber(state[1] or size)
 local at = tonumber(state[2] or now)
 if now > at then
     level = math.min(size, level + (now - at) * rate / 1000)
-elseif now < at then -- the clock went back: it fills from now on
+elseif now < at then -- the clock went back: the bucket fills from now on
     redis.call('HSET', key, 'at', string.format('%d', now))
 end
 local needed = math.min(wanted, size)

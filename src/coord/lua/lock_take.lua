@@ -1,5 +1,5 @@
--- ARGV: life (ms), then pairs of key and token. Answers 1 for each that was taken, 0 where somebody has it. One that would live for
--- much longer was taken before the store's clock went back, and not refreshed since.
+-- Takes locks. ARGV: time to live (ms), then pairs of key and token. Answers for each 1 when it was taken, 0 when somebody else has it. A lock
+-- that would live much longer than the time to live was taken before the store's clock went back, and was not renewed since.
 local taken = {}
 local too_long = 2 * ARGV[1] + 60000
 for i = 2, #ARGV, 2 do

@@ -1,5 +1,5 @@
--- In the database of policies. Changes may be lost (docs/store-redis.md, I4): all replications are to be compared anew, and every process
--- reads everything again. The epoch is one that nobody had.
+-- In configDB. The store may have lost changes (docs/store-redis.md, I4): all replications must be compared again, and every process must
+-- read everything again. The new epoch is one that no process has seen.
 -- include part_time
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local function tell_all()
@@ -15,7 +15,7 @@ local function went_back()
     redis.call('HINCRBY', 'w:installation', 'round', 1)
     tell_all()
 end
--- The configuration is what is there from now on: its count is past every one that a process has seen.
+-- The configuration that is in the store becomes the right one: its count is set above every count that a process has seen.
 local function config_settled(count)
     redis.call('SET', 'w:config', string.format('%.0f', math.max(now_ms, count + 1)))
 end

@@ -1,8 +1,8 @@
--- One more than the highest number of the vector (V1); a vector that was to expire lives again (V3). `others`: fields that it may have
--- beside, or nil; only if there are more are all of them read.
+-- bump(): gives the field one more than the highest number of the vector (V1). A vector that was to expire does not (V3). `others`: the
+-- other fields that the vector may have, or nil. All fields are read only when there are more than these.
 local function bump(key, field, others)
     local count, known, highest = redis.call('HLEN', key), 0, 0
-    if count == 0 then -- most of many changes at once are of objects that are new
+    if count == 0 then -- in a large batch most objects are new
         redis.call('HSET', key, field, '1')
         return 1, 0
     end
@@ -20,7 +20,8 @@ local function bump(key, field, others)
     redis.call('PERSIST', key)
     return highest + 1, count
 end
--- What comes with an object has vectors of its own only once it was changed by itself, and never without one of the object (V5).
+-- Tags and the ACL of an object have vectors of their own only after they were changed by themselves, and never without a vector of the
+-- object (V5).
 local function bump_whole(key, field, others)
     local _, count = bump(key, field, others)
     if count > 0 and redis.call('EXISTS', key .. ':t', key .. ':a') > 0 then

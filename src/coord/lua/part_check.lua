@@ -1,4 +1,4 @@
--- Checks (docs/diff.md): how long they are kept, and their cursor. In the database of vectors.
+-- Checks (docs/diff.md): how long they are kept, and their cursor. In appDB.
 -- include part_enqueue
 local check_life = 30 * 86400
 local function check_touch(id)
@@ -7,7 +7,7 @@ local function check_touch(id)
         redis.call('EXPIRE', key, check_life)
     end
 end
--- Moves the cursor from `after` to `last` ('': the end); false when it is not there.
+-- Moves the cursor from `after` to `last` ('': the end). Answers false when the cursor is not at `after`.
 local function check_move(id, after, last)
     local _, _, cursor = check_keys(id)
     if (redis.call('GET', cursor) or '') ~= after then
@@ -20,7 +20,8 @@ local function check_move(id, after, last)
     end
     return true
 end
--- D9: the walk goes on in a task of its own, from the cursor. Whoever is at the piece before does nothing any more. `next`: queue, id, message.
+-- D9: another task goes on with the walk, from the cursor. A task of an earlier piece changes nothing any more. `next`: queue, id and
+-- message of that task.
 local function check_hand_over(app, queue, round, id, piece, next)
     piece = string.format('%d', piece + 1)
     redis.call('HSET', check_keys(id), 'piece', piece)

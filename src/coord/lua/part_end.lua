@@ -1,6 +1,6 @@
--- end_task(): the outcome of a task that is active; token '': only when its lease has ended (queue_expired).
--- Outcomes: done; completed (kept for the seconds), retry (after them), archived; pending: back to the head of the line.
--- counter: '' none, 'processed', or 'failed' (counts as both). Answers 1, or 0 when it is not active, or not with this token.
+-- end_task(): writes the outcome of an active task. Token '': the caller does not hold the task, but its lease has ended (queue_expired).
+-- Outcomes: done; completed (kept for `seconds`); retry (after `seconds`); archived; pending (back to the front of the queue).
+-- Counter: '' none, 'processed', or 'failed' (which counts for both). Answers 1, or 0 when the task is not active, or has another token.
 -- include part_tally
 local function count_day(prefix, name, day, life)
     local daily = prefix .. name .. ':' .. day

@@ -1,10 +1,10 @@
--- enqueue() adds a task; flush() afterwards puts what was added in line and tells workers. Delay (s) 0: at once. `unique` is a key that
--- is held for `life` (s), or ''. Few commands for each, as a thousand are added at once while others wait.
--- Answers 1 added, 0 the id is there, -1 the unique key is taken; and whether `tally` (nil: none) is one more to count for.
+-- enqueue() adds a task; flush() then moves all added tasks into their queues and wakes workers. Delay (s) 0: at once. `unique` is a key
+-- that is held for `life` (s), or ''. Each task takes few commands, as a thousand are added at once while others wait.
+-- Answers 1 when the task was added, 0 when its id exists, -1 when the unique key is held; then whether `tally` (nil: none) must be counted.
 -- include part_tally
 local since = time[1] .. string.format('%06d000', time[2])
 local lines = {}
--- `row`: its state and tally, if they were read already.
+-- `row`: the state and the tally of the task with this id, if they were read already.
 local function enqueue(queue, id, message, delay, unique, life, tally, row)
     local prefix = 'asynq:{' .. queue .. '}:'
     local key = prefix .. 't:' .. id
@@ -45,13 +45,13 @@ local function enqueue(queue, id, message, delay, unique, life, tally, row)
     redis.call('HSET', key, unpack(fields))
     return 1, tally and not same
 end
--- The message with another id, which is field 3; of two that are there the last counts (protobuf). Ids are shorter than 16 KiB.
+-- The message with another id (field 3): a second field 3 is added, since in protobuf the last one counts. Ids are shorter than 16 KiB.
 local function message_as(message, id)
     local length = #id < 128 and string.char(#id) or string.char(128 + #id % 128, math.floor(#id / 128))
     return message .. '\26' .. length .. id
 end
--- Adds one that counts, beside those with its id that `busy(state, how many, of the same replication and kind)` says are no use.
--- Answers whether it is one more. `delay` nil: at once.
+-- Adds a task that is counted. Tasks of the same id that cannot take its work over stay beside it; `busy(state, how many there are, whether
+-- the tally is the same)` says which. Answers whether the task must be counted. `delay` nil: at once.
 local function enqueue_beside(queue, id, message, tally, busy, delay)
     local slot, n = id, 1
     while true do
@@ -65,12 +65,12 @@ local function enqueue_beside(queue, id, message, tally, busy, delay)
         slot = id .. '|' .. n
     end
 end
--- For listings and copies: what runs for another round has seen the source as it was before this one.
+-- For listings and copies: a task of an earlier round has seen the source as it was before this round.
 local function runs_for_another(state, _, same)
     return state == 'active' and not same
 end
--- For changes: a task that waits in line sees the change when it runs, and takes it on. One that runs may have looked already, and one
--- that failed may wait for long: the change gets one of its own, up to a few.
+-- For changes: a pending task will see the change when it runs, so no other is needed. An active task may have looked already, and a failed
+-- one may wait for long: then the change gets a task of its own, up to a few.
 local function cannot_take_on(state, n)
     return state == 'active' or (state == 'retry' or state == 'scheduled') and n < 4
 end

@@ -1,6 +1,6 @@
--- In the database of policies. policy_changed() ends every change of a policy; name: <user>:<bucket>:<from>:<to>[:<other bucket>];
--- source: <storage>:<bucket> whose changes make other tasks from now on, or nil. An epoch is not before the time (ms), so that no number
--- comes again after a flush or a failover. w:epochs says for a day what changed when; who is older than that must read all.
+-- In configDB. policy_changed() ends every change of a policy. `name`: <user>:<bucket>:<from>:<to>[:<other bucket>]. `source`:
+-- <storage>:<bucket> whose changes make other tasks from now on, or nil. An epoch is never lower than the time (ms), so that no number
+-- comes twice after a flush or a failover. w:epochs keeps for a day what was changed when; a process that is older reads everything.
 -- include part_time
 local function policy_changed(name, source)
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -14,16 +14,16 @@ local function policy_changed(name, source)
     end
     redis.call('PUBLISH', 'weir:replications', text)
 end
--- Ends every change of a policy that must not be lost unnoticed (docs/store-redis.md, I5).
+-- Ends every change of the configuration, so that its loss would be noticed (docs/store-redis.md, I5).
 local function config_changed()
     redis.call('INCR', 'w:config')
 end
--- A replication of the bucket goes: what is known of its destination may be wrong from now on, and nobody may need the bucket's
--- vectors any more. w:forget says of a bucket from when on (ms) no task of a replication of before can be alive (V3).
+-- A replication of the bucket is removed: the numbers of its destination may be wrong from now on, and perhaps nobody needs the vectors of
+-- the bucket any more. w:forget has the time (ms) from which on no task of a removed replication can run any more (V3).
 local function vectors_unused(bucket)
     redis.call('ZADD', 'w:forget', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + 86400000), bucket)
 end
--- A status that begins; `init_done` '1': there is nothing to copy first. Answers when it was made.
+-- Makes a new status. `init_done` '1': there is nothing to copy first. Answers the time at which it was made.
 local function status_new(key, init_done, listings)
     local created = rfc3339()
     redis.call('DEL', key)
@@ -40,8 +40,8 @@ local function policy_block(command, storage, bucket)
         redis.call('PUBLISH', 'weir:routes', 'changed')
     end
 end
--- The user's bucket is on one storage, and a copy of it on another (docs/forward.md, B3). Names are escaped, as in keys; `present_raw` is not.
--- A policy that nobody has set before is a pin: it leads its user alone (w:pins; forward.md, rule 5).
+-- The user's bucket is on one storage, and a copy of it on another (docs/forward.md, B3). Names are escaped, as in keys; `present_raw` is
+-- not. A routing policy that is new is a pin, which is for its user alone (w:pins; forward.md, rule 5).
 local function policy_pin(user, bucket, storage_raw)
     local name = user .. ':' .. bucket
     if redis.call('EXISTS', 'p:route:' .. name) == 0 then
@@ -55,12 +55,12 @@ local function policy_places(user, bucket, present, present_raw, copy)
     redis.call('HSET', 'w:copies', copy .. ':' .. bucket, user)
     redis.call('PUBLISH', 'weir:routes', 'changed')
 end
--- One that has not begun, or has ended in vain: everything is as before it.
+-- A switch that has not begun, or has ended without success: everything is as before it.
 local function switch_waits(user, bucket)
     local status = redis.call('HGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus')
     return status == 'not_started' or status == 'error' or status == 'skipped'
 end
--- A switch that is not done; older ones have IsDone.
+-- Whether the bucket has a switch that is not done. Switches of older weirs have the field IsDone.
 local function switch_open(user, bucket)
     local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'IsDone')
     return row[1] and row[1] ~= 'done' or not row[1] and row[2] == '0'

@@ -1,4 +1,4 @@
--- Takes a task away that is in a state other than active.
+-- Removes a task that is not active.
 local function remove_task(prefix, id, state)
     local key = prefix .. 't:' .. id
     local unique = redis.call('HGET', key, 'unique_key')

@@ -1,5 +1,5 @@
--- Begins an initial copy anew: all counters are of the new round, and tasks of before count for nobody. In the database of policies,
--- where it ends too. `first`: queue, id, message of the first task.
+-- Begins an initial copy again: all counters belong to the new round, and tasks of the earlier round count for nothing. In configDB, before
+-- and afterwards. `first`: queue, id and message of the first task.
 -- include part_enqueue
 local function resync_begin(status, queue, config, first)
     local round = rfc3339()

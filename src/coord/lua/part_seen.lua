@@ -1,6 +1,6 @@
--- seen(): in the database of the queue. KEYS: a data folder, and the highest number that the store has acknowledged to it; or none
--- (docs/store-redis.md, I3). Each acknowledged step of the folder has a number. A store that has lost one of them does nothing, and says so:
--- then an error is answered, which the script is to return. Else nil, and seen_number is the step's.
+-- seen(): numbers a step (docs/store-redis.md, I3). In queueDB. KEYS: a data folder, and the highest number that the store has acknowledged
+-- to it; or none. A store that has lost an acknowledged number refuses the step: seen() answers an error, which the script must return.
+-- Else it answers nil, and seen_number is the number of the step.
 local seen_number
 local function seen()
     if #KEYS == 0 then

@@ -1,10 +1,10 @@
--- The switch of a bucket (docs/replication.md, "Switch"). In the database of policies; names are escaped, as in keys.
+-- The switch of a bucket (docs/replication.md, "Switch"). In configDB; names are escaped, as in keys.
 -- include part_policy
 local history_max = 1000
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
--- One of a bucket: its hash with what is known of it. `id` is its replication's; from and to are that one's.
+-- The switch of a bucket: its hash, and the parts of it. `id`, `from` and `to` are those of its replication.
 local function switch_read(user, bucket)
     local s = {user = user, bucket = bucket, key = 'p:switch:' .. user .. ':' .. bucket, fields = {}}
     local row = redis.call('HGETALL', s.key)
@@ -19,14 +19,14 @@ local function switch_read(user, bucket)
     s.live = tonumber(s.fields.multipartTTL or '0') > 0
     return s
 end
--- The status of the replication from one side to the other.
+-- The key of the status of the replication from one side to the other.
 local function status_of(s, from, to)
     return 'p:repl_st:' .. s.user .. ':' .. s.bucket .. ':' .. from .. ':' .. to
 end
 local function set_of(s)
     return 'p:repl:' .. s.user .. ':' .. s.bucket
 end
--- Changes of either side are recorded by views that have this.
+-- Raises the epochs of both directions: a view that has them records the changes of both sides.
 local function switch_changed(s)
     config_changed()
     local name = s.user .. ':' .. s.bucket .. ':'
@@ -48,12 +48,12 @@ local function switch_drop(s, text)
     redis.call('DEL', s.key)
     switch_changed(s)
 end
--- Both sides, so that nobody can make the bucket anew on the other meanwhile.
+-- Both sides are blocked, so that nobody can make the bucket again on the other one meanwhile.
 local function switch_block(s, command)
     policy_block(command, s.from, raw(s.bucket))
     policy_block(command, s.to, raw(s.bucket))
 end
--- Clients go to this side; the other one is a copy from now on.
+-- Clients use this side from now on; the other one is a copy.
 local function switch_route(s, storage)
     policy_places(s.user, s.bucket, storage, raw(storage), storage == s.from and s.to or s.from)
 end
@@ -61,8 +61,8 @@ local function archive(s, from, to)
     redis.call('ZREM', set_of(s), from .. ':' .. to)
     redis.call('HSET', status_of(s, from, to), 'archived', '1', 'archived_at', rfc3339())
 end
--- Without downtime: clients go to the new side, and what they write there waits until the old one may be left (S4). `app`, `config`:
--- databases of vectors, of policies.
+-- Without downtime: clients use the new side, and their changes there are not copied back until the old side may be left (S4). `app`,
+-- `config`: numbers of appDB and configDB.
 local function switch_turn(s, app, config)
     archive(s, s.from, s.to)
     local status = status_of(s, s.to, s.from)
@@ -74,12 +74,12 @@ local function switch_turn(s, app, config)
     redis.call('DEL', 's:up:' .. s.user .. ':' .. s.bucket)
     redis.call('SELECT', config)
 end
--- Events that have not ended; those that failed for good are among them.
+-- The number of open events, with those that failed for good.
 local function lag(s, from, to)
     local row = redis.call('HMGET', status_of(s, from, to), 'events', 'events_done')
     return tonumber(row[1] or '0') - tonumber(row[2] or '0')
 end
--- Why it cannot be switched, or nil. `ready`: it is to begin now, so everything must be there.
+-- Why the bucket cannot be switched, or nil. `ready`: the switch begins now, so the copy must be complete.
 local function switch_refused(s, route, ready)
     local row = redis.call('HMGET', status_of(s, s.from, s.to), 'created_at', 'archived', 'paused', 'agent_url', 'listing_started',
         'init_done_at', 'obj_listed', 'obj_done', 'obj_failed')
@@ -118,7 +118,7 @@ local function switch_refused(s, route, ready)
     end
     return nil
 end
--- The switch that a transition is for: ARGV 4 to 6 are user, bucket, and when it was made. nil: it is another by now.
+-- The switch that a transition is for: ARGV 4 to 6 are user, bucket, and the time at which it was made. nil: there is another one by now.
 local function switch_mine()
     local s = switch_read(ARGV[4], ARGV[5])
     return s.status and s.fields.createdAt == ARGV[6] and s or nil

@@ -1,9 +1,9 @@
--- The store's time, and that as RFC 3339 with nanoseconds.
+-- The store's time, as numbers and as RFC 3339 with nanoseconds.
 local time = redis.call('TIME')
 local function rfc3339()
     local seconds = tonumber(time[1])
     local days = math.floor(seconds / 86400)
-    -- Years of 400 begin in March, so that leap days come last.
+    -- Periods of 400 years begin in March, so that leap days come last.
     local day = days + 719468
     local era = math.floor(day / 146097)
     day = day - era * 146097

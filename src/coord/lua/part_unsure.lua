@@ -1,5 +1,6 @@
--- Whether the store may have lost changes that nobody has compared yet (docs/store-redis.md, I4): it went back, or it is another run of
--- itself and a data folder has yet to vouch. `queue`, `config`: databases; in that of policies afterwards.
+-- Whether the store may have lost changes, and the copies were not compared since (docs/store-redis.md, I4): the store went back, or its
+-- server was started again and a data folder has yet to say which number was acknowledged to it. `queue`, `config`: numbers of queueDB
+-- and configDB; configDB is selected afterwards.
 local function store_run()
     local run = ''
     for _, field in ipairs({{'server', 'run_id'}, {'replication', 'master_replid'}}) do

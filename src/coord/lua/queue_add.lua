@@ -1,5 +1,5 @@
--- Adds tasks. ARGV for each: queue, id, message, delay (s; 0: at once), unique key, its life (s). Times are the store's.
--- Answers for each: 1 added, 0 the id is there, -1 the unique key is taken; with KEYS (part_seen) then the step's number.
+-- Adds tasks. ARGV for each: queue, id, message, delay (s; 0: at once), unique key, life of that key (s). Times are the store's.
+-- Answers for each: 1 when it was added, 0 when its id exists, -1 when the unique key is held; with KEYS (part_seen) then the step's number.
 -- include part_enqueue
 -- include part_seen
 local lost = seen()

@@ -1,5 +1,5 @@
--- Removes completed tasks past their time, and archived ones that are old or too many.
--- ARGV: at most, life of archived ones (s), archived ones to keep, queues. Answers how many.
+-- Removes completed tasks whose time is over, and archived tasks that are old or too many.
+-- ARGV: how many at most, life of archived tasks (s), how many archived tasks to keep, queues. Answers how many were removed.
 -- include part_tally
 local now = time[1]
 local limit, keep = tonumber(ARGV[1]), tonumber(ARGV[3])

@@ -1,5 +1,5 @@
--- Tasks whose lease has ended, or ends later than any that is given by this clock (30 s): it has gone back, and those that live push
--- theirs. ARGV: at most, queues. Answers {queue, message}.
+-- Tasks whose lease has ended. A lease that ends later than any that the present clock gives (30 s) has ended too: the clock went back, and
+-- a worker that lives prolongs its leases. ARGV: how many at most, queues. Answers {queue, message} for each.
 local now = redis.call('TIME')[1]
 local result = {}
 for q = 2, #ARGV do

@@ -1,4 +1,4 @@
--- Makes due tasks pending. ARGV: at most, queues. Answers how many.
+-- Makes scheduled and retried tasks pending whose time has come. ARGV: how many at most, queues. Answers how many.
 local time = redis.call('TIME')
 local since = time[1] .. string.format('%06d000', time[2])
 local moved = 0

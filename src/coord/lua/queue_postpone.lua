@@ -1,4 +1,4 @@
--- Pushes scheduled tasks back. ARGV: queue, delay (s), ids. Answers how many.
+-- Schedules tasks for a later time. ARGV: queue, delay (s), ids. Answers how many were scheduled.
 local scheduled = 'asynq:{' .. ARGV[1] .. '}:scheduled'
 local due = redis.call('TIME')[1] + ARGV[2]
 local moved = 0

@@ -1,5 +1,5 @@
--- Tells of a server and what its workers do. ARGV: server id (host:pid:uuid), life (s), server's message, then pairs
--- of task id and worker's message. Without a server's message it is taken out.
+-- Enters a server and its workers in Asynq's lists. ARGV: server id (host:pid:uuid), life (s), message of the server, then pairs of task id
+-- and message of the worker. Without a message of the server its entry is removed.
 local server = 'asynq:servers:{' .. ARGV[1] .. '}'
 local workers = 'asynq:workers:{' .. ARGV[1] .. '}'
 redis.call('DEL', workers)

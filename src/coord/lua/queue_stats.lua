@@ -1,5 +1,5 @@
--- Of every queue. ARGV: day. Answers for each: name, sizes of pending, active, scheduled, retry, archived, completed,
--- processed, failed, processed and failed today, age of the oldest pending one (ms), paused.
+-- The numbers of every queue. ARGV: day. Answers for each: name; sizes of pending, active, scheduled, retry, archived, completed;
+-- processed, failed; processed and failed today; age of the oldest pending task (ms); whether it is paused.
 local names = redis.call('SMEMBERS', 'asynq:queues')
 table.sort(names)
 local time = redis.call('TIME')

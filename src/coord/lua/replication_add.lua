@@ -1,7 +1,7 @@
--- Makes a replication (P1, P2, P4). ARGV: database of the queue, of policies; user, bucket ('': the user's policy), from, to, other
--- bucket ('': the same name), these escaped; bucket, from, other bucket as they are; priority, storage that the route leads to without
--- a policy, agent's URL, '1': nothing to copy; queue, id, message of the first task (id '': none).
--- Answers {'ok'}, or why not and a name.
+-- Makes a replication (P1, P2, P4). ARGV: numbers of queueDB and configDB; user, bucket ('': a policy for all buckets of the user), from, to,
+-- other bucket ('': the same name), these escaped; bucket, from, other bucket, not escaped; priority; storage that the route leads to
+-- without a routing policy; URL for notices; '1': nothing to copy; queue, id and message of the first task (id '': none).
+-- Answers {'ok'}, or a refusal and a name.
 -- include part_policy
 -- include part_enqueue
 local queue, config, user, bucket, from, to, other = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -35,7 +35,7 @@ if bucket ~= '' then
     if owner and owner ~= user then
         return {'taken'}
     end
-    -- The block of an archived one of this name is its own.
+    -- If there is an archived replication of this name, the block is its own.
     local again = other ~= '' and redis.call('EXISTS', status) == 1
     if not again and redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
         return {'taken'}

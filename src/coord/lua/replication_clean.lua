@@ -1,5 +1,5 @@
--- Deletes cursors of a replication's listings. ARGV: pattern of their keys, key of the first, cursor of the scan, how many to look at.
--- A key that goes on with a ':' or not with a prefix ('.../') is of a replication to another bucket.
+-- Deletes cursors of a replication's listings. ARGV: pattern of their keys, key of the first, cursor of the scan, how many keys to look at.
+-- A key that goes on with a ':', or without a prefix ('.../'), belongs to a replication to another bucket.
 -- Answers the next cursor; '0': all were looked at.
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[1], 'COUNT', ARGV[4], 'TYPE', 'string')
 for i = 1, #page[2] do

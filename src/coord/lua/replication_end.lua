@@ -1,7 +1,7 @@
--- Takes away the replication of a bucket that was deleted, if the user's policy would make it again just as it is (P7). ARGV: databases of
--- vectors, of the queue, of policies; user, bucket, from, to, escaped; key of the bucket's vector, field of the source in it, its number
--- before the source was found to have no bucket; queue, id, message of the task that cleans up behind it, and of the one that looks whether the bucket was made again meanwhile;
--- from as it is, storage that the route leads to without a policy.
+-- Removes the replication of a bucket that was deleted, if the user's policy would make the same one again (P7). ARGV: numbers of appDB,
+-- queueDB and configDB; user, bucket, from, to, escaped; key of the bucket's vector, field of the source in it, number of that field before
+-- the source was found to have no bucket; queue, id and message of the task that cleans up, and of the task that looks whether the bucket
+-- was made again; from, not escaped; storage that the route leads to without a routing policy.
 -- Answers {'ok'}, or {'kept'}.
 -- include part_policy
 -- include part_enqueue
@@ -14,7 +14,7 @@ if not priority or priority ~= redis.call('ZSCORE', 'p:repl:' .. user, member) o
     or (redis.call('HGET', status, 'agent_url') or '') ~= '' then
     return {'kept'}
 end
--- A change that was recorded since is of a bucket that was made again.
+-- A change was recorded since then: the bucket was made again.
 redis.call('SELECT', app)
 local number = redis.call('HGET', ARGV[8], ARGV[9]) or '0'
 redis.call('SELECT', config)
@@ -24,7 +24,7 @@ end
 redis.call('ZREM', set, member)
 redis.call('DEL', status)
 vectors_unused(bucket)
--- The copy is gone, and what it was kept apart by with it; the route, if it leads to the same storage without its policy.
+-- The copy is gone, so it need not be kept apart any more. The routing policy goes too, if the route leads to the same storage without it.
 if redis.call('HGET', 'w:copies', ARGV[7] .. ':' .. bucket) == user then
     redis.call('HDEL', 'w:copies', ARGV[7] .. ':' .. bucket)
 end

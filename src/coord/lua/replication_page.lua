@@ -1,8 +1,7 @@
--- A page of a listing. ARGV: databases of vectors, of the queue, of policies; key of the status, of the cursor ('': no cursor), where
--- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id, token of the listing, day, life of
--- the day's counters; then for each that was listed: kind (c, l), bytes[/objects], key of its cursor (of a listing), queue, id,
--- message.
--- Answers 1, 0 when the replication is gone or has begun anew, -1 when the listing is not held, -2 when the cursor is elsewhere.
+-- Writes down a page of a listing. ARGV: numbers of appDB, queueDB and configDB; key of the status; key of the cursor ('': no cursor), where
+-- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id and token of the listing's task, day, life of
+-- the day's counters (s); then for each new task: kind (c, l), bytes[/objects], key of its cursor (for a listing), queue, id, message.
+-- Answers 1, 0 when the replication is gone or was begun again, -1 when the task is not held, -2 when the cursor is elsewhere.
 -- include part_enqueue
 -- include part_end
 local app, queue, config, status, cursor, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
@@ -47,7 +46,7 @@ for i = 14, #ARGV, 6 do
     end
 end
 flush()
--- A listing that begins does so at the beginning, whatever a replication that is gone has left.
+-- A new listing begins at the beginning, even if an earlier replication has left a cursor.
 redis.call('SELECT', app)
 for _, key in ipairs(begun) do
     redis.call('DEL', key)

@@ -1,10 +1,10 @@
--- Records changes (R3). ARGV: databases of vectors, of the queue, of policies; epoch; how many intents; key of the log's
--- number ('': none) and its last row; how many replications, how many sources; for each replication: key of its status, tally, field
--- of its destination in vectors;
--- sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('': none), field, 'w' for a whole object,
--- 'b' for what is beside one (V5), '~' before it for one that is found late (R4), how many tasks, for each: replication (from 1), queue, id, message, of how many changes.
--- Answers 1, or 0 when the replications of these sources are not those of the epoch any more. With KEYS (part_seen) the step's number
--- instead of 1.
+-- Records changes (R3). ARGV: numbers of appDB, queueDB and configDB; epoch; how many intents; key of the number of the outbox ('': none),
+-- and the last row of this record; how many replications, how many sources; for each replication: key of its status, tally, field of its
+-- destination in vectors; the sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('':
+-- none), field, kind, how many tasks, and for each task: replication (from 1), queue, id, message, number of changes.
+-- The kind is 'w' for a whole object, 'b' for tags or ACL of an object (V5), '' else; with '~' before it when the change was found late (R4).
+-- Answers 1, or 0 when the replications of these sources have changed since the epoch. With KEYS (part_seen) the step's number instead of
+-- 1.
 -- include part_enqueue
 -- include part_seen
 -- include part_remove
@@ -22,7 +22,7 @@ for i = 10 + 3 * replications, 9 + 3 * replications + sources do
         return 0
     end
 end
--- One that is gone without a new epoch: the database was flushed.
+-- A replication is gone without a new epoch: the database was flushed.
 local tallies = {}
 for i = 1, replications do
     local row = redis.call('HMGET', ARGV[7 + 3 * i], 'created_at', 'resynced_at')
@@ -45,7 +45,7 @@ redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
 local bumped, tasks = {}, {}
 local how = {[''] = bump, w = bump_whole, b = bump_beside, ['~'] = bump, ['~w'] = bump_whole, ['~b'] = bump_beside}
--- Another storage has a higher number: it was written there since.
+-- Whether another storage has a higher number: the object was written there since.
 local function is_overtaken(key, field)
     local own = tonumber(redis.call('HGET', key, field) or '0')
     for _, number in ipairs(redis.call('HVALS', key)) do
@@ -55,7 +55,7 @@ local function is_overtaken(key, field)
     end
     return false
 end
--- Once for each thing, however often it changed.
+-- Each thing is raised once, however often it has changed.
 local at = 10 + 3 * replications + sources + intents
 while at <= #ARGV do
     local row, key, field, count = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])

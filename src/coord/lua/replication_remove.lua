@@ -1,5 +1,5 @@
--- Takes a replication away: member, status, block (P5). ARGV: user, bucket, from, to, other bucket, escaped; other bucket as it is.
--- Answers {'ok'}, or why not. No other can have the block: a destination is taken once (replication_add.lua).
+-- Removes a replication: its member, status and block (P5). ARGV: user, bucket, from, to, other bucket, escaped; other bucket, not escaped.
+-- Answers {'ok'}, or a refusal. No other replication has the block: a destination is used once (replication_add.lua).
 -- include part_policy
 local user, bucket = ARGV[1], ARGV[2]
 local set = 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or '')

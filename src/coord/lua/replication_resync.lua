@@ -1,7 +1,7 @@
--- Begins the initial copy anew; changes that are still queued belong to it, and count no more.
--- ARGV: database of the queue, of policies; key of the status; queue, id, message of the first task; user, bucket; '1': a switch
--- that is not in progress is no hindrance.
--- Answers {'ok'}, {'none'}, {'archived'} or {'switch'}: its destination may be ahead of its source.
+-- Begins the initial copy again. Changes that are still queued are part of it, and are not counted any more.
+-- ARGV: numbers of queueDB and configDB; key of the status; queue, id and message of the first task; user, bucket; '1': a switch that is not
+-- in progress is no obstacle.
+-- Answers {'ok'}, {'none'}, {'archived'}, or {'switch'}: the destination may be newer than the source.
 -- include part_policy
 -- include part_resync
 local queue, config, status = ARGV[1], ARGV[2], ARGV[3]

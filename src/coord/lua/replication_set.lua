@@ -1,5 +1,5 @@
--- Pauses, resumes or archives a replication. ARGV: user, bucket, from, to, other bucket, escaped; 'pause', 'resume', 'archive'.
--- Answers {'ok'} or {'none'}. An archived one is no member of the set, whose source may be another by then; its status stays.
+-- Pauses, resumes or archives a replication. ARGV: user, bucket, from, to, other bucket, escaped; 'pause', 'resume' or 'archive'.
+-- Answers {'ok'} or {'none'}. An archived replication is not in the set, whose source may change; its status stays.
 -- include part_policy
 local member = ARGV[3] .. ':' .. ARGV[4] .. (ARGV[5] ~= '' and ':' .. ARGV[5] or '')
 local status = 'p:repl_st:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. member

@@ -1,5 +1,5 @@
--- A task of several copies or changes ends, and those that failed get tasks of their own. ARGV: databases of the queue, of policies; key of the
--- status; queue, id, token of the task, day, life of the day's counters; bytes and objects that were copied; then for each that
+-- Ends a task of several copies or changes; those that failed get tasks of their own. ARGV: numbers of queueDB and configDB; key of the
+-- status; queue, id and token of the task, day, life of the day's counters (s); bytes and objects that were copied; then for each that
 -- failed: bytes, queue, id, message, delay (s). Answers 1, or 0 when the task is not held.
 -- include part_enqueue
 -- include part_end
@@ -14,11 +14,11 @@ local head, kind, round = string.match(own or '', '^(%d+ %d+ (%a)) %S+ (%S+)')
 redis.call('SELECT', config)
 local current = head and status_round(status) == round
 redis.call('SELECT', queue)
--- Of a round that is over there is nothing to be done any more.
+-- There is nothing to do for a round that is over.
 for i = 11, current and #ARGV or 0, 5 do
     local tally = head .. ' ' .. ARGV[i] .. ' ' .. round .. ' ' .. status
     local busy = kind == 'e' and cannot_take_on or runs_for_another
-    if not enqueue_beside(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], tally, busy, ARGV[i + 4]) then -- another task stands for it, and counts itself
+    if not enqueue_beside(ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], tally, busy, ARGV[i + 4]) then -- another task does it, and is counted
         objects = objects + 1
         bytes = bytes + ARGV[i]
     end

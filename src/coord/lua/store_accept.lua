@@ -1,5 +1,5 @@
--- An administrator says that the store is right as it is (docs/store-redis.md, I6). ARGV: 'empty' or 'older', the installation, the count
--- of changes of the configuration that the process has seen. Answers {'ok'}, or what the store is instead.
+-- An administrator says that the store is right as it is (docs/store-redis.md, I6). ARGV: 'empty' or 'older', id of the installation, number
+-- of changes of the configuration that the process has seen. Answers {'ok'}, or the state that the store is in instead.
 -- include part_back
 local id = redis.call('HGET', 'w:installation', 'id')
 if id and id ~= ARGV[2] then

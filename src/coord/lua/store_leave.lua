@@ -1,4 +1,4 @@
--- A data folder is closed: nobody waits for it to vouch. ARGV: database of the queue, folder. Answers its number, or nil.
+-- A data folder is closed: nobody waits for it to tell its number. ARGV: number of queueDB, folder. Answers its number, or nil.
 redis.call('SELECT', ARGV[1])
 local row = redis.call('HGET', 'w:seen', ARGV[2])
 if row then

@@ -1,11 +1,11 @@
--- A process looks whether the store is the one that it knows, tells that it lives, and which epoch of the policies it holds
+-- The word of a process: it asks whether the store is the one that it knows, tells that it lives, and which epoch of the policies it holds
 -- (docs/store-redis.md, I1 to I5; docs/replication.md, "Epochs").
--- ARGV: databases of vectors, of the queue, of policies (the first two '' when they are not joined); process, epoch (process '': no
--- epoch is told), life (s); data folder, the installation that it knows ('': none), the highest number that was acknowledged to it,
--- '1' when that is certain, the run of the store that it remembers; the count of changes of the configuration that it has seen; an id
--- for a store that has none.
--- Answers texts: 'empty', 'other' (and its id) or 'older'; or 'known', then id, number, count of changes of the configuration, round,
--- '1' while copies have yet to be begun anew, how many folders have yet to vouch, run.
+-- ARGV: numbers of appDB, queueDB and configDB (the first two '' when they are not joined); id of the process ('': no epoch is told), epoch,
+-- life of the word (s); data folder, id of the installation that it knows ('': none), highest number that was acknowledged to it, '1' when
+-- that number is certain, run of the store's server that it remembers; number of changes of the configuration that it has seen; an id for
+-- a store that has none.
+-- Answers texts: 'empty', 'other' (and the store's id) or 'older'; or 'known', then id, number, changes of the configuration, round, '1' while
+-- copies must be begun again, how many folders have yet to tell their number, run.
 -- include part_back
 -- include part_unsure
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
@@ -40,7 +40,7 @@ if here[2] ~= run then
     here[3] = time[1]
     redis.call('HSET', 'w:installation', 'run', run, 'run_at', time[1])
 end
--- One of the databases was emptied by itself.
+-- Only one of the databases was emptied.
 if app ~= '' then
     for _, database in ipairs({app, queue}) do
         redis.call('SELECT', database)
@@ -51,7 +51,7 @@ if app ~= '' then
     end
     redis.call('SELECT', queue)
 end
--- What was acknowledged to this folder.
+-- The number that was acknowledged to this folder.
 local rows, unsure = redis.call('HGETALL', 'w:seen'), 0
 local function row_set(name, number, of, told, state)
     redis.call('HSET', 'w:seen', name, string.format('%.0f', number) .. ':' .. of .. ':' .. string.format('%.0f', told) .. ':' .. state)
@@ -62,12 +62,12 @@ for i = 1, #rows, 2 do
     told = tonumber(told or '0')
     if rows[i] == folder then
         number = tonumber(n or '0')
-    elseif state == 'o' and of ~= run and now - tonumber(here[3]) > vouch_s then -- it does not come to vouch
+    elseif state == 'o' and of ~= run and now - tonumber(here[3]) > vouch_s then -- the folder does not come back to tell its number
         lost = true
         row_set(rows[i], n, run, told, 'c')
     elseif state == 'o' and of ~= run then
         unsure = unsure + 1
-    elseif state == 'o' and now - told > quiet_s then -- all of its has been there for long
+    elseif state == 'o' and now - told > quiet_s then -- its last step was acknowledged long ago
         row_set(rows[i], n, of, told, 'c')
     elseif now - told > forget_s then
         redis.call('HDEL', 'w:seen', rows[i])
@@ -82,8 +82,7 @@ redis.call('SELECT', config)
 if lost then
     went_back()
 end
--- Who died long ago is forgotten; who has told of itself in the future has done so before the clock went back, and its life counts
--- from now.
+-- Processes whose word is old are removed. A word from the future was written before the clock went back: its life begins now.
 if process ~= '' then
     redis.call('HSET', 'w:gateways', process, epoch .. ':' .. time[1])
     rows = redis.call('HGETALL', 'w:gateways')

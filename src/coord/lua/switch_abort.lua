@@ -1,5 +1,5 @@
--- Gives a switch up: one without downtime that has begun turns round, of others what is written down goes. ARGV: databases of vectors,
--- of the queue, of policies; user, bucket, escaped. Answers {'ok'} or why not.
+-- Aborts a switch: one without downtime that has begun goes back; any other is removed. ARGV: numbers of appDB, queueDB and configDB; user,
+-- bucket, escaped. Answers {'ok'} or a refusal.
 -- include part_switch
 local s = switch_read(ARGV[4], ARGV[5])
 if not s.status then

@@ -1,5 +1,5 @@
--- A switch begins. ARGV: databases of vectors, of the queue, of policies; user, bucket, escaped; when it was made; storage that the
--- route leads to without a policy. Answers {'ok'} or why not.
+-- Begins a switch. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which it was made; storage that the route
+-- leads to without a routing policy. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_unsure
 local app, config = ARGV[1], ARGV[3]

@@ -1,6 +1,6 @@
--- A switch comes to its end: the last step forward, or of going back. ARGV: databases of vectors, of the queue, of policies; user,
--- bucket, escaped; when it was made; queue, id, message of the task that cleans up behind a replication that is removed.
--- Answers {'ok'} or why not.
+-- Ends a switch, forward or after it went back. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which it was
+-- made; queue, id and message of the task that cleans up after the replication that is removed.
+-- Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
@@ -13,7 +13,7 @@ local function remove(s, from, to)
     flush()
     redis.call('SELECT', config)
 end
--- What the new side has beyond the old one goes over, or is not asked for any more.
+-- Changes that only the new side has are copied, or are not needed any more.
 local function done_live(s)
     local reverse = status_of(s, s.to, s.from)
     if s.fields.continueReplication == '1' then

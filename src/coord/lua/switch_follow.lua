@@ -1,6 +1,6 @@
--- A switch with downtime whose check is over goes on as one without, for the uploads that are open on the old side (S11). It stays
--- blocked until every gateway knows: switch_unblock. ARGV: databases of vectors, of the queue, of policies; user, bucket, escaped; when
--- it was made; text; queue, id, message of its task. Answers {'ok'} or why not.
+-- A switch with downtime whose check is over goes on as one without, to wait for uploads that are open on the old side (S11). It stays
+-- blocked until every gateway knows that (switch_unblock). ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which
+-- it was made; text; queue, id and message of its task. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]

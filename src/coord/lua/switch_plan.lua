@@ -1,6 +1,6 @@
--- Makes a switch, or changes the options of one that does not go on. ARGV: databases of vectors, of the queue, of policies; user,
--- bucket, from, to, escaped; storage that the route leads to without a policy; '1': without downtime; '1': everything must be there
--- already; queue, id, message of its task; names and values of its options. Answers {'ok'} or why not.
+-- Plans a switch, or changes the options of one that is not in progress. ARGV: numbers of appDB, queueDB and configDB; user, bucket, from,
+-- to, escaped; storage that the route leads to without a routing policy; '1': without downtime; '1': the copy must be complete already;
+-- queue, id and message of its task; names and values of its options. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
 -- include part_remove
@@ -25,7 +25,7 @@ redis.call('HSET', s.key, 'replicationID', id, 'createdAt', rfc3339(), 'replPrio
     unpack(ARGV, 14))
 switch_move(s, 'not_started', waits and 'planned again' or 'planned')
 redis.call('SELECT', queue)
--- One that waits may do so for long, one that runs may have found that there is nothing to do.
+-- The earlier task may wait for long, or may run and have found nothing to do.
 local state = redis.call('HGET', 'asynq:{' .. ARGV[11] .. '}:t:' .. ARGV[12], 'state')
 if state == 'retry' or state == 'scheduled' then
     remove_task('asynq:{' .. ARGV[11] .. '}:', ARGV[12], state)

@@ -1,5 +1,5 @@
--- Changes how long a switch waits for uploads that are open on the storage that is left, also while it waits. ARGV: databases of
--- vectors, of the queue, of policies; user, bucket, escaped; how long (ns), text for the history. Answers {'ok'} or why not.
+-- Changes how long a switch waits for uploads that are open on the old storage, also while it waits. ARGV: numbers of appDB, queueDB and
+-- configDB; user, bucket, escaped; how long (ns), text for the history. Answers {'ok'} or a refusal.
 -- include part_switch
 local ttl = ARGV[6]
 local s = switch_read(ARGV[4], ARGV[5])
@@ -9,7 +9,7 @@ end
 if s.status == 'done' then
     return {'state', s.status}
 end
--- That of one without downtime is never 0, which says that it is one with.
+-- The time of a switch without downtime is never 0, since 0 means a switch with downtime.
 if s.live then
     ttl = ttl == '0' and '1' or ttl
     redis.call('HSET', s.key, 'multipartTTL', ttl)

@@ -1,5 +1,5 @@
--- A switch's status moves where neither route nor members do. ARGV: databases of vectors, of the queue, of policies; user, bucket,
--- escaped; when it was made; new status, text. Answers {'ok'} or why not.
+-- Changes the status of a switch, but no route and no member. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at
+-- which it was made; new status, text. Answers {'ok'} or a refusal.
 -- include part_switch
 local to, text = ARGV[7], ARGV[8]
 local legal = {

@@ -1,5 +1,5 @@
--- Every gateway knows that a switch which was blocked goes on without downtime. ARGV: databases of vectors, of the queue, of policies;
--- user, bucket, escaped; when it was made. Answers {'ok'} or why not.
+-- Every gateway knows that a blocked switch goes on without downtime: the block ends. ARGV: numbers of appDB, queueDB and configDB; user,
+-- bucket, escaped; time at which it was made. Answers {'ok'} or a refusal.
 -- include part_switch
 local s = switch_mine()
 if not s then

@@ -1,6 +1,6 @@
--- What a copy has brought over (V2). ARGV: field of the source, of the destination, '1' when the things are gone, life of vectors
--- that all agree on (s; all or none of them expire, V5), database of locks, key of the lock ('': none), its token, database of vectors; then for each vector: key,
--- number (0: nothing was known of it). Answers 1, or 0 when the lock is not held.
+-- A copy has brought the destination up to a number (V2). ARGV: fields of the source and of the destination; '1' when the things are
+-- deleted; life of vectors whose places all agree (s; all or none of them expire, V5); number of lockDB, key of the lock ('': none), its
+-- token; number of appDB; then for each vector: key, number (0: there was no vector). Answers 1, or 0 when the lock is not held.
 local source, destination = ARGV[1], ARGV[2]
 if ARGV[6] ~= '' then
     redis.call('SELECT', ARGV[5])

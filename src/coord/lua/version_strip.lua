@@ -1,4 +1,4 @@
--- Takes a place out of some of a bucket's vectors. ARGV: pattern of their keys, field, cursor, how many to look at.
+-- Removes a place from some vectors of a bucket. ARGV: pattern of their keys, field, cursor, how many keys to look at.
 -- Answers the next cursor; '0': all were looked at.
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[1], 'COUNT', ARGV[4], 'TYPE', 'hash')
 for i = 1, #page[2] do

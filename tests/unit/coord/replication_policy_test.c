@@ -92,7 +92,7 @@ TEST_FOUR(replication_policy, a_bucket_has_one_source_and_many_destinations)
     repl_add(&l, "u photos main backup");
     repl_add(&l, "u photos main cold");
     repl_add(&l, "u photos main cold archive");
-    check_refused(&l, "other photos main backup", ERR_CONFLICT, "used otherwise");
+    check_refused(&l, "other photos main backup", ERR_CONFLICT, "in use for something else");
     CHECK_INT(repl_from(&l, "main", "photos"), 3);
     check_refused(&l, "u photos backup cold", ERR_CONFLICT, "the route leads: main");
     check_refused(&l, "u photos main main", ERR_INVALID, NULL);
@@ -110,11 +110,11 @@ TEST_FOUR(replication_policy, a_destination_is_no_source_and_is_taken_once)
     repl_add(&l, "u photos main cold archive");
     check_reply(l.config, "SMEMBERS p:route_block:cold", "[\"archive\"]");
     check_refused(&l, "u archive cold backup", ERR_CONFLICT, "blocked");
-    check_refused(&l, "u other main cold archive", ERR_CONFLICT, "used otherwise");
-    check_refused(&l, "x archive main cold", ERR_CONFLICT, "used otherwise");
+    check_refused(&l, "u other main cold archive", ERR_CONFLICT, "in use for something else");
+    check_refused(&l, "x archive main cold", ERR_CONFLICT, "in use for something else");
     repl_add(&l, "u docs main backup");
-    check_refused(&l, "u photos main backup docs", ERR_CONFLICT, "used otherwise");
-    check_refused(&l, "u photos main main docs", ERR_CONFLICT, "used otherwise");
+    check_refused(&l, "u photos main backup docs", ERR_CONFLICT, "in use for something else");
+    check_refused(&l, "u photos main main docs", ERR_CONFLICT, "in use for something else");
     check_refused(&l, "u docs backup main", ERR_CONFLICT, "the route leads: main");
     check_reply(l.config, "KEYS p:route_block:*", "[\"p:route_block:cold\"]");
     repl_close(&l);
@@ -218,7 +218,7 @@ TEST_FOUR(replication_policy, pausing_and_archiving_are_seen_in_status_and_view)
     replication_view_unref(view);
     /* The reverse is no cycle once the bucket is there, and the archived one may be made again. */
     check_reply(l.config, "SET p:route:u:photos backup", "OK");
-    check_refused(&l, "u photos backup main", ERR_CONFLICT, "a copy of it alone on: backup");
+    check_refused(&l, "u photos backup main", ERR_CONFLICT, "only a copy of it on: backup");
     check_reply(l.config, "HDEL w:copies backup:photos", "1");
     CHECK_OK(replication_add(
         l.r,
@@ -244,7 +244,7 @@ TEST_FOUR(replication_policy, an_archived_one_keeps_its_block_until_it_is_remove
     repl_add(&l, "u photos main cold archive");
     id = repl_id(&l, "u photos main cold archive");
     CHECK_OK(replication_archive(l.r, &id, &err));
-    check_refused(&l, "u docs main cold archive", ERR_CONFLICT, "used otherwise");
+    check_refused(&l, "u docs main cold archive", ERR_CONFLICT, "in use for something else");
     repl_add(&l, "u photos main cold archive");
     CHECK_OK(replication_archive(l.r, &id, &err));
     check_reply(l.config, "SMEMBERS p:route_block:cold", "[\"archive\"]");
