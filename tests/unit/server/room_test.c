@@ -232,6 +232,17 @@ TEST(room, tasks_wait_in_a_process_that_is_no_worker)
     lab_stop(&l);
 }
 
+TEST(room, a_route_answers_administrators_alone)
+{
+    struct lab l;
+
+    lab_start(&l, NULL);
+    CHECK_STR(get(&l, "/api/v1/bakery", true, 200), STR("{\"loaves\":0}"));
+    CHECK(has(get(&l, "/api/v1/bakery", false, 401), "\"unauthorized\""));
+    CHECK(has(get(&l, "/api/v1", true, 200), "/api/v1/bakery"));
+    lab_stop(&l);
+}
+
 TEST(room, a_command_and_a_role_are_of_the_command_line)
 {
     const char *argv[] = {"weir", "bakery", "sell", "12", NULL};
