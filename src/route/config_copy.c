@@ -37,8 +37,8 @@ static void write_word(struct buf *out, struct str word)
     buf_append_str(out, word);
 }
 
-static void write_command(struct buf *out, const struct kind *k, struct str key,
-                          const struct reply *items, size_t count)
+static void copy_write_command(struct buf *out, const struct kind *k, struct str key,
+                               const struct reply *items, size_t count)
 {
     buf_appendf(out, "%zu ", 2 + count);
     write_word(out, str_z(k->write));
@@ -47,11 +47,11 @@ static void write_command(struct buf *out, const struct kind *k, struct str key,
         write_word(out, items[k->swap ? i ^ 1 : i].str);
 }
 
-static int write_key(struct buf *out, const struct kind *k, struct str key, const struct reply *r,
-                     struct err *err)
+static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
+                          const struct reply *r, struct err *err)
 {
     if (r->type == REPLY_BULK) {
-        write_command(out, k, key, r, 1);
+        copy_write_command(out, k, key, r, 1);
         return 0;
     }
     int code = r->type == REPLY_NIL ? 0 : reply_expect(r, REPLY_ARRAY, err);
@@ -61,7 +61,7 @@ static int write_key(struct buf *out, const struct kind *k, struct str key, cons
         write_word(out, key);
     }
     for (size_t i = 0; code == 0 && i < r->count; i += WORDS_MAX)
-        write_command(out, k, key, r->items + i, size_min(WORDS_MAX, r->count - i));
+        copy_write_command(out, k, key, r->items + i, size_min(WORDS_MAX, r->count - i));
     return code;
 }
 
@@ -115,8 +115,8 @@ static int read_types(struct store *s, struct arena *a, struct page *p, struct e
     return code;
 }
 
-static int read_page(struct store *s, struct arena *a, struct page *p, struct buf *out,
-                     struct err *err)
+static int copy_read_page(struct store *s, struct arena *a, struct page *p, struct buf *out,
+                          struct err *err)
 {
     struct reply *reply = NULL;
     int code = p->count ? read_types(s, a, p, err) : 0;
@@ -132,12 +132,13 @@ static int read_page(struct store *s, struct arena *a, struct page *p, struct bu
     if (code == 0 && p->count)
         code = store_pipeline(s, a, &reply, p->commands, p->count, err);
     for (size_t i = 0; code == 0 && i < p->count; i++)
-        code = write_key(out, p->kinds[i], p->keys[i], &reply->items[i], err);
+        code = copy_write_key(out, p->kinds[i], p->keys[i], &reply->items[i], err);
     p->count = 0;
     return code;
 }
 
-static int read_keys(struct store *s, const struct reply *keys, struct buf *out, struct err *err)
+static int copy_read_keys(struct store *s, const struct reply *keys, struct buf *out,
+                          struct err *err)
 {
     struct page *p = xcalloc(1, sizeof(*p));
     struct arena a = {0};
@@ -147,10 +148,10 @@ static int read_keys(struct store *s, const struct reply *keys, struct buf *out,
         if (is_wanted(keys->items[i].str))
             p->keys[p->count++] = keys->items[i].str;
         if (p->count == PAGE)
-            code = read_page(s, &a, p, out, err);
+            code = copy_read_page(s, &a, p, out, err);
     }
     if (code == 0)
-        code = read_page(s, &a, p, out, err);
+        code = copy_read_page(s, &a, p, out, err);
     arena_release(&a);
     free(p);
     return code;
@@ -166,12 +167,12 @@ static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struc
     const struct copying *c = ctx;
 
     (void)a;
-    return read_keys(c->store, keys, c->out, err);
+    return copy_read_keys(c->store, keys, c->out, err);
 }
 
 /* A key may come twice. Its commands are then written twice, and make the same: a list begins anew.
  */
-static int read_all(struct store *s, struct buf *out, struct err *err)
+static int copy_read_all(struct store *s, struct buf *out, struct err *err)
 {
     int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);
 
@@ -193,7 +194,7 @@ int config_copy_write(struct store *config, const struct seal_key *key, const ch
     head->time_ms = clock_wall_ms();
     buf_appendf(&plain, STR_FMT "\n%llu\n%lld\n", STR_ARG(head->installation),
                 (unsigned long long)head->count, (long long)head->time_ms);
-    int code = read_all(config, &plain, err);
+    int code = copy_read_all(config, &plain, err);
     if (code == 0)
         code = store_is_known(config, err);
     if (code == 0) {
@@ -211,18 +212,18 @@ int config_copy_write(struct store *config, const struct seal_key *key, const ch
 /* --- reading the file --- */
 
 /* A number before `end`; advances. */
-static bool take_number(struct str *rest, char end, uint64_t *out)
+static bool copy_take_number(struct str *rest, char end, uint64_t *out)
 {
     struct str word;
 
     return str_cut(*rest, end, &word, rest) && str_u64(word, out) == 0;
 }
 
-static bool take_word(struct str *rest, struct str *out)
+static bool copy_take_word(struct str *rest, struct str *out)
 {
     uint64_t len = 0;
 
-    if (!take_number(rest, ':', &len) || len > rest->len)
+    if (!copy_take_number(rest, ':', &len) || len > rest->len)
         return false;
     *out = str_head(*rest, (size_t)len);
     *rest = str_skip(*rest, (size_t)len);
@@ -233,23 +234,23 @@ static bool take_command(struct str *rest, struct arena *a, struct store_args *o
 {
     uint64_t words = 0;
 
-    if (!take_number(rest, ' ', &words) || words < 2 || words > WORDS_MAX + 2)
+    if (!copy_take_number(rest, ' ', &words) || words < 2 || words > WORDS_MAX + 2)
         return false;
     struct str *argv = arena_array(a, (size_t)words, sizeof(*argv));
     for (size_t i = 0; argv && i < words; i++)
-        if (!take_word(rest, &argv[i]))
+        if (!copy_take_word(rest, &argv[i]))
             return false;
     *out = (struct store_args){argv, (size_t)words};
     return argv;
 }
 
-static bool take_all(struct config_copy *out, struct arena *a, struct str rest)
+static bool copy_take_all(struct config_copy *out, struct arena *a, struct str rest)
 {
     uint64_t time_ms = 0;
     size_t room = 0;
 
-    if (!str_cut(rest, '\n', &out->installation, &rest) || !take_number(&rest, '\n', &out->count) ||
-        !take_number(&rest, '\n', &time_ms))
+    if (!str_cut(rest, '\n', &out->installation, &rest) ||
+        !copy_take_number(&rest, '\n', &out->count) || !copy_take_number(&rest, '\n', &time_ms))
         return false;
     out->time_ms = (int64_t)time_ms;
     while (rest.len) {
@@ -281,7 +282,7 @@ int config_copy_read(struct config_copy *out, struct arena *a, const struct seal
     if (code == 0 && unseal_whole(key, OWNER, str_skip(buf_str(&file), HEAD.len), &plain) < 0)
         code = err_set(err, ERR_CORRUPT,
                        "%s is damaged, or not sealed with this weir's secrets.key", path);
-    if (code == 0 && !take_all(out, a, arena_str(a, buf_str(&plain))))
+    if (code == 0 && !copy_take_all(out, a, arena_str(a, buf_str(&plain))))
         code = arena_error(a) < 0
                    ? err_code(err, ERR_NO_MEMORY)
                    : err_set(err, ERR_CORRUPT, "%s is not a copy of the configuration", path);

@@ -37,7 +37,7 @@ void remotes_end(struct remotes *r)
     mutex_unlock(&r->lock);
 }
 
-static int load(void *ctx, struct err *err)
+static int remotes_load_now(void *ctx, struct err *err)
 {
     struct remotes *r = ctx;
     int code;
@@ -52,13 +52,13 @@ static int load(void *ctx, struct err *err)
 
 /* A store that cannot be asked yet is asked again; a storage that cannot be opened is tried again,
  * and must not keep weir from starting. */
-static int first_load(struct remotes *r, struct err *err)
+static int remotes_first_load(struct remotes *r, struct err *err)
 {
     routes_know_storages(r->routes, false);
     return reload_open(&r->reload,
                        &(struct reload_options){.store = r->store,
                                                 .channel = REMOTES_CHANNEL,
-                                                .load = load,
+                                                .load = remotes_load_now,
                                                 .ctx = r,
                                                 .log = r->log,
                                                 .failed = "storages.not_loaded",
@@ -89,7 +89,7 @@ int remotes_open(struct remotes **out, struct routes *routes, struct store *conf
     mutex_init(&r->lock, "remotes");
     cond_init(&r->idle);
     if (code == 0)
-        code = first_load(r, err);
+        code = remotes_first_load(r, err);
     if (code < 0)
         remotes_close(r);
     else
@@ -134,7 +134,7 @@ struct opened *opened_find(struct remotes *r, struct str name)
     return NULL;
 }
 
-static struct str keep(struct str s)
+static struct str remote_keep(struct str s)
 {
     return str_n(str_dup(s), s.len);
 }
@@ -146,10 +146,10 @@ int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **
     int code;
 
     o->entry = *e;
-    o->entry.name = keep(e->name);
-    o->entry.url = keep(e->url);
-    o->entry.region = keep(e->region);
-    o->entry.ca = keep(e->ca);
+    o->entry.name = remote_keep(e->name);
+    o->entry.url = remote_keep(e->url);
+    o->entry.region = remote_keep(e->region);
+    o->entry.ca = remote_keep(e->ca);
     struct remote_options options = {.name = o->entry.name,
                                      .url = o->entry.url,
                                      .region = o->entry.region,
@@ -361,7 +361,7 @@ static int need(struct remotes *r, struct str name, struct opened **out, struct 
     return 0;
 }
 
-static int check_removal(struct remotes *r, struct str name, struct err *err)
+static int remote_check_removal(struct remotes *r, struct str name, struct err *err)
 {
     struct storage *main_storage = routes_main(r->routes);
     struct opened *o;
@@ -379,7 +379,7 @@ static int check_removal(struct remotes *r, struct str name, struct err *err)
 int remotes_check_removal(struct remotes *r, struct str name, struct err *err)
 {
     remotes_begin(r);
-    int code = check_removal(r, name, err);
+    int code = remote_check_removal(r, name, err);
     remotes_end(r);
     return code;
 }
@@ -387,7 +387,7 @@ int remotes_check_removal(struct remotes *r, struct str name, struct err *err)
 static int remove_locked(struct remotes *r, struct str name, struct err *err)
 {
     struct buf key = {0}, keys = {0};
-    int code = check_removal(r, name, err);
+    int code = remote_check_removal(r, name, err);
 
     if (code < 0)
         return code;
@@ -582,17 +582,17 @@ int remotes_set_main_fixed(struct remotes *r, struct str name, struct err *err)
 
 /* --- listing --- */
 
-static int by_text(const void *a, const void *b)
+static int endpoint_by_text(const void *a, const void *b)
 {
     return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-static int by_name(const void *a, const void *b)
+static int remote_by_name(const void *a, const void *b)
 {
     return str_cmp(((const struct remote_entry *)a)->name, ((const struct remote_entry *)b)->name);
 }
 
-static void copy_entry(struct arena *a, const struct opened *o, struct remote_entry *out)
+static void remote_copy_entry(struct arena *a, const struct opened *o, struct remote_entry *out)
 {
     *out = o->entry;
     out->name = arena_str(a, out->name);
@@ -604,7 +604,7 @@ static void copy_entry(struct arena *a, const struct opened *o, struct remote_en
     for (size_t i = 0; i < out->user_count; i++)
         out->users[i] = arena_str(a, str_z(o->users.items[i]));
     if (out->user_count)
-        qsort(out->users, out->user_count, sizeof(*out->users), by_text);
+        qsort(out->users, out->user_count, sizeof(*out->users), endpoint_by_text);
 }
 
 int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, size_t *count,
@@ -615,13 +615,13 @@ int remotes_list(struct remotes *r, struct arena *a, struct remote_entry **out, 
     remotes_begin(r);
     list = arena_array(a, r->opened.len + 1, sizeof(*list));
     for (size_t i = 0; list && i < r->opened.len; i++)
-        copy_entry(a, r->opened.items[i], &list[i]);
+        remote_copy_entry(a, r->opened.items[i], &list[i]);
     *count = r->opened.len;
     remotes_end(r);
     if (!list || arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (*count)
-        qsort(list, *count, sizeof(*list), by_name);
+        qsort(list, *count, sizeof(*list), remote_by_name);
     *out = list;
     return 0;
 }

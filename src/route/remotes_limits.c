@@ -24,7 +24,7 @@ int remotes_check_limits(const struct remote_limits *limits, struct err *err)
 /* --- reading --- */
 
 /* What cannot be read is no limit. */
-static struct remote_limits limits_of(const struct reply *hash, struct str name)
+static struct remote_limits remote_limits_of(const struct reply *hash, struct str name)
 {
     struct remote_limits found = {0};
     struct str requests, bytes;
@@ -53,7 +53,7 @@ int remotes_load_limits(struct remotes *r, struct arena *a, struct err *err)
     size_t count = routes_storages(r->routes, all, ARRAY_SIZE(all));
     for (size_t i = 0; i < count; i++) {
         const struct opened *o = opened_find(r, all[i]->name);
-        struct remote_limits limits = limits_of(hash, all[i]->name);
+        struct remote_limits limits = remote_limits_of(hash, all[i]->name);
         if (!o || !o->entry.fixed)
             remotes_limit(all[i], &limits);
     }

@@ -102,14 +102,14 @@ static int load_credentials(struct remotes *r, struct arena *a, struct opened *o
 
 /* --- storages --- */
 
-static bool same(const struct remote_entry *a, const struct remote_entry *b)
+static bool remote_is_same(const struct remote_entry *a, const struct remote_entry *b)
 {
     return str_eq(a->url, b->url) && str_eq(a->region, b->region) && str_eq(a->ca, b->ca) &&
            a->virtual_host == b->virtual_host && a->insecure == b->insecure &&
            a->trailers == b->trailers && memcmp(&a->times, &b->times, sizeof(a->times)) == 0;
 }
 
-static void drop(struct remotes *r, size_t i)
+static void remote_drop(struct remotes *r, size_t i)
 {
     struct opened *o = r->opened.items[i];
 
@@ -122,12 +122,12 @@ static void drop_named(struct remotes *r, struct str name)
 {
     for (size_t i = 0; i < r->opened.len; i++)
         if (str_eq(r->opened.items[i]->entry.name, name)) {
-            drop(r, i);
+            remote_drop(r, i);
             return;
         }
 }
 
-static int load_one(struct remotes *r, struct arena *a, struct str name, struct err *err)
+static int remote_load(struct remotes *r, struct arena *a, struct str name, struct err *err)
 {
     struct remote_entry e = {.name = name};
     struct opened *o = opened_find(r, name);
@@ -139,7 +139,7 @@ static int load_one(struct remotes *r, struct arena *a, struct str name, struct 
     code = remote_read(&e, hash, err);
     if (code < 0)
         return code;
-    if (o && !same(&o->entry, &e)) {
+    if (o && !remote_is_same(&o->entry, &e)) {
         drop_named(r, name);
         o = NULL;
     }
@@ -170,8 +170,8 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
 /* What says which storages there are, and which is the main one. A store that was emptied would say
  * that there are none, and this process's own folder would become the main storage: so the store
  * is asked whether it is the known one before anything of it counts. */
-static int read_names(struct remotes *r, struct arena *a, struct reply **names, struct reply **main,
-                      struct err *err)
+static int remotes_read_names(struct remotes *r, struct arena *a, struct reply **names,
+                              struct reply **main, struct err *err)
 {
     int code = store_call(r->store, a, names, err, STR("SMEMBERS"), REMOTES_NAMES);
 
@@ -191,9 +191,9 @@ int remotes_load(struct remotes *r, struct err *err)
     int code, failed = 0;
 
     BUG_ON(!r->busy);
-    code = read_names(r, &a, &names, &main, err);
+    code = remotes_read_names(r, &a, &names, &main, err);
     for (size_t i = 0; code == 0 && i < names->count; i++) {
-        code = load_one(r, &a, names->items[i].str, err);
+        code = remote_load(r, &a, names->items[i].str, err);
         if (code < 0 && err_kind(code) == ERR_KIND_EXPECTED) {
             failed = code;
             code = 0;
@@ -201,7 +201,7 @@ int remotes_load(struct remotes *r, struct err *err)
     }
     for (size_t i = r->opened.len; code == 0 && i-- > 0;)
         if (!r->opened.items[i]->entry.fixed && !is_named(names, r->opened.items[i]->entry.name))
-            drop(r, i);
+            remote_drop(r, i);
     if (code == 0)
         code = set_main(r, main, err);
     if (code == 0)

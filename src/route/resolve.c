@@ -176,7 +176,7 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
 
 /* A bucket that the caller has open, where the user's own policies lead, is the answer if it is the
  * user's (rules 1 to 3) or if nobody has a policy. */
-static bool is_known(const struct inquiry *q, const struct route_ask *ask)
+static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
 
@@ -192,7 +192,7 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
     struct storage *raw = NULL;
     int code = 0;
 
-    if (is_known(q, ask)) {
+    if (inquiry_is_known(q, ask)) {
         t->kind = TARGET_HERE;
         t->storage = q->leads;
         return 0;

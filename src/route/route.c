@@ -6,7 +6,7 @@
 
 enum { LOOK_UP_MAX = 384 }; /* of a user's id and a bucket's name */
 
-static reload_fn load;
+static reload_fn routes_load_now;
 
 int routes_open(struct routes **out, struct store *config, const struct log *log, struct err *err)
 {
@@ -21,7 +21,7 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
     code = reload_open(&r->reload,
                        &(struct reload_options){.store = config,
                                                 .channel = ROUTES_CHANNEL,
-                                                .load = load,
+                                                .load = routes_load_now,
                                                 .ctx = r,
                                                 .log = log,
                                                 .failed = "routes.not_loaded",
@@ -79,7 +79,7 @@ void routes_abort(struct routes *r)
     vec_release(&all);
 }
 
-static int load(void *ctx, struct err *err)
+static int routes_load_now(void *ctx, struct err *err)
 {
     return routes_load(ctx, err);
 }
@@ -249,7 +249,7 @@ void routes_view_put(struct routes *r, struct routes_view *view)
         routes_view_free(view);
 }
 
-static bool is_plain(struct str s)
+static bool needs_no_escape(struct str s)
 {
     return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
 }
@@ -264,7 +264,7 @@ const char *routes_look_up(const struct map *map, struct str first, struct str s
 
     if (map->len == 0 || first.len == 0)
         return NULL;
-    if (len <= sizeof(plain) && is_plain(first) && is_plain(second)) {
+    if (len <= sizeof(plain) && needs_no_escape(first) && needs_no_escape(second)) {
         memcpy(plain, first.p, first.len);
         if (second.len) {
             plain[first.len] = ':';

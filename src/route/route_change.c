@@ -16,14 +16,14 @@ static const struct script_row rows[] = {
 static struct script scripts[ARRAY_SIZE(rows)];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void init(void)
+static void scripts_of_routes_init(void)
 {
     scripts_init(scripts, rows, ARRAY_SIZE(rows));
 }
 
 /* --- why not --- */
 
-static int refuse(const struct reply *reply, struct err *err)
+static int change_refuse(const struct reply *reply, struct err *err)
 {
     struct str why = reply->items[0].str, bucket = reply->items[1].str;
     struct str storage = reply->items[2].str;
@@ -50,7 +50,7 @@ static int refuse(const struct reply *reply, struct err *err)
                    bucket.len ? "bucket " : "what the user has", STR_ARG(bucket), STR_ARG(storage));
 }
 
-static int read_answer(const struct reply *reply, struct err *err)
+static int change_read_answer(const struct reply *reply, struct err *err)
 {
     int code = reply_expect(reply, REPLY_ARRAY, err);
 
@@ -58,7 +58,7 @@ static int read_answer(const struct reply *reply, struct err *err)
         return code;
     if (reply->count == 1)
         return 0;
-    return reply->count == 3 ? refuse(reply, err)
+    return reply->count == 3 ? change_refuse(reply, err)
                              : err_set(err, ERR_TYPE, "the store answered no change of a route");
 }
 
@@ -69,11 +69,11 @@ int routes_change(struct store *config, struct store_args args, struct err *err)
     struct arena arena = {0};
     struct reply *reply;
 
-    pthread_once(&once, init);
+    pthread_once(&once, scripts_of_routes_init);
     struct script_run run = {.script = &scripts[CHANGE], .args = args};
     int code = script_eval(config, &arena, &reply, &run, err);
     if (code == 0)
-        code = read_answer(reply, err);
+        code = change_read_answer(reply, err);
     arena_release(&arena);
     return code;
 }
@@ -83,7 +83,7 @@ int routes_pin(struct store *config, struct err *err)
     struct arena arena = {0};
     struct reply *reply;
 
-    pthread_once(&once, init);
+    pthread_once(&once, scripts_of_routes_init);
     int code =
         script_eval(config, &arena, &reply, &(struct script_run){.script = &scripts[PIN]}, err);
     if (code == 0)
@@ -106,7 +106,8 @@ static int need_storage(struct routes *r, struct str name, struct err *err)
 }
 
 /* Rule 1 would hide a bucket of the user's that is here behind the remote storage. */
-static int check_target(struct routes *r, struct str storage, struct storage *at, struct err *err)
+static int policy_check_target(struct routes *r, struct str storage, struct storage *at,
+                               struct err *err)
 {
     struct storage *target = routes_storage(r, storage);
 
@@ -135,7 +136,7 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
     at = bucket.len ? routes_local_of(r, view, bucket, user) : NULL;
     routes_view_put(r, view);
     if (storage.len)
-        code = check_target(r, storage, at, err);
+        code = policy_check_target(r, storage, at, err);
     if (code < 0)
         return code;
     otherwise = at ? at : otherwise;

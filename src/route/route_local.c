@@ -26,8 +26,8 @@ static int open_one(struct routes *r, struct local_options *o, struct err *err)
 
 /* --- at the start --- */
 
-static int open_row(struct routes *r, const struct local_options *from, struct str key,
-                    struct str value, struct err *err)
+static int storage_open_row(struct routes *r, const struct local_options *from, struct str key,
+                            struct str value, struct err *err)
 {
     struct local_options o = *from;
     struct str id_text, folder_text;
@@ -70,7 +70,7 @@ int routes_open_local(struct routes *r, const struct local_options *main, struct
     while (code == 0) {
         code = db_iter_next(it, &key, &value, err);
         if (code == 0)
-            code = open_row(r, main, key, value, err);
+            code = storage_open_row(r, main, key, value, err);
     }
     db_iter_close(it);
     if (view)
@@ -93,7 +93,7 @@ static bool is_empty(const char *folder)
     return empty;
 }
 
-static int check(struct routes *r, struct str name, const char *folder, struct err *err)
+static int new_folder_check(struct routes *r, struct str name, const char *folder, struct err *err)
 {
     for (size_t i = 0; i < name.len; i++)
         if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", name.p[i]) || !name.p[i])
@@ -139,7 +139,7 @@ static int take_id(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-static int keep_row(const struct local_options *o, struct err *err)
+static int storage_keep_row(const struct local_options *o, struct err *err)
 {
     struct buf key = {0}, value = {0};
     int code;
@@ -158,14 +158,14 @@ int routes_add_local(struct routes *r, const struct local_options *wanted, struc
 {
     struct local_options o = *wanted;
     struct new_id id = {.cf = db_cf(o.db, "server")};
-    int code = check(r, str_z(o.name), o.folder, err);
+    int code = new_folder_check(r, str_z(o.name), o.folder, err);
 
     if (code == 0)
         code = db_apply(o.db, DB_DURABLE, take_id, &id, err);
     o.id = (uint32_t)id.id;
     if (code == 0)
         code = open_one(r, &o, err);
-    return code == 0 ? keep_row(&o, err) : code;
+    return code == 0 ? storage_keep_row(&o, err) : code;
 }
 
 /* --- removing --- */

@@ -34,7 +34,7 @@ void routes_view_free(struct routes_view *view)
 }
 
 /* `key`: "<user>" or "<user>:<bucket>". */
-static void add_policy(struct routes_view *view, struct str key, struct str storage)
+static void view_add_policy(struct routes_view *view, struct str key, struct str storage)
 {
     map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
 }
@@ -92,7 +92,7 @@ static int read_policies(struct routes *r, struct routes_view *view, const struc
         code = reply_expect(reply, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i < wanted && i < reply->count; i++)
         if (reply->items[i].type == REPLY_BULK)
-            add_policy(view, str_skip(argv.items[i + 1], POLICY.len), reply->items[i].str);
+            view_add_policy(view, str_skip(argv.items[i + 1], POLICY.len), reply->items[i].str);
     vec_release(&argv);
     arena_release(&arena);
     return code;
@@ -210,7 +210,7 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
  * route is never without its block. A block whose switch is seen neither before nor after is for
  * ever. Copies and routes change together; a view that has one of the two from before the change
  * refuses the bucket (B2) until the next load, which the change has asked for. */
-static int read_all(struct routes *r, struct routes_view *view, struct err *err)
+static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",
                                            "p:route:*"};
@@ -258,7 +258,7 @@ int routes_load(struct routes *r, struct err *err)
     if (code == 0 && first)
         code = routes_pin(r->store, err);
     if (code == 0)
-        code = read_all(r, view, err);
+        code = view_read_all(r, view, err);
     if (code == 0)
         code = store_is_known(r->store, err);
 
@@ -277,7 +277,7 @@ int routes_load(struct routes *r, struct err *err)
 
 /* --- listing --- */
 
-static struct str unescaped(struct arena *a, struct str part)
+static struct str policy_unescape(struct arena *a, struct str part)
 {
     struct buf text = {0};
     struct str copy = arena_str(a, store_key_unescape(&text, part) == 0 ? buf_str(&text) : part);
@@ -311,14 +311,15 @@ int route_list(struct routes *r, struct arena *a, struct route_policy **out, siz
     list = arena_array(a, view->policies.len + view->blocks.len + 1, sizeof(*list));
     for (size_t at = 0; list && map_next(&view->policies, &at, &key, &value); n++) {
         str_cut(key, ':', &first, &second);
-        list[n] = (struct route_policy){.user = unescaped(a, first),
-                                        .bucket = unescaped(a, second),
+        list[n] = (struct route_policy){.user = policy_unescape(a, first),
+                                        .bucket = policy_unescape(a, second),
                                         .storage = arena_str(a, str_z(value))};
     }
     for (size_t at = 0; list && map_next(&view->blocks, &at, &key, &value); n++) {
         str_cut(key, ':', &first, &second);
-        list[n] = (struct route_policy){
-            .bucket = unescaped(a, second), .storage = unescaped(a, first), .blocked = true};
+        list[n] = (struct route_policy){.bucket = policy_unescape(a, second),
+                                        .storage = policy_unescape(a, first),
+                                        .blocked = true};
     }
     routes_view_put(r, view);
     if (!list || arena_error(a) < 0)

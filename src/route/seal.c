@@ -13,13 +13,13 @@ enum { NONCE_LEN = 12, TAG_LEN = 16, SEALED_MAX = NONCE_LEN + SEAL_PLAIN_MAX + T
 
 /* --- the key file --- */
 
-static int make_key(struct seal_key *out, const char *path, struct err *err)
+static int seal_make_key(struct seal_key *out, const char *path, struct err *err)
 {
     random_bytes(out->bytes, sizeof(out->bytes));
     return file_write_durable(path, str_n(out->bytes, sizeof(out->bytes)), 0600, err);
 }
 
-static int read_key(struct seal_key *out, const char *path, struct err *err)
+static int seal_read_key(struct seal_key *out, const char *path, struct err *err)
 {
     struct buf text = BUF_INIT(4096);
     struct stat st;
@@ -41,10 +41,10 @@ static int read_key(struct seal_key *out, const char *path, struct err *err)
 
 int seal_key_open(struct seal_key *out, const char *path, bool *made, struct err *err)
 {
-    int code = read_key(out, path, err);
+    int code = seal_read_key(out, path, err);
 
     *made = code == ERR_NOT_FOUND;
-    return *made ? make_key(out, path, err) : code;
+    return *made ? seal_make_key(out, path, err) : code;
 }
 
 void seal_key_release(struct seal_key *key)
@@ -92,7 +92,7 @@ static bool open_up(const struct seal_key *key, struct str owner, struct str sea
     return good;
 }
 
-void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+void seal_text(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
 {
     unsigned char sealed[SEALED_MAX];
 

@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static reload_heard_fn is_news;
-static reload_fn load;
+static reload_heard_fn users_is_news;
+static reload_fn users_load_now;
 
-static int first_load(struct users *u, const struct log *log, bool key_is_new, struct err *err)
+static int users_first_load(struct users *u, const struct log *log, bool key_is_new,
+                            struct err *err)
 {
     int code = reload_open(&u->reload,
                            &(struct reload_options){.store = u->store,
                                                     .channel = USERS_CHANNEL,
-                                                    .load = load,
-                                                    .heard = is_news,
+                                                    .load = users_load_now,
+                                                    .heard = users_is_news,
                                                     .ctx = u,
                                                     .log = log,
                                                     .failed = "users.not_loaded",
@@ -46,7 +47,7 @@ int users_open(struct users **out, struct store *config, const char *key_file,
         script_init(&u->scripts[i]);
     }
     if (code == 0)
-        code = first_load(u, log, made, err);
+        code = users_first_load(u, log, made, err);
     if (code < 0)
         users_close(u);
     else
@@ -82,12 +83,12 @@ static bool is_loaded(struct users *u, struct str version)
     return same;
 }
 
-static bool is_news(void *ctx, struct str channel, struct str message)
+static bool users_is_news(void *ctx, struct str channel, struct str message)
 {
     return !channel.p || !is_loaded(ctx, message);
 }
 
-static int load(void *ctx, struct err *err)
+static int users_load_now(void *ctx, struct err *err)
 {
     return users_load(ctx, err);
 }
@@ -231,7 +232,7 @@ static bool root_matches(const struct member *root, struct search s)
     return str_eq(s.by == BY_ACCESS ? root->keys[0].access : root->user.name, s.what);
 }
 
-static struct member *look_up(const struct users_view *view, struct search s)
+static struct member *users_look_up(const struct users_view *view, struct search s)
 {
     const struct map *const maps[] = {[BY_NAME] = &view->by_name,
                                       [BY_ID] = &view->by_id,
@@ -241,8 +242,8 @@ static struct member *look_up(const struct users_view *view, struct search s)
     return map_get(maps[s.by], s.what);
 }
 
-static int find(struct users *u, struct arena *a, struct search s, struct user *out,
-                struct str *secret, struct err *err)
+static int users_find(struct users *u, struct arena *a, struct search s, struct user *out,
+                      struct str *secret, struct err *err)
 {
     struct users_view *view = NULL;
     const struct member *m;
@@ -255,13 +256,13 @@ static int find(struct users *u, struct arena *a, struct search s, struct user *
         return code;
     }
     mutex_unlock(&u->lock);
-    m = look_up(u->fixed, s);
+    m = users_look_up(u->fixed, s);
     if (m)
         return copy_found(m, a, s.what, out, secret, err);
     code = users_view_get(u, &view, err);
     if (code < 0)
         return code;
-    m = look_up(view, s);
+    m = users_look_up(view, s);
     code = m ? copy_found(m, a, s.what, out, secret, err)
              : err_set(err, ERR_NOT_FOUND, "there is no such user");
     users_view_put(u, view);
@@ -271,24 +272,24 @@ static int find(struct users *u, struct arena *a, struct search s, struct user *
 int users_by_key(struct users *u, struct arena *a, struct str access, struct user *out,
                  struct str *secret, struct err *err)
 {
-    return find(u, a, (struct search){BY_ACCESS, access}, out, secret, err);
+    return users_find(u, a, (struct search){BY_ACCESS, access}, out, secret, err);
 }
 
 int users_by_id(struct users *u, struct arena *a, struct str id, struct user *out, struct err *err)
 {
-    return find(u, a, (struct search){BY_ID, id}, out, NULL, err);
+    return users_find(u, a, (struct search){BY_ID, id}, out, NULL, err);
 }
 
 int users_by_name(struct users *u, struct arena *a, struct str name, struct user *out,
                   struct err *err)
 {
-    return find(u, a, (struct search){BY_NAME, name}, out, NULL, err);
+    return users_find(u, a, (struct search){BY_NAME, name}, out, NULL, err);
 }
 
 int users_by_email(struct users *u, struct arena *a, struct str email, struct user *out,
                    struct err *err)
 {
-    return find(u, a, (struct search){BY_EMAIL, users_fold(a, email)}, out, NULL, err);
+    return users_find(u, a, (struct search){BY_EMAIL, users_fold(a, email)}, out, NULL, err);
 }
 
 int users_list(struct users *u, struct arena *a, struct user **out, size_t *count, struct err *err)

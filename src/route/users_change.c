@@ -70,7 +70,7 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
 
 /* --- what names may be --- */
 
-static bool is_word(struct str s, const char *also)
+static bool user_is_word(struct str s, const char *also)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = s.p[i];
@@ -101,7 +101,7 @@ static bool is_text(struct str s)
 
 static int check_user_key(const struct user_key *k, struct err *err)
 {
-    if (!is_word(k->access, "._-") || k->access.len < ACCESS_MIN || k->access.len > KEY_MAX)
+    if (!user_is_word(k->access, "._-") || k->access.len < ACCESS_MIN || k->access.len > KEY_MAX)
         return err_set(err, ERR_INVALID,
                        "an access key is %d to %d letters, digits, '.', '_' and '-'", ACCESS_MIN,
                        KEY_MAX);
@@ -111,15 +111,15 @@ static int check_user_key(const struct user_key *k, struct err *err)
     return 0;
 }
 
-static int check_user(const struct user *u, struct err *err)
+static int user_check(const struct user *u, struct err *err)
 {
     int code = 0;
 
-    if (!is_word(u->name, "._@+-") || u->name.len > NAME_MAX_LEN)
+    if (!user_is_word(u->name, "._@+-") || u->name.len > NAME_MAX_LEN)
         return err_set(err, ERR_INVALID,
                        "a name is up to %d letters, digits, '.', '_', '@', '+' and '-'",
                        NAME_MAX_LEN);
-    if (u->id.len && (!is_word(u->id, "._@$+-") || u->id.len > USER_ID_MAX))
+    if (u->id.len && (!user_is_word(u->id, "._@$+-") || u->id.len > USER_ID_MAX))
         return err_set(err, ERR_INVALID,
                        "an id is up to %d letters, digits, '.', '_', '@', '$', '+' and '-'",
                        USER_ID_MAX);
@@ -139,7 +139,7 @@ static int check_user(const struct user *u, struct err *err)
     return code;
 }
 
-static int make_key(struct arena *a, struct user_key *out, struct err *err)
+static int user_make_key(struct arena *a, struct user_key *out, struct err *err)
 {
     char *access = arena_alloc(a, ACCESS_LEN + 1), *secret = arena_alloc(a, SECRET_LEN + 1);
 
@@ -191,8 +191,8 @@ struct change {
 
 /* *answer lives in the arena. A change that was made is loaded before this returns; when that
  * fails, it is made all the same and the published message loads it. */
-static int run(struct users *u, struct arena *a, const struct change *c, struct str *answer,
-               struct err *err)
+static int user_run_change(struct users *u, struct arena *a, const struct change *c,
+                           struct str *answer, struct err *err)
 {
     struct buf user = {0};
     struct reply *reply = NULL;
@@ -219,7 +219,8 @@ static int run(struct users *u, struct arena *a, const struct change *c, struct 
     return code;
 }
 
-static void write_keys(struct users *u, struct buf *out, const struct user_key *keys, size_t count)
+static void user_write_keys(struct users *u, struct buf *out, const struct user_key *keys,
+                            size_t count)
 {
     struct json_out w;
     struct buf sealed = {0};
@@ -238,7 +239,8 @@ static void write_keys(struct users *u, struct buf *out, const struct user_key *
 
 /* --- adding a user --- */
 
-static int complete(struct arena *a, const struct user *wanted, struct user *out, struct err *err)
+static int user_complete(struct arena *a, const struct user *wanted, struct user *out,
+                         struct err *err)
 {
     struct user_key *keys = arena_array(a, size_max(wanted->key_count, 1), sizeof(*keys));
     char id[ID_HEX_LEN + 1];
@@ -260,7 +262,7 @@ static int complete(struct arena *a, const struct user *wanted, struct user *out
         keys[i] = (struct user_key){arena_str(a, wanted->keys[i].access),
                                     arena_str(a, wanted->keys[i].secret)};
     if (wanted->key_count == 0)
-        code = make_key(a, &keys[0], err);
+        code = user_make_key(a, &keys[0], err);
     if (code == 0 && arena_error(a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
     return code;
@@ -273,15 +275,15 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
     struct str args[FIXED + USER_KEYS_MAX], taken = STR_EMPTY;
     struct buf keys = {0};
     struct user user = {0};
-    int code = check_user(wanted, err);
+    int code = user_check(wanted, err);
 
     if (code == 0)
         code = check_not_root(u, wanted, err);
     if (code == 0)
-        code = complete(a, wanted, &user, err);
+        code = user_complete(a, wanted, &user, err);
     if (code < 0)
         return code;
-    write_keys(u, &keys, user.keys, user.key_count);
+    user_write_keys(u, &keys, user.keys, user.key_count);
     memcpy(args,
            ((struct str[FIXED]){USERS_CHANNEL, user.name, user.id, user.display_name, user.email,
                                 users_fold(a, user.email), user.admin ? STR("1") : STR("0"),
@@ -289,8 +291,8 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < user.key_count; i++)
         args[FIXED + i] = user.keys[i].access;
-    code = run(u, a, &(struct change){SCRIPT_ADD, user.name, {args, FIXED + user.key_count}},
-               &taken, err);
+    code = user_run_change(
+        u, a, &(struct change){SCRIPT_ADD, user.name, {args, FIXED + user.key_count}}, &taken, err);
     buf_release(&keys);
     if (code == 0 && taken.len)
         code = err_set(err, ERR_EXISTS, "the " STR_FMT " is taken", STR_ARG(taken));
@@ -325,7 +327,7 @@ int users_add_fixed(struct users *u, const struct user *wanted, struct err *err)
     BUG_ON(user.key_count != 1);
     if (user.id.len == 0)
         user.id = user.name;
-    code = m ? check_user(&user, err) : err_code(err, ERR_NO_MEMORY);
+    code = m ? user_check(&user, err) : err_code(err, ERR_NO_MEMORY);
     if (code == 0)
         code = check_not_root(u, &user, err);
     if (code == 0 && is_stored(u, &user))
@@ -390,8 +392,9 @@ static int try_remove(struct users *u, struct str name, struct str *answer, stru
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < m->user.key_count; i++)
         args[FIXED + i] = m->keys[i].access;
-    code = run(u, a, &(struct change){SCRIPT_REMOVE, name, {args, FIXED + m->user.key_count}},
-               answer, err);
+    code = user_run_change(u, a,
+                           &(struct change){SCRIPT_REMOVE, name, {args, FIXED + m->user.key_count}},
+                           answer, err);
     users_view_put(u, view);
     return code;
 }
@@ -445,12 +448,12 @@ static int try_keys(struct users *u, struct str name, const struct user_key *add
         return code;
     code = next_keys(m, added, removed, keys, &count, err);
     if (code == 0) {
-        write_keys(u, &text, keys, count);
+        user_write_keys(u, &text, keys, count);
         struct str args[] = {USERS_CHANNEL,  name,           m->user.id,
                              m->stored_keys, buf_str(&text), added ? added->access : STR_EMPTY,
                              removed};
-        code =
-            run(u, &a, &(struct change){SCRIPT_KEYS, name, {args, ARRAY_SIZE(args)}}, answer, err);
+        code = user_run_change(u, &a, &(struct change){SCRIPT_KEYS, name, {args, ARRAY_SIZE(args)}},
+                               answer, err);
     }
     if (code == 0 && answer->len)
         *answer = str_eq(*answer, STR("changed")) ? STR("changed") : STR("taken");
@@ -488,7 +491,7 @@ int users_add_key(struct users *u, struct arena *a, struct str name, const struc
         if (code == 0 && arena_error(a) < 0)
             code = err_code(err, ERR_NO_MEMORY);
     } else {
-        code = make_key(a, &key, err);
+        code = user_make_key(a, &key, err);
     }
     if (code == 0)
         code = check_not_root(u, &probe, err);

@@ -19,7 +19,8 @@ void users_key_of(struct buf *out, struct str name)
 
 /* --- one user --- */
 
-static int read_keys(struct users *u, struct users_view *view, struct member *m, struct err *err)
+static int user_read_keys(struct users *u, struct users_view *view, struct member *m,
+                          struct err *err)
 {
     json_t *object = NULL;
     struct buf secret = BUF_INIT(SEAL_PLAIN_MAX);
@@ -63,7 +64,7 @@ static const struct field_row user_rows[] = {
 static const struct fields user_fields = FIELDS(user_rows);
 
 /* A user removed since its name was read is no user. */
-static int read_user(struct users *u, struct users_view *view, struct str name,
+static int user_read(struct users *u, struct users_view *view, struct str name,
                      const struct reply *fields, struct err *err)
 {
     struct member *m = arena_new(&view->arena, struct member);
@@ -85,13 +86,13 @@ static int read_user(struct users *u, struct users_view *view, struct str name,
     map_put(&view->by_id, m->user.id, m);
     if (m->user.email.len)
         map_put(&view->by_email, users_fold(&view->arena, m->user.email), m);
-    return read_keys(u, view, m, err);
+    return user_read_keys(u, view, m, err);
 }
 
 /* --- all of them --- */
 
-static int read_chunk(struct users *u, struct users_view *view, const struct reply *names,
-                      size_t count, struct err *err)
+static int users_read_chunk(struct users *u, struct users_view *view, const struct reply *names,
+                            size_t count, struct err *err)
 {
     struct arena arena = {0};
     struct store_args commands[CHUNK];
@@ -109,19 +110,19 @@ static int read_chunk(struct users *u, struct users_view *view, const struct rep
     }
     code = store_pipeline(u->store, &arena, &replies, commands, count, err);
     for (size_t i = 0; i < count && code == 0; i++)
-        code = read_user(u, view, names[i].str, &replies->items[i], err);
+        code = user_read(u, view, names[i].str, &replies->items[i], err);
     arena_release(&arena);
     return code;
 }
 
-static int by_name(const void *a, const void *b)
+static int user_by_name(const void *a, const void *b)
 {
     return str_cmp((*(struct member *const *)a)->user.name,
                    (*(struct member *const *)b)->user.name);
 }
 
 /* The version is read first: the users are at least as new as it says. */
-static int read_all(struct users *u, struct users_view *view, struct err *err)
+static int users_read_all(struct users *u, struct users_view *view, struct err *err)
 {
     struct arena arena = {0};
     struct reply *reply = NULL, *names = NULL;
@@ -134,9 +135,9 @@ static int read_all(struct users *u, struct users_view *view, struct err *err)
     if (code == 0)
         code = reply_expect(names, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i < names->count; i += CHUNK)
-        code = read_chunk(u, view, names->items + i, size_min(CHUNK, names->count - i), err);
+        code = users_read_chunk(u, view, names->items + i, size_min(CHUNK, names->count - i), err);
     if (code == 0 && view->members.len)
-        qsort(view->members.items, view->members.len, sizeof(struct member *), by_name);
+        qsort(view->members.items, view->members.len, sizeof(struct member *), user_by_name);
     arena_release(&arena);
     return code;
 }
@@ -169,7 +170,7 @@ int users_load(struct users *u, struct err *err)
     if (code == 0)
         code = users_check_key(u, err);
     if (code == 0)
-        code = read_all(u, view, err);
+        code = users_read_all(u, view, err);
     if (code == 0)
         code = store_is_known(u->store, err);
 

@@ -36,7 +36,7 @@ static bool is_kept(struct str name)
     return false;
 }
 
-static bool has_good_characters(struct str name)
+static bool bucket_name_has_good_characters(struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.p[i];
@@ -52,7 +52,7 @@ static bool has_good_characters(struct str name)
 
 int bucket_name_check(struct str name, struct err *err)
 {
-    if (name.len < 3 || name.len > 63 || !has_good_characters(name) || is_ipv4(name) ||
+    if (name.len < 3 || name.len > 63 || !bucket_name_has_good_characters(name) || is_ipv4(name) ||
         is_kept(name))
         return s3_fail(err, S3_INVALID_BUCKET_NAME);
     return 0;

@@ -45,7 +45,7 @@ static bool is_checksum(struct str header)
 }
 
 /* Beside values there are headers about them. */
-static bool is_known(struct str header)
+static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};
     enum digest_kind kind;
@@ -72,7 +72,7 @@ int checksum_check_names(const struct call *c, struct err *err)
 
     for (size_t i = 0; i < c->head->header_count; i++) {
         name = c->head->headers[i].name;
-        if (is_checksum(name) && !is_known(name))
+        if (is_checksum(name) && !checksum_is_known(name))
             return unknown_checksum(name, err);
     }
     while (str_token(&trailers, ", \t", &name))
@@ -102,8 +102,8 @@ static int summed_read(struct reader *r, void *to, size_t len, size_t *got, stru
 
 static const struct reader_ops summed_ops = {.read = summed_read};
 
-static int take(struct digests *d, enum digest_kind kind, struct arena *a,
-                struct object_checksum *out, struct err *err)
+static int summed_take(struct digests *d, enum digest_kind kind, struct arena *a,
+                       struct object_checksum *out, struct err *err)
 {
     struct digest_value value;
 
@@ -115,7 +115,7 @@ static int take(struct digests *d, enum digest_kind kind, struct arena *a,
 static int summed_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct summed *s = ctx;
-    int code = take(s->digests, s->kind, s->a, &s->checksum, err);
+    int code = summed_take(s->digests, s->kind, s->a, &s->checksum, err);
 
     meta->checksum = s->checksum;
     return code;
@@ -153,7 +153,7 @@ int checksum_compute(struct arena *a, struct reader *from, enum digest_kind kind
             digests_update(d, str_n(block, got));
     }
     if (code == 0)
-        code = take(d, kind, a, out, err);
+        code = summed_take(d, kind, a, out, err);
     digests_free(d);
     free(block);
     return code;

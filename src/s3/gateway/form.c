@@ -37,7 +37,7 @@ static bool next_parameter(struct str *rest, struct str *name, struct str *value
     return true;
 }
 
-static struct str unescape(struct arena *a, struct str quoted)
+static struct str form_unescape(struct arena *a, struct str quoted)
 {
     char *copy = arena_z(a, quoted);
     size_t n = 0;
@@ -91,7 +91,7 @@ static struct str held(const struct form *f)
 }
 
 /* More of the body into the buffer, which has room. *got 0: the end. */
-static int fill(struct form *f, size_t *got, struct err *err)
+static int form_fill(struct form *f, size_t *got, struct err *err)
 {
     int code;
 
@@ -124,7 +124,7 @@ static int read_until(struct form *f, struct str mark, size_t max, enum s3_code 
         if (found >= 0 || all.len > max + mark.len)
             return s3_fail(err, too_long);
         seen = all.len < mark.len ? 0 : all.len - (mark.len - 1);
-        int code = fill(f, &got, err);
+        int code = form_fill(f, &got, err);
         if (code < 0)
             return code;
         if (got == 0)
@@ -145,7 +145,7 @@ static int after_boundary(struct form *f, bool *last, struct err *err)
     int code = 0;
 
     while (code == 0 && got && held(f).len < 2)
-        code = fill(f, &got, err);
+        code = form_fill(f, &got, err);
     if (code < 0)
         return code;
     *last = str_starts(held(f), STR("--"));
@@ -166,9 +166,9 @@ static int parse_disposition(struct form *f, struct str value, struct part_head 
         return ERR_PARSE;
     while (next_parameter(&rest, &name, &text)) {
         if (str_ieq(name, STR("name")))
-            out->name = unescape(f->arena, text);
+            out->name = form_unescape(f->arena, text);
         else if (str_ieq(name, STR("filename")))
-            out->filename = unescape(f->arena, text);
+            out->filename = form_unescape(f->arena, text);
     }
     out->is_file = str_ieq(out->name, STR("file"));
     return out->name.len ? 0 : ERR_PARSE;
@@ -201,7 +201,7 @@ static int read_part_head(struct form *f, struct part_head *out, struct err *err
     return disposed ? 0 : s3_fail(err, S3_MALFORMED_POST_REQUEST);
 }
 
-static int read_field(struct form *f, const struct part_head *head, struct err *err)
+static int form_read_field(struct form *f, const struct part_head *head, struct err *err)
 {
     struct str value = STR_EMPTY;
     int code;
@@ -227,7 +227,7 @@ static struct str without_folders(struct str name)
 }
 
 /* The first boundary stands at the front, or behind a preamble and a line's end. */
-static int read_fields(struct form *f, struct err *err)
+static int form_read_fields(struct form *f, struct err *err)
 {
     struct part_head head;
     struct str preamble;
@@ -247,7 +247,7 @@ static int read_fields(struct form *f, struct err *err)
             return code;
         if (head.is_file)
             break;
-        code = read_field(f, &head, err);
+        code = form_read_field(f, &head, err);
     }
     f->filename = without_folders(head.filename);
     f->file_type = head.type;
@@ -281,7 +281,7 @@ static int end_file(struct form *f, struct err *err)
     return f->given < f->min ? s3_fail(err, S3_ENTITY_TOO_SMALL) : 0;
 }
 
-static int read_file(struct form *f, char *to, size_t len, size_t *got, struct err *err)
+static int form_read_file(struct form *f, char *to, size_t len, size_t *got, struct err *err)
 {
     bool at_boundary = false;
     size_t n;
@@ -291,7 +291,7 @@ static int read_file(struct form *f, char *to, size_t len, size_t *got, struct e
         look_ahead(f, &at_boundary);
         if (f->known || at_boundary)
             break;
-        int code = fill(f, &more, err);
+        int code = form_fill(f, &more, err);
         if (code < 0)
             return code;
         if (more == 0)
@@ -318,7 +318,7 @@ static int form_read(struct reader *r, void *to, size_t len, size_t *got, struct
         return err_set(err, f->failed, "the form was refused");
     if (f->ended || len == 0)
         return 0;
-    code = read_file(f, to, len, got, err);
+    code = form_read_file(f, to, len, got, err);
     if (code < 0) {
         f->failed = code;
         *got = 0;
@@ -347,7 +347,7 @@ int form_open(struct form *f, struct arena *arena, struct reader *body, struct s
     if (code < 0)
         return code;
     f->buffer = xzalloc(FORM_BUFFER);
-    code = read_fields(f, err);
+    code = form_read_fields(f, err);
     if (code < 0)
         form_close(f);
     return code;

@@ -19,7 +19,7 @@ struct condition {
     struct str name, value;
 };
 
-static int invalid(struct err *err, const char *what)
+static int form_policy_invalid(struct err *err, const char *what)
 {
     return err_set(err, S3_INVALID_POLICY_DOCUMENT, "Invalid Policy: %s", what);
 }
@@ -32,29 +32,29 @@ static int missing(struct err *err, const char *name)
                    name);
 }
 
-static bool holds(const struct condition *c, struct str value)
+static bool form_condition_holds(const struct condition *c, struct str value)
 {
     return c->starts_with ? str_starts(value, c->value) : str_eq(value, c->value);
 }
 
 /* Of a field that is sent twice both must hold; one that is missing is empty. */
-static int apply(struct check *check, const struct condition *c)
+static int condition_apply(struct check *check, const struct condition *c)
 {
     bool found = false, ok = true;
 
     if (str_ieq(c->name, STR("bucket"))) {
         check->bucket_covered = found = true;
-        ok = holds(c, check->bucket);
+        ok = form_condition_holds(c, check->bucket);
     }
     for (size_t i = 0; i < check->f->field_count; i++) {
         if (!str_ieq(check->f->fields[i].name, c->name))
             continue;
         found = check->covered[i] = true;
-        ok = ok && holds(c, check->f->fields[i].value);
+        ok = ok && form_condition_holds(c, check->f->fields[i].value);
     }
     if (!c->starts_with && str_ieq(c->name, STR("x-amz-date")))
         check->f->date_is_signed = true;
-    if (found ? ok : holds(c, STR_EMPTY))
+    if (found ? ok : form_condition_holds(c, STR_EMPTY))
         return 0;
     return err_set(check->err, S3_ACCESS_DENIED,
                    "Invalid according to Policy: Policy Condition failed: [\"%s\", \"$" STR_FMT
@@ -63,7 +63,7 @@ static int apply(struct check *check, const struct condition *c)
                    STR_ARG(str_head(c->value, 200)));
 }
 
-static struct str text_of(const json_t *value)
+static struct str form_policy_text(const json_t *value)
 {
     return str_n(json_string_value(value), json_string_length(value));
 }
@@ -76,22 +76,24 @@ static int simple_condition(struct check *check, json_t *object)
     int code = 0;
 
     if (json_object_size(object) != 1)
-        return invalid(check->err, "Invalid Simple-Condition: Simple-Conditions must have exactly "
+        return form_policy_invalid(check->err,
+                                   "Invalid Simple-Condition: Simple-Conditions must have exactly "
                                    "one property specified.");
     json_object_foreach(object, name, value)
     {
-        struct condition c = {false, str_z(name), text_of(value)};
-        code = json_is_string(value) ? apply(check, &c)
-                                     : invalid(check->err, "Invalid Simple-Condition: value must "
-                                                           "be a string.");
+        struct condition c = {false, str_z(name), form_policy_text(value)};
+        code = json_is_string(value)
+                   ? condition_apply(check, &c)
+                   : form_policy_invalid(check->err, "Invalid Simple-Condition: value must "
+                                                     "be a string.");
     }
     return code;
 }
 
-static bool number_of(const json_t *value, uint64_t *out)
+static bool form_policy_number(const json_t *value, uint64_t *out)
 {
     if (json_is_string(value))
-        return str_u64(text_of(value), out) == 0;
+        return str_u64(form_policy_text(value), out) == 0;
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return false;
     *out = (uint64_t)json_integer_value(value);
@@ -103,10 +105,10 @@ static int length_range(struct check *check, const json_t *list)
 {
     uint64_t min, max;
 
-    if (json_array_size(list) != 3 || !number_of(json_array_get(list, 1), &min) ||
-        !number_of(json_array_get(list, 2), &max) || min > max)
-        return invalid(check->err,
-                       "Invalid Condition: content-length-range needs a least and a most.");
+    if (json_array_size(list) != 3 || !form_policy_number(json_array_get(list, 1), &min) ||
+        !form_policy_number(json_array_get(list, 2), &max) || min > max)
+        return form_policy_invalid(
+            check->err, "Invalid Condition: content-length-range needs a least and a most.");
     check->f->min = min > check->f->min ? min : check->f->min;
     check->f->max = max < check->f->max ? max : check->f->max;
     return 0;
@@ -116,20 +118,20 @@ static int length_range(struct check *check, const json_t *list)
 static int list_condition(struct check *check, const json_t *list)
 {
     const json_t *field = json_array_get(list, 1), *value = json_array_get(list, 2);
-    struct str operation = text_of(json_array_get(list, 0));
-    struct condition c = {.name = text_of(field), .value = text_of(value)};
+    struct str operation = form_policy_text(json_array_get(list, 0));
+    struct condition c = {.name = form_policy_text(field), .value = form_policy_text(value)};
 
     if (str_ieq(operation, STR("content-length-range")))
         return length_range(check, list);
     c.starts_with = str_ieq(operation, STR("starts-with"));
     if (!c.starts_with && !str_ieq(operation, STR("eq")))
-        return invalid(check->err, "Invalid Condition: unknown operation.");
+        return form_policy_invalid(check->err, "Invalid Condition: unknown operation.");
     if (json_array_size(list) != 3 || !json_is_string(field) || !json_is_string(value) ||
         !str_starts(c.name, STR("$")))
-        return invalid(check->err,
-                       "Invalid Condition: an operation needs a field, with '$', and a value.");
+        return form_policy_invalid(
+            check->err, "Invalid Condition: an operation needs a field, with '$', and a value.");
     c.name = str_skip(c.name, 1);
-    return apply(check, &c);
+    return condition_apply(check, &c);
 }
 
 static int check_conditions(struct check *check, json_t *list)
@@ -139,12 +141,12 @@ static int check_conditions(struct check *check, json_t *list)
     int code = 0;
 
     if (!json_is_array(list))
-        return invalid(check->err, "Policy missing conditions.");
+        return form_policy_invalid(check->err, "Policy missing conditions.");
     json_array_foreach(list, i, condition)
     {
         code = json_is_object(condition)  ? simple_condition(check, condition)
                : json_is_array(condition) ? list_condition(check, condition)
-                                          : invalid(check->err, "Invalid Condition.");
+                                          : form_policy_invalid(check->err, "Invalid Condition.");
         if (code < 0)
             break;
     }
@@ -157,7 +159,7 @@ static int check_expiration(const json_t *policy, int64_t now_ms, struct err *er
     int64_t until;
 
     if (!text.len)
-        return invalid(err, "Policy missing expiration.");
+        return form_policy_invalid(err, "Policy missing expiration.");
     if (clock_parse_iso(text, &until) < 0)
         return err_set(err, S3_INVALID_POLICY_DOCUMENT,
                        "Invalid Policy: Invalid 'expiration' value: '" STR_FMT "'",
@@ -203,9 +205,9 @@ int form_check_policy(struct form *f, struct str document, const struct form_opt
     int code;
 
     if (json_read(&policy, document, NULL) < 0)
-        return invalid(err, "Invalid JSON.");
+        return form_policy_invalid(err, "Invalid JSON.");
     if (!json_is_object(policy))
-        code = invalid(err, "Invalid JSON.");
+        code = form_policy_invalid(err, "Invalid JSON.");
     else
         code = check_expiration(policy, o->now_ms, err);
     if (code == 0)
@@ -327,7 +329,7 @@ static int check_signed(struct form_result *out, struct form *f, const struct fo
     int code = v4 ? check_v4(out, f, o, err) : check_v2(out, f, o, err);
 
     if (code == 0 && base64_decode(&document, form_field(f, "policy")) < 0)
-        code = invalid(err, "Invalid base64.");
+        code = form_policy_invalid(err, "Invalid base64.");
     if (code == 0)
         code = form_check_policy(f, buf_str(&document), o, err);
     buf_release(&document);

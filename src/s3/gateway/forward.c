@@ -10,7 +10,7 @@ struct forward {
 };
 
 /* A storage that broke off may have acted: that is no "try again" (F6). */
-static int judge(const struct storage *s, int code, struct err *err)
+static int forward_judge(const struct storage *s, int code, struct err *err)
 {
     if (code == ERR_DENIED)
         return err_set(err, S3_ACCESS_DENIED,
@@ -34,7 +34,7 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     }
     if (code == 0)
         return 0;
-    return b->held.failed ? b->held.failed : judge(s, code, err);
+    return b->held.failed ? b->held.failed : forward_judge(s, code, err);
 }
 
 /* What may be sent twice (F7) may have been refused only the second time: made already, or gone. */
@@ -186,16 +186,16 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
 
 /* --- on a fast worker: the answer is waited for without a thread --- */
 
-static http_resume_fn resume;
+static http_resume_fn forward_resume;
 
 static void wait_for_answer(struct call *c)
 {
     c->waits = true;
-    http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), resume, c);
+    http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), forward_resume, c);
 }
 
 /* Requests without a body, when a connection is idle; else ERR_AGAIN. */
-static int start(struct call *c, struct err *err)
+static int forward_start(struct call *c, struct err *err)
 {
     struct storage *s = c->target.at.storage;
     static const struct forward_body none;
@@ -216,7 +216,7 @@ static int start(struct call *c, struct err *err)
 }
 
 /* Can it be answered without waiting for more of it? */
-static bool is_whole(const struct call *c)
+static bool answer_is_whole(const struct call *c)
 {
     const struct http_head *head = exchange_head(c->exchange);
     bool to_head = c->head->method == HTTP_HEAD;
@@ -235,7 +235,7 @@ static void drop_exchange(struct call *c)
 }
 
 /* ERR_AGAIN: on the pool. */
-static int go_on(struct call *c, bool in_time, struct err *err)
+static int forward_go_on(struct call *c, bool in_time, struct err *err)
 {
     bool may_block = http_may_block(c->http);
     int code;
@@ -244,32 +244,32 @@ static int go_on(struct call *c, bool in_time, struct err *err)
         return may_block ? forward_call(c, err) : ERR_AGAIN;
     if (!in_time) {
         drop_exchange(c);
-        return judge(c->target.at.storage, err_code(err, ERR_TIMEOUT), err);
+        return forward_judge(c->target.at.storage, err_code(err, ERR_TIMEOUT), err);
     }
     code = exchange_poll(c->exchange, err);
     if (code == ERR_AGAIN && !may_block) {
         wait_for_answer(c);
         return 0;
     }
-    if (code == 0 && !may_block && !is_whole(c))
+    if (code == 0 && !may_block && !answer_is_whole(c))
         return ERR_AGAIN;
     bool again = code < 0 && exchange_is_stale(c->exchange);
     if (code == 0)
         code = forward_answer(c, c->exchange, err);
     else if (!again)
-        code = judge(c->target.at.storage, code, err);
+        code = forward_judge(c->target.at.storage, code, err);
     drop_exchange(c);
     return again ? ERR_AGAIN : code;
 }
 
-static int resume(struct http_request *req, void *ctx, bool in_time)
+static int forward_resume(struct http_request *req, void *ctx, bool in_time)
 {
     struct call *c = ctx;
     struct err err = {0};
 
     (void)req;
     c->waits = false;
-    int code = go_on(c, in_time, &err);
+    int code = forward_go_on(c, in_time, &err);
     if (code == ERR_AGAIN && !in_time) /* there is no thread that could ask again */
         code = err_set(&err, ERR_BUSY, "too many requests at once");
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
@@ -295,7 +295,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
 }
 
 /* R1: nothing has been sent yet. */
-static int announce(struct call *c, const struct deletion *batch, struct err *err)
+static int forward_announce(struct call *c, const struct deletion *batch, struct err *err)
 {
     int code = 0;
 
@@ -335,7 +335,7 @@ int forward_call(struct call *c, struct err *err)
     int code;
 
     if (!http_may_block(c->http))
-        return start(c, err);
+        return forward_start(c, err);
     f = arena_new(c->a, struct forward);
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
@@ -346,7 +346,7 @@ int forward_call(struct call *c, struct err *err)
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)
-        code = announce(c, &batch, err);
+        code = forward_announce(c, &batch, err);
     if (code == 0)
         code = send_and_answer(c, f, err);
     forward_body_close(&f->body);

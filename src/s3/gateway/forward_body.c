@@ -9,7 +9,7 @@
 enum { CHUNK_LINE = 16 /* "10000\r\n" and the "\r\n" behind the bytes */ };
 
 /* F4; and replication may have to do with it no more (docs/replication.md, E2). */
-static int prove(void *ctx, struct err *err)
+static int forward_prove(void *ctx, struct err *err)
 {
     struct forward_body *b = ctx;
     int code = payload_verify(&b->payload, err);
@@ -24,7 +24,7 @@ static size_t base64_len(size_t n)
     return (n + 2) / 3 * 4;
 }
 
-static struct str trailer_name(const struct forward_body *b)
+static struct str forward_trailer_name(const struct forward_body *b)
 {
     return str_z(checksum_header(b->payload.checksum));
 }
@@ -43,7 +43,7 @@ static uint64_t framed_len(const struct forward_body *b)
     uint64_t n = b->payload.length, rest = n % FORWARD_CHUNK;
 
     return n / FORWARD_CHUNK * chunk_len(FORWARD_CHUNK) + (rest ? chunk_len(rest) : 0) + 3 +
-           trailer_name(b).len + 1 + base64_len(digest_size(b->payload.checksum)) + 4;
+           forward_trailer_name(b).len + 1 + base64_len(digest_size(b->payload.checksum)) + 4;
 }
 
 static void append_trailer(struct forward_body *b)
@@ -52,7 +52,7 @@ static void append_trailer(struct forward_body *b)
 
     BUG_ON(!sum); /* the last read has verified it */
     buf_append_z(&b->chunk, "0\r\n");
-    buf_append_str(&b->chunk, trailer_name(b));
+    buf_append_str(&b->chunk, forward_trailer_name(b));
     buf_append_char(&b->chunk, ':');
     base64_encode(&b->chunk, str_n(sum->bytes, sum->len));
     buf_append_z(&b->chunk, "\r\n\r\n");
@@ -111,7 +111,7 @@ static void frame(struct forward_body *b)
 
 /* --- small ones --- */
 
-static void know_checksum(struct call *c, struct forward_body *b)
+static void forward_know_checksum(struct call *c, struct forward_body *b)
 {
     const struct digest_value *sum = payload_digest(&b->payload, b->payload.checksum);
     struct buf text = BUF_INIT(128);
@@ -119,11 +119,11 @@ static void know_checksum(struct call *c, struct forward_body *b)
     BUG_ON(!sum);
     base64_encode(&text, str_n(sum->bytes, sum->len));
     b->has_checksum = true;
-    b->checksum = (struct http_header){trailer_name(b), arena_str(c->a, buf_str(&text))};
+    b->checksum = (struct http_header){forward_trailer_name(b), arena_str(c->a, buf_str(&text))};
     buf_release(&text);
 }
 
-static void send_bytes(struct forward_body *b)
+static void forward_send_bytes(struct forward_body *b)
 {
     b->text = buf_str(&b->bytes);
     str_reader_init(&b->small, b->text);
@@ -146,11 +146,11 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
         return s3_fail(err, S3_MAX_MESSAGE_LENGTH_EXCEEDED);
     if (code < 0)
         return code;
-    send_bytes(b);
+    forward_send_bytes(b);
     const struct digest_value *hash = payload_digest(&b->payload, DIGEST_SHA256);
     b->sha256 = hash ? arena_hex(c->a, hash->bytes, hash->len) : STR_EMPTY;
     if (b->payload.in_trailer)
-        know_checksum(c, b);
+        forward_know_checksum(c, b);
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
@@ -170,7 +170,7 @@ static int open_payload(struct call *c, struct forward_body *b, struct reader *f
     b->open = code == 0;
     b->call = c;
     held_reader_init(&b->held, &b->payload.reader, b->payload.length);
-    b->held.prove = prove;
+    b->held.prove = forward_prove;
     b->held.ctx = b;
     b->held.unspliced = 1;
     b->reader = &b->held.reader;
@@ -227,7 +227,7 @@ int forward_body_replace(struct call *c, struct forward_body *b, struct buf *byt
     buf_release(&b->bytes);
     b->bytes = *bytes;
     *bytes = (struct buf){0};
-    send_bytes(b);
+    forward_send_bytes(b);
     digest_of(DIGEST_SHA256, b->text, &sum);
     b->sha256 = arena_hex(c->a, sum.bytes, sum.len);
     digest_of(DIGEST_MD5, b->text, &sum); /* of a batch storages want one, though it is signed */

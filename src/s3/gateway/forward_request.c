@@ -285,8 +285,8 @@ static struct str content_encoding(struct call *c, struct str value, bool framed
     return left;
 }
 
-static void add(struct forward_request *r, struct http_header *headers, struct str name,
-                struct str value)
+static void forward_add_header(struct forward_request *r, struct http_header *headers,
+                               struct str name, struct str value)
 {
     BUG_ON(r->header_count == FORWARD_HEADERS_MAX);
     headers[r->header_count++] = (struct http_header){name, value};
@@ -315,10 +315,10 @@ static int copy_headers(struct call *c, const struct forward_body *b, struct for
             if (!h.value.len)
                 continue;
         }
-        add(r, headers, h.name, h.value);
+        forward_add_header(r, headers, h.name, h.value);
     }
     if (framed)
-        add(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
+        forward_add_header(r, headers, STR("Content-Encoding"), STR("aws-chunked"));
     return code;
 }
 
@@ -380,11 +380,12 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
     if (code < 0)
         return code;
     if (b->has_checksum)
-        add(out, headers, b->checksum.name, b->checksum.value);
+        forward_add_header(out, headers, b->checksum.name, b->checksum.value);
     if (b->framed) {
-        add(out, headers, STR("x-amz-trailer"), str_z(checksum_header(b->payload.checksum)));
-        add(out, headers, STR("x-amz-decoded-content-length"),
-            arena_fmt(c->a, "%llu", (unsigned long long)b->payload.length));
+        forward_add_header(out, headers, STR("x-amz-trailer"),
+                           str_z(checksum_header(b->payload.checksum)));
+        forward_add_header(out, headers, STR("x-amz-decoded-content-length"),
+                           arena_fmt(c->a, "%llu", (unsigned long long)b->payload.length));
     }
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }

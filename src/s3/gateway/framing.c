@@ -6,7 +6,7 @@
 
 enum state { CHUNK_LINE, CHUNK_BYTES, CHUNK_END, TRAILERS, DONE };
 
-static bool is_signed(const struct framing *f)
+static bool framing_is_signed(const struct framing *f)
 {
     return f->auth->payload != AUTH_PAYLOAD_UNSIGNED_TRAILER;
 }
@@ -16,7 +16,7 @@ static bool has_trailers(const struct framing *f)
     return f->auth->payload != AUTH_PAYLOAD_CHUNKS;
 }
 
-static int fill(struct framing *f, struct err *err)
+static int framing_fill(struct framing *f, struct err *err)
 {
     size_t got;
     int code;
@@ -37,8 +37,8 @@ static int fill(struct framing *f, struct err *err)
 
 /* The next line without its end, borrowed until the next call; `too_long` is the error past
  * FRAMING_LINE_MAX. *bare: it ended with "\n" alone. */
-static int read_line(struct framing *f, struct str *line, bool *bare, enum s3_code too_long,
-                     struct err *err)
+static int framing_read_line(struct framing *f, struct str *line, bool *bare, enum s3_code too_long,
+                             struct err *err)
 {
     for (;;) {
         struct str held = str_n(f->buffer + f->start, f->end - f->start);
@@ -51,7 +51,7 @@ static int read_line(struct framing *f, struct str *line, bool *bare, enum s3_co
         }
         if (held.len >= FRAMING_LINE_MAX)
             return s3_fail(err, too_long);
-        int code = fill(f, err);
+        int code = framing_fill(f, err);
         if (code < 0)
             return code;
     }
@@ -81,14 +81,14 @@ static int chunk_line(struct framing *f, struct err *err)
 {
     struct str line = STR_EMPTY, size, extension, label = STR("chunk-signature=");
     bool bare = false;
-    int code = read_line(f, &line, &bare, S3_INVALID_CHUNK_SIZE_ERROR, err);
+    int code = framing_read_line(f, &line, &bare, S3_INVALID_CHUNK_SIZE_ERROR, err);
 
     if (code < 0)
         return code;
     bool extended = str_cut(line, ';', &size, &extension);
     if (bare || !parse_size(size, &f->chunk_left))
         return s3_fail(err, S3_INVALID_CHUNK_SIZE_ERROR);
-    if (is_signed(f)) {
+    if (framing_is_signed(f)) {
         if (extension.len != label.len + SIGN_HEX_LEN || !str_starts(extension, label))
             return s3_fail(err, S3_SIGNATURE_DOES_NOT_MATCH);
         memcpy(f->chunk_signature, extension.p + label.len, SIGN_HEX_LEN);
@@ -160,7 +160,7 @@ static int check_trailers(struct framing *f, struct str claimed, struct err *err
 }
 
 /* Nothing follows, and as much came as was said. */
-static int finish(struct framing *f, struct err *err)
+static int framing_finish(struct framing *f, struct err *err)
 {
     char byte;
     size_t got = 0;
@@ -182,19 +182,19 @@ static int chunk_end(struct framing *f, bool last, struct err *err)
     bool bare = false;
     int code = 0;
 
-    if (is_signed(f) && (code = check_chunk(f, err)) < 0)
+    if (framing_is_signed(f) && (code = check_chunk(f, err)) < 0)
         return code;
     if (last && has_trailers(f)) {
         f->state = TRAILERS;
         return 0;
     }
-    code = read_line(f, &line, &bare, S3_INCOMPLETE_BODY, err);
+    code = framing_read_line(f, &line, &bare, S3_INCOMPLETE_BODY, err);
     if (code == 0 && (bare || line.len))
         code = s3_fail(err, S3_INCOMPLETE_BODY);
     if (code < 0)
         return code;
     f->state = CHUNK_LINE;
-    return last ? finish(f, err) : 0;
+    return last ? framing_finish(f, err) : 0;
 }
 
 static bool is_announced(const struct framing *f, struct str name)
@@ -250,16 +250,16 @@ static int end_trailers(struct framing *f, struct err *err)
         if (!found)
             return s3_fail(err, S3_MALFORMED_TRAILER_ERROR);
     }
-    return finish(f, err);
+    return framing_finish(f, err);
 }
 
 /* One line. Signed trailers: some clients write "name:value\n\r\n" before the signature, which is
  * how AWS's description of them can be read, so an empty line ends them only behind it. */
 static int trailer_line(struct framing *f, struct err *err)
 {
-    bool with_signature = is_signed(f), bare = false;
+    bool with_signature = framing_is_signed(f), bare = false;
     struct str line = STR_EMPTY, name, value;
-    int code = read_line(f, &line, &bare, S3_MALFORMED_TRAILER_ERROR, err);
+    int code = framing_read_line(f, &line, &bare, S3_MALFORMED_TRAILER_ERROR, err);
 
     if (code < 0)
         return code;
@@ -305,7 +305,7 @@ static int chunk_bytes(struct framing *f, char *to, size_t len, size_t *got, str
 }
 
 /* One step; *got stays 0 when it gave no bytes. */
-static int step(struct framing *f, char *to, size_t len, size_t *got, struct err *err)
+static int framing_step(struct framing *f, char *to, size_t len, size_t *got, struct err *err)
 {
     switch ((enum state)f->state) {
     case CHUNK_LINE:
@@ -331,7 +331,7 @@ static int framing_read(struct reader *r, void *to, size_t len, size_t *got, str
     if (f->failed)
         return err_set(err, f->failed, "the body was refused");
     while (code == 0 && *got == 0 && len && f->state != DONE)
-        code = step(f, to, len, got, err);
+        code = framing_step(f, to, len, got, err);
     if (code < 0) {
         f->failed = code;
         *got = 0;

@@ -165,7 +165,7 @@ static int call_prepare(struct call *c, struct err *err)
     return code;
 }
 
-static int call_run(struct call *c, struct err *err)
+static int call_operate(struct call *c, struct err *err)
 {
     int code = call_prepare(c, err);
 
@@ -255,7 +255,7 @@ static int call_serve(struct call *c, struct err *err)
         return code;
     if (passed_on)
         return forward_call(c, err);
-    return c->refusal ? call_refuse(c, err) : call_run(c, err);
+    return c->refusal ? call_refuse(c, err) : call_operate(c, err);
 }
 
 static int call_end(struct call *c, int code, const struct err *err)

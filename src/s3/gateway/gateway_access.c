@@ -17,8 +17,8 @@ static bool pays(struct call *c, const struct call_target *t)
     return true;
 }
 
-static struct access_request request_of(struct call *c, const struct call_target *t,
-                                        enum s3_action action, struct str key)
+static struct access_request access_request_of(struct call *c, const struct call_target *t,
+                                               enum s3_action action, struct str key)
 {
     struct access_request r = {
         .ask = {.action = action,
@@ -44,7 +44,7 @@ static struct access_request request_of(struct call *c, const struct call_target
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object)
 {
-    struct access_request r = request_of(c, t, action, key);
+    struct access_request r = access_request_of(c, t, action, key);
     struct err ignored = {0};
     struct acl acl = {0};
 
@@ -75,7 +75,7 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 
 bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action)
 {
-    struct access_request r = request_of(c, t, action, STR_EMPTY);
+    struct access_request r = access_request_of(c, t, action, STR_EMPTY);
 
     return target_is_foreign(&t->at) || (c->user && c->user->admin) ||
            (pays(c, t) && access_possible(&r));
@@ -107,7 +107,7 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;
-    struct access_request r = request_of(c, t, action, c->key);
+    struct access_request r = access_request_of(c, t, action, c->key);
     bool by_list = t->acl && t->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED &&
                    acl_allows(t->acl, c->user_id, ACL_WRITE, t->block.ignore_acls);
 
@@ -122,7 +122,7 @@ int call_need_tagging(struct call *c, struct err *err)
 int call_need_acl(struct call *c, const struct acl *acl, struct err *err)
 {
     struct call_target *t = &c->target;
-    struct access_request r = request_of(c, t, S3_ACTION_PUT_OBJECT_ACL, c->key);
+    struct access_request r = access_request_of(c, t, S3_ACTION_PUT_OBJECT_ACL, c->key);
 
     if (acl_is_between(acl, t->info.owner) && !access_denied(&r))
         return 0;

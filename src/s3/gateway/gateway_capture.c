@@ -15,7 +15,7 @@ static unsigned most_changes(const struct call *c)
 
 /* "DELETE /bucket?new" removes the bucket where "new" is passed over, and something of it where it
  * is known. */
-static unsigned changes_of(const struct call *c)
+static unsigned call_changes_of(const struct call *c)
 {
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
@@ -29,7 +29,7 @@ int call_capture(struct call *c, const struct str *keys, size_t count, struct er
 
     if (!capture || c->capture.begun || to->kind == TARGET_SPACE || to->kind == TARGET_TAKEN)
         return 0;
-    i.changes = changes_of(c);
+    i.changes = call_changes_of(c);
     if (i.changes == 0)
         return 0;
     i.keys = keys ? keys : &c->key;

@@ -96,7 +96,7 @@ static struct str source_ip(struct call *c, const struct question *q)
 }
 
 /* As the client sent it: a form's fields stand for headers in c->head. */
-static struct str client_header(struct call *c, const struct question *q)
+static struct str condition_client_header(struct call *c, const struct question *q)
 {
     return http_header(http_request_head(c->http), q->name);
 }
@@ -185,7 +185,7 @@ static struct str content_sha256(struct call *c, const struct question *q)
         return c->auth.payload_hash;
     if (form)
         return c->auth.kind == AUTH_ANONYMOUS ? STR_EMPTY : STR(SIGN_UNSIGNED);
-    return client_header(c, q);
+    return condition_client_header(c, q);
 }
 
 /* --- of headers and parameters --- */
@@ -205,7 +205,7 @@ static struct str bound_to(struct call *c, const struct question *q)
     return q->key == POLICY_KEY_IF_MATCH && c->item->if_match.len ? c->item->if_match : STR_EMPTY;
 }
 
-static struct str version_of(struct call *c, const struct question *q)
+static struct str condition_version(struct call *c, const struct question *q)
 {
     struct str version = c->item ? c->item->version : c->version;
 
@@ -286,7 +286,7 @@ static struct str ownership_set(struct call *c, const struct question *q)
     return str_z(ownership_name(ownership));
 }
 
-static int read_lock(struct call *c, struct lock_headers *out)
+static int condition_read_lock(struct call *c, struct lock_headers *out)
 {
     struct err ignored = {0};
     int code = 0;
@@ -317,7 +317,7 @@ static struct str lock_value(struct call *c, const struct question *q)
     struct lock_headers lock = {0};
     char text[CLOCK_ISO_LEN + 1];
 
-    if (read_lock(c, &lock) < 0)
+    if (condition_read_lock(c, &lock) < 0)
         return STR_EMPTY;
     if (q->key == POLICY_KEY_OBJECT_LOCK_LEGAL_HOLD)
         return !lock.has_hold ? STR_EMPTY : lock.hold ? STR("ON") : STR("OFF");
@@ -335,7 +335,7 @@ static struct str lock_value(struct call *c, const struct question *q)
 
 /* --- tags --- */
 
-static struct str tag_of(struct call *c, struct str tags, struct str key)
+static struct str condition_tag(struct call *c, struct str tags, struct str key)
 {
     struct tag_set set;
     struct err ignored = {0};
@@ -381,12 +381,12 @@ static struct str request_tags(struct call *c)
 
 static struct str request_tag(struct call *c, const struct question *q)
 {
-    return tag_of(c, request_tags(c), q->suffix);
+    return condition_tag(c, request_tags(c), q->suffix);
 }
 
 static struct str existing_tag(struct call *c, const struct question *q)
 {
-    return c->object ? tag_of(c, c->object->meta.tags, q->suffix) : STR_EMPTY;
+    return c->object ? condition_tag(c, c->object->meta.tags, q->suffix) : STR_EMPTY;
 }
 
 static bool request_tag_keys(struct call *c, struct policy_values *out)
@@ -417,12 +417,12 @@ static const struct {
     [POLICY_KEY_PRINCIPAL_ARN] = {principal},
     [POLICY_KEY_PRINCIPAL_IS_AWS_SERVICE] = {by_no_service},
     [POLICY_KEY_PRINCIPAL_TYPE] = {principal},
-    [POLICY_KEY_REFERER] = {client_header, "referer"},
+    [POLICY_KEY_REFERER] = {condition_client_header, "referer"},
     [POLICY_KEY_REQUESTED_REGION] = {region},
     [POLICY_KEY_RESOURCE_ACCOUNT] = {resource_account},
     [POLICY_KEY_SECURE_TRANSPORT] = {secure_transport},
     [POLICY_KEY_SOURCE_IP] = {source_ip},
-    [POLICY_KEY_USER_AGENT] = {client_header, "user-agent"},
+    [POLICY_KEY_USER_AGENT] = {condition_client_header, "user-agent"},
     [POLICY_KEY_USER_ID] = {principal},
     [POLICY_KEY_USER_NAME] = {principal},
     [POLICY_KEY_VIA_AWS_SERVICE] = {by_no_service},
@@ -443,7 +443,7 @@ static const struct {
     [POLICY_KEY_SIGNATURE_AGE] = {signature_age},
     [POLICY_KEY_SIGNATURE_VERSION] = {signature_version},
     [POLICY_KEY_TLS_VERSION] = {tls_version_of},
-    [POLICY_KEY_VERSION_ID] = {version_of},
+    [POLICY_KEY_VERSION_ID] = {condition_version},
     [POLICY_KEY_X_AMZ_ACL] = {acted_header, "x-amz-acl", ON_NEW | ON_LIST},
     [POLICY_KEY_X_AMZ_CONTENT_SHA256] = {content_sha256, "x-amz-content-sha256"},
     [POLICY_KEY_X_AMZ_COPY_SOURCE] = {source_name, NULL, ON_SOURCE},

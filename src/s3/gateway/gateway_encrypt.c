@@ -50,7 +50,7 @@ static int read_customer(struct call *c, bool source, struct sse_customer *out, 
     return code < 0 ? code : check_channel(c, out, err);
 }
 
-static int read_default(struct call *c, struct sse_asked *out, struct err *err)
+static int encryption_read_default(struct call *c, struct sse_asked *out, struct err *err)
 {
     struct str text;
     int code = call_document(c, c->target.bucket, "encryption", &text, err);
@@ -63,13 +63,13 @@ static int read_default(struct call *c, struct sse_asked *out, struct err *err)
                : code;
 }
 
-static int read_asked(struct call *c, struct sse_asked *out, struct err *err)
+static int encryption_read_asked(struct call *c, struct sse_asked *out, struct err *err)
 {
     int code = sse_read(out, c->head, err);
 
     if (code == 0)
         code = check_channel(c, &out->customer, err);
-    return code == 0 && out->kind == SSE_NONE ? read_default(c, out, err) : code;
+    return code == 0 && out->kind == SSE_NONE ? encryption_read_default(c, out, err) : code;
 }
 
 /* A storage that is not ours is asked with the client's own headers, or not at all. */
@@ -80,8 +80,8 @@ static bool seals(const struct bucket *b)
 
 /* --- new objects --- */
 
-static int wrapping_key(struct call *c, const struct sse_asked *asked, struct str *name,
-                        struct ring_key *out, struct err *err)
+static int encryption_wrapping_key(struct call *c, const struct sse_asked *asked, struct str *name,
+                                   struct ring_key *out, struct err *err)
 {
     int code;
 
@@ -119,7 +119,7 @@ static int wrap(struct call *c, const struct sse_asked *asked, struct put_option
         .kind = asked->kind, .bucket_key = asked->bucket_key, .context = asked->context};
     struct buf bytes = BUF_INIT(ENVELOPE_MAX);
     struct ring_key with;
-    int code = wrapping_key(c, asked, &e.name, &with, err);
+    int code = encryption_wrapping_key(c, asked, &e.name, &with, err);
 
     if (code < 0)
         return code;
@@ -145,7 +145,7 @@ int encrypt_new(struct call *c, const struct sealed_key *data, struct put_option
         return sse_given(c->head) ? err_set(err, S3_NOT_IMPLEMENTED,
                                             "Server Side Encryption is not available here")
                                   : 0;
-    code = read_asked(c, &asked, err);
+    code = encryption_read_asked(c, &asked, err);
     if (code == 0 && asked.kind != SSE_NONE) {
         own->kind = asked.kind;
         own->context = asked.context;
@@ -173,7 +173,8 @@ struct str encrypt_etag(struct call *c)
 
 /* --- opening --- */
 
-static void remember(struct call *c, const struct envelope *e, const struct sse_customer *customer)
+static void encryption_remember(struct call *c, const struct envelope *e,
+                                const struct sse_customer *customer)
 {
     c->encryption = (struct call_encryption){
         .kind = e->kind, .bucket_key = e->bucket_key, .customer_md5 = customer->md5};
@@ -247,7 +248,7 @@ int encrypt_check(struct call *c, const struct object_info *info, struct err *er
     if (code == 0 && e.kind == SSE_C)
         code = unwrap(c, &o, &e, &data, err);
     if (code == 0 && o.bytes.len)
-        remember(c, &e, &o.customer);
+        encryption_remember(c, &e, &o.customer);
     secure_zero(&o.customer.key, sizeof(o.customer.key));
     secure_zero(&data, sizeof(data));
     return code;
@@ -270,7 +271,7 @@ int encrypt_unlock(struct call *c, struct get_result *got, struct err *err)
         if (code == 0)
             code = got->unlock(got->body, &data, err);
         if (code == 0)
-            remember(c, &e, &o.customer);
+            encryption_remember(c, &e, &o.customer);
     }
     secure_zero(&o.customer.key, sizeof(o.customer.key));
     secure_zero(&data, sizeof(data));
@@ -329,7 +330,7 @@ static int open_upload(struct call *c, struct str bytes, struct put_seal *out, s
         code = open_envelope(c, &o, &out->key, &e, err);
     if (code == 0) {
         out->hide_md5 = e.kind != SSE_S3;
-        remember(c, &e, &o.customer);
+        encryption_remember(c, &e, &o.customer);
     }
     secure_zero(&o.customer.key, sizeof(o.customer.key));
     return code;
@@ -374,7 +375,7 @@ int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *e
         if (code == 0 && (customer.given || (e.kind == SSE_C && has_checksum)))
             code = open_upload(c, meta->encryption, &seal, err);
         else if (code == 0)
-            remember(c, &e, &customer);
+            encryption_remember(c, &e, &customer);
     }
     secure_zero(&customer, sizeof(customer));
     secure_zero(&seal, sizeof(seal));

@@ -103,14 +103,14 @@ static uint64_t generation(const struct bucket *b)
 }
 
 /* What is kept was checked when it was set: if it cannot be read now, nobody gets in (G4). */
-static int damaged(int code, struct err *err, const char *name)
+static int facts_damaged(int code, struct err *err, const char *name)
 {
     return code < 0 && code != ERR_NO_MEMORY
                ? err_set(err, ERR_CORRUPT, "the bucket's %s document cannot be read", name)
                : code;
 }
 
-static int read_documents(struct facts *f, struct err *err)
+static int facts_read_documents(struct facts *f, struct err *err)
 {
     struct bucket *b = f->target.bucket;
     int code = 0;
@@ -133,9 +133,9 @@ static int decode_lists(struct facts *f, bool may_block, struct err *err)
     if (!may_block && f->documents[POLICY].len > POLICY_FAST_BYTES)
         return ERR_AGAIN;
     if (f->documents[POLICY].len)
-        code =
-            damaged(policy_compile(&t->policy, &f->arena, f->documents[POLICY], t->info.name, err),
-                    err, names[POLICY]);
+        code = facts_damaged(
+            policy_compile(&t->policy, &f->arena, f->documents[POLICY], t->info.name, err), err,
+            names[POLICY]);
     t->policy_binds_owner = t->policy && f->documents[BINDS_OWNER].len;
     if (code < 0 || f->documents[ACL].len == 0)
         return code;
@@ -150,11 +150,12 @@ static int decode_modes(struct facts *f, struct err *err)
     int code = 0;
 
     if (f->documents[PUBLIC_BLOCK].len)
-        code = damaged(public_block_read(&t->block, &f->arena, f->documents[PUBLIC_BLOCK], err),
-                       err, names[PUBLIC_BLOCK]);
+        code =
+            facts_damaged(public_block_read(&t->block, &f->arena, f->documents[PUBLIC_BLOCK], err),
+                          err, names[PUBLIC_BLOCK]);
     if (code == 0 && f->documents[OWNERSHIP].len)
-        code = damaged(ownership_read(&t->ownership, &f->arena, f->documents[OWNERSHIP], err), err,
-                       names[OWNERSHIP]);
+        code = facts_damaged(ownership_read(&t->ownership, &f->arena, f->documents[OWNERSHIP], err),
+                             err, names[OWNERSHIP]);
     return code;
 }
 
@@ -169,7 +170,7 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
     f->all = before != 0;
     int code = b->ops->info(b, &f->arena, &f->target.info, err);
     if (code == 0)
-        code = read_documents(f, err);
+        code = facts_read_documents(f, err);
     if (code == 0)
         code = decode_lists(f, may_block, err);
     if (code == 0)
@@ -187,7 +188,7 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
 
 /* --- keeping them --- */
 
-static struct slot *slot_of(struct facts_table *t, const struct storage *s, struct str bucket)
+static struct slot *facts_slot(struct facts_table *t, const struct storage *s, struct str bucket)
 {
     return &t->slots[hash_xxh3(bucket, t->seed ^ (uintptr_t)s) % SLOTS];
 }
@@ -195,7 +196,7 @@ static struct slot *slot_of(struct facts_table *t, const struct storage *s, stru
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket)
 {
     uint64_t now = s->ops->generation ? s->ops->generation(s, bucket) : 0;
-    struct slot *slot = slot_of(t, s, bucket);
+    struct slot *slot = facts_slot(t, s, bucket);
     struct facts *f;
 
     if (now == 0)
@@ -218,7 +219,7 @@ void facts_keep(struct facts_table *t, struct facts *f)
 
     if (f->generation == 0 || f->arena.used > KEPT_MAX)
         return;
-    struct slot *slot = slot_of(t, b->storage, b->name);
+    struct slot *slot = facts_slot(t, b->storage, b->name);
     atomic_fetch_add(&f->refs, 1);
     mutex_lock(&slot->lock);
     old = slot->facts;

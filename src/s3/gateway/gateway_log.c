@@ -17,13 +17,13 @@ struct record {
     uint64_t size, sent;
 };
 
-static void field(struct buf *out, struct str text)
+static void log_field(struct buf *out, struct str text)
 {
     buf_append_char(out, ' ');
     buf_append_str(out, text.len ? text : STR("-"));
 }
 
-static void number(struct buf *out, bool known, uint64_t value)
+static void log_number(struct buf *out, bool known, uint64_t value)
 {
     buf_append_char(out, ' ');
     if (known)
@@ -54,7 +54,7 @@ static void word(struct buf *out, struct str text)
         buf_append_char(out, '-');
 }
 
-static void quoted(struct buf *out, struct str text)
+static void log_quoted(struct buf *out, struct str text)
 {
     buf_append_z(out, " \"");
     append_safe(out, text.len ? text : STR("-"));
@@ -153,7 +153,7 @@ static struct str auth_of(const struct call *c)
     }
 }
 
-static void write_line(struct buf *out, struct call *c, const struct record *r)
+static void log_write_line(struct buf *out, struct call *c, const struct record *r)
 {
     struct str id = str_z(http_request_id(c->http));
     uint64_t length = http_request_length(c->http);
@@ -163,41 +163,42 @@ static void write_line(struct buf *out, struct call *c, const struct record *r)
     sock_addr_host(http_request_peer(c->http), peer);
     word(out, r->of->info.owner);
     buf_consume(out, 1); /* the first field has no blank before it */
-    field(out, r->of->info.name);
+    log_field(out, r->of->info.name);
     time_field(out, c->now_ms);
-    field(out, str_z(peer));
+    log_field(out, str_z(peer));
     word(out, c->user_id);
-    field(out, id);
-    field(out, r->operation);
+    log_field(out, id);
+    log_field(out, r->operation);
     key_field(out, r->key);
     uri_field(out, c->head);
-    number(out, r->status != 0, (uint64_t)r->status);
-    field(out, r->error ? str_z(s3_code_name(r->error)) : STR_EMPTY);
-    number(out, r->sent > 0, r->sent);
-    number(out, r->has_size, r->size);
-    number(out, now >= c->now_ms, (uint64_t)(now - c->now_ms));
-    number(out, length == 0 && c->answered_ms >= c->now_ms, (uint64_t)(c->answered_ms - c->now_ms));
-    quoted(out, http_header(c->head, "referer"));
-    quoted(out, http_header(c->head, "user-agent"));
+    log_number(out, r->status != 0, (uint64_t)r->status);
+    log_field(out, r->error ? str_z(s3_code_name(r->error)) : STR_EMPTY);
+    log_number(out, r->sent > 0, r->sent);
+    log_number(out, r->has_size, r->size);
+    log_number(out, now >= c->now_ms, (uint64_t)(now - c->now_ms));
+    log_number(out, length == 0 && c->answered_ms >= c->now_ms,
+               (uint64_t)(c->answered_ms - c->now_ms));
+    log_quoted(out, http_header(c->head, "referer"));
+    log_quoted(out, http_header(c->head, "user-agent"));
     word(out, r->version);
-    field(out, id);
-    field(out, signature_of(c));
-    field(out, str_z(http_request_cipher(c->http)));
-    field(out, auth_of(c));
+    log_field(out, id);
+    log_field(out, signature_of(c));
+    log_field(out, str_z(http_request_cipher(c->http)));
+    log_field(out, auth_of(c));
     word(out, http_header(c->head, "host"));
-    field(out, str_z(http_request_tls_version(c->http)));
-    field(out, STR_EMPTY); /* access points are not here */
-    field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
+    log_field(out, str_z(http_request_tls_version(c->http)));
+    log_field(out, STR_EMPTY); /* access points are not here */
+    log_field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
     buf_append_char(out, '\n');
 }
 
-static void append(struct call *c, const struct record *r)
+static void log_append(struct call *c, const struct record *r)
 {
     struct buf line = BUF_INIT(LINE_MAX_BYTES);
     struct access_log_source source = {
         .bucket = r->of->bucket, .owner = r->of->info.owner, .config = r->of->logging};
 
-    write_line(&line, c, r);
+    log_write_line(&line, c, r);
     if (buf_error(&line) == 0)
         access_log_append(c->g->o.access_log, &source, c->now_ms, buf_str(&line));
     buf_release(&line);
@@ -208,7 +209,7 @@ static bool is_logged(const struct call *c, const struct call_target *t)
     return t->logging.len && c->g->o.access_log;
 }
 
-static struct str operation_of(struct call *c)
+static struct str log_operation(struct call *c)
 {
     bool copies = call_is_copy(c);
     const char *resource = c->op ? c->op->log_name : NULL;
@@ -236,26 +237,26 @@ void call_log(struct call *c)
     find_bucket(c);
     if (!is_logged(c, &c->target) || c->head->method == HTTP_OPTIONS)
         return;
-    append(c, &(struct record){.of = &c->target,
-                               .operation = operation_of(c),
-                               .key = c->key,
-                               .version = c->version,
-                               .status = c->answered,
-                               .error = c->error,
-                               .has_size = c->has_size,
-                               .size = c->size,
-                               .sent = http_response_bytes(c->http)});
+    log_append(c, &(struct record){.of = &c->target,
+                                   .operation = log_operation(c),
+                                   .key = c->key,
+                                   .version = c->version,
+                                   .status = c->answered,
+                                   .error = c->error,
+                                   .has_size = c->has_size,
+                                   .size = c->size,
+                                   .sent = http_response_bytes(c->http)});
 }
 
 void call_log_removal(struct call *c, struct str key, struct str version, int code)
 {
     if (is_logged(c, &c->target))
-        append(c, &(struct record){.of = &c->target,
-                                   .operation = STR("BATCH.DELETE.OBJECT"),
-                                   .key = key,
-                                   .version = version,
-                                   .status = code < 0 ? s3_code_status(code) : 204,
-                                   .error = code});
+        log_append(c, &(struct record){.of = &c->target,
+                                       .operation = STR("BATCH.DELETE.OBJECT"),
+                                       .key = key,
+                                       .version = version,
+                                       .status = code < 0 ? s3_code_status(code) : 204,
+                                       .error = code});
 }
 
 void call_log_copied(struct call *c, int code)
@@ -264,13 +265,13 @@ void call_log_copied(struct call *c, int code)
     const struct copy_source *s = c->source;
 
     if (s && is_logged(c, &s->target))
-        append(c, &(struct record){.of = &s->target,
-                                   .operation = whole ? STR("REST.COPY.OBJECT_GET")
-                                                      : STR("REST.COPY.PART_GET"),
-                                   .key = s->key,
-                                   .version = s->version,
-                                   .status = code < 0 ? s3_code_status(code) : 200,
-                                   .error = code,
-                                   .has_size = code == 0,
-                                   .size = s->head.info.size});
+        log_append(c, &(struct record){.of = &s->target,
+                                       .operation = whole ? STR("REST.COPY.OBJECT_GET")
+                                                          : STR("REST.COPY.PART_GET"),
+                                       .key = s->key,
+                                       .version = s->version,
+                                       .status = code < 0 ? s3_code_status(code) : 200,
+                                       .error = code,
+                                       .has_size = code == 0,
+                                       .size = s->head.info.size});
 }

@@ -40,8 +40,8 @@ static struct str without_aws_chunked(struct arena *a, struct str value)
     return left;
 }
 
-static int add_header(struct call *c, struct object_meta *out, const struct http_header *h,
-                      size_t *user_bytes, struct err *err)
+static int meta_add_header(struct call *c, struct object_meta *out, const struct http_header *h,
+                           size_t *user_bytes, struct err *err)
 {
     struct str name = arena_lower(c->a, h->name), value = h->value;
 
@@ -84,11 +84,11 @@ int meta_from_request(struct call *c, struct object_meta *out, struct err *err)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < c->head->header_count && code == 0; i++)
         if (header_is_kept(c->head->headers[i].name))
-            code = add_header(c, out, &c->head->headers[i], &user_bytes, err);
+            code = meta_add_header(c, out, &c->head->headers[i], &user_bytes, err);
     return code < 0 ? code : read_storage_class(c, out, err);
 }
 
-static int read_tags(struct call *c, struct object_meta *out, struct err *err)
+static int meta_read_tags(struct call *c, struct object_meta *out, struct err *err)
 {
     struct str header = http_header(c->head, "x-amz-tagging");
     struct tag_set set;
@@ -156,7 +156,7 @@ static int default_lock(struct call *c, struct object_meta *out, struct err *err
     return code;
 }
 
-static int read_lock(struct call *c, struct object_meta *out, struct err *err)
+static int meta_read_lock(struct call *c, struct object_meta *out, struct err *err)
 {
     struct lock_headers h = {0};
     int code = lock_headers_read(&h, c->head, c->now_ms, err);
@@ -182,14 +182,14 @@ static int read_lock(struct call *c, struct object_meta *out, struct err *err)
 
 int meta_common(struct call *c, struct object_meta *out, struct err *err)
 {
-    int code = read_tags(c, out, err);
+    int code = meta_read_tags(c, out, err);
 
     if (code == 0)
         code = read_acl(c, out, err);
-    return code < 0 ? code : read_lock(c, out, err);
+    return code < 0 ? code : meta_read_lock(c, out, err);
 }
 
-static int read_date(struct call *c, const char *prefix, const char *name, int64_t *out)
+static int condition_read_date(struct call *c, const char *prefix, const char *name, int64_t *out)
 {
     char full[64];
     struct str text;
@@ -215,8 +215,8 @@ int conditions_read(struct call *c, const char *prefix, struct object_conditions
         .if_none_match =
             http_header(c->head, copy ? "x-amz-copy-source-if-none-match" : "if-none-match"),
     };
-    read_date(c, prefix, "if-modified-since", &out->if_modified_since_ms);
-    read_date(c, prefix, "if-unmodified-since", &out->if_unmodified_since_ms);
+    condition_read_date(c, prefix, "if-modified-since", &out->if_modified_since_ms);
+    condition_read_date(c, prefix, "if-unmodified-since", &out->if_unmodified_since_ms);
     return 0;
 }
 
@@ -323,7 +323,7 @@ static void respond_lock(struct call *c, const struct object_meta *meta)
         respond_header(c, "x-amz-object-lock-legal-hold", STR("ON"));
 }
 
-static uint64_t count_tags(struct str tags)
+static uint64_t meta_count_tags(struct str tags)
 {
     uint64_t count = tags.len > 0;
 
@@ -401,7 +401,7 @@ void respond_object(struct call *c, const struct object_info *info)
     respond_header(c, "x-amz-storage-class", meta->storage_class);
     respond_encryption(c);
     if (meta->tags.len)
-        http_respond_header_u64(c->http, STR("x-amz-tagging-count"), count_tags(meta->tags));
+        http_respond_header_u64(c->http, STR("x-amz-tagging-count"), meta_count_tags(meta->tags));
     respond_lock(c, meta);
     respond_private(c, meta);
     respond_expiration(c, info);

@@ -11,7 +11,7 @@ static struct notify_source source_of(struct call *c)
                                   .request_id = str_z(http_request_id(c->http))};
 }
 
-static int load(struct call *c, struct notification **out, struct err *err)
+static int notification_load(struct call *c, struct notification **out, struct err *err)
 {
     struct notification *config = arena_new(c->a, struct notification);
     struct str text;
@@ -41,7 +41,7 @@ int call_note(struct call *c, enum s3_event event, struct str key, const struct 
     if (c->notification)
         config = c->notification;
     else
-        code = load(c, &config, err);
+        code = notification_load(c, &config, err);
     if (code < 0)
         return code;
     c->notification = config;

@@ -37,7 +37,7 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
 }
 
 /* Never NULL p on success, so that an empty value is not an absent one. */
-static int decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
+static int call_decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
 {
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);
     int code = 0;
@@ -55,7 +55,7 @@ static int decode(struct call *c, struct str in, bool plus, struct str *out, str
     return out->p ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-static int parse_query(struct call *c, struct err *err)
+static int call_parse_query(struct call *c, struct err *err)
 {
     struct str rest = c->head->query, name, value;
     int code = 0;
@@ -64,9 +64,9 @@ static int parse_query(struct call *c, struct err *err)
         struct call_param *p = &c->query[c->query_count];
         if (c->query_count == CALL_QUERY_MAX)
             return err_set(err, S3_INVALID_URI, "The query has too many parameters.");
-        code = decode(c, name, true, &p->name, err);
+        code = call_decode(c, name, true, &p->name, err);
         if (code == 0)
-            code = decode(c, value, true, &p->value, err);
+            code = call_decode(c, value, true, &p->value, err);
         c->query_count += code == 0;
     }
     return code;
@@ -106,7 +106,7 @@ static int name_of_host(struct call *c, struct err *err)
 /* None at all, or Ceph's of no tenant and no name: the request is for no bucket. */
 static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
-    int code = decode(c, segment, false, &c->bucket_name, err);
+    int code = call_decode(c, segment, false, &c->bucket_name, err);
 
     if (code == 0 && c->bucket_name.len && !str_eq(c->bucket_name, STR(":")))
         return bucket_name_read(&c->bucket_name, c->bucket_name, err);
@@ -130,7 +130,7 @@ static int parse_path(struct call *c, struct err *err)
         str_cut(key, '/', &bucket, &key);
     code = c->host_bucket.len ? name_of_host(c, err) : name_of_segment(c, bucket, err);
     if (code == 0)
-        code = decode(c, key, false, &c->key, err);
+        code = call_decode(c, key, false, &c->key, err);
     if (code < 0)
         return code;
     c->level = c->key.len ? LEVEL_OBJECT : c->bucket_name.len ? LEVEL_BUCKET : LEVEL_SERVICE;
@@ -144,7 +144,7 @@ int call_parse(struct call *c, struct err *err)
     int code = parse_path(c, err);
 
     if (code == 0 && !c->is_website) /* a website's pages have no sub-resources */
-        code = parse_query(c, err);
+        code = call_parse_query(c, err);
     if (code < 0)
         return code;
     c->version = call_param(c, "versionId");

@@ -4,7 +4,7 @@
 
 #include "s3/documents/website.h"
 
-static const struct operation *operation_of(enum http_method method)
+static const struct operation *website_operation(enum http_method method)
 {
     enum s3_operation id = method == HTTP_HEAD ? S3_OP_HeadObject : S3_OP_GetObject;
 
@@ -17,7 +17,7 @@ static const struct operation *operation_of(enum http_method method)
 
 /* --- answers --- */
 
-static void write_line(struct buf *out, const char *name, struct str value)
+static void website_write_line(struct buf *out, const char *name, struct str value)
 {
     if (value.len == 0)
         return;
@@ -55,12 +55,12 @@ int website_error(struct call *c, int code, const struct err *err)
     call_log_failure(c, code, err);
     write_title(&html, status);
     buf_append_z(&html, "<ul>\n");
-    write_line(&html, "Code", str_z(s3_code_name(code)));
-    write_line(&html, "Message", message);
-    write_line(&html, status == 404 && !c->target.bucket ? "BucketName" : "Key",
-               c->target.bucket ? c->key : c->bucket_name);
-    write_line(&html, "RequestId", id);
-    write_line(&html, "HostId", id);
+    website_write_line(&html, "Code", str_z(s3_code_name(code)));
+    website_write_line(&html, "Message", message);
+    website_write_line(&html, status == 404 && !c->target.bucket ? "BucketName" : "Key",
+                       c->target.bucket ? c->key : c->bucket_name);
+    website_write_line(&html, "RequestId", id);
+    website_write_line(&html, "HostId", id);
     buf_append_z(&html, "</ul>\n<hr/>\n");
     respond_begin(c, status);
     respond_header(c, "x-amz-error-code", str_z(s3_code_name(code)));
@@ -80,8 +80,8 @@ static int respond_redirect(struct call *c, int status, struct str location)
     return respond_page(c, &html);
 }
 
-static int follow(struct call *c, const struct website_redirect *redirect, struct str prefix,
-                  struct str key)
+static int website_follow(struct call *c, const struct website_redirect *redirect,
+                          struct str prefix, struct str key)
 {
     struct buf location = BUF_INIT(HTTP_MAX_HEAD);
     struct str protocol = http_request_is_tls(c->http) ? STR("https") : STR("http");
@@ -120,7 +120,7 @@ static bool is_readable(struct call *c, struct str key, struct get_result *got, 
 }
 
 /* The object c->key, or where it says that it is. */
-static int read_page(struct call *c, bool *is_there, struct err *err)
+static int website_read_page(struct call *c, bool *is_there, struct err *err)
 {
     struct get_result got = {0};
     int code;
@@ -182,7 +182,7 @@ static int error_page(struct call *c, const struct website *site, int error)
     return code;
 }
 
-static int serve(struct call *c, const struct website *site, struct err *err)
+static int website_serve(struct call *c, const struct website *site, struct err *err)
 {
     const struct website_rule *rule = website_rule(site, c->key, 0);
     struct str asked = c->key;
@@ -190,20 +190,20 @@ static int serve(struct call *c, const struct website *site, struct err *err)
     int code;
 
     if (rule)
-        return follow(c, &rule->redirect, rule->key_prefix, asked);
+        return website_follow(c, &rule->redirect, rule->key_prefix, asked);
     c->key = website_key(site, c->a, asked);
-    code = read_page(c, &is_there, err);
+    code = website_read_page(c, &is_there, err);
     if (code >= 0 || code == ERR_AGAIN || c->begun)
         return code;
     if (!is_there && is_folder(c, site, asked))
         return redirect_to_folder(c, asked);
     rule = website_rule(site, asked, s3_code_status(code));
     if (rule)
-        return follow(c, &rule->redirect, rule->key_prefix, asked);
+        return website_follow(c, &rule->redirect, rule->key_prefix, asked);
     return error_page(c, site, code);
 }
 
-static int load(struct call *c, struct website *site, struct err *err)
+static int website_load(struct call *c, struct website *site, struct err *err)
 {
     struct str text;
     int code;
@@ -227,14 +227,14 @@ static int load(struct call *c, struct website *site, struct err *err)
 int website_run(struct call *c, struct err *err)
 {
     struct website site = {0};
-    int code = load(c, &site, err);
+    int code = website_load(c, &site, err);
 
     if (code < 0)
         return code;
     if (c->head->method != HTTP_GET && c->head->method != HTTP_HEAD)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
-    c->op = operation_of(c->head->method);
+    c->op = website_operation(c->head->method);
     if (site.redirect_all.host.len)
-        return follow(c, &site.redirect_all, STR_EMPTY, c->key);
-    return serve(c, &site, err);
+        return website_follow(c, &site.redirect_all, STR_EMPTY, c->key);
+    return website_serve(c, &site, err);
 }

@@ -3,7 +3,7 @@
 #include "object/overlay.h"
 #include "s3/gateway/gateway_int.h"
 
-static int check_location(struct call *c, struct err *err)
+static int bucket_check_location(struct call *c, struct err *err)
 {
     struct xml_node *root;
     struct str wanted;
@@ -21,8 +21,8 @@ static int check_location(struct call *c, struct err *err)
 }
 
 /* x-amz-acl and x-amz-object-ownership, to be kept once the bucket is there. */
-static int read_documents(struct call *c, struct buf *acl_text, struct buf *ownership_text,
-                          struct err *err)
+static int bucket_read_documents(struct call *c, struct buf *acl_text, struct buf *ownership_text,
+                                 struct err *err)
 {
     struct acl_users users = call_acl_users(c);
     struct str mode = http_header(c->head, "x-amz-object-ownership");
@@ -97,7 +97,7 @@ static int same_list(struct call *c, struct bucket *there, struct str wanted, st
 
 /* Making a bucket that is there: in us-east-1 S3 answers its owner 200, elsewhere an error. A list
  * that is not the bucket's is refused, as Ceph does, instead of resetting it. */
-static int exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
+static int bucket_exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
 {
     struct bucket_info info;
     int code = there->ops->info(there, c->a, &info, err);
@@ -111,7 +111,7 @@ static int exists(struct call *c, struct bucket *there, struct str acl, struct e
     return same_list(c, there, acl, err);
 }
 
-static int create(struct call *c, struct str acl, struct str ownership, struct err *err)
+static int bucket_create(struct call *c, struct str acl, struct str ownership, struct err *err)
 {
     bool lock = str_ieq(http_header(c->head, "x-amz-bucket-object-lock-enabled"), STR("true"));
     struct bucket_info info = {.name = c->bucket_name,
@@ -132,7 +132,7 @@ static int create(struct call *c, struct str acl, struct str ownership, struct e
         code = storage_open_bucket(&at->bucket, at->storage, c->user->id, c->bucket_name, err);
     }
     /* A bucket that is there may be on another storage than a new one would be. */
-    return code < 0 ? code : exists(c, at->bucket, acl, err);
+    return code < 0 ? code : bucket_exists(c, at->bucket, acl, err);
 }
 
 int op_create_bucket(struct call *c, struct err *err)
@@ -143,11 +143,11 @@ int op_create_bucket(struct call *c, struct err *err)
     if (code == 0)
         code = call_read_body(c, err);
     if (code == 0)
-        code = check_location(c, err);
+        code = bucket_check_location(c, err);
     if (code == 0)
-        code = read_documents(c, &acl, &ownership, err);
+        code = bucket_read_documents(c, &acl, &ownership, err);
     if (code == 0)
-        code = create(c, buf_str(&acl), buf_str(&ownership), err);
+        code = bucket_create(c, buf_str(&acl), buf_str(&ownership), err);
     buf_release(&acl);
     buf_release(&ownership);
     if (code < 0)
@@ -159,7 +159,7 @@ int op_create_bucket(struct call *c, struct err *err)
 }
 
 /* Uploads that nobody finished do not keep a bucket in S3. ERR_CONFLICT: something else does. */
-static int abort_uploads(struct call *c, struct err *err)
+static int bucket_abort_uploads(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct list_options o = {.limit = 1};
@@ -189,7 +189,7 @@ int op_delete_bucket(struct call *c, struct err *err)
     int code = storage_remove_bucket(s, c->target.info.owner, c->bucket_name, err);
 
     if (code == ERR_CONFLICT) {
-        code = abort_uploads(c, err);
+        code = bucket_abort_uploads(c, err);
         if (code == 0)
             code = storage_remove_bucket(s, c->target.info.owner, c->bucket_name, err);
     }

@@ -236,8 +236,8 @@ static int checksum_to_make(struct call *c, struct put_options *o, enum digest_k
     return 0;
 }
 
-static int open_source(struct call *c, struct copy_source *s, struct get_result *got,
-                       struct err *err)
+static int copy_source_unlock(struct call *c, struct copy_source *s, struct get_result *got,
+                              struct err *err)
 {
     struct object_range all = {.kind = RANGE_ALL};
     int code = copy_source_get(c, s, &all, got, err);
@@ -246,11 +246,11 @@ static int open_source(struct call *c, struct copy_source *s, struct get_result 
 }
 
 /* For a copy that moves no bytes, or to where a checksum must be said before they are sent. */
-static int know_checksum(struct call *c, struct copy_source *s, enum digest_kind kind,
-                         struct object_checksum *out, struct err *err)
+static int copy_know_checksum(struct call *c, struct copy_source *s, enum digest_kind kind,
+                              struct object_checksum *out, struct err *err)
 {
     struct get_result got = {0};
-    int code = open_source(c, s, &got, err);
+    int code = copy_source_unlock(c, s, &got, err);
 
     if (code == 0)
         code = checksum_compute(c->a, got.body, kind, out, err);
@@ -284,7 +284,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
         o->verify = may_end;
         o->ctx = c;
     }
-    int code = open_source(c, s, &got, err);
+    int code = copy_source_unlock(c, s, &got, err);
     if (code == 0) {
         struct reader *body = summed_open(&summed, c->a, got.body, make, o);
         code = to->ops->put(to, c->a, c->key, body, got.len, o, out, err);
@@ -313,8 +313,8 @@ static int copy_encryption(struct call *c, struct copy_source *s, struct put_opt
     return code;
 }
 
-static int copy_bytes(struct call *c, struct copy_source *s, struct put_options *o,
-                      struct put_result *out, struct err *err)
+static int copy_move_bytes(struct call *c, struct copy_source *s, struct put_options *o,
+                           struct put_result *out, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     bool shares = copy_shares(c, s) && !s->head.info.meta.encryption.len == !o->meta.encryption.len;
@@ -322,7 +322,7 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
     int code = checksum_to_make(c, o, &make, err);
 
     if (code == 0 && make != DIGEST_MD5 && (shares || target_is_foreign(&c->target.at))) {
-        code = know_checksum(c, s, make, &o->meta.checksum, err);
+        code = copy_know_checksum(c, s, make, &o->meta.checksum, err);
         make = DIGEST_MD5;
     }
     if (code == 0)
@@ -335,8 +335,7 @@ static int copy_bytes(struct call *c, struct copy_source *s, struct put_options 
 }
 
 /* `o`: what the copy was made with. */
-static int copy_object(struct call *c, struct put_options *o, struct put_result *out,
-                       struct err *err)
+static int copy_make(struct call *c, struct put_options *o, struct put_result *out, struct err *err)
 {
     struct copy_source *s;
     int code = copy_source_open(c, &s, err);
@@ -357,7 +356,7 @@ static int copy_object(struct call *c, struct put_options *o, struct put_result 
         call_not_captured(c);
         return code;
     }
-    code = copy_bytes(c, s, o, out, err);
+    code = copy_move_bytes(c, s, o, out, err);
     struct err late = {0};
     int told =
         call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, code == 0 ? err : &late);
@@ -373,7 +372,7 @@ int op_copy_object(struct call *c, struct err *err)
     struct put_options o = {0};
     struct put_result out = {0};
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    int code = copy_object(c, &o, &out, err);
+    int code = copy_make(c, &o, &out, err);
 
     if (code == 0) {
         c->has_size = true;

@@ -47,8 +47,8 @@ static void put_deleted(struct batch *b, const struct removal *r)
 }
 
 /* Conditions of one key: its ETag, time and size. */
-static int remove_one(struct call *c, struct batch *b, const struct xml_node *object,
-                      struct removal *r, struct err *err)
+static int removal_make(struct call *c, struct batch *b, const struct xml_node *object,
+                        struct removal *r, struct err *err)
 {
     struct bucket *bucket = c->target.bucket;
     struct str key = r->key;
@@ -80,7 +80,7 @@ static int remove_one(struct call *c, struct batch *b, const struct xml_node *ob
     return code;
 }
 
-static void fail(struct call *c, struct removal *r, int code, const struct err *err)
+static void removal_fail(struct call *c, struct removal *r, int code, const struct err *err)
 {
     r->code = code;
     r->why = arena_z(c->a, str_z(err->text));
@@ -99,15 +99,15 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
         struct err why = {0};
         *r = (struct removal){.key = xml_child_text(o, "Key", STR_EMPTY),
                               .version = xml_child_text(o, "VersionId", STR_EMPTY)};
-        int code = remove_one(c, b, o, r, &why);
+        int code = removal_make(c, b, o, r, &why);
         if (code < 0)
-            fail(c, r, code, &why);
+            removal_fail(c, r, code, &why);
     }
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
 /* Those that were removed, together. What cannot be told of one is told of none. */
-static int settle(struct call *c, struct batch *b, struct err *err)
+static int batch_settle(struct call *c, struct batch *b, struct err *err)
 {
     struct str *keys = c->target.at.sides.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
     struct err why = {0};
@@ -121,7 +121,7 @@ static int settle(struct call *c, struct batch *b, struct err *err)
     int code = call_removed(c, keys, n, &why);
     for (size_t i = 0; i < b->count && code < 0; i++)
         if (b->removals[i].code == 0 && !b->removals[i].bound)
-            fail(c, &b->removals[i], code, &why);
+            removal_fail(c, &b->removals[i], code, &why);
     return 0;
 }
 
@@ -147,7 +147,7 @@ static bool is_bound(const struct xml_node *root)
 }
 
 /* Where the bucket is on two storages each key may have to be waited for. */
-static int announce(struct call *c, const struct deletion *b, struct err *err)
+static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)
         return 0;
@@ -163,13 +163,13 @@ int op_delete_objects(struct call *c, struct err *err)
     if (code == 0)
         code = deletion_read(&b.asked, c->a, c->body, err);
     if (code == 0)
-        code = announce(c, &b.asked, err);
+        code = batch_announce(c, &b.asked, err);
     if (code < 0)
         return code;
     b.bypass = str_ieq(http_header(c->head, "x-amz-bypass-governance-retention"), STR("true"));
     code = remove_all(c, &b, err);
     if (code == 0)
-        code = settle(c, &b, err);
+        code = batch_settle(c, &b, err);
     if (code < 0)
         return code;
     document_open(&b.xml, "DeleteResult");

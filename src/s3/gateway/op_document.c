@@ -94,7 +94,7 @@ static int enable_lock(struct call *c, struct err *err)
                : code;
 }
 
-static int check_lock(struct call *c, struct buf *kept, struct err *err)
+static int document_check_lock(struct call *c, struct buf *kept, struct err *err)
 {
     struct lock_config config;
     int code = lock_config_read(&config, c->a, c->body, err);
@@ -176,7 +176,7 @@ static const struct document {
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
     {"notification", check_notification, S3_OK, 200}, /* there always is one, if an empty one */
     {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
-    {"object-lock", check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
+    {"object-lock", document_check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
 };
 
 static const struct document *document_of(const struct call *c)
@@ -191,7 +191,7 @@ static const struct document *document_of(const struct call *c)
 /* A bucket with object lock has a configuration from the beginning: no default. */
 static void implied(struct call *c, const struct document *d, struct buf *out)
 {
-    if (d->check == check_lock && c->target.info.object_lock)
+    if (d->check == document_check_lock && c->target.info.object_lock)
         lock_config_write(out, &(struct lock_config){0});
     if (d->check == check_notification)
         notification_write(out, &(struct notification){0});

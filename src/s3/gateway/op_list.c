@@ -59,7 +59,7 @@ static int read_listing(struct call *c, const char *max_name, struct listing *ou
     return code;
 }
 
-static int run_list(struct call *c, const struct listing *l, bool versions, struct list_result *out,
+static int list_run(struct call *c, const struct listing *l, bool versions, struct list_result *out,
                     struct err *err)
 {
     return l->max == 0 ? 0 : call_list(c, &l->o, versions, out, err);
@@ -129,7 +129,7 @@ int op_list_v1(struct call *c, struct err *err)
 
     l.o.after = call_param(c, "marker");
     if (code == 0)
-        code = run_list(c, &l, false, &r, err);
+        code = list_run(c, &l, false, &r, err);
     if (code < 0)
         return code;
     document_open(&xml, "ListBucketResult");
@@ -190,7 +190,7 @@ int op_list_v2(struct call *c, struct err *err)
     if (code == 0 && token.len)
         code = read_token(c, token, &l.o.after, err);
     if (code == 0)
-        code = run_list(c, &l, false, &r, err);
+        code = list_run(c, &l, false, &r, err);
     if (code < 0)
         return code;
     put_v2(c, &xml, &l, &r);
@@ -199,7 +199,8 @@ int op_list_v2(struct call *c, struct err *err)
 
 /* --- versions --- */
 
-static void put_version(struct call *c, struct buf *xml, const struct object_info *o, bool encode)
+static void list_put_version(struct call *c, struct buf *xml, const struct object_info *o,
+                             bool encode)
 {
     const char *name = o->is_marker ? "DeleteMarker" : "Version";
 
@@ -231,7 +232,7 @@ int op_list_versions(struct call *c, struct err *err)
         code = err_set(err, S3_INVALID_ARGUMENT,
                        "A version-id marker cannot be specified without a key marker.");
     if (code == 0)
-        code = run_list(c, &l, true, &r, err);
+        code = list_run(c, &l, true, &r, err);
     if (code < 0)
         return code;
     document_open(&xml, "ListVersionsResult");
@@ -246,7 +247,7 @@ int op_list_versions(struct call *c, struct err *err)
     put_common(&xml, &l, r.more);
     for (size_t i = 0; i < r.count; i++)
         if (!r.entries[i].is_prefix)
-            put_version(c, &xml, &r.entries[i].info, l.encode);
+            list_put_version(c, &xml, &r.entries[i].info, l.encode);
     put_prefixes(&xml, &r, l.encode);
     xml_close(&xml, "ListVersionsResult");
     return respond_xml(c, 200, &xml);
@@ -318,8 +319,8 @@ static void put_part(struct buf *xml, const struct upload_part *p)
     xml_close(xml, "Part");
 }
 
-static void put_parts(struct call *c, struct buf *xml, const struct part_list *r, uint64_t after,
-                      uint64_t max)
+static void list_put_parts(struct call *c, struct buf *xml, const struct part_list *r,
+                           uint64_t after, uint64_t max)
 {
     document_open(xml, "ListPartsResult");
     xml_element(xml, "Bucket", c->target.info.name);
@@ -355,6 +356,6 @@ int op_list_parts(struct call *c, struct err *err)
         return s3_fail(err, S3_NO_SUCH_UPLOAD);
     if (code < 0)
         return code;
-    put_parts(c, &xml, &r, after, max);
+    list_put_parts(c, &xml, &r, after, max);
     return respond_xml(c, 200, &xml);
 }

@@ -29,7 +29,7 @@ int op_get_logging(struct call *c, struct err *err)
 }
 
 /* As if an object were to be delivered now. */
-static int check_target(struct call *c, const struct logging *config, struct err *err)
+static int logging_check_target(struct call *c, const struct logging *config, struct err *err)
 {
     struct call_target *t = &c->target;
     struct logging_source source = {
@@ -55,7 +55,7 @@ static int check_target(struct call *c, const struct logging *config, struct err
 }
 
 /* What is the same as before keeps its time. */
-static int keep(struct call *c, struct logging *config, struct err *err)
+static int logging_keep(struct call *c, struct logging *config, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct buf text = BUF_INIT(CALL_XML_MAX);
@@ -103,9 +103,9 @@ int op_put_logging(struct call *c, struct err *err)
     else if (code == 0 && !c->g->o.access_log)
         code = s3_fail(err, S3_NOT_IMPLEMENTED);
     else if (code == 0) {
-        code = check_target(c, &config, err);
+        code = logging_check_target(c, &config, err);
         if (code == 0)
-            code = keep(c, &config, err);
+            code = logging_keep(c, &config, err);
     }
     return code < 0 ? code : respond_empty(c, 200);
 }

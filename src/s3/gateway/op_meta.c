@@ -26,7 +26,7 @@ static int respond_document(struct call *c, const struct get_result *got, struct
 }
 
 /* Retention and legal hold are no events. */
-static int note_of(struct call *c, const struct change_note **out, struct err *err)
+static int meta_note(struct call *c, const struct change_note **out, struct err *err)
 {
     static const struct {
         enum s3_operation operation;
@@ -52,7 +52,7 @@ static int set_and_answer(struct call *c, const struct get_result *got, enum met
         str_ieq(http_header(c->head, "x-amz-bypass-governance-retention"), STR("true")) &&
         call_may(c, &c->target, S3_ACTION_BYPASS_GOVERNANCE_RETENTION, c->key, &got->info);
     struct meta_options o = {.bypass_governance = bypass};
-    int code = note_of(c, &o.note, err);
+    int code = meta_note(c, &o.note, err);
 
     if (code == 0)
         code = b->ops->set_meta(b, c->a, c->key, got->info.version, set, meta, &o, err);

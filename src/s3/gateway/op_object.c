@@ -65,7 +65,7 @@ static int respond_not_modified(struct call *c, const struct object_info *info)
 }
 
 /* Access is decided on what was found, then the outcome of looking is told. */
-static int judge(struct call *c, const struct get_result *got, int code, struct err *err)
+static int object_judge(struct call *c, const struct get_result *got, int code, struct err *err)
 {
     bool there = code != ERR_NOT_FOUND && got->info.etag.len;
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
@@ -118,7 +118,7 @@ static void respond_head(struct call *c, const struct get_result *got)
         http_respond_header_u64(c->http, STR("x-amz-mp-parts-count"), info.part_count);
 }
 
-static int send_bytes(struct call *c, const struct get_result *got, struct str bytes)
+static int object_send_bytes(struct call *c, const struct get_result *got, struct str bytes)
 {
     respond_head(c, got);
     int code = http_send(c->http, bytes);
@@ -131,12 +131,12 @@ static int send_small(struct call *c, const struct get_result *got, struct err *
     struct str bytes;
 
     if (reader_as_bytes(got->body, &bytes) && bytes.len == got->len)
-        return send_bytes(c, got, bytes);
+        return object_send_bytes(c, got, bytes);
     char *p = arena_alloc(c->a, (size_t)got->len + 1);
     int code =
         p ? reader_read_full(got->body, p, (size_t)got->len, err) : err_code(err, ERR_NO_MEMORY);
 
-    return code < 0 ? code : send_bytes(c, got, str_n(p, (size_t)got->len));
+    return code < 0 ? code : object_send_bytes(c, got, str_n(p, (size_t)got->len));
 }
 
 static int send_body(struct call *c, struct get_result *got, struct err *err)
@@ -166,8 +166,8 @@ static int send_body(struct call *c, struct get_result *got, struct err *err)
     return code;
 }
 
-static int read_asked(struct call *c, struct object_conditions *conditions,
-                      struct object_range *range, struct err *err)
+static int object_read_asked(struct call *c, struct object_conditions *conditions,
+                             struct object_range *range, struct err *err)
 {
     int code = 0;
 
@@ -191,14 +191,14 @@ int op_get_object(struct call *c, struct err *err)
     struct object_conditions conditions;
     struct object_range range;
     struct get_result got = {0};
-    int code = read_asked(c, &conditions, &range, err);
+    int code = object_read_asked(c, &conditions, &range, err);
 
     if (code < 0)
         return code;
     code = b->ops->get(b, c->a, c->key, c->version, &conditions, &range, &got, err);
     if (code == ERR_AGAIN)
         return code;
-    int judged = judge(c, &got, code, err);
+    int judged = object_judge(c, &got, code, err);
     if (judged < 0)
         judged = respond_failure(c, &got, judged, err);
     else
@@ -222,7 +222,7 @@ int op_head_object(struct call *c, struct err *err)
     struct object_conditions conditions;
     struct object_range range;
     struct get_result got = {0};
-    int code = read_asked(c, &conditions, &range, err);
+    int code = object_read_asked(c, &conditions, &range, err);
 
     if (code < 0)
         return code;
@@ -234,7 +234,7 @@ int op_head_object(struct call *c, struct err *err)
     got.body = NULL;
     if (code == ERR_AGAIN)
         return code;
-    int judged = judge(c, &got, code, err);
+    int judged = object_judge(c, &got, code, err);
     if (judged < 0)
         return respond_failure(c, &got, judged, err);
     judged = encrypt_check(c, &got.info, err);

@@ -96,7 +96,7 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
 }
 
 /* The field "tagging" as x-amz-tagging would have it, in c->new_tags; NULL p: there is none. */
-static int read_tags(struct call *c, struct post *p, struct err *err)
+static int post_read_tags(struct call *c, struct post *p, struct err *err)
 {
     struct str xml = form_field(&p->form, "tagging");
     struct tag_set set;
@@ -173,7 +173,7 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
     return code;
 }
 
-static struct str redirect(struct call *c, const struct post *p, const struct put_result *out)
+static struct str post_redirect(struct call *c, const struct post *p, const struct put_result *out)
 {
     struct str to = p->result.success_redirect;
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
@@ -194,7 +194,7 @@ static struct str redirect(struct call *c, const struct post *p, const struct pu
     return kept;
 }
 
-static struct str location(struct call *c, const struct str host)
+static struct str post_location(struct call *c, const struct str host)
 {
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
 
@@ -211,9 +211,10 @@ static struct str location(struct call *c, const struct str host)
     return kept;
 }
 
-static int answer(struct call *c, const struct post *p, const struct put_result *out)
+static int post_answer(struct call *c, const struct post *p, const struct put_result *out)
 {
-    struct str to = redirect(c, p, out), where = location(c, http_header(c->head, "host"));
+    struct str to = post_redirect(c, p, out),
+               where = post_location(c, http_header(c->head, "host"));
     uint64_t status = 204;
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
 
@@ -289,7 +290,7 @@ static uint64_t file_bound(const struct call *c, const struct post *p)
     return rest > behind ? rest - behind : 0;
 }
 
-static int send_file(struct call *c, struct post *p, struct exchange **e, struct err *err)
+static int post_send_file(struct call *c, struct post *p, struct exchange **e, struct err *err)
 {
     struct post_forward *f = arena_new(c->a, struct post_forward);
     int code;
@@ -325,7 +326,7 @@ static int post_raw(struct call *c, struct post *p, const struct http_head *head
     if (code < 0)
         return code;
     struct err late = {0};
-    code = send_file(c, p, &e, err);
+    code = post_send_file(c, p, &e, err);
     int told = call_captured(c, forward_outcome(code, e), code == 0 ? err : &late);
     if (code == 0)
         code = told;
@@ -335,7 +336,7 @@ static int post_raw(struct call *c, struct post *p, const struct http_head *head
         code = forward_answer(c, e, err);
     } else if (code == 0) {
         result_of(exchange_head(e), &out);
-        code = answer(c, p, &out);
+        code = post_answer(c, p, &out);
     }
     exchange_close(e);
     return code;
@@ -353,7 +354,7 @@ static int post_here(struct call *c, struct post *p, const struct http_head *hea
     if (code == 0)
         code = store_file(c, p, &out, err);
     c->head = head;
-    return code < 0 ? code : answer(c, p, &out);
+    return code < 0 ? code : post_answer(c, p, &out);
 }
 
 /* Who asks is known when the fields of the form are read. Until then the request is anonymous: no
@@ -376,7 +377,7 @@ static int await_form(struct call *c, struct err *err)
 }
 
 /* The form is about the object that its fields name. */
-static int find_object(struct call *c, struct err *err)
+static int post_find_object(struct call *c, struct err *err)
 {
     c->level = LEVEL_OBJECT;
     int code = call_resolve(c, NULL, err);
@@ -395,9 +396,9 @@ int op_post_object(struct call *c, struct err *err)
     if (code == 0)
         code = take_fields(c, p, err);
     if (code == 0)
-        code = read_tags(c, p, err);
+        code = post_read_tags(c, p, err);
     if (code == 0)
-        code = find_object(c, err);
+        code = post_find_object(c, err);
     if (code == 0)
         code = c->target.at.kind == TARGET_RAW ? post_raw(c, p, head, err)
                                                : post_here(c, p, head, err);

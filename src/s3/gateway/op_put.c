@@ -73,7 +73,7 @@ static int verify_and_tell(void *ctx, struct object_meta *meta, struct err *err)
     return code;
 }
 
-static int put(struct call *c, struct put *put, struct put_result *out, struct err *err)
+static int object_put(struct call *c, struct put *put, struct put_result *out, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct put_options o = {.verify = verify_and_tell, .ctx = put};
@@ -103,7 +103,7 @@ int op_put_object(struct call *c, struct err *err)
 {
     struct put *p = arena_new(c->a, struct put);
     struct put_result out = {0};
-    int code = p ? put(c, p, &out, err) : err_code(err, ERR_NO_MEMORY);
+    int code = p ? object_put(c, p, &out, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code < 0)
         return code;

@@ -22,7 +22,8 @@ struct page {
 
 /* The user's buckets on the storage behind `after`, a page at a time, until more than `limit` are
  * found. Those of a space are reached by their names; of a storage it is asked. */
-static int gather(struct call *c, struct storage *s, bool space, struct page *p, struct err *err)
+static int buckets_gather(struct call *c, struct storage *s, bool space, struct page *p,
+                          struct err *err)
 {
     size_t most = p->items.len + p->limit + 1, count = 0;
     struct str after = p->after;
@@ -46,7 +47,7 @@ static int gather(struct call *c, struct storage *s, bool space, struct page *p,
 
 /* The storage does not answer. What is known without it are the buckets that a policy of the user's
  * leads there; not when they were made. */
-static int recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
+static int buckets_recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
 {
     struct arena a = {0};
     struct route_policy *list = NULL;
@@ -75,18 +76,18 @@ static bool is_not_there(int code)
 static int gather_remote(struct call *c, struct storage *s, struct page *p, struct err *err)
 {
     size_t before = p->items.len;
-    int code = gather(c, s, false, p, err);
+    int code = buckets_gather(c, s, false, p, err);
 
     if (!is_not_there(code))
         return code;
     log_warn(http_request_log(c->http), "buckets.incomplete", log_s("storage", s->name),
              log_z("error", err->text));
     p->items.len = before;
-    return recall(c, s, p, err);
+    return buckets_recall(c, s, p, err);
 }
 
 /* The oldest first of those with one name. */
-static int by_name(const void *one, const void *two)
+static int bucket_by_name(const void *one, const void *two)
 {
     const struct bucket_info *a = one, *b = two;
     int order = str_cmp(a->name, b->name);
@@ -95,12 +96,12 @@ static int by_name(const void *one, const void *two)
 }
 
 /* A bucket that is replicated from one local storage to another is on both, and is one. */
-static void put_in_order(struct page *p)
+static void buckets_put_in_order(struct page *p)
 {
     size_t kept = 0;
 
     if (p->items.len)
-        qsort(p->items.items, p->items.len, sizeof(*p->items.items), by_name);
+        qsort(p->items.items, p->items.len, sizeof(*p->items.items), bucket_by_name);
     for (size_t i = 0; i < p->items.len; i++)
         if (kept == 0 || !str_eq(p->items.items[i].name, p->items.items[kept - 1].name))
             p->items.items[kept++] = p->items.items[i];
@@ -108,7 +109,7 @@ static void put_in_order(struct page *p)
 }
 
 /* A remote storage is asked where the user is somebody. */
-static int collect(struct call *c, struct page *p, struct err *err)
+static int buckets_collect(struct call *c, struct page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
     const struct bucket_space *spaces[ROUTES_SPACES_MAX];
@@ -116,22 +117,22 @@ static int collect(struct call *c, struct page *p, struct err *err)
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++)
-        code = gather(c, spaces[i]->storage, true, p, err);
+        code = buckets_gather(c, spaces[i]->storage, true, p, err);
     n = routes_storages(c->g->o.routes, storages, ROUTES_STORAGES_MAX);
     for (size_t i = 0; i < n && code == 0; i++)
         if (!storage_can(storages[i], STORAGE_CREDENTIALS))
-            code = gather(c, storages[i], false, p, err);
+            code = buckets_gather(c, storages[i], false, p, err);
         else if (remote_has_credential(storages[i], c->user_id))
             code = gather_remote(c, storages[i], p, err);
     if (code < 0)
         return code;
-    put_in_order(p);
+    buckets_put_in_order(p);
     p->more = p->items.len > p->limit;
     p->count = size_min(p->items.len, p->limit);
     return 0;
 }
 
-static int read_page(struct call *c, struct page *p, struct err *err)
+static int buckets_read_page(struct call *c, struct page *p, struct err *err)
 {
     struct str token = call_param(c, "continuation-token");
     struct buf after = BUF_INIT(256);
@@ -180,10 +181,10 @@ int op_list_buckets(struct call *c, struct err *err)
     struct page p = {0};
     int code;
 
-    code = read_page(c, &p, err);
+    code = buckets_read_page(c, &p, err);
     bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
     if (code == 0 && c->user && !elsewhere) /* nobody has no buckets */
-        code = collect(c, &p, err);
+        code = buckets_collect(c, &p, err);
     if (code == 0)
         write_page(c, &xml, &p);
     vec_release(&p.items);

@@ -6,7 +6,7 @@
 #include "s3/gateway/torrent.h"
 
 /* What a host name, an address or a port may have: Host is the client's own word. */
-static bool is_host(struct str s)
+static bool host_is_valid(struct str s)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
@@ -25,7 +25,7 @@ struct str torrent_host(struct str header)
         i--;
     if (i > 0 && i < header.len && header.p[i - 1] == ':')
         header.len = i - 1;
-    return is_host(header) ? header : STR_EMPTY;
+    return host_is_valid(header) ? header : STR_EMPTY;
 }
 
 struct str torrent_object_url(struct arena *a, struct str base, const struct torrent_place *at)
@@ -57,7 +57,7 @@ static struct str object_url(struct call *c, struct str version)
     struct torrent_place at = {c->bucket_name, c->key, version};
     struct str base = c->g->o.url, host = http_header(c->head, "host");
 
-    if (!base.len && !is_host(host))
+    if (!base.len && !host_is_valid(host))
         return STR_EMPTY;
     if (!base.len) {
         base = arena_fmt(c->a, "%s://" STR_FMT, http_request_is_tls(c->http) ? "https" : "http",
@@ -101,8 +101,8 @@ static int look_remote(struct call *c, struct bucket **b, struct get_result *got
 }
 
 /* The object, and where it is read from: a reference. */
-static int look(struct call *c, struct bucket **b, struct get_result *got, struct str *version,
-                struct err *err)
+static int torrent_look(struct call *c, struct bucket **b, struct get_result *got,
+                        struct str *version, struct err *err)
 {
     int code;
 
@@ -137,8 +137,8 @@ static struct str disposition(struct call *c, struct str name)
     return value;
 }
 
-static int send_file(struct call *c, const struct get_result *got,
-                     const struct torrent_answer *answer)
+static int torrent_send_file(struct call *c, const struct get_result *got,
+                             const struct torrent_answer *answer)
 {
     respond_begin(c, 200);
     if (c->target.info.versions != VERSIONS_NEVER)
@@ -161,7 +161,7 @@ int op_torrent(struct call *c, struct err *err)
         int code = call_object(c, &got, err);
         return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
     }
-    int code = look(c, &b, &got, &version, err);
+    int code = torrent_look(c, &b, &got, &version, err);
     struct torrent_ask ask = {.bucket = b,
                               .info = &got.info,
                               .http_seed = call_param(c, "httpseeds").p != NULL,
@@ -171,7 +171,7 @@ int op_torrent(struct call *c, struct err *err)
     if (code == 0)
         code = torrents->write(torrents->ctx, c->a, &ask, &answer, err);
     if (code == 0)
-        code = send_file(c, &got, &answer);
+        code = torrent_send_file(c, &got, &answer);
     else if (code == ERR_CONFLICT)
         code = s3_fail(err, S3_OPERATION_ABORTED);
     buf_release(&answer.file);
@@ -204,8 +204,9 @@ static int read_ranges(struct call *c, const struct object_range *piece, struct 
 }
 
 /* A range of the version that was judged. */
-static int open_range(struct call *c, const struct torrent_ask *ask,
-                      const struct object_range *range, struct get_result *got, struct err *err)
+static int seed_open_range(struct call *c, const struct torrent_ask *ask,
+                           const struct object_range *range, struct get_result *got,
+                           struct err *err)
 {
     struct object_conditions is_it = {
         .if_match = arena_fmt(c->a, "\"" STR_FMT "\"", STR_ARG(ask->info->etag))};
@@ -218,15 +219,15 @@ static int open_range(struct call *c, const struct torrent_ask *ask,
     return encrypt_unlock(c, got, err);
 }
 
-static int gather(struct call *c, const struct torrent_ask *ask, const struct object_range *ranges,
-                  size_t count, struct err *err)
+static int seed_gather(struct call *c, const struct torrent_ask *ask,
+                       const struct object_range *ranges, size_t count, struct err *err)
 {
     struct buf out = BUF_INIT(SEED_GATHER_MAX);
     int code = 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
         struct get_result got = {0};
-        code = open_range(c, ask, &ranges[i], &got, err);
+        code = seed_open_range(c, ask, &ranges[i], &got, err);
         if (code == 0)
             code = reader_read_all(got.body, &out, err);
         reader_close(got.body);
@@ -246,8 +247,8 @@ static int send_ranges(struct call *c, const struct torrent_ask *ask,
     struct get_result got = {0};
 
     if (count > 1)
-        return gather(c, ask, ranges, count, err);
-    int code = open_range(c, ask, &ranges[0], &got, err);
+        return seed_gather(c, ask, ranges, count, err);
+    int code = seed_open_range(c, ask, &ranges[0], &got, err);
     if (code == 0) {
         respond_begin(c, 200);
         respond_header(c, "Content-Type", STR("application/octet-stream"));
@@ -270,7 +271,7 @@ static int send_wait(struct call *c)
     return http_send(c->http, seconds);
 }
 
-static int send_piece(struct call *c, const struct torrent_ask *ask, struct err *err)
+static int seed_send_piece(struct call *c, const struct torrent_ask *ask, struct err *err)
 {
     const struct object_torrents *torrents = c->g->o.torrents;
     struct object_range piece, ranges[SEED_RANGES_MAX];
@@ -298,9 +299,9 @@ int op_http_seed(struct call *c, struct err *err)
 
     if (!c->g->o.torrents || !call_param(c, "piece").p)
         return op_get_object(c, err);
-    int code = look(c, &b, &got, &version, err);
+    int code = torrent_look(c, &b, &got, &version, err);
     if (code == 0)
-        code = send_piece(c, &(struct torrent_ask){.bucket = b, .info = &got.info}, err);
+        code = seed_send_piece(c, &(struct torrent_ask){.bucket = b, .info = &got.info}, err);
     if (b)
         b->ops->unref(b);
     return code;

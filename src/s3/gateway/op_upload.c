@@ -161,7 +161,7 @@ struct part_copy {
     struct upload_part part;
 };
 
-static bool is_whole(const struct part_copy *p)
+static bool part_copy_is_whole(const struct part_copy *p)
 {
     return p->range.kind == RANGE_ALL ||
            (p->range.first == 0 && p->range.last + 1 == p->s->head.info.size);
@@ -173,8 +173,8 @@ static void ask_part_checksum(struct part_copy *p)
 {
     const struct object_info *from = &p->s->head.info;
     enum digest_kind kind = checksum_of_part(&p->upload.meta);
-    bool known = is_whole(p) && checksum_is_whole(&from->meta.checksum, kind);
-    bool unread = is_whole(p) && !from->part_count;
+    bool known = part_copy_is_whole(p) && checksum_is_whole(&from->meta.checksum, kind);
+    bool unread = part_copy_is_whole(p) && !from->part_count;
 
     if (kind == DIGEST_MD5 || (!known && unread && p->upload.meta.checksum.type == CHECKSUM_NONE))
         return;
@@ -228,7 +228,7 @@ static int open_part_copy(struct call *c, struct part_copy *p, struct err *err)
     return code;
 }
 
-static int copy_part(struct call *c, struct part_copy *p, struct err *err)
+static int part_copy_make(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *b = c->target.bucket;
     int code = open_part_copy(c, p, err);
@@ -251,7 +251,7 @@ int op_upload_part_copy(struct call *c, struct err *err)
     int code = part_number(c, &p.part.number, err);
 
     if (code == 0)
-        code = copy_part(c, &p, err);
+        code = part_copy_make(c, &p, err);
     if (code == 0) {
         document_open(&xml, "CopyPartResult");
         xml_time(&xml, "LastModified", p.part.modified_ms);
@@ -294,7 +294,8 @@ static void part_checksum(const struct xml_node *node, struct object_checksum *o
     }
 }
 
-static int read_part(const struct xml_node *node, struct upload_part *out, struct err *err)
+static int completion_read_part(const struct xml_node *node, struct upload_part *out,
+                                struct err *err)
 {
     uint64_t number = 0;
 
@@ -326,7 +327,7 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     size_t i = 0;
     for (struct xml_node *p = xml_child(root, "Part"); p && code == 0; p = xml_next(p, "Part")) {
         struct upload_part part = {0};
-        code = read_part(p, &part, err);
+        code = completion_read_part(p, &part, err);
         if (i == 0 || done->parts[i - 1].number != part.number)
             i++;
         done->parts[i - 1] = part;
@@ -481,8 +482,8 @@ static void completed_before(struct call *c, const struct put_result *out, struc
     done->checksum = head.info.meta.checksum;
 }
 
-static int complete(struct call *c, struct put_result *out, struct completion *done,
-                    struct err *err)
+static int upload_complete(struct call *c, struct put_result *out, struct completion *done,
+                           struct err *err)
 {
     struct bucket *b = c->target.bucket;
     struct put_options o = {0};
@@ -506,7 +507,7 @@ static int complete(struct call *c, struct put_result *out, struct completion *d
     return no_upload(code, err);
 }
 
-static struct str location(struct call *c)
+static struct str upload_location(struct call *c)
 {
     struct buf text = BUF_INIT(HTTP_MAX_HEAD);
 
@@ -523,14 +524,14 @@ int op_complete_upload(struct call *c, struct err *err)
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
     struct completion done = {.a = ARENA_INIT(COMPLETION_ARENA_MAX)};
     struct put_result out = {0};
-    int code = complete(c, &out, &done, err);
+    int code = upload_complete(c, &out, &done, err);
 
     if (code < 0) {
         arena_release(&done.a);
         return code;
     }
     document_open(&xml, "CompleteMultipartUploadResult");
-    xml_element(&xml, "Location", location(c));
+    xml_element(&xml, "Location", upload_location(c));
     xml_element(&xml, "Bucket", c->target.info.name);
     xml_element(&xml, "Key", c->key);
     xml_etag(&xml, out.etag);

@@ -47,8 +47,8 @@ static int each_own_bucket(struct call *c, own_bucket_fn *fn, void *ctx, struct 
 
 /* --- the limit of buckets --- */
 
-static int count_bucket(struct call *c, struct storage *s, const struct bucket_info *info,
-                        void *ctx, struct err *err)
+static int usage_count_bucket(struct call *c, struct storage *s, const struct bucket_info *info,
+                              void *ctx, struct err *err)
 {
     uint64_t *count = ctx;
 
@@ -60,7 +60,7 @@ int usage_check_new_bucket(struct call *c, struct err *err)
 {
     uint64_t count = 0;
 
-    return c->g->o.max_buckets ? each_own_bucket(c, count_bucket, &count, err) : 0;
+    return c->g->o.max_buckets ? each_own_bucket(c, usage_count_bucket, &count, err) : 0;
 }
 
 /* --- one bucket --- */
@@ -85,8 +85,8 @@ struct report {
     uint64_t bytes, versions;
 };
 
-static int add_bucket(struct call *c, struct storage *s, const struct bucket_info *info, void *ctx,
-                      struct err *err)
+static int report_add_bucket(struct call *c, struct storage *s, const struct bucket_info *info,
+                             void *ctx, struct err *err)
 {
     struct report *r = ctx;
     struct bucket_usage u = {0};
@@ -140,7 +140,8 @@ int op_usage(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
     struct report r = {.buckets = BUF_INIT(CALL_OUT_MAX)};
-    int code = c->user ? each_own_bucket(c, add_bucket, &r, err) : s3_fail(err, S3_ACCESS_DENIED);
+    int code =
+        c->user ? each_own_bucket(c, report_add_bucket, &r, err) : s3_fail(err, S3_ACCESS_DENIED);
 
     if (code == 0)
         write_report(c, &xml, &r);

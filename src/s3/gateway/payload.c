@@ -16,7 +16,7 @@ static bool find_header(const struct payload_options *o, const char *name, struc
     return false;
 }
 
-static int decode(struct payload *p, enum digest_kind kind, struct str text)
+static int payload_decode(struct payload *p, enum digest_kind kind, struct str text)
 {
     p->said[kind].len = digest_size(kind);
     p->wanted |= 1u << kind;
@@ -53,7 +53,7 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
         if (!checksum_by_header(o->headers[i].name, &kind))
             continue;
         code = set_checksum(p, kind, false, err);
-        if (code == 0 && decode(p, kind, o->headers[i].value) < 0)
+        if (code == 0 && payload_decode(p, kind, o->headers[i].value) < 0)
             code = invalid_checksum(kind, "header", err);
     }
     while (code == 0 && p->framed && str_token(&rest, ", \t", &name))
@@ -67,11 +67,11 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
     return code;
 }
 
-static int parse(struct payload *p, const struct payload_options *o, struct err *err)
+static int payload_parse(struct payload *p, const struct payload_options *o, struct err *err)
 {
     struct str value;
 
-    if (find_header(o, "content-md5", &value) && decode(p, DIGEST_MD5, value) < 0)
+    if (find_header(o, "content-md5", &value) && payload_decode(p, DIGEST_MD5, value) < 0)
         return s3_fail(err, S3_INVALID_DIGEST);
     if (o->md5_elsewhere)
         p->wanted &= ~(1u << DIGEST_MD5);
@@ -91,7 +91,7 @@ static int parse(struct payload *p, const struct payload_options *o, struct err 
     return parse_checksums(p, o, err);
 }
 
-static bool same(const struct digest_value *a, const struct digest_value *b)
+static bool payload_is_same(const struct digest_value *a, const struct digest_value *b)
 {
     return str_eq(str_n(a->bytes, a->len), str_n(b->bytes, b->len));
 }
@@ -116,23 +116,23 @@ int payload_check_md5(const struct payload *p, const unsigned char md5[MD5_LEN],
     return said->len && memcmp(said->bytes, md5, MD5_LEN) != 0 ? bad_md5(err) : 0;
 }
 
-static int compare(struct payload *p, struct err *err)
+static int payload_compare(struct payload *p, struct err *err)
 {
     if (p->read != p->length && p->length != UINT64_MAX)
         return s3_fail(err, S3_INCOMPLETE_BODY);
     for (int kind = 0; kind < DIGEST_KINDS; kind++)
         if (p->wanted & 1u << kind)
             digests_final(p->digests, (enum digest_kind)kind, &p->computed[kind]);
-    if (p->has_hash && !same(&p->hash, &p->computed[DIGEST_SHA256]))
+    if (p->has_hash && !payload_is_same(&p->hash, &p->computed[DIGEST_SHA256]))
         return s3_fail(err, S3_X_AMZ_CONTENT_SHA256_MISMATCH);
     if (!p->md5_elsewhere && p->said[DIGEST_MD5].len &&
-        !same(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
+        !payload_is_same(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
         return bad_md5(err);
     if (p->in_trailer &&
-        decode(p, p->checksum, framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) <
-            0)
+        payload_decode(p, p->checksum,
+                       framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) < 0)
         return invalid_checksum(p->checksum, "trailing header", err);
-    if (p->has_checksum && !same(&p->said[p->checksum], &p->computed[p->checksum]))
+    if (p->has_checksum && !payload_is_same(&p->said[p->checksum], &p->computed[p->checksum]))
         return bad_checksum(p, err);
     return 0;
 }
@@ -147,7 +147,7 @@ static int read_client(struct payload *p, void *to, size_t len, size_t *got, str
     return code == ERR_TIMEOUT ? s3_fail(err, S3_REQUEST_TIMEOUT) : code;
 }
 
-static int payload_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+static int payload_reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct payload *p = container_of(r, struct payload, reader);
     int code;
@@ -166,7 +166,7 @@ static int payload_read(struct reader *r, void *to, size_t len, size_t *got, str
         else if (p->max && p->read > p->max)
             code = s3_fail(err, S3_ENTITY_TOO_LARGE);
     } else if (code == 0) {
-        code = compare(p, err);
+        code = payload_compare(p, err);
         p->done = 1;
     }
     if (code == 0)
@@ -179,7 +179,7 @@ int payload_verify(struct payload *p, struct err *err)
 {
     char byte;
     size_t got;
-    int code = payload_read(&p->reader, &byte, 1, &got, err);
+    int code = payload_reader_read(&p->reader, &byte, 1, &got, err);
 
     if (code == 0 && got)
         code = p->done = s3_fail(err, S3_INCOMPLETE_BODY);
@@ -212,7 +212,7 @@ static void payload_skip(struct reader *r, uint64_t n)
     p->read += n;
 }
 
-static const struct reader_ops payload_ops = {.read = payload_read,
+static const struct reader_ops payload_ops = {.read = payload_reader_read,
                                               .as_socket = payload_as_socket,
                                               .skip = payload_skip,
                                               .close = payload_close};
@@ -228,7 +228,7 @@ int payload_init(struct payload *p, struct reader *body, const struct payload_op
     p->wanted = o->also;
     p->md5_elsewhere = o->md5_elsewhere;
     p->framed = o->auth->payload >= AUTH_PAYLOAD_CHUNKS;
-    code = parse(p, o, err);
+    code = payload_parse(p, o, err);
     if (code < 0)
         return code;
     p->body = body;
