@@ -1,4 +1,4 @@
-/* Between the files of remotes. */
+/* What the files of remotes share among each other. */
 #ifndef ROUTE_REMOTES_INT_H
 #define ROUTE_REMOTES_INT_H
 
@@ -16,9 +16,9 @@ enum { REMOTE_NAME_MAX = 64, REMOTE_URL_MAX = 512, REMOTE_REGION_MAX = 64 };
 #define REMOTES_MAIN    STR("storages:main")
 #define REMOTES_LIMITS  STR("storages:limits")
 
-/* One that is open. Its strings are on the heap, its own. */
+/* A storage that is open. It owns its strings, which are on the heap. */
 struct opened {
-    struct remote_entry entry; /* users: as vec */
+    struct remote_entry entry; /* without users, which are below */
     struct storage *storage;   /* in routes */
     VEC(char *) users;         /* ids with credentials */
 };
@@ -30,31 +30,32 @@ struct remotes {
     struct seal_key key;
     struct script add;
     struct reload reload;
-    struct str local_main; /* what is main when nobody says: the first storage; in routes */
+    struct str local_main; /* the main storage when nobody chooses one: the first; in routes */
 
     struct mutex lock; /* guards `busy` */
     struct cond idle;
-    bool busy; /* somebody reads or changes what follows, asking the store in between */
+    bool busy; /* a thread reads or changes what follows, and asks the store meanwhile */
     VEC(struct opened *) opened;
     bool main_is_fixed;
 };
 
-/* Read all from the store and make routes agree. The caller is the one that is busy. */
+/* Reads all storages from the store and changes the routes to match. Between remotes_begin() and
+ * remotes_end(). */
 int remotes_load(struct remotes *r, struct err *err) MUST_CHECK;
 
-/* One at a time, without a lock held: the store is asked in between. */
+/* One thread at a time is between these two. No lock is held there, because the store is asked. */
 void remotes_begin(struct remotes *r);
 void remotes_end(struct remotes *r);
-/* Commands and the message that tells of them as one step, then what they made is loaded. The
- * caller is the one that is busy. */
+/* Runs the commands, and publishes the message that tells of them, as one step; then loads the
+ * result. Between remotes_begin() and remotes_end(). */
 int remotes_change(struct remotes *r, const struct store_args *commands, size_t count,
                    struct err *err) MUST_CHECK;
 
-/* Limits as the store has them, into the storages. */
+/* Puts the limits that the store has into the storages. */
 int remotes_load_limits(struct remotes *r, struct arena *a, struct err *err) MUST_CHECK;
 void remotes_limit(struct storage *s, const struct remote_limits *limits);
 
-/* Put into routes. The caller is the one that is busy. */
+/* Opens the storage and adds it to the routes. Between remotes_begin() and remotes_end(). */
 int opened_add(struct remotes *r, const struct remote_entry *e, struct opened **out,
                struct err *err) MUST_CHECK;
 void opened_free(struct opened *o);
@@ -62,9 +63,9 @@ struct opened *opened_find(struct remotes *r, struct str name);
 int opened_credential(struct opened *o, const struct remote_credential *c,
                       struct err *err) MUST_CHECK;
 
-/* "storage:<name>", "storage_keys:<name>" */
+/* Appends "storage:<name>" or "storage_keys:<name>"; `prefix` is the part with the colon. */
 void remotes_key(struct buf *out, const char *prefix, struct str name);
-/* What a secret is sealed for. */
+/* Appends the owner, in the sense of seal.h, that a secret is sealed for. */
 void remotes_seal_owner(struct buf *out, struct str storage, struct str user, struct str access);
 
 #endif

@@ -389,13 +389,3 @@ bool route_is_copy(struct routes *r, struct str storage, struct str bucket, stru
     }
     return is;
 }
-
-bool routes_any(struct routes *r)
-{
-    bool any;
-
-    mutex_lock(&r->lock);
-    any = !r->view || r->view->policies.len > 0;
-    mutex_unlock(&r->lock);
-    return any;
-}

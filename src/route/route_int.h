@@ -1,4 +1,4 @@
-/* Between the files of routes. */
+/* What the files of routes share among each other. */
 #ifndef ROUTE_ROUTE_INT_H
 #define ROUTE_ROUTE_INT_H
 
@@ -11,28 +11,28 @@
 #include "route/space.h"
 #include "store/store.h"
 
-/* All policies at one moment; never changed once it is installed. The maps' keys are the store's
- * without what they begin with. */
+/* All policies at one moment. A view never changes once it is installed. The keys of the maps are
+ * the store's keys without their prefixes. A map "to something" is a set. */
 struct routes_view {
     size_t refs; /* under routes.lock */
     struct arena arena;
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* "<storage>:<bucket>" to something */
-    struct map switches; /* those that a switch with downtime has blocked; as blocks */
+    struct map switches; /* those of `blocks` that a switch with downtime has set */
     struct map pins;     /* "<user>:<bucket>" whose policy a replication has made, to something */
-    struct map reserved; /* "<bucket>" of all bucket policies, to something */
-    struct map named;    /* "<bucket>" to the storage that all bucket policies of it name, but for
-                            pins, or to "" when they differ */
+    struct map reserved; /* "<bucket>" of every bucket policy, to something */
+    struct map named;    /* "<bucket>" to the storage that all its bucket policies name, or to ""
+                            when they differ; pins do not count */
     struct map copies;   /* "<storage>:<bucket>", a place that holds a copy, to the id of the user
                             whose bucket was copied (char *); docs/forward.md, B1 */
     uint64_t serial;     /* no other view of this process has it */
 };
 
-/* Bucket names that were on no local storage when they were last looked for, so that a request on
- * its way to a remote one reads no row. A slot is a keyed hash of the name, of the view's serial,
- * and of the generations of all local storages then. Generations only grow, and each view has a
- * serial of its own, so that once a bucket may have been made, or is no copy any more, the slot
- * says nothing. */
+/* Slots that remember names of buckets that were on no local storage when they were last looked
+ * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash of
+ * the name, of the view's serial and of the generations of all local storages at that time.
+ * Generations only grow and each view has a serial of its own: once a bucket may have been made, or
+ * is no copy any more, the hash is another one and the slot does not match. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {
@@ -43,11 +43,11 @@ struct routes {
     struct cond loaded;
     bool loading;             /* one load at a time, so that an older view never follows a newer */
     struct routes_view *view; /* NULL: the store could not be asked yet */
-    uint64_t views;           /* loads that were begun; gives views their serials */
+    uint64_t views;           /* loads that were begun, which gives views their serials */
     VEC(struct storage *) storages;
     VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
     struct storage *main;
-    bool aborted;            /* those that are added from now on, too */
+    bool aborted;            /* storages that are added from now on are aborted, too */
     struct overlay *overlay; /* of every storage, now and later; NULL: none */
     const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count; never changed */
     _Atomic(size_t) space_count;
@@ -64,18 +64,21 @@ struct routes {
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
 /* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
 const char *routes_look_up(const struct map *map, struct str first, struct str second);
-/* Bucket policy, else user policy, else main; where that is a copy, the same of the copy's owner
- * (docs/forward.md, B1); and blocks. */
+/* The storage of the bucket policy, else of the user policy, else the main one. Where that place
+ * holds a copy, the policies of the copy's owner are asked instead (docs/forward.md, B1). Blocks
+ * are checked: *out is set, and the block is the error. */
 int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
                       struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
-/* ERR_OFFLINE: a policy names a storage, or one is the main storage, that this process has not. */
+/* Both set ERR_OFFLINE: this process has not the storage that a policy names, or no main storage.
+ */
 int routes_no_storage(const char *name, struct err *err);
 int routes_no_main(struct err *err);
-/* B1, B2: a place that holds a copy is replaced by where the route of the copy's owner leads. */
+/* Replaces a storage that holds a copy of the bucket by the one where the route of the copy's owner
+ * leads (docs/forward.md, B1, B2). */
 int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                       struct storage **at, struct err *err) MUST_CHECK;
-/* The local storage that has a bucket of this name, of this owner unless that is empty; or NULL.
- * Copies are passed over. */
+/* The local storage that has a bucket of this name, which must be this owner's unless `owner` is
+ * empty; NULL: none. Copies do not count. */
 struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
                                 struct str owner);
 /* A local storage that holds a copy of a bucket of this name; NULL: none. */
@@ -87,18 +90,19 @@ const char *routes_copy_of(const struct routes_view *view, const struct storage 
 int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
                        struct err *err) MUST_CHECK;
 
-/* Read all policies and install them. */
+/* Reads all policies and installs them as the new view. */
 int routes_load(struct routes *r, struct err *err) MUST_CHECK;
 void routes_view_put(struct routes *r, struct routes_view *view);
 void routes_view_free(struct routes_view *view); /* NULL is fine */
 
-/* Runs route_change.lua, on the store of policies. ERR_CONFLICT: a replication or a switch counts
- * on what is there (docs/replication.md, P6). */
+/* Runs route_change.lua on the store of policies. ERR_CONFLICT: a replication or a switch relies on
+ * the present policy (docs/replication.md, P6). */
 int routes_change(struct store *config, struct store_args args, struct err *err) MUST_CHECK;
-/* Runs route_pin.lua: gives replications from before there were copies their routes and copies. */
+/* Runs route_pin.lua, which gives replications of older versions of weir their bucket policies and
+ * entries in w:copies. */
 int routes_pin(struct store *config, struct err *err) MUST_CHECK;
 
-/* `prefix`, `first` and, unless it is empty, ':' and `second`; both escaped. */
+/* Appends `prefix`, `first` and, unless it is empty, ':' and `second`; the latter two escaped. */
 void routes_key(struct buf *out, const char *prefix, struct str first, struct str second);
 
 #endif

@@ -92,7 +92,7 @@ static bool open_up(const struct seal_key *key, struct str owner, struct str sea
     return good;
 }
 
-void seal_text(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
+void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out)
 {
     unsigned char sealed[SEALED_MAX];
 

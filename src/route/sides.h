@@ -1,36 +1,36 @@
-/* Buckets that are on two storages at once, since the one that clients use is being switched
- * without downtime (docs/replication.md, "Reads during a switch"): where each request of such a
- * bucket goes. Declared here, implemented above.
+/* Buckets that are on two storages at once, because clients are being switched from one to the
+ * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two is a
+ * *side*. The calls say which side a request goes to. They are declared here and implemented above.
  *
- * Calls may wait, but for `any` and may(). ERR_UNAVAILABLE: the store, or a side, cannot be asked.
- */
+ * All calls but may() may wait. ERR_UNAVAILABLE: the store, or a side, cannot be asked. */
 #ifndef ROUTE_SIDES_H
 #define ROUTE_SIDES_H
 
 #include "object/bucket.h"
 
-/* The sides of a bucket. Of a bucket that is in no switch: no route. */
+/* The two sides of a bucket. A bucket that is not being switched has no `route`. */
 struct side_pair {
-    struct storage *route, *other; /* where the route leads now, and the other one */
-    struct storage *begun;         /* where the uploads are that are remembered (S7) */
-    /* The route leads to the side that is left: what nothing is known of is there. */
-    bool route_only;
-    struct str user, bucket; /* whose it is; in the arena */
+    struct storage *route, *other; /* the side that the route leads to now, and the other one */
+    struct storage *begun;         /* the side of the uploads that are remembered (S7) */
+    bool route_only; /* the route leads to the side that is being left, so keys of which nothing is
+                        known are there */
+    struct str user, bucket; /* the bucket's owner and name; in the arena */
 };
 
 /* What a request reads or changes. */
 struct side_ask {
     enum thing_kind thing;
     struct str key, version; /* of an object; version may be empty */
-    struct str user;         /* who asks, in whose name a side is looked at */
+    struct str user;         /* the user who asks; sides are looked at with their credentials */
 };
 
 struct side_choice {
-    struct storage *storage; /* NULL: the bucket is in no switch */
-    struct storage *facts; /* whose policy and lists count; another one only where both are local */
+    struct storage *storage;
+    struct storage *facts; /* the side whose policy and lists count; it may be the other one only
+                              where weir serves both */
 };
 
-/* Keys of one request that are removed. */
+/* The keys that one request removes. */
 struct side_keys {
     const struct str *keys;
     size_t count;
@@ -38,34 +38,36 @@ struct side_keys {
 };
 
 struct bucket_sides {
-    /* Whether there is such a bucket at all: the only cost while there is none. */
+    /* Whether any bucket is being switched: the only thing that is read while none is. */
     const _Atomic(bool) *any;
-    bool (*may)(void *ctx, struct str bucket); /* whether it may be one; some loads */
-    /* `at`: where the request would go without a switch. */
+    /* Whether this bucket may be one that is being switched; costs some loads. */
+    bool (*may)(void *ctx, struct str bucket);
+    /* The sides of the bucket, if it is being switched. `at` is the storage that the request would
+     * go to without a switch. */
     int (*find)(void *ctx, struct arena *a, const struct storage *at, struct str bucket,
                 struct side_pair *out, struct err *err);
-    /* The side that a read of the thing goes to. */
+    /* The side that a request goes to which reads the thing. */
     int (*read)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                 struct side_choice *out, struct err *err);
-    /* The side of an upload of the key. */
+    /* The side that has this upload of the key. */
     int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                   struct str id, struct side_choice *out, struct err *err);
-    /* Before a change of the thing is made at the route's side. `alone`: it neither depends on what
-     * is there nor keeps it, so that it may overtake what has yet to be brought over. ERR_BUSY:
-     * that takes too long. */
+    /* To be called before a change of the thing is made at the route's side. `alone`: the change
+     * neither depends on what is there nor keeps any of it, so it need not wait until the thing has
+     * been copied from the other side. ERR_BUSY: that copy takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
-    /* `write` for each of the keys, which are looked for at once. */
+    /* The same as write() for each of the keys, which are looked for together. */
     int (*removals)(void *ctx, struct arena *a, const struct side_pair *p,
                     const struct side_keys *k, bool alone, struct err *err);
-    /* After keys were removed at the route's side, before that is answered: what the other side has
-     * of them stays hidden. */
+    /* To be called after keys were removed at the route's side and before that is answered: the
+     * objects that the other side has under these keys stay hidden. */
     int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
                    size_t count, struct err *err);
-    /* An upload was begun at the route's side; before that is answered. */
+    /* To be called after an upload was begun at the route's side and before that is answered. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);
-    /* Listings of both as one; `buckets` are the route's and the other. */
+    /* One listing made of both sides; `buckets` are the route's and the other's. */
     int (*list)(void *ctx, struct arena *a, const struct side_pair *p, struct bucket *buckets[2],
                 const struct list_options *o, bool versions, struct list_result *out,
                 struct err *err);

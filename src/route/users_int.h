@@ -1,4 +1,4 @@
-/* Between the files of users. */
+/* What the files of users share among each other. */
 #ifndef ROUTE_USERS_INT_H
 #define ROUTE_USERS_INT_H
 
@@ -12,7 +12,7 @@
 
 enum users_script { SCRIPT_ADD, SCRIPT_REMOVE, SCRIPT_KEYS, USERS_SCRIPTS };
 
-/* One user of a view; its strings are in the view's arena, its secrets on the heap so that they can
+/* A user of a view. The strings are in the view's arena; secrets are on the heap, so that they can
  * be overwritten. */
 struct member {
     struct user user;
@@ -20,7 +20,7 @@ struct member {
     struct str stored_keys; /* the field "keys" as it was read */
 };
 
-/* All users at one moment; never changed once it is installed. */
+/* All users at one moment. A view never changes once it is installed. */
 struct users_view {
     size_t refs; /* under users.lock */
     struct arena arena;
@@ -33,7 +33,8 @@ struct users {
     struct store *store; /* borrowed */
     struct seal_key key;
     char *key_file;
-    bool key_told; /* the store knows of a right key file; of whoever loads */
+    bool key_told; /* the store has a mark of the right key file; only the thread that loads uses it
+                    */
     struct script scripts[USERS_SCRIPTS];
     struct reload reload;
 
@@ -47,32 +48,32 @@ struct users {
 
 extern const char *const users_script_sources[USERS_SCRIPTS];
 
-/* Channel of the messages that tell of changes. */
+/* The channel of the messages about changes of users. */
 #define USERS_CHANNEL STR("weir:users")
 
-/* Read all users and install them. */
+/* Reads all users and installs them as the new view. */
 int users_load(struct users *u, struct err *err) MUST_CHECK;
 
-/* ERR_CORRUPT: the key file is not the one that secrets are sealed with. The text says what to
+/* ERR_CORRUPT: the stored secrets are sealed with another key file. The text says which file to
  * copy. */
 int users_check_key(struct users *u, struct err *err) MUST_CHECK;
-/* ERR_CORRUPT with that text. */
+/* Both set ERR_CORRUPT with such a text. */
 int users_wrong_key(struct users *u, struct err *err);
 int users_missing_key(struct users *u, struct err *err);
 
-/* ERR_UNAVAILABLE: none was ever loaded. */
+/* A reference to the newest view. ERR_UNAVAILABLE: none was ever loaded. */
 int users_view_get(struct users *u, struct users_view **out, struct err *err) MUST_CHECK;
 void users_view_put(struct users *u, struct users_view *view);
 void users_view_free(struct users_view *view); /* NULL is fine */
 struct users_view *users_view_new(void);
 
-/* "user:<name>" */
+/* Appends the key "user:<name>". */
 void users_key_of(struct buf *out, struct str name);
-/* E-mail addresses are the same in any case; the folded form, in the arena. */
+/* The address in lower case, in the arena: addresses that differ only in case are the same. */
 struct str users_fold(struct arena *a, struct str email);
 
 void member_free_secrets(struct member *m);
-/* Into another arena, without secrets. */
+/* Copies the user into another arena, without secrets. */
 int member_copy(const struct member *m, struct arena *a, struct user *out, struct err *err);
 
 #endif

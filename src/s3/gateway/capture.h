@@ -1,18 +1,20 @@
-/* Who is told of changes before they are made: what replication needs of the gateway
- * (docs/replication.md, "Capture"). Declared here, implemented above. */
+/* Capture: the gateway announces each change before it is made and says afterwards how it ended, so
+ * that replication loses none (docs/replication.md, "Capture"). Declared here, implemented above.
+ */
 #ifndef S3_GATEWAY_CAPTURE_H
 #define S3_GATEWAY_CAPTURE_H
 
 #include "object/bucket.h"
 
+/* A change that a request is about to make. */
 struct intended {
-    struct storage *storage; /* written to */
+    struct storage *storage; /* that the change is made on; never NULL */
     struct str bucket;
-    struct str user;        /* that asks; empty: nobody */
+    struct str user;        /* id of the user who asks; empty: an anonymous request */
     unsigned changes;       /* a set of enum thing_kind */
-    const struct str *keys; /* of the objects, for changes of objects */
+    const struct str *keys; /* of the objects that change */
     size_t key_count;
-    bool ends_upload; /* made where it was begun, whatever the route says by now */
+    bool ends_upload; /* it is made where the upload was begun, wherever the route leads by now */
 };
 
 enum outcome {
@@ -23,24 +25,26 @@ enum outcome {
 
 /* One change under way; the caller's storage. */
 struct capture {
-    void *intent, *noted, *locks; /* of who captures */
-    size_t member;                /* of an intent that several requests share */
+    void *intent, *noted, *locks; /* the implementer's own, as the next two */
+    size_t member;                /* this request's number in an intent that several share */
     unsigned phase;
-    bool begun;
-    uint64_t lease;       /* under which it began; 0: it needs none */
-    struct intended what; /* with a lease */
+    bool begun;           /* end() has to be called */
+    uint64_t lease;       /* the lease under which it began; 0: it needs none */
+    struct intended what; /* the change; only with a lease */
 };
 
 struct change_capture {
-    /* Before anything is sent. May wait, unless nothing is captured: that costs some loads.
-     * ERR_UNAVAILABLE: it cannot be captured, and must not be made (R5). ERR_BUSY: not now, the
-     * bucket is being switched, or others may take this process for dead. What a storage captures
-     * by itself (local) is only asked about. What `i` points to stays until the end. */
+    /* Announces a change, before anything of it is sent. May wait; where nothing is captured it
+     * costs some loads. A storage that tells its changes itself (STORAGE_TELLS_CHANGES) needs no
+     * announcement, and only the errors matter. ERR_UNAVAILABLE: the change cannot be captured and
+     * must not be made (R5). ERR_BUSY: it must not be made now, because the bucket is being
+     * switched, or because others may take this process for dead. The memory that `i` points to
+     * must stay until end(). */
     int (*begin)(void *ctx, const struct intended *i, struct capture *out, struct err *err);
-    /* As late as can be before the last bytes are sent to a remote storage: may they be? Never
-     * waits. ERR_BUSY: no, as of begin(). */
+    /* Asked as late as possible before the last bytes are sent to a remote storage. Never waits.
+     * ERR_BUSY: they must not be sent, for the reasons of begin(). */
     int (*check)(void *ctx, const struct capture *c, struct err *err);
-    /* Exactly once after each begin() that succeeded. May wait. ERR_BUSY: others may have taken
+    /* Called exactly once after a begin() that succeeded. May wait. ERR_BUSY: others may have taken
      * this process for dead meanwhile, so the client must not be told that the change was made. */
     int (*end)(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
     void *ctx;

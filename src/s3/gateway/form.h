@@ -4,8 +4,8 @@
  *     form_check   who signed the policy, and does the form keep to it
  *     form.file    the file as a reader; ends at the boundary behind it
  *
- * Fields behind the file are not looked at, as in S3. Names of fields are case-insensitive. In
- * every field but policy and signatures, "${filename}" stands for the name of the file without
+ * Fields behind the file are ignored, as in S3. Names of fields are case-insensitive. In every
+ * field but policy and signatures, "${filename}" is replaced by the name of the file without
  * folders.
  *
  * Limits: a boundary of 70 characters, FORM_FIELDS_MAX fields of FORM_FIELD_MAX bytes, part heads
@@ -45,13 +45,13 @@ struct form {
     struct str file_type;                  /* its Content-Type; may be empty */
     char delimiter[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
     size_t delimiter_len;
-    uint64_t min, max;   /* of the file, by the policy */
-    bool date_is_signed; /* the policy says what x-amz-date is */
-    uint64_t given;      /* bytes of it handed out */
+    uint64_t min, max;   /* bytes that the policy allows the file to have */
+    bool date_is_signed; /* the policy has a condition for x-amz-date */
+    uint64_t given;      /* bytes of the file that were handed out */
     bool ended;          /* the boundary behind the file was seen */
     int failed;
-    size_t start, end; /* of what buffer holds */
-    size_t known;      /* bytes at start that are the file's for certain */
+    size_t start, end; /* the bytes of buffer that were read and not used yet */
+    size_t known;      /* bytes at start that certainly belong to the file */
     char *buffer;      /* FORM_BUFFER bytes */
 };
 
@@ -63,11 +63,11 @@ int form_open(struct form *f, struct arena *arena, struct reader *body, struct s
               struct err *err) MUST_CHECK;
 void form_close(struct form *f);
 
-/* The first field so named (case folded), or NULL p. */
+/* The first field of this name, in any case of letters; NULL p: there is none. */
 struct str form_field(const struct form *f, const char *name);
 
 struct form_options {
-    struct str bucket; /* that the form was sent to */
+    struct str bucket; /* the bucket that the form was sent to */
     int64_t now_ms;
     const struct auth_options *auth;
 };
@@ -81,12 +81,13 @@ struct form_result {
     struct str success_status, success_redirect; /* as sent; may be empty */
 };
 
-/* Sets the bounds of the file's length. Without a policy the form is anonymous and nothing is
- * checked but the key. 0, an S3 code, or what find_key failed with. */
+/* Checks the policy and sets the bounds of the file's length. A form without a policy is anonymous,
+ * and only its key is checked. Returns 0, an S3 code, or the error of auth_options.find_key. */
 int form_check(struct form_result *out, struct form *f, const struct form_options *o,
                struct err *err) MUST_CHECK;
 
-/* The policy document (JSON) against the fields; part of form_check, here for tests. */
+/* Checks the fields against the policy document (JSON). A part of form_check(), declared for
+ * tests. */
 int form_check_policy(struct form *f, struct str document, const struct form_options *o,
                       struct err *err) MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Requests for buckets on remote storages: signed again and passed on, the answer passed back.
- * docs/forward.md has the promise and the invariants (F1 to F8). Only for src/s3/gateway*.c,
- * forward*.c and op_*.c. */
+/* Requests for buckets on remote storages are signed again and passed on, and the answer is passed
+ * back. docs/forward.md has the promise and the invariants (F1 to F13). Only for the files of the
+ * gateway. */
 #ifndef S3_GATEWAY_FORWARD_H
 #define S3_GATEWAY_FORWARD_H
 
@@ -9,35 +9,35 @@
 #include "s3/gateway/gateway_int.h"
 
 enum {
-    FORWARD_SMALL = 64 * 1024,     /* a body up to here is read before anything is sent */
-    FORWARD_WHOLE = CALL_LIST_MAX, /* the same of one that must be looked into */
-    FORWARD_CHUNK = 64 * 1024,     /* of a body framed with a trailer */
+    FORWARD_SMALL = 64 * 1024,     /* bytes; a body up to here is read before anything is sent */
+    FORWARD_WHOLE = CALL_LIST_MAX, /* the same of a body that weir has to understand */
+    FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk of a body that is framed with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
 
 /* --- forward_body.c: the body of a request as the storage gets it --- */
 
 struct forward_body {
-    struct held_reader held; /* F4: the last bytes come when all that was said of the body holds */
+    struct held_reader held; /* F4: gives the last bytes once all claims about the body hold */
     struct payload payload;
     struct call *call; /* once it is open; borrowed */
     bool open;
-    bool whole;      /* set before it is opened: all of it is read before anything is sent, into: */
-    struct str text; /* in: */
+    bool whole; /* set before it is opened: all of it is read, into `text`, before it is sent */
+    struct str text; /* in `bytes` */
     struct buf bytes;
-    struct budget *budget; /* that `bytes` of a whole one is taken from; NULL: none */
+    struct budget *budget; /* that the memory of `bytes` is taken from; NULL: none */
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */
     struct str sha256;     /* as forward_request.sha256 */
-    bool has_checksum;     /* known before the body is sent; a trailer's, or the MD5 of ours: */
+    bool has_checksum;     /* `checksum` is sent: of a trailer that is known already, or ours */
     struct http_header checksum;
-    bool ours;    /* not the client's bytes: what it said of them is not sent on */
-    bool framed;  /* with the trailer that the client announced */
-    bool streams; /* nothing of it was asked for yet */
-    /* a small one: */
+    bool ours;    /* weir wrote the bytes, so what the client claimed about its own is not sent */
+    bool framed;  /* it is sent with the trailer that the client announced */
+    bool streams; /* no byte of it has been asked for yet */
+    /* of a small body: */
     struct str_reader small;
-    /* a framed one: */
+    /* of a framed body: */
     struct reader chunks;
     struct buf chunk;
     size_t chunk_at;
@@ -45,37 +45,39 @@ struct forward_body {
     bool ended;
 };
 
-/* The body of a request; `framing`: the storage takes trailers. Reads a small body. */
+/* Opens the body of the request, and reads it if it is small. `framing`: the storage accepts
+ * trailers. */
 int forward_body_open(struct call *c, struct forward_body *b, bool framing,
                       struct err *err) MUST_CHECK;
-/* Another body than the request's, with c->head's headers: exactly `bound` bytes, or at most so
- * many when that is a small one. */
+/* Opens another body than the request's, with the headers of c->head. It has exactly `bound` bytes,
+ * or at most as many if `bound` is that of a small body. */
 int forward_body_of(struct call *c, struct forward_body *b, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
-/* Instead of a whole body that was verified: ours, which means the same. Takes the bytes. */
+/* Replaces a whole body that was verified by bytes of weir's own, which mean the same. Takes the
+ * bytes over. */
 int forward_body_replace(struct call *c, struct forward_body *b, struct buf *bytes,
                          struct err *err) MUST_CHECK;
 void forward_body_close(struct forward_body *b);
 
 /* --- forward_request.c --- */
 
-/* Path, query and headers of what is sent, in the arena; `out->headers` has room for
- * FORWARD_HEADERS_MAX. */
+/* Fills in the path, query and headers of the request that is sent, in the arena; `headers` has
+ * room for FORWARD_HEADERS_MAX. */
 int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
                      struct http_header *headers, struct err *err) MUST_CHECK;
-/* Is it of the connection, and not of the message? */
+/* Is it a header of the connection, and not of the message? */
 bool forward_is_hop(const struct http_head *head, struct str name);
 
 /* --- forward.c --- */
 
 /* Sends the whole request to the storage of its target, and the answer back. */
 int forward_call(struct call *c, struct err *err) MUST_CHECK;
-/* Asks the storage; errors as the client shall see them. */
+/* Sends the request to the storage. Errors are those that the client gets. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
                  struct exchange **out, struct err *err) MUST_CHECK;
-/* What is known of a change, by what forward_send() returned. */
+/* What is known of a change after forward_send() returned this. */
 enum outcome forward_outcome(int code, struct exchange *e);
-/* The storage's answer, as it is. */
+/* Answers the client with the storage's answer, unchanged. */
 int forward_answer(struct call *c, struct exchange *e, struct err *err) MUST_CHECK;
 
 #endif

@@ -19,7 +19,7 @@ struct object_torrents;
 struct gateway_options {
     struct routes *routes; /* borrowed, as all of these */
     struct users *users;
-    const struct store *store;     /* nothing is served while it is halted; NULL: it never is */
+    const struct store *store;     /* no request is served while it is halted; NULL: it never is */
     struct str region;             /* empty: us-east-1 */
     struct str domain;             /* buckets are also <bucket>.<domain>; empty: path style alone */
     struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */
@@ -27,14 +27,14 @@ struct gateway_options {
     struct access_log *access_log; /* buckets' logs of requests; NULL: none */
     const struct change_capture *capture; /* s3/gateway/capture.h; NULL: changes are not captured */
     const struct bucket_sides *sides; /* route/sides.h; NULL: no bucket is ever on two storages */
-    const struct object_torrents *torrents; /* s3/torrent.h; NULL: no torrents are made */
-    struct str url; /* by which everybody reaches this endpoint; empty: as each request has */
-    bool allow_v2;  /* signatures of version 2 */
-    struct str storage_classes; /* names with commas between them; empty: S3's */
-    const char *key_file;       /* of keyring.h, copied; NULL: nothing can be encrypted */
+    const struct object_torrents *torrents; /* s3/gateway/torrent.h; NULL: no torrents are made */
+    struct str url; /* the public address of this endpoint; empty: the one that a request names */
+    bool allow_v2;  /* signatures of version 2 are accepted */
+    struct str storage_classes; /* names with commas between them; empty: those of S3 */
+    const char *key_file;       /* of meta/keyring.h; copied; NULL: nothing can be encrypted */
     uint64_t max_buckets;       /* of one user on local storages; 0: any number */
-    size_t document_memory;     /* for bodies of all requests that are gathered; 0: 256 MiB */
-    bool sse_c_over_http;       /* customers' keys are taken without TLS from other machines too */
+    size_t document_memory;     /* bytes for the documents of all requests together; 0: 256 MiB */
+    bool sse_c_over_http;       /* customers' keys are accepted without TLS from other machines */
     const struct log *log;
 };
 

@@ -1,4 +1,5 @@
-/* One S3 request as the gateway's files hand it around. Only for src/s3/gateway*.c and op_*.c. */
+/* One S3 request (struct call), which the files of the gateway hand to each other. Only for the
+ * files of this folder. */
 #ifndef S3_GATEWAY_GATEWAY_INT_H
 #define S3_GATEWAY_GATEWAY_INT_H
 
@@ -18,11 +19,11 @@
 enum {
     CALL_QUERY_MAX = 64,            /* parameters of a query */
     CALL_XML_MAX = 1024 * 1024,     /* bytes of a body that is a document */
-    CALL_LIST_MAX = XML_MAX_BYTES,  /* of one that is a list of parts or keys (OP_LIST) */
+    CALL_LIST_MAX = XML_MAX_BYTES,  /* bytes of a body that is a list of parts or keys (OP_LIST) */
     CALL_USER_META_MAX = 2 * 1024,  /* bytes of x-amz-meta-* names (without prefix) and values */
     CALL_OUT_MAX = 8 * 1024 * 1024, /* bytes of a document in an answer */
 };
-#define CALL_PUT_MAX ((uint64_t)5 * GIB) /* of one PUT, part or copy */
+#define CALL_PUT_MAX ((uint64_t)5 * GIB) /* bytes of one PUT, part or copy */
 
 struct copy_source;
 struct facts;
@@ -30,8 +31,8 @@ struct facts_table;
 
 struct gateway {
     struct gateway_options o;
-    struct budget documents; /* memory for bodies that are gathered, and what is made of them */
-    struct budget strangers; /* the part of it that anonymous requests may have */
+    struct budget documents; /* memory for bodies that are documents, and for their trees */
+    struct budget strangers; /* the part of `documents` that anonymous requests may use */
     struct sign_keys *keys;
     struct facts_table *facts;
     struct keyring *ring; /* NULL: nothing can be encrypted */
@@ -94,15 +95,15 @@ struct call_target {
     bool requester_pays; /* users other than the owner must say that they pay */
 };
 
-/* How the object is encrypted that an answer is about. */
+/* How the object that an answer is about is encrypted. */
 struct call_encryption {
     enum sse_kind kind;
     struct str key_id, context, customer_md5;
     bool bucket_key;
-    struct sealed_key data; /* of a new object; wiped with the call (E7) */
+    struct sealed_key data; /* key of a new object's bytes; wiped with the call (E7) */
 };
 
-/* One object of several that a request is about: a key of a batch, or the source of a copy. */
+/* One object of a request that is about several: a key of a batch, or the source of a copy. */
 struct call_item {
     struct str version, if_match; /* empty: none */
 };
@@ -110,20 +111,20 @@ struct call_item {
 struct call {
     struct gateway *g;
     struct http_request *http;
-    const struct http_head *head; /* with what was hoisted into the query (gateway_hoist.c) */
+    const struct http_head *head; /* with headers that came as parameters (gateway_hoist.c) */
     struct arena *a;
     const struct operation *op;
     bool beyond;         /* the query has more than op knows, which a raw storage may know */
     struct err *refusal; /* why weir cannot do the request, if no raw storage can; NULL: it can */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
-    struct str host_bucket;      /* named by Host, in lower case; empty in path style */
-    bool is_website;             /* it was asked by its website's name */
-    int status;                  /* of an error page, which is sent with the error's; 0: its own */
-    struct str version;          /* versionId; empty: not given */
+    struct str host_bucket; /* the bucket that Host names, in lower case; empty in path style */
+    bool is_website;        /* Host is the name of the bucket's website */
+    int status;             /* of the error, while its page is sent; 0: the answer's own */
+    struct str version;     /* versionId; empty: not given */
     struct call_param query[CALL_QUERY_MAX];
     size_t query_count;
-    bool hoists; /* x-amz-* parameters are headers */
+    bool hoists; /* x-amz-* parameters of the query are headers */
     struct identity auth;
     const struct user *user; /* NULL: anonymous; set by call_be() */
     struct str user_id;      /* of `user`; empty: anonymous */
@@ -133,135 +134,144 @@ struct call {
     struct exchange *exchange;  /* with the target's storage, while its answer is waited for; NULL:
                                    the answer must be asked for again */
     bool waits;      /* another function goes on with the call (http_await, http_go_on) */
-    struct str body; /* of OP_XML; in: */
+    struct str body; /* of OP_XML; in `document` */
     struct buf document;
-    struct budget *budget;             /* that `document` is taken from; NULL: it was not read */
-    int body_read;                     /* 1: it is there; an error: it could not be read */
-    struct notification *notification; /* the bucket's, once it was needed */
-    struct notify_event *event; /* that the change under way will be; NULL: nobody wants it */
-    struct capture capture;     /* of a change that was announced */
-    bool begun;                 /* an answer is on its way: too late for an error's */
+    struct budget *budget; /* that the memory of `document` is taken from; NULL: it was not read */
+    int body_read;         /* 1: `body` was read; negative: the error of reading it */
+    struct notification *notification; /* the bucket's configuration, once it was needed */
+    struct notify_event *event;        /* of the change that is being made; NULL: nobody wants it */
+    struct capture capture;            /* of a change that was announced */
+    bool begun; /* the answer is being sent, so no error can be answered any more */
     int64_t now_ms;
     struct call_encryption encryption;
     /* for the access log: */
-    int answered;        /* status; 0: none yet */
-    int error;           /* that was answered; 0: none */
+    int answered;        /* status of the answer; 0: none yet */
+    int error;           /* code of the error that was answered; 0: none */
     int64_t answered_ms; /* 0: the bucket is not logged */
-    bool has_size;       /* of the object that was read or written: */
-    uint64_t size;
-    bool acl_required; /* without a list the request would have been refused */
+    bool has_size;       /* `size` is known */
+    uint64_t size;       /* bytes of the object that was read or written */
+    bool acl_required;   /* without an access list the request would have been refused */
     bool auth_failed;
-    bool charged;    /* who asks has said that they pay, where somebody must */
-    bool incomplete; /* the answer lacks what a storage has that is not there */
+    bool charged;    /* the user has said that they pay, in a bucket whose requesters must pay */
+    bool incomplete; /* a storage could not be asked, so the answer lacks what it has */
     /* for values of policy conditions: */
-    const struct object_info *object; /* acted on, when known */
+    const struct object_info *object; /* that the request acts on; NULL: not known */
     const struct call_target *judged; /* the bucket that access is decided on */
-    const struct call_item *item;     /* what of the request; NULL: all of it */
-    struct str new_tags;   /* that the request sets otherwise than by header, as that has them */
-    struct str absent_key; /* whether it may be told: the prefix of a listing that would tell */
+    const struct call_item *item;     /* the object of the request that is judged; NULL: its own */
+    struct str new_tags;   /* tags that do not come by header, in the form of x-amz-tagging */
+    struct str absent_key; /* access to a listing of this prefix is asked for, which would show that
+                              the key does not exist */
     struct policy_values values;
     struct str value;
 };
 
 /* --- gateway.c --- */
 
-/* Answers the error, if it is one, and lets go of what the call holds; what a handler returns. */
+/* Answers the error, if `code` is one, and releases all that the call holds. Returns the result of
+ * the handler. */
 int call_finish(struct call *c, int code, const struct err *err);
 
 /* --- gateway_find.c --- */
 
-/* c->op. NotImplemented, also for a parameter that the operation does not know; MethodNotAllowed. A
- * remote storage may know better. c->op is set in spite of a parameter that is not known (and
- * c->beyond): a storage that knows it no more than we do passes over it, and does the operation. */
+/* Sets c->op. NotImplemented, also for a parameter that the operation does not know;
+ * MethodNotAllowed. A remote storage may know more. With a parameter that is not known, c->op is
+ * set too, and so is c->beyond: a storage that does not know the parameter either ignores it, and
+ * does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
-/* Of a request that version 2 has signed: AccessDenied when the query has a parameter that the
- * signature does not cover and an operation may know. */
+/* For a request that is signed by version 2. AccessDenied: the query has a parameter that some
+ * operation may know and that the signature does not cover. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
-/* InvalidArgument: a parameter that says what is asked for stands there twice, or two of a change
- * each choose another operation, or one that does is spelled in another case. Two readers might go
- * by different ones (docs/forward.md, F13). */
+/* InvalidArgument: the query could be read in two ways (docs/forward.md, F13). A parameter that
+ * names an object's version, upload or part stands there twice; or a change has two parameters that
+ * choose operations; or a parameter that chooses one is spelled in another case. */
 int call_check_query(const struct call *c, struct err *err) MUST_CHECK;
-/* Does the parameter say nothing to any operation? */
+/* Is it a parameter that no operation looks at? */
 bool call_ignores(struct str parameter);
 
-/* --- gateway_request.c: what was asked, and by whom --- */
+/* --- gateway_request.c: what the request asks for, and who asks --- */
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
-/* Of a preflight whose signature does not hold: who it is about. */
+/* For a preflight whose signature cannot be checked: takes the user whom its address names. */
 void call_claim(struct call *c);
-struct str call_signed_method(const struct call *c); /* in the signature, ours or the client's */
+struct str call_signed_method(const struct call *c); /* the method that signatures are made of */
 int call_auth_options(struct call *c, struct auth_options *out);
-/* The parameter's value; NULL p when it is not there. */
+/* The parameter's value; NULL p: the query does not have the parameter. */
 struct str call_param(const struct call *c, const char *name);
-/* A whole number parameter up to `max`; `fallback` when absent or empty. InvalidArgument. */
+/* The value of a parameter that is a whole number, `max` at most; `fallback` when it is absent or
+ * empty. InvalidArgument. */
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out, struct err *err) MUST_CHECK;
-/* Into c->body; once, whoever asks first. */
+/* Reads the document into c->body. Called again, it does nothing and returns the same. */
 int call_read_body(struct call *c, struct err *err) MUST_CHECK;
-/* All of `from` into an empty buf, by the budget of such bodies. ERR_BUSY: that is used up. Given
- * back, with what *budget says, in any case. */
+/* Reads all of `from` into an empty buf, within the budget for documents. ERR_BUSY: the budget is
+ * used up. The caller gives buf and *budget to call_drop_gathered(), also after an error. */
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err) MUST_CHECK;
-void call_drop_gathered(struct budget *budget, struct buf *text); /* without a budget: released */
+void call_drop_gathered(struct budget *budget, struct buf *text); /* both may be empty */
 /* The request is this user's from now on; NULL: it is anonymous. */
 void call_be(struct call *c, const struct user *user);
 
 /* --- gateway_hoist.c: headers that came as parameters of a presigned request --- */
 
-/* Puts them into c->head. What the signature is made of is the request's own head. InvalidRequest
- * when a header says otherwise. */
+/* Puts them into c->head. Signatures are checked over the request's own head. InvalidRequest: a
+ * header and a parameter contradict each other. */
 int call_hoist(struct call *c, struct err *err) MUST_CHECK;
 
 /* --- gateway_target.c: where the request's bucket is, and what is known of it --- */
 
-/* Asks the routes where the bucket is that `ask` names, and fills in who asks: t->at, and t->facts
- * when they are known. ERR_AGAIN where nothing may wait; else as route_resolve(). */
+/* Asks the routes where the bucket is that `ask` names, for the user who asks: fills t->at, and
+ * t->facts when they are known. ERR_AGAIN where nothing may wait; else as route_resolve(). */
 int call_locate(struct call *c, struct call_target *t, struct route_ask *ask,
                 struct err *err) MUST_CHECK;
-/* The same of the request's own bucket, into c->target, at the side that the request goes to while
- * the bucket is switched. `at`: on this storage, whatever the routes say; NULL: where they say. */
+/* The same for the request's own bucket: fills c->target. While the bucket is being switched, that
+ * is the side that the request goes to. With `at` it is the bucket on that storage, wherever the
+ * routes lead. */
 int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK;
-/* Of a change that was captured: does its target still lead where c->target was found? The target
- * was found before the change counted as under way, and a body may have been read since. ERR_BUSY:
- * it does not. */
+/* For a change that was announced: is the bucket still where c->target has it? The target was found
+ * before the change was announced, and a body may have been read since. ERR_BUSY: it is not. */
 int call_check_route(struct call *c, struct err *err) MUST_CHECK;
-/* Opens what t->at has found; `bucket` is its name. ERR_NO_BUCKET. ERR_AGAIN as above. */
+/* Opens the bucket that t->at has found, and reads its facts; `bucket` is its name. ERR_NO_BUCKET.
+ * ERR_AGAIN as above. */
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
 void call_close(struct call_target *t);
-/* The document, or empty; as of the call's start when it is the target's. */
+/* The bucket's document of this name; empty: it has none. For the target's bucket, the document is
+ * as it was when the target was opened. */
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err) MUST_CHECK;
 
 /* --- gateway_access.c --- */
 
+/* May the user do the action to the key? `object` NULL: there is no such object, or it does not
+ * matter. */
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
-/* Whether the asker may do it to anything in the bucket: if not, what they ask for need not be
- * read.
- */
+/* May the user do the action to any key of the bucket at all? If not, the body of the request need
+ * not be read. */
 bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action);
-/* The same of the object, asked by nobody in particular. */
+/* May everybody, without a signature, do the action to the object? */
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
-/* AccessDenied when not. */
+/* As call_may(); AccessDenied: no. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;
-/* Whether tags may come with a new object: who may write by the bucket's list may tag. */
+/* AccessDenied: the user may not put tags on a new object. Users who may write by the bucket's
+ * access list may. */
 int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
-/* Whether this list, of headers, may come with a new object. One that opens it to nobody but its
- * owner and the bucket's needs no more than the writing, as Ceph has it. A denial always counts. */
+/* AccessDenied: the user may not give a new object this access list. A list that opens the object
+ * to nobody but its owner and the bucket's owner needs only the right to write, as on Ceph; a
+ * denial of the policy always counts. */
 int call_need_acl(struct call *c, const struct acl *acl, struct err *err) MUST_CHECK;
-/* What to say of a key that is not there: who may not list is not told. */
+/* The error for a key that does not exist: AccessDenied for users who may not list the bucket. */
 int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
                 struct err *err);
-/* The object's head when it is there, for operations on something kept beside it; access is asked
- * for, then the document of OP_XML is read. */
+/* Looks at the object, asks for access, then reads the document of OP_XML. For operations on what
+ * is kept beside the object's bytes. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
 
 /* --- gateway_condition.c --- */
 
-/* The value of a condition key, as struct policy_request wants it; `ctx` is the call. */
+/* The value of a condition key, for struct policy_request; `ctx` is the call. */
 bool call_condition_value(void *ctx, enum policy_key key, struct str suffix,
                           struct policy_values *out);
 
@@ -270,37 +280,38 @@ bool call_condition_value(void *ctx, enum policy_key key, struct str suffix,
 struct facts_table *facts_table_new(void);
 void facts_table_free(struct facts_table *t);
 
-/* Reads and decodes; takes the caller's reference of the bucket, also when it fails. ERR_AGAIN: its
- * policy is large, and !may_block. */
+/* Reads and decodes the bucket's documents. Takes over the caller's reference of the bucket, also
+ * when it fails. ERR_AGAIN: the policy is large, and may_block is false. */
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
-/* They never change. */
+/* What is known of the bucket, without `at`. It never changes. */
 const struct call_target *facts_target(const struct facts *f);
-/* False when they do not say whether there is one. Empty: there is none. */
+/* The bucket's document of this name; empty: it has none. False: the facts do not include it. */
 bool facts_document(const struct facts *f, const char *name, struct str *out);
 
-/* A reference to facts that hold at this moment, or NULL. */
+/* A reference to facts of this bucket that hold at this moment; NULL: none are known. */
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket);
 void facts_keep(struct facts_table *t, struct facts *f);
 
 /* --- gateway_answer.c --- */
 
 void respond_begin(struct call *c, int status); /* with the headers that all answers have */
-/* Text that was kept, or that somebody else wrote, goes out by these alone: what cannot be a header
- * is left out, since http_respond_header() takes it for a bug. */
+/* All text that was stored, or that another program wrote, is sent by these. A text that cannot be
+ * a header is left out; http_respond_header() would take it for a bug. */
 void respond_header(struct call *c, const char *name, struct str value); /* not when empty */
 void respond_kept_header(struct call *c, const struct http_header *h);
 void respond_etag(struct call *c, struct str etag);
-/* Of what was just made: "null" is not told, as where versions are suspended. */
+/* x-amz-version-id of a version that was just made, unless it is "null", as where versions are
+ * suspended. */
 void respond_new_version(struct call *c, struct str version);
 void respond_time(struct call *c, const char *name, int64_t ms);
 int respond_empty(struct call *c, int status) MUST_CHECK;
 /* Sends the document and releases it. */
 int respond_xml(struct call *c, int status, struct buf *xml) MUST_CHECK;
 int respond_error(struct call *c, int code, const struct err *err) MUST_CHECK;
-/* A failure of ours, once; not what is the client's doing. */
+/* Logs a failure of weir's own, once. Errors that the client has caused are not logged. */
 void call_log_failure(struct call *c, int code, const struct err *err);
-/* The bucket's rules, or NULL. */
+/* The bucket's CORS rules; NULL: it has none. */
 struct cors;
 struct cors *call_cors(struct call *c);
 void xml_time(struct buf *out, const char *name, int64_t ms);
@@ -311,23 +322,23 @@ void xml_checksum(struct buf *out, const struct object_checksum *sum);
 void xml_checksum_type(struct buf *out, const struct object_checksum *sum);
 struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE", "FULL_OBJECT" */
 
-/* --- gateway_meta.c: headers of a request that are kept, and back --- */
+/* --- gateway_meta.c: headers that are kept with an object, from a request and to an answer --- */
 
 int meta_from_request(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
-/* Tags, ACL, owner, lock; needs c->target. */
+/* Fills in tags, access list, owner and lock; needs c->target. */
 int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
 void respond_object(struct call *c, const struct object_info *info);
 /* x-amz-expiration, if a rule of the bucket removes this version while it is current. */
 void respond_expiration(struct call *c, const struct object_info *info);
-/* The same of what was just put. */
+/* The same for an object that was just put. */
 void respond_put_expiration(struct call *c, const struct put_result *put,
                             const struct object_meta *meta);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
                     struct err *err) MUST_CHECK;
-/* What a removal may also be bound to: a time (HTTP or ISO 8601) and a size; empty: not. */
+/* Conditions that only removals have: a time (HTTP or ISO 8601) and a size; empty: no condition. */
 int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
                             struct err *err) MUST_CHECK;
-/* Is a change bound to what is there? */
+/* Has the change a condition on the object that is there? */
 bool call_is_conditional(const struct call *c);
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
 bool range_parse(struct str text, struct object_range *out);
@@ -338,13 +349,13 @@ bool range_parse(struct str text, struct object_range *out);
  * a large body is read. `keys`: of DeleteObjects; else NULL. ERR_UNAVAILABLE: the change must not
  * be made. ERR_BUSY: nor that, for a while. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
-/* Just before a remote storage gets the last of it, which makes it happen. ERR_BUSY: it must not.
- */
+/* Asked just before a remote storage gets the last bytes of a change. ERR_BUSY: they must not be
+ * sent. */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;
-/* What became of it. Without a capture, or when it was told already: nothing. ERR_BUSY: whatever
- * became of it, the client must not be told that it succeeded. */
+/* Tells how an announced change ended. Does nothing if none was announced, or if that was told
+ * already. ERR_BUSY: however it ended, the client must not be told that it succeeded. */
 int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
-void call_not_captured(struct call *c); /* nothing was made */
+void call_not_captured(struct call *c); /* tells that the announced change was not made */
 
 /* --- gateway_sides.c: buckets that are on two storages (docs/replication.md, D1 to D8) --- */
 
@@ -358,14 +369,15 @@ int call_view(struct call *c, struct storage **out, struct err *err) MUST_CHECK;
 int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
 /* Turns the source of a copy to its side. */
 int call_choose_source(struct call *c, struct copy_source *s, struct err *err) MUST_CHECK;
-/* Before keys of a batch are removed where there are two sides, and after one was. `alone`: none is
- * bound to a version or a condition; call_removed() is of such alone. */
+/* For a batch of removals in a bucket that is on two storages; elsewhere these two do nothing. They
+ * are called before the keys are removed and after that. `alone`: no removal has a version or a
+ * condition. call_removed() is called for such removals alone. */
 int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
                          struct err *err) MUST_CHECK;
 int call_removed(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
-/* An upload was begun, which is not answered yet. */
+/* Remembers an upload that was begun, before that is answered. */
 int call_upload_begun(struct call *c, struct str id, struct err *err) MUST_CHECK;
-/* Listings, merged where there are two sides. */
+/* Listings of the bucket, made of both sides where it is on two storages. */
 int call_list(struct call *c, const struct list_options *o, bool versions, struct list_result *out,
               struct err *err) MUST_CHECK;
 int call_list_uploads(struct call *c, const struct list_options *o, struct upload_list *out,
@@ -373,36 +385,39 @@ int call_list_uploads(struct call *c, const struct list_options *o, struct uploa
 
 /* --- gateway_notify.c --- */
 
-/* For the storage that changes the key: NULL when nobody is to be told. call_told() after it. */
+/* The note that makes the storage notify of the change of the key, in the same commit; NULL: nobody
+ * is to be notified. call_told() is called after the change. */
 int call_note(struct call *c, enum s3_event event, struct str key, const struct change_note **out,
               struct err *err) MUST_CHECK;
 void call_told(struct call *c); /* the change has succeeded */
-/* A new configuration: checked, a test event on its way, written to *kept unless it is empty. */
+/* Checks a new configuration and sends a test event. Writes the form that is kept to *kept, nothing
+ * if the configuration is empty. */
 int notification_take(struct call *c, struct buf *kept, struct err *err) MUST_CHECK;
 
 /* --- gateway_log.c --- */
 
-/* The request's line in its bucket's log, if that has one; once it is answered. */
+/* Writes the request's line into the access log of its bucket, if that has one, once the request is
+ * answered. */
 void call_log(struct call *c);
-/* A line beside it: of one key of many, and in the log of a copy's source. */
+/* Write one more line: for a key of a batch, and in the log of the bucket that a copy read from. */
 void call_log_removal(struct call *c, struct str key, struct str version, int code);
 void call_log_copied(struct call *c, int code);
 
 /* --- gateway_website.c --- */
 
-/* Answers, or returns the error for website_error(). */
+/* Answers the request, or returns an error, which website_error() answers. */
 int website_run(struct call *c, struct err *err) MUST_CHECK;
 int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 
 /* --- op_attributes.c --- */
 
-/* <ObjectParts> of an object that was made of parts: a page as the request asks. */
+/* Writes <ObjectParts> of an object that was made of parts: the page that the request asks for. */
 int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *info,
                      struct err *err) MUST_CHECK;
 
 /* --- op_upload.c --- */
 
-/* What an upload on a local storage began with; NoSuchUpload. */
+/* The meta that an upload on a local storage was begun with. NoSuchUpload. */
 int upload_meta(struct call *c, const struct upload_info *upload, struct object_meta *out,
                 struct err *err) MUST_CHECK;
 
@@ -415,15 +430,15 @@ struct copy_source {
 };
 /* The names in x-amz-copy-source, decoded. InvalidArgument. */
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
-/* c->source: the names in x-amz-copy-source, and where its bucket is. InvalidArgument. */
+/* Fills c->source: the names in x-amz-copy-source, and where its bucket is. InvalidArgument. */
 int copy_source_find(struct call *c, struct err *err) MUST_CHECK;
-/* That, and it is opened, access asked for, conditions judged; *out is c->source. */
+/* The same; then opens the source, asks for access and judges the conditions. *out is c->source. */
 int copy_source_open(struct call *c, struct copy_source **out, struct err *err) MUST_CHECK;
-/* The bytes of the version that was judged; ERR_CONFLICT: it was replaced since. */
+/* The bytes of the version that was judged. ERR_CONFLICT: it was replaced meanwhile. */
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
-/* The header as it is sent on: written anew from the names that were judged (F13). */
+/* The header as it is sent to a storage: written anew from the names that were judged (F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 bool call_is_copy(const struct call *c); /* CopyObject or UploadPartCopy */
 /* May the target's bucket be asked to copy from the source's without moving bytes? */
@@ -431,42 +446,44 @@ bool copy_shares(const struct call *c, const struct copy_source *s);
 
 /* --- gateway_encrypt.c (docs/encryption.md) --- */
 
-/* What the request, or the bucket's default, asks a new object to be encrypted with: envelope and
- * key for `o`. `data` is the key that its bytes are sealed with already; NULL: a new one. */
+/* Puts envelope and key of a new object into `o`, if the request or the bucket's default asks for
+ * encryption. `data` is the key that the bytes are sealed with already; NULL: a new key is made. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
-/* A part of an upload with this meta: `o` gets what unwraps the upload's key when there is one. */
+/* The same for a part of an upload with this meta: `o` gets the upload's key, if it has one. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err) MUST_CHECK;
-/* An upload with this meta may be finished with the key that the request has, or has not. */
+/* Whether the request has the key that it needs to finish an upload with this meta. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err) MUST_CHECK;
-/* The request has the key that the object needs, where it is the customer's. */
+/* Whether the request has the key of an object that is encrypted with a customer's key. */
 int encrypt_check(struct call *c, const struct object_info *info, struct err *err) MUST_CHECK;
-/* The same, and the body can be read. ERR_AGAIN where nothing may wait. */
+/* The same; then the body can be read. ERR_AGAIN where nothing may wait. */
 int encrypt_unlock(struct call *c, struct get_result *got, struct err *err) MUST_CHECK;
-/* For the source of a copy: its data key; its body. An object that is not encrypted is fine. */
+/* The data key of a copy's source, and its body unlocked. Both do nothing for a source that is not
+ * encrypted. */
 int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_key *out,
                    struct err *err) MUST_CHECK;
 int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
                           struct err *err) MUST_CHECK;
-/* An ETag that tells nothing, and that it is no MD5. */
+/* A random ETag, in a form that shows that it is not an MD5. */
 struct str encrypt_etag(struct call *c);
-/* What policies see of a part's upload; no p when it has none. */
+/* The value of a policy's condition key about the encryption of a part's upload; NULL p: it has
+ * none. */
 struct str encrypt_policy_value(struct call *c, enum policy_key key);
 void respond_encryption(struct call *c);
 
-/* --- checksum.c: checksums that are made here (docs/gateway.md) --- */
+/* --- checksum.c: checksums that weir makes (docs/gateway.md) --- */
 
-/* Of a new object or part whose client says none; DIGEST_MD5: none is made. */
+/* The kind for a new object or part whose client claims none; DIGEST_MD5: none is made. */
 enum digest_kind checksum_default(const struct call *c);
-/* Of a part of an upload with this meta. */
+/* The same for a part of an upload with this meta. */
 enum digest_kind checksum_of_part(const struct object_meta *upload);
-/* x-amz-checksum-algorithm; DIGEST_MD5 when it is not given. InvalidRequest. */
+/* The kind in x-amz-checksum-algorithm; DIGEST_MD5: the header is not given. InvalidRequest. */
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err) MUST_CHECK;
-/* InvalidRequest for a checksum of a kind that weir cannot check: what was said of a body is
- * checked or refused. */
+/* InvalidRequest: the request has a checksum of a kind that weir cannot check. Every claim about a
+ * body is checked or refused. */
 int checksum_check_names(const struct call *c, struct err *err) MUST_CHECK;
-/* Whether it is one of all the bytes, so that a copy of them has the same. */
+/* Is it a checksum of this kind over all bytes, so that a copy of the bytes has the same? */
 bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind);
 
 /* A body whose checksum is made as it flows into a storage. */
@@ -476,30 +493,31 @@ struct summed {
     struct digests *digests;
     enum digest_kind kind;
     struct arena *a;
-    struct object_checksum checksum; /* once all has flowed */
+    struct object_checksum checksum; /* once all bytes were read */
 };
-/* What to read instead of `from`, which stays open; DIGEST_MD5: `from` itself. `put` gets what
- * fills the checksum. */
+/* Returns the reader to use instead of `from`, which stays open; for DIGEST_MD5 that is `from`.
+ * Sets `put` up to receive the checksum. */
 struct reader *summed_open(struct summed *s, struct arena *a, struct reader *from,
                            enum digest_kind kind, struct put_options *put);
 void summed_close(struct summed *s);
-/* Reads all of it. */
+/* Reads all of `from`. */
 int checksum_compute(struct arena *a, struct reader *from, enum digest_kind kind,
                      struct object_checksum *out, struct err *err) MUST_CHECK;
 
 /* --- op_put.c --- */
 
-/* The storage computes the MD5: `put` is told where to leave it. */
+/* The body of an object or part that is put. The storage computes its MD5, into `md5`. */
 struct put_body {
     struct payload payload;
     struct arena *a;
     bool open;
     unsigned char md5[MD5_LEN];
 };
-/* The request's own body; `otherwise` as in payload_options. */
+/* Opens the request's own body; `otherwise` as in payload_options. */
 int put_body_open(struct call *c, struct put_body *b, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
-/* Another one, with the headers of c->head; the rest of `o` is the caller's. */
+/* Opens another body, with the headers of c->head. The caller has filled in the other members of
+ * `o`. */
 int put_body_init(struct call *c, struct put_body *b, struct reader *from,
                   struct payload_options *o, struct put_options *put, struct err *err) MUST_CHECK;
 void put_body_close(struct put_body *b);
@@ -508,9 +526,10 @@ void respond_checksum(struct call *c, const struct object_checksum *sum);
 
 /* --- op_usage.c --- */
 
-/* TooManyBuckets when the user has as many as may be. Of several made at once all may pass. */
+/* TooManyBuckets: the user has as many buckets as allowed. Several requests at the same time may
+ * all pass. */
 int usage_check_new_bucket(struct call *c, struct err *err) MUST_CHECK;
-/* Headers about the target. */
+/* The headers that say how much the target's bucket holds. */
 void respond_usage(struct call *c, const struct bucket_usage *u);
 
 /* --- the operations --- */
