@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { WORDS_MAX = 400, PAGE = 200 }; /* of a command; keys of one round trip */
+enum { WORDS_MAX = 400, PAGE = 200 }; /* arguments of a command; keys of one round trip */
 #define PLAIN_MAX (512 * MIB)
 
 static const struct str HEAD = {"weir sealed configuration 1\n", 28};
@@ -19,9 +19,9 @@ static const struct str OWNER = {"config.sealed", 13};
 
 struct kind {
     const char *type;
-    const char *read[4]; /* the key goes behind the first; the last is NULL */
+    const char *read[4]; /* the key is put behind the first word; the last one is NULL */
     const char *write;
-    bool swap; /* pairs come as member and score, and are written the other way round */
+    bool swap; /* the store answers member and score, and ZADD wants score and member */
 };
 static const struct kind kinds[] = {
     {"string", {"GET"}, "SET", false},
@@ -65,8 +65,9 @@ static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
     return code;
 }
 
-/* What processes tell of themselves begins with "w:". These do too, and are configuration: whose
- * the names of folders are, and which places hold copies, where no route may lead. */
+/* Keys by which processes tell of themselves begin with "w:". These begin so too, but are
+ * configuration: the owners of the names of folders, and the places that hold copies, where no
+ * route may lead. */
 static bool is_wanted(struct str key)
 {
     static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pins"),
@@ -86,7 +87,7 @@ static const struct kind *kind_of(const struct reply *type)
     return NULL;
 }
 
-/* A page of keys; NULL kinds are keys that are gone, or not wanted. */
+/* A page of keys. A key whose kind is NULL is gone, or is left out. */
 struct page {
     struct str keys[PAGE];
     const struct kind *kinds[PAGE];
@@ -170,8 +171,8 @@ static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struc
     return copy_read_keys(c->store, keys, c->out, err);
 }
 
-/* A key may come twice. Its commands are then written twice, and make the same: a list begins anew.
- */
+/* SCAN may give a key twice. Its commands are written twice then, which makes the same, since a
+ * list begins anew. */
 static int copy_read_all(struct store *s, struct buf *out, struct err *err)
 {
     int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);
@@ -211,7 +212,7 @@ int config_copy_write(struct store *config, const struct seal_key *key, const ch
 
 /* --- reading the file --- */
 
-/* A number before `end`; advances. */
+/* Reads a number that ends with the character `end`, and advances. */
 static bool copy_take_number(struct str *rest, char end, uint64_t *out)
 {
     struct str word;

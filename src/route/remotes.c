@@ -1,4 +1,4 @@
-/* Remote storages: opened, listed, changed. */
+/* Remote storages: opening, listing and changing them. */
 #include "route/remotes.h"
 #include "route/remotes_int.h"
 #include "route/route_int.h"
@@ -50,8 +50,8 @@ static int remotes_load_now(void *ctx, struct err *err)
 
 /* --- opening and closing --- */
 
-/* A store that cannot be asked yet is asked again; a storage that cannot be opened is tried again,
- * and must not keep weir from starting. */
+/* A store that cannot be asked yet is asked again later. A storage that cannot be opened is tried
+ * again later and does not keep weir from starting. */
 static int remotes_first_load(struct remotes *r, struct err *err)
 {
     routes_know_storages(r->routes, false);
@@ -111,7 +111,7 @@ void remotes_close(struct remotes *r)
     free(r);
 }
 
-/* --- those that are open --- */
+/* --- storages that are open --- */
 
 void opened_free(struct opened *o)
 {
@@ -218,7 +218,7 @@ static int check_entry(const struct remote_entry *e, struct err *err)
     return code < 0 ? code : remote_times_check(&e->times, err);
 }
 
-/* Everything that could be wrong is found before anything is stored. */
+/* Every error is found before anything is stored. */
 static int try_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
 {
     struct arena a = {0};
@@ -262,7 +262,7 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     return code;
 }
 
-/* Those that are not the default; the number of arguments then. */
+/* Appends the times that are not the default. Returns the number of arguments then. */
 static size_t add_times(struct str *args, size_t count, struct arena *a,
                         const struct remote_entry *e)
 {
@@ -414,7 +414,7 @@ int remotes_remove(struct remotes *r, struct str name, struct err *err)
     return code;
 }
 
-/* What remote_set_credential() would refuse is refused before it is stored. */
+/* A credential that remote_set_credential() would refuse is refused before it is stored. */
 static int check_credential(size_t users, const struct remote_credential *c, struct err *err)
 {
     if (c->user.len == 0)

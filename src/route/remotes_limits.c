@@ -1,5 +1,5 @@
-/* Limits of storages: hash "storages:limits", name to "<requests a minute> <bytes a second>". Those
- * of a storage of the file are the file's. */
+/* Limits of storages. The hash "storages:limits" maps a name to "<requests a minute> <bytes a
+ * second>". The limits of a storage of the configuration file are in that file. */
 #include "route/remotes_int.h"
 
 enum { REQUESTS_MAX = 1000 * 1000 * 1000 };
@@ -23,7 +23,7 @@ int remotes_check_limits(const struct remote_limits *limits, struct err *err)
 
 /* --- reading --- */
 
-/* What cannot be read is no limit. */
+/* A text that cannot be read is no limit. */
 static struct remote_limits remote_limits_of(const struct reply *hash, struct str name)
 {
     struct remote_limits found = {0};

@@ -135,7 +135,8 @@ static int remote_load(struct remotes *r, struct arena *a, struct str name, stru
     int code = hash_of(r, a, "storage:", name, &hash, err);
 
     if (code < 0 || hash->count == 0 || (o && o->entry.fixed))
-        return code; /* removed since its name was read; or the file's word counts */
+        return code; /* it was removed since its name was read, or it is a storage of the
+                        configuration file */
     code = remote_read(&e, hash, err);
     if (code < 0)
         return code;
@@ -162,14 +163,15 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
         return 0;
     struct str wanted = name->type == REPLY_BULK && name->str.len ? name->str : r->local_main;
     int code = routes_set_main(r->routes, wanted, err);
-    if (code == ERR_NOT_FOUND) /* a folder of another weir: what would go there is refused here */
+    if (code == ERR_NOT_FOUND) /* the main storage is a folder of another weir, and its requests are
+                                  refused here */
         log_warn(r->log, "storages.main_absent", log_s("storage", wanted));
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* What says which storages there are, and which is the main one. A store that was emptied would say
- * that there are none, and this process's own folder would become the main storage: so the store
- * is asked whether it is the known one before anything of it counts. */
+/* Reads which storages there are, and which is the main one. A store that was emptied would answer
+ * that there are none, and this process's own folder would become the main storage. So the store is
+ * asked whether it is the known one before its answers are used. */
 static int remotes_read_names(struct remotes *r, struct arena *a, struct reply **names,
                               struct reply **main, struct err *err)
 {
@@ -182,8 +184,8 @@ static int remotes_read_names(struct remotes *r, struct arena *a, struct reply *
     return code == 0 ? store_is_known(r->store, err) : code;
 }
 
-/* One storage that cannot be opened does not keep the others away; its error is what is returned.
- */
+/* A storage that cannot be opened does not keep the others from being opened; its error is
+ * returned. */
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};

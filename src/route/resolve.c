@@ -4,13 +4,14 @@
 
 #include "object/overlay.h"
 
-/* One question, with what the policies of the user who asks say to it. */
+/* One question, and where the policies of the user who asks lead. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;
     struct str user, bucket;
-    const char *own;       /* the storage of the user's policy for this bucket; NULL: none */
-    const char *policy;    /* that, else of the user's policy; NULL: neither */
+    const char *own;    /* the storage of the user's policy for this bucket; NULL: none */
+    const char *policy; /* that storage, else the one of the user's own policy; NULL: the user has
+                           neither */
     struct storage *leads; /* where the policies lead, else the main storage; NULL: see `code` */
     int code;              /* of routes_storage_by() */
 };
@@ -52,8 +53,8 @@ static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
     return policy;
 }
 
-/* Rules 4 and 5, of a user whom no policy of their own leads to a raw storage. `at` is what rule 3
- * has found, or NULL where this process has no main storage. */
+/* Rules 4 and 5, for a user whom no policy of their own leads to a storage that forwards. `at` is
+ * the storage that rule 3 has found, or NULL where this process has no main storage. */
 static int resolve_by_others(const struct inquiry *q, struct storage **at, struct err *err)
 {
     bool local = *at && !storage_can(*at, STORAGE_FORWARDS);
@@ -72,7 +73,7 @@ static int resolve_by_others(const struct inquiry *q, struct storage **at, struc
     return 0;
 }
 
-/* The raw storage that the request goes to; NULL: the bucket is on none. */
+/* The storage that the request is passed on to; NULL: weir serves the bucket itself. */
 static int resolve_raw(const struct inquiry *q, struct storage **out, struct err *err)
 {
     struct storage *s = q->leads;
@@ -208,16 +209,16 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
     return 0;
 }
 
-/* Has another user a bucket policy for the name, and this user none? The name is theirs, whether
- * the bucket is there or not: it may be on a raw storage, or deleted while its replication goes
- * on. */
+/* Has another user a bucket policy for the name, and this user none? Then the name is theirs,
+ * whether the bucket exists or not. It may be on another storage, or deleted while its replication
+ * goes on. */
 static bool is_reserved(const struct inquiry *q)
 {
     return !q->own && routes_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
 }
 
-/* Where a bucket is to be made, which is where the policies lead, unless it is there already. It is
- * not made on a raw storage where later requests would not find it. */
+/* Where a bucket is to be made: where the policies lead, unless it exists already. It is not made
+ * on a remote storage where later requests would not find it. */
 static int resolve_new(const struct inquiry *q, const struct route_ask *ask, struct target *t,
                        struct err *err)
 {

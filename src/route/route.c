@@ -1,10 +1,10 @@
-/* Storages by name, the policies in memory, and the way from a bucket's name to its storage. */
+/* Storages by name, and looking up policies in memory. */
 #include "route/route.h"
 #include "route/route_int.h"
 
 #include <stdlib.h>
 
-enum { LOOK_UP_MAX = 384 }; /* of a user's id and a bucket's name */
+enum { LOOK_UP_MAX = 384 }; /* bytes of a user's id and a bucket's name together */
 
 static reload_fn routes_load_now;
 
@@ -62,7 +62,8 @@ static void abort_storage(struct storage *s)
         s->ops->abort(s);
 }
 
-/* Without the lock (T1): they stay open until the close. */
+/* Storages are aborted without the lock (docs/threads.md, T1); they stay open until the routes are
+ * closed. */
 void routes_abort(struct routes *r)
 {
     VEC(struct storage *) all = {0};
@@ -105,7 +106,8 @@ uint64_t routes_generation(const struct routes *r)
     return atomic_load(&r->generation);
 }
 
-/* So that who has none, or only such, need not ask. Whenever storages or the main one change. */
+/* Notes what requests ask first of all: is any storage remote, and is the main one? Called whenever
+ * the storages or the main one change. */
 static void note_remotes(struct routes *r)
 {
     bool any = false;
@@ -224,7 +226,7 @@ size_t routes_storages(struct routes *r, struct storage **out, size_t max)
     return count;
 }
 
-/* --- finding --- */
+/* --- looking up --- */
 
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err)
 {
@@ -254,7 +256,7 @@ static bool needs_no_escape(struct str s)
     return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
 }
 
-/* Names that need no escape, as nearly all, are put together on the stack: a request looks up
+/* Nearly all names need no escape. Their key is put together on the stack, since a request looks up
  * several. */
 const char *routes_look_up(const struct map *map, struct str first, struct str second)
 {
@@ -283,7 +285,7 @@ static bool is_blocked(const struct routes_view *view, const struct storage *s, 
     return bucket.len && routes_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
-/* Of those that are blocked: by a switch, for a while. */
+/* Is it a switch that blocks the bucket, for a while? */
 static bool is_switched(const struct routes_view *view, const struct storage *s, struct str bucket)
 {
     return routes_look_up(&view->switches, s->name, bucket) != NULL;
@@ -318,7 +320,7 @@ int routes_no_main(struct err *err)
     return err_set(err, ERR_OFFLINE, "the main storage is not there");
 }
 
-/* Bucket policy, else user policy, else main. */
+/* The storage of the bucket policy, else of the user policy, else the main one. */
 static int storage_by_policy(struct routes *r, const struct routes_view *view, struct str user,
                              struct str bucket, struct storage **out, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Changing the policies: one script that looks at what counts on them, then what it made is
- * loaded. */
+/* Changing the policies. One script checks whether a replication or a switch relies on the present
+ * ones and makes the change; then all policies are loaded again. */
 #include "route/route_int.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void scripts_of_routes_init(void)
     scripts_init(scripts, rows, ARRAY_SIZE(rows));
 }
 
-/* --- why not --- */
+/* --- refusals --- */
 
 static int change_refuse(const struct reply *reply, struct err *err)
 {
@@ -105,7 +105,8 @@ static int need_storage(struct routes *r, struct str name, struct err *err)
                : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* Rule 1 would hide a bucket of the user's that is here behind the remote storage. */
+/* Rule 1 would lead the user to the remote storage, and hide a bucket that the user has on a local
+ * one. */
 static int policy_check_target(struct routes *r, struct str storage, struct storage *at,
                                struct err *err)
 {

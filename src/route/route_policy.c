@@ -1,4 +1,4 @@
-/* The policies in the store: reading and listing all of them. */
+/* Reading all policies from the store, and listing them. */
 #include "route/route_int.h"
 
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static void view_add_policy(struct routes_view *view, struct str key, struct str
     map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
 }
 
-/* By the names of buckets. Pins are read behind the policies: one that is made in between is a
- * pin that has no policy yet, and not a policy that is no pin. */
+/* Fills the maps by bucket names. Pins are read after the policies: a pin that is made in between
+ * has no policy in this view, so no pin is ever taken for an administrator's policy. */
 static void name_buckets(struct routes_view *view)
 {
     struct str key, user, bucket;
@@ -72,7 +72,8 @@ static int read_pins(struct routes *r, struct routes_view *view, struct err *err
     return code;
 }
 
-/* Those of the page that are policies, in one call: there is one for each replicated bucket. */
+/* Reads the policies among the keys in one call, because there is one for each replicated
+ * bucket. */
 static int read_policies(struct routes *r, struct routes_view *view, const struct reply *keys,
                          struct err *err)
 {
@@ -119,8 +120,8 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Both sides of a switch with downtime, or that was one until now (S11), which are among the
- * blocks; the others' are for ever. */
+/* Adds both sides of a switch with downtime, or of one that had downtime until now (S11). Their
+ * blocks end with the switch; all other blocks stay until somebody removes them. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -158,7 +159,7 @@ struct route_reading {
     struct routes_view *view;
 };
 
-/* A key may come twice; that changes nothing. */
+/* SCAN may give a key twice, which changes nothing. */
 static int route_read_keys(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
     struct routes *r = ((const struct route_reading *)ctx)->routes;
@@ -182,7 +183,7 @@ static int read_like(struct routes *r, struct routes_view *view, struct str patt
     return store_scan(r->store, pattern, route_read_keys, &(struct route_reading){r, view}, err);
 }
 
-/* Fields are "<storage>:<bucket>", values users, all escaped. */
+/* Each field is "<storage>:<bucket>" and each value a user; all are escaped. */
 static int read_copies(struct routes *r, struct routes_view *view, struct err *err)
 {
     struct arena arena = {0};
@@ -206,10 +207,11 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
     return code;
 }
 
-/* A switch ends by a new route and no block in one step: with blocks read before routes, an old
- * route is never without its block. A block whose switch is seen neither before nor after is for
- * ever. Copies and routes change together; a view that has one of the two from before the change
- * refuses the bucket (B2) until the next load, which the change has asked for. */
+/* A switch sets the new route and removes the block in one step. Blocks are read before routes, so
+ * an old route is never without its block. Switches are read before and after the blocks: a block
+ * whose switch is seen neither time is not a switch's. Copies and routes change together. A view
+ * that has one of the two from before the change refuses the bucket (B2) until the next load, which
+ * the change has asked for. */
 static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",
@@ -254,7 +256,8 @@ int routes_load(struct routes *r, struct err *err)
     bool first = !r->view;
     mutex_unlock(&r->lock);
 
-    code = first ? store_is_known(r->store, err) : 0; /* nothing is left in another's store */
+    code = first ? store_is_known(r->store, err)
+                 : 0; /* nothing is written to a store that is not ours */
     if (code == 0 && first)
         code = routes_pin(r->store, err);
     if (code == 0)

@@ -72,7 +72,8 @@ static void close_up(const struct seal_key *key, struct str owner, struct str pl
     EVP_CIPHER_CTX_free(c);
 }
 
-/* `sealed` has more than NONCE_LEN + TAG_LEN bytes, `out` room for what is between them. */
+/* `sealed` has more than NONCE_LEN + TAG_LEN bytes, and `out` has room for the bytes between nonce
+ * and tag. */
 static bool open_up(const struct seal_key *key, struct str owner, struct str sealed,
                     unsigned char *out)
 {

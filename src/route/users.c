@@ -1,4 +1,4 @@
-/* Opening, the views of all users, and finding one. */
+/* Opening the users, their views, and finding a user. */
 #include "route/users.h"
 #include "route/users_int.h"
 
@@ -72,7 +72,7 @@ void users_close(struct users *u)
     free(u);
 }
 
-/* A change of our own was loaded by who made it. */
+/* A change that this process made is loaded already. */
 static bool is_loaded(struct users *u, struct str version)
 {
     bool same;
@@ -95,8 +95,8 @@ static int users_load_now(void *ctx, struct err *err)
 
 /* --- the first administrator --- */
 
-/* One allocation with its strings behind it; id and name never change, so what it owns stays its
- * own when its keys are replaced. */
+/* The member is one allocation with its strings behind it. Id and name never change, so their
+ * strings stay when the keys are replaced. */
 void users_set_root(struct users *u, struct str access, struct str secret)
 {
     struct member *m = xcalloc(1, sizeof(*m) + access.len + 1), *old;
@@ -204,7 +204,7 @@ struct str users_fold(struct arena *a, struct str email)
 
 /* --- finding --- */
 
-/* `secret` may be NULL. The user's own copy of one key's secret is in the arena afterwards. */
+/* Copies the user into the arena, and with it the secret of one key; `secret` may be NULL. */
 static int copy_found(const struct member *m, struct arena *a, struct str access, struct user *out,
                       struct str *secret, struct err *err)
 {

@@ -16,7 +16,7 @@ enum {
     SECRET_MIN = 8,
     ACCESS_MIN = 3,
     KEY_MAX = 128,
-    TRIES = 16, /* when others change the same user at the same time */
+    TRIES = 16, /* tries, while others change the same user at the same time */
 };
 
 const char *const users_script_sources[USERS_SCRIPTS] = {
@@ -68,7 +68,7 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
                     "return ''\n",
 };
 
-/* --- what names may be --- */
+/* --- which names are allowed --- */
 
 static bool user_is_word(struct str s, const char *also)
 {
@@ -164,8 +164,8 @@ static bool is_fixed(const struct users *u, const struct user *wanted)
     return taken;
 }
 
-/* The first administrator, and users of the file, are not in the store, so its script cannot know.
- */
+/* The script cannot know the first administrator and the users of the configuration file, who are
+ * not in the store. */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
@@ -185,12 +185,12 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
 
 struct change {
     enum users_script script;
-    struct str name; /* the user's */
+    struct str name; /* of the user */
     struct store_args args;
 };
 
-/* *answer lives in the arena. A change that was made is loaded before this returns; when that
- * fails, it is made all the same and the published message loads it. */
+/* *answer is in the arena. The change is loaded before this returns. When loading fails, the change
+ * is made all the same, and the published message has it loaded later. */
 static int user_run_change(struct users *u, struct arena *a, const struct change *c,
                            struct str *answer, struct err *err)
 {
@@ -301,9 +301,9 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
     return code;
 }
 
-/* --- those of the file --- */
+/* --- users of the configuration file --- */
 
-/* Of one that was added while running. */
+/* For a user who was added while weir ran. */
 static bool is_stored(struct users *u, const struct user *wanted)
 {
     struct users_view *view;
@@ -416,7 +416,7 @@ int users_remove(struct users *u, struct str name, struct err *err)
     return code;
 }
 
-/* One of `added` and `removed` is given. */
+/* Either `added` or `removed` is given. */
 static int next_keys(const struct member *m, const struct user_key *added, struct str removed,
                      struct user_key *keys, size_t *count, struct err *err)
 {

@@ -1,10 +1,11 @@
-/* What all weirs of one store must have in common, and how one that has it not is told: the key
- * file that secrets are sealed with, and the keys of the first administrator.
+/* All weirs of one store must have the same key file, which secrets are sealed with, and should
+ * have the same keys of the first administrator. This file finds out whether they do.
  *
- * Layout in the config database: string "users:check", a known text sealed with the key file, so
- * that a wrong one is found before a secret is sealed with it; string "users:check:at", the
- * "<host>:<path>" of a key file that opens it; string "users:root", "<digest> <host>:<path>" of the
- * weir that was started last: an HMAC by the key file of its first administrator's keys. */
+ * Keys in configDB: the string "users:check" is a known text sealed with the key file, so that a
+ * wrong file is found before a secret is sealed with it. The string "users:check:at" is the
+ * "<host>:<path>" of a key file that opens it. The string "users:root" is "<digest> <host>:<path>"
+ * of the weir that was started last; the digest is an HMAC, by the key file, of the keys of its
+ * first administrator. */
 #include "route/users_int.h"
 #include "sign/hmac.h"
 
@@ -27,7 +28,7 @@ static void append_place(struct buf *out, const char *path)
 
 /* --- the key file --- */
 
-/* What to do about a key file that is missing or another, in words. */
+/* Appends advice for a key file that is missing or is not the right one. */
 static void append_remedy(struct users *u, struct buf *out)
 {
     struct arena arena = {0};
@@ -69,8 +70,8 @@ int users_missing_key(struct users *u, struct err *err)
     return key_error(u, "is missing, and the users' secrets are sealed with it", err);
 }
 
-/* Leaves the place of a key file that is right, for those who miss it. It is told once; that it
- * could not be is no reason to stop. */
+/* Stores the place of a right key file, for a weir that has none. This is done once, and a failure
+ * is ignored. */
 static void tell_place(struct users *u)
 {
     struct arena arena = {0};
@@ -85,7 +86,7 @@ static void tell_place(struct users *u)
     arena_release(&arena);
 }
 
-/* Whoever is first leaves the check; all others must be able to open it. */
+/* The first weir stores the check; all others must be able to open it. */
 int users_check_key(struct users *u, struct err *err)
 {
     struct arena arena = {0};

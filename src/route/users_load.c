@@ -1,7 +1,7 @@
 /* Reading all users from the store.
  *
- * Keys: set "users" of names; hash "user:<name>"; string "users:version", counted up by each
- * change. */
+ * Keys: the set "users" has the names, a hash "user:<name>" has each user, and each change
+ * increases the string "users:version". */
 #include "route/users_int.h"
 
 #include "base/json.h"
@@ -63,7 +63,7 @@ static const struct field_row user_rows[] = {
 };
 static const struct fields user_fields = FIELDS(user_rows);
 
-/* A user removed since its name was read is no user. */
+/* A user who was removed since the name was read is left out. */
 static int user_read(struct users *u, struct users_view *view, struct str name,
                      const struct reply *fields, struct err *err)
 {
@@ -121,7 +121,7 @@ static int user_by_name(const void *a, const void *b)
                    (*(struct member *const *)b)->user.name);
 }
 
-/* The version is read first: the users are at least as new as it says. */
+/* The version is read first, so the users are at least as new as it says. */
 static int users_read_all(struct users *u, struct users_view *view, struct err *err)
 {
     struct arena arena = {0};
@@ -166,7 +166,7 @@ int users_load(struct users *u, struct err *err)
     u->loading = true;
     mutex_unlock(&u->lock);
 
-    code = store_is_known(u->store, err); /* nothing is left in another's store */
+    code = store_is_known(u->store, err); /* nothing is written to a store that is not ours */
     if (code == 0)
         code = users_check_key(u, err);
     if (code == 0)

@@ -1,11 +1,12 @@
-/* Checksums that are made here: of what comes without one, and of copies that ask for one. */
+/* Checksums that weir makes: for bodies that come without one, and for copies that ask for one. */
 #include "s3/gateway/gateway_int.h"
 
 #include <stdlib.h>
 
 enum { SUM_BLOCK = 256 * 1024 };
 
-/* What hides its MD5 must not show another fingerprint of the plain bytes that nobody asked for. */
+/* An object that hides its MD5 must not show another fingerprint of its plain bytes, unless the
+ * client asked for it. */
 static enum digest_kind made_for(enum sse_kind kind)
 {
     return kind == SSE_NONE || kind == SSE_S3 ? DIGEST_CRC64NVME : DIGEST_MD5;
@@ -44,7 +45,7 @@ static bool is_checksum(struct str header)
     return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
 }
 
-/* Beside values there are headers about them. */
+/* Headers that begin like a checksum and are not one. */
 static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};
@@ -88,7 +89,7 @@ bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind)
     return sum->type == CHECKSUM_FULL_OBJECT && sum->kind == kind && sum->value.len;
 }
 
-/* --- made as bytes flow --- */
+/* --- checksums of bytes that stream --- */
 
 static int summed_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {

@@ -90,7 +90,7 @@ static struct str held(const struct form *f)
     return str_n(f->buffer + f->start, f->end - f->start);
 }
 
-/* More of the body into the buffer, which has room. *got 0: the end. */
+/* Reads more of the body into the buffer, which has room. *got is 0 at the end. */
 static int form_fill(struct form *f, size_t *got, struct err *err)
 {
     int code;
@@ -107,8 +107,8 @@ static int form_fill(struct form *f, size_t *got, struct err *err)
     return code;
 }
 
-/* What stands before `mark`, which is taken off too; at most `max` bytes of it, past which the
- * error is `too_long`. Borrowed until the buffer is filled again. */
+/* Takes the text before `mark`, and `mark`, off the buffer. The text has at most `max` bytes; else
+ * the error is `too_long`. It is borrowed until the buffer is filled again. */
 static int read_until(struct form *f, struct str mark, size_t max, enum s3_code too_long,
                       struct str *out, struct err *err)
 {
@@ -137,7 +137,7 @@ static struct str delimiter(const struct form *f)
     return str_n(f->delimiter, f->delimiter_len);
 }
 
-/* Behind a boundary: "\r\n" (a part follows) or "--" (that was all); blanks may stand before. */
+/* Behind a boundary comes "\r\n" when a part follows, or "--" at the end; blanks may come first. */
 static int after_boundary(struct form *f, bool *last, struct err *err)
 {
     struct str line = STR_EMPTY;
@@ -216,7 +216,7 @@ static int form_read_field(struct form *f, const struct part_head *head, struct 
     return arena_error(f->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Some browsers send the whole path. */
+/* Some browsers send the whole path of the file. */
 static struct str without_folders(struct str name)
 {
     size_t at = name.len;
@@ -254,8 +254,9 @@ static int form_read_fields(struct form *f, struct err *err)
     return 0;
 }
 
-/* How much at the front is the file's for certain: all but what could be the beginning of a
- * boundary. Found once for what the buffer holds, however little of it is read at a time. */
+/* Finds how many bytes at the front certainly belong to the file: all but those that could begin a
+ * boundary. This is done once for the bytes in the buffer, however few of them are read at a
+ * time. */
 static void look_ahead(struct form *f, bool *at_boundary)
 {
     struct str all = held(f);
@@ -267,7 +268,8 @@ static void look_ahead(struct form *f, bool *at_boundary)
                                             : all.len - (f->delimiter_len - 1);
 }
 
-/* The boundary behind the file. A body that just stops is cut; fields that follow are not read. */
+/* Reads the boundary behind the file. A body without it was cut. Fields that follow are not
+ * read. */
 static int end_file(struct form *f, struct err *err)
 {
     bool last;

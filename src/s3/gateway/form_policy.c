@@ -1,11 +1,11 @@
-/* The policy of a POST form: who signed it, and does the form keep to it. */
+/* The policy of a POST form: who signed it, and whether the form fulfils it. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "sign/base64.h"
 #include "meta/error.h"
 #include "s3/gateway/form.h"
 
-/* A check under way: which fields some condition has spoken of. */
+/* A check of a form: the fields that some condition has named so far. */
 struct check {
     struct form *f;
     struct str bucket;
@@ -15,7 +15,7 @@ struct check {
 };
 
 struct condition {
-    bool starts_with; /* else equal */
+    bool starts_with; /* else it must be equal */
     struct str name, value;
 };
 
@@ -37,7 +37,7 @@ static bool form_condition_holds(const struct condition *c, struct str value)
     return c->starts_with ? str_starts(value, c->value) : str_eq(value, c->value);
 }
 
-/* Of a field that is sent twice both must hold; one that is missing is empty. */
+/* The condition must hold for each field of the name. A missing field is empty. */
 static int condition_apply(struct check *check, const struct condition *c)
 {
     bool found = false, ok = true;
@@ -100,7 +100,7 @@ static bool form_policy_number(const json_t *value, uint64_t *out)
     return true;
 }
 
-/* ["content-length-range", 1, 1024]; of several ranges all hold. */
+/* ["content-length-range", 1, 1024]; if there are several, all of them hold. */
 static int length_range(struct check *check, const json_t *list)
 {
     uint64_t min, max;
@@ -169,7 +169,8 @@ static int check_expiration(const json_t *policy, int64_t now_ms, struct err *er
     return 0;
 }
 
-/* What a policy need not speak of: it is itself, or says who signed it, or is to be ignored. */
+/* Fields that no condition has to name: the policy itself, the fields of its signature, and fields
+ * to be ignored. */
 static bool is_exempt(struct str name)
 {
     static const struct str exempt[] = {STR("policy"), STR("signature"), STR("x-amz-signature"),
@@ -178,7 +179,7 @@ static bool is_exempt(struct str name)
     for (size_t i = 0; i < ARRAY_SIZE(exempt); i++)
         if (str_ieq(name, exempt[i]))
             return true;
-    /* A checksum can only refuse what the policy allows. */
+    /* A checksum never allows more than the policy does. */
     return str_ieq(str_head(name, 9), STR("x-ignore-")) ||
            str_ieq(str_head(name, 15), STR("x-amz-checksum-"));
 }
@@ -333,7 +334,7 @@ static int check_signed(struct form_result *out, struct form *f, const struct fo
     if (code == 0)
         code = form_check_policy(f, buf_str(&document), o, err);
     buf_release(&document);
-    /* The field alone anybody can change, to any time of the day in the scope. */
+    /* Without a condition, anybody could change the field to any time on the day of the scope. */
     if (!v4 || !f->date_is_signed ||
         clock_parse_basic(form_field(f, "x-amz-date"), &out->signed_ms) < 0)
         out->signed_ms = 0;

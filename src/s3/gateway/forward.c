@@ -1,4 +1,4 @@
-/* A request to a remote storage, and its answer back. */
+/* Sending a request to a remote storage, and its answer to the client. */
 #include "s3/gateway/forward.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/documents/deletion.h"
@@ -9,7 +9,7 @@ struct forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* A storage that broke off may have acted: that is no "try again" (F6). */
+/* A storage that broke off may have acted, so the client must not be told to try again (F6). */
 static int forward_judge(const struct storage *s, int code, struct err *err)
 {
     if (code == ERR_DENIED)
@@ -37,7 +37,8 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     return b->held.failed ? b->held.failed : forward_judge(s, code, err);
 }
 
-/* What may be sent twice (F7) may have been refused only the second time: made already, or gone. */
+/* A request that was sent twice (F7) may have been refused only the second time, because the first
+ * made the object, or removed it. */
 enum outcome forward_outcome(int code, struct exchange *e)
 {
     int status = code == 0 ? exchange_head(e)->status : 0;
@@ -78,7 +79,7 @@ static int body_without_length(struct call *c, struct exchange *e, struct str *o
     return code < 0 ? err_wrap(err, ERR_PEER, "a storage's answer") : 0;
 }
 
-/* A body that is small is waited for before anything is sent, so that both go in one piece. */
+/* A small body is read before anything is sent, so that head and body are sent together. */
 static int small_body(struct call *c, struct exchange *e, struct str *out, struct err *err)
 {
     size_t len = (size_t)exchange_head(e)->content_length;
@@ -95,7 +96,8 @@ static int small_body(struct call *c, struct exchange *e, struct str *out, struc
     return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
 }
 
-/* The id of an upload that was begun there is remembered before the client can use it (S7). */
+/* The id of an upload that the storage has begun is remembered before the client can use it
+ * (S7). */
 static int note_upload(struct call *c, struct str body, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -130,7 +132,8 @@ static int answer_small(struct call *c, struct exchange *e, struct err *err)
     return http_send(c->http, body);
 }
 
-/* The body of an answer to a change, whose end is told before the client has it all. */
+/* The body of an answer to a change. How the change ended is told before the client has the last
+ * byte. */
 struct told_reader {
     struct reader reader;
     struct reader *from;
@@ -194,7 +197,8 @@ static void wait_for_answer(struct call *c)
     http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), forward_resume, c);
 }
 
-/* Requests without a body, when a connection is idle; else ERR_AGAIN. */
+/* Sends a request without a body, if a connection is idle. ERR_AGAIN: it has to be sent on the
+ * pool. */
 static int forward_start(struct call *c, struct err *err)
 {
     struct storage *s = c->target.at.storage;
@@ -210,12 +214,12 @@ static int forward_start(struct call *c, struct err *err)
     if (code == 0)
         code = s->ops->forward(s, &r, &c->exchange, err);
     if (code < 0)
-        return ERR_AGAIN; /* where it may wait, the error is found again */
+        return ERR_AGAIN; /* on the pool the error will be found again */
     wait_for_answer(c);
     return 0;
 }
 
-/* Can it be answered without waiting for more of it? */
+/* Is the answer complete, so that it can be sent without waiting? */
 static bool answer_is_whole(const struct call *c)
 {
     const struct http_head *head = exchange_head(c->exchange);
@@ -234,7 +238,7 @@ static void drop_exchange(struct call *c)
     c->exchange = NULL;
 }
 
-/* ERR_AGAIN: on the pool. */
+/* Goes on with an answer that was waited for. ERR_AGAIN: it has to be done on the pool. */
 static int forward_go_on(struct call *c, bool in_time, struct err *err)
 {
     bool may_block = http_may_block(c->http);
@@ -270,16 +274,17 @@ static int forward_resume(struct http_request *req, void *ctx, bool in_time)
     (void)req;
     c->waits = false;
     int code = forward_go_on(c, in_time, &err);
-    if (code == ERR_AGAIN && !in_time) /* there is no thread that could ask again */
+    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to ask again */
         code = err_set(&err, ERR_BUSY, "too many requests at once");
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 
-/* F13: the keys of a batch go on in our words, so that the storage reads those that we read. */
+/* F13: the list of keys is written anew, so that the storage reads the keys that weir has read. */
 static int take_batch(struct call *c, struct forward_body *b, struct deletion *batch,
                       struct err *err)
 {
-    struct buf text = BUF_INIT(2 * CALL_LIST_MAX); /* what is CDATA there is escaped here */
+    struct buf text =
+        BUF_INIT(2 * CALL_LIST_MAX); /* CDATA of the client is escaped here, which is longer */
     int code = deletion_read(batch, c->a, b->text, err);
 
     for (size_t i = 0; code == 0 && i < batch->count; i++)
@@ -294,7 +299,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
     return code;
 }
 
-/* R1: nothing has been sent yet. */
+/* Announces the change while nothing of it has been sent (R1). */
 static int forward_announce(struct call *c, const struct deletion *batch, struct err *err)
 {
     int code = 0;
@@ -304,7 +309,7 @@ static int forward_announce(struct call *c, const struct deletion *batch, struct
     return code < 0 ? code : call_capture(c, batch->keys, batch->count, err);
 }
 
-/* What failed before stays so. */
+/* An error that came before is returned in any case. */
 static int captured(struct call *c, int code, enum outcome outcome, struct err *err)
 {
     struct err late = {0};

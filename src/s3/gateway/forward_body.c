@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-enum { CHUNK_LINE = 16 /* "10000\r\n" and the "\r\n" behind the bytes */ };
+enum { CHUNK_LINE = 16 /* "10000\r\n", and the "\r\n" behind the bytes */ };
 
-/* F4; and replication may have to do with it no more (docs/replication.md, E2). */
+/* Checks F4, and that replication still allows the change (docs/replication.md, E2). */
 static int forward_prove(void *ctx, struct err *err)
 {
     struct forward_body *b = ctx;
@@ -50,7 +50,7 @@ static void append_trailer(struct forward_body *b)
 {
     const struct digest_value *sum = payload_digest(&b->payload, b->payload.checksum);
 
-    BUG_ON(!sum); /* the last read has verified it */
+    BUG_ON(!sum); /* the last read has verified the body */
     buf_append_z(&b->chunk, "0\r\n");
     buf_append_str(&b->chunk, forward_trailer_name(b));
     buf_append_char(&b->chunk, ':');
@@ -109,7 +109,7 @@ static void frame(struct forward_body *b)
     b->sha256 = STR("STREAMING-UNSIGNED-PAYLOAD-TRAILER");
 }
 
-/* --- small ones --- */
+/* --- small bodies --- */
 
 static void forward_know_checksum(struct call *c, struct forward_body *b)
 {
@@ -156,7 +156,7 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
 
 /* --- opening --- */
 
-/* `o`: auth, content_length and also are the caller's. */
+/* The caller has filled in auth, content_length and also of `o`. */
 static int open_payload(struct call *c, struct forward_body *b, struct reader *from,
                         struct payload_options o, struct err *err)
 {
@@ -192,8 +192,8 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
     code = open_payload(c, b, http_request_body(c->http), o, err);
     if (code < 0)
         return code;
-    /* Who waits to be asked for a body waits for the storage to ask, unless we need all of it for
-     * its checksum's header. */
+    /* A client that waits for "100 Continue" waits until the storage asks for the body, unless weir
+     * needs the whole body for the header with its checksum. */
     bool waits = c->head->expect_continue && !b->payload.in_trailer;
     if (b->whole || (len <= FORWARD_SMALL && !waits) || b->payload.length == 0)
         return take_small(c, b, err);
@@ -230,7 +230,8 @@ int forward_body_replace(struct call *c, struct forward_body *b, struct buf *byt
     forward_send_bytes(b);
     digest_of(DIGEST_SHA256, b->text, &sum);
     b->sha256 = arena_hex(c->a, sum.bytes, sum.len);
-    digest_of(DIGEST_MD5, b->text, &sum); /* of a batch storages want one, though it is signed */
+    digest_of(DIGEST_MD5, b->text,
+              &sum); /* storages want a Content-MD5 of a batch, although it is signed */
     base64_encode(&text, str_n(sum.bytes, sum.len));
     b->ours = b->has_checksum = true;
     b->checksum = (struct http_header){STR("Content-MD5"), arena_str(c->a, buf_str(&text))};

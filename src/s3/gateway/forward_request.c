@@ -1,8 +1,8 @@
-/* What is sent to a remote storage: path and query, headers without those that belong
- * to the client's connection and signature. */
+/* The request that is sent to a remote storage: its path, query and headers, without those that
+ * belong to the client's connection and signature. */
 #include "s3/gateway/forward.h"
 
-/* Of the connection (RFC 9110 section 7.6.1), beside those that Connection names. */
+/* Headers of the connection (RFC 9110 section 7.6.1), beside those that Connection names. */
 static const struct str hops[] = {
     STR("connection"),
     STR("keep-alive"),
@@ -15,7 +15,7 @@ static const struct str hops[] = {
     STR("upgrade"),
 };
 
-/* Of the client's signature or of the framing of its body, or for weir alone. */
+/* Headers of the client's signature or of the framing of its body, and headers for weir alone. */
 static const struct str spent[] = {
     STR("x-weir-storage"),
     STR("host"),
@@ -30,8 +30,8 @@ static const struct str spent[] = {
     STR("x-amz-decoded-content-length"),
 };
 
-/* Proxies in front of weir say by them what they were asked, and clients may too. Some servers go
- * by them instead of by the request. */
+/* Proxies in front of weir put into these headers which address they were asked for, and clients
+ * can do that too. Some servers obey them instead of the request. */
 static const struct str rewrites[] = {
     STR("forwarded"),
     STR("x-forwarded-host"),
@@ -78,7 +78,7 @@ bool forward_is_hop(const struct http_head *head, struct str name)
     return false;
 }
 
-/* What means the same to every recipient: no client has to take it back by Connection. */
+/* Headers that mean the same to every recipient. No client needs to name them in Connection. */
 static bool is_of_message(const struct call *c, struct str name)
 {
     static const struct str prefixes[] = {STR("x-amz-"), STR("if-"), STR("content-"), STR("range")};
@@ -91,7 +91,7 @@ static bool is_of_message(const struct call *c, struct str name)
     return auth_signs(&c->auth, name);
 }
 
-/* F12: what was signed with a header must not be sent without it. */
+/* F12: a request that was signed with a header must not be sent without it. */
 static int check_connection(const struct call *c, struct err *err)
 {
     const struct http_header *h = NULL;
@@ -110,9 +110,10 @@ static int check_connection(const struct call *c, struct err *err)
     return 0;
 }
 
-/* --- what could mean another name than the one that was judged (F13) --- */
+/* --- headers that could mean another name than the one that was judged (F13) --- */
 
-/* Of "x_amz_copy_source" too: to servers that hand headers on as variables they are the same. */
+/* Also matches "x_amz_copy_source", which is the same to servers that hand headers on as
+ * variables. */
 static bool ends_as(struct str name, struct str end)
 {
     if (name.len < end.len)
@@ -125,8 +126,8 @@ static bool ends_as(struct str name, struct str end)
     return true;
 }
 
-/* Orders of single servers that act on other names than the request's: MinIO unpacks an archive
- * into many keys, or removes all that begins like the key. */
+/* Headers by which some servers act on other keys than the request's. MinIO unpacks an archive into
+ * many keys, or removes all keys that begin with the request's. */
 static const struct str orders[] = {
     STR("x-minio-"),
     STR("x-rustfs-"),
@@ -143,8 +144,8 @@ static bool is_order(struct str header)
     return false;
 }
 
-/* Does the header name a second object, otherwise than we know it? Other services have their own
- * names for x-amz-copy-source. */
+/* Does the header name a second object, in a way that weir does not read? Other services have their
+ * own names for x-amz-copy-source. */
 static bool names_object(struct str header)
 {
     if (is_order(header))
@@ -154,7 +155,8 @@ static bool names_object(struct str header)
     return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
 }
 
-/* A form's key is in its body, whatever the path says. The type of an upload is its object's. */
+/* The key of a form is in its body, not in the path. CreateMultipartUpload is no form: its
+ * Content-Type is that of the object. */
 static bool is_form_data(const struct call *c, const struct http_header *h)
 {
     struct str value = h->value, type = STR("form-data");
@@ -167,7 +169,7 @@ static bool is_form_data(const struct call *c, const struct http_header *h)
     return value.len >= type.len;
 }
 
-/* Nothing shows whether somebody on the way rewrites a path that nobody signed. */
+/* If the path is not signed, nothing shows whether a server on the way rewrites it. */
 static bool has_steps(struct str key)
 {
     struct str step;
@@ -182,7 +184,8 @@ static bool has_steps(struct str key)
 
 static int check_names(const struct call *c, struct err *err)
 {
-    if (c->head->method == HTTP_METHOD_OTHER) /* S3 has none; COPY and MOVE name a second object */
+    if (c->head->method ==
+        HTTP_METHOD_OTHER) /* S3 does not have the method; COPY and MOVE name a second object */
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     if (!c->user && has_steps(c->key))
         return err_set(err, S3_INVALID_URI,
@@ -210,8 +213,8 @@ static void write_path(const struct call *c, struct buf *out)
     }
 }
 
-/* No header of S3's goes on as a parameter: of a presigned request it is sent as the header that it
- * stands for, and otherwise it says nothing. */
+/* No x-amz-* header is sent as a parameter. In a presigned request the parameter stands for a
+ * header and is sent as one; in other requests it means nothing. */
 static bool is_signature(const struct call *c, struct str name)
 {
     if (c->claimed) /* F10: a preflight needs no query */
@@ -221,7 +224,8 @@ static bool is_signature(const struct call *c, struct str name)
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
 }
 
-/* Each parameter as it was sent, in its order; the storage encodes what it signs. */
+/* Parameters are sent in the order of the client, decoded and encoded again, so that every storage
+ * signs the same text. */
 static void write_query(const struct call *c, struct buf *out)
 {
     struct str rest = c->head->query, name, value;
@@ -241,7 +245,7 @@ static void write_query(const struct call *c, struct buf *out)
 
 /* --- headers --- */
 
-/* Does it say something of a body's bytes? */
+/* Does the header make a claim about the body's bytes? */
 static bool is_of_bytes(struct str name)
 {
     enum digest_kind kind;
@@ -259,7 +263,7 @@ static bool is_sent(const struct call *c, const struct forward_body *b, struct s
         return false;
     if (b->ours && is_of_bytes(name))
         return false;
-    /* It announces a checksum: the one in a trailer that is not passed on. */
+    /* Does the header announce a checksum in a trailer that is not passed on? */
     if (str_ieq(name, STR("x-amz-sdk-checksum-algorithm")))
         return !b->payload.in_trailer || b->has_checksum || b->framed;
     return true;
@@ -292,7 +296,7 @@ static void forward_add_header(struct forward_request *r, struct http_header *he
     headers[r->header_count++] = (struct http_header){name, value};
 }
 
-/* x-amz-copy-source as we read it, or not at all. */
+/* x-amz-copy-source is sent as weir has read it, and only with copies. */
 static int copy_headers(struct call *c, const struct forward_body *b, struct forward_request *r,
                         struct http_header *headers, struct err *err)
 {
@@ -332,7 +336,7 @@ static bool is_idempotent(struct call *c)
         return true;
     case HTTP_PUT:
         return !call_is_conditional(c);
-    case HTTP_DELETE: /* of an object, twice would make two markers */
+    case HTTP_DELETE: /* a second removal of an object could make a second marker */
         return (call_param(c, "versionId").len || (c->op && c->op->query)) &&
                !call_is_conditional(c);
     default:

@@ -1,5 +1,5 @@
 /* The decoder of aws-chunked: a state for each place in the framing. Lines are read through a small
- * buffer; a chunk's bytes go straight to where the caller wants them once that is empty. */
+ * buffer. Once the buffer is empty, a chunk's bytes are read directly into the caller's memory. */
 #include "s3/gateway/framing.h"
 #include "object/digest.h"
 #include "meta/error.h"
@@ -35,8 +35,8 @@ static int framing_fill(struct framing *f, struct err *err)
     return 0;
 }
 
-/* The next line without its end, borrowed until the next call; `too_long` is the error past
- * FRAMING_LINE_MAX. *bare: it ended with "\n" alone. */
+/* Reads the next line, without its end; borrowed until the next call. `too_long` is the error for
+ * more than FRAMING_LINE_MAX bytes. *bare: the line ended with "\n" alone. */
 static int framing_read_line(struct framing *f, struct str *line, bool *bare, enum s3_code too_long,
                              struct err *err)
 {
@@ -102,8 +102,8 @@ static int chunk_line(struct framing *f, struct err *err)
     return 0;
 }
 
-/* Checks `claimed` over the signature before it and `hashes`; it is then the signature before the
- * next. */
+/* Checks the signature `claimed`, which is made of the signature before it and of `hashes`.
+ * Afterwards it is the one before the next. */
 static int check_signature(struct framing *f, const char *algorithm, struct str hashes,
                            const char claimed[SIGN_HEX_LEN], struct err *err)
 {
@@ -159,7 +159,7 @@ static int check_trailers(struct framing *f, struct str claimed, struct err *err
     return code;
 }
 
-/* Nothing follows, and as much came as was said. */
+/* Checks that nothing follows, and that the body had the announced length. */
 static int framing_finish(struct framing *f, struct err *err)
 {
     char byte;
@@ -174,8 +174,8 @@ static int framing_finish(struct framing *f, struct err *err)
     return 0;
 }
 
-/* The chunk's bytes are all there: the line's end behind them, and its signature. The last chunk
- * has no bytes, and behind it come the trailers. */
+/* All bytes of the chunk were read: reads the line's end behind them and checks the chunk's
+ * signature. The last chunk has no bytes; the trailers follow it. */
 static int chunk_end(struct framing *f, bool last, struct err *err)
 {
     struct str line = STR_EMPTY;
@@ -215,7 +215,8 @@ struct str framing_trailer(const struct framing *f, struct str name)
     return STR_EMPTY;
 }
 
-/* The text is reserved in full at the start, so that what is borrowed from it does not move. */
+/* The memory for all text is reserved at the start, so that strings that are borrowed from it do
+ * not move. */
 static int keep_trailer(struct framing *f, struct str name, struct str value, struct err *err)
 {
     size_t at = f->trailer_text.len;
@@ -253,8 +254,9 @@ static int end_trailers(struct framing *f, struct err *err)
     return framing_finish(f, err);
 }
 
-/* One line. Signed trailers: some clients write "name:value\n\r\n" before the signature, which is
- * how AWS's description of them can be read, so an empty line ends them only behind it. */
+/* Reads one line of the trailers. AWS's description of signed trailers can be read in two ways, and
+ * some clients write "name:value\n\r\n" before the signature. So an empty line ends signed trailers
+ * only after the signature. */
 static int trailer_line(struct framing *f, struct err *err)
 {
     bool with_signature = framing_is_signed(f), bare = false;
@@ -304,7 +306,7 @@ static int chunk_bytes(struct framing *f, char *to, size_t len, size_t *got, str
     return 0;
 }
 
-/* One step; *got stays 0 when it gave no bytes. */
+/* Makes one step. *got stays 0 when the step gave no bytes. */
 static int framing_step(struct framing *f, char *to, size_t len, size_t *got, struct err *err)
 {
     switch ((enum state)f->state) {

@@ -23,10 +23,10 @@
 
 enum {
     DOCUMENTS_MAX = 256 * 1024 * 1024, /* bytes */
-    STRANGERS_SHARE = 4,               /* anonymous requests may have one in so many */
+    STRANGERS_SHARE = 4,               /* anonymous requests may use one part in so many */
 };
 
-/* Parameters of ListBuckets, which may be empty. */
+/* Parameters that ListBuckets knows; they may have no value. */
 static const char *const list_buckets_takes[] = {
     "prefix",
     "continuation-token",
@@ -62,8 +62,8 @@ void gateway_free(struct gateway *g)
 
 /* --- requests that are passed on as they are --- */
 
-/* What is a form, or none though it ought to be one, is taken or refused here: only the body of a
- * form says which object it is about. */
+/* A POST that is a form, or should be one, is never passed on, because only the body of a form
+ * names its object. */
 static bool is_form(const struct call *c)
 {
     struct str type = STR("multipart/form-data");
@@ -174,12 +174,14 @@ static int call_operate(struct call *c, struct err *err)
         return code;
     }
     code = c->op->fn(c, err);
-    struct err late = {0}; /* it is answered; a change made here is captured in its commit */
+    struct err late = {
+        0}; /* the answer is sent already, and the storage's own commit has captured the change */
     int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
     return code < 0 ? code : told;
 }
 
-/* OPTIONS asks before a request, and needs no signature; Ceph looks at one if there is any. */
+/* Browsers send OPTIONS before a request, without a signature. Ceph checks a signature if there is
+ * one. */
 static int call_preflight(struct call *c, struct err *err)
 {
     struct cors_request ask = {http_header(c->head, "origin"),
@@ -217,8 +219,8 @@ static int call_preflight(struct call *c, struct err *err)
 
 /* --- the walk --- */
 
-/* The row of the table. What weir does not know goes into c->refusal where there is a raw storage,
- * which may know it. */
+/* Finds the row of the table. An operation that weir does not know is kept as c->refusal where
+ * there are remote storages, since one of them may know it. */
 static int call_choose(struct call *c, struct err *err)
 {
     int code = call_find_operation(c, err);

@@ -1,15 +1,15 @@
-/* What a decision about access is made on, read from the bucket and the request. */
+/* Decisions about access, made on the bucket's facts and the request. */
 #include "s3/gateway/gateway_int.h"
 
-/* Where the requester pays nobody gets in who cannot, or does not say that they will: no bill is
- * made, but a client that works here works on S3. */
+/* Where requesters pay, requests that are anonymous, or do not say that the user pays, are refused.
+ * weir makes no bill, but so a client that works here also works on S3. */
 static bool pays(struct call *c, const struct call_target *t)
 {
     struct str said = http_header(c->head, "x-amz-request-payer");
 
     if (!t->requester_pays || str_eq(c->user_id, t->info.owner))
         return true;
-    if (!said.len) /* in a presigned address */
+    if (!said.len) /* a presigned address has it in the query */
         said = call_param(c, "x-amz-request-payer");
     if (!c->user || !str_ieq(said, STR("requester")))
         return false;
@@ -65,7 +65,8 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
             r.object_acl = &acl;
     }
     bool allowed = access_allowed(&r);
-    if (allowed && t->logging.len && !c->acl_required) { /* the log tells why */
+    if (allowed && t->logging.len &&
+        !c->acl_required) { /* the access log says whether a list was needed */
         r.bucket_acl = r.object_acl = NULL;
         c->acl_required = !access_allowed(&r);
     }
@@ -102,8 +103,8 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* Who may write by the bucket's list owns what they write: they may do to it what comes with
- * it, unless the policy denies that. */
+/* Users who may write by the bucket's access list own what they write. They may also set what comes
+ * with the object, unless the policy denies that. */
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;
@@ -157,7 +158,7 @@ int call_object(struct call *c, struct get_result *out, struct err *err)
     return code == 0 && c->op->flags & OP_XML ? call_read_body(c, err) : code;
 }
 
-/* --- users in lists --- */
+/* --- users in access lists --- */
 
 static bool find_user(void *ctx, bool by_email, struct str name, struct str *id,
                       struct str *display_name)

@@ -1,10 +1,12 @@
-/* Answers: headers that all have, documents, errors, and small pieces of XML that several share. */
+/* Answers: the headers that all answers have, documents, errors, and pieces of XML that several
+ * operations write. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
 #include "s3/documents/cors.h"
 
-/* What storages say in ERR_INVALID when a list of parts is wrong (object/bucket.h). */
+/* The texts of ERR_INVALID by which storages say what is wrong with a list of parts
+ * (object/bucket.h). */
 static const struct {
     const char *text;
     enum s3_code code;
@@ -94,7 +96,8 @@ struct cors *call_cors(struct call *c)
     return cors;
 }
 
-/* What a browser may see of the answer. A rule that cannot be read opens nothing. */
+/* The headers that let a browser show the answer to a page. Rules that cannot be read allow
+ * nothing. */
 static void respond_cors(struct call *c, struct str origin)
 {
     struct str asked = http_header(c->head, "access-control-request-method");

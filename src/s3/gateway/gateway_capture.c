@@ -1,7 +1,8 @@
-/* Changes that replication must know of before they are made (docs/replication.md, R1, R5). */
+/* Announces changes to replication before they are made (docs/replication.md, R1, R5). */
 #include "s3/gateway/gateway_int.h"
 
-/* Of a request that only a remote storage understands (Ceph's "?append") the most is expected. */
+/* A request that only a remote storage understands (Ceph's "?append") is expected to change as much
+ * as such a request can. */
 static unsigned most_changes(const struct call *c)
 {
     enum http_method m = c->head->method;
@@ -13,14 +14,14 @@ static unsigned most_changes(const struct call *c)
                                       : 0;
 }
 
-/* "DELETE /bucket?new" removes the bucket where "new" is passed over, and something of it where it
- * is known. */
+/* "DELETE /bucket?new" removes the bucket on a storage that ignores "new", and a part of it on one
+ * that knows "new". */
 static unsigned call_changes_of(const struct call *c)
 {
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
-/* Nothing in a space is replicated, and what cannot be made changes nothing. */
+/* Buckets of spaces are not replicated, and a bucket that cannot be made changes nothing. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;

@@ -1,5 +1,5 @@
-/* What conditions of policies are judged on: the value of each key, as the request will be acted
- * on and not as it was spelled (docs/s3-documents.md, "Condition keys"). */
+/* The values of the keys in conditions of policies. A value is the one that the operation will use,
+ * and not how the request spelled it (docs/s3-documents.md, "Condition keys"). */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -8,22 +8,22 @@
 
 enum { LIST_MAX = 1000 };
 
-/* What a statement asks for. */
+/* What a condition of a statement asks for. */
 struct question {
     enum policy_key key;
-    struct str suffix; /* of "s3:ExistingObjectTag/<suffix>" */
-    const char *name;  /* of a header or parameter */
+    struct str suffix; /* of the key, as in "s3:ExistingObjectTag/<suffix>" */
+    const char *name;  /* of the header or parameter that has the value */
     unsigned on;       /* enum acts */
 };
 
-/* Kinds of operations that act on a header. One that an operation does not look at has no value,
- * or a PUT could pass for a copy by naming a source that it does not read. */
+/* Kinds of operations that use a header. A header that an operation does not use has no value;
+ * otherwise a PUT could pass for a copy by naming a source that it does not read. */
 enum acts {
-    ON_NEW = 1,    /* that make an object, or begin to */
-    ON_COPY = 2,   /* of a whole object */
-    ON_SOURCE = 4, /* that read another object */
-    ON_LIST = 8,   /* that set an access control list, besides ON_NEW */
-    ON_BOUND = 16, /* that may be bound to what is there */
+    ON_NEW = 1,    /* operations that make an object, or begin an upload */
+    ON_COPY = 2,   /* operations that make a whole object */
+    ON_SOURCE = 4, /* operations that read another object */
+    ON_LIST = 8,   /* operations that set an access control list, besides ON_NEW */
+    ON_BOUND = 16, /* operations that may have a condition on the object that is there */
 };
 
 static const struct {
@@ -54,7 +54,7 @@ static bool is_operation(const struct call *c, enum s3_operation id)
     return c->op && c->op->id == id;
 }
 
-/* --- of the request as a whole --- */
+/* --- the request as a whole --- */
 
 static struct str wall_time(struct call *c, const struct question *q)
 {
@@ -77,7 +77,7 @@ static struct str secure_transport(struct call *c, const struct question *q)
     return http_request_is_tls(c->http) ? STR("true") : STR("false");
 }
 
-/* "1.3" of OpenSSL's "TLSv1.3". */
+/* OpenSSL says "TLSv1.3", and policies say "1.3". */
 static struct str tls_version_of(struct call *c, const struct question *q)
 {
     struct str version = str_z(http_request_tls_version(c->http)), prefix = STR("TLSv");
@@ -95,7 +95,7 @@ static struct str source_ip(struct call *c, const struct question *q)
     return arena_str(c->a, str_z(text));
 }
 
-/* As the client sent it: a form's fields stand for headers in c->head. */
+/* The header as the client sent it. In c->head the fields of a form stand for headers. */
 static struct str condition_client_header(struct call *c, const struct question *q)
 {
     return http_header(http_request_head(c->http), q->name);
@@ -107,7 +107,7 @@ static struct str region(struct call *c, const struct question *q)
     return c->g->region;
 }
 
-/* No service of weir's asks for somebody else. */
+/* No service of weir sends requests in the name of another user. */
 static struct str by_no_service(struct call *c, const struct question *q)
 {
     return q->key == POLICY_KEY_VIA_AWS_SERVICE || c->user ? STR("false") : STR_EMPTY;
@@ -134,7 +134,7 @@ static struct str principal(struct call *c, const struct question *q)
                     : STR_EMPTY;
     case POLICY_KEY_USER_NAME:
         return user ? user->name : STR_EMPTY;
-    default: /* the account and the id are the same here */
+    default: /* in weir the account is the user's id */
         return user ? user->id : STR(POLICY_ANONYMOUS);
     }
 }
@@ -163,8 +163,8 @@ static struct str auth_type(struct call *c, const struct question *q)
                                                                           : STR("REST-HEADER");
 }
 
-/* In milliseconds. A signature that does not say when it was made counts as made in 1970: a policy
- * that denies old ones must not be passed by one whose age nobody knows. */
+/* The age in milliseconds. A signature without a time counts as made in 1970, so that a policy that
+ * denies old signatures also denies those of unknown age. */
 static struct str signature_age(struct call *c, const struct question *q)
 {
     int64_t age = c->now_ms - c->auth.signed_ms;
@@ -175,8 +175,8 @@ static struct str signature_age(struct call *c, const struct question *q)
     return arena_fmt(c->a, "%lld", (long long)(age > 0 ? age : 0));
 }
 
-/* Of what was signed; where nothing of it was, the header as it was sent. The file of a form never
- * is. */
+/* The hash of the body that was signed, else the header as it was sent. The file of a form is never
+ * signed. */
 static struct str content_sha256(struct call *c, const struct question *q)
 {
     bool form = is_operation(c, S3_OP_PostObject);
@@ -188,9 +188,9 @@ static struct str content_sha256(struct call *c, const struct question *q)
     return condition_client_header(c, q);
 }
 
-/* --- of headers and parameters --- */
+/* --- headers and parameters --- */
 
-/* An empty one is none, to operations too. */
+/* Operations ignore an empty header, so it has no value. */
 static struct str acted_header(struct call *c, const struct question *q)
 {
     struct str value = acts(c, q->on) ? http_header(c->head, q->name) : STR_EMPTY;
@@ -218,7 +218,7 @@ static struct str parameter(struct call *c, const struct question *q)
     return q->key == POLICY_KEY_PREFIX && c->absent_key.p ? c->absent_key : call_param(c, q->name);
 }
 
-/* How many a listing will have, also where the request leaves that to us. */
+/* The most entries that the listing will have, also where the request does not say it. */
 static struct str max_keys(struct call *c, const struct question *q)
 {
     struct err ignored = {0};
@@ -228,11 +228,11 @@ static struct str max_keys(struct call *c, const struct question *q)
         !is_operation(c, S3_OP_ListObjectVersions))
         return STR_EMPTY;
     if (call_number(c, q->name, LIST_MAX, LIST_MAX, &number, &ignored) < 0)
-        return call_param(c, q->name); /* which is refused */
+        return call_param(c, q->name); /* the operation refuses it */
     return arena_fmt(c->a, "%llu", (unsigned long long)number);
 }
 
-/* "bucket/key", as the copy reads it. */
+/* "bucket/key" of the source, as the copy reads it. */
 static struct str source_name(struct call *c, const struct question *q)
 {
     struct copy_source s = {0};
@@ -243,7 +243,7 @@ static struct str source_name(struct call *c, const struct question *q)
     return arena_fmt(c->a, STR_FMT "/" STR_FMT, STR_ARG(s.bucket), STR_ARG(s.key));
 }
 
-/* Of a part and the end of an upload it is what the upload began with. */
+/* For a part, and for the end of an upload, the value is that of the upload's beginning. */
 static struct str encryption(struct call *c, const struct question *q)
 {
     struct str value = encrypt_policy_value(c, q->key);
@@ -265,7 +265,7 @@ static struct str creation(struct call *c, const struct question *q)
  *
  * What cannot be read has no value here: it is refused as soon as access was decided. */
 
-/* Nothing is read of who could never be let in, whatever the document says. */
+/* The body is not read for users who could not be let in, whatever the document says. */
 static int read_for_condition(struct call *c)
 {
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
@@ -304,7 +304,7 @@ static int condition_read_lock(struct call *c, struct lock_headers *out)
     return code;
 }
 
-/* Begun days, so that who asks for ten of them a moment ago is taken to have asked for ten. */
+/* Days are rounded up, so that a request for ten days that was made a moment ago counts as ten. */
 static struct str remaining_days(struct call *c, int64_t until_ms)
 {
     int64_t left = until_ms > c->now_ms ? until_ms - c->now_ms : 0;
@@ -325,7 +325,7 @@ static struct str lock_value(struct call *c, const struct question *q)
         return STR_EMPTY;
     if (q->key == POLICY_KEY_OBJECT_LOCK_REMAINING_RETENTION_DAYS)
         return remaining_days(c, lock.retention.until_ms);
-    if (!lock.retention.until_ms) /* it is taken away */
+    if (!lock.retention.until_ms) /* the retention is removed */
         return STR_EMPTY;
     if (q->key == POLICY_KEY_OBJECT_LOCK_MODE)
         return str_z(lock_mode_name(lock.retention.compliance));
@@ -360,7 +360,7 @@ static void read_new_tags(struct call *c)
         c->new_tags = tagging_text(c->a, &set);
 }
 
-/* A copy without the directive REPLACE has its source's tags, whatever the header says: they are in
+/* A copy without the directive REPLACE gets its source's tags, not those of the header. They are in
  * c->new_tags as soon as they are known. */
 static bool is_header_of_tags(const struct call *c)
 {
@@ -369,7 +369,7 @@ static bool is_header_of_tags(const struct call *c)
             str_eq(http_header(c->head, "x-amz-tagging-directive"), STR("REPLACE")));
 }
 
-/* That the request sets, as a header has them. */
+/* The tags that the request sets, in the form of x-amz-tagging. */
 static struct str request_tags(struct call *c)
 {
     if (is_operation(c, S3_OP_PutObjectTagging))
@@ -404,7 +404,7 @@ static bool request_tag_keys(struct call *c, struct policy_values *out)
     return out->count > 0;
 }
 
-/* --- by the key --- */
+/* --- the table of keys --- */
 
 static const struct {
     struct str (*fn)(struct call *c, const struct question *q);

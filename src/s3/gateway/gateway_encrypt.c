@@ -1,5 +1,5 @@
-/* Server-side encryption in requests: which key wraps, who may unwrap, what answers say. The
- * invariants are in docs/encryption.md. */
+/* Server-side encryption: which key wraps an object's key, which requests may unwrap it, and what
+ * answers say about it. docs/encryption.md has the invariants. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/ids.h"
@@ -7,12 +7,12 @@
 #define WRONG_KEY      "The provided encryption parameters did not match the ones used originally."
 #define NOT_APPLICABLE "The encryption parameters are not applicable to this object."
 
-/* What an envelope is opened with, and where it belongs. */
+/* The key that opens an envelope, and the object that the envelope belongs to. */
 struct opening {
     struct str bytes;
     struct envelope_place at;
     struct sse_customer customer;
-    const char *missing; /* words when the customer's key is not in the request */
+    const char *missing; /* text of the error when the request lacks the customer's key */
 };
 
 static const char object_needs_key[] =
@@ -72,7 +72,7 @@ static int encryption_read_asked(struct call *c, struct sse_asked *out, struct e
     return code == 0 && out->kind == SSE_NONE ? encryption_read_default(c, out, err) : code;
 }
 
-/* A storage that is not ours is asked with the client's own headers, or not at all. */
+/* Can the storage keep bytes that weir seals? Others get the client's own headers, or none. */
 static bool seals(const struct bucket *b)
 {
     return bucket_can(b, STORAGE_KEEPS_META);
@@ -201,7 +201,7 @@ static int unwrap(struct call *c, const struct opening *o, const struct envelope
     return code;
 }
 
-/* The customer's key must be there exactly when it is needed. */
+/* The request must have the customer's key exactly when the object needs it. */
 static int read_envelope(const struct opening *o, struct envelope *e, struct err *err)
 {
     int code = envelope_read(e, o->bytes, err);
@@ -304,7 +304,8 @@ int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_ke
     return source_key(c, s, s->head.info.meta.encryption, out, err);
 }
 
-/* What was found when reading is what counts: the source may have been replaced since the look. */
+/* The encryption that the body came with counts, because the source may have been replaced since it
+ * was looked at. */
 int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
                           struct err *err)
 {
@@ -342,8 +343,8 @@ static int seal_part(void *ctx, const struct object_meta *meta, struct put_seal 
     return open_upload(ctx, meta->encryption, out, err);
 }
 
-/* A customer's key that is too much is found here; one that is missing or wrong, when the storage
- * asks for it. */
+/* A customer's key that the upload does not need is refused here. One that is missing or wrong is
+ * found when the storage asks for it. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err)
 {
@@ -358,8 +359,8 @@ int encrypt_part(struct call *c, const struct object_meta *upload, struct put_op
     return code;
 }
 
-/* AWS wants the customer's key here only from who also sends checksums, and Ceph no longer always:
- * older clients do not send it here. */
+/* AWS wants the customer's key here only from clients that also send checksums, and newer versions
+ * of Ceph do not always want it. Older clients do not send it. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err)
 {
     struct put_seal seal = {0};

@@ -1,8 +1,8 @@
-/* What is known of a bucket besides its objects, decoded once and shared by all requests until
- * something of it changes (docs/gateway.md, "Facts").
+/* Facts of a bucket: its info and its documents, decoded once and shared by all requests until one
+ * of them changes (docs/gateway.md, "Facts").
  *
- * A table that is direct mapped, so that a look-up is one comparison under a lock that hardly two
- * threads want at once, and the bound needs no list of what was used last. */
+ * The table is direct mapped. A look-up is one comparison under a lock that two threads hardly ever
+ * want at the same time, and no list of recent uses is needed to bound its size. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
@@ -13,11 +13,12 @@
 enum {
     SLOTS = 256,
     FACTS_MAX = 4 * 1024 * 1024, /* bytes of one bucket's facts, while they are made */
-    KEPT_MAX = 128 * 1024,       /* larger ones are made for each request anew */
+    KEPT_MAX = 128 * 1024,       /* bytes; larger facts are made anew for each request */
     ALWAYS_DOCUMENTS = 7,
 };
 
-/* Those that every request needs come first; the others are there only in facts that are kept. */
+/* The documents that every request needs come first. The others are read only into facts that can
+ * be kept. */
 static const char *const names[] = {
     "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
     "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",
@@ -28,11 +29,11 @@ enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
 
 struct facts {
     _Atomic(unsigned) refs;
-    uint64_t generation; /* of the bucket when they were read; 0: not to be kept */
+    uint64_t generation; /* generation of the bucket when they were read; 0: they cannot be kept */
     struct arena arena;
     struct call_target target;
-    struct str documents[ARRAY_SIZE(names)]; /* empty: none */
-    bool all;                                /* else the first ALWAYS_DOCUMENTS alone */
+    struct str documents[ARRAY_SIZE(names)]; /* empty: the bucket has none */
+    bool all; /* all documents were read, else the first ALWAYS_DOCUMENTS */
 };
 
 struct slot {
@@ -93,7 +94,7 @@ bool facts_document(const struct facts *f, const char *name, struct str *out)
     return false;
 }
 
-/* --- making them --- */
+/* --- making facts --- */
 
 static uint64_t generation(const struct bucket *b)
 {
@@ -102,7 +103,7 @@ static uint64_t generation(const struct bucket *b)
     return s && s->ops->generation ? s->ops->generation(b->storage, b->name) : 0;
 }
 
-/* What is kept was checked when it was set: if it cannot be read now, nobody gets in (G4). */
+/* Documents are checked when they are set. If one cannot be read now, nobody gets in (G4). */
 static int facts_damaged(int code, struct err *err, const char *name)
 {
     return code < 0 && code != ERR_NO_MEMORY
@@ -186,7 +187,7 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
     return 0;
 }
 
-/* --- keeping them --- */
+/* --- keeping facts --- */
 
 static struct slot *facts_slot(struct facts_table *t, const struct storage *s, struct str bucket)
 {

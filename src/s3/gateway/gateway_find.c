@@ -1,15 +1,14 @@
-/* Which operation a request is: a row of the table, and nothing in its query that the row does not
- * know. A parameter that is not known may be a sub-resource of tomorrow, and its DELETE must not be
- * that of the bucket. */
+/* Which operation a request is: a row of the table that knows every parameter of its query. An
+ * unknown parameter may be a sub-resource of a later S3, and a DELETE of that must not delete the
+ * bucket. */
 #include "s3/gateway/gateway_int.h"
 
-/* Sub-resources that S3 has and the table has not: also what reads must not fall through to the
- * plain operation of its method. Those of buckets are nothing behind the address of an object,
- * where
- * "?session=1" is for caches and pages. */
+/* Sub-resources that S3 has and the table has not. Reads of them must not be taken for the plain
+ * operation of their method either. Behind the address of an object, sub-resources of buckets mean
+ * nothing: there "?session=1" is for caches and pages. */
 static const struct {
     const char *name;
-    bool of_objects; /* too */
+    bool of_objects; /* it is a sub-resource of objects too */
 } strange[] = {
     {"accelerate", false},
     {"analytics", false},
@@ -43,17 +42,17 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
-/* What a request is about, beside bucket and key. */
+/* Parameters that name what a request is about, beside bucket and key. */
 static const char *const once[] = {"versionId", "uploadId", "partNumber"};
 
-/* What says nothing to an operation, beside x-* and headers of the answer: signatures of version 2,
- * with the headers that botocore puts there. */
+/* Parameters that no operation looks at, beside x-* and headers of the answer: those of signatures
+ * of version 2, and headers that botocore puts there. */
 static const char *const ignored[] = {
     "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
 };
 
-/* What a request that version 2 signs may have although the signature does not cover it: which part
- * of a listing is wanted, and in which form. All clients leave these out of what they sign. */
+/* Parameters that a request may have although its signature of version 2 does not cover them: they
+ * choose a part of a listing and its form. No client signs them. */
 static const char *const v2_leaves_open[] = {
     "prefix",
     "delimiter",
@@ -75,7 +74,7 @@ static const char *const v2_leaves_open[] = {
     "bucket-region",
 };
 
-/* What reads may have without a value, beside sub-resources of the table. */
+/* Parameters that reads may have without a value, beside sub-resources of the table. */
 static const char *const read_takes[] = {
     "prefix",
     "delimiter",
@@ -126,7 +125,7 @@ static bool names_any(const struct call *c, const char *const *names, size_t cou
     return false;
 }
 
-/* NULL: the query has none. */
+/* The sub-resource in the query that the table has not; NULL: none. */
 static const char *strange_resource(const struct call *c)
 {
     for (size_t i = 0; c->query_count && i < ARRAY_SIZE(strange); i++)
@@ -135,8 +134,8 @@ static const char *strange_resource(const struct call *c)
     return NULL;
 }
 
-/* What begins with x- is a client's note for the access log, as on AWS; or of a signature, or the
- * name of the operation (x-id), which SDKs add. */
+/* A parameter that begins with x- is a client's note for the access log, as on AWS, or belongs to a
+ * signature, or is the name of the operation (x-id), which SDKs add. */
 static bool is_note(struct str parameter)
 {
     return str_ieq(str_head(parameter, 2), STR("x-")) ||
@@ -148,8 +147,8 @@ bool call_ignores(struct str parameter)
     return is_note(parameter) || str_starts(parameter, STR("response-"));
 }
 
-/* A7. By the names as they were sent: one that is encoded ("%61cl") is not among those that are
- * signed, and still names the sub-resource. */
+/* A7. Names are compared as they were sent: an encoded name ("%61cl") is not covered by the
+ * signature and still names the sub-resource. */
 int call_check_v2(const struct call *c, struct err *err)
 {
     struct str rest = c->head->query, sent, value;
@@ -166,7 +165,7 @@ int call_check_v2(const struct call *c, struct err *err)
     return 0;
 }
 
-/* An address of an object may have anything behind it that makes it another one for caches. */
+/* The address of an object may have any parameter, which makes it another address for caches. */
 static bool read_knows(const struct call *c, const struct call_param *p)
 {
     return c->level == LEVEL_OBJECT || p->value.len > 0 ||
@@ -181,7 +180,7 @@ static bool change_knows(const struct call *c, const struct call_param *p)
     return c->op->takes && str_eq(p->name, str_z(c->op->takes));
 }
 
-/* The parameter that c->op does not know; NULL: it knows all. */
+/* The first parameter that c->op does not know; NULL: it knows all. */
 static const struct call_param *unknown_parameter(const struct call *c)
 {
     bool reads = call_reads(c);
@@ -195,7 +194,7 @@ static const struct call_param *unknown_parameter(const struct call *c)
     return NULL;
 }
 
-/* The sub-resource, by which an operation is chosen, that the name is in any case; NULL: none. */
+/* The sub-resource of this name, in upper or lower case; NULL: there is none. */
 static const char *resource_of(const struct call *c, struct str name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(plain_refuses); i++)
@@ -222,7 +221,7 @@ static int check_repeated(const struct call *c, struct err *err)
     return 0;
 }
 
-/* Some servers take parameters in any case. */
+/* Some servers ignore the case of parameters. */
 static int check_spelling(struct str name, const char *right, struct err *err)
 {
     if (!right || str_eq(name, str_z(right)))
@@ -270,8 +269,9 @@ static bool row_fits(const struct call *c, const struct operation *op)
            (!op->header || http_header(c->head, op->header).p);
 }
 
-/* A change with a sub-resource that the operation has not is still that operation to a storage that
- * passes over the sub-resource, and is announced as both (F11). A read is nothing that we know. */
+/* A storage that ignores an unknown sub-resource of a change does the plain operation, so the
+ * change is announced as both (F11). A read with an unknown sub-resource is no operation that weir
+ * knows. */
 static void look_beyond(struct call *c)
 {
     c->beyond = c->op && !call_reads(c);

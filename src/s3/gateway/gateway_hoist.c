@@ -1,7 +1,7 @@
-/* Headers that came as parameters. Whoever presigns an address may put x-amz-* headers into its
- * query instead of naming them in X-Amz-SignedHeaders ("hoisting", which SDKs do by default), so
- * that who uses the address need not send them. They are signed as the query is, and mean what the
- * headers mean. */
+/* Headers that came as parameters. A program that presigns an address may put x-amz-* headers into
+ * its query instead of naming them in X-Amz-SignedHeaders, so that users of the address need not
+ * send them. SDKs do that by default and call it hoisting. Such parameters are signed with the
+ * query and mean the same as the headers. */
 #include "s3/gateway/gateway_int.h"
 
 /* Parameters of the signature itself. */
@@ -11,7 +11,7 @@ static const struct str presigned[] = {
     STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
 };
 
-/* Those by which auth.c knows one. */
+/* The parameters by which auth.c knows a presigned request. */
 static const struct str shows[] = {
     STR("X-Amz-Algorithm"),
     STR("X-Amz-Credential"),
@@ -32,9 +32,9 @@ static bool is_hoisted(const struct call *c, struct str parameter)
            !is_of_signature(parameter);
 }
 
-/* As auth.c finds a presigned request: by names as they were sent. One that is encoded
- * ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover it. That of a
- * preflight has no headers; of a website's page there is no query. */
+/* Is the request presigned, as auth.c finds out? Names are compared as they were sent: an encoded
+ * name ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover it. A
+ * preflight has no such headers, and the page of a website has no query. */
 static bool is_presigned(const struct call *c)
 {
     struct str rest = c->head->query, name, value;
@@ -48,8 +48,8 @@ static bool is_presigned(const struct call *c)
     return false;
 }
 
-/* SDKs that presign an upload before there is a body say the checksum of nothing, and by which
- * algorithm: S3 does not look at them. A checksum of something was meant. */
+/* SDKs that presign an upload before they have its body put the checksum of an empty body, and its
+ * algorithm, into the query. S3 ignores both. Any other checksum was meant. */
 static bool is_of_nothing(struct call *c, const struct call_param *p)
 {
     struct digest_value sum = {0};

@@ -1,4 +1,4 @@
-/* The access log's line of a request (docs/bucket-logging.md, "A line"). */
+/* The line of a request in its bucket's access log (docs/bucket-logging.md, "A line"). */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -6,12 +6,12 @@
 
 enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head is at most 16 KiB, and grows by its encoding */
 
-/* What of a line differs between those that one request can have. */
+/* The parts of a line that differ between the lines of one request. */
 struct record {
     const struct call_target *of;
     struct str operation;
     struct str key, version;
-    int status; /* 0: none was sent */
+    int status; /* 0: no answer was sent */
     int error;  /* S3's code; 0: none */
     bool has_size;
     uint64_t size, sent;
@@ -32,7 +32,7 @@ static void log_number(struct buf *out, bool known, uint64_t value)
         buf_append_char(out, '-');
 }
 
-/* So that a line is one line, and a quote ends where it should. */
+/* Escapes characters that would end the line or a quote. */
 static void append_safe(struct buf *out, struct str text)
 {
     for (size_t i = 0; text.p && i < text.len; i++) {
@@ -44,7 +44,7 @@ static void append_safe(struct buf *out, struct str text)
     }
 }
 
-/* Without blanks: the fields that are not quoted end at one. */
+/* Appends a field without blanks, since fields that are not quoted end at a blank. */
 static void word(struct buf *out, struct str text)
 {
     buf_append_char(out, ' ');
@@ -98,8 +98,8 @@ static bool is_secret(struct str name)
     return found;
 }
 
-/* A log must not be worth a key: what signs a presigned address is left out, and so are keys of
- * SSE-C that were hoisted into it. */
+/* Readers of a log must not get keys from it. So the signature of a presigned address is left out,
+ * and so are customers' keys in its query. */
 static void uri_field(struct buf *out, const struct http_head *head)
 {
     struct str rest = head->query, name, value;
@@ -139,7 +139,7 @@ static struct str signature_of(const struct call *c)
 
 static struct str auth_of(const struct call *c)
 {
-    if (c->op && c->op->id == S3_OP_PostObject) /* in the form */
+    if (c->op && c->op->id == S3_OP_PostObject) /* its signature is in the form */
         return STR_EMPTY;
     switch (c->auth.kind) {
     case AUTH_V4_HEADER:
@@ -187,7 +187,7 @@ static void log_write_line(struct buf *out, struct call *c, const struct record 
     log_field(out, auth_of(c));
     word(out, http_header(c->head, "host"));
     log_field(out, str_z(http_request_tls_version(c->http)));
-    log_field(out, STR_EMPTY); /* access points are not here */
+    log_field(out, STR_EMPTY); /* weir has no access points */
     log_field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
     buf_append_char(out, '\n');
 }
@@ -221,7 +221,7 @@ static struct str log_operation(struct call *c)
                                   : "BUCKET");
 }
 
-/* A request that was refused before its bucket was looked for is in the bucket's log too. */
+/* A request that was refused before its bucket was opened is logged too. */
 static void find_bucket(struct call *c)
 {
     struct route_ask ask = {.bucket = c->bucket_name};

@@ -1,4 +1,4 @@
-/* Headers that are kept with an object: taken from a request, given back in an answer. */
+/* Headers that are kept with an object: read from a request, and put into an answer. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include "s3/documents/storage_class.h"
 #include "meta/tagging.h"
 
-/* Parameters that stand for a header of the answer; only for who has signed. */
+/* Parameters that set a header of the answer; only for requests that are signed. */
 static const struct {
     const char *parameter, *header;
 } overrides[] = {
@@ -21,7 +21,7 @@ static const struct {
 
 /* --- from a request --- */
 
-/* "aws-chunked" is about the request alone. */
+/* "aws-chunked" describes the request and is not kept. */
 static struct str without_aws_chunked(struct arena *a, struct str value)
 {
     struct buf out = BUF_INIT(HTTP_MAX_HEAD);
@@ -51,7 +51,8 @@ static int meta_add_header(struct call *c, struct object_meta *out, const struct
         *user_bytes += name.len - 11 + value.len;
     if (*user_bytes > CALL_USER_META_MAX)
         return s3_fail(err, S3_METADATA_TOO_LARGE);
-    for (size_t i = 0; i < out->header_count; i++) /* repeated: one, joined */
+    for (size_t i = 0; i < out->header_count;
+         i++) /* a repeated header is kept as one, joined with commas */
         if (str_eq(out->headers[i].name, name)) {
             out->headers[i].value = arena_fmt(c->a, STR_FMT "," STR_FMT,
                                               STR_ARG(out->headers[i].value), STR_ARG(value));
@@ -200,7 +201,7 @@ static int condition_read_date(struct call *c, const char *prefix, const char *n
     memcpy(full, prefix, at);
     memcpy(full + at, name, strlen(name));
     text = http_header(c->head, full);
-    /* RFC 9110: a date that is none is ignored. */
+    /* RFC 9110: a date that cannot be read is ignored. */
     return text.len && clock_parse_http(text, out) < 0 ? (*out = 0, 0) : 0;
 }
 
@@ -243,7 +244,7 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
     return 0;
 }
 
-/* "bytes=0-9", "bytes=9-", "bytes=-9"; anything else, and several ranges, is no range. */
+/* Reads "bytes=0-9", "bytes=9-" and "bytes=-9". Everything else, and several ranges, is ignored. */
 bool range_parse(struct str text, struct object_range *out)
 {
     struct str first, last;
@@ -332,7 +333,7 @@ static uint64_t meta_count_tags(struct str tags)
     return count;
 }
 
-/* What cannot be read is not told: the header is a convenience. */
+/* The header is a convenience, so it is left out when the rules cannot be read. */
 void respond_expiration(struct call *c, const struct object_info *info)
 {
     struct lifecycle config;
@@ -347,7 +348,8 @@ void respond_expiration(struct call *c, const struct object_info *info)
     struct err ignored = {0};
     struct str text;
 
-    /* The document is as lifecycle_write() left it: one without need not be parsed. */
+    /* The document is as lifecycle_write() wrote it, so one without this element need not be
+     * parsed. */
     if (!info->is_latest || target_is_foreign(&c->target.at) || !c->target.bucket ||
         call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
         str_find(text, STR("<Expiration>")) < 0 ||
@@ -355,7 +357,8 @@ void respond_expiration(struct call *c, const struct object_info *info)
         (info->meta.tags.len &&
          tagging_parse(&tags, c->a, info->meta.tags, TAGS_OF_OBJECT, &ignored) < 0))
         return;
-    /* Asked as of the beginning of time: a removal, never a transition. */
+    /* Asked for the beginning of time, the rules answer with a removal and never with a
+     * transition. */
     struct lifecycle_due due = lifecycle_due(&config, &facts, 0, MS_PER_DAY);
     if (due.action == LIFECYCLE_EXPIRE) {
         lifecycle_expiration_header(&value, &due);
@@ -376,8 +379,8 @@ void respond_put_expiration(struct call *c, const struct put_result *put,
     respond_expiration(c, &info);
 }
 
-/* What another weir would have to ask for, of each object that it copies: docs/replication.md,
- * "Work". Told to the owner alone, and to no one who did not ask. */
+/* Says that the object has no access list, so that another weir that copies it need not ask
+ * (docs/replication.md, "Work"). Only the owner is told, and only on request. */
 static void respond_private(struct call *c, const struct object_meta *meta)
 {
     struct str owner = meta->owner.len ? meta->owner : c->target.info.owner;

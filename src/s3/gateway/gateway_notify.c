@@ -1,4 +1,5 @@
-/* Events of requests: the note that a storage gets, and configurations as they are set. */
+/* Event notifications of requests: the note that a storage gets with a change, and new
+ * configurations. */
 #include "s3/gateway/gateway_int.h"
 
 static struct notify_source source_of(struct call *c)

@@ -1,11 +1,11 @@
-/* What a request asks for and who asks: bucket and key from host and path, the query decoded, the
- * signature checked, documents read. */
+/* What a request asks for and who asks: finds bucket and key in host and path, decodes the query,
+ * checks the signature, and reads documents. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
 struct str call_param(const struct call *c, const char *name)
 {
-    if (c->query_count == 0) /* most requests, and this is asked dozens of times in each */
+    if (c->query_count == 0) /* most requests have none, and each asks dozens of times */
         return STR_EMPTY;
     struct str wanted = str_z(name);
     for (size_t i = 0; i < c->query_count; i++)
@@ -36,7 +36,7 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
     return 0;
 }
 
-/* Never NULL p on success, so that an empty value is not an absent one. */
+/* *out is never NULL p on success, so that an empty value differs from an absent one. */
 static int call_decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
 {
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);
@@ -72,8 +72,8 @@ static int call_parse_query(struct call *c, struct err *err)
     return code;
 }
 
-/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com; a dot at the
- * end of a host says nothing. */
+/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com. A dot at the
+ * end of a host is ignored. */
 static struct str bucket_of_host(const struct call *c, struct str domain)
 {
     struct str host = http_header(c->head, "host"), name, port;
@@ -89,7 +89,7 @@ static struct str bucket_of_host(const struct call *c, struct str domain)
     return str_head(name, len);
 }
 
-/* Hosts have no case and no escapes: what stands there is the name. */
+/* Hosts have neither case nor escapes, so the name is taken as it is, in lower case. */
 static int name_of_host(struct call *c, struct err *err)
 {
     char *name = arena_z(c->a, c->host_bucket);
@@ -103,7 +103,7 @@ static int name_of_host(struct call *c, struct err *err)
     return bucket_name_read(&c->bucket_name, c->host_bucket, err);
 }
 
-/* None at all, or Ceph's of no tenant and no name: the request is for no bucket. */
+/* A request without a bucket has no segment, or Ceph's ":", which has neither tenant nor name. */
 static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
     int code = call_decode(c, segment, false, &c->bucket_name, err);
@@ -186,8 +186,8 @@ static bool is_v2(const struct call *c)
            call_param(c, "AWSAccessKeyId").p;
 }
 
-/* What botocore signs by version 2 is not always what it sends, though the same resource: of
- * "/bucket" it signs "/bucket/", and of "/bucket?cors" the sub-resource twice. */
+/* botocore does not always sign by version 2 what it sends, though it is the same resource: for
+ * "/bucket" it signs "/bucket/", and for "/bucket?cors" the sub-resource twice. */
 static int verify_as_botocore(struct call *c, const struct auth_request *r,
                               const struct auth_options *o, struct err *err)
 {
@@ -207,7 +207,7 @@ static int verify_as_botocore(struct call *c, const struct auth_request *r,
     return code;
 }
 
-/* The address that a preflight asks about may be presigned, for the method that it asks about. */
+/* The address of a preflight may be presigned for the method that the preflight asks about. */
 struct str call_signed_method(const struct call *c)
 {
     struct str asked = http_header(c->head, "access-control-request-method");
@@ -232,7 +232,7 @@ int call_authenticate(struct call *c, struct err *err)
     code = auth_verify(&c->auth, c->a, &r, &o, err);
     if (code == S3_SIGNATURE_DOES_NOT_MATCH)
         code = verify_as_botocore(c, &r, &o, err);
-    if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY) /* A6: nothing signs them */
+    if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY) /* A6: no signature covers them */
         code = s3_fail(err, S3_ACCESS_DENIED);
     if (code == 0 && (c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY))
         code = call_check_v2(c, err);
@@ -243,8 +243,8 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
-/* An address that is presigned with headers besides Host cannot be proved by its preflight, which
- * has none of them. */
+/* The signature of an address that is presigned with more headers than Host cannot be checked in a
+ * preflight, which has none of these headers. */
 void call_claim(struct call *c)
 {
     struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");
@@ -266,8 +266,9 @@ void call_claim(struct call *c)
 
 /* --- documents --- */
 
-/* Bodies of all requests share a budget, and strangers a part of it. What is made of the body, in
- * the arena, is taken from it too: a tree may be many times as large as its text. */
+/* The documents of all requests share a budget, and anonymous requests a part of it. The memory of
+ * what is made of a document, in the arena, counts too, since a tree may be many times as large as
+ * its text. */
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err)
 {
@@ -291,7 +292,7 @@ static int read_body(struct call *c, struct err *err)
                                 .header_count = c->head->header_count,
                                 .content_length = http_request_length(c->http),
                                 .checksum_is_other = c->op->id == S3_OP_CompleteMultipartUpload};
-    struct buf *text = &c->document; /* not in the arena, which has to hold its tree */
+    struct buf *text = &c->document; /* not in the arena, which has to hold the document's tree */
     int code =
         p ? payload_init(p, http_request_body(c->http), &o, err) : err_code(err, ERR_NO_MEMORY);
 

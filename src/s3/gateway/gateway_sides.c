@@ -1,4 +1,4 @@
-/* Requests of a bucket that is on two storages, while it is switched from one to the other without
+/* Requests for a bucket that is on two storages while it is switched from one to the other without
  * downtime (docs/replication.md, "Reads during a switch"). */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
@@ -129,7 +129,7 @@ int call_view(struct call *c, struct storage **out, struct err *err)
                          "x-weir-storage names a storage, for a request of a bucket");
 }
 
-/* The facts stay: they are the bucket's. */
+/* Only the bucket is replaced; its facts stay. */
 int call_turn(struct call *c, struct str key, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;

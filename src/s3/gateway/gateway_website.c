@@ -1,5 +1,5 @@
-/* Reads of a website: what <bucket>.<website domain> answers. Anonymous, by the same operations as
- * GetObject and HeadObject; what goes wrong is a page for people. docs/website.md. */
+/* Requests for a website, whose host is <bucket>.<website domain> (docs/website.md). They are
+ * anonymous reads by GetObject and HeadObject, and errors are pages for people. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/website.h"
@@ -105,7 +105,7 @@ static struct str redirect_of(const struct object_info *info)
     return STR_EMPTY;
 }
 
-/* Whether anybody may read the key; *code is what the look gave. */
+/* May everybody read the key? *code is the result of looking at the object. */
 static bool is_readable(struct call *c, struct str key, struct get_result *got, int *code)
 {
     static const struct object_conditions none;
@@ -119,7 +119,7 @@ static bool is_readable(struct call *c, struct str key, struct get_result *got, 
     return *code == 0 && call_may(c, &c->target, S3_ACTION_GET_OBJECT, key, &got->info);
 }
 
-/* The object c->key, or where it says that it is. */
+/* Answers with the object c->key, or with the redirection that is kept with it. */
 static int website_read_page(struct call *c, bool *is_there, struct err *err)
 {
     struct get_result got = {0};
@@ -135,7 +135,7 @@ static int website_read_page(struct call *c, bool *is_there, struct err *err)
     return c->op->fn(c, err);
 }
 
-/* A folder asked for without its slash, when it has an index (302, as AWS). */
+/* Is it a folder without its slash that has an index page? AWS redirects to it with 302. */
 static bool is_folder(struct call *c, const struct website *site, struct str asked)
 {
     struct get_result got = {0};
@@ -159,8 +159,8 @@ static int redirect_to_folder(struct call *c, struct str asked)
     return code;
 }
 
-/* The site's own page for an error, with the error's status; the error itself when there is none.
- */
+/* Answers with the site's own page for errors, and the error's status. Returns the error when there
+ * is no such page. */
 static int error_page(struct call *c, const struct website *site, int error)
 {
     struct str failed = c->key;
@@ -211,7 +211,7 @@ static int website_load(struct call *c, struct website *site, struct err *err)
     if (!http_may_block(c->http) && routes_any_remote(c->g->o.routes))
         return ERR_AGAIN;
     code = call_resolve(c, NULL, err);
-    if (code == 0 && target_is_foreign(&c->target.at)) /* access there is not ours to decide */
+    if (code == 0 && target_is_foreign(&c->target.at)) /* the storage decides about access */
         code = err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
     if (code == 0)
         code = call_open(c, &c->target, c->bucket_name, err);

@@ -1,4 +1,4 @@
-/* Buckets themselves: made, removed, looked at, versioning. */
+/* Operations on buckets themselves: making, removing and looking at them, and versioning. */
 #include "s3/gateway/bucket_name.h"
 #include "object/overlay.h"
 #include "s3/gateway/gateway_int.h"
@@ -20,7 +20,7 @@ static int bucket_check_location(struct call *c, struct err *err)
     return 0;
 }
 
-/* x-amz-acl and x-amz-object-ownership, to be kept once the bucket is there. */
+/* Reads x-amz-acl and x-amz-object-ownership, which are stored once the bucket is made. */
 static int bucket_read_documents(struct call *c, struct buf *acl_text, struct buf *ownership_text,
                                  struct err *err)
 {
@@ -62,7 +62,7 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     return code;
 }
 
-/* A bucket without a list of its own is private. */
+/* A bucket without an access list is private. */
 static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
 {
     struct acl acl;
@@ -95,8 +95,9 @@ static int same_list(struct call *c, struct bucket *there, struct str wanted, st
     return code;
 }
 
-/* Making a bucket that is there: in us-east-1 S3 answers its owner 200, elsewhere an error. A list
- * that is not the bucket's is refused, as Ceph does, instead of resetting it. */
+/* Answers a request to make a bucket that exists. In us-east-1 S3 answers its owner with 200,
+ * elsewhere with an error. An access list that differs from the bucket's is refused, as on Ceph,
+ * and does not replace it. */
 static int bucket_exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
 {
     struct bucket_info info;
@@ -158,7 +159,8 @@ int op_create_bucket(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* Uploads that nobody finished do not keep a bucket in S3. ERR_CONFLICT: something else does. */
+/* In S3 unfinished uploads do not keep a bucket from being removed. ERR_CONFLICT: something else
+ * does. */
 static int bucket_abort_uploads(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -175,7 +177,7 @@ static int bucket_abort_uploads(struct call *c, struct err *err)
             code = b->ops->list_uploads(b, c->a, &o, &page, err);
         for (size_t i = 0; code == 0 && i < page.count; i++) {
             code = b->ops->upload_abort(b, &page.uploads[i], err);
-            code = code == ERR_NOT_FOUND ? 0 : code; /* just finished or aborted */
+            code = code == ERR_NOT_FOUND ? 0 : code; /* the upload was just finished or aborted */
         }
         o.after = page.next_key;
         o.after_version = page.next_id;
@@ -200,7 +202,7 @@ int op_delete_bucket(struct call *c, struct err *err)
 
 int op_head_bucket(struct call *c, struct err *err)
 {
-    bool stats = str_ieq(call_param(c, "read-stats"), STR("true")); /* Ceph's */
+    bool stats = str_ieq(call_param(c, "read-stats"), STR("true")); /* an extension of Ceph */
     struct bucket_usage usage = {0};
     int code = stats ? c->target.bucket->ops->usage(c->target.bucket, &usage, err) : 0;
 
@@ -217,7 +219,8 @@ int op_head_bucket(struct call *c, struct err *err)
 int op_bucket_location(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    bool first = str_eq(c->g->region, STR("us-east-1")); /* which S3 has no name for here */
+    bool first =
+        str_eq(c->g->region, STR("us-east-1")); /* S3 leaves the name of this region empty */
 
     (void)err;
     document_open(&xml, "LocationConstraint");

@@ -1,4 +1,4 @@
-/* CopyObject, and the source of copies. */
+/* CopyObject, and the source of both kinds of copies. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
@@ -17,7 +17,8 @@ static int decode_part(struct call *c, struct str in, struct str *out)
     return code;
 }
 
-/* "/bucket/key%20name?versionId=x", the slash in front optional, all percent-encoded. */
+/* Reads "/bucket/key%20name?versionId=x". The first slash is optional, and all of it is
+ * percent-encoded. */
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
 {
     const struct http_header *h = http_header_next(c->head, "x-amz-copy-source", NULL);
@@ -80,7 +81,7 @@ int copy_source_text(struct call *c, struct str *out, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Access to the source, whose version is not the request's own. */
+/* Asks for access to the source, whose version is not the request's versionId. */
 static int need_source(struct call *c, struct copy_source *s, enum s3_action action,
                        const struct object_info *object, struct err *err)
 {
@@ -126,7 +127,7 @@ int copy_source_open(struct call *c, struct copy_source **out, struct err *err)
     return judge_source(c, s, code, err);
 }
 
-/* COPY when there is no header; REPLACE or COPY. */
+/* Reads a directive, which is REPLACE or COPY; without the header it is COPY. */
 static int directive(struct call *c, const char *name, bool *replace, struct err *err)
 {
     struct str text = http_header(c->head, name);
@@ -137,8 +138,8 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-/* To copy tags is to read and to set them. Whether the object may be put was asked before its tags
- * were known, and a policy may have something against these. */
+/* Copying tags needs the right to read and to set them. Access to put the object was asked for
+ * before its tags were known, so it is asked for again: a policy may have a condition on them. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
@@ -215,8 +216,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
            (from->storage == to->storage || !target_is_foreign(from));
 }
 
-/* The checksum that the copy shall have and its source has not: DIGEST_MD5 when there is none. The
- * source's own goes with its bytes, unless another is asked for. */
+/* The kind of checksum that the copy needs and its source does not have; DIGEST_MD5: none. The
+ * source's own checksum is copied, unless another one is asked for. */
 static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
                             struct err *err)
 {
@@ -225,7 +226,7 @@ static int checksum_to_make(struct call *c, struct put_options *o, enum digest_k
 
     if (code < 0)
         return code;
-    /* One that was made for who said none is not asked for where the MD5 is hidden. */
+    /* A checksum that weir made by itself is not copied where the MD5 is hidden. */
     bool unwanted =
         *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
     bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
@@ -245,7 +246,8 @@ static int copy_source_unlock(struct call *c, struct copy_source *s, struct get_
     return code < 0 ? code : encrypt_source_unlock(c, s, got, err);
 }
 
-/* For a copy that moves no bytes, or to where a checksum must be said before they are sent. */
+/* Computes the checksum for a copy that moves no bytes, or whose storage needs the checksum before
+ * the bytes. */
 static int copy_know_checksum(struct call *c, struct copy_source *s, enum digest_kind kind,
                               struct object_checksum *out, struct err *err)
 {
@@ -265,8 +267,9 @@ static int may_end(void *ctx, struct object_meta *meta, struct err *err)
     return call_may_send(ctx, err);
 }
 
-/* By hand, between storages, and where bytes must be encrypted or decrypted. `make` is the checksum
- * that was asked for; without one, what has none or one of parts gets one while it flows. */
+/* Reads the source and puts the copy: between storages, and where bytes must be encrypted or
+ * decrypted. `make` is the kind of checksum that was asked for. If none was, a source without a
+ * checksum of all its bytes gets one while it streams. */
 static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
                         enum digest_kind make, struct put_result *out, struct err *err)
 {
@@ -278,7 +281,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
     if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT &&
         !target_is_foreign(&c->target.at))
         make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
-    if (sum->type == CHECKSUM_COMPOSITE) /* of parts: the copy has none */
+    if (sum->type == CHECKSUM_COMPOSITE) /* a checksum of parts: the copy has no parts */
         *sum = (struct object_checksum){0};
     if (target_is_foreign(&c->target.at)) {
         o->verify = may_end;
@@ -296,8 +299,8 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
     return code;
 }
 
-/* Sealed bytes stay as they are when the copy is encrypted too: its envelope gets their key (E6).
- */
+/* If source and copy are both encrypted, the sealed bytes stay as they are, and the copy's envelope
+ * gets their key (E6). */
 static int copy_encryption(struct call *c, struct copy_source *s, struct put_options *o,
                            struct err *err)
 {
@@ -334,7 +337,7 @@ static int copy_move_bytes(struct call *c, struct copy_source *s, struct put_opt
     return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, make, out, err) : code;
 }
 
-/* `o`: what the copy was made with. */
+/* `o` gets the options that the copy was made with. */
 static int copy_make(struct call *c, struct put_options *o, struct put_result *out, struct err *err)
 {
     struct copy_source *s;

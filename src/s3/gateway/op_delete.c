@@ -1,14 +1,14 @@
-/* DeleteObjects: up to a thousand keys, each with its own answer. */
+/* DeleteObjects: removes up to a thousand keys, and answers for each. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/documents/deletion.h"
 #include "s3/gateway/gateway_int.h"
 
-/* One of the keys, and how it went. */
+/* One of the keys, and how its removal went. */
 struct removal {
     struct str key, version;
-    bool bound; /* to what is there now, by a version or an ETag */
+    bool bound; /* the removal names a version or has a condition */
     int code;
-    const char *why; /* of a failure; in the arena */
+    const char *why; /* text of the error; in the arena */
     struct remove_result out;
 };
 
@@ -46,7 +46,7 @@ static void put_deleted(struct batch *b, const struct removal *r)
     xml_close(&b->xml, "Deleted");
 }
 
-/* Conditions of one key: its ETag, time and size. */
+/* Removes one key, with its conditions: ETag, time and size. */
 static int removal_make(struct call *c, struct batch *b, const struct xml_node *object,
                         struct removal *r, struct err *err)
 {
@@ -88,7 +88,7 @@ static void removal_fail(struct call *c, struct removal *r, int code, const stru
         r->why = "";
 }
 
-/* In the order of the request. */
+/* Removes all keys, in the order of the request. */
 static int remove_all(struct call *c, struct batch *b, struct err *err)
 {
     b->removals = arena_array(c->a, b->asked.count, sizeof(*b->removals));
@@ -106,7 +106,8 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Those that were removed, together. What cannot be told of one is told of none. */
+/* Tells both sides of a switch which keys were removed, all together. If that fails, all these
+ * removals count as failed. */
 static int batch_settle(struct call *c, struct batch *b, struct err *err)
 {
     struct str *keys = c->target.at.sides.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
@@ -137,16 +138,16 @@ static void tell_all(struct call *c, struct batch *b)
     }
 }
 
-/* To what is there now, by a version or a condition. */
+/* Has any of the removals a version or a condition? */
 static bool is_bound(const struct xml_node *root)
 {
     for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object"))
-        if (o->children && o->children->next) /* more than its Key */
+        if (o->children && o->children->next) /* it has more than its Key */
             return true;
     return false;
 }
 
-/* Where the bucket is on two storages each key may have to be waited for. */
+/* In a bucket that is on two storages each key may have to be waited for. */
 static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)
@@ -158,7 +159,7 @@ static int batch_announce(struct call *c, const struct deletion *b, struct err *
 int op_delete_objects(struct call *c, struct err *err)
 {
     struct batch b = {.xml = BUF_INIT(CALL_OUT_MAX)};
-    int code = call_read_body(c, err); /* access is asked for each key in it */
+    int code = call_read_body(c, err); /* access is asked for each key in the body */
 
     if (code == 0)
         code = deletion_read(&b.asked, c->a, c->body, err);

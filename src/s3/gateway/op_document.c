@@ -1,4 +1,5 @@
-/* A bucket's documents: checked when they are set, kept as weir writes them, given back. */
+/* Documents of a bucket. They are checked when they are set, and kept in the form that weir
+ * writes. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/cors.h"
@@ -81,7 +82,7 @@ static int check_ownership(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
-/* A bucket that keeps versions gets object lock with its first configuration, and keeps it. */
+/* A bucket that keeps versions gets object lock, for good, with its first configuration. */
 static int enable_lock(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -106,7 +107,7 @@ static int document_check_lock(struct call *c, struct buf *kept, struct err *err
     return code;
 }
 
-/* A class that is none is not in S3's schema. */
+/* S3's schema has no other storage classes. */
 static int known_classes(struct call *c, const struct lifecycle *config, struct err *err)
 {
     struct str list = c->g->o.storage_classes;
@@ -174,7 +175,8 @@ static const struct document {
     {"ownershipControls", check_ownership, S3_OWNERSHIP_CONTROLS_NOT_FOUND_ERROR, 200},
     {"encryption", check_encryption, S3_SERVER_SIDE_ENCRYPTION_CONFIGURATION_NOT_FOUND_ERROR, 200},
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
-    {"notification", check_notification, S3_OK, 200}, /* there always is one, if an empty one */
+    {"notification", check_notification, S3_OK,
+     200}, /* there always is a configuration, at least an empty one */
     {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
     {"object-lock", document_check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
 };
@@ -188,7 +190,7 @@ static const struct document *document_of(const struct call *c)
     return NULL;
 }
 
-/* A bucket with object lock has a configuration from the beginning: no default. */
+/* A bucket with object lock has a configuration from the beginning, without a default retention. */
 static void implied(struct call *c, const struct document *d, struct buf *out)
 {
     if (d->check == document_check_lock && c->target.info.object_lock)
@@ -222,8 +224,8 @@ int op_get_document(struct call *c, struct err *err)
     return code;
 }
 
-/* Whether a policy also binds the bucket's owner is kept beside it and changed after it: a crash in
- * between leaves the owner a way in, or an old mark without a policy, which means nothing. */
+/* The mark that a policy also binds the bucket's owner is stored beside the policy, and after it. A
+ * crash in between leaves the owner a way in, or a mark without a policy, which means nothing. */
 static int set_policy_mark(struct call *c, const struct document *d, struct str mark,
                            struct err *err)
 {
@@ -262,7 +264,7 @@ int op_delete_document(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 204);
 }
 
-/* As Ceph, also of a bucket without a policy, and of what its list opens. */
+/* As on Ceph, a bucket without a policy has a status too, and its access list counts. */
 int op_policy_status(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
@@ -277,7 +279,7 @@ int op_policy_status(struct call *c, struct err *err)
     return respond_xml(c, 200, &xml);
 }
 
-/* --- the bucket's list --- */
+/* --- the bucket's access list --- */
 
 int op_get_bucket_acl(struct call *c, struct err *err)
 {

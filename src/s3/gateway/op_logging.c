@@ -1,4 +1,5 @@
-/* Where a bucket's requests are logged to: set, told, and delivered at once. */
+/* Access logging of a bucket: setting and reading its configuration, and delivering the log at
+ * once. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -28,7 +29,7 @@ int op_get_logging(struct call *c, struct err *err)
     return code;
 }
 
-/* As if an object were to be delivered now. */
+/* Checks the target as if an object were to be delivered now. */
 static int logging_check_target(struct call *c, const struct logging *config, struct err *err)
 {
     struct call_target *t = &c->target;
@@ -54,7 +55,7 @@ static int logging_check_target(struct call *c, const struct logging *config, st
     return code;
 }
 
-/* What is the same as before keeps its time. */
+/* A configuration that did not change keeps its time. */
 static int logging_keep(struct call *c, struct logging *config, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -80,7 +81,8 @@ static int logging_keep(struct call *c, struct logging *config, struct err *err)
     return code;
 }
 
-/* Whatever a policy allows to others: the log tells of all that is done in the bucket. */
+/* Only the owner and administrators may, whatever a policy allows, because the log shows all that
+ * is done in the bucket. */
 static int need_owner(struct call *c, struct err *err)
 {
     bool may = c->user && (c->user->admin || str_eq(c->user->id, c->target.info.owner));
@@ -110,7 +112,7 @@ int op_put_logging(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 200);
 }
 
-/* Ceph's. */
+/* An extension of Ceph. */
 int op_flush_logging(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);

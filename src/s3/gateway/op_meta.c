@@ -1,4 +1,5 @@
-/* What is kept beside an object: tags, its list, retention, legal hold; GetObjectAttributes. */
+/* What is kept beside an object's bytes: tags, access list, retention and legal hold; and
+ * GetObjectAttributes. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/lock.h"
@@ -25,7 +26,7 @@ static int respond_document(struct call *c, const struct get_result *got, struct
     return code;
 }
 
-/* Retention and legal hold are no events. */
+/* There are no events for retention and legal hold. */
 static int meta_note(struct call *c, const struct change_note **out, struct err *err)
 {
     static const struct {
@@ -43,7 +44,7 @@ static int meta_note(struct call *c, const struct change_note **out, struct err 
     return 0;
 }
 
-/* Changes what `set` names on the version that access was decided on. */
+/* Changes what `set` names, on the version that access was decided for. */
 static int set_and_answer(struct call *c, const struct get_result *got, enum meta_set set,
                           const struct object_meta *meta, struct err *err)
 {
@@ -106,7 +107,7 @@ int op_delete_tagging(struct call *c, struct err *err)
     return code < 0 ? code : set_and_answer(c, &got, META_TAGS, &none, err);
 }
 
-/* --- its list --- */
+/* --- access list --- */
 
 int op_get_acl(struct call *c, struct err *err)
 {

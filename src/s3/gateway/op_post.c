@@ -1,10 +1,11 @@
-/* PostObject: an upload by a browser's form, whose fields stand for the headers of a PUT. */
+/* PostObject: an upload by a browser's form. Its fields stand for the headers of a PUT. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/form.h"
 #include "s3/gateway/forward.h"
 #include "meta/tagging.h"
 
-/* The request's body, counted: what of it is the file is known before the file is read. */
+/* The request's body with a counter, from which the length of the file is computed before it is
+ * read. */
 struct counted {
     struct reader reader;
     struct reader *inner;
@@ -16,20 +17,20 @@ struct post {
     struct form form;
     struct form_result result;
     struct put_body body;
-    struct object_meta meta; /* of what was stored here, for the answer */
-    struct identity nobody;  /* the file itself is not signed, the policy is */
-    struct http_head head;   /* of the PUT that the form stands for */
+    struct object_meta meta; /* of the object that was stored here, for the answer */
+    struct identity nobody;  /* an empty identity: the policy is signed, and not the file */
+    struct http_head head;   /* head of the PUT that the form stands for */
     bool open;
 };
 
-/* Fields that are called otherwise than the header. */
+/* Fields whose name differs from the header's. */
 static const struct {
     const char *field, *header;
 } renamed[] = {
     {"acl", "x-amz-acl"},
 };
 
-/* Fields that are not headers of a PUT: a name that is left out here is one. */
+/* Fields that are not headers of a PUT. Every other field is one. */
 static const char *const not_headers[] = {
     "key",
     "policy",
@@ -95,7 +96,8 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
     return 0;
 }
 
-/* The field "tagging" as x-amz-tagging would have it, in c->new_tags; NULL p: there is none. */
+/* Puts the field "tagging", in the form of x-amz-tagging, into c->new_tags; NULL p: there is
+ * none. */
 static int post_read_tags(struct call *c, struct post *p, struct err *err)
 {
     struct str xml = form_field(&p->form, "tagging");
@@ -110,7 +112,7 @@ static int post_read_tags(struct call *c, struct post *p, struct err *err)
     return code;
 }
 
-/* Who has signed the form, and what it asks for. */
+/* Reads the fields: who has signed the form, and what it asks for. */
 static int open_form(struct call *c, struct post *p, struct err *err)
 {
     struct auth_options auth;
@@ -253,8 +255,8 @@ struct post_forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* What a PutObject knows; other fields are for the page that the form is on. A source would make a
- * CopyObject of it, which the form's policy does not speak of. */
+/* Is it a header that PutObject knows? Other fields are for the page that the form is on. A copy
+ * source would make a CopyObject of the request, which the form's policy does not allow. */
 static bool is_of_put(struct str name)
 {
     if (str_ieq(str_head(name, 17), STR("x-amz-copy-source")))
@@ -264,7 +266,7 @@ static bool is_of_put(struct str name)
            str_ieq(name, STR("expires"));
 }
 
-/* The head of the PUT that is sent instead. */
+/* Makes the head of the PUT that is sent instead of the form. */
 static void as_put(struct call *c, struct post *p)
 {
     struct http_head *h = &p->head;
@@ -281,7 +283,7 @@ static void as_put(struct call *c, struct post *p)
     c->query_count = 0;
 }
 
-/* What is left of the body, less the boundary behind the file and its end ("--\r\n"). */
+/* The rest of the body without the boundary behind the file and its end ("--\r\n"). */
 static uint64_t file_bound(const struct call *c, const struct post *p)
 {
     uint64_t rest = http_request_length(c->http) - p->raw.count + (p->form.end - p->form.start);

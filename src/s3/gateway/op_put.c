@@ -63,7 +63,7 @@ int put_body_verify(void *ctx, struct object_meta *meta, struct err *err)
     return arena_error(b->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* What verify found is also for the answer: the storage keeps its own copy of meta. */
+/* Keeps the checksum that verify has found for the answer, since the storage has a copy of meta. */
 static int verify_and_tell(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct put *put = ctx;

@@ -1,4 +1,4 @@
-/* ListBuckets: over all storages, by name (docs/forward.md, "ListBuckets"). */
+/* ListBuckets: the buckets of all spaces and storages, by name (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
 #include "object/overlay.h"
 #include "route/space.h"
@@ -14,14 +14,15 @@ enum { BUCKETS_MAX = 10000 };
 
 struct page {
     VEC(struct bucket_info) items;
-    size_t count, limit; /* those of items that are on the page */
+    size_t count, limit; /* how many of items are on the page, and may be */
     struct str after, prefix, region;
     bool more;
-    bool incomplete; /* a storage was not there to be asked */
+    bool incomplete; /* a storage could not be asked */
 };
 
-/* The user's buckets on the storage behind `after`, a page at a time, until more than `limit` are
- * found. Those of a space are reached by their names; of a storage it is asked. */
+/* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
+ * are more than `limit`. A bucket of a space is always reached by its name; for a bucket of a
+ * storage the routes are asked. */
 static int buckets_gather(struct call *c, struct storage *s, bool space, struct page *p,
                           struct err *err)
 {
@@ -45,8 +46,8 @@ static int buckets_gather(struct call *c, struct storage *s, bool space, struct 
     return code;
 }
 
-/* The storage does not answer. What is known without it are the buckets that a policy of the user's
- * leads there; not when they were made. */
+/* The storage does not answer. Without it, weir knows only the buckets that a policy of the user
+ * leads there, and not when they were made. */
 static int buckets_recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
 {
     struct arena a = {0};
@@ -64,9 +65,9 @@ static int buckets_recall(struct call *c, const struct storage *s, struct page *
     return code;
 }
 
-/* Whether an error of a remote storage says that it is not there for the user: down, silent,
- * talking nonsense, or refusing the user's keys. Of one that is there and busy, or of a weir that
- * is short of memory or ending, the client should ask again. */
+/* Does the error of a remote storage mean that the storage is not there for the user? It is down,
+ * silent, answers nonsense, or refuses the user's keys. If it is only busy, or if weir is short of
+ * memory or ending, the client should ask again. */
 static bool is_not_there(int code)
 {
     return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&
@@ -86,7 +87,7 @@ static int gather_remote(struct call *c, struct storage *s, struct page *p, stru
     return buckets_recall(c, s, p, err);
 }
 
-/* The oldest first of those with one name. */
+/* By name; of several with one name the oldest comes first. */
 static int bucket_by_name(const void *one, const void *two)
 {
     const struct bucket_info *a = one, *b = two;
@@ -95,7 +96,7 @@ static int bucket_by_name(const void *one, const void *two)
     return order ? order : (a->created_ms > b->created_ms) - (a->created_ms < b->created_ms);
 }
 
-/* A bucket that is replicated from one local storage to another is on both, and is one. */
+/* A bucket that is replicated from one local storage to another is on both, and is listed once. */
 static void buckets_put_in_order(struct page *p)
 {
     size_t kept = 0;
@@ -108,7 +109,7 @@ static void buckets_put_in_order(struct page *p)
     p->items.len = kept;
 }
 
-/* A remote storage is asked where the user is somebody. */
+/* A remote storage is asked if the user has credentials on it. */
 static int buckets_collect(struct call *c, struct page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
@@ -183,7 +184,7 @@ int op_list_buckets(struct call *c, struct err *err)
 
     code = buckets_read_page(c, &p, err);
     bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
-    if (code == 0 && c->user && !elsewhere) /* nobody has no buckets */
+    if (code == 0 && c->user && !elsewhere) /* an anonymous request has no buckets */
         code = buckets_collect(c, &p, err);
     if (code == 0)
         write_page(c, &xml, &p);

@@ -1,11 +1,12 @@
-/* GetObjectTorrent: who may have one, and the addresses in it. swarm/ makes the file (torrent.h).
- */
+/* GetObjectTorrent: who may have the torrent of an object, and the addresses in it. swarm/ makes
+ * the file (torrent.h). */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 
 #include "s3/gateway/torrent.h"
 
-/* What a host name, an address or a port may have: Host is the client's own word. */
+/* The characters of host names, addresses and ports. The client chose the Host header, so it is
+ * checked. */
 static bool host_is_valid(struct str s)
 {
     static const char allowed[] =
@@ -40,7 +41,7 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
         buf_appendf(&out, "/" STR_FMT, STR_ARG(at->bucket));
     buf_append_char(&out, '/');
     url_encode(&out, str_head(at->key, at->key.len - slash), true);
-    if (slash) /* a plain one at the end would tell clients to add the file's name */
+    if (slash) /* a plain slash at the end would tell clients to add the file's name */
         buf_append_z(&out, "%2F");
     if (at->version.len) {
         buf_append_z(&out, "?versionId=");
@@ -51,7 +52,7 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
     return url;
 }
 
-/* As the client has reached it, unless there is an address for all. */
+/* The address by which the client has reached the object, unless a public address is configured. */
 static struct str object_url(struct call *c, struct str version)
 {
     struct torrent_place at = {c->bucket_name, c->key, version};
@@ -67,8 +68,8 @@ static struct str object_url(struct call *c, struct str version)
     return torrent_object_url(c->a, base, &at);
 }
 
-/* Everybody must be able to read it, whoever asks: a torrent is for everybody. What the web seed's
- * address names is the version, if everybody may name one. */
+/* A torrent is for everybody, so everybody must be able to read the object, whoever asks. The
+ * address of the web seed names the version, if everybody may read versions. */
 static int judge_local(struct call *c, const struct get_result *got, struct str *version,
                        struct err *err)
 {
@@ -81,8 +82,8 @@ static int judge_local(struct call *c, const struct get_result *got, struct str 
     return s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* On a storage that is not ours nobody is asked for access here (F2): the object is looked at as
- * anybody would, unsigned. */
+/* The storage decides about access (F2), so the object is looked at by an unsigned request, as
+ * everybody could. */
 static int look_remote(struct call *c, struct bucket **b, struct get_result *got,
                        struct str *version, struct err *err)
 {
@@ -100,7 +101,7 @@ static int look_remote(struct call *c, struct bucket **b, struct get_result *got
     return code;
 }
 
-/* The object, and where it is read from: a reference. */
+/* Looks at the object. *b is the bucket that it is read from, a reference. */
 static int torrent_look(struct call *c, struct bucket **b, struct get_result *got,
                         struct str *version, struct err *err)
 {
@@ -117,7 +118,7 @@ static int torrent_look(struct call *c, struct bucket **b, struct get_result *go
     return code;
 }
 
-/* RFC 6266: a plain name for all, and the real one for who can read it. */
+/* RFC 6266: a plain name for all clients, and the real name for those that can read it. */
 static struct str disposition(struct call *c, struct str name)
 {
     struct buf plain = BUF_INIT(4 * KIB), encoded = BUF_INIT(4 * KIB);
@@ -157,7 +158,7 @@ int op_torrent(struct call *c, struct err *err)
     struct bucket *b = NULL;
     struct str version = STR_EMPTY;
 
-    if (!torrents) { /* what S3 says of an object that is not there */
+    if (!torrents) { /* S3's error for an object that is missing */
         int code = call_object(c, &got, err);
         return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
     }
@@ -184,7 +185,7 @@ int op_torrent(struct call *c, struct err *err)
 
 enum { SEED_RANGES_MAX = 16, SEED_GATHER_MAX = 1024 * 1024, SEED_WAIT_S = 10 };
 
-/* "0-16383,32768-49151": within the piece; both ends count. */
+/* Reads "0-16383,32768-49151": ranges within the piece, with both ends. */
 static int read_ranges(struct call *c, const struct object_range *piece, struct object_range *out,
                        size_t *count, struct err *err)
 {
@@ -203,7 +204,7 @@ static int read_ranges(struct call *c, const struct object_range *piece, struct 
     return 0;
 }
 
-/* A range of the version that was judged. */
+/* Opens a range of the version that was judged. */
 static int seed_open_range(struct call *c, const struct torrent_ask *ask,
                            const struct object_range *range, struct get_result *got,
                            struct err *err)
@@ -259,7 +260,7 @@ static int send_ranges(struct call *c, const struct torrent_ask *ask,
     return code;
 }
 
-/* The body is the number of seconds to wait. */
+/* Answers that the client should wait; the body is the number of seconds. */
 static int send_wait(struct call *c)
 {
     struct str seconds = arena_fmt(c->a, "%d", SEED_WAIT_S);

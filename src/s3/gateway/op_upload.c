@@ -1,4 +1,4 @@
-/* Multipart uploads: begun, parts sent or copied, completed, aborted. */
+/* Multipart uploads: beginning, sending or copying parts, completing and aborting. */
 #include "s3/gateway/gateway_int.h"
 
 #include "sign/base64.h"
@@ -19,8 +19,8 @@ int upload_meta(struct call *c, const struct upload_info *upload, struct object_
     return no_upload(code, err);
 }
 
-/* x-amz-checksum-algorithm and -type: the parts' kind is remembered in the upload's meta with an
- * empty value, so that completing knows it. */
+/* Reads x-amz-checksum-algorithm and -type. The kind of the parts' checksums is kept in the
+ * upload's meta, with an empty value, for the completion. */
 static int read_algorithm(struct call *c, struct object_meta *meta, struct err *err)
 {
     struct str type = http_header(c->head, "x-amz-checksum-type");
@@ -58,7 +58,7 @@ int op_create_upload(struct call *c, struct err *err)
         code = b->ops->upload_begin(b, c->a, c->key, &o.meta, &id, err);
     if (code == 0) {
         code = call_upload_begun(c, id, err);
-        if (code < 0) /* it has no id: nobody could go on with it */
+        if (code < 0) /* without an id nobody could go on with it */
             (void)!b->ops->upload_abort(b, &(struct upload_info){.key = c->key, .id = id}, NULL);
     }
     if (code < 0)
@@ -153,11 +153,11 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
     return 0;
 }
 
-/* A part that is copied, and where to. */
+/* A part that is copied, and its upload. */
 struct part_copy {
     struct copy_source *s;
     struct object_range range;
-    struct upload_info upload; /* meta: of a local one */
+    struct upload_info upload; /* with its meta, unless it is foreign */
     struct upload_part part;
 };
 
@@ -167,8 +167,9 @@ static bool part_copy_is_whole(const struct part_copy *p)
            (p->range.first == 0 && p->range.last + 1 == p->s->head.info.size);
 }
 
-/* What the source says of all its bytes is true of the part. One that nobody asked for is not worth
- * reading bytes that can be shared unread. */
+/* Chooses the part's checksum. The source's checksum of all its bytes is that of a part that is the
+ * whole source. If nobody asked for one, bytes that can be shared are not read just to compute
+ * it. */
 static void ask_part_checksum(struct part_copy *p)
 {
     const struct object_info *from = &p->s->head.info;
@@ -182,7 +183,8 @@ static void ask_part_checksum(struct part_copy *p)
                                                 known ? from->meta.checksum.value : STR_EMPTY};
 }
 
-/* By hand, between storages, and where bytes must be encrypted or decrypted. */
+/* Reads the source and uploads the part: between storages, and where bytes must be encrypted or
+ * decrypted. */
 static int read_and_upload(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *to = c->target.bucket;
@@ -273,14 +275,17 @@ int op_upload_part_copy(struct call *c, struct err *err)
 
 /* --- completing --- */
 
-enum { COMPLETION_ARENA_MAX = 48 * 1024 * 1024 /* 10,000 parts, as said and as kept */ };
+enum {
+    COMPLETION_ARENA_MAX =
+        48 * 1024 * 1024 /* for 10,000 parts, those of the request and those of the storage */
+};
 
 struct completion {
-    struct arena a; /* of what grows with the parts */
+    struct arena a; /* for everything whose size grows with the number of parts */
     struct upload_info upload;
     struct upload_part *parts;
     size_t count;
-    struct object_meta meta; /* of the upload, or of the object that it has become */
+    struct object_meta meta; /* meta of the upload, or of the object that was made of it */
     struct object_checksum checksum;
 };
 
@@ -308,7 +313,7 @@ static int completion_read_part(const struct xml_node *node, struct upload_part 
     return out->etag.len ? 0 : s3_fail(err, S3_MALFORMED_XML);
 }
 
-/* A part that is named twice in a row is the one named last, as Ceph has it: it was sent again. */
+/* Of a part that is named twice in a row the last counts, as on Ceph, because it was sent again. */
 static int read_parts(struct call *c, struct completion *done, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -336,14 +341,14 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     return code;
 }
 
-/* Of what the parts were kept with, by number. */
+/* Puts the checksum of the object together from those of its parts, by number. */
 struct sum {
-    struct object_checksum want; /* of the upload: type and kind */
-    bool asked;                  /* else it is there when all parts have one */
+    struct object_checksum want; /* type and kind that the upload wants */
+    bool asked; /* the upload asked for it; else it is made if all parts have one */
     struct digest_value total;
-    struct buf joined; /* the parts' values, one behind the other */
+    struct buf joined; /* the values of the parts' checksums, one behind the other */
     size_t parts;
-    size_t found; /* parts, with a checksum or without */
+    size_t found; /* number of parts, with a checksum or without */
     uint64_t bytes;
 };
 
@@ -368,9 +373,8 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Both lists are by number; the request's was found in order or the storage refuses it. What a part
- * was summed up as it must still be when the storage finishes: a part that was sent again in
- * between is refused there. */
+/* Both lists are sorted by number; if the request's is not, the storage refuses it. A part that is
+ * sent again in between is refused by the storage, because its ETag differs. */
 static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -396,7 +400,7 @@ static int sum_parts(struct call *c, struct completion *done, struct sum *s, str
     return code;
 }
 
-/* How long the client thinks that the object is, if it says so and all parts are there. */
+/* Checks the length of the object that the client claims, if it does and all parts are there. */
 static int check_size(struct call *c, const struct completion *done, const struct sum *s,
                       struct err *err)
 {
@@ -427,7 +431,8 @@ static struct str sum_text(struct call *c, struct sum *s)
                : text;
 }
 
-/* The whole object's checksum, from those of its parts; and as the client says, if it does. */
+/* Makes the checksum of the object from those of its parts, and compares it with the client's
+ * claim. */
 static int whole_checksum(struct call *c, struct completion *done, struct err *err)
 {
     struct object_checksum *out = &done->checksum;
@@ -458,7 +463,8 @@ static int read_completion(struct call *c, struct completion *done, struct err *
     done->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
     if (code == 0)
         code = upload_meta(c, &done->upload, &done->meta, err);
-    /* Not there: it may have been completed by this very request before; finishing decides. */
+    /* The upload is missing. The same request may have completed it before, which finishing it will
+     * show. */
     if (code == S3_NO_SUCH_UPLOAD)
         return 0;
     if (code == 0)
@@ -466,8 +472,8 @@ static int read_completion(struct call *c, struct completion *done, struct err *
     return code < 0 ? code : whole_checksum(c, done, err);
 }
 
-/* Of an upload that was completed by this very request before: its parts are gone, the object has
- * what they came to. */
+/* The same request completed the upload before: its parts are gone, and the object has their
+ * checksum. */
 static void completed_before(struct call *c, const struct put_result *out, struct completion *done)
 {
     static const struct object_conditions none;

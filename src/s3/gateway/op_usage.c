@@ -1,15 +1,16 @@
-/* How much a user's buckets hold and may hold, in the words of Ceph's extensions. Buckets on remote
- * storages are those services' to count. */
+/* How much a user's buckets hold and may hold, in the form of Ceph's extensions. Buckets on remote
+ * storages are not counted. */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 
-/* Ceph's "no limit": of bytes and objects there is none. */
+/* Ceph writes "no limit" so. weir limits neither bytes nor objects. */
 #define UNLIMITED STR("-1")
 
 typedef int own_bucket_fn(struct call *c, struct storage *s, const struct bucket_info *info,
                           void *ctx, struct err *err);
 
-/* Of one local storage, by name; the infos are gone when `fn` has returned. */
+/* Calls `fn` for each bucket of the user on one storage, by name. The info is valid until `fn`
+ * returns. */
 static int each_on(struct call *c, struct storage *s, own_bucket_fn *fn, void *ctx, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -69,7 +70,7 @@ void respond_usage(struct call *c, const struct bucket_usage *u)
 {
     http_respond_header_u64(c->http, STR("X-RGW-Object-Count"), u->objects + u->old_versions);
     http_respond_header_u64(c->http, STR("X-RGW-Bytes-Used"), u->bytes + u->old_bytes);
-    if (!str_eq(c->user_id, c->target.info.owner)) /* limits are the owner's to know */
+    if (!str_eq(c->user_id, c->target.info.owner)) /* only the owner may know the limits */
         return;
     respond_header(c, "X-RGW-Quota-User-Size", UNLIMITED);
     respond_header(c, "X-RGW-Quota-User-Objects", UNLIMITED);
@@ -78,10 +79,10 @@ void respond_usage(struct call *c, const struct bucket_usage *u)
     respond_header(c, "X-RGW-Quota-Bucket-Objects", UNLIMITED);
 }
 
-/* --- all of a user's --- */
+/* --- all buckets of a user --- */
 
 struct report {
-    struct buf buckets; /* an <Entry> for each */
+    struct buf buckets; /* an <Entry> for each bucket */
     uint64_t bytes, versions;
 };
 
@@ -110,12 +111,12 @@ static int report_add_bucket(struct call *c, struct storage *s, const struct buc
     return buf_error(&r->buckets);
 }
 
-/* Without S3's namespace, as Ceph has it. */
+/* The document has no namespace, as on Ceph. */
 static void write_report(struct call *c, struct buf *xml, const struct report *r)
 {
     xml_prolog(xml);
     xml_open(xml, "Usage");
-    xml_open(xml, "Entries"); /* of a log of operations, which is not kept */
+    xml_open(xml, "Entries"); /* entries of Ceph's log of operations, which weir has not */
     xml_close(xml, "Entries");
     xml_open(xml, "Summary");
     xml_element(xml, "QuotaMaxBytes", UNLIMITED);

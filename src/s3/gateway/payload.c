@@ -36,8 +36,8 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
     return 0;
 }
 
-/* AWS calls it InvalidRequest, Ceph and the public suite BadDigest: it matches no body either way.
- */
+/* AWS answers InvalidRequest, Ceph and the public test suite BadDigest; no body has this digest in
+ * either case. */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
     return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_header(kind), where);
@@ -137,7 +137,7 @@ static int payload_compare(struct payload *p, struct err *err)
     return 0;
 }
 
-/* What the client broke off is its matter, not a failure of ours. */
+/* A body that the client broke off is not a failure of weir. */
 static int read_client(struct payload *p, void *to, size_t len, size_t *got, struct err *err)
 {
     int code = reader_read(p->body, to, len, got, err);
@@ -196,7 +196,7 @@ static void payload_close(struct reader *r)
     payload_release(container_of(r, struct payload, reader));
 }
 
-/* Bytes that nobody hashes may pass by us. */
+/* Bytes that are not hashed may be moved without being read here. */
 static bool payload_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     struct payload *p = container_of(r, struct payload, reader);
