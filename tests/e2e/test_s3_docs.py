@@ -3,7 +3,7 @@ import re
 
 from conftest import ROOT
 
-ROW = re.compile(r"\{S3_OP_(\w+),\s*HTTP_\w+,\s*LEVEL_\w+,\s*(?:\"[\w-]+\"|NULL),\s*(?:\"[\w-]+\"|NULL),\s*(\w+),")
+ROW = re.compile(r"\{S3_OP_(\w+),\s*HTTP_\w+,\s*LEVEL_\w+,\s*(?:(?:\"[\w-]+\"|NULL),\s*){3}(\w+),")
 
 
 def operations():

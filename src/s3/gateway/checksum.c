@@ -45,7 +45,7 @@ static bool is_checksum(struct str header)
     return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
 }
 
-/* Headers that begin like a checksum and are not one. */
+/* Is it a checksum of a kind that weir can check, or a header about checksums? */
 static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};

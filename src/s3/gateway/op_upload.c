@@ -341,7 +341,7 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     return code;
 }
 
-/* Puts the checksum of the object together from those of its parts, by number. */
+/* The checksum of an object, which is put together from those of its parts, by number. */
 struct sum {
     struct object_checksum want; /* type and kind that the upload wants */
     bool asked; /* the upload asked for it; else it is made if all parts have one */
@@ -373,8 +373,8 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Both lists are sorted by number; if the request's is not, the storage refuses it. A part that is
- * sent again in between is refused by the storage, because its ETag differs. */
+/* Both lists are sorted by number; if the request's is not, the storage refuses it. The parts get the
+ * checksums that were used here, so the storage refuses one that is sent again in between. */
 static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
