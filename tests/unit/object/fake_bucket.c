@@ -37,7 +37,8 @@ struct bucket *fake_bucket_new(struct str name, const struct fake_parts *parts)
     buf_append_str(&f->name, name);
     buf_append_str(&f->bound, parts->bound);
     f->parts.bound = buf_str(&f->bound);
-    f->bucket = (struct bucket){.ops = &fake_ops, .name = buf_str(&f->name), .can = parts->can};
+    f->bucket = (struct bucket){
+        .ops = &fake_ops, .name = buf_str(&f->name), .home = parts->home, .can = parts->can};
     return &f->bucket;
 }
 

@@ -10,9 +10,10 @@ enum { FAKE_PARTS_MAX = 2 };
 struct fake_parts {
     struct bucket *buckets[FAKE_PARTS_MAX]; /* references that the fake takes over */
     size_t count;
-    struct str bound; /* keys from this one on are in the second part */
-    unsigned can;     /* capabilities of the fake */
-    bool tells;       /* change_notes are passed on to the parts */
+    struct str bound;     /* keys from this one on are in the second part */
+    struct storage *home; /* of the fake */
+    unsigned can;         /* capabilities of the fake */
+    bool tells;           /* change_notes are passed on to the parts */
 };
 
 /* A reference. */

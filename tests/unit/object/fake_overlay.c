@@ -36,7 +36,7 @@ static int overlay_open(struct overlay *overlay, struct storage *home, struct st
                         struct str name, struct bucket **out, struct err *err)
 {
     struct fake_overlay *o = overlay_of(overlay);
-    struct fake_parts parts = {.count = 2, .bound = str_z(o->bound), .tells = true};
+    struct fake_parts parts = {.count = 2, .bound = str_z(o->bound), .home = home, .tells = true};
     struct arena a = ARENA_INIT(0);
     int code = home->ops->open_bucket(&parts.buckets[0], home, user, name, err);
 

@@ -87,7 +87,7 @@ static int space_open_bucket(struct bucket **out, struct storage *s, struct str 
                              struct str name, struct err *err)
 {
     struct fake_space *f = space_of(s);
-    struct fake_parts parts = {.count = 1, .can = s->ops->can};
+    struct fake_parts parts = {.count = 1, .can = s->ops->can, .home = s};
     int code = f->under->ops->open_bucket(&parts.buckets[0], f->under, user, name, err);
 
     if (code == 0)
