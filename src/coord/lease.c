@@ -66,8 +66,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
     if (lease_is_past(l->heard_until_ns)) { /* the others may have gone on (E3) */
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);
-        l->woken = true;
-        cond_signal(&l->wake);
+        loop_wake(&l->reader);
     }
     l->heard_until_ns = sent_ns + LEASE_MS * NS_PER_MS;
     if (atomic_load(&l->until_ns))
@@ -142,28 +141,13 @@ static void lease_renew(struct lease *l)
         lease_begin(l, number);
 }
 
-/* False at the stop. */
-static bool lease_rest(struct lease *l)
-{
-    uint64_t until = clock_mono_ns() + TICK_MS * NS_PER_MS;
-
-    mutex_lock(&l->lock);
-    while (!l->stop && !l->woken && cond_wait_until(&l->wake, &l->lock, until))
-        ;
-    l->woken = false;
-    bool go = !l->stop;
-    mutex_unlock(&l->lock);
-    return go;
-}
-
-static void lease_read(void *ctx)
+static struct loop_sleep lease_read(void *ctx)
 {
     struct lease *l = ctx;
 
-    do {
-        lease_log_end(l);
-        lease_renew(l);
-    } while (lease_rest(l));
+    lease_log_end(l);
+    lease_renew(l);
+    return loop_sleep_ms(TICK_MS);
 }
 
 /* --- start and stop --- */
@@ -173,11 +157,10 @@ struct lease *lease_new(const struct lease_options *o)
     struct lease *l = xcalloc(1, sizeof(*l));
 
     l->o = *o;
+    l->epoch_sent = -2;
     id_hex(l->id);
     mutex_init(&l->lock, "lease");
-    cond_init(&l->wake);
     cond_init(&l->begun);
-    cond_init(&l->ending);
     return l;
 }
 
@@ -185,24 +168,22 @@ void lease_free(struct lease *l)
 {
     if (!l)
         return;
-    BUG_ON(l->read_thread.started || l->word_thread.started);
+    BUG_ON(l->reader.thread.started || l->words.thread.started);
     vec_release(&l->readers);
-    cond_release(&l->wake);
     cond_release(&l->begun);
-    cond_release(&l->ending);
     mutex_release(&l->lock);
     free(l);
 }
 
 void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx)
 {
-    BUG_ON(l->read_thread.started);
+    BUG_ON(l->reader.thread.started);
     vec_push(&l->readers, ((struct lease_reader){fn, ctx}));
 }
 
 void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx)
 {
-    BUG_ON(l->word_thread.started || l->epoch);
+    BUG_ON(l->words.thread.started || l->epoch);
     l->epoch = fn;
     l->epoch_ctx = ctx;
 }
@@ -212,9 +193,9 @@ int lease_start(struct lease *l, struct err *err)
     int code = 0;
 
     if (l->o.needed)
-        code = thread_start(&l->read_thread, "lease-read", 0, lease_read, l, err);
+        code = loop_start(&l->reader, &(struct loop_options){"lease-read", lease_read, l}, err);
     if (code == 0 && l->o.installation)
-        code = thread_start(&l->word_thread, "lease-word", 0, lease_send_words, l, err);
+        code = loop_start(&l->words, &(struct loop_options){"lease-word", lease_send_word, l}, err);
     if (code < 0)
         lease_stop(l);
     return code;
@@ -226,14 +207,10 @@ void lease_stop(struct lease *l)
 
     if (!l)
         return;
-    bool told = l->word_thread.started && l->epoch;
-    mutex_lock(&l->lock);
-    l->stop = true;
-    cond_signal(&l->wake);
-    cond_signal(&l->ending);
-    mutex_unlock(&l->lock);
-    thread_join(&l->word_thread);
-    thread_join(&l->read_thread);
+    bool told = l->words.thread.started && l->epoch;
+    loop_ask_stop(&l->reader);
+    loop_stop(&l->words);
+    loop_stop(&l->reader);
     if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* its word expires */
         log_info(l->o.log, "lease.not_forgotten", log_z("error", err.text));
 }

@@ -4,19 +4,6 @@
 
 enum { LOOK_MS = 100, SEND_MS = 1000 };
 
-/* False at the stop. */
-static bool word_rest(struct lease *l)
-{
-    uint64_t until = clock_mono_ns() + LOOK_MS * NS_PER_MS;
-
-    mutex_lock(&l->lock);
-    while (!l->stop && cond_wait_until(&l->ending, &l->lock, until))
-        ;
-    bool go = !l->stop;
-    mutex_unlock(&l->lock);
-    return go;
-}
-
 /* Whether the store refused a step because it has lost what it had acknowledged: the next word says
  * so to all, and is sent at once. */
 static bool word_is_urgent(const struct lease *l)
@@ -39,25 +26,21 @@ static int word_send(struct lease *l, int64_t epoch, struct err *err)
     return code;
 }
 
-void lease_send_words(void *ctx)
+struct loop_sleep lease_send_word(void *ctx)
 {
     struct lease *l = ctx;
-    int64_t told = -2; /* no epoch */
-    uint64_t told_ms = 0;
-    bool failed = false;
+    int64_t epoch = l->epoch ? l->epoch(l->epoch_ctx) : 0;
+    uint64_t now = clock_mono_ms();
+    struct err err = {0};
 
-    do {
-        int64_t epoch = l->epoch ? l->epoch(l->epoch_ctx) : 0;
-        uint64_t now = clock_mono_ms();
-        struct err err = {0};
-        /* A new epoch is told at once, since somebody waits for it. */
-        if (epoch == told && now - told_ms < SEND_MS && !word_is_urgent(l))
-            continue;
-        int code = word_send(l, epoch, &err);
-        if (code < 0 && code != ERR_STORE && !failed)
-            log_warn(l->o.log, "lease.word_failed", log_z("error", err.text));
-        failed = code < 0;
-        if (code == 0)
-            told = epoch, told_ms = now;
-    } while (word_rest(l));
+    /* A new epoch is sent at once, since somebody waits for it. */
+    if (epoch == l->epoch_sent && now - l->word_ms < SEND_MS && !word_is_urgent(l))
+        return loop_sleep_ms(LOOK_MS);
+    int code = word_send(l, epoch, &err);
+    if (code < 0 && code != ERR_STORE && !l->word_failed)
+        log_warn(l->o.log, "lease.word_failed", log_z("error", err.text));
+    l->word_failed = code < 0;
+    if (code == 0)
+        l->epoch_sent = epoch, l->word_ms = now;
+    return loop_sleep_ms(LOOK_MS);
 }

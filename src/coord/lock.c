@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "coord/scripts.h"
-#include "os/thread.h"
+#include "os/loop.h"
 
 #include <stdlib.h>
 
@@ -27,16 +27,20 @@ struct lock {
 
 struct locks {
     struct locks_options o;
-    struct thread keeper;
+    struct loop keeper;
     struct mutex lock; /* class "locks"; guards what follows */
     struct cond changed;
     struct list held;
     size_t count;
     size_t waiting; /* threads that wait for a lock that somebody else has */
-    bool stop;
 };
 
-static void locks_keep(void *ctx);
+static loop_step_fn locks_keep;
+
+static struct loop_sleep locks_rest(const struct locks *l)
+{
+    return loop_sleep_ns(l->o.ttl_ms * NS_PER_MS / REFRESH_PARTS);
+}
 
 int locks_open(struct locks **out, const struct locks_options *o, struct err *err)
 {
@@ -47,7 +51,11 @@ int locks_open(struct locks **out, const struct locks_options *o, struct err *er
     mutex_init(&l->lock, "locks");
     cond_init(&l->changed);
     list_init(&l->held);
-    int code = thread_start(&l->keeper, "lock-keeper", 0, locks_keep, l, err);
+    int code =
+        loop_start(&l->keeper,
+                   &(struct loop_options){
+                       .name = "lock-keeper", .step = locks_keep, .ctx = l, .first = locks_rest(l)},
+                   err);
     if (code < 0) {
         locks_close(l);
         return code;
@@ -62,10 +70,8 @@ void locks_close(struct locks *l)
         return;
     mutex_lock(&l->lock);
     BUG_ON(l->count);
-    l->stop = true;
-    cond_broadcast(&l->changed);
     mutex_unlock(&l->lock);
-    thread_join(&l->keeper);
+    loop_stop(&l->keeper);
     cond_release(&l->changed);
     mutex_release(&l->lock);
     free(l);
@@ -343,22 +349,10 @@ static void locks_refresh(struct locks *l)
     arena_release(&a);
 }
 
-static bool locks_sleep(struct locks *l)
-{
-    uint64_t until = clock_mono_ns() + l->o.ttl_ms * NS_PER_MS / REFRESH_PARTS;
-
-    mutex_lock(&l->lock);
-    while (!l->stop && clock_mono_ns() < until)
-        cond_wait_until(&l->changed, &l->lock, until);
-    bool go = !l->stop;
-    mutex_unlock(&l->lock);
-    return go;
-}
-
-static void locks_keep(void *ctx)
+static struct loop_sleep locks_keep(void *ctx)
 {
     struct locks *l = ctx;
 
-    while (locks_sleep(l))
-        locks_refresh(l);
+    locks_refresh(l);
+    return locks_rest(l);
 }

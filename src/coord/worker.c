@@ -274,7 +274,7 @@ static int worker_start_threads(struct worker *w, struct err *err)
     if (code == 0)
         code = store_subscribe(&w->cancel, s, QUEUE_CANCEL, worker_on_cancel, w, err);
     if (code == 0)
-        code = thread_start(&w->keeper, "task-keeper", 0, worker_keep, w, err);
+        code = loop_start(&w->keeper, &(struct loop_options){"task-keeper", worker_keep, w}, err);
     for (size_t i = 0; code == 0 && i < w->o.threads; i++)
         code = thread_start(&w->threads[i], "task", STACK_BYTES, worker_main, w, err);
     return code;
@@ -358,11 +358,7 @@ void worker_stop(struct worker *w)
     worker_drain(w);
     for (size_t i = 0; i < w->o.threads; i++)
         thread_join(&w->threads[i]);
-    mutex_lock(&w->lock);
-    w->quit = true;
-    cond_broadcast(&w->idle);
-    mutex_unlock(&w->lock);
-    thread_join(&w->keeper);
+    worker_keep_stop(w);
     store_unsubscribe(w->wake_up);
     store_unsubscribe(w->cancel);
     cond_release(&w->work);

@@ -3,7 +3,9 @@
 #define COORD_WORKER_INT_H
 
 #include "coord/worker.h"
-#include "os/thread.h"
+#include "os/loop.h"
+
+enum { WORKER_CHORES = 7 };
 
 enum ending_why { END_NOT, END_STOP, END_LOST, END_LATE, END_CANCELLED };
 
@@ -27,22 +29,23 @@ struct worker {
     char host[65];
     int64_t started_ms;
     struct thread *threads;
-    struct thread keeper;
+    struct loop keeper;
+    uint64_t chore_ns[WORKER_CHORES]; /* when each chore of the keeper is due; its own */
     struct store_subscription *wake_up, *cancel;
     _Atomic(uint64_t) done, failed, put_back;
 
     struct mutex lock; /* class "worker"; guards what follows */
     struct cond work;  /* `hints` has grown, or `stop` is set */
-    struct cond idle;  /* a task has ended, or `quit` is set */
+    struct cond idle;  /* a task has ended */
     struct list running;
     size_t busy;
     size_t hints; /* how many idle threads should look for tasks */
-    bool stop, quit;
+    bool stop;
 };
 
 /* Lets one idle thread look for a task. */
 void worker_hint(struct worker *w);
-/* The keeper's thread, which runs until `quit` is set. */
-void worker_keep(void *ctx);
+loop_step_fn worker_keep;
+void worker_keep_stop(struct worker *w);
 
 #endif

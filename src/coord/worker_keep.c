@@ -183,7 +183,7 @@ static void worker_enroll(struct worker *w)
 static const struct chore {
     void (*fn)(struct worker *w);
     uint64_t period_ms;
-} chores[] = {
+} chores[WORKER_CHORES] = {
     {worker_end_late, 1000},
     {worker_extend_leases, 10000},
     {worker_hint, 1000} /* Q9: a message may be missed */,
@@ -193,34 +193,33 @@ static const struct chore {
     {worker_clean, 8000},
 };
 
-static bool worker_sleep_until(struct worker *w, uint64_t until_ns)
-{
-    mutex_lock(&w->lock);
-    while (!w->quit && cond_wait_until(&w->idle, &w->lock, until_ns))
-        ;
-    bool go = !w->quit;
-    mutex_unlock(&w->lock);
-    return go;
-}
-
-void worker_keep(void *ctx)
+struct loop_sleep worker_keep(void *ctx)
 {
     struct worker *w = ctx;
-    uint64_t next_ns[ARRAY_SIZE(chores)], soonest;
+    uint64_t soonest = UINT64_MAX, now = clock_mono_ns();
 
-    worker_enroll(w);
-    for (size_t i = 0; i < ARRAY_SIZE(chores); i++)
-        next_ns[i] = clock_mono_ns() + chores[i].period_ms * NS_PER_MS;
-    do {
-        soonest = UINT64_MAX;
-        for (size_t i = 0; i < ARRAY_SIZE(chores); i++) {
-            uint64_t now = clock_mono_ns();
-            if (now >= next_ns[i]) {
-                chores[i].fn(w);
-                next_ns[i] = now + chores[i].period_ms * NS_PER_MS;
-            }
-            soonest = next_ns[i] < soonest ? next_ns[i] : soonest;
+    if (w->chore_ns[0] == 0) {
+        worker_enroll(w);
+        for (size_t i = 0; i < WORKER_CHORES; i++)
+            w->chore_ns[i] = clock_mono_ns() + chores[i].period_ms * NS_PER_MS;
+    }
+    for (size_t i = 0; i < WORKER_CHORES; i++) {
+        now = clock_mono_ns();
+        if (now >= w->chore_ns[i]) {
+            chores[i].fn(w);
+            w->chore_ns[i] = now + chores[i].period_ms * NS_PER_MS;
         }
-    } while (worker_sleep_until(w, soonest));
-    worker_register(w, true);
+        soonest = w->chore_ns[i] < soonest ? w->chore_ns[i] : soonest;
+    }
+    now = clock_mono_ns();
+    return loop_sleep_ns(soonest > now ? soonest - now : 0);
+}
+
+void worker_keep_stop(struct worker *w)
+{
+    bool ran = w->keeper.thread.started;
+
+    loop_stop(&w->keeper);
+    if (ran)
+        worker_register(w, true);
 }

@@ -56,12 +56,16 @@ void loop_wake(struct loop *l)
         loop_signal(l);
 }
 
+void loop_ask_stop(struct loop *l)
+{
+    atomic_store(&l->stop, true);
+    if (atomic_load(&l->ready))
+        loop_signal(l);
+}
+
 void loop_stop(struct loop *l)
 {
-    if (!l->thread.started)
-        return;
-    atomic_store(&l->stop, true);
-    loop_signal(l);
+    loop_ask_stop(l);
     thread_join(&l->thread);
 }
 

@@ -39,9 +39,11 @@ struct loop {
 };
 
 int loop_start(struct loop *l, const struct loop_options *o, struct err *err) MUST_CHECK;
-/* Any thread, also while and after the loop is stopped. Costs one atomic exchange when the loop was
- * woken already. */
+/* Any thread, also under a lock, and also while and after the loop is stopped. Costs one atomic
+ * exchange when the loop was woken already. */
 void loop_wake(struct loop *l);
+/* Asks the loop to stop without waiting for it, so that several can be stopped at once. */
+void loop_ask_stop(struct loop *l);
 /* Ends the loop: returns when the step that runs has returned. Not from inside the step. A stopped
  * loop may be started again. */
 void loop_stop(struct loop *l);

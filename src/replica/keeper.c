@@ -2,7 +2,7 @@
 #include "replica/keeper.h"
 #include "base/clock.h"
 #include "coord/switch.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "replica/first.h"
 #include "replica/switch/switch.h"
 
@@ -12,10 +12,8 @@ enum { SHARE = 100 /* it works for at most one part in so many of the time */ };
 
 struct keeper {
     struct keeper_options o;
-    struct thread thread;
-    struct mutex lock; /* class "keeper"; guards `stop` */
-    struct cond wake;
-    bool stop;
+    struct loop loop;
+    bool failed; /* of the loop alone: the last round failed, which was logged */
 };
 
 /* --- tasks that are missing --- */
@@ -135,41 +133,21 @@ static bool is_stopped(void *ctx)
 {
     struct keeper *k = ctx;
 
-    mutex_lock(&k->lock);
-    bool stop = k->stop;
-    mutex_unlock(&k->lock);
-    return stop;
+    return loop_is_stopping(&k->loop);
 }
 
-/* Waits. False: the keeper is to stop. */
-static bool keeper_rest(struct keeper *k, uint64_t ms)
-{
-    uint64_t until = clock_mono_ns() + ms * NS_PER_MS;
-
-    mutex_lock(&k->lock);
-    while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))
-        ;
-    bool go = !k->stop;
-    mutex_unlock(&k->lock);
-    return go;
-}
-
-static void keeper_main(void *ctx)
+static struct loop_sleep keeper_step(void *ctx)
 {
     struct keeper *k = ctx;
-    uint64_t took_ms = 0;
-    bool failed = false;
+    uint64_t began_ms = clock_mono_ms();
+    struct err err = {0};
+    int code = keeper_run(&k->o, is_stopped, k, &err);
 
-    while (
-        keeper_rest(k, k->o.interval_ms > SHARE * took_ms ? k->o.interval_ms : SHARE * took_ms)) {
-        uint64_t began_ms = clock_mono_ms();
-        struct err err = {0};
-        int code = keeper_run(&k->o, is_stopped, k, &err);
-        if (code < 0 && code != ERR_BUSY && code != ERR_SHUTDOWN && !failed)
-            log_warn(k->o.log, "replica.not_kept", log_z("error", err.text));
-        failed = code < 0 && code != ERR_BUSY;
-        took_ms = clock_mono_ms() - began_ms;
-    }
+    if (code < 0 && code != ERR_BUSY && code != ERR_SHUTDOWN && !k->failed)
+        log_warn(k->o.log, "replica.not_kept", log_z("error", err.text));
+    k->failed = code < 0 && code != ERR_BUSY;
+    uint64_t rest_ms = SHARE * (clock_mono_ms() - began_ms);
+    return loop_sleep_ms(k->o.interval_ms > rest_ms ? k->o.interval_ms : rest_ms);
 }
 
 int keeper_start(struct keeper **out, const struct keeper_options *o, struct err *err)
@@ -177,12 +155,13 @@ int keeper_start(struct keeper **out, const struct keeper_options *o, struct err
     struct keeper *k = xcalloc(1, sizeof(*k));
 
     k->o = *o;
-    mutex_init(&k->lock, "keeper");
-    cond_init(&k->wake);
-    int code = thread_start(&k->thread, "keeper", 0, keeper_main, k, err);
+    int code = loop_start(&k->loop,
+                          &(struct loop_options){.name = "keeper",
+                                                 .step = keeper_step,
+                                                 .ctx = k,
+                                                 .first = loop_sleep_ms(o->interval_ms)},
+                          err);
     if (code < 0) {
-        cond_release(&k->wake);
-        mutex_release(&k->lock);
         free(k);
         return code;
     }
@@ -194,12 +173,6 @@ void keeper_stop(struct keeper *k)
 {
     if (!k)
         return;
-    mutex_lock(&k->lock);
-    k->stop = true;
-    cond_signal(&k->wake);
-    mutex_unlock(&k->lock);
-    thread_join(&k->thread);
-    cond_release(&k->wake);
-    mutex_release(&k->lock);
+    loop_stop(&k->loop);
     free(k);
 }

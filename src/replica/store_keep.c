@@ -2,7 +2,7 @@
 #include "replica/store_keep.h"
 #include "base/clock.h"
 #include "os/file.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "replica/store_settings.h"
 
 #include <limits.h>
@@ -19,10 +19,8 @@ struct store_keep {
     struct store_keep_options o;
     struct seal_key key;
     struct buf path, before; /* of the copy, and of the copy from before the store went back */
-    struct thread thread;
-    struct mutex lock; /* class "store.keep"; guards the members below */
-    struct cond wake;
-    bool stop;
+    struct loop loop;
+    struct mutex lock;         /* class "store.keep"; guards the members below */
     struct config_copy copied; /* without strings and commands; time 0: there is none */
     /* Only the thread uses these: */
     uint64_t rest_until_ns, round, runs;
@@ -155,20 +153,10 @@ static void store_look(struct store_keep *k)
     keep_copy(k, &s);
 }
 
-static void store_keep_main(void *ctx)
+static struct loop_sleep store_keep_step(void *ctx)
 {
-    struct store_keep *k = ctx;
-    bool go = true;
-
-    while (go) {
-        store_look(k);
-        mutex_lock(&k->lock);
-        uint64_t until = clock_mono_ns() + LOOK_MS * NS_PER_MS;
-        while (!k->stop && cond_wait_until(&k->wake, &k->lock, until))
-            ;
-        go = !k->stop;
-        mutex_unlock(&k->lock);
-    }
+    store_look(ctx);
+    return loop_sleep_ms(LOOK_MS);
 }
 
 int store_keep_start(struct store_keep **out, const struct store_keep_options *o, struct err *err)
@@ -178,13 +166,12 @@ int store_keep_start(struct store_keep **out, const struct store_keep_options *o
 
     k->o = *o;
     mutex_init(&k->lock, "store.keep");
-    cond_init(&k->wake);
     buf_appendf(&k->path, "%s/config.sealed", o->folder);
     buf_appendf(&k->before, "%s/config.sealed.before", o->folder);
     int code = seal_key_open(&k->key, o->key_file, &made, err);
     if (code == 0) {
         find_copy(k);
-        code = thread_start(&k->thread, "store-keep", 0, store_keep_main, k, err);
+        code = loop_start(&k->loop, &(struct loop_options){"store-keep", store_keep_step, k}, err);
     }
     if (code < 0) {
         store_keep_stop(k);
@@ -198,13 +185,8 @@ void store_keep_stop(struct store_keep *k)
 {
     if (!k)
         return;
-    mutex_lock(&k->lock);
-    k->stop = true;
-    cond_signal(&k->wake);
-    mutex_unlock(&k->lock);
-    thread_join(&k->thread);
+    loop_stop(&k->loop);
     seal_key_release(&k->key);
-    cond_release(&k->wake);
     mutex_release(&k->lock);
     buf_release(&k->path);
     buf_release(&k->before);

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "os/loop.h"
 
 #include <stdlib.h>
 
@@ -19,9 +20,8 @@ struct collector {
     struct mutex lock;
     struct cond changed;
     uint64_t asked, begun, done; /* rounds */
-    bool stopping;
-    bool failing; /* logged once until it works again */
-    struct thread thread;
+    bool failing;                /* logged once until it works again */
+    struct loop loop;
 };
 
 /* Up to CHUNK rows of a tag below `to`, as keys in the arena. */
@@ -139,22 +139,13 @@ static int collect_expired(struct embedded *e, struct arena *arena, struct chunk
 
 typedef int collect_fn(struct embedded *e, struct arena *arena, struct chunk *chunk);
 
-static bool stopping(struct collector *c)
-{
-    bool stop;
-    mutex_lock(&c->lock);
-    stop = c->stopping;
-    mutex_unlock(&c->lock);
-    return stop;
-}
-
 static int repeat(struct collector *c, collect_fn *fn)
 {
     struct chunk *chunk = xcalloc(1, sizeof(*chunk));
     struct arena arena = ARENA_INIT(0);
     int rc = 1;
 
-    while (rc == 1 && !stopping(c)) {
+    while (rc == 1 && !loop_is_stopping(&c->loop)) {
         arena_reset(&arena);
         rc = fn(c->e, &arena, chunk);
     }
@@ -175,22 +166,20 @@ static void round_of(struct collector *c)
     c->failing = rc < 0;
 }
 
-static void collector_thread(void *ctx)
+static struct loop_sleep collector_step(void *ctx)
 {
     struct collector *c = ctx;
 
     mutex_lock(&c->lock);
-    while (!c->stopping) {
-        uint64_t round = ++c->begun;
-        mutex_unlock(&c->lock);
-        round_of(c);
-        mutex_lock(&c->lock);
-        c->done = round;
-        cond_broadcast(&c->changed);
-        if (!c->stopping && c->asked <= round)
-            cond_wait_until(&c->changed, &c->lock, clock_mono_ns() + ROUND_MS * NS_PER_MS);
-    }
+    uint64_t round = ++c->begun;
     mutex_unlock(&c->lock);
+    round_of(c);
+    mutex_lock(&c->lock);
+    c->done = round;
+    bool again = c->asked > round;
+    cond_broadcast(&c->changed);
+    mutex_unlock(&c->lock);
+    return loop_sleep_ms(again ? 0 : ROUND_MS);
 }
 
 int collector_new(struct collector **out, struct embedded *e, struct err *err)
@@ -201,7 +190,7 @@ int collector_new(struct collector **out, struct embedded *e, struct err *err)
     c->e = e;
     mutex_init(&c->lock, "store.collector");
     cond_init(&c->changed);
-    rc = thread_start(&c->thread, "store-collector", 0, collector_thread, c, err);
+    rc = loop_start(&c->loop, &(struct loop_options){"store-collector", collector_step, c}, err);
     if (rc < 0) {
         collector_free(c);
         return rc;
@@ -214,11 +203,7 @@ void collector_free(struct collector *c)
 {
     if (!c)
         return;
-    mutex_lock(&c->lock);
-    c->stopping = true;
-    cond_broadcast(&c->changed);
-    mutex_unlock(&c->lock);
-    thread_join(&c->thread);
+    loop_stop(&c->loop);
     cond_release(&c->changed);
     mutex_release(&c->lock);
     free(c);
@@ -228,7 +213,7 @@ void collector_wake(struct collector *c)
 {
     mutex_lock(&c->lock);
     c->asked = c->begun + 1;
-    cond_broadcast(&c->changed);
+    loop_wake(&c->loop);
     mutex_unlock(&c->lock);
 }
 
@@ -238,7 +223,7 @@ void collector_wait(struct collector *c)
 
     mutex_lock(&c->lock);
     round = c->asked = c->begun + 1;
-    cond_broadcast(&c->changed);
+    loop_wake(&c->loop);
     while (c->done < round)
         cond_wait(&c->changed, &c->lock);
     mutex_unlock(&c->lock);

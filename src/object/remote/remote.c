@@ -76,38 +76,23 @@ static int set_host(struct remote *r, struct str text, struct err *err)
 
 /* While the peer is down it is tried each second (M6); in between, connections that nobody used for
  * long are closed. */
-static void probe(void *ctx)
+static struct loop_sleep probe_later(const struct remote *r)
+{
+    return loop_sleep_ms(upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS);
+}
+
+static struct loop_sleep probe(void *ctx)
 {
     struct remote *r = ctx;
 
-    mutex_lock(&r->lock);
-    while (!r->stopping) {
-        uint64_t wait_ms = upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS;
-        cond_wait_until(&r->wake, &r->lock, clock_mono_ns() + wait_ms * NS_PER_MS);
-        if (r->stopping)
-            break;
-        mutex_unlock(&r->lock);
-        upstream_sweep(r->upstream);
-        upstream_probe(r->upstream);
-        mutex_lock(&r->lock);
-    }
-    mutex_unlock(&r->lock);
+    upstream_sweep(r->upstream);
+    upstream_probe(r->upstream);
+    return probe_later(r);
 }
 
 void remote_wake_prober(struct remote *r)
 {
-    mutex_lock(&r->lock);
-    cond_signal(&r->wake);
-    mutex_unlock(&r->lock);
-}
-
-static void stop_prober(struct remote *r)
-{
-    mutex_lock(&r->lock);
-    r->stopping = true;
-    cond_signal(&r->wake);
-    mutex_unlock(&r->lock);
-    thread_join(&r->prober);
+    loop_wake(&r->prober);
 }
 
 static void remote_abort(struct storage *s)
@@ -121,12 +106,10 @@ static void remote_close(struct storage *s)
 
     if (r->upstream)
         upstream_abort(r->upstream); /* the prober may be connecting */
-    stop_prober(r);
+    loop_stop(&r->prober);
     upstream_free(r->upstream);
     credential_table_release(&r->credentials);
     sign_keys_free(r->keys);
-    cond_release(&r->wake);
-    mutex_release(&r->lock);
     buf_release(&r->name);
     buf_release(&r->host);
     buf_release(&r->region);
@@ -154,13 +137,15 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
     r->part_size = REMOTE_PART_SIZE;
     r->keys = sign_keys_new();
     credential_table_init(&r->credentials);
-    mutex_init(&r->lock, "remote");
-    cond_init(&r->wake);
     code = set_host(r, o->url, err);
     if (code == 0)
         code = upstream_new(&r->upstream, &u, err);
     if (code == 0)
-        code = thread_start(&r->prober, "remote-prober", 0, probe, r, err);
+        code = loop_start(
+            &r->prober,
+            &(struct loop_options){
+                .name = "remote-prober", .step = probe, .ctx = r, .first = probe_later(r)},
+            err);
     if (code < 0)
         remote_close(&r->storage);
     else

@@ -8,7 +8,7 @@
 #include "http/upstream.h"
 #include "object/names.h"
 #include "object/remote/remote.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "sign/sign.h"
 
 enum {
@@ -44,11 +44,7 @@ struct remote {
 
     struct credential_table credentials;
 
-    /* the prober */
-    struct thread prober;
-    struct mutex lock; /* guards `stopping` */
-    struct cond wake;
-    bool stopping;
+    struct loop prober;
 };
 
 struct remote_bucket {

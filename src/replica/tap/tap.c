@@ -299,7 +299,7 @@ static int await_round(void *ctx, struct err *err)
 
     mutex_lock(&t->lock);
     uint64_t mine = ++t->rounds_asked;
-    cond_signal(&t->wake);
+    loop_wake(&t->keeper);
     while (t->rounds_done < mine)
         cond_wait(&t->round_ended, &t->lock);
     int code = t->round_code;
@@ -329,20 +329,16 @@ static void keep_once(struct taps *t)
     marks_keep(t);
 }
 
-static void taps_keeper_main(void *ctx)
+static struct loop_sleep taps_keeper_step(void *ctx)
 {
     struct taps *t = ctx;
 
-    marks_keep(t);
-    mutex_lock(&t->lock);
-    while (!t->stop) {
-        mutex_unlock(&t->lock);
-        keep_once(t);
-        mutex_lock(&t->lock);
-        if (!t->stop && t->rounds_asked == t->rounds_done)
-            cond_wait_until(&t->wake, &t->lock, clock_mono_ns() + TICK_MS * NS_PER_MS);
+    if (!t->marks_began) {
+        marks_keep(t);
+        t->marks_began = true;
     }
-    mutex_unlock(&t->lock);
+    keep_once(t);
+    return loop_sleep_ms(TICK_MS);
 }
 
 /* --- opening and closing --- */
@@ -371,7 +367,6 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     list_init(&t->held_locks);
     cond_init(&t->lock_moved);
     mutex_init(&t->lock, "replica.intents");
-    cond_init(&t->wake);
     cond_init(&t->round_ended);
     filter_all(t);
     map_init(&t->marks);
@@ -385,7 +380,8 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err)
     if (code == 0)
         code = notes_take_left(t, err);
     if (code == 0)
-        code = thread_start(&t->keeper, "tap-keeper", 0, taps_keeper_main, t, err);
+        code =
+            loop_start(&t->keeper, &(struct loop_options){"tap-keeper", taps_keeper_step, t}, err);
     if (code < 0) {
         taps_close(t);
         return code;
@@ -403,11 +399,7 @@ void taps_close(struct taps *t)
     if (!t)
         return;
     recorder_stop(t);
-    mutex_lock(&t->lock);
-    t->stop = true;
-    cond_signal(&t->wake);
-    mutex_unlock(&t->lock);
-    thread_join(&t->keeper);
+    loop_stop(&t->keeper);
     intents_forget_astray(t);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
@@ -415,7 +407,6 @@ void taps_close(struct taps *t)
     journal_close(t->journal);
     BUG_ON(!list_empty(&t->open) || !list_empty(&t->held_locks));
     cond_release(&t->lock_moved);
-    cond_release(&t->wake);
     cond_release(&t->round_ended);
     cond_release(&t->announced);
     cond_release(&t->over_wake);

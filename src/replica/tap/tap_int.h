@@ -6,7 +6,7 @@
 #include "base/ids.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "replica/tap/tap.h"
 #include "replica/tap/tap_journal.h"
 #include "route/route.h"
@@ -99,8 +99,7 @@ struct taps {
     _Atomic(uint64_t) count_recorded, count_intents;
     _Atomic(size_t) tap_count; /* taps[] only grows */
     struct tap *taps[ROUTES_STORAGES_MAX];
-    struct mutex lock; /* class "replica.intents" */
-    struct cond wake;
+    struct mutex lock;  /* class "replica.intents" */
     struct list open;   /* struct intent: the keeper postpones them */
     struct list astray; /* struct intent: yet to be announced (E4) */
     size_t astray_count;
@@ -124,12 +123,12 @@ struct taps {
     int round_code; /* result of the last round */
     struct err round_err;
     struct cond round_ended;
-    bool stop;
-    struct thread keeper;
+    struct loop keeper;
     /* Only the keeper uses these: */
-    int64_t applied; /* epoch of the filter; -1: none */
-    int64_t pending; /* epoch that is reached when the writes of the last phase ended; -1: none */
-    bool ended;      /* those writes have ended */
+    bool marks_began; /* marks_keep() ran once */
+    int64_t applied;  /* epoch of the filter; -1: none */
+    int64_t pending;  /* epoch that is reached when the writes of the last phase ended; -1: none */
+    bool ended;       /* those writes have ended */
     int64_t settling_ms; /* by the store's clock; 0: none yet */
     uint64_t postponed_ns, settled_ns, named_ns;
 };

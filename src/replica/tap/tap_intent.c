@@ -422,7 +422,7 @@ static void leave_intent(struct taps *t, const struct intended *i)
         if (fits)
             list_push(&t->astray, &in->node);
         t->astray_count += fits;
-        cond_signal(&t->wake);
+        loop_wake(&t->keeper);
         mutex_unlock(&t->lock);
         if (!fits) {
             tell_astray(t, in, "too many others wait for the store");
