@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "replica/room.h"
 #include "room/room.h"
-#include "swarm/room.h"
 
 static http_handler_fn api_handle;
 
@@ -29,11 +28,8 @@ static void api_take_rooms(struct api *api)
     for (size_t i = 0; i < api->o.room_count; i++) {
         const struct room_instance *r = &api->o.rooms[i];
         struct replica_room *replica = r->state;
-        struct swarm_room *swarm = r->state;
         if (r->room == &replica_room)
             api->taps = replica->taps, api->store_keep = replica->store_keep;
-        if (r->room == &swarm_room)
-            api->swarm = &swarm->service, api->torrents = swarm->torrents;
     }
 }
 
@@ -56,16 +52,12 @@ static void api_add_tables(struct api *api)
         &api_bucket_rows,
         &api_bucket_show_rows,
         &api_webhook_rows,
-        &api_torrent_rows,
         &api_queue_rows,
         &api_replication_rows,
         &api_replication_add_rows,
         &api_replication_change_rows,
         &api_switch_rows,
         &api_diff_rows,
-        &api_swarm_user_rows,
-        &api_swarm_torrent_rows,
-        &api_feed_rows,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)

@@ -27,13 +27,9 @@ struct replications;
 struct worker;
 struct room_instance;
 struct routes;
-struct service;
 struct services;
 struct store;
-struct store_keep;
-struct taps;
 struct tls_context;
-struct torrents;
 struct users;
 
 /* All borrowed; they must outlive the api. */

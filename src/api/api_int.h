@@ -23,16 +23,13 @@ struct api {
     /* Of the rooms; NULL: the room is not there. */
     struct taps *taps; /* of this process's changes */
     struct store_keep *store_keep;
-    struct service *swarm;
-    struct torrents *torrents; /* of objects */
 };
 
 /* The routes of each file. Their `ctx` is filled in when the API starts. */
 extern const struct rest_table api_server_rows, api_store_rows, api_user_rows, api_storage_rows,
-    api_remote_rows, api_bucket_rows, api_bucket_show_rows, api_webhook_rows, api_torrent_rows,
-    api_queue_rows, api_replication_rows, api_replication_add_rows, api_replication_change_rows,
-    api_switch_rows, api_diff_rows, api_swarm_user_rows, api_swarm_torrent_rows, api_feed_rows,
-    api_notice_rows;
+    api_remote_rows, api_bucket_rows, api_bucket_show_rows, api_webhook_rows, api_queue_rows,
+    api_replication_rows, api_replication_add_rows, api_replication_change_rows, api_switch_rows,
+    api_diff_rows, api_notice_rows;
 
 /* Answers 401, 429 or 503 to a caller that auth_check() or auth_check_token() refused with `code`.
  */

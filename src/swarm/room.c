@@ -298,6 +298,9 @@ static const struct queue_weight swarm_queues[] = {
     {TORRENT_QUEUE, TORRENT_QUEUE_WEIGHT},
 };
 
+static const struct rest_table *const swarm_routes[] = {
+    &swarm_object_routes, &swarm_user_routes, &swarm_tracked_routes, &swarm_feed_routes, NULL};
+
 static const struct command *const swarm_command_tables[] = {torrent_commands, swarm_commands,
                                                              NULL};
 
@@ -309,6 +312,7 @@ const struct room swarm_room = {
     ROOM_ROWS(port, swarm_ports),
     ROOM_ROWS(queue, swarm_queues),
     .tasks = list_swarm_tasks,
+    .routes = swarm_routes,
     .commands = swarm_command_tables,
     ROOM_ROWS(metric, swarm_metrics),
     .count = swarm_count,

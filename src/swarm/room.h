@@ -19,7 +19,9 @@ struct swarm_room {
     char *snapshot;            /* path of the tracker's snapshot; the tracker borrows it */
 };
 
-/* For struct room: commands (swarm/commands/) */
+/* For struct room: routes (swarm/rest/) and commands (swarm/commands/). */
+extern const struct rest_table swarm_object_routes, swarm_tracked_routes, swarm_user_routes,
+    swarm_feed_routes;
 extern const struct command swarm_commands[], torrent_commands[];
 
 /* For struct room: rows and numbers of the tracker's metrics (swarm/metrics.c). */

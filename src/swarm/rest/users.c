@@ -1,6 +1,6 @@
 /* Users and approved clients of the tracker. Passkeys are secrets: the answer to adding a user has
  * the passkey, the list of users only when asked to, the log never. */
-#include "api/swarm.h"
+#include "swarm/rest/rest.h"
 #include "base/ids.h"
 
 static rest_fn swarm_user_list, swarm_user_add, swarm_user_remove, swarm_client_list,
@@ -22,7 +22,6 @@ static const struct rest_field swarm_client_fields[] = {{"client", "The beginnin
 static const struct rest_row swarm_user_rows[] = {
     {HTTP_GET, "/api/v1/swarm/users", REST_ADMIN,
      "Users of the tracker's private mode, in no order.", swarm_user_list,
-     .needs = api_needs_tracker,
      .query = REST_FIELDS({"passkeys", "Show the passkeys too?", REST_BOOLEAN}), .list = "users",
      .by_place = true, .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX,
      .items =
@@ -30,7 +29,7 @@ static const struct rest_row swarm_user_rows[] = {
                                          .secret = true, .sometimes = true})},
     {HTTP_POST, "/api/v1/swarm/users", REST_ADMIN,
      "Add a user. A user whose passkey is known gets the slots and multipliers.", swarm_user_add,
-     .status = 201, .needs = api_needs_tracker,
+     .status = 201,
      .body = REST_FIELDS(
          {"id", "The user's id; random when left out.", REST_INTEGER, .min = 0, .max = INT64_MAX},
          {"passkey", "32 letters and digits; random when left out.", .secret = true},
@@ -40,35 +39,27 @@ static const struct rest_row swarm_user_rows[] = {
          {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),
      .answer = REST_FIELDS(SWARM_USER_FIELDS, {"passkey", "The user's passkey.", .secret = true})},
     {HTTP_DELETE, "/api/v1/swarm/users/{id}", REST_ADMIN, "Remove the user and all of its peers.",
-     swarm_user_remove, .status = 204, .needs = api_needs_tracker,
+     swarm_user_remove, .status = 204,
      .in_path = REST_FIELDS({"id", "The user's id or its passkey.", .secret = true}),
      .missing = "there is no such user"},
     {HTTP_GET, "/api/v1/swarm/clients", REST_ADMIN, "The approved clients, in no order.",
-     swarm_client_list, .needs = api_needs_tracker, .list = "clients", .by_place = true,
-     .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX, .items = swarm_client_fields},
+     swarm_client_list, .list = "clients", .by_place = true, .page_usual = SWARM_PAGE_USUAL,
+     .page_max = SWARM_PAGE_MAX, .items = swarm_client_fields},
     {HTTP_POST, "/api/v1/swarm/clients", REST_ADMIN, "Approve the clients whose peer id begins so.",
-     swarm_client_add, .status = 201, .needs = api_needs_tracker,
+     swarm_client_add, .status = 201,
      .body = REST_FIELDS(
          {"client", "The beginning of a peer id.", .required = true, .min = 1, .max = PEER_ID_LEN}),
      .answer = swarm_client_fields},
     {HTTP_DELETE, "/api/v1/swarm/clients/{client}", REST_ADMIN, "Approve these clients no longer.",
-     swarm_client_remove, .status = 204, .needs = api_needs_tracker,
-     .in_path = swarm_client_fields},
+     swarm_client_remove, .status = 204, .in_path = swarm_client_fields},
 };
-const struct rest_table api_swarm_user_rows = {REST_ROWS(swarm_user_rows)};
+const struct rest_table swarm_user_routes = {REST_ROWS(swarm_user_rows)};
 
-int api_needs_tracker(struct rest_call *c, struct err *err)
+struct cache *swarm_models(const struct rest_call *c)
 {
-    const struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
 
-    return api->swarm ? 0 : err_set(err, ERR_UNSUPPORTED, "this weir has no tracker");
-}
-
-struct cache *api_cache(const struct rest_call *c)
-{
-    const struct api *api = c->ctx;
-
-    return api->swarm->cache;
+    return room->service.cache;
 }
 
 /* --- users --- */
@@ -99,7 +90,7 @@ static int swarm_user_offer(void *ctx, const struct swarm_user *u, struct err *e
 
 static int swarm_user_list(struct rest_call *c, struct err *err)
 {
-    int code = cache_each_user(api_cache(c), swarm_user_offer, c, err);
+    int code = cache_each_user(swarm_models(c), swarm_user_offer, c, err);
 
     return code == ERR_END ? 0 : code;
 }
@@ -136,7 +127,7 @@ static int swarm_user_add(struct rest_call *c, struct err *err)
     int code = swarm_user_read(&user, c, err);
 
     if (code == 0)
-        code = cache_add_user(api_cache(c), &user, err);
+        code = cache_add_user(swarm_models(c), &user, err);
     if (code == 0) {
         log_info(http_request_log(c->req), "swarm.user_added", log_u("id", user.id));
         swarm_user_write(c->w, &user, true);
@@ -158,9 +149,9 @@ static int swarm_user_remove(struct rest_call *c, struct err *err)
     else if (str_u64(name, &id) < 0)
         code = err_set(err, ERR_INVALID, "name the user by its id or its passkey");
     else
-        code = cache_find_passkey(api_cache(c), passkey, id, err);
+        code = cache_find_passkey(swarm_models(c), passkey, id, err);
     if (code == 0)
-        code = cache_remove_user(api_cache(c), str_z(passkey), err);
+        code = cache_remove_user(swarm_models(c), str_z(passkey), err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.user_removed");
     return code;
@@ -182,7 +173,7 @@ static int swarm_client_offer(void *ctx, struct str client, struct err *err)
 
 static int swarm_client_list(struct rest_call *c, struct err *err)
 {
-    int code = cache_each_client(api_cache(c), swarm_client_offer, c, err);
+    int code = cache_each_client(swarm_models(c), swarm_client_offer, c, err);
 
     return code == ERR_END ? 0 : code;
 }
@@ -190,7 +181,7 @@ static int swarm_client_list(struct rest_call *c, struct err *err)
 static int swarm_client_add(struct rest_call *c, struct err *err)
 {
     struct str client = rest_text(c, "client");
-    int code = cache_whitelist_client(api_cache(c), client, err);
+    int code = cache_whitelist_client(swarm_models(c), client, err);
 
     if (code < 0)
         return code;
@@ -203,12 +194,12 @@ static int swarm_client_remove(struct rest_call *c, struct err *err)
 {
     struct str client = rest_text(c, "client");
     bool there = false;
-    int code = cache_client_whitelisted(api_cache(c), &there, client, err);
+    int code = cache_client_whitelisted(swarm_models(c), &there, client, err);
 
     if (code == 0 && !there)
         code = err_set(err, ERR_NOT_FOUND, "there is no such client");
     if (code == 0)
-        code = cache_unwhitelist_client(api_cache(c), client, err);
+        code = cache_unwhitelist_client(swarm_models(c), client, err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.client_removed", log_s("client", client));
     return code;

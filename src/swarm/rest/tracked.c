@@ -1,5 +1,5 @@
 /* Torrents of the tracker, and its numbers. */
-#include "api/swarm.h"
+#include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "swarm/name.h"
@@ -25,14 +25,12 @@ static const struct rest_field swarm_torrent_fields[] = {
 static const struct rest_row swarm_torrent_rows[] = {
     {HTTP_GET, "/api/v1/swarm/stats", REST_ADMIN,
      "The tracker in numbers; which numbers there are depends on its mode.", swarm_stats,
-     .needs = api_needs_tracker,
      .answer = REST_FIELDS({"*", "A number of the tracker.", REST_ANY})},
     {HTTP_GET, "/api/v1/swarm/torrents", REST_ADMIN, "Torrents that were added, in no order.",
-     swarm_torrent_list, .needs = api_needs_tracker, .list = "torrents", .by_place = true,
-     .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX, .items = swarm_torrent_fields},
+     swarm_torrent_list, .list = "torrents", .by_place = true, .page_usual = SWARM_PAGE_USUAL,
+     .page_max = SWARM_PAGE_MAX, .items = swarm_torrent_fields},
     {HTTP_POST, "/api/v1/swarm/torrents", REST_ADMIN,
      "Add a torrent; one that is known gets the multipliers.", swarm_torrent_add, .status = 201,
-     .needs = api_needs_tracker,
      .body = REST_FIELDS(
          {"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true},
          {"id", "The torrent's id; random when left out.", REST_INTEGER, .min = 0,
@@ -42,17 +40,16 @@ static const struct rest_row swarm_torrent_rows[] = {
      .answer = swarm_torrent_fields},
     {HTTP_DELETE, "/api/v1/swarm/torrents/{torrent}", REST_ADMIN,
      "Remove the torrent and all of its peers.", swarm_torrent_remove, .status = 204,
-     .needs = api_needs_tracker,
      .in_path = REST_FIELDS({"torrent", "40 or 64 hexadecimal digits, or a magnet link."}),
      .missing = "there is no such torrent"},
 };
-const struct rest_table api_swarm_torrent_rows = {REST_ROWS(swarm_torrent_rows)};
+const struct rest_table swarm_tracked_routes = {REST_ROWS(swarm_torrent_rows)};
 
 /* Counts the peers of some torrents: in memory, when the tracker answers from memory. */
-static int swarm_count_peers(struct api *api, const uint8_t *hashes, size_t count,
+static int swarm_count_peers(const struct swarm_room *room, const uint8_t *hashes, size_t count,
                              struct scrape_entry *out, struct err *err)
 {
-    struct service *s = api->swarm;
+    const struct service *s = &room->service;
     struct swarms *swarms = s->tracker ? tracker_swarms(s->tracker) : NULL;
 
     memset(out, 0, count * sizeof(*out));
@@ -119,7 +116,7 @@ static int torrent_list_add(void *ctx, const struct torrent *t, struct err *err)
 static int swarm_torrent_list(struct rest_call *c, struct err *err)
 {
     struct torrent_list list = {.c = c};
-    int code = cache_each_torrent(api_cache(c), torrent_list_add, &list, err);
+    int code = cache_each_torrent(swarm_models(c), torrent_list_add, &list, err);
 
     return code == 0 || code == ERR_END ? torrent_list_flush(&list, err) : code;
 }
@@ -141,7 +138,7 @@ static int swarm_torrent_add(struct rest_call *c, struct err *err)
     int code = swarm_torrent_read(&torrent, c, err);
 
     if (code == 0)
-        code = cache_add_torrent(api_cache(c), &torrent, err);
+        code = cache_add_torrent(swarm_models(c), &torrent, err);
     if (code == 0)
         code = swarm_count_peers(c->ctx, torrent.info_hash, 1, &peers, err);
     if (code < 0)
@@ -157,7 +154,7 @@ static int swarm_torrent_remove(struct rest_call *c, struct err *err)
     int code = info_hash_parse(hash, rest_text(c, "torrent"), err);
 
     if (code == 0)
-        code = cache_withdraw_torrent(api_cache(c), hash, err);
+        code = cache_withdraw_torrent(swarm_models(c), hash, err);
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.torrent_removed");
     return code;
@@ -165,11 +162,11 @@ static int swarm_torrent_remove(struct rest_call *c, struct err *err)
 
 static int swarm_stats(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
 
-    if (!api->swarm->tracker)
+    if (!room->service.tracker)
         return err_set(err, ERR_UNSUPPORTED,
                        "this weir has the tracker's data, but does not track");
-    stats_members(c->w, api->swarm->tracker);
+    stats_members(c->w, room->service.tracker);
     return 0;
 }

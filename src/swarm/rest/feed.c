@@ -1,5 +1,5 @@
 /* The tracker's feed of deltas and its consumers; violations of the tracker's invariants. */
-#include "api/swarm.h"
+#include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "swarm/feed.h"
 
@@ -33,38 +33,35 @@ static const struct rest_field delta_items[] = {
 static const struct rest_row feed_rows[] = {
     {HTTP_POST, "/api/v1/swarm/check", REST_ADMIN,
      "Look in the store for what the tracker's invariants forbid.", swarm_check,
-     .needs = api_needs_tracker,
      .answer = REST_FIELDS({"findings", "The first 1000 findings.", REST_OBJECTS,
                             .members = REST_FIELDS({"invariant", "The invariant that is violated."},
                                                    {"key", "The key of the store, escaped."})},
                            {"count", "How many findings there are.", REST_INTEGER})},
     {HTTP_GET, "/api/v1/swarm/feed", REST_ADMIN, "Consumers of the feed of deltas.", consumer_list,
-     .needs = api_needs_tracker, .list = "consumers", .by_place = true,
+     .list = "consumers", .by_place = true,
      .items = REST_FIELDS({"name", "The consumer's name."},
                           {"acknowledged", "The last record that it acknowledged.", REST_INTEGER},
                           {"waiting", "Records that wait for it.", REST_INTEGER})},
     {HTTP_POST, "/api/v1/swarm/feed", REST_ADMIN,
      "Add a consumer: it gets the records that come from now on.", consumer_add, .status = 201,
-     .needs = api_needs_tracker,
      .body = REST_FIELDS(
          {"name", "The consumer's name.", .required = true, .min = 1, .max = NAME_MAX_LEN}),
      .answer = REST_FIELDS({"name", "The consumer's name."})},
     {HTTP_DELETE, "/api/v1/swarm/feed/{name}", REST_ADMIN,
      "Remove a consumer, and the records that waited for it alone.", consumer_remove, .status = 204,
-     .needs = api_needs_tracker, .in_path = consumer_path, .missing = CONSUMER_MISSING},
+     .in_path = consumer_path, .missing = CONSUMER_MISSING},
     {HTTP_GET, "/api/v1/swarm/feed/{name}", REST_ADMIN,
      "Records that the consumer has not acknowledged, the oldest first.", delta_list,
-     .needs = api_needs_tracker, .in_path = consumer_path, .list = "records", .by_place = true,
-     .page_usual = READ_USUAL, .page_max = READ_MAX, .items = delta_items,
-     .missing = CONSUMER_MISSING},
+     .in_path = consumer_path, .list = "records", .by_place = true, .page_usual = READ_USUAL,
+     .page_max = READ_MAX, .items = delta_items, .missing = CONSUMER_MISSING},
     {HTTP_POST, "/api/v1/swarm/feed/{name}/acknowledge", REST_ADMIN,
      "Acknowledge all records up to a number.", delta_acknowledge, .status = 204,
-     .needs = api_needs_tracker, .in_path = consumer_path,
+     .in_path = consumer_path,
      .body = REST_FIELDS({"number", "The number of the last record to acknowledge.", REST_INTEGER,
                           .required = true, .min = 0, .max = INT64_MAX}),
      .missing = CONSUMER_MISSING},
 };
-const struct rest_table api_feed_rows = {REST_ROWS(feed_rows)};
+const struct rest_table swarm_feed_routes = {REST_ROWS(feed_rows)};
 
 /* --- consumers --- */
 
@@ -72,7 +69,7 @@ static int consumer_list(struct rest_call *c, struct err *err)
 {
     struct feed_consumer *list;
     size_t count = 0;
-    int code = feed_consumers(api_cache(c), c->arena, &list, &count, err);
+    int code = feed_consumers(swarm_models(c), c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (rest_item(c, STR_EMPTY)) {
@@ -90,7 +87,7 @@ static int consumer_add(struct rest_call *c, struct err *err)
 
     if (!str_is_utf8(name))
         return err_set(err, ERR_INVALID, "name must be UTF-8");
-    int code = feed_add_consumer(api_cache(c), name, err);
+    int code = feed_add_consumer(swarm_models(c), name, err);
     if (code == ERR_EXISTS)
         return err_set(err, code, "there is already a consumer of this name");
     if (code < 0)
@@ -103,7 +100,7 @@ static int consumer_add(struct rest_call *c, struct err *err)
 static int consumer_remove(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "name");
-    int code = feed_remove_consumer(api_cache(c), name, err);
+    int code = feed_remove_consumer(swarm_models(c), name, err);
 
     if (code == 0)
         log_info(http_request_log(c->req), "swarm.consumer_removed", log_s("consumer", name));
@@ -135,7 +132,8 @@ static int delta_list(struct rest_call *c, struct err *err)
 {
     struct delta *list;
     size_t count = 0, wanted = c->page.skip + rest_wanted(c);
-    int code = feed_read(api_cache(c), c->arena, rest_text(c, "name"), wanted, &list, &count, err);
+    int code =
+        feed_read(swarm_models(c), c->arena, rest_text(c, "name"), wanted, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (rest_item(c, STR_EMPTY)) {
@@ -147,7 +145,7 @@ static int delta_list(struct rest_call *c, struct err *err)
 
 static int delta_acknowledge(struct rest_call *c, struct err *err)
 {
-    int code = feed_acknowledge(api_cache(c), rest_text(c, "name"),
+    int code = feed_acknowledge(swarm_models(c), rest_text(c, "name"),
                                 (uint64_t)rest_integer(c, "number"), err);
 
     return code == ERR_RANGE ? err_set(err, ERR_INVALID, "there is no record of this number yet")
@@ -202,7 +200,7 @@ static int swarm_check(struct rest_call *c, struct err *err)
 
     json_out_key(c->w, "findings");
     json_out_open(c->w, '[');
-    code = cache_check(api_cache(c), finding_write, &findings, err);
+    code = cache_check(swarm_models(c), finding_write, &findings, err);
     json_out_close(c->w, ']');
     json_out_member_u64(c->w, "count", findings.count);
     return code;

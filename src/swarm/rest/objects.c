@@ -1,5 +1,5 @@
 /* Torrents of objects. */
-#include "api/api_int.h"
+#include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "object/bucket.h"
 #include "route/resolve.h"
@@ -64,16 +64,16 @@ static const struct rest_row torrent_rows[] = {
      "Forget the torrent's hashes and take it off the tracker; the object stays.", torrent_remove,
      .needs = needs_torrents, .status = 204, .in_path = torrent_path},
 };
-const struct rest_table api_torrent_rows = {REST_ROWS(torrent_rows)};
+const struct rest_table swarm_object_routes = {REST_ROWS(torrent_rows)};
 
 static int needs_torrents(struct rest_call *c, struct err *err)
 {
-    const struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
 
-    return api->torrents ? 0
-                         : err_set(err, ERR_UNSUPPORTED,
-                                   "this weir makes no torrents: tracker.http and tracker.udp "
-                                   "are off");
+    return room->torrents ? 0
+                          : err_set(err, ERR_UNSUPPORTED,
+                                    "this weir makes no torrents: tracker.http and tracker.udp "
+                                    "are off");
 }
 
 /* An error code of the torrents is one of S3; this is the general one. */
@@ -134,11 +134,11 @@ static void torrent_write_answer(struct json_out *w, const struct torrent_answer
 
 static int torrent_list(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
     struct torrent_row *rows = NULL;
     size_t count = 0;
     int code =
-        torrents_list(api->torrents, c->arena, rest_after(c), rest_wanted(c), &rows, &count, err);
+        torrents_list(room->torrents, c->arena, rest_after(c), rest_wanted(c), &rows, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (rest_item(c, rows[i].position)) {
@@ -153,14 +153,14 @@ static int torrent_list(struct rest_call *c, struct err *err)
 /* The address by which everybody reaches the S3 endpoint; empty: this weir does not know it. */
 static struct str torrent_s3_base(const struct rest_call *c, struct str host)
 {
-    struct api *api = c->ctx;
-    const struct conf *conf = api->o.conf;
+    const struct swarm_room *room = c->ctx;
+    const struct conf *conf = room->services->conf;
     char text[SOCK_ADDR_TEXT];
     struct sock_addr addr;
 
-    if (*conf->s3.url || !api->o.s3)
+    if (*conf->s3.url || !room->services->s3)
         return str_z(conf->s3.url);
-    http_server_address(api->o.s3, &addr);
+    http_server_address(room->services->s3, &addr);
     sock_addr_text(&addr, text);
     struct str own = str_z(text), all = STR("0.0.0.0:"), all6 = STR("[::]:");
     struct str port = str_starts(own, all)    ? str_skip(own, all.len - 1)
@@ -207,8 +207,9 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
 {
     static const struct object_conditions none;
     struct str key = rest_text(c, "key");
-    struct api *api = c->ctx;
-    int code = route_bucket(api->o.routes, STR_EMPTY, rest_text(c, "bucket"), &x->ask.bucket, err);
+    const struct swarm_room *room = c->ctx;
+    int code = route_bucket(room->services->routes, STR_EMPTY, rest_text(c, "bucket"),
+                            &x->ask.bucket, err);
     struct bucket *b = x->ask.bucket;
 
     if (code < 0)
@@ -225,18 +226,18 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
 /* ERR_BUSY: the object is being hashed; x->row tells how far when it has a size. */
 static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
     int code = creation_look(x, c, err);
 
     if (code < 0)
         return code;
     struct torrent_place at = {x->ask.bucket->name, x->got.info.key, x->got.info.version};
     torrent_fill_addresses(&x->ask, c, &at);
-    code = torrent_plain_code(torrents_write(api->torrents, c->arena, &x->ask, &x->answer, err));
+    code = torrent_plain_code(torrents_write(room->torrents, c->arena, &x->ask, &x->answer, err));
     if (code == 0 || code == ERR_BUSY) {
         struct torrent_id id = {bucket_home(x->ask.bucket)->name, at.bucket, at.key, at.version};
         enum torrent_kind kind;
-        int found = torrents_find(api->torrents, c->arena, torrent_member(c->arena, &id), &x->row,
+        int found = torrents_find(room->torrents, c->arena, torrent_member(c->arena, &id), &x->row,
                                   &kind, err);
         code = found < 0 && code == 0 ? found : code;
     }
@@ -267,9 +268,10 @@ static int torrent_create(struct rest_call *c, struct err *err)
 /* By an info hash or an id; `v` chooses the kind, else the hash does. */
 static int creation_find(struct creation *x, const struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
     enum torrent_kind kind;
-    int code = torrents_find(api->torrents, c->arena, rest_text(c, "torrent"), &x->row, &kind, err);
+    int code =
+        torrents_find(room->torrents, c->arena, rest_text(c, "torrent"), &x->row, &kind, err);
 
     if (code < 0)
         return code;
@@ -280,7 +282,7 @@ static int creation_find(struct creation *x, const struct rest_call *c, struct e
     torrent_fill_addresses(&x->ask, c,
                            &(struct torrent_place){x->row.bucket, x->row.key, x->row.version});
     if (x->row.ready)
-        code = torrents_show(api->torrents, c->arena, &x->row, &x->ask, &x->answer, err);
+        code = torrents_show(room->torrents, c->arena, &x->row, &x->ask, &x->answer, err);
     return code;
 }
 
@@ -313,13 +315,13 @@ static int torrent_file(struct rest_call *c, struct err *err)
 
 static int torrent_remove(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct swarm_room *room = c->ctx;
     struct torrent_row row;
     enum torrent_kind kind;
-    int code = torrents_find(api->torrents, c->arena, rest_text(c, "torrent"), &row, &kind, err);
+    int code = torrents_find(room->torrents, c->arena, rest_text(c, "torrent"), &row, &kind, err);
 
     if (code == 0)
-        code = torrents_remove(api->torrents, c->arena, &row, err);
+        code = torrents_remove(room->torrents, c->arena, &row, err);
     if (code == 0)
         log_info(http_request_log(c->req), "torrent.removed", log_s("bucket", row.bucket),
                  log_s("key", row.key));
