@@ -128,7 +128,7 @@ void api_free(struct api *api)
     free(api);
 }
 
-static int check_auth(struct api *api, struct http_request *req)
+static int api_check_auth(struct api *api, struct http_request *req)
 {
     int code = auth_check(&api->auth, http_header(http_request_head(req), "Authorization"),
                           http_request_peer(req), clock_mono_ms());
@@ -140,7 +140,7 @@ static int check_auth(struct api *api, struct http_request *req)
 
 bool api_is_admin(struct api *api, struct http_request *req)
 {
-    return check_auth(api, req) == 0;
+    return api_check_auth(api, req) == 0;
 }
 
 int api_send_denied(struct http_request *req, int code)
@@ -192,7 +192,7 @@ static bool is_from_another_site(const struct http_head *head)
     return at < 0 || !str_ieq(str_skip(origin, (size_t)at + 3), http_header(head, "Host"));
 }
 
-static bool is_json(const struct http_head *head)
+static bool request_is_json(const struct http_head *head)
 {
     struct str type, parameters;
 
@@ -213,7 +213,7 @@ static bool may_change(struct http_request *req, int *answer)
                                   "a page of another site asked for this change", none);
         return false;
     }
-    if (!is_json(head)) {
+    if (!request_is_json(head)) {
         *answer = rest_send_error(req, 415, "not_json",
                                   "a change needs the header Content-Type: application/json, also "
                                   "without a body",
@@ -233,8 +233,8 @@ static int store_known_or_away(struct api *api, struct err *err)
 
 /* A change is made in the store that weir knows, and in no other. What weir knows of the store may
  * be a second old, so the store is asked before a change. */
-static int check_store(struct api *api, struct http_request *req, const struct rest_row *row,
-                       struct err *err)
+static int api_check_store(struct api *api, struct http_request *req, const struct rest_row *row,
+                           struct err *err)
 {
     if (row->storeless)
         return 0;
@@ -264,7 +264,7 @@ static int api_handle(struct http_request *req, void *ctx)
     struct err err = {0};
     int found = rest_find(&match, api->tables, api->table_count, req, &err);
     bool admin = found == 0 ? match.row->access == REST_ADMIN : str_starts(head->path, STR("/api"));
-    int code = admin ? check_auth(api, req) : 0;
+    int code = admin ? api_check_auth(api, req) : 0;
 
     if (code < 0)
         return api_send_denied(req, code);
@@ -273,7 +273,7 @@ static int api_handle(struct http_request *req, void *ctx)
     /* Routes for anyone do not go by keys that a browser keeps. */
     if (admin && is_change(head->method) && !may_change(req, &code))
         return code;
-    code = check_store(api, req, match.row, &err);
+    code = api_check_store(api, req, match.row, &err);
     if (code == ERR_AGAIN)
         return code;
     return code < 0 ? rest_send_failure(req, code, &err) : rest_run(&match, req);

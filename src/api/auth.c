@@ -14,7 +14,7 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
     hash_key_random(&a->key);
 }
 
-static _Atomic(uint64_t) *bucket_of(struct auth *a, const struct sock_addr *peer)
+static _Atomic(uint64_t) *auth_bucket(struct auth *a, const struct sock_addr *peer)
 {
     unsigned char address[16];
 
@@ -22,8 +22,8 @@ static _Atomic(uint64_t) *bucket_of(struct auth *a, const struct sock_addr *peer
     return &a->full_at[hash_sip(&a->key, str_n(address, sizeof(address))) % AUTH_BUCKETS];
 }
 
-/* A bucket with n tokens gone is full again after n refills: one number is the whole state. */
-static void take_token(_Atomic(uint64_t) *full_at, uint64_t now)
+/* A bucket that lacks n tokens is full again after n refills, so this time is its whole state. */
+static void auth_take_token(_Atomic(uint64_t) *full_at, uint64_t now)
 {
     uint64_t old = atomic_load(full_at), next;
 
@@ -32,13 +32,14 @@ static void take_token(_Atomic(uint64_t) *full_at, uint64_t now)
     } while (!atomic_compare_exchange_weak(full_at, &old, next));
 }
 
-static bool has_token(_Atomic(uint64_t) *full_at, uint64_t now)
+static bool auth_has_token(_Atomic(uint64_t) *full_at, uint64_t now)
 {
     return atomic_load(full_at) + AUTH_REFILL_MS <= now + (uint64_t)AUTH_BURST * AUTH_REFILL_MS;
 }
 
-/* "Basic <base64>" to "user:password" in `out`; false when it is not that. */
-static bool decode(struct str header, char out[MAX_TOKEN], struct str *plain)
+/* Decodes "Basic <base64>" to "user:password": *plain, whose bytes are in `out`. False: the header
+ * has another form. */
+static bool auth_decode_basic(struct str header, char out[MAX_TOKEN], struct str *plain)
 {
     struct str scheme, token;
     int len;
@@ -58,28 +59,28 @@ static bool decode(struct str header, char out[MAX_TOKEN], struct str *plain)
     return true;
 }
 
-static bool same_secret(struct str real, struct str given)
+static bool auth_same_secret(struct str real, struct str given)
 {
     return str_eq_secret(real, given.len ? given : STR("?"));
 }
 
-/* Both are compared in full whatever the first says. */
-static bool is_first(const struct credentials *admin, struct str access, struct str secret)
+/* Both keys are compared in full, also when the first one differs. */
+static bool auth_is_first(const struct credentials *admin, struct str access, struct str secret)
 {
-    bool same_access = same_secret(str_z(admin->access_key), access);
-    bool same_key = same_secret(str_z(admin->secret_key), secret);
+    bool same_access = auth_same_secret(str_z(admin->access_key), access);
+    bool same_key = auth_same_secret(str_z(admin->secret_key), secret);
 
     return same_access && same_key;
 }
 
-/* An access key that nobody has takes as long as one with another secret. */
-static int check_user(struct users *users, struct str access, struct str secret)
+/* An unknown access key takes as long as a known one with a wrong secret. */
+static int auth_check_user(struct users *users, struct str access, struct str secret)
 {
     struct arena arena = ARENA_INIT(64 * KIB);
     struct str real = STR("nobody's secret, which is compared all the same");
     struct user user = {0};
     int code = users_by_key(users, &arena, access, &user, &real, NULL);
-    bool same = same_secret(real, secret);
+    bool same = auth_same_secret(real, secret);
 
     if (code == 0) {
         secure_zero((char *)real.p, real.len);
@@ -89,40 +90,40 @@ static int check_user(struct users *users, struct str access, struct str secret)
     return code == ERR_NOT_FOUND ? ERR_DENIED : code;
 }
 
-static int check_keys(struct auth *a, struct str header)
+static int auth_check_keys(struct auth *a, struct str header)
 {
     char decoded[MAX_TOKEN];
     struct str plain, access, secret;
     int code;
 
-    if (!decode(header, decoded, &plain))
+    if (!auth_decode_basic(header, decoded, &plain))
         return ERR_DENIED;
     str_cut(plain, ':', &access, &secret);
-    code = is_first(a->admin, access, secret) ? 0
-           : a->users                         ? check_user(a->users, access, secret)
-                                              : ERR_DENIED;
+    code = auth_is_first(a->admin, access, secret) ? 0
+           : a->users                              ? auth_check_user(a->users, access, secret)
+                                                   : ERR_DENIED;
     secure_zero(decoded, sizeof(decoded));
     return code;
 }
 
 int auth_check(struct auth *a, struct str header, const struct sock_addr *peer, uint64_t now)
 {
-    _Atomic(uint64_t) *bucket = bucket_of(a, peer);
+    _Atomic(uint64_t) *bucket = auth_bucket(a, peer);
     int code;
 
     if (header.len == 0)
         return ERR_DENIED;
-    if (!has_token(bucket, now))
+    if (!auth_has_token(bucket, now))
         return ERR_BUSY;
-    code = check_keys(a, header);
+    code = auth_check_keys(a, header);
     if (code == ERR_DENIED) {
-        take_token(bucket, now);
+        auth_take_token(bucket, now);
         atomic_fetch_add(&a->failures, 1);
     }
     return code;
 }
 
-static bool is_token(struct str real, struct str header, struct str shown)
+static bool auth_is_token(struct str real, struct str header, struct str shown)
 {
     char decoded[MAX_TOKEN];
     struct str scheme, token, name;
@@ -131,9 +132,9 @@ static bool is_token(struct str real, struct str header, struct str shown)
     str_cut(header, ' ', &scheme, &token);
     if (str_ieq(scheme, STR("bearer")))
         shown = str_trim(token);
-    else if (decode(header, decoded, &token))
+    else if (auth_decode_basic(header, decoded, &token))
         str_cut(token, ':', &name, &shown);
-    same = same_secret(real, shown);
+    same = auth_same_secret(real, shown);
     secure_zero(decoded, sizeof(decoded));
     return same;
 }
@@ -142,15 +143,15 @@ static bool is_token(struct str real, struct str header, struct str shown)
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now)
 {
-    _Atomic(uint64_t) *bucket = bucket_of(a, peer);
+    _Atomic(uint64_t) *bucket = auth_bucket(a, peer);
 
     if (header.len == 0 && shown.len == 0)
         return ERR_DENIED;
-    if (!has_token(bucket, now))
+    if (!auth_has_token(bucket, now))
         return ERR_BUSY;
-    if (is_token(real, header, shown))
+    if (auth_is_token(real, header, shown))
         return 0;
-    take_token(bucket, now);
+    auth_take_token(bucket, now);
     atomic_fetch_add(&a->failures, 1);
     return ERR_DENIED;
 }

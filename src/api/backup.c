@@ -10,7 +10,7 @@
 
 enum { COPIED_MAX = 4 * 1024 * 1024 }; /* of a configuration or key file */
 
-static int copy_file(const char *from, const char *folder, const char *name, struct err *err)
+static int backup_copy_file(const char *from, const char *folder, const char *name, struct err *err)
 {
     struct buf text = BUF_INIT(COPIED_MAX), path = BUF_INIT(PATH_MAX);
     int code = file_read(from, &text, err);
@@ -26,7 +26,8 @@ static int copy_file(const char *from, const char *folder, const char *name, str
 }
 
 /* The rows and the files that they name, as of one moment. */
-static int copy_data(struct api *api, struct storage *objects, const char *folder, struct err *err)
+static int backup_copy_data(struct api *api, struct storage *objects, const char *folder,
+                            struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
     int code;
@@ -44,19 +45,20 @@ static int copy_data(struct api *api, struct storage *objects, const char *folde
 }
 
 /* After the data, so that it has every key that the data needs (docs/encryption.md, E4). */
-static int copy_encryption_keys(struct api *api, const char *folder, struct err *err)
+static int backup_copy_keys(struct api *api, const char *folder, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
     int code = 0;
 
     buf_appendf(&path, "%s/encryption.keys", api->o.conf->data);
     if (file_exists(path.p))
-        code = copy_file(path.p, folder, "encryption.keys", err);
+        code = backup_copy_file(path.p, folder, "encryption.keys", err);
     buf_release(&path);
     return code;
 }
 
-static int fill(struct api *api, struct storage *objects, const char *folder, struct err *err)
+static int backup_fill_folder(struct api *api, struct storage *objects, const char *folder,
+                              struct err *err)
 {
     struct buf key = BUF_INIT(PATH_MAX);
     const char *file = conf_file(api->o.conf);
@@ -64,16 +66,16 @@ static int fill(struct api *api, struct storage *objects, const char *folder, st
 
     buf_appendf(&key, "%s/secrets.key", api->o.conf->data);
     if (code == 0)
-        code = copy_data(api, objects, folder, err);
+        code = backup_copy_data(api, objects, folder, err);
     if (code == 0)
         code = credentials_keep(api->o.admin, folder, err);
     if (code == 0)
-        code = copy_file(key.p, folder, "secrets.key", err);
+        code = backup_copy_file(key.p, folder, "secrets.key", err);
     if (code == 0)
-        code = copy_encryption_keys(api, folder, err);
+        code = backup_copy_keys(api, folder, err);
     /* For the person who restores on another machine; a start on the copy does not read it. */
     if (code == 0 && *file && file_exists(file))
-        code = copy_file(file, folder, "weir.yaml", err);
+        code = backup_copy_file(file, folder, "weir.yaml", err);
     buf_release(&key);
     return code;
 }
@@ -81,7 +83,7 @@ static int fill(struct api *api, struct storage *objects, const char *folder, st
 /* The one local storage, which need not be the main one; what remote ones hold is not ours to copy.
  * A start on a copy would open the folders of added storages, which are not in it, and take what is
  * newer there for garbage. */
-static int find_local(struct api *api, struct storage **out, struct err *err)
+static int backup_find_local(struct api *api, struct storage **out, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(api->o.routes, all, ARRAY_SIZE(all)), local = 0;
@@ -97,7 +99,7 @@ static int find_local(struct api *api, struct storage **out, struct err *err)
     return 0;
 }
 
-static int check_path(const char *dir, struct err *err)
+static int backup_check_path(const char *dir, struct err *err)
 {
     if (dir[0] != '/' || strlen(dir) > PATH_MAX - 128)
         return err_set(err, ERR_INVALID, "dir must be an absolute path");
@@ -108,7 +110,7 @@ static int check_path(const char *dir, struct err *err)
     return 0;
 }
 
-static int back_up(struct api *api, struct storage *objects, const char *dir, struct err *err)
+static int backup_make(struct api *api, struct storage *objects, const char *dir, struct err *err)
 {
     struct buf partial = BUF_INIT(PATH_MAX);
     char id[ID_HEX_LEN + 1];
@@ -116,7 +118,7 @@ static int back_up(struct api *api, struct storage *objects, const char *dir, st
 
     id_hex(id);
     buf_appendf(&partial, "%s.partial-%.8s", dir, id);
-    code = fill(api, objects, partial.p, err);
+    code = backup_fill_folder(api, objects, partial.p, err);
     if (code == 0)
         code = file_rename_new(partial.p, dir, err);
     if (code < 0 && dir_remove_tree(partial.p, NULL) < 0)
@@ -128,15 +130,15 @@ static int back_up(struct api *api, struct storage *objects, const char *dir, st
 int api_backup(struct api *api, const char *dir, struct err *err)
 {
     struct storage *objects = NULL;
-    int code = check_path(dir, err);
+    int code = backup_check_path(dir, err);
 
     if (code == 0)
-        code = find_local(api, &objects, err);
+        code = backup_find_local(api, &objects, err);
     if (code < 0)
         return code;
     if (atomic_exchange(&api->backing_up, true))
         return err_set(err, ERR_BUSY, "another backup is running; try again when it has ended");
-    code = back_up(api, objects, dir, err);
+    code = backup_make(api, objects, dir, err);
     atomic_store(&api->backing_up, false);
     return code;
 }

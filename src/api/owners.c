@@ -1,4 +1,4 @@
-/* Whose bucket it is, where the caller names no user (docs/replication.md, "Whose bucket"). */
+/* The owner of a bucket, for calls that name no user (docs/replication.md, "Whose bucket"). */
 #include "api/owners.h"
 #include "object/overlay.h"
 #include "base/buf.h"
@@ -18,10 +18,11 @@ struct search {
     const struct owner_of *of;
     struct owner *list;
     size_t count, room, asked;
-    size_t owning; /* of those in the list */
+    size_t owning; /* entries of the list with `owns` */
 };
 
-static int add(struct search *s, struct str user, struct str storage, bool owns, struct err *err)
+static int owner_add(struct search *s, struct str user, struct str storage, bool owns,
+                     struct err *err)
 {
     if (s->count == s->room) {
         size_t room = s->room ? 2 * s->room : 8;
@@ -46,8 +47,8 @@ struct str api_user_name(struct api *api, struct arena *a, struct str id)
 }
 
 /* ERR_NO_BUCKET. *owner is empty where the storage does not say. */
-static int look(struct search *s, struct storage *storage, struct str user, struct str *owner,
-                struct err *err)
+static int owner_look(struct search *s, struct storage *storage, struct str user, struct str *owner,
+                      struct err *err)
 {
     struct bucket_info info = {0};
     struct bucket *b = NULL;
@@ -64,16 +65,16 @@ static int look(struct search *s, struct storage *storage, struct str user, stru
 static int search_local(struct search *s, struct storage *storage, struct err *err)
 {
     struct str owner = STR_EMPTY;
-    int code = look(s, storage, STR_EMPTY, &owner, err);
+    int code = owner_look(s, storage, STR_EMPTY, &owner, err);
 
     if (code == ERR_NO_BUCKET)
         return 0;
     return code < 0 ? err_wrap(err, code, "storage " STR_FMT, STR_ARG(storage->name))
-                    : add(s, owner, storage->name, true, err);
+                    : owner_add(s, owner, storage->name, true, err);
 }
 
-/* Whether the user's route leads the bucket there; one that is blocked there too. */
-static bool leads(struct search *s, const struct storage *storage, struct str user)
+/* Does the user's route lead the bucket to that storage? A block there does not matter. */
+static bool owner_is_routed(struct search *s, const struct storage *storage, struct str user)
 {
     struct storage *at = NULL;
     int code = route_storage(s->api->o.routes, user, s->of->bucket, &at, NULL);
@@ -81,26 +82,26 @@ static bool leads(struct search *s, const struct storage *storage, struct str us
     return (code == 0 || code == ERR_DENIED || code == ERR_BUSY) && at == storage;
 }
 
-/* Who is refused has no bucket of that name. */
+/* A user who is refused has no bucket of that name. */
 static int ask_as(struct search *s, struct storage *storage, struct str user, struct err *err)
 {
     struct str owner = STR_EMPTY;
 
     if (++s->asked > ASKED_MAX)
         return err_set(err, ERR_INVALID,
-                       "more than %d users have keys where bucket " STR_FMT
-                       " may be: name the user",
+                       "more than %d users have keys on storages that may have bucket " STR_FMT
+                       "; name the user",
                        ASKED_MAX, STR_ARG(s->of->bucket));
-    int code = look(s, storage, user, &owner, err);
+    int code = owner_look(s, storage, user, &owner, err);
     if (code == ERR_NO_BUCKET || code == ERR_DENIED)
         return 0;
     if (code < 0)
         return err_wrap(err, code,
-                        "whose bucket " STR_FMT " is cannot be told, as storage " STR_FMT
-                        " cannot be asked with the keys of user " STR_FMT " (name the user)",
+                        "the owner of bucket " STR_FMT " is not known, because storage " STR_FMT
+                        " cannot be asked with the keys of user " STR_FMT "; name the user",
                         STR_ARG(s->of->bucket), STR_ARG(storage->name),
                         STR_ARG(api_user_name(s->api, s->a, user)));
-    return add(s, user, storage->name, owner.len > 0, err);
+    return owner_add(s, user, storage->name, owner.len > 0, err);
 }
 
 static int search_remote(struct search *s, struct storage *storage, struct err *err)
@@ -109,7 +110,7 @@ static int search_remote(struct search *s, struct storage *storage, struct err *
     int code = api_find_remote(s->api, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++)
-        if (!s->of->routed || leads(s, storage, e.users[i]))
+        if (!s->of->routed || owner_is_routed(s, storage, e.users[i]))
             code = ask_as(s, storage, e.users[i], err);
     return code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
 }
@@ -128,7 +129,7 @@ int api_owners(struct api *api, struct arena *a, const struct owner_of *of, stru
         code = storage_can(all[i], STORAGE_CREDENTIALS) ? search_remote(&s, all[i], err)
                                                         : search_local(&s, all[i], err);
     }
-    /* Those that only see it count where nobody owns it. */
+    /* Users who only see the bucket count when nobody owns it. */
     for (size_t i = 0; i < s.count; i++)
         if (s.list[i].owns || !s.owning)
             s.list[kept++] = s.list[i];
@@ -156,7 +157,7 @@ void api_owners_meet(struct owners *of, const struct owners *with)
     of->count = kept;
 }
 
-/* Those whose bucket is on that storage, if there are any. */
+/* Keeps only owners whose bucket is on that storage, if there are any. */
 static void owners_prefer(struct owners *o, struct str storage)
 {
     size_t kept = 0;

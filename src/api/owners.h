@@ -1,14 +1,16 @@
-/* Whose bucket it is, where the caller names no user. A local storage says who owns a bucket; on a
- * remote one each user that has keys there is asked whether it has a bucket of the name. Waits for
- * the storages. Strings are in the arena of the call. */
+/* Finds the user who owns a bucket, for calls that name no user. A local storage knows who owns a
+ * bucket. A remote storage is asked with the keys of each user who has keys there whether that user
+ * has a bucket of the name. These functions wait for the storages. Strings are in the arena that
+ * the caller gives. */
 #ifndef API_OWNERS_H
 #define API_OWNERS_H
 
 #include "api/api_int.h"
 
 struct owner {
-    struct str user, storage; /* its id; where the bucket is */
-    bool owns;                /* else the storage does not say whose it is, but the user sees it */
+    struct str user;    /* the user's id */
+    struct str storage; /* where the bucket is */
+    bool owns;          /* false: the storage does not say who owns it, but the user sees it */
 };
 
 struct owners {
@@ -16,27 +18,29 @@ struct owners {
     size_t count;
 };
 
+/* What is looked for. */
 struct owner_of {
     struct str bucket;
-    struct str storage; /* empty: on any */
-    struct str prefer;  /* of several: those on this one, if there are any; for api_user_id() */
-    bool routed;        /* a remote storage counts only for users whose route leads there */
+    struct str storage; /* only on this storage; empty: on any */
+    struct str prefer;  /* for api_user_id(): prefer a bucket on this storage to others */
+    bool routed;        /* on a remote storage, only users whose route leads there count */
 };
 
-/* A storage that cannot be asked is an error, as the bucket may be there. */
+/* All users who have such a bucket. A storage that cannot be asked is an error, as the bucket may
+ * be there. */
 int api_owners(struct api *api, struct arena *a, const struct owner_of *of, struct owners *out,
                struct err *err) MUST_CHECK;
-/* Leaves in `of` the users that are in `with` too. */
+/* Leaves in `of` only users that are also in `with`. */
 void api_owners_meet(struct owners *of, const struct owners *with);
-/* The only user among them. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there are several, which
- * the text lists. */
+/* The id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there are
+ * several, and the text lists them. */
 int api_owners_one(struct api *api, struct arena *a, struct str bucket, const struct owners *o,
                    struct str *out, struct err *err) MUST_CHECK;
 
-/* The id of the user of that name (ERR_NOT_FOUND); without a name the owner of the bucket. */
+/* The id of the user of that name, or ERR_NOT_FOUND; without a name, of the owner of the bucket. */
 int api_user_id(struct api *api, struct arena *a, struct str name, const struct owner_of *of,
                 struct str *out, struct err *err) MUST_CHECK;
-/* For messages: the user's name, or the id of one that is gone. */
+/* For messages: the user's name, or the id when the user was removed. */
 struct str api_user_name(struct api *api, struct arena *a, struct str id);
 
 #endif

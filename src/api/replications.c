@@ -49,7 +49,7 @@ void replication_id_write(struct buf *out, const struct replication_id *id)
     }
 }
 
-int replication_id_read(struct arena *a, struct str text, struct replication_id *out,
+int replication_id_read(struct replication_id *out, struct arena *a, struct str text,
                         struct err *err)
 {
     struct str *const parts[] = {&out->user, &out->bucket, &out->from, &out->to, &out->to_bucket};
@@ -297,7 +297,7 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
-    int code = replication_id_read(a, text, &out->id, err);
+    int code = replication_id_read(&out->id, a, text, err);
 
     if (code == 0)
         code = replications_view(api->o.replications, &view, err);

@@ -7,13 +7,13 @@
 #include "replica/tap/unrecorded.h"
 #include "route/users.h"
 
-/* "user:bucket:from:to[:to bucket]", each part escaped as in keys; the bucket of a user's policy is
- * empty. Reading: ERR_NOT_FOUND when it cannot be one. */
+/* An id as text: "user:bucket:from:to[:to bucket]", each part escaped as in keys of the store. The
+ * bucket of a user's policy is empty. Reading gives ERR_NOT_FOUND when the text cannot be an id. */
 void replication_id_write(struct buf *out, const struct replication_id *id);
-int replication_id_read(struct arena *a, struct str text, struct replication_id *out,
+int replication_id_read(struct replication_id *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
 
-/* By its id as text, from the view; strings in the arena. */
+/* The replication with this id. ERR_NOT_FOUND. Strings are in the arena. */
 int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
                          struct err *err) MUST_CHECK;
 
@@ -54,33 +54,34 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
         "last_done", "When a change was last copied.", REST_TIME, .sometimes = true                \
     }
 
-/* Looks at how far replications are: what was answered before it began counts, recorded or not. To
- * be ended also after an error. */
+/* A look at how far replications are. Every change that was answered before the look began counts,
+ * also when it is not recorded yet. api_look_end() is called also after an error. */
 struct replication_look {
-    struct api *api; /* borrowed, as the arena */
-    struct arena *a;
+    struct api *api; /* borrowed */
+    struct arena *a; /* borrowed */
     struct unrecorded unrecorded;
 };
 int api_look_begin(struct replication_look *l, struct api *api, struct arena *a,
                    struct err *err) MUST_CHECK;
-/* *lag: changes that the destination lacks. ERR_NOT_FOUND: it is gone. */
+/* *lag: changes that the destination lacks. ERR_NOT_FOUND: the replication is gone. */
 int api_look(struct replication_look *l, const struct replication_id *id,
              struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
 void api_look_end(struct replication_look *l);
 
-/* Its members, with how far it is. ERR_NOT_FOUND: it is gone. */
+/* Writes the replication's members, with how far it is. ERR_NOT_FOUND: it is gone. */
 int api_write_replication(struct json_out *w, struct replication_look *l,
                           const struct replication *p, struct err *err) MUST_CHECK;
-/* The same by a look of its own. */
+/* The same, with a look of its own. */
 int api_write_one(struct json_out *w, struct api *api, struct arena *a, const struct replication *p,
                   struct err *err) MUST_CHECK;
 
-/* Makes the source tell weir of its changes no more, unless another replication from the same
- * bucket needs it; that it cannot be asked is logged. */
+/* Ends the source's notifications, unless another replication from the same bucket needs them. A
+ * source that cannot be asked is logged. */
 void api_notify_undo(struct api *api, const struct replication *p);
 
-/* For the metrics: how many, and each of the first ones to an administrator, since names of users
- * and buckets are nobody else's business. What cannot be read now is left out. */
+/* For the metrics: the number of replications; for an administrator also each of the first ones,
+ * whose names of users and buckets nobody else may see. Replications that cannot be read now are
+ * left out. */
 void api_count_replications(struct api *api, struct http_request *req, struct metrics_input *in);
 
 #endif

@@ -14,7 +14,8 @@ enum {
     UPLOADS_SHOWN = 100,
 };
 
-static rest_fn switch_list_call, switch_plan_call, switch_show, switch_set_ttl_call, switch_give_up;
+static rest_fn switch_list_call, switch_plan_call, switch_show, switch_set_ttl_call,
+    switch_give_up_call;
 
 #define SWITCH_FIELDS                                                                              \
     {"id", "The switch's id."}, {"replication", "The id of its replication."},                     \
@@ -94,7 +95,7 @@ static const struct rest_row switch_rows[] = {
     {HTTP_DELETE, "/api/v1/switches/{id}", REST_ADMIN,
      "Give up a switch: without downtime the bucket goes back and loses nothing. A switch that has "
      "not begun or has ended is forgotten.",
-     switch_give_up, .status = 204, .needs = api_needs_replication, .in_path = switch_path},
+     switch_give_up_call, .status = 204, .needs = api_needs_replication, .in_path = switch_path},
 };
 const struct rest_table api_switch_rows = {REST_ROWS(switch_rows)};
 
@@ -294,7 +295,7 @@ static int switch_unescape(struct arena *a, struct str part, struct str *out)
 }
 
 /* "<user id>:<bucket>", escaped. */
-static int switch_read_id(const struct rest_call *c, struct str *user, struct str *bucket,
+static int switch_call_id(const struct rest_call *c, struct str *user, struct str *bucket,
                           struct err *err)
 {
     struct str text = rest_text(c, "id"), one, two;
@@ -310,7 +311,7 @@ static int switch_show(struct rest_call *c, struct err *err)
     struct api *api = c->ctx;
     struct bucket_switch s = {0};
     struct str user, bucket;
-    int code = switch_read_id(c, &user, &bucket, err);
+    int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
         code = switch_read(api->o.replications, c->arena, user, bucket, &s, err);
@@ -399,7 +400,7 @@ static int switch_set_ttl_call(struct rest_call *c, struct err *err)
     struct api *api = c->ctx;
     struct str user, bucket;
     int64_t ttl_ms = rest_integer(c, "multipart_ttl_ms");
-    int code = switch_read_id(c, &user, &bucket, err);
+    int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
         code = switch_set_ttl(api->o.replications, user, bucket, ttl_ms * NS_PER_MS, err);
@@ -409,11 +410,11 @@ static int switch_set_ttl_call(struct rest_call *c, struct err *err)
     return code;
 }
 
-static int switch_give_up(struct rest_call *c, struct err *err)
+static int switch_give_up_call(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
     struct str user, bucket;
-    int code = switch_read_id(c, &user, &bucket, err);
+    int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
         code = switch_abort(api->o.replications, user, bucket, err);

@@ -112,7 +112,7 @@ static int bucket_list_policies(struct api_client *r, const struct invocation *i
     if (invocation_flag(inv, "user") || invocation_flag(inv, "remove") ||
         invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
         return err_set(err, ERR_INVALID, "name a bucket");
-    return manage_ask(r, inv, table, &call, err);
+    return manage_ask(r, inv, &call, table, err);
 }
 
 static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = bucket_list_run};

@@ -25,8 +25,8 @@ static const struct command first_commands[] = {
              "together with the first administrator's keys (shown once, on a terminal, and kept in "
              "the file "
              "credentials; access_key and secret_key set them).\n\n"
-             "SIGTERM and SIGINT let running requests finish, a second one does not wait. SIGHUP "
-             "loads the configuration again.",
+             "SIGTERM and SIGINT stop weir after running requests have finished; a second signal "
+             "stops it at once. SIGHUP loads the configuration again.",
      .examples = "weir serve\n"
                  "weir serve --data /var/lib/weir --api.listen :9001\n"
                  "WEIR_LOG_LEVEL=debug weir serve --only gateway,worker",
@@ -34,9 +34,9 @@ static const struct command first_commands[] = {
     {.name = "status",
      .flags = client_flags,
      .configured = true,
-     .summary = "Show how a running weir is",
-     .help = "Asks the running weir whether its parts are ready, and for a few numbers. The exit "
-             "status is 1 when it is not running or not ready.",
+     .summary = "Show the state of a running weir",
+     .help = "Shows whether the parts of the running weir are ready, and a few numbers. The exit "
+             "status is 1 when weir is not running or not ready.",
      .examples = "weir status\n"
                  "weir status --url https://weir.example.org:9001 --json",
      .run = command_status},

@@ -10,15 +10,15 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-/* glibc gives threads up to eight heaps a core, and each keeps what it once held. Two a core are
- * enough for the threads that can run at once. */
-static void limit_heaps(void)
+/* glibc makes up to eight heaps for each core, and a heap keeps memory that was freed. Two heaps a
+ * core are enough for the threads that can run at the same time. */
+static void serve_limit_heaps(void)
 {
     mallopt(M_ARENA_MAX, 2 * get_nprocs());
 }
 
-/* Each connection is a descriptor; the database and the peers need some too. */
-static void check_files(const struct server *s, uint64_t files)
+/* Each connection needs a file descriptor; the database and outgoing connections need some too. */
+static void serve_check_files(const struct server *s, uint64_t files)
 {
     enum { SPARE = 256 };
 
@@ -27,9 +27,9 @@ static void check_files(const struct server *s, uint64_t files)
                  log_u("http.connections", s->conf->http.connections));
 }
 
-/* `url` is what curl needs to reach the API, or NULL. The secret is for a person alone: what is no
- * terminal is a file, or the journal (docs/security.md, U1). */
-static void print_keys(const struct server *s, const char *url)
+/* `url` is what curl needs to reach the API, or NULL. The secret is shown only on a terminal, to a
+ * person: other output goes to a file or the journal (docs/security.md, U1). */
+static void serve_print_keys(const struct server *s, const char *url)
 {
     if (!s->new_credentials || !isatty(STDOUT_FILENO)) {
         printf("  keys    in %s/credentials\n", s->conf->data);
@@ -46,7 +46,7 @@ static void print_keys(const struct server *s, const char *url)
         printf("try: curl -u %s:%s %s/api/v1\n", s->admin.access_key, s->admin.secret_key, url);
 }
 
-static void print_s3(struct server *s)
+static void serve_print_s3(struct server *s)
 {
     char address[SOCK_ADDR_TEXT];
     struct sock_addr listen;
@@ -64,7 +64,7 @@ static void print_s3(struct server *s)
            *s->conf->s3.tls.cert ? "https" : "http", address);
 }
 
-static void greet(struct server *s, uint64_t began_ns)
+static void serve_greet(struct server *s, uint64_t began_ns)
 {
     char address[SOCK_ADDR_TEXT], url[SOCK_ADDR_TEXT + 64];
     const char *scheme = *s->conf->api.tls.cert ? "https" : "http";
@@ -72,7 +72,7 @@ static void greet(struct server *s, uint64_t began_ns)
 
     printf("weir %s started in %ju ms\n", WEIR_VERSION,
            (uintmax_t)((clock_mono_ns() - began_ns) / NS_PER_MS));
-    print_s3(s);
+    serve_print_s3(s);
     vec_each (&s->rooms, const struct room_instance *, r)
         if (r->room->greet)
             r->room->greet(r->state, stdout);
@@ -86,12 +86,12 @@ static void greet(struct server *s, uint64_t began_ns)
             snprintf(url, sizeof(url), "--unix-socket %s %s://localhost", address + 5, scheme);
     }
     printf("  data    %s\n", s->conf->data);
-    print_keys(s, s->api ? url : NULL);
+    serve_print_keys(s, s->api ? url : NULL);
     fflush(stdout);
 }
 
-/* A wrong configuration changes nothing and says why. */
-static void reload(struct server *s, const struct invocation *inv)
+/* A wrong configuration changes nothing; the log says what is wrong. */
+static void serve_reload(struct server *s, const struct invocation *inv)
 {
     struct conf_input in;
     struct conf *next = NULL;
@@ -110,10 +110,10 @@ static void reload(struct server *s, const struct invocation *inv)
     process_notify(STR("READY=1"));
 }
 
-/* The database takes no writes any more (docs/operations.md, "A disk that fails"). True when a new
- * start may mend it: the disk takes writes. Until it does, a process that can still read is better
- * than one that cannot start. */
-static bool disk_failed(const struct server *s, bool *told)
+/* The database may have stopped taking writes (docs/operations.md, "A disk that fails"). True: the
+ * disk takes writes again, so a new start may help. Until then the process goes on, because it can
+ * still read, while a new one could not start. */
+static bool serve_disk_failed(const struct server *s, bool *told)
 {
     struct err why = {0}, err = {0};
     char status[sizeof(why.text) + 16];
@@ -132,8 +132,8 @@ static bool disk_failed(const struct server *s, bool *told)
     return true;
 }
 
-/* Until it is told to stop; returns the exit status. */
-static int wait_for_end(struct server *s, const struct invocation *inv)
+/* Returns the exit status. */
+static int serve_wait_for_end(struct server *s, const struct invocation *inv)
 {
     enum { TRY_DISK_MS = 1000 };
     bool told = false;
@@ -143,8 +143,8 @@ static int wait_for_end(struct server *s, const struct invocation *inv)
         if (got == PROCESS_STOP)
             return EXIT_DONE;
         if (got == PROCESS_RELOAD)
-            reload(s, inv);
-        else if (disk_failed(s, &told))
+            serve_reload(s, inv);
+        else if (serve_disk_failed(s, &told))
             return EXIT_DISK;
     }
 }
@@ -160,7 +160,7 @@ int command_serve(struct invocation *inv)
 
     if (status != 0)
         return status;
-    limit_heaps();
+    serve_limit_heaps();
     process_signals_hold();
     process_exit_on_bad_page(EXIT_DISK);
     files = process_raise_files();
@@ -172,12 +172,12 @@ int command_serve(struct invocation *inv)
     };
     if (server_start(&server, &options, &err) < 0)
         return complain(EXIT_USAGE, "%s", err.text);
-    greet(&server, began_ns);
+    serve_greet(&server, began_ns);
     log_info(&server.log, "server.started", log_z("version", WEIR_VERSION),
              log_z("roles", only ? only : "all"));
-    check_files(&server, files);
+    serve_check_files(&server, files);
     process_notify(STR("READY=1"));
-    status = wait_for_end(&server, inv);
+    status = serve_wait_for_end(&server, inv);
     process_notify(STR("STOPPING=1"));
     log_info(&server.log, "server.stopping");
     process_signals_release();

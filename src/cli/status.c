@@ -1,4 +1,4 @@
-/* weir status: what a running weir says of itself, as a table. */
+/* weir status: the state of a running weir, as a table. */
 #include "cli/commands.h"
 #include "base/clock.h"
 #include "command/output.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { TIMEOUT_MS = MS_PER_MINUTE }; /* a weir that hangs is one that is not ready */
+enum { TIMEOUT_MS = MS_PER_MINUTE }; /* a weir that does not answer in time is not ready */
 
 enum unit { COUNT, BYTES, SECONDS };
 
@@ -27,13 +27,13 @@ static const struct shown {
     {"weir_db_disk_bytes", "db on disk", BYTES},
 };
 
-static void add_row(struct output *table, const char *name, struct str value)
+static void status_add(struct output *table, const char *name, struct str value)
 {
     output_cell(table, str_z(name));
     output_cell(table, value);
 }
 
-static void add_metric(struct output *table, const struct shown *row, struct str number)
+static void status_add_metric(struct output *table, const struct shown *row, struct str number)
 {
     char *text = str_dup(number);
     double value = strtod(text, NULL);
@@ -48,7 +48,7 @@ static void add_metric(struct output *table, const struct shown *row, struct str
     free(text);
 }
 
-static void add_metrics(struct output *table, struct str text)
+static void status_add_metrics(struct output *table, struct str text)
 {
     struct str line;
 
@@ -56,13 +56,13 @@ static void add_metrics(struct output *table, struct str text)
         for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
             struct str name = str_z(shown[i].metric);
             if (str_starts(line, name) && line.len > name.len && line.p[name.len] == ' ')
-                add_metric(table, &shown[i], str_skip(line, name.len + 1));
+                status_add_metric(table, &shown[i], str_skip(line, name.len + 1));
         }
     }
 }
 
 /* Is every part ready? */
-static bool add_parts(struct output *table, struct str body)
+static bool status_add_parts(struct output *table, struct str body)
 {
     json_t *object = NULL, *parts;
     bool ready = false;
@@ -70,29 +70,29 @@ static bool add_parts(struct output *table, struct str body)
     if (json_read(&object, body, NULL) < 0)
         return false;
     ready = json_get_bool(object, "ready", false);
-    add_row(table, "ready", ready ? STR("yes") : STR("no"));
+    status_add(table, "ready", ready ? STR("yes") : STR("no"));
     parts = json_object_get(object, "parts");
     for (void *at = json_object_iter(parts); at; at = json_object_iter_next(parts, at))
-        add_row(table, json_object_iter_key(at),
-                str_z(json_string_value(json_object_iter_value(at))));
+        status_add(table, json_object_iter_key(at),
+                   str_z(json_string_value(json_object_iter_value(at))));
     json_decref(object);
     return ready;
 }
 
-static int gather(struct api_client *r, struct output *table, bool *ready, struct err *err)
+static int status_gather(struct api_client *r, struct output *table, bool *ready, struct err *err)
 {
     struct client_response parts, metrics;
-    int code = api_client_call(r, &parts, "/readyz", NULL, err);
+    int code = api_client_call(r, "/readyz", NULL, &parts, err);
 
     if (code == 0)
-        code = api_client_call(r, &metrics, "/metrics", NULL, err);
+        code = api_client_call(r, "/metrics", NULL, &metrics, err);
     if (code == 0 && metrics.status != 200)
         code = api_client_error(r, &metrics, err);
     if (code < 0)
         return code;
-    add_row(table, "api", str_z(r->url));
-    *ready = add_parts(table, parts.body);
-    add_metrics(table, metrics.body);
+    status_add(table, "api", str_z(r->url));
+    *ready = status_add_parts(table, parts.body);
+    status_add_metrics(table, metrics.body);
     return 0;
 }
 
@@ -111,7 +111,7 @@ int command_status(struct invocation *inv)
     output_init(&table, columns, ARRAY_SIZE(columns));
     code = api_client_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
-        code = gather(&remote, &table, &ready, &err);
+        code = status_gather(&remote, &table, &ready, &err);
         api_client_close(&remote);
     }
     if (code < 0)

@@ -91,7 +91,7 @@ static const struct {
     {"no-verify", NULL},
 };
 
-static int storage_check_local(const struct invocation *inv, struct err *err)
+static int storage_check_folder(const struct invocation *inv, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(of_remote); i++)
         if (invocation_flag(inv, of_remote[i].flag))
@@ -154,7 +154,7 @@ static int storage_fill(struct json_out *w, const struct invocation *inv, struct
     if (is_remote == (inv->args.len == 2))
         return err_set(err, ERR_INVALID, "give either a FOLDER or an --endpoint");
     if (!is_remote)
-        code = storage_check_local(inv, err);
+        code = storage_check_folder(inv, err);
     if (code < 0)
         return code;
     json_out_member_str(w, "name", str_z(inv->args.items[0]));
@@ -205,8 +205,8 @@ static int storage_key_run(struct api_client *r, const struct invocation *inv, s
     int code = 0;
 
     if (inv->args.len == 2)
-        code = manage_ask(r, inv, table, removes ? &drop_key : &set_key, err);
-    return code < 0 ? code : manage_ask(r, inv, table, &list_keys, err);
+        code = manage_ask(r, inv, removes ? &drop_key : &set_key, table, err);
+    return code < 0 ? code : manage_ask(r, inv, &list_keys, table, err);
 }
 
 static const struct manage_call add = {"POST", "/api/v1/storages", MANAGE_COLUMNS(storage_columns),

@@ -6,13 +6,13 @@
 
 const struct flag client_flags[] = {CLIENT_FLAGS, {0}};
 
-static const char *unix_path_of(const struct conf *conf)
+static const char *api_client_socket(const struct conf *conf)
 {
     return str_starts(str_z(conf->api.listen), STR("unix:")) ? conf->api.listen + 5 : NULL;
 }
 
-/* An address that means "all" is reached by the loopback; a unix socket by unix_path_of(). */
-static int url_of(const struct conf *conf, struct buf *out, struct err *err)
+/* An address that means "all" is reached by the loopback; a unix socket by api_client_socket(). */
+static int api_client_url(struct buf *out, const struct conf *conf, struct err *err)
 {
     const char *scheme = *conf->api.tls.cert ? "https" : "http";
     struct str listen = str_z(conf->api.listen), port;
@@ -20,7 +20,7 @@ static int url_of(const struct conf *conf, struct buf *out, struct err *err)
 
     if (listen.len == 0)
         return err_set(err, ERR_INVALID, "api.listen is off; name the API with --url");
-    if (unix_path_of(conf)) {
+    if (api_client_socket(conf)) {
         buf_appendf(out, "%s://localhost", scheme);
         return 0;
     }
@@ -49,7 +49,7 @@ int api_client_connect(struct api_client *r, const struct invocation *inv, const
     if (given)
         buf_append_z(&url, given);
     else
-        code = url_of(conf, &url, err);
+        code = api_client_url(&url, conf, err);
     if (code == 0)
         code = buf_error(&url);
     if (code < 0) {
@@ -61,7 +61,7 @@ int api_client_connect(struct api_client *r, const struct invocation *inv, const
     arena_init(&r->arena, 0);
     r->url = buf_take(&url);
     r->client = client_new(&(struct client_options){
-        .unix_path = given ? NULL : unix_path_of(conf),
+        .unix_path = given ? NULL : api_client_socket(conf),
         .direct = !given,
         .ca_file = !given && *conf->api.tls.cert ? conf->api.tls.cert : NULL,
         .tls_insecure = invocation_flag(inv, "insecure") != NULL,
@@ -85,8 +85,8 @@ void api_client_close(struct api_client *r)
     free(r->url);
 }
 
-static int call(struct api_client *r, struct client_response *out, const char *method,
-                const char *path, const char *body, struct err *err)
+static int api_client_request(struct api_client *r, const char *method, const char *path,
+                              const char *body, struct client_response *out, struct err *err)
 {
     struct http_header headers[2];
     struct client_request request = {
@@ -98,42 +98,41 @@ static int call(struct api_client *r, struct client_response *out, const char *m
     };
 
     bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
-    if (r->authorization.len && wants) /* readiness says more to administrators; the rest is open */
+    if (r->authorization.len && wants) /* /readyz says more to administrators */
         headers[request.header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
-    if (body || strcmp(method, "GET") != 0) /* the API asks for it of every change */
+    if (body || strcmp(method, "GET") != 0) /* every change needs it */
         headers[request.header_count++] =
             (struct http_header){STR("Content-Type"), STR("application/json")};
     return client_call(r->client, &r->arena, out, &request, err);
 }
 
-int api_client_call(struct api_client *r, struct client_response *out, const char *path,
-                    const char *body, struct err *err)
+int api_client_call(struct api_client *r, const char *path, const char *body,
+                    struct client_response *out, struct err *err)
 {
-    return call(r, out, body ? "POST" : "GET", path, body, err);
+    return api_client_request(r, body ? "POST" : "GET", path, body, out, err);
 }
 
-/* Most often the port of S3. */
-static int no_api(const struct api_client *r, const struct client_response *response,
-                  struct err *err)
+/* The usual reason is that the address is that of the S3 port. */
+static int api_client_not_api(const struct api_client *r, const struct client_response *response,
+                              struct err *err)
 {
-    return err_set(err, ERR_PEER,
-                   "%s does not answer as weir's API does (status %d); it is on api.listen", r->url,
-                   response->status);
+    return err_set(err, ERR_PEER, "%s is not weir's API (status %d); the API is on api.listen",
+                   r->url, response->status);
 }
 
-int api_client_send(struct api_client *r, json_t **out, const char *method, const char *path,
-                    const char *body, struct err *err)
+int api_client_send(struct api_client *r, const char *method, const char *path, const char *body,
+                    json_t **out, struct err *err)
 {
     struct client_response response;
-    int code = call(r, &response, method, path, body, err);
+    int code = api_client_request(r, method, path, body, &response, err);
 
     if (code == 0 && response.status / 100 != 2)
         code = api_client_error(r, &response, err);
     if (code == 0 && out) {
         *out = NULL;
         if (response.body.len && json_read(out, response.body, NULL) < 0)
-            code = no_api(r, &response, err);
+            code = api_client_not_api(r, &response, err);
     }
     return code;
 }
@@ -147,7 +146,7 @@ int api_client_error(const struct api_client *r, const struct client_response *r
     if (json_read(&object, response->body, NULL) == 0)
         message = json_get_str(json_object_get(object, "error"), "message", STR_EMPTY);
     if (!message.len)
-        no_api(r, response, err);
+        api_client_not_api(r, response, err);
     else if (response->status == 401 && !r->authorization.len)
         err_set(err, ERR_PEER,
                 "an administrator's keys are needed, and there are none: %s; WEIR_ACCESS_KEY and "

@@ -106,7 +106,7 @@ static const struct command *find_in_argv(const struct command_table *table, int
 
 /* --- parsing its flags --- */
 
-static const struct flag *find_flag(const struct flag *flags, struct str name)
+static const struct flag *flag_find(const struct flag *flags, struct str name)
 {
     for (; flags && flags->type != FLAG_END; flags++)
         if (str_eq(str_z(flags->name), name))
@@ -168,16 +168,16 @@ static int check_choices(const struct command *c, const struct flag *flag, const
 }
 
 /* argv[*at] is a flag; *at moves to its value when that is the next word. */
-static int parse_flag(struct invocation *inv, int argc, char **argv, int *at)
+static int invocation_parse_flag(struct invocation *inv, int argc, char **argv, int *at)
 {
     const struct command *c = inv->command;
     struct str name, value;
     bool joined = str_cut(str_z(argv[*at] + 2), '=', &name, &value);
-    const struct flag *flag = find_flag(c->flags, name);
+    const struct flag *flag = flag_find(c->flags, name);
     bool is_key = !flag && c->configured && conf_key_find(name);
 
     if (!flag && c->configured)
-        flag = find_flag(config_flags, name);
+        flag = flag_find(config_flags, name);
     if (!flag && str_eq(name, STR("help")))
         flag = &help_flag;
     if (!flag && !is_key)
@@ -201,7 +201,7 @@ static int parse_flag(struct invocation *inv, int argc, char **argv, int *at)
     return flag->type == FLAG_CHOICES ? check_choices(c, flag, value.p) : 0;
 }
 
-static int parse(struct invocation *inv, int argc, char **argv)
+static int invocation_parse(struct invocation *inv, int argc, char **argv)
 {
     const struct command *c = inv->command;
     int status = 0, at = 0;
@@ -214,7 +214,7 @@ static int parse(struct invocation *inv, int argc, char **argv)
         if (strcmp(argv[at], "-h") == 0)
             vec_push(&inv->flags, ((struct given_flag){&help_flag, ""}));
         else if (argv[at][0] == '-' && argv[at][1] == '-')
-            status = parse_flag(inv, argc, argv, &at);
+            status = invocation_parse_flag(inv, argc, argv, &at);
         else if (argv[at][0] == '-' && argv[at][1])
             status = complain(EXIT_USAGE, "%s: no flag %s; flags begin with two dashes", c->name,
                               argv[at]);
@@ -252,7 +252,7 @@ int cli_main(const struct command_table *table, int argc, char **argv, const cha
     inv.command = find_in_argv(table, argc, argv, &words);
     if (!inv.command)
         return EXIT_USAGE;
-    status = parse(&inv, argc - 1 - words, argv + 1 + words);
+    status = invocation_parse(&inv, argc - 1 - words, argv + 1 + words);
     if (status == 0 && invocation_flag(&inv, "help"))
         help_command(inv.command, stdout);
     else if (status == 0)

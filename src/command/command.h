@@ -4,10 +4,13 @@
  *
  *     weir COMMAND [FLAGS] [ARGUMENTS]
  *
- * Flags are --name, --name=VALUE or --name VALUE and may stand anywhere behind the command; "--"
- * ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every key.
- * Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, 3 (serve
- * alone) a disk failed and a new start may mend it. */
+ * Flags are --name, --name=VALUE or --name VALUE. They may stand anywhere after the command's name;
+ * "--" ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every
+ * key.
+ *
+ * The exit status is 0 for success, 1 for failure, and 2 when the command was used or configured
+ * wrongly and nothing was begun. `weir serve` ends with 3 when a disk has failed and a new start
+ * may help. */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
 

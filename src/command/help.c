@@ -59,13 +59,13 @@ void help_usage(const struct command *c, FILE *out)
             c->arguments ? " " : "", c->arguments ? c->arguments : "");
 }
 
-void help_flag_name(const struct flag *flag, struct buf *out)
+void help_flag_name(struct buf *out, const struct flag *flag)
 {
     buf_appendf(out, "--%s%s%s", flag->name, flag->value ? " " : "",
                 flag->value ? flag->value : "");
 }
 
-static void write_flag(FILE *out, const char *name, const char *doc)
+static void help_flag_line(FILE *out, const char *name, const char *doc)
 {
     fprintf(out, "  %-*s", FLAG_COLUMN, name);
     if (strlen(name) >= FLAG_COLUMN)
@@ -73,17 +73,17 @@ static void write_flag(FILE *out, const char *name, const char *doc)
     fprintf(out, "%s\n", doc);
 }
 
-static void write_flags(FILE *out, const struct flag *flags)
+static void help_flags(FILE *out, const struct flag *flags)
 {
     for (; flags && flags->type != FLAG_END; flags++) {
         struct buf name = BUF_INIT(256);
-        help_flag_name(flags, &name);
-        write_flag(out, name.p, flags->doc);
+        help_flag_name(&name, flags);
+        help_flag_line(out, name.p, flags->doc);
         buf_release(&name);
     }
 }
 
-static void write_paragraphs(FILE *out, const char *text)
+static void help_paragraphs(FILE *out, const char *text)
 {
     for (struct str rest = str_z(text); rest.len > 0;) {
         ptrdiff_t gap = str_find(rest, STR("\n\n"));
@@ -100,14 +100,14 @@ void help_command(const struct command *c, FILE *out)
     fprintf(out, "usage: ");
     help_usage(c, out);
     fprintf(out, "\n\n");
-    write_paragraphs(out, c->help);
+    help_paragraphs(out, c->help);
     if (c->flags || c->configured)
         fprintf(out, "flags:\n");
-    write_flags(out, c->flags);
+    help_flags(out, c->flags);
     if (c->configured) {
-        write_flags(out, config_flags);
-        write_flag(out, "--data PATH", conf_key_find(STR("data"))->doc);
-        write_flag(out, "--KEY VALUE", "Any configuration key; `weir config` lists them.");
+        help_flags(out, config_flags);
+        help_flag_line(out, "--data PATH", conf_key_find(STR("data"))->doc);
+        help_flag_line(out, "--KEY VALUE", "Any configuration key; `weir config` lists them.");
     }
     if (c->examples) {
         struct str rest = str_z(c->examples), line;

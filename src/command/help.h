@@ -25,6 +25,6 @@ void help_wrap(FILE *out, const char *text, int indent, int width);
 void help_usage(const struct command *c, FILE *out);
 
 /* "--only gateway,worker": a flag as it is typed. */
-void help_flag_name(const struct flag *flag, struct buf *out);
+void help_flag_name(struct buf *out, const struct flag *flag);
 
 #endif

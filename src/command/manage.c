@@ -25,7 +25,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
     code = api_client_connect(&remote, inv, conf, TIMEOUT_MS, &err);
     if (code == 0) {
         code = call->run ? call->run(&remote, inv, &table, &err)
-                         : manage_ask(&remote, inv, &table, call, &err);
+                         : manage_ask(&remote, inv, call, &table, &err);
         api_client_close(&remote);
     }
     if (code < 0 && *err.text)
@@ -78,8 +78,8 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
         code = call->fill(&w, inv, err);
     json_out_close(&w, '}');
     if (code == 0)
-        code = api_client_send(r, out, call->method, manage_call_path(r, inv, call->path),
-                               posts ? body.p : NULL, err);
+        code = api_client_send(r, call->method, manage_call_path(r, inv, call->path),
+                               posts ? body.p : NULL, out, err);
     secure_zero(body.p, body.cap);
     buf_release(&body);
     return code;
@@ -96,7 +96,7 @@ static int pages_add(struct api_client *r, const struct manage_list *list, json_
     manage_query(&path, "after", *next);
     int code = buf_error(&path);
     if (code == 0)
-        code = api_client_send(r, &answer, "GET", path.p, NULL, err);
+        code = api_client_send(r, "GET", path.p, NULL, &answer, err);
     buf_release(&path);
     if (code < 0)
         return code;
@@ -152,8 +152,8 @@ void manage_poll_wait(void)
 }
 
 /* GET of a list shows the items of all pages. */
-static int ask_rows(struct api_client *r, const struct invocation *inv, struct output *table,
-                    const struct manage_call *call, struct err *err)
+static int ask_rows(struct api_client *r, const struct invocation *inv,
+                    const struct manage_call *call, struct output *table, struct err *err)
 {
     struct manage_list list = {.path = manage_call_path(r, inv, call->path), .name = call->rows};
     json_t *all = NULL, *row;
@@ -176,14 +176,14 @@ static void add_rows(struct output *table, const struct manage_call *call, const
         json_array_foreach(json_object_get(answer, call->rows), i, row) manage_row(table, row);
 }
 
-int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
-               const struct manage_call *call, struct err *err)
+int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
+               struct output *table, struct err *err)
 {
     bool shows = call->column_count > 0;
     json_t *answer = NULL;
 
     if (call->pages)
-        return ask_rows(r, inv, table, call, err);
+        return ask_rows(r, inv, call, table, err);
     int code = manage_send(r, inv, call, shows ? &answer : NULL, err);
     if (code == 0 && shows)
         add_rows(table, call, answer);

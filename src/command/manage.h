@@ -33,8 +33,8 @@ struct manage_call {
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* One call of several: adds its rows to the table. */
-int manage_ask(struct api_client *r, const struct invocation *inv, struct output *table,
-               const struct manage_call *call, struct err *err);
+int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
+               struct output *table, struct err *err);
 
 /* Makes the call and hands out its answer, which is the caller's; `out` may be NULL. */
 int manage_send(struct api_client *r, const struct invocation *inv, const struct manage_call *call,

@@ -3,7 +3,7 @@
 #include "conf/keys.h"
 
 /* roff reads a backslash, a dot or quote at the start of a line, and breaks at hyphens. */
-static void write_roff(FILE *out, struct str text)
+static void man_text(FILE *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         bool line_start = i == 0 || text.p[i - 1] == '\n';
@@ -18,54 +18,54 @@ static void write_roff(FILE *out, struct str text)
     }
 }
 
-static void write_entry(FILE *out, struct str term, const char *doc)
+static void man_entry(FILE *out, struct str term, const char *doc)
 {
     fputs(".TP\n.B ", out);
-    write_roff(out, term);
+    man_text(out, term);
     fputc('\n', out);
-    write_roff(out, str_z(doc));
+    man_text(out, str_z(doc));
     fputc('\n', out);
 }
 
-static void write_flags(FILE *out, const struct flag *flags)
+static void man_flags(FILE *out, const struct flag *flags)
 {
     for (; flags && flags->type != FLAG_END; flags++) {
         struct buf name = BUF_INIT(256);
-        help_flag_name(flags, &name);
-        write_entry(out, buf_str(&name), flags->doc);
+        help_flag_name(&name, flags);
+        man_entry(out, buf_str(&name), flags->doc);
         buf_release(&name);
     }
 }
 
-static void write_paragraphs(FILE *out, const char *text)
+static void man_paragraphs(FILE *out, const char *text)
 {
     for (struct str rest = str_z(text); rest.len > 0;) {
         ptrdiff_t gap = str_find(rest, STR("\n\n"));
         fputs(".PP\n", out);
-        write_roff(out, gap < 0 ? rest : str_head(rest, (size_t)gap));
+        man_text(out, gap < 0 ? rest : str_head(rest, (size_t)gap));
         fputc('\n', out);
         rest = gap < 0 ? STR_EMPTY : str_skip(rest, (size_t)gap + 2);
     }
 }
 
-static void write_command(FILE *out, const struct command *c)
+static void man_command(FILE *out, const struct command *c)
 {
     fprintf(out, ".SS \"weir %s%s%s\"\n", c->name, c->arguments ? " " : "",
             c->arguments ? c->arguments : "");
-    write_paragraphs(out, c->help);
-    write_flags(out, c->flags);
+    man_paragraphs(out, c->help);
+    man_flags(out, c->flags);
     if (c->configured) {
-        write_flags(out, config_flags);
-        write_entry(out, STR("--KEY VALUE"), "Any key of CONFIGURATION below that is no secret.");
+        man_flags(out, config_flags);
+        man_entry(out, STR("--KEY VALUE"), "Any key of CONFIGURATION below that is no secret.");
     }
     if (c->examples) {
         fputs(".PP\n.EX\n", out);
-        write_roff(out, str_z(c->examples));
+        man_text(out, str_z(c->examples));
         fputs("\n.EE\n", out);
     }
 }
 
-static void write_keys(FILE *out)
+static void man_keys(FILE *out)
 {
     for (size_t i = 0; i < conf_key_count; i++) {
         const struct conf_key *key = &conf_keys[i];
@@ -74,7 +74,7 @@ static void write_keys(FILE *out)
         conf_key_allowed(key, &doc);
         buf_appendf(&doc, "; default %s.%s", *key->fallback ? key->fallback : "none",
                     key->flags & CONF_RELOADABLE ? " Reloadable." : "");
-        write_entry(out, str_z(key->name), doc.p);
+        man_entry(out, str_z(key->name), doc.p);
         buf_release(&doc);
     }
 }
@@ -109,15 +109,15 @@ void help_man(const struct command_table *table, FILE *out)
           ".SH COMMANDS\nFlags are written \\-\\-name VALUE or \\-\\-name=VALUE.\n",
           out);
     for (size_t i = 0; i < table->count; i++)
-        write_command(out, &table->rows[i]);
+        man_command(out, &table->rows[i]);
     fputs(".SH CONFIGURATION\nBuilt-in defaults, then the YAML file, then the environment, then "
           "flags; later ones win.\n",
           out);
-    write_keys(out);
+    man_keys(out);
     for (size_t i = 0; i < ARRAY_SIZE(tail); i++) {
         if (strcmp(section, tail[i].section) != 0)
             fprintf(out, ".SH %s\n", tail[i].section);
         section = tail[i].section;
-        write_entry(out, str_z(tail[i].term), tail[i].doc);
+        man_entry(out, str_z(tail[i].term), tail[i].doc);
     }
 }

@@ -14,7 +14,7 @@ static void write_flag_rows(FILE *out, const struct flag *flags)
 {
     for (; flags && flags->type != FLAG_END; flags++) {
         struct buf name = BUF_INIT(256);
-        help_flag_name(flags, &name);
+        help_flag_name(&name, flags);
         fputs("| `", out);
         write_cell(out, name.p);
         fputs("` | ", out);

@@ -46,7 +46,7 @@ void output_cellf(struct output *o, const char *fmt, ...)
 }
 
 /* Code points: what a terminal shows of them is one column each for the names that we have. */
-static size_t width_of(struct str s)
+static size_t cell_width(struct str s)
 {
     size_t width = 0;
 
@@ -60,7 +60,7 @@ static void print_row(const struct output *o, const struct str *cells, const siz
 {
     for (size_t i = 0; i < o->column_count; i++) {
         bool last = i + 1 == o->column_count;
-        int pad = (int)(widths[i] - width_of(cells[i]));
+        int pad = (int)(widths[i] - cell_width(cells[i]));
         if (o->columns[i].number)
             fprintf(out, "%*s" STR_FMT "%*s", pad, "", STR_ARG(cells[i]), last ? 0 : GAP, "");
         else
@@ -97,11 +97,11 @@ void output_print(const struct output *o, FILE *out)
     }
     for (size_t i = 0; i < o->column_count; i++) {
         head[i] = str_z(o->columns[i].name);
-        widths[i] = width_of(head[i]);
+        widths[i] = cell_width(head[i]);
     }
     for (size_t i = 0; i < o->cells.len; i++) {
         size_t column = i % o->column_count;
-        widths[column] = size_max(widths[column], width_of(o->cells.items[i]));
+        widths[column] = size_max(widths[column], cell_width(o->cells.items[i]));
     }
     fputs(colour ? "\033[1m" : "", out);
     print_row(o, head, widths, out);
@@ -110,7 +110,7 @@ void output_print(const struct output *o, FILE *out)
         print_row(o, &o->cells.items[i], widths, out);
 }
 
-static bool is_json(struct str text)
+static bool cell_is_json(struct str text)
 {
     json_t *json = NULL;
     bool ok = json_read(&json, text, NULL) == 0;
@@ -120,7 +120,7 @@ static bool is_json(struct str text)
 }
 
 /* Also below 0 and with a fraction; the cell is a number's own text then. */
-static bool is_number(struct str text)
+static bool cell_is_number(struct str text)
 {
     json_t *json = json_loadb(text.p ? text.p : "", text.len, JSON_DECODE_ANY, NULL);
     bool ok = json_is_number(json);
@@ -144,8 +144,8 @@ void output_print_json(const struct output *o, FILE *out)
         json_out_key(&w, o->columns[column].name);
         if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
             json_out_u64(&w, number);
-        else if ((o->columns[column].number && is_number(o->cells.items[i])) ||
-                 (o->columns[column].json && is_json(o->cells.items[i])))
+        else if ((o->columns[column].number && cell_is_number(o->cells.items[i])) ||
+                 (o->columns[column].json && cell_is_json(o->cells.items[i])))
             json_out_raw(&w, o->cells.items[i]);
         else
             json_out_str(&w, o->cells.items[i]);

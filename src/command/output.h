@@ -10,7 +10,7 @@
 struct output_column {
     const char *name; /* the head, and the member's name in JSON */
     bool number;      /* aligned right; a number in JSON */
-    bool json;        /* cells are JSON, where they can be read as such */
+    bool json;        /* cells that can be read as JSON are JSON in JSON */
 };
 
 /* Rows are filled cell by cell, left to right. */
@@ -27,10 +27,10 @@ void output_release(struct output *o);
 void output_cell(struct output *o, struct str text); /* copied */
 void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Aligned columns; the head in bold when `out` is a terminal and NO_COLOR is not set. Rows of very
- * many columns are lines instead, one a column. */
+/* Prints aligned columns, with the head in bold when `out` is a terminal and NO_COLOR is not set. A
+ * row of very many columns is printed as lines, one for each column. */
 void output_print(const struct output *o, FILE *out);
-/* An array of objects, one a row, ended by a line break. */
+/* Prints an array with an object for each row, and a line break. */
 void output_print_json(const struct output *o, FILE *out);
 
 #endif

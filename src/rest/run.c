@@ -235,7 +235,7 @@ static int answer_send(struct rest_call *c)
     return http_send(c->req, buf_str(&c->text));
 }
 
-static int answer(struct rest_call *c)
+static int rest_answer(struct rest_call *c)
 {
     struct err err = {0};
 
@@ -251,8 +251,8 @@ static int answer(struct rest_call *c)
 }
 
 /* Everything before the row's function; *from_peer: the error is one of reading the body. */
-static int prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
-                   struct err *err)
+static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
+                        struct err *err)
 {
     int code = rest_read(c, path, err);
 
@@ -278,12 +278,12 @@ int rest_run(const struct rest_match *match, struct http_request *req)
 
     if (!row->quick && !http_may_block(req))
         return ERR_AGAIN;
-    int code = prepare(&c, &match->path, &from_peer, &err);
+    int code = rest_prepare(&c, &match->path, &from_peer, &err);
     /* A peer that is gone or too slow is left to the server. */
     if (code < 0 && !from_peer && !c.sent)
         code = rest_send_failure(req, code, &err);
     else if (code == 0 && !c.sent)
-        code = answer(&c);
+        code = rest_answer(&c);
     answer_release(&c);
     json_decref(c.body);
     return code;

@@ -118,7 +118,7 @@ static int read_from_text(struct rest_value *v, struct str text, struct err *err
     }
 }
 
-static struct rest_value *value_find(const struct rest_call *c, struct str name)
+static struct rest_value *rest_value_find(const struct rest_call *c, struct str name)
 {
     for (size_t i = 0; i < c->value_count; i++)
         if (str_eq(str_z(c->values[i].field->name), name))
@@ -131,7 +131,7 @@ static int read_path(struct rest_call *c, const struct rest_path *path, struct e
     int code = 0;
 
     for (size_t i = 0; i < path->count && code == 0; i++) {
-        struct rest_value *v = value_find(c, path->name[i]);
+        struct rest_value *v = rest_value_find(c, path->name[i]);
         BUG_ON(!v);
         code = read_from_text(v, path->value[i], err);
     }
@@ -152,7 +152,7 @@ static int read_query(struct rest_call *c, struct err *err)
     int code = 0;
 
     while (code == 0 && url_query_next(&rest, &name, &raw)) {
-        struct rest_value *v = value_find(c, name);
+        struct rest_value *v = rest_value_find(c, name);
         if (!v || !(is_in(c->row->query, v->field) || is_in(paging_fields, v->field)))
             continue;
         buf_reset(&text);
@@ -225,7 +225,7 @@ static int read_members(struct rest_call *c, struct err *err)
 
     json_object_foreach(c->body, name, json)
     {
-        struct rest_value *v = value_find(c, str_z(name));
+        struct rest_value *v = rest_value_find(c, str_z(name));
         int code = v && is_in(c->row->body, v->field) ? read_from_json(v, json, err)
                                                       : unknown_member(c->row, name, err);
         if (code < 0)
@@ -276,7 +276,7 @@ static int check_required(const struct rest_call *c, struct err *err)
     return 0;
 }
 
-static int read_page(struct rest_call *c, struct err *err)
+static int rest_read_page(struct rest_call *c, struct err *err)
 {
     const struct rest_row *row = c->row;
     int64_t most = row->page_max ? (int64_t)row->page_max : REST_PAGE_MAX;
@@ -307,7 +307,7 @@ int rest_read(struct rest_call *c, const struct rest_path *path, struct err *err
     if (code == 0)
         code = read_query(c, err);
     if (code == 0)
-        code = read_page(c, err);
+        code = rest_read_page(c, err);
     if (code == 0 && arena_error(c->arena) < 0)
         code = err_code(err, ERR_NO_MEMORY);
     return code;
@@ -327,10 +327,10 @@ int rest_read_body(struct rest_call *c, struct err *err)
 
 /* --- for the row's function --- */
 
-static const struct rest_value *value_of(const struct rest_call *c, const char *name,
-                                         enum rest_type type)
+static const struct rest_value *rest_value_of(const struct rest_call *c, const char *name,
+                                              enum rest_type type)
 {
-    const struct rest_value *v = value_find(c, str_z(name));
+    const struct rest_value *v = rest_value_find(c, str_z(name));
 
     BUG_ON(!v || v->field->type != type);
     return v;
@@ -338,7 +338,7 @@ static const struct rest_value *value_of(const struct rest_call *c, const char *
 
 struct str rest_text(const struct rest_call *c, const char *name)
 {
-    const struct rest_value *v = value_find(c, str_z(name));
+    const struct rest_value *v = rest_value_find(c, str_z(name));
 
     BUG_ON(!v || (v->field->type != REST_STRING && v->field->type != REST_TIME));
     return v->text;
@@ -351,24 +351,24 @@ const char *rest_text_z(const struct rest_call *c, const char *name)
 
 int64_t rest_integer(const struct rest_call *c, const char *name)
 {
-    return value_of(c, name, REST_INTEGER)->integer;
+    return rest_value_of(c, name, REST_INTEGER)->integer;
 }
 
 double rest_number(const struct rest_call *c, const char *name, double fallback)
 {
-    const struct rest_value *v = value_of(c, name, REST_NUMBER);
+    const struct rest_value *v = rest_value_of(c, name, REST_NUMBER);
 
     return v->given ? v->number : fallback;
 }
 
 bool rest_bool(const struct rest_call *c, const char *name)
 {
-    return value_of(c, name, REST_BOOLEAN)->truth;
+    return rest_value_of(c, name, REST_BOOLEAN)->truth;
 }
 
 const json_t *rest_strings(const struct rest_call *c, const char *name)
 {
-    return value_of(c, name, REST_STRINGS)->json;
+    return rest_value_of(c, name, REST_STRINGS)->json;
 }
 
 struct str rest_raw(const struct rest_call *c)
@@ -379,7 +379,7 @@ struct str rest_raw(const struct rest_call *c)
 
 bool rest_given(const struct rest_call *c, const char *name)
 {
-    const struct rest_value *v = value_find(c, str_z(name));
+    const struct rest_value *v = rest_value_find(c, str_z(name));
 
     BUG_ON(!v);
     return v->given;

@@ -156,7 +156,7 @@ static int diff_watch(struct api_client *r, const struct invocation *inv, json_t
             break;
         manage_poll_wait();
         arena_reset(&r->arena);
-        code = api_client_send(r, &check, "GET", path, NULL, err);
+        code = api_client_send(r, "GET", path, NULL, &check, err);
         if (code < 0)
             break;
     }
@@ -334,8 +334,8 @@ static int diff_report_run(struct api_client *r, const struct invocation *inv, s
                            struct err *err)
 {
     json_t *report = NULL;
-    int code = api_client_send(r, &report, "GET",
-                               manage_path(r, "/api/v1/diffs/", inv->args.items[0], ""), NULL, err);
+    int code = api_client_send(r, "GET", manage_path(r, "/api/v1/diffs/", inv->args.items[0], ""),
+                               NULL, &report, err);
 
     (void)none;
     if (code == 0)

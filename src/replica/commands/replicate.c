@@ -183,8 +183,8 @@ static int replicate_change(struct api_client *r, const struct invocation *inv, 
     int code = replicate_select(r, inv, &id, err);
 
     if (code == 0)
-        code = api_client_send(r, NULL, method, manage_path(r, "/api/v1/replications/", id, tail),
-                               strcmp(method, "POST") == 0 ? "{}" : NULL, err);
+        code = api_client_send(r, method, manage_path(r, "/api/v1/replications/", id, tail),
+                               strcmp(method, "POST") == 0 ? "{}" : NULL, NULL, err);
     return code;
 }
 
@@ -242,8 +242,8 @@ static int replicate_show_run(struct api_client *r, const struct invocation *inv
 
     (void)none;
     if (code == 0)
-        code = api_client_send(r, &answer, "GET", manage_path(r, "/api/v1/replications/", id, ""),
-                               NULL, err);
+        code = api_client_send(r, "GET", manage_path(r, "/api/v1/replications/", id, ""), NULL,
+                               &answer, err);
     output_init(&table, show_columns, ARRAY_SIZE(show_columns));
     if (code == 0)
         replicate_print(answer, inv, &table);

@@ -278,12 +278,12 @@ static void switch_show_line(const json_t *row, bool json, struct buf *last)
 }
 
 /* ERR_NOT_FOUND: the switch is gone. */
-static int switch_look(struct api_client *r, const char *path, json_t **out, struct err *err)
+static int switch_ask(struct api_client *r, const char *path, json_t **out, struct err *err)
 {
     struct client_response response = {0};
 
     arena_reset(&r->arena);
-    int code = api_client_call(r, &response, path, NULL, err);
+    int code = api_client_call(r, path, NULL, &response, err);
     if (code == 0 && response.status == 404)
         return ERR_NOT_FOUND;
     if (code == 0 && response.status / 100 != 2)
@@ -302,7 +302,7 @@ static int switch_watch(struct api_client *r, const struct invocation *inv, cons
 
     while (code == 0 && busy) {
         json_t *row = NULL;
-        code = switch_look(r, path, &row, err);
+        code = switch_ask(r, path, &row, err);
         if (code == 0) {
             json_object_del(row, "history");
             switch_show_line(row, invocation_flag(inv, "json"), &last);
@@ -377,7 +377,7 @@ static int switch_make(struct api_client *r, const struct invocation *inv, struc
         json_out_member_str(&w, "replication", str_z(replication));
     json_out_close(&w, '}');
     if (code == 0)
-        code = api_client_send(r, &made, "POST", "/api/v1/switches", body.p, err);
+        code = api_client_send(r, "POST", "/api/v1/switches", body.p, &made, err);
     buf_release(&body);
     if (code == 0 && invocation_flag(inv, "watch"))
         code = switch_watch(r, inv, arena_z(&r->arena, json_get_str(made, "id", STR_EMPTY)), err);
@@ -389,14 +389,14 @@ static int switch_make(struct api_client *r, const struct invocation *inv, struc
     return code;
 }
 
-static int switch_start_run(struct api_client *r, const struct invocation *inv,
-                            struct output *table, struct err *err)
+static int switch_start_command(struct api_client *r, const struct invocation *inv,
+                                struct output *table, struct err *err)
 {
     return switch_make(r, inv, table, false, err);
 }
 
-static int switch_plan_run(struct api_client *r, const struct invocation *inv, struct output *table,
-                           struct err *err)
+static int switch_plan_command(struct api_client *r, const struct invocation *inv,
+                               struct output *table, struct err *err)
 {
     return switch_make(r, inv, table, true, err);
 }
@@ -486,7 +486,7 @@ static int switch_show_run(struct api_client *r, const struct invocation *inv, s
     if (code == 0 && invocation_flag(inv, "watch"))
         return switch_watch(r, inv, id, err);
     if (code == 0)
-        code = api_client_send(r, &answer, "GET", manage_path(r, "/api/v1/switches/", id, ""), NULL,
+        code = api_client_send(r, "GET", manage_path(r, "/api/v1/switches/", id, ""), NULL, &answer,
                                err);
     if (code == 0)
         switch_print(answer, invocation_flag(inv, "json"));
@@ -523,7 +523,7 @@ static int switch_abort_run(struct api_client *r, const struct invocation *inv, 
 
     (void)none;
     if (code == 0)
-        code = api_client_send(r, NULL, "DELETE", manage_path(r, "/api/v1/switches/", id, ""), NULL,
+        code = api_client_send(r, "DELETE", manage_path(r, "/api/v1/switches/", id, ""), NULL, NULL,
                                err);
     if (code == 0 && invocation_flag(inv, "watch"))
         code = switch_watch(r, inv, id, err);
@@ -536,9 +536,9 @@ static const struct manage_call switch_show_call = {.run = switch_show_run};
 static const struct manage_call switch_set_call = {.run = switch_set_run};
 static const struct manage_call switch_abort_call = {.run = switch_abort_run};
 static const struct manage_call switch_start_call = {MANAGE_COLUMNS(made_columns),
-                                                     .run = switch_start_run};
+                                                     .run = switch_start_command};
 static const struct manage_call switch_plan_call = {MANAGE_COLUMNS(made_columns),
-                                                    .run = switch_plan_run};
+                                                    .run = switch_plan_command};
 
 const struct command switch_commands[] = {
     {.name = "switch start",

@@ -165,7 +165,7 @@ static int swarm_stats_run(struct api_client *r, const struct invocation *inv, s
     json_t *answer = NULL;
     const char *name;
     json_t *value;
-    int code = api_client_send(r, &answer, "GET", "/api/v1/swarm/stats", NULL, err);
+    int code = api_client_send(r, "GET", "/api/v1/swarm/stats", NULL, &answer, err);
 
     (void)inv;
     if (code < 0)

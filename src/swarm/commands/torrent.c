@@ -73,8 +73,8 @@ static int torrent_write_file(struct api_client *r, const struct invocation *inv
         return 0;
     if (!str_eq(json_get_str(row, "state", STR_EMPTY), STR("ready")))
         return err_set(err, ERR_BUSY, "the object is still being hashed; %s was not written", out);
-    int code = api_client_call(r, &response, torrent_path(r, inv, arena_z(&r->arena, id), "/file"),
-                               NULL, err);
+    int code = api_client_call(r, torrent_path(r, inv, arena_z(&r->arena, id), "/file"), NULL,
+                               &response, err);
     if (code == 0 && response.status / 100 != 2)
         code = api_client_error(r, &response, err);
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);

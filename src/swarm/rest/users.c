@@ -95,7 +95,7 @@ static int swarm_user_list(struct rest_call *c, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-static bool is_passkey(struct str s)
+static bool text_is_passkey(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)
         if (!((s.p[i] >= '0' && s.p[i] <= '9') ||
@@ -104,11 +104,11 @@ static bool is_passkey(struct str s)
     return s.len == PASSKEY_LEN;
 }
 
-static int swarm_user_read(struct swarm_user *out, const struct rest_call *c, struct err *err)
+static int swarm_user_wanted(struct swarm_user *out, const struct rest_call *c, struct err *err)
 {
     struct str passkey = rest_text(c, "passkey");
 
-    if (passkey.len && !is_passkey(passkey))
+    if (passkey.len && !text_is_passkey(passkey))
         return err_set(err, ERR_INVALID, "passkey must be %d letters and digits", PASSKEY_LEN);
     *out = (struct swarm_user){.id = (uint64_t)rest_integer(c, "id"),
                                .up_multiplier = rest_number(c, "up_multiplier", 1),
@@ -124,7 +124,7 @@ static int swarm_user_read(struct swarm_user *out, const struct rest_call *c, st
 static int swarm_user_add(struct rest_call *c, struct err *err)
 {
     struct swarm_user user = {0};
-    int code = swarm_user_read(&user, c, err);
+    int code = swarm_user_wanted(&user, c, err);
 
     if (code == 0)
         code = cache_add_user(swarm_models(c), &user, err);
@@ -144,7 +144,7 @@ static int swarm_user_remove(struct rest_call *c, struct err *err)
     uint64_t id;
     int code = 0;
 
-    if (is_passkey(name))
+    if (text_is_passkey(name))
         memcpy(passkey, name.p, name.len);
     else if (str_u64(name, &id) < 0)
         code = err_set(err, ERR_INVALID, "name the user by its id or its passkey");

@@ -50,13 +50,13 @@ TEST(api_replications, an_id_is_read_as_it_was_written)
         struct buf text = {0};
         struct replication_id got;
         replication_id_write(&text, &ids[i]);
-        CHECK_OK(replication_id_read(&a, buf_str(&text), &got, &err));
+        CHECK_OK(replication_id_read(&got, &a, buf_str(&text), &err));
         CHECK(first_same(&got, &ids[i]));
         buf_release(&text);
     }
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         struct replication_id got;
-        CHECK_INT(replication_id_read(&a, str_z(wrong[i]), &got, &err), ERR_NOT_FOUND);
+        CHECK_INT(replication_id_read(&got, &a, str_z(wrong[i]), &err), ERR_NOT_FOUND);
     }
     arena_release(&a);
 }
