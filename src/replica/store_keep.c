@@ -20,9 +20,9 @@ struct store_keep {
     struct seal_key key;
     struct buf path, before; /* of the copy, and of the copy from before the store went back */
     struct loop loop;
-    struct mutex lock;         /* class "store.keep"; guards the members below */
+    struct mutex lock;         /* class "store.keep"; guards `copied` */
     struct config_copy copied; /* without strings and commands; time 0: there is none */
-    /* Only the thread uses these: */
+    /* Only the loop uses these: */
     uint64_t rest_until_ns, round, runs;
     bool failed; /* the last copy failed, and that was logged */
 };

@@ -75,7 +75,7 @@ def test_a_switch_with_downtime_moves_the_bucket_and_its_clients(two):
     assert made[0]["downtime"] == "yes" and made[0]["from"] == "local" and made[0]["to"] == "disk2"
     done = ended(two, "done")
     assert lines(done) == [" -> not_started: planned", "not_started -> in_progress: blocked",
-                           "in_progress -> check_in_progress: everything has gone over",
+                           "in_progress -> check_in_progress: everything has been copied",
                            "check_in_progress -> done: the route leads to disk2"]
     assert route_of(two) == "disk2"
     wait_for(lambda: content(s3, "photos") == two.objects, "the objects on the new storage")

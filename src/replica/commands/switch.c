@@ -565,7 +565,7 @@ const struct command switch_commands[] = {
      .summary = "Switch a bucket to the storage that it is replicated to, with downtime",
      .help =
          "When it begins the bucket is blocked for all clients (503), until every change has "
-         "gone over and both buckets have been compared. If they differ, or it takes too long "
+         "been copied and both buckets have been compared. If they differ, or it takes too long "
          "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
          "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
          "has failed or was skipped is changed by planning again. Uploads: open on the old side.",
@@ -581,7 +581,7 @@ const struct command switch_commands[] = {
      .help =
          "States: not_started, in_progress, check_in_progress (both buckets are compared), done, "
          "error, skipped (not everything was there at its time), going_back (it was given up). "
-         "Lag is how many changes have not gone over.",
+         "Lag is the number of changes that are not copied yet.",
      .examples = "weir switch list\nweir switch list --json",
      .call = &switch_list_call},
     {.name = "switch show",

@@ -276,7 +276,7 @@ static int begin_down(struct switch_run *x, struct err *err)
     if (most && lag > most)
         return switch_skip(x,
                            arena_fmt(x->run->arena,
-                                     "%lld changes have not gone over, which is more than %lld",
+                                     "%lld changes are not copied yet, which is more than %lld",
                                      (long long)lag, (long long)most),
                            err);
     return switch_run_begin(x, err);
@@ -290,8 +290,8 @@ static int step_waiting(struct switch_run *x, struct err *err)
         return ERR_END;
     int code = switch_due(x, &at, err);
     if (code < 0) /* the API has checked the line */
-        return switch_moved(
-            switch_step(x->o->replications, &x->s, SWITCH_ERROR, STR("the time never comes"), err));
+        return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
+                                        STR("the cron line names a time that never comes"), err));
     if (at > x->now_ms) {
         int64_t seconds = (at - x->now_ms + MS_PER_S - 1) / MS_PER_S;
         x->run->put_back_s = seconds < POLL_MAX_S ? seconds : POLL_MAX_S;
@@ -303,10 +303,10 @@ static int step_waiting(struct switch_run *x, struct err *err)
 static int step_blocked(struct switch_run *x, struct err *err)
 {
     if (switch_is_late(x, x->now_ms))
-        return switch_give_up(x, err);
+        return switch_run_give_up(x, err);
     int code = switch_settled(x, err);
     return code == 0 ? switch_moved(switch_step(x->o->replications, &x->s, SWITCH_CHECK,
-                                                STR("everything has gone over"), err))
+                                                STR("everything has been copied"), err))
                      : code;
 }
 
@@ -326,8 +326,8 @@ static int step_down(struct switch_run *x, struct err *err)
 
 /* --- a run --- */
 
-static int switch_look(struct switch_run *x, const struct replication_id *id, bool live,
-                       struct err *err)
+static int switch_task_look(struct switch_run *x, const struct replication_id *id, bool live,
+                            struct err *err)
 {
     struct replications *r = x->o->replications;
     int code = switch_read(r, x->run->arena, id->user, id->bucket, &x->s, err);
@@ -351,7 +351,7 @@ static int run_steps(struct switch_run *x, const struct replication_id *id, bool
     while (code == 0) {
         if (task_ended(x->run) || !lock_held(x->lock))
             return err_set(err, ERR_AGAIN, "the task has ended");
-        code = switch_look(x, id, live, err);
+        code = switch_task_look(x, id, live, err);
         if (code == 0)
             code = live ? step_live(x, err) : step_down(x, err);
     }

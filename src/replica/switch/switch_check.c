@@ -25,11 +25,11 @@ bool switch_is_late(const struct switch_run *x, int64_t now_ms)
     return x->s.o.max_duration_ns && now_ms - x->s.started_ms > most_ms;
 }
 
-int switch_give_up(struct switch_run *x, struct err *err)
+int switch_run_give_up(struct switch_run *x, struct err *err)
 {
     int64_t lag = x->status.events - x->status.events_done;
     struct str why =
-        arena_fmt(x->run->arena, "the maximal duration is over; %lld changes have not gone over",
+        arena_fmt(x->run->arena, "the maximal duration is over; %lld changes are not copied yet",
                   (long long)lag);
 
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR, why, err));
@@ -139,11 +139,11 @@ int switch_check(struct switch_run *x, struct err *err)
     int code = 0;
 
     if (switch_is_late(x, x->now_ms))
-        return switch_give_up(x, err);
+        return switch_run_give_up(x, err);
     if (!x->s.o.skip_check)
         code = check_compare(&c, err);
     if (code == ERR_CANCELED)
-        code = switch_give_up(x, err);
+        code = switch_run_give_up(x, err);
     else if (code == ERR_NO_BUCKET)
         code = switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
                                         STR("one of the buckets is not there"), err));

@@ -34,7 +34,7 @@ int switch_check(struct switch_run *x, struct err *err) MUST_CHECK;
 /* Whether the maximal duration is over. */
 bool switch_is_late(const struct switch_run *x, int64_t now_ms);
 /* Ends the switch in error, because its maximal duration is over. */
-int switch_give_up(struct switch_run *x, struct err *err) MUST_CHECK;
+int switch_run_give_up(struct switch_run *x, struct err *err) MUST_CHECK;
 int switch_clock(struct switch_run *x, int64_t *out, struct err *err) MUST_CHECK;
 
 #endif

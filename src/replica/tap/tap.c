@@ -299,7 +299,9 @@ static int await_round(void *ctx, struct err *err)
 
     mutex_lock(&t->lock);
     uint64_t mine = ++t->rounds_asked;
+    mutex_unlock(&t->lock);
     loop_wake(&t->keeper);
+    mutex_lock(&t->lock);
     while (t->rounds_done < mine)
         cond_wait(&t->round_ended, &t->lock);
     int code = t->round_code;

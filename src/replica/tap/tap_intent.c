@@ -422,8 +422,8 @@ static void leave_intent(struct taps *t, const struct intended *i)
         if (fits)
             list_push(&t->astray, &in->node);
         t->astray_count += fits;
-        loop_wake(&t->keeper);
         mutex_unlock(&t->lock);
+        loop_wake(&t->keeper);
         if (!fits) {
             tell_astray(t, in, "too many others wait for the store");
             intent_free(in);

@@ -233,7 +233,7 @@ TEST(switch_task, what_is_not_all_there_is_waited_for_or_skipped)
     play(&rig, "HSET p:repl_st:owner:box:one:two obj_listed 0 events 9 events_done 4");
     plan(&rig, (struct switch_options){.max_event_lag = 4});
     check_ended(&rig, false);
-    check_state(&rig, SWITCH_SKIPPED, "5 changes have not gone over, which is more than 4");
+    check_state(&rig, SWITCH_SKIPPED, "5 changes are not copied yet, which is more than 4");
     check_route(&rig, "\"one\"");
     rig_close(&rig);
 }
@@ -319,7 +319,7 @@ TEST(switch_task, blocked_it_waits_for_gateways_and_changes_until_its_duration_i
     check_waits(&rig, false, "not every gateway");
     check_state(&rig, SWITCH_IN_PROGRESS, "blocked");
     tell_epoch(config, STR("g"), INT64_MAX / 2);
-    check_waits(&rig, false, "not gone over yet: 1");
+    check_waits(&rig, false, "not copied yet: 1");
     play(&rig, "HSET p:switch:owner:box startedAt 2020-01-01T00:00:00Z");
     check_ended(&rig, false);
     check_state(&rig, SWITCH_ERROR, "the maximal duration is over; 1 changes");
@@ -513,7 +513,7 @@ TEST(switch_task, given_up_it_ends_when_everything_has_gone_back)
     check_waits(&rig, true, "uploads open on storage one: 1");
     play(&rig, "HSET p:repl_st:owner:box:two:one events 1");
     CHECK_OK(switch_abort(rig.r, STR("owner"), STR("box"), &err));
-    check_waits(&rig, true, "not gone over yet: 1"); /* uploads of the old side do not hold it up */
+    check_waits(&rig, true, "not copied yet: 1"); /* uploads of the old side do not hold it up */
     play(&rig, "HSET p:repl_st:owner:box:two:one events_done 1");
     check_ended(&rig, true);
     CHECK_ERR(switch_read(rig.r, &rig.a, STR("owner"), STR("box"), &s, &err), ERR_NOT_FOUND);
@@ -597,7 +597,7 @@ TEST(switch_task, without_downtime_one_in_progress_is_held)
     rig_open(&rig);
     plan(&rig, LIVE);
     play(&rig, "HSET p:repl_st:owner:box:one:two events 1");
-    check_waits(&rig, true, "not gone over yet");
+    check_waits(&rig, true, "not copied yet");
     check_state(&rig, SWITCH_IN_PROGRESS, "the route leads to two");
     mend(&rig);
     check_status(&rig, "paused", "\"1\"");
