@@ -254,7 +254,7 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     if (code == 0 && (o = opened_find(r, e->name)) && !o->entry.fixed)
         code = err_set(err, ERR_EXISTS,
                        "there is a storage " STR_FMT
-                       " already that was added while running; remove one of them",
+                       " already that was added while weir ran; remove one of them",
                        STR_ARG(e->name));
     if (code == 0)
         code = opened_add(r, &fixed, &o, err);
@@ -372,7 +372,8 @@ static int remote_check_removal(struct remotes *r, struct str name, struct err *
     if (o->entry.fixed)
         return err_set(err, ERR_INVALID, "the storage is one of the configuration file");
     if (main_storage && str_eq(main_storage->name, name))
-        return err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+        return err_set(err, ERR_IN_USE,
+                       "it is the main storage; make another storage the main one first");
     return 0;
 }
 

@@ -116,7 +116,7 @@ static int policy_check_target(struct routes *r, struct str storage, struct stor
         return need_storage(r, storage, err);
     if (at && storage_can(target, STORAGE_FORWARDS))
         return err_set(err, ERR_CONFLICT,
-                       "the bucket is on storage " STR_FMT "; a policy moves nothing",
+                       "the bucket is on storage " STR_FMT ", and a policy does not move it",
                        STR_ARG(at->name));
     return 0;
 }
@@ -169,7 +169,7 @@ int route_block(struct routes *r, struct str storage, struct str bucket, bool bl
     int code = need_storage(r, storage, err);
 
     if (code == 0 && bucket.len == 0)
-        code = err_set(err, ERR_INVALID, "which bucket is to be blocked?");
+        code = err_set(err, ERR_INVALID, "a block needs the name of a bucket");
     if (code == 0)
         code = change_block(r, blocked ? STR("block") : STR("unblock"), storage, bucket, err);
     return code < 0 ? code : routes_load(r, err);

@@ -194,7 +194,8 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name, struc
         return err_set(err, ERR_INVALID, "the storage " STR_FMT " is the data folder's own",
                        STR_ARG(name));
     if (code == 0 && s == routes_main(r))
-        return err_set(err, ERR_IN_USE, "it is the main storage; make another one that first");
+        return err_set(err, ERR_IN_USE,
+                       "it is the main storage; make another storage the main one first");
     return code;
 }
 

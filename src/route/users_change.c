@@ -183,7 +183,7 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
 
 /* --- running a script --- */
 
-struct change {
+struct user_change {
     enum users_script script;
     struct str name; /* of the user */
     struct store_args args;
@@ -191,7 +191,7 @@ struct change {
 
 /* *answer is in the arena. The change is loaded before this returns. When loading fails, the change
  * is made all the same, and the published message has it loaded later. */
-static int user_run_change(struct users *u, struct arena *a, const struct change *c,
+static int user_run_change(struct users *u, struct arena *a, const struct user_change *c,
                            struct str *answer, struct err *err)
 {
     struct buf user = {0};
@@ -219,7 +219,7 @@ static int user_run_change(struct users *u, struct arena *a, const struct change
     return code;
 }
 
-static void user_write_keys(struct users *u, struct buf *out, const struct user_key *keys,
+static void user_write_keys(struct buf *out, struct users *u, const struct user_key *keys,
                             size_t count)
 {
     struct json_out w;
@@ -283,7 +283,7 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
         code = user_complete(a, wanted, &user, err);
     if (code < 0)
         return code;
-    user_write_keys(u, &keys, user.keys, user.key_count);
+    user_write_keys(&keys, u, user.keys, user.key_count);
     memcpy(args,
            ((struct str[FIXED]){USERS_CHANNEL, user.name, user.id, user.display_name, user.email,
                                 users_fold(a, user.email), user.admin ? STR("1") : STR("0"),
@@ -292,7 +292,8 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
     for (size_t i = 0; i < user.key_count; i++)
         args[FIXED + i] = user.keys[i].access;
     code = user_run_change(
-        u, a, &(struct change){SCRIPT_ADD, user.name, {args, FIXED + user.key_count}}, &taken, err);
+        u, a, &(struct user_change){SCRIPT_ADD, user.name, {args, FIXED + user.key_count}}, &taken,
+        err);
     buf_release(&keys);
     if (code == 0 && taken.len)
         code = err_set(err, ERR_EXISTS, "the " STR_FMT " is taken", STR_ARG(taken));
@@ -332,7 +333,7 @@ int users_add_fixed(struct users *u, const struct user *wanted, struct err *err)
         code = check_not_root(u, &user, err);
     if (code == 0 && is_stored(u, &user))
         code = err_set(err, ERR_EXISTS,
-                       "its name, id or access key belongs to a user that was added while running");
+                       "its name, id or access key belongs to a user who was added while weir ran");
     if (code < 0)
         return code;
     m->user = (struct user){.id = arena_str(&f->arena, user.id),
@@ -375,7 +376,7 @@ static int find_member(struct users *u, struct str name, struct users_view **vie
     return err_set(err, ERR_NOT_FOUND, "there is no user " STR_FMT, STR_ARG(name));
 }
 
-static int try_remove(struct users *u, struct str name, struct str *answer, struct arena *a,
+static int try_remove(struct users *u, struct arena *a, struct str name, struct str *answer,
                       struct err *err)
 {
     enum { FIXED = 5 };
@@ -392,9 +393,9 @@ static int try_remove(struct users *u, struct str name, struct str *answer, stru
            FIXED * sizeof(args[0]));
     for (size_t i = 0; i < m->user.key_count; i++)
         args[FIXED + i] = m->keys[i].access;
-    code = user_run_change(u, a,
-                           &(struct change){SCRIPT_REMOVE, name, {args, FIXED + m->user.key_count}},
-                           answer, err);
+    code = user_run_change(
+        u, a, &(struct user_change){SCRIPT_REMOVE, name, {args, FIXED + m->user.key_count}}, answer,
+        err);
     users_view_put(u, view);
     return code;
 }
@@ -406,7 +407,7 @@ int users_remove(struct users *u, struct str name, struct err *err)
 
     for (int i = 0; i < TRIES && code == 0 && answer.len; i++) {
         struct arena a = {0};
-        code = try_remove(u, name, &answer, &a, err);
+        code = try_remove(u, &a, name, &answer, err);
         if (answer.len)
             answer = STR("changed");
         arena_release(&a);
@@ -448,12 +449,12 @@ static int try_keys(struct users *u, struct str name, const struct user_key *add
         return code;
     code = next_keys(m, added, removed, keys, &count, err);
     if (code == 0) {
-        user_write_keys(u, &text, keys, count);
+        user_write_keys(&text, u, keys, count);
         struct str args[] = {USERS_CHANNEL,  name,           m->user.id,
                              m->stored_keys, buf_str(&text), added ? added->access : STR_EMPTY,
                              removed};
-        code = user_run_change(u, &a, &(struct change){SCRIPT_KEYS, name, {args, ARRAY_SIZE(args)}},
-                               answer, err);
+        code = user_run_change(
+            u, &a, &(struct user_change){SCRIPT_KEYS, name, {args, ARRAY_SIZE(args)}}, answer, err);
     }
     if (code == 0 && answer->len)
         *answer = str_eq(*answer, STR("changed")) ? STR("changed") : STR("taken");

@@ -294,7 +294,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
         code = buf_error(&text);
     }
     if (code == 0)
-        code = forward_body_replace(c, b, &text, err);
+        code = forward_body_replace(b, c, &text, err);
     buf_release(&text);
     return code;
 }
@@ -345,7 +345,7 @@ int forward_call(struct call *c, struct err *err)
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
     f->body.whole = c->op && c->op->id == S3_OP_DeleteObjects;
-    code = forward_body_open(c, &f->body, c->target.at.storage->takes_trailers, err);
+    code = forward_body_open(&f->body, c, c->target.at.storage->takes_trailers, err);
     if (code == 0 && f->body.whole)
         code = take_batch(c, &f->body, &batch, err);
     if (code == 0)

@@ -47,15 +47,15 @@ struct forward_body {
 
 /* Opens the body of the request, and reads it if it is small. `framing`: the storage accepts
  * trailers. */
-int forward_body_open(struct call *c, struct forward_body *b, bool framing,
+int forward_body_open(struct forward_body *b, struct call *c, bool framing,
                       struct err *err) MUST_CHECK;
 /* Opens another body than the request's, with the headers of c->head. It has exactly `bound` bytes,
  * or at most as many if `bound` is that of a small body. */
-int forward_body_of(struct call *c, struct forward_body *b, struct reader *from, uint64_t bound,
+int forward_body_of(struct forward_body *b, struct call *c, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
 /* Replaces a whole body that was verified by bytes of weir's own, which mean the same. Takes the
  * bytes over. */
-int forward_body_replace(struct call *c, struct forward_body *b, struct buf *bytes,
+int forward_body_replace(struct forward_body *b, struct call *c, struct buf *bytes,
                          struct err *err) MUST_CHECK;
 void forward_body_close(struct forward_body *b);
 

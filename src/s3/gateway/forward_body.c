@@ -178,7 +178,7 @@ static int open_payload(struct call *c, struct forward_body *b, struct reader *f
     return code;
 }
 
-int forward_body_open(struct call *c, struct forward_body *b, bool framing, struct err *err)
+int forward_body_open(struct forward_body *b, struct call *c, bool framing, struct err *err)
 {
     uint64_t len = http_request_length(c->http);
     bool asks = c->head->method == HTTP_GET || c->head->method == HTTP_HEAD;
@@ -205,7 +205,7 @@ int forward_body_open(struct call *c, struct forward_body *b, bool framing, stru
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-int forward_body_of(struct call *c, struct forward_body *b, struct reader *from, uint64_t bound,
+int forward_body_of(struct forward_body *b, struct call *c, struct reader *from, uint64_t bound,
                     struct err *err)
 {
     static const struct identity nobody;
@@ -218,7 +218,7 @@ int forward_body_of(struct call *c, struct forward_body *b, struct reader *from,
     return code == 0 && small ? take_small(c, b, err) : code;
 }
 
-int forward_body_replace(struct call *c, struct forward_body *b, struct buf *bytes, struct err *err)
+int forward_body_replace(struct forward_body *b, struct call *c, struct buf *bytes, struct err *err)
 {
     struct digest_value sum;
     struct buf text = BUF_INIT(64);

@@ -196,7 +196,7 @@ static int check_names(const struct call *c, struct err *err)
             return err_set(err, S3_NOT_IMPLEMENTED, "The header " STR_FMT " is not implemented",
                            STR_ARG(str_head(h->name, 64)));
         if (is_form_data(c, h))
-            return err_set(err, S3_INVALID_REQUEST, "A form is not for this resource.");
+            return err_set(err, S3_INVALID_REQUEST, "A form cannot be sent to this resource.");
     }
     return 0;
 }

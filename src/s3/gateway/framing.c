@@ -37,7 +37,7 @@ static int framing_fill(struct framing *f, struct err *err)
 
 /* Reads the next line, without its end; borrowed until the next call. `too_long` is the error for
  * more than FRAMING_LINE_MAX bytes. *bare: the line ended with "\n" alone. */
-static int framing_read_line(struct framing *f, struct str *line, bool *bare, enum s3_code too_long,
+static int framing_read_line(struct framing *f, enum s3_code too_long, struct str *line, bool *bare,
                              struct err *err)
 {
     for (;;) {
@@ -81,7 +81,7 @@ static int chunk_line(struct framing *f, struct err *err)
 {
     struct str line = STR_EMPTY, size, extension, label = STR("chunk-signature=");
     bool bare = false;
-    int code = framing_read_line(f, &line, &bare, S3_INVALID_CHUNK_SIZE_ERROR, err);
+    int code = framing_read_line(f, S3_INVALID_CHUNK_SIZE_ERROR, &line, &bare, err);
 
     if (code < 0)
         return code;
@@ -188,7 +188,7 @@ static int chunk_end(struct framing *f, bool last, struct err *err)
         f->state = TRAILERS;
         return 0;
     }
-    code = framing_read_line(f, &line, &bare, S3_INCOMPLETE_BODY, err);
+    code = framing_read_line(f, S3_INCOMPLETE_BODY, &line, &bare, err);
     if (code == 0 && (bare || line.len))
         code = s3_fail(err, S3_INCOMPLETE_BODY);
     if (code < 0)
@@ -261,7 +261,7 @@ static int trailer_line(struct framing *f, struct err *err)
 {
     bool with_signature = framing_is_signed(f), bare = false;
     struct str line = STR_EMPTY, name, value;
-    int code = framing_read_line(f, &line, &bare, S3_MALFORMED_TRAILER_ERROR, err);
+    int code = framing_read_line(f, S3_MALFORMED_TRAILER_ERROR, &line, &bare, err);
 
     if (code < 0)
         return code;

@@ -55,7 +55,7 @@ void xml_bool(struct buf *out, const char *name, bool value)
     xml_element(out, name, value ? STR("true") : STR("false"));
 }
 
-void xml_owner(struct call *c, struct buf *out, const char *name, struct str id)
+void xml_owner(struct buf *out, struct call *c, const char *name, struct str id)
 {
     struct acl_users users = call_acl_users(c);
     struct str found, display = STR_EMPTY;

@@ -291,7 +291,7 @@ static int source_key(struct call *c, const struct copy_source *s, struct str by
     else if (code == 0 && o.customer.given)
         code = target_is_foreign(&s->target.at)
                    ? err_set(err, S3_NOT_IMPLEMENTED,
-                             "Copying from there with a customer's key is not "
+                             "Copying from that storage with a customer's key is not "
                              "implemented")
                    : err_set(err, S3_INVALID_REQUEST, NOT_APPLICABLE);
     secure_zero(&o.customer.key, sizeof(o.customer.key));

@@ -317,7 +317,7 @@ struct cors *call_cors(struct call *c);
 void xml_time(struct buf *out, const char *name, int64_t ms);
 void xml_etag(struct buf *out, struct str etag);
 void xml_bool(struct buf *out, const char *name, bool value);
-void xml_owner(struct call *c, struct buf *out, const char *name, struct str id);
+void xml_owner(struct buf *out, struct call *c, const char *name, struct str id);
 void xml_checksum(struct buf *out, const struct object_checksum *sum);
 void xml_checksum_type(struct buf *out, const struct object_checksum *sum);
 struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE", "FULL_OBJECT" */
@@ -514,11 +514,11 @@ struct put_body {
     unsigned char md5[MD5_LEN];
 };
 /* Opens the request's own body; `otherwise` as in payload_options. */
-int put_body_open(struct call *c, struct put_body *b, enum digest_kind otherwise,
+int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
 /* Opens another body, with the headers of c->head. The caller has filled in the other members of
  * `o`. */
-int put_body_init(struct call *c, struct put_body *b, struct reader *from,
+int put_body_init(struct put_body *b, struct call *c, struct reader *from,
                   struct payload_options *o, struct put_options *put, struct err *err) MUST_CHECK;
 void put_body_close(struct put_body *b);
 int put_body_verify(void *ctx, struct object_meta *meta, struct err *err); /* ctx: put_body */

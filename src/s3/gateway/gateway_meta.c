@@ -237,9 +237,9 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
 {
     if (time.len && clock_parse_http(time, &out->if_modified_at_ms) < 0 &&
         clock_parse_iso(time, &out->if_modified_at_ms) < 0)
-        return err_set(err, S3_INVALID_ARGUMENT, "The time that the object is bound to is none");
+        return err_set(err, S3_INVALID_ARGUMENT, "The time in the condition cannot be read");
     if (size.len && str_u64(size, &out->if_size) < 0)
-        return err_set(err, S3_INVALID_ARGUMENT, "The size that the object is bound to is none");
+        return err_set(err, S3_INVALID_ARGUMENT, "The size in the condition is not a number");
     out->has_if_size = size.len > 0;
     return 0;
 }

@@ -51,7 +51,7 @@ static int read_listing(struct call *c, const char *max_name, struct listing *ou
      * used with a delimiter. */
     if (code == 0 && str_ieq(call_param(c, "allow-unordered"), STR("true")) &&
         call_param(c, "delimiter").len)
-        code = err_set(err, S3_INVALID_ARGUMENT, "allow-unordered does not go with a delimiter");
+        code = err_set(err, S3_INVALID_ARGUMENT, "allow-unordered cannot be used with a delimiter");
     out->encode = encoding.len > 0;
     out->prefix = call_param(c, "prefix");
     out->delimiter = call_param(c, "delimiter");
@@ -92,7 +92,7 @@ static void put_object(struct call *c, struct buf *xml, const struct object_info
         xml_element(xml, "ChecksumAlgorithm", str_z(checksum_algorithm(o->meta.checksum.kind)));
     xml_element_u64(xml, "Size", o->size);
     if (owner)
-        xml_owner(c, xml, "Owner", o->meta.owner);
+        xml_owner(xml, c, "Owner", o->meta.owner);
     put_storage_class(xml, &o->meta);
     xml_close(xml, "Contents");
 }
@@ -214,7 +214,7 @@ static void list_put_version(struct call *c, struct buf *xml, const struct objec
         xml_etag(xml, o->etag);
         xml_element_u64(xml, "Size", o->size);
     }
-    xml_owner(c, xml, "Owner", o->meta.owner);
+    xml_owner(xml, c, "Owner", o->meta.owner);
     if (!o->is_marker)
         put_storage_class(xml, &o->meta);
     xml_close(xml, name);
@@ -261,8 +261,8 @@ static void put_upload(struct call *c, struct buf *xml, const struct upload_info
     xml_open(xml, "Upload");
     put_name(xml, "Key", u->key, encode);
     xml_element(xml, "UploadId", u->id);
-    xml_owner(c, xml, "Initiator", u->meta.owner);
-    xml_owner(c, xml, "Owner", u->meta.owner);
+    xml_owner(xml, c, "Initiator", u->meta.owner);
+    xml_owner(xml, c, "Owner", u->meta.owner);
     put_storage_class(xml, &u->meta);
     xml_time(xml, "Initiated", u->started_ms);
     xml_close(xml, "Upload");
@@ -327,8 +327,8 @@ static void list_put_parts(struct call *c, struct buf *xml, const struct part_li
     xml_element(xml, "Bucket", c->target.info.name);
     xml_element(xml, "Key", c->key);
     xml_element(xml, "UploadId", call_param(c, "uploadId"));
-    xml_owner(c, xml, "Initiator", r->upload.meta.owner);
-    xml_owner(c, xml, "Owner", r->upload.meta.owner);
+    xml_owner(xml, c, "Initiator", r->upload.meta.owner);
+    xml_owner(xml, c, "Owner", r->upload.meta.owner);
     put_storage_class(xml, &r->upload.meta);
     xml_element_u64(xml, "PartNumberMarker", after);
     if (r->count)

@@ -162,7 +162,7 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         code = encrypt_new(c, NULL, &o, err);
     said.otherwise = checksum_default(c);
     if (code == 0)
-        code = put_body_init(c, &p->body, &p->form.file, &said, &o, err);
+        code = put_body_init(&p->body, c, &p->form.file, &said, &o, err);
     if (code < 0)
         return code;
     code = call_note(c, S3_EVENT_CREATED_POST, c->key, &o.note, err);
@@ -300,7 +300,7 @@ static int post_send_file(struct call *c, struct post *p, struct exchange **e, s
     if (!f)
         return err_code(err, ERR_NO_MEMORY);
     as_put(c, p);
-    code = forward_body_of(c, &f->body, &p->form.file, file_bound(c, p), err);
+    code = forward_body_of(&f->body, c, &p->form.file, file_bound(c, p), err);
     if (code == 0)
         code = forward_describe(c, &f->body, &f->request, f->headers, err);
     if (code == 0)

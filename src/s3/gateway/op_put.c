@@ -7,7 +7,7 @@ struct put {
     struct object_meta meta; /* for the answer */
 };
 
-int put_body_init(struct call *c, struct put_body *b, struct reader *from,
+int put_body_init(struct put_body *b, struct call *c, struct reader *from,
                   struct payload_options *o, struct put_options *put, struct err *err)
 {
     int code;
@@ -24,12 +24,12 @@ int put_body_init(struct call *c, struct put_body *b, struct reader *from,
     return 0;
 }
 
-int put_body_open(struct call *c, struct put_body *b, enum digest_kind otherwise,
+int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err)
 {
     struct payload_options o = {
         .auth = &c->auth, .content_length = http_request_length(c->http), .otherwise = otherwise};
-    int code = put_body_init(c, b, http_request_body(c->http), &o, put, err);
+    int code = put_body_init(b, c, http_request_body(c->http), &o, put, err);
 
     if (code < 0)
         return code;
@@ -86,7 +86,7 @@ static int object_put(struct call *c, struct put *put, struct put_result *out, s
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
     if (code == 0)
-        code = put_body_open(c, &put->body, checksum_default(c), &o, err);
+        code = put_body_open(&put->body, c, checksum_default(c), &o, err);
     if (code == 0)
         code = call_note(c, S3_EVENT_CREATED_PUT, c->key, &o.note, err);
     if (code == 0)

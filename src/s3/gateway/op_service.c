@@ -12,7 +12,7 @@
 
 enum { BUCKETS_MAX = 10000 };
 
-struct page {
+struct bucket_page {
     VEC(struct bucket_info) items;
     size_t count, limit; /* how many of items are on the page, and may be */
     struct str after, prefix, region;
@@ -23,7 +23,7 @@ struct page {
 /* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
  * are more than `limit`. A bucket of a space is always reached by its name; for a bucket of a
  * storage the routes are asked. */
-static int buckets_gather(struct call *c, struct storage *s, bool space, struct page *p,
+static int buckets_gather(struct call *c, struct storage *s, bool space, struct bucket_page *p,
                           struct err *err)
 {
     size_t most = p->items.len + p->limit + 1, count = 0;
@@ -48,7 +48,8 @@ static int buckets_gather(struct call *c, struct storage *s, bool space, struct 
 
 /* The storage does not answer. Without it, weir knows only the buckets that a policy of the user
  * leads there, and not when they were made. */
-static int buckets_recall(struct call *c, const struct storage *s, struct page *p, struct err *err)
+static int buckets_recall(struct call *c, const struct storage *s, struct bucket_page *p,
+                          struct err *err)
 {
     struct arena a = {0};
     struct route_policy *list = NULL;
@@ -74,7 +75,7 @@ static bool is_not_there(int code)
            code != ERR_CANCELED;
 }
 
-static int gather_remote(struct call *c, struct storage *s, struct page *p, struct err *err)
+static int gather_remote(struct call *c, struct storage *s, struct bucket_page *p, struct err *err)
 {
     size_t before = p->items.len;
     int code = buckets_gather(c, s, false, p, err);
@@ -97,7 +98,7 @@ static int bucket_by_name(const void *one, const void *two)
 }
 
 /* A bucket that is replicated from one local storage to another is on both, and is listed once. */
-static void buckets_put_in_order(struct page *p)
+static void buckets_put_in_order(struct bucket_page *p)
 {
     size_t kept = 0;
 
@@ -110,7 +111,7 @@ static void buckets_put_in_order(struct page *p)
 }
 
 /* A remote storage is asked if the user has credentials on it. */
-static int buckets_collect(struct call *c, struct page *p, struct err *err)
+static int buckets_collect(struct call *c, struct bucket_page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
     const struct bucket_space *spaces[ROUTES_SPACES_MAX];
@@ -133,7 +134,7 @@ static int buckets_collect(struct call *c, struct page *p, struct err *err)
     return 0;
 }
 
-static int buckets_read_page(struct call *c, struct page *p, struct err *err)
+static int buckets_read_page(struct call *c, struct bucket_page *p, struct err *err)
 {
     struct str token = call_param(c, "continuation-token");
     struct buf after = BUF_INIT(256);
@@ -152,10 +153,10 @@ static int buckets_read_page(struct call *c, struct page *p, struct err *err)
     return code;
 }
 
-static void write_page(struct call *c, struct buf *xml, const struct page *p)
+static void buckets_write_page(struct buf *xml, struct call *c, const struct bucket_page *p)
 {
     document_open(xml, "ListAllMyBucketsResult");
-    xml_owner(c, xml, "Owner", c->user_id);
+    xml_owner(xml, c, "Owner", c->user_id);
     xml_open(xml, "Buckets");
     for (size_t i = 0; i < p->count; i++) {
         xml_open(xml, "Bucket");
@@ -179,7 +180,7 @@ static void write_page(struct call *c, struct buf *xml, const struct page *p)
 int op_list_buckets(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    struct page p = {0};
+    struct bucket_page p = {0};
     int code;
 
     code = buckets_read_page(c, &p, err);
@@ -187,7 +188,7 @@ int op_list_buckets(struct call *c, struct err *err)
     if (code == 0 && c->user && !elsewhere) /* an anonymous request has no buckets */
         code = buckets_collect(c, &p, err);
     if (code == 0)
-        write_page(c, &xml, &p);
+        buckets_write_page(&xml, c, &p);
     vec_release(&p.items);
     c->incomplete = p.incomplete;
     return code < 0 ? code : respond_xml(c, 200, &xml);

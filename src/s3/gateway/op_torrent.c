@@ -281,7 +281,7 @@ static int seed_send_piece(struct call *c, const struct torrent_ask *ask, struct
     int code = str_u64(call_param(c, "piece"), &number);
 
     if (code < 0)
-        return err_set(err, S3_INVALID_ARGUMENT, "piece is a number");
+        return err_set(err, S3_INVALID_ARGUMENT, "piece must be a number");
     code = torrents->piece(torrents->ctx, ask, call_param(c, "info_hash"), number, &piece, err);
     if (code == S3_SLOW_DOWN)
         return send_wait(c);

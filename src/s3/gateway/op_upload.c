@@ -111,7 +111,7 @@ int op_upload_part(struct call *c, struct err *err)
         code = encrypt_part(c, &meta, &o, err);
     if (code < 0)
         return code;
-    code = put_body_open(c, body, checksum_of_part(&meta), &o, err);
+    code = put_body_open(body, c, checksum_of_part(&meta), &o, err);
     if (code == 0)
         code = b->ops->upload_part(b, c->a, &upload, number, &body->payload.reader,
                                    body->payload.length, &o, &part, err);
@@ -373,8 +373,8 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Both lists are sorted by number; if the request's is not, the storage refuses it. The parts get the
- * checksums that were used here, so the storage refuses one that is sent again in between. */
+/* Both lists are sorted by number; if the request's is not, the storage refuses it. The parts get
+ * the checksums that were used here, so the storage refuses one that is sent again in between. */
 static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -488,7 +488,7 @@ static void completed_before(struct call *c, const struct put_result *out, struc
     done->checksum = head.info.meta.checksum;
 }
 
-static int upload_complete(struct call *c, struct put_result *out, struct completion *done,
+static int upload_complete(struct call *c, struct completion *done, struct put_result *out,
                            struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -530,7 +530,7 @@ int op_complete_upload(struct call *c, struct err *err)
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
     struct completion done = {.a = ARENA_INIT(COMPLETION_ARENA_MAX)};
     struct put_result out = {0};
-    int code = upload_complete(c, &out, &done, err);
+    int code = upload_complete(c, &done, &out, err);
 
     if (code < 0) {
         arena_release(&done.a);

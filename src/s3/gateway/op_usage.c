@@ -112,7 +112,7 @@ static int report_add_bucket(struct call *c, struct storage *s, const struct buc
 }
 
 /* The document has no namespace, as on Ceph. */
-static void write_report(struct call *c, struct buf *xml, const struct report *r)
+static void write_report(struct buf *xml, struct call *c, const struct report *r)
 {
     xml_prolog(xml);
     xml_open(xml, "Usage");
@@ -145,7 +145,7 @@ int op_usage(struct call *c, struct err *err)
         c->user ? each_own_bucket(c, report_add_bucket, &r, err) : s3_fail(err, S3_ACCESS_DENIED);
 
     if (code == 0)
-        write_report(c, &xml, &r);
+        write_report(&xml, c, &r);
     buf_release(&r.buckets);
     return code < 0 ? code : respond_xml(c, 200, &xml);
 }
