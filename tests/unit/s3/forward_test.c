@@ -368,6 +368,9 @@ PAIR_TEST(objects_are_copied_to_a_remote_storage_and_back)
     gate_ask(g, ALICE, "PUT /here/a%20b", "content-type: a/b\nx-amz-meta-m: 1\nx-amz-tagging: t=1",
              body, 200);
     gate_ask(g, ALICE, "PUT /box/copy", "x-amz-copy-source: /here/a%20b", NONE, 200);
+    gate_ask(g, ALICE, "PUT /box/copy", /* whose CORS rules are the storage's */
+             "x-amz-copy-source: /here/a%20b\norigin: http://page.example", NONE, 200);
+    CHECK(!gate_header(g, "access-control-allow-origin").p);
     CHECK(gate_element(g, "ETag").len && gate_element(g, "LastModified").len);
     check_kept(p, "/box/copy", body);
     CHECK_STR(gate_header(&p->back, "content-type"), STR("a/b"));
