@@ -38,7 +38,12 @@ int torrents_open(struct torrents **out, const struct torrents_options *o, struc
     code = cache_open(&t->cache, &(struct cache_options){.store = o->store, .prefix = t->o.prefix},
                       err);
     if (code == 0 && o->collect_ms)
-        code = thread_start(&t->collector, "torrents", 0, torrents_collector, t, err);
+        code = loop_start(&t->collector,
+                          &(struct loop_options){.name = "torrents",
+                                                 .step = torrents_collector,
+                                                 .ctx = t,
+                                                 .first = loop_sleep_ms(o->collect_ms)},
+                          err);
     if (code < 0) {
         torrents_close(t);
         return code;
@@ -55,7 +60,7 @@ void torrents_close(struct torrents *t)
     t->stop = true;
     cond_broadcast(&t->changed);
     mutex_unlock(&t->lock);
-    thread_join(&t->collector);
+    loop_stop(&t->collector);
     cond_release(&t->changed);
     mutex_release(&t->lock);
     cache_close(t->cache);

@@ -3,7 +3,7 @@
 #define SWARM_TORRENTS_INT_H
 
 #include "base/clock.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "swarm/cache.h"
 #include "swarm/torrents.h"
 
@@ -19,7 +19,7 @@ struct torrents {
     char *prefix, *tracker_url; /* owned */
     struct cache *cache;        /* through which the tracker learns of torrents */
     struct object_torrents interface;
-    struct thread collector;
+    struct loop collector;
     struct mutex lock; /* class "torrents"; guards what follows */
     struct cond changed;
     struct list flights;
@@ -106,7 +106,7 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
  * by a task. 0: the hashes are there. S3_SLOW_DOWN: not yet. */
 int torrents_ensure(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
 void torrents_cancel(struct torrents *t, struct str member, struct str etag);
-void torrents_collector(void *ctx);
+loop_step_fn torrents_collector;
 
 /* --- torrents_urls.c --- */
 

@@ -382,25 +382,16 @@ int torrents_collect(struct torrents *t, size_t *gone, struct err *err)
     return code;
 }
 
-void torrents_collector(void *ctx)
+struct loop_sleep torrents_collector(void *ctx)
 {
     struct torrents *t = ctx;
-    uint64_t next = clock_mono_ns() + t->o.collect_ms * NS_PER_MS;
+    struct err err = {0};
+    size_t gone = 0;
+    int code = torrents_collect(t, &gone, &err);
 
-    mutex_lock(&t->lock);
-    while (!t->stop) {
-        if (cond_wait_until(&t->changed, &t->lock, next))
-            continue;
-        mutex_unlock(&t->lock);
-        struct err err = {0};
-        size_t gone = 0;
-        int code = torrents_collect(t, &gone, &err);
-        if (code < 0)
-            log_warn(t->o.log, "torrents.collect_failed", log_z("error", err.text));
-        else if (gone)
-            log_info(t->o.log, "torrents.collected", log_u("torrents", gone));
-        next = clock_mono_ns() + t->o.collect_ms * NS_PER_MS;
-        mutex_lock(&t->lock);
-    }
-    mutex_unlock(&t->lock);
+    if (code < 0)
+        log_warn(t->o.log, "torrents.collect_failed", log_z("error", err.text));
+    else if (gone)
+        log_info(t->o.log, "torrents.collected", log_u("torrents", gone));
+    return loop_sleep_ms(t->o.collect_ms);
 }

@@ -121,8 +121,6 @@ int tracker_open(struct tracker **out, const struct tracker_options *o, struct e
     t->started_ms = clock_mono_ms();
     mutex_init(&t->lists.lock, "tracker");
     mutex_init(&t->lists.clients_lock, "tracker.clients");
-    cond_init(&t->lists.wake);
-    cond_init(&t->lists.end);
     install_settings(t, o);
     tracker_tick(t);
     if (t->mode == TRACKER_PUBLIC)

@@ -3,7 +3,7 @@
 #define SWARM_TRACKER_INT_H
 
 #include "base/vec.h"
-#include "os/thread.h"
+#include "os/loop.h"
 #include "store/store.h"
 #include "swarm/cache.h"
 #include "swarm/tracker.h"
@@ -39,10 +39,14 @@ struct lists {
     struct mutex clients_lock; /* class "tracker.clients"; guards the next */
     VEC(struct client_item) clients;
 
-    struct mutex lock;     /* class "tracker"; guards what follows */
-    struct cond wake, end; /* wake the follower; wake the clock's thread at the end */
-    bool stop, all_stale, clients_stale;
+    struct mutex lock; /* class "tracker"; guards what follows */
+    bool all_stale, clients_stale;
     VEC(struct hash_item) changed; /* torrents to look up again */
+};
+
+/* When the follower's regular jobs are due, clock_mono_ms(); UINT64_MAX: not at all. */
+struct tracker_due {
+    uint64_t reap_ms, save_ms, retry_ms;
 };
 
 struct tracker {
@@ -56,7 +60,10 @@ struct tracker {
     struct lists lists;
     _Atomic(bool) listed;      /* the lists have been loaded */
     _Atomic(bool) store_fails; /* the store does not answer, and that was logged */
-    struct thread clock, follower;
+    struct loop clock, follower;
+    uint64_t ticks;                  /* of the clock alone */
+    struct swarms_stats counts_seen; /* of the clock alone: as of the last count */
+    struct tracker_due due;          /* of the follower alone */
     _Atomic(uint32_t) now_s;
     _Atomic(uint64_t) reaped;
     uint64_t started_ms;

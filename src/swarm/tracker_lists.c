@@ -36,7 +36,7 @@ static void lists_hear(void *ctx, struct str channel, struct str message)
         hear_torrent(l, str_skip(message, 8));
     else if (str_starts(message, STR("client")))
         l->clients_stale = true;
-    cond_signal(&l->wake);
+    loop_wake(&t->follower);
     mutex_unlock(&l->lock);
 }
 
@@ -275,6 +275,4 @@ void lists_release(struct tracker *t)
     vec_release(&l->changed);
     mutex_release(&l->lock);
     mutex_release(&l->clients_lock);
-    cond_release(&l->wake);
-    cond_release(&l->end);
 }

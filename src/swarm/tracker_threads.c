@@ -41,33 +41,17 @@ static void clean_some(struct tracker *t, uint64_t calls)
     }
 }
 
-static bool wait_tick(struct tracker *t)
-{
-    struct lists *l = &t->lists;
-    uint64_t until = clock_mono_ns() + TICK_MS * NS_PER_MS;
-    bool stop;
-
-    mutex_lock(&l->lock);
-    while (!l->stop && cond_wait_until(&l->end, &l->lock, until))
-        ;
-    stop = l->stop;
-    mutex_unlock(&l->lock);
-    return !stop;
-}
-
-static void keep_time(void *ctx)
+static struct loop_sleep clock_step(void *ctx)
 {
     struct tracker *t = ctx;
-    struct swarms_stats stats = {0};
 
-    for (uint64_t tick = 0; wait_tick(t); tick++) {
-        tracker_tick(t);
-        if (!t->swarms)
-            continue;
-        if (tick % COUNT_TICKS == 0)
-            swarms_stats(t->swarms, &stats);
-        clean_some(t, (stats.torrents / LOOKED_AT + ROUND_CALLS) / ROUND_TICKS + 1);
+    tracker_tick(t);
+    if (t->swarms) {
+        if (t->ticks++ % COUNT_TICKS == 0)
+            swarms_stats(t->swarms, &t->counts_seen);
+        clean_some(t, (t->counts_seen.torrents / LOOKED_AT + ROUND_CALLS) / ROUND_TICKS + 1);
     }
+    return loop_sleep_ms(TICK_MS);
 }
 
 /* --- what may wait --- */
@@ -115,76 +99,74 @@ void tracker_save(struct tracker *t)
                   log_z("error", err.text));
 }
 
-/* When the follower's regular jobs are due. */
-struct due {
-    uint64_t reap_ms, save_ms, retry_ms; /* by clock_mono_ms(); UINT64_MAX: never */
-};
-
-static uint64_t first_of(const struct due *d)
+static uint64_t first_of(const struct tracker_due *d)
 {
     uint64_t first = d->reap_ms < d->save_ms ? d->reap_ms : d->save_ms;
 
     return d->retry_ms < first ? d->retry_ms : first;
 }
 
-/* False: the follower must end. */
-static bool wait_work(struct tracker *t, const struct due *d)
+/* News do not shorten the wait for a retry. */
+static struct loop_sleep follower_sleep(const struct tracker_due *d)
 {
-    struct lists *l = &t->lists;
-    uint64_t first = first_of(d), until = first == UINT64_MAX ? first : first * NS_PER_MS;
-    bool stop,
-        waits = d->retry_ms != UINT64_MAX; /* news must not shorten the pause before a retry */
+    uint64_t first = first_of(d), now = clock_mono_ms();
 
-    mutex_lock(&l->lock);
-    while (!l->stop && (waits || !(l->all_stale || l->clients_stale || l->changed.len)))
-        if (!cond_wait_until(&l->wake, &l->lock, until))
-            break;
-    stop = l->stop;
-    mutex_unlock(&l->lock);
-    return !stop;
+    if (first == UINT64_MAX)
+        return loop_until_woken();
+    uint64_t ms = first > now ? first - now : 0;
+    return d->retry_ms == UINT64_MAX ? loop_sleep_ms(ms) : loop_retry_ms(ms);
 }
 
-static void tracker_follow(void *ctx)
+static void follower_begin(struct tracker *t)
 {
-    struct tracker *t = ctx;
     const struct tracker_options *o = tracker_settings(t);
     uint64_t now = clock_mono_ms();
     bool reaps = !t->swarms || t->share, saves = t->swarms && !t->share && o->snapshot_path;
-    struct due due = {
+
+    t->due = (struct tracker_due){
         .reap_ms = reaps ? now + REAP_MS : UINT64_MAX,
         .save_ms = saves ? now + o->snapshot_ms : UINT64_MAX,
         .retry_ms = UINT64_MAX,
     };
+}
 
-    while (wait_work(t, &due)) {
-        now = clock_mono_ms();
-        if (due.retry_ms == UINT64_MAX || now >= due.retry_ms)
-            due.retry_ms = lists_follow(t) ? UINT64_MAX : now + RETRY_MS;
-        if (now >= due.reap_ms) {
-            reap_peers(t);
-            due.reap_ms = clock_mono_ms() + REAP_MS;
-        }
-        if (now >= due.save_ms) {
-            tracker_save(t);
-            due.save_ms = clock_mono_ms() + o->snapshot_ms;
-        }
+static struct loop_sleep follower_step(void *ctx)
+{
+    struct tracker *t = ctx;
+    struct tracker_due *due = &t->due;
+    uint64_t now = clock_mono_ms();
+
+    if (due->retry_ms == UINT64_MAX || now >= due->retry_ms)
+        due->retry_ms = lists_follow(t) ? UINT64_MAX : now + RETRY_MS;
+    if (now >= due->reap_ms) {
+        reap_peers(t);
+        due->reap_ms = clock_mono_ms() + REAP_MS;
     }
+    if (now >= due->save_ms) {
+        tracker_save(t);
+        due->save_ms = clock_mono_ms() + tracker_settings(t)->snapshot_ms;
+    }
+    return follower_sleep(due);
 }
 
 int tracker_threads_start(struct tracker *t, struct err *err)
 {
-    int code = thread_start(&t->clock, "swarm-clock", 0, keep_time, t, err);
+    int code = loop_start(
+        &t->clock,
+        &(struct loop_options){
+            .name = "swarm-clock", .step = clock_step, .ctx = t, .first = loop_sleep_ms(TICK_MS)},
+        err);
 
-    return code < 0 ? code : thread_start(&t->follower, "swarm-follow", 0, tracker_follow, t, err);
+    follower_begin(t);
+    if (code == 0)
+        code =
+            loop_start(&t->follower, &(struct loop_options){"swarm-follow", follower_step, t}, err);
+    return code;
 }
 
 void tracker_threads_stop(struct tracker *t)
 {
-    mutex_lock(&t->lists.lock);
-    t->lists.stop = true;
-    cond_broadcast(&t->lists.wake);
-    cond_broadcast(&t->lists.end);
-    mutex_unlock(&t->lists.lock);
-    thread_join(&t->clock);
-    thread_join(&t->follower);
+    loop_ask_stop(&t->follower);
+    loop_stop(&t->clock);
+    loop_stop(&t->follower);
 }

@@ -2,7 +2,7 @@
 #ifndef SWARM_UDP_INT_H
 #define SWARM_UDP_INT_H
 
-#include "os/thread.h"
+#include "os/loop.h"
 #include "swarm/connid.h"
 #include "swarm/udp.h"
 #include "swarm/udp_packet.h"
@@ -40,10 +40,7 @@ struct udp_server {
 
     _Atomic(struct udp_keys *) keys; /* for connection ids */
     struct cache *cache;             /* through which the key is shared; NULL: it is not */
-    struct thread key_thread;
-    struct mutex key_lock; /* class "udp.key"; guards the next */
-    struct cond key_changed;
-    bool key_stop;
+    struct loop key_loop;
 
     struct udp_loop loops[];
 };

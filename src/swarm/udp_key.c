@@ -66,45 +66,28 @@ static bool udp_key_ask(struct udp_server *u)
     return code == 0;
 }
 
-static bool udp_key_wait(struct udp_server *u, uint64_t ms)
+static struct loop_sleep udp_key_follow(void *ctx)
 {
-    uint64_t until = clock_mono_ns() + ms * NS_PER_MS;
-
-    mutex_lock(&u->key_lock);
-    while (!u->key_stop && cond_wait_until(&u->key_changed, &u->key_lock, until))
-        ;
-    bool go_on = !u->key_stop;
-    mutex_unlock(&u->key_lock);
-    return go_on;
-}
-
-static void udp_key_follow(void *ctx)
-{
-    struct udp_server *u = ctx;
-    bool answered = false;
-
-    while (udp_key_wait(u, answered ? KEY_AGAIN_MS : KEY_RETRY_MS))
-        answered = udp_key_ask(u);
+    return loop_sleep_ms(udp_key_ask(ctx) ? KEY_AGAIN_MS : KEY_RETRY_MS);
 }
 
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err)
 {
-    mutex_init(&u->key_lock, "udp.key");
-    cond_init(&u->key_changed);
     udp_key_install(u, o->key);
     u->cache = o->cache;
-    return u->cache
-               ? thread_start(&u->key_thread, "udp-key", KEY_STACK_BYTES, udp_key_follow, u, err)
-               : 0;
+    return u->cache ? loop_start(&u->key_loop,
+                                 &(struct loop_options){.name = "udp-key",
+                                                        .step = udp_key_follow,
+                                                        .ctx = u,
+                                                        .first = loop_sleep_ms(KEY_RETRY_MS),
+                                                        .stack_size = KEY_STACK_BYTES},
+                                 err)
+                    : 0;
 }
 
 void udp_key_stop(struct udp_server *u)
 {
-    mutex_lock(&u->key_lock);
-    u->key_stop = true;
-    cond_broadcast(&u->key_changed);
-    mutex_unlock(&u->key_lock);
-    thread_join(&u->key_thread);
+    loop_stop(&u->key_loop);
 }
 
 void udp_key_release(struct udp_server *u)
@@ -116,6 +99,4 @@ void udp_key_release(struct udp_server *u)
         secure_zero(k, sizeof(*k));
         free(k);
     }
-    cond_release(&u->key_changed);
-    mutex_release(&u->key_lock);
 }
