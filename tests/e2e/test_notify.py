@@ -175,6 +175,6 @@ def test_what_cannot_be_set_up_is_refused_with_what_to_do(front, back):
     assert front.run("replicate", "list", "--json") == []
     front.s3().create_bucket(Bucket="own")
     assert "weir's own" in front.run("replicate", "add", "own", "disk2", "--notify", front.url, status=1)
-    assert "one bucket" in front.run("replicate", "add", "disk2", "--user", "root", "--notify", front.url, status=1)
+    assert "notify needs a bucket" in front.run("replicate", "add", "disk2", "--user", "root", "--notify", front.url, status=1)
     with_keys = front.post("/notify/far", "{}", keys=front.keys)
     assert with_keys.status == 401

@@ -224,7 +224,7 @@ def test_what_a_policy_made_can_be_removed_after_it(front):
     front.run("replicate", "remove", "--user", "alice")
     assert "there is no such replication" in front.run("replicate", "remove", "--user", "alice", status=1)
     front.run("replicate", "add", "one", "local", "--user", "alice")
-    assert "there are 2 of them" in front.run("replicate", "remove", "--user", "alice", "--with-buckets", status=1)
+    assert "there are 2 such replications" in front.run("replicate", "remove", "--user", "alice", "--with-buckets", status=1)
     front.run("replicate", "remove", "--user", "alice", "--with-buckets", "--to", "disk2")
     assert [(r["bucket"], r["to"]) for r in rows(front)] == [("one", "local")]
     front.run("replicate", "remove", "--user", "alice", "--with-buckets")

@@ -180,7 +180,7 @@ def test_a_storage_that_is_down_costs_its_own_buckets_alone(two, back, serve):
 
 
 def test_a_remote_storage_is_removed_only_when_nothing_needs_it(two):
-    assert "routing policy leads there, of the bucket t" in two.run("storage", "remove", "back", status=1)
+    assert "routing policy of the bucket t" in two.run("storage", "remove", "back", status=1)
     two.run("bucket", "route", "there", "--remove", "--user", "root")
     two.run("bucket", "route", "too", "--remove", "--user", "root")
     for storage, removed in (("back", False), ("", True)):
@@ -335,7 +335,7 @@ def test_the_commands_refuse_what_a_folder_does_not_have(serve, weir, tmp_path):
         return weir("storage", "add", *args, "--data", server.data, "--url", server.url)
     for flag, value in (("--user", "root"), ("--region", "x"), ("--idle-timeout", "5s"), ("--framing", "plain")):
         done = run("disk", tmp_path / "disk", flag, value)
-        assert done.returncode == 1 and f"{flag} is for a storage with an --endpoint" in done.stderr, done.stderr
+        assert done.returncode == 1 and f"{flag} is only for a storage with an --endpoint" in done.stderr, done.stderr
     assert "--no-verify is for" in run("disk", tmp_path / "disk", "--no-verify").stderr
     done = run("far", "--endpoint", "http://127.0.0.1:1", "--connect-timeout", "1ms")
     assert done.returncode == 1 and "connect_timeout must be from 100 ms to 60 s" in done.stderr

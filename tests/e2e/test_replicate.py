@@ -62,7 +62,7 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     assert "there is no bucket nothing" in refused("nothing", "disk2")
     assert "there is no bucket nothing on storage local, where its route leads" in refused(
         "nothing", "disk2", "--user", "root")
-    assert "belongs to another user than alice" in refused("photos", "disk2", "--user", "alice")
+    assert "belongs to a user other than alice" in refused("photos", "disk2", "--user", "alice")
     assert "there is no user bob" in refused("photos", "disk2", "--user", "bob")
     assert "leads to storage local, not to disk2" in refused("photos", "local", "--from", "disk2")
     assert "there is no storage none" in refused("photos", "disk2", "--from", "none")

@@ -154,7 +154,7 @@ def test_what_cannot_be_switched_is_refused(two):
         return run("switch", *args, status=1)
     assert "has no such replication" in refused("plan", "nothing")
     assert "start_at is in the past" in refused("plan", "photos", "--start-at", "2020-01-01T00:00:00Z")
-    assert "start_at is a time" in refused("plan", "photos", "--start-at", "tomorrow")
+    assert "start_at must be a time" in refused("plan", "photos", "--start-at", "tomorrow")
     assert "not a valid minute in a cron line" in refused("plan", "photos", "--cron", "61 * * * *")
     assert "never comes" in refused("plan", "photos", "--cron", "0 0 30 2 *")
     assert "exclude each other" in refused("plan", "photos", "--cron", "* * * * *", "--start-at",
@@ -210,7 +210,7 @@ def test_buckets_that_differ_are_not_switched(two):
     for task in run("task", "list", "--json"):  # the change is forgotten: nobody brings it over
         run("task", "delete", task["queue"], task["id"])
     run("replicate", "resume", "photos", "--to", "local")
-    assert "it was not switched" in run("switch", "plan", "photos", "--to", "local", "--watch", status=1)
+    assert "the bucket was not switched" in run("switch", "plan", "photos", "--to", "local", "--watch", status=1)
     failed = show(two)
     assert failed["state"] == "error"
     assert "differ in 1: only-new (missing)" in lines(failed)[-1]
