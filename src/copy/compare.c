@@ -1,20 +1,21 @@
-/* Comparing buckets: listings merged key by key. */
+/* Comparing buckets: their listings are merged key by key. */
 #include "copy/compare_int.h"
 
 #include "base/vec.h"
 
-/* Of one key, on one side: more cannot be numbered from the oldest in bounded memory, nor copied
- * (copy_versions.c). */
+/* Limits for the versions of one key on one side. More cannot be numbered from the oldest in
+ * bounded memory, nor copied (copy_versions.c). */
 enum { VERSIONS_LIMIT = 100000, VERSIONS_MEMORY = 64 * 1024 * 1024 };
 
 struct side {
     struct bucket *bucket;
-    struct arena page, versions; /* of the page at hand; of the versions of the key at hand */
+    struct arena page, versions; /* memory of the current page; of the current key's versions */
     struct list_result list;
-    size_t at;                             /* the next entry of the page */
-    bool end;                              /* no page behind this one */
-    struct buf after, after_version, last; /* of the next page; last: key that was taken */
-    VEC(struct object_info) of_key;        /* what it has of the key at hand, oldest first */
+    size_t at;                       /* the next entry of the page */
+    bool end;                        /* this page is the last */
+    struct buf after, after_version; /* where the next page begins */
+    struct buf last;                 /* the last key that was taken */
+    VEC(struct object_info) of_key;  /* versions of the current key, oldest first */
     bool too_many;
 };
 
@@ -23,7 +24,7 @@ struct comparison {
     struct compare_result *out;
     struct side sides[COMPARE_SIDES_MAX];
     struct buf key;
-    uint64_t since; /* keys since reached() was told */
+    uint64_t since; /* keys since reached() was called */
 };
 
 static const char *const names[] = {
@@ -77,13 +78,13 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     s->end = !s->list.more;
     if (!s->end && str_eq(s->list.next, buf_str(&s->after)) &&
         str_eq(s->list.next_version, buf_str(&s->after_version)))
-        return out_of_order(s, err); /* it would never end */
+        return out_of_order(s, err); /* the listing would never end */
     buf_set(&s->after, s->list.next);
     buf_set(&s->after_version, s->list.next_version);
     return 0;
 }
 
-/* The entry at hand, or NULL at the end of the listing. */
+/* The next entry, or NULL at the end of the listing. */
 static int peek(struct comparison *m, struct side *s, const struct object_info **out,
                 struct err *err)
 {
@@ -137,7 +138,7 @@ static int take_versions(struct comparison *m, struct side *s, struct str key, s
     return code;
 }
 
-/* Takes what the side has of the key. Strings live until the next one is taken. */
+/* Takes the side's entries of the key. Their strings live until the next key is taken. */
 static int side_take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;

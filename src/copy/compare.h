@@ -1,15 +1,16 @@
-/* Comparing buckets: a merge of their listings, as a stream (docs/diff.md).
+/* Comparing buckets by merging their listings as a stream (docs/diff.md).
  *
- * Two or more buckets, on whatever storages, are listed page by page, and what they have under each
- * key is held side by side: names, sizes, ETags. A difference is told as soon as it is seen, keys
- * in byte order. Memory is a page of each side, and the versions of one key, whatever the buckets
- * hold.
+ * Two or more buckets (the *sides*), on any storages, are listed page by page, and the entries of
+ * each key are compared: names, sizes, ETags. Each difference is reported as soon as it is seen, in
+ * byte order of the keys. Memory holds a page of each side and the versions of one key, however
+ * large the buckets are.
  *
- * ETags that differ say that bytes differ only when both are MD5s. Else (parts, keys of a KMS) the
- * checksums of the whole decide when both have one of the same kind, else the bytes: they are read.
+ * Different ETags prove different bytes only when both are MD5s. Else (objects of parts, keys of a
+ * KMS) the checksums of the whole objects decide, if both have one of the same kind; else the bytes
+ * are read.
  *
- * Buckets may change meanwhile: what is told was so when its page was listed, and nothing may be
- * done by that word alone. Calls block; one thread for each. */
+ * The buckets may change meanwhile. A difference was true when its page was listed, so nothing may
+ * be repaired by it without another look. Calls block; a comparison is used by one thread. */
 #ifndef COPY_COMPARE_H
 #define COPY_COMPARE_H
 
@@ -20,18 +21,18 @@ struct keyring;
 enum { COMPARE_SIDES_MAX = 8, COMPARE_STEP = 1000 /* keys */ };
 
 enum difference_kind {
-    DIFFERENCE_MISSING, /* not on every side */
-    DIFFERENCE_MARKER,  /* here a delete marker, there bytes */
+    DIFFERENCE_MISSING, /* some sides do not have the key */
+    DIFFERENCE_MARKER,  /* a delete marker on one side, bytes on another */
     DIFFERENCE_SIZE,
-    DIFFERENCE_ETAG,    /* and so the bytes */
-    DIFFERENCE_CONTENT, /* the bytes, as they were read */
-    DIFFERENCE_UNKNOWN, /* cannot be said: `why` */
+    DIFFERENCE_ETAG,    /* the ETags, which prove that the bytes differ */
+    DIFFERENCE_CONTENT, /* the bytes, which were read */
+    DIFFERENCE_UNKNOWN, /* it cannot be decided; `why` says why */
     DIFFERENCE_KINDS
 };
 const char *difference_name(enum difference_kind kind); /* "missing", "marker", "size", … */
 
 struct difference_side {
-    bool found; /* else nothing of the rest */
+    bool found; /* false: the side has nothing, and the rest is empty */
     bool is_marker;
     uint64_t size;
     struct str etag, version;
@@ -42,8 +43,8 @@ struct difference_side {
 struct difference {
     enum difference_kind kind;
     struct str key;
-    bool versioned; /* the buckets are compared by versions, */
-    uint64_t index; /* and this is the index-th, counted from the oldest, which is 0 */
+    bool versioned; /* all versions are compared */
+    uint64_t index; /* versioned: which version, counted from the oldest, which is 0 */
     const struct difference_side *sides; /* in the order of the buckets */
     const char *why;
 };
@@ -52,40 +53,39 @@ struct compare_options {
     struct bucket *const *buckets;
     size_t count; /* 2 to COMPARE_SIDES_MAX */
     bool ignore_sizes, ignore_etags;
-    bool contents; /* read all bytes; ETags do not count then */
-    bool versions; /* all versions and markers, not the current ones alone */
+    bool contents; /* read and compare all bytes, whatever the ETags are */
+    bool versions; /* compare all versions and markers, not the current ones alone */
     struct str prefix;
     struct str after;     /* begin behind this key; empty: at the first */
-    struct keyring *keys; /* of sealed objects; NULL: those cannot be read */
+    struct keyring *keys; /* opens sealed objects; NULL: they cannot be read */
     int (*tell)(void *ctx, const struct difference *d, struct err *err);
-    /* After each COMPARE_STEP keys, or when due() says so, and at the end (an empty `after`):
-     * everything to `after` has been told, and a later call may begin there. `keys` of them since
-     * the last time. May be NULL.
-     */
+    /* Called after each COMPARE_STEP keys, when due() says so, and at the end (with an empty
+     * `after`). All keys up to `after` have been compared, and a later comparison may begin there.
+     * `keys` is their number since the call before. May be NULL. */
     int (*reached)(void *ctx, struct str after, uint64_t keys, struct err *err);
-    /* After each key: whether reached() is to be told now. May be NULL. */
+    /* Called after each key: whether to call reached() now. May be NULL. */
     bool (*due)(void *ctx);
-    /* Before each request to a side (no bytes), and after every few MiB read from it. May be NULL.
-     */
+    /* Called before each request to a side (`bytes` is 0), and after every few MiB that were read
+     * from it. May be NULL. */
     int (*watch)(void *ctx, size_t side, uint64_t bytes, struct err *err);
-    void *ctx; /* of the four; an error of one ends the comparison with it */
+    void *ctx; /* for these callbacks; an error of one ends the comparison, which returns it */
 };
 
 struct compare_result {
-    uint64_t keys;        /* looked at */
-    uint64_t differences; /* told */
-    uint64_t bytes;       /* read to settle what listings could not */
+    uint64_t keys;        /* keys that were compared */
+    uint64_t differences; /* calls of tell() */
+    uint64_t bytes;       /* bytes that were read where listings could not decide */
 };
 
-/* Errors are those of the buckets (ERR_NO_BUCKET: one is not there), and ERR_PEER: a side lists in
- * another order than that of bytes. `out` is filled also then. */
+/* Errors are those of the buckets (ERR_NO_BUCKET: one of them does not exist), and ERR_PEER: a side
+ * does not list in byte order. `out` is filled also after an error. */
 int compare_buckets(struct compare_result *out, const struct compare_options *o,
                     struct err *err) MUST_CHECK;
 
-/* --- for one object, as compare_buckets() settles it --- */
+/* --- one object --- */
 
-/* SHA-256 of the bytes of the version that `info` names, in hex, in the arena. ERR_CONFLICT: it is
- * no longer what `info` says. ERR_UNSUPPORTED: sealed with a key that is not here. */
+/* The SHA-256 of the bytes of the version that `info` names, in hex, in the arena. ERR_CONFLICT:
+ * the version has changed. ERR_UNSUPPORTED: it is sealed with a key that is not here. */
 int compare_digest(struct str *out, struct arena *a, const struct compare_options *o, size_t side,
                    const struct object_info *info, struct err *err) MUST_CHECK;
 

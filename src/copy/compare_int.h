@@ -1,4 +1,4 @@
-/* Between the files of comparing. */
+/* What the files of the comparison share. */
 #ifndef COPY_COMPARE_INT_H
 #define COPY_COMPARE_INT_H
 
@@ -7,17 +7,17 @@
 int compare_watch(const struct compare_options *o, size_t side, uint64_t bytes,
                   struct err *err) MUST_CHECK;
 
-/* What the sides have of one key, or of one version of it. */
+/* What the sides have under one key, or as one version of it. */
 struct compared {
     const struct compare_options *o;
     struct str key;
-    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: nothing */
-    struct difference_side sides[COMPARE_SIDES_MAX];    /* filled from these */
-    uint64_t *bytes;                                    /* adds those that are read */
+    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: the side has nothing */
+    struct difference_side sides[COMPARE_SIDES_MAX];    /* filled from `infos` */
+    uint64_t *bytes;                                    /* counts bytes that are read */
     struct arena a;                                     /* the caller releases it */
 };
 
-/* Whether all are the same; else kind and why of `d`. */
+/* Whether all sides are the same; if not, kind and why of `d` are set. */
 int compare_one(struct compared *c, bool *same, struct difference *d, struct err *err) MUST_CHECK;
 
 #endif

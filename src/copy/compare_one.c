@@ -1,5 +1,5 @@
-/* Whether several sides have the same under one key: by what listings tell, then by checksums of
- * the whole, then by the bytes. */
+/* Whether several sides have the same object under one key. The listings decide if they can, then
+ * checksums of the whole objects, then the bytes. */
 #include "copy/compare_int.h"
 #include "copy/copy_int.h"
 
@@ -40,7 +40,7 @@ static int compared_unlock(const struct compare_options *o, struct bucket *b,
 {
     struct envelope e = {0};
     struct sealed_key key = {{0}};
-    int code = copy_unseal(&e, &key, o->keys, b, &got->info, err);
+    int code = copy_unseal(&e, o->keys, b, &got->info, &key, err);
 
     if (code == 0)
         code = got->unlock(got->body, &key, err);
@@ -76,7 +76,8 @@ int compare_digest(struct str *out, struct arena *a, const struct compare_option
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* An object that cannot be read is a difference of its own; a side that cannot be is a failure. */
+/* Why an object cannot be read; NULL: the side has failed. An unreadable object is a difference of
+ * its own kind, a side that fails ends the comparison. */
 static const char *unreadable(int code)
 {
     static const struct {
@@ -109,7 +110,7 @@ static int compared_read(struct compared *c, size_t i, struct err *err)
     return code;
 }
 
-/* By the bytes: each side that is there against the first. */
+/* Compares the bytes of each side with those of the first. */
 static int by_bytes(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     *same = true;
@@ -162,7 +163,7 @@ static int compared_look(struct compared *c, size_t i, struct object_info *out, 
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Sides whose ETags say nothing of each other. */
+/* Decides between sides whose ETags cannot be compared. */
 static int compared_settle(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     struct object_info first, other;
@@ -189,7 +190,7 @@ static int compared_settle(struct compared *c, bool *same, struct difference *d,
 
 /* --- listings --- */
 
-/* Those of parts, and of what weir sealed with a key of its own, have a dash. */
+/* ETags of objects of parts, and of objects that weir sealed with a named key, have a dash. */
 static bool is_md5(struct str etag)
 {
     bool hex = etag.len == MD5_HEX;
@@ -201,12 +202,14 @@ static bool is_md5(struct str etag)
     return hex;
 }
 
-/* How the sides' listings stand to each other. */
+/* What the listings say about the sides. */
 struct listed_facts {
-    bool missing, marker, markers; /* not on all; not of one kind; all are markers */
-    bool sizes, etags;             /* are the same */
-    bool md5s;                     /* all ETags are MD5s */
-    bool empty;                    /* none has bytes */
+    bool missing;      /* some side has nothing */
+    bool marker;       /* some sides have markers, others bytes */
+    bool markers;      /* all sides have markers */
+    bool sizes, etags; /* all sides have the same size; the same ETag */
+    bool md5s;         /* all ETags are MD5s */
+    bool empty;        /* all sides have 0 bytes */
 };
 
 static struct listed_facts listed_facts_gather(struct compared *c)

@@ -1,4 +1,4 @@
-/* Copying one object: compare, then move. */
+/* Copying one object: compare both sides, then move the bytes. */
 #include "copy/copy_int.h"
 
 #include "copy/same.h"
@@ -30,7 +30,7 @@ static int source_body_read(struct reader *r, void *to, size_t len, size_t *got,
     return code;
 }
 
-/* Past a step the next bytes are read, so that the watch is asked. */
+/* Past a step the next bytes go through read(), which calls the watch. */
 static bool body_as_file(struct reader *r, struct file_range *out)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
@@ -93,7 +93,7 @@ static struct str etag_quoted(struct arena *a, struct str etag)
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
 
-/* What is known of it from now on. */
+/* From now on the copy goes by this look at the source. */
 static void set_source(struct copying *w, const struct object_info *info)
 {
     w->source = *info;
@@ -156,13 +156,13 @@ static int put_whole(struct copying *w, uint64_t *moved, struct err *err)
     reader_close(&body.reader);
     if (code == 0)
         *moved = w->source.size;
-    if (code == 0 && body.since) /* too late to stop it, but it counts */
+    if (code == 0 && body.since) /* it is too late to stop the copy, but the bytes count */
         code = copy_watch(w, body.since, err);
     return copy_written(code, err);
 }
 
-/* On one storage bytes need not move. A copy of what was made of parts would have another ETag on
- * some. */
+/* On one storage the bytes need not move. On some storages, a copy of an object of parts would have
+ * another ETag. */
 static int copy_within(struct copying *w, struct err *err)
 {
     struct bucket *from = w->c->from, *to = w->c->to;
@@ -189,7 +189,7 @@ static int copy_move(struct copying *w, uint64_t *moved, struct err *err)
     return plan.count ? copy_by_parts(w, &plan, moved, err) : put_whole(w, moved, err);
 }
 
-/* What is to be written, as far as the destination takes it. */
+/* Fills w->put with all that the destination has not refused yet. */
 static void copy_prepare(struct copying *w)
 {
     const struct object_meta *from = &w->source.meta;
@@ -218,7 +218,8 @@ static bool has_extras(const struct object_meta *m)
     return m->storage_class.len || m->retain_until_ms || m->legal_hold;
 }
 
-/* C3: it refuses what has changed, but it has not. Then the storage reads conditions otherwise. */
+/* Whether the destination says that it has changed although it has not (C3). Then it reads
+ * conditions in another way. */
 static bool refused_for_nothing(struct copying *w)
 {
     struct str seen = w->there.info.etag;
@@ -227,7 +228,7 @@ static bool refused_for_nothing(struct copying *w)
            str_eq(w->there.info.etag, seen);
 }
 
-/* Whether to try again with less of what the destination refused. */
+/* Whether to try again without the thing that the destination has refused. */
 static bool can_do_with_less(struct copying *w, int code, const struct err *err)
 {
     if (code == ERR_CONFLICT && refused_for_nothing(w)) {
@@ -253,7 +254,7 @@ static bool can_do_with_less(struct copying *w, int code, const struct err *err)
     return false;
 }
 
-/* Retention and hold go where there is object lock. */
+/* Retention and hold are left out where the destination has no object lock. */
 static int copy_check_lock(struct copying *w, struct err *err)
 {
     struct object_meta *m = &w->source.meta;
@@ -289,7 +290,7 @@ static int copy_transfer(struct copying *w, uint64_t *moved, struct err *err)
 
 /* --- what the destination does not have --- */
 
-/* What needs no more than a GET and a PUT. */
+/* Whether one GET and one PUT are enough for the copy. */
 static bool source_is_plain(const struct copying *w, const struct get_result *got)
 {
     const struct object_info *i = &got->info;
@@ -306,13 +307,13 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
 
     copy_prepare(w);
     int code = to->ops->put(to, w->a, w->c->key, &body.reader, w->source.size, &w->put, &made, err);
-    if (code == 0 && body.since) /* too late to stop it, but it counts */
+    if (code == 0 && body.since) /* it is too late to stop the copy, but the bytes count */
         code = copy_watch(w, body.since, err);
     return code;
 }
 
-/* One request to each side. *done false: it must be looked at; any error of the destination says no
- * more than that. */
+/* Copies by one request to each side. *done false: the destination must be looked at first; so
+ * after any error of the destination. */
 static int bring_absent(struct copying *w, struct copy_result *out, bool *done, struct err *err)
 {
     struct bucket *from = w->c->from;

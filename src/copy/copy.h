@@ -1,18 +1,20 @@
-/* Bringing one object from one bucket to another, on whatever storages they are.
+/* Copying one object from one bucket to another, on any storages. The invariants cited (C3, ...)
+ * are in docs/replication.md.
  *
  * Source and destination are compared first (C6), so a copy may be asked for at any time and any
- * number of times. The source is read with If-Match on what was compared (C4), the destination
- * written on the condition that it is still what was seen (C3); a destination that knows no
- * conditions is written without. Only a definite answer counts as "absent" (C5).
+ * number of times. The source is read with If-Match on the ETag that was compared (C4). The
+ * destination is written on the condition that it has not changed since it was looked at (C3); a
+ * destination that knows no conditions is written without one. Only a definite answer of a storage
+ * counts as "absent" (C5).
  *
- * What was put whole is put whole, what was made of parts is made of parts of the same sizes, so
- * that the ETag is the same on both sides. Parts of a large object go several at a time, and those
- * that are there from an earlier try are not sent again.
+ * An object that was put whole is put whole, and an object of parts is made of parts of the same
+ * sizes, so that both sides have the same ETag. Parts of a large object are sent several at a time,
+ * and parts that an earlier try has sent are not sent again.
  *
- * Calls block; one thread for each. What a call returns lives in its arena. Errors are those of
- * object/bucket.h, and
- *   ERR_CONFLICT     source or destination changed meanwhile: to be begun again
- *   ERR_UNSUPPORTED  the bytes are sealed with a key that is not ours (SSE-C) */
+ * Calls block. A copy is used by one thread at a time. Results live in the caller's arena. Errors
+ * are those of object/bucket.h, and
+ *   ERR_CONFLICT     source or destination changed meanwhile; the caller begins again
+ *   ERR_UNSUPPORTED  the bytes are sealed with a customer's key (SSE-C) */
 #ifndef COPY_COPY_H
 #define COPY_COPY_H
 
@@ -21,84 +23,86 @@
 
 struct keyring;
 
-/* Where the upload that carries a large object is remembered from one try to the next. Only one
- * that is remembered is gone on with: another one of the same key may be a client's. */
+/* Remembers the upload that carries a large object, from one try to the next. Only a remembered
+ * upload is continued: another upload of the same key may be a client's. */
 struct copy_memory {
-    int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err); /* empty: nothing */
-    int (*set)(void *ctx, struct str value, struct err *err);                 /* empty: forget */
+    int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err); /* empty: none */
+    int (*set)(void *ctx, struct str value, struct err *err); /* an empty value: forget it */
     void *ctx;
 };
 
 struct copy_options {
-    /* Asked before anything is written, before each part, and every few MiB of bodies, from several
-     * threads at once: `bytes` have been read since. An error ends the copy with it. NULL: nobody
-     * asks. */
+    /* Called before anything is written, before each part, and every few MiB of a body, from
+     * several threads at once. `bytes` have been read since the call before. An error ends the
+     * copy, which returns it. May be NULL. */
     int (*watch)(void *ctx, uint64_t bytes, struct err *err);
     void *ctx;
-    struct copy_memory memory; /* get NULL: none */
-    struct keyring *keys;      /* of sealed objects; NULL: those are ERR_UNSUPPORTED */
+    struct copy_memory memory; /* get NULL: uploads are not remembered */
+    struct keyring *keys;      /* opens sealed objects; NULL: those are ERR_UNSUPPORTED */
     const struct log *log;     /* NULL: silent */
-    uint64_t whole_max;     /* what was put whole goes as parts past this; 0: 5 GiB, S3's limit */
-    uint64_t part_size;     /* of those; 0: 64 MiB */
-    uint64_t parallel_from; /* objects of parts go several parts at a time from here; 0: 64 MiB */
-    size_t parallel;        /* 0: 4 */
+    uint64_t whole_max;        /* bytes; larger objects are copied in parts; 0: 5 GiB, S3's limit */
+    uint64_t part_size;        /* bytes of such parts; 0: 64 MiB */
+    uint64_t parallel_from;    /* bytes; from here parts are sent several at a time; 0: 64 MiB */
+    size_t parallel;           /* parts at a time; 0: 4 */
 };
 
 struct copy {
     struct bucket *from, *to;
     struct str key;
     struct str version; /* of the source; empty: the current one */
-    struct str user;    /* who owns it at the destination */
-    /* A listing of the destination did not have it: it is put on the condition that this is so
-     * still, without a look at it; what turns out to be there is compared. */
+    struct str user;    /* who owns the object at the destination */
+    /* A listing of the destination did not have the key. The object is put without a look at the
+     * destination, on the condition that the key is still absent; else both are compared. */
     bool absent;
     const struct copy_options *o;
 };
 
 enum copy_outcome {
-    COPY_ABSENT,  /* nothing at the source; the destination was not touched */
-    COPY_SAME,    /* nothing to do */
-    COPY_MADE,    /* written */
-    COPY_REMOVED, /* taken away at the destination */
+    COPY_ABSENT,  /* the source has no object; the destination was not touched */
+    COPY_SAME,    /* both have the same object already */
+    COPY_MADE,    /* the object was written to the destination */
+    COPY_REMOVED, /* the object was removed from the destination */
 };
 
 struct copy_result {
     enum copy_outcome outcome;
-    struct object_info source; /* but for COPY_ABSENT and COPY_REMOVED */
-    bool other_tags;           /* of COPY_SAME: the tags are not the same */
-    uint64_t bytes;            /* of bodies that were moved */
+    struct object_info source; /* the source's object; empty for COPY_ABSENT and COPY_REMOVED */
+    bool other_tags;           /* COPY_SAME: the objects are the same, but not their tags */
+    uint64_t bytes;            /* bytes of bodies that were moved */
 };
 
-/* The object with headers, metadata, tags, storage class and retention; not its ACL. Where the
- * destination refuses storage class or retention it goes without, and that is logged. */
+/* Copies the object with headers, metadata, tags, storage class and retention, without its ACL.
+ * Where the destination refuses storage class or retention, the object is copied without them, and
+ * that is logged. */
 int copy_object(struct copy_result *out, struct arena *a, const struct copy *c,
                 struct err *err) MUST_CHECK;
-/* As copy_object(), also when both are the same already: where each put is a version. */
+/* As copy_object(), but also when both are the same already: for buckets in which each put makes a
+ * version. */
 int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c,
               struct err *err) MUST_CHECK;
 
-/* Takes the object away at the destination if the source says definitely that it has none
- * (COPY_REMOVED, or COPY_ABSENT when there was none); COPY_SAME: the source has one.
- * ERR_NO_BUCKET: the source's bucket is gone, which is not for one object to decide. */
+/* Removes the object from the destination if the source definitely has none: COPY_REMOVED, or
+ * COPY_ABSENT when the destination had none either. COPY_SAME: the source has the object, and
+ * nothing was done. ERR_NO_BUCKET: the source's bucket is gone; then nothing is removed. */
 int copy_removal(struct copy_result *out, struct arena *a, const struct copy *c,
                  struct err *err) MUST_CHECK;
 
-/* Tags of the current version. ERR_NOT_FOUND: one of both sides has none. A side that knows no tags
- * is a success, and logged. */
+/* Copies the tags of the current version. ERR_NOT_FOUND: one of the sides has no such object. A
+ * destination that knows no tags is a success, and is logged. */
 int copy_tags(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
-/* Retention and legal hold of the current version, as copy_tags(). A retention is not shortened. */
+/* Copies retention and legal hold, as copy_tags() does tags. A retention is never shortened. */
 int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
-/* The access control list of the current version; the owner's grants become those of the
- * destination's owner. `fresh`: it was just put, so its list is private; a source that is known to
- * be (object_info.is_private) need not be asked for then. Grants to users that the destination does
- * not know, and sides without lists, are left out and logged. */
+/* Copies the access control list of the current version. Grants to the source's owner become
+ * grants to the destination's owner. `fresh`: the object was just put, so its list is private and
+ * need not be read. Grants to users that the destination does not know are left out and logged;
+ * so are sides without lists. */
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err) MUST_CHECK;
 
-/* Every version and marker of the key, oldest first, until both sides have the same ones in the
- * same order; for buckets that both keep versions. What the destination has beyond that is removed
- * afterwards. The key absent on both sides is COPY_ABSENT. */
+/* Copies every version and marker of the key, oldest first, until both sides have the same ones in
+ * the same order. Both buckets must keep versions. Versions that only the destination has are
+ * removed afterwards. COPY_ABSENT: neither side has the key. */
 int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c,
                   struct err *err) MUST_CHECK;
 
@@ -110,7 +114,8 @@ struct copy_bucket {
 };
 int copy_bucket_tags(struct arena *a, const struct copy_bucket *c, struct err *err) MUST_CHECK;
 int copy_bucket_acl(struct arena *a, const struct copy_bucket *c, struct err *err) MUST_CHECK;
-/* Versioning, lifecycle, policy, CORS and the like. What the destination refuses is logged. */
+/* Copies versioning, lifecycle, policy, CORS and website. A setting that the destination refuses is
+ * left out and logged. */
 int copy_bucket_settings(struct arena *a, const struct copy_bucket *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Between the files of copying. */
+/* What the files of the copier share. */
 #ifndef COPY_COPY_INT_H
 #define COPY_COPY_INT_H
 
@@ -12,47 +12,50 @@ struct copying {
     const struct copy *c;
     struct copy_options o; /* defaults filled in */
     struct arena *a;
-    struct object_info source; /* as it was compared */
-    struct object_conditions source_is;
-    struct get_result there; /* at the destination */
-    bool found;              /* `there` is something */
-    struct put_options put;  /* what is written: meta, conditions */
-    struct sealed_key source_key, key;
+    struct object_info source;          /* the source as it was compared */
+    struct object_conditions source_is; /* If-Match on the source's ETag */
+    struct get_result there;            /* the destination's object */
+    bool found;                         /* the destination has one */
+    struct put_options put;             /* meta and conditions of the write */
+    struct sealed_key source_key, key;  /* open the source's bytes; seal the destination's */
     bool sealed, hide_md5;
-    /* what the destination was found not to take */
+    /* What the destination has refused, so that the copy goes without: conditions; storage class
+     * and retention; parts of the source's sizes. */
     bool no_conditions, no_extras, no_own_parts;
-    bool bare_etags; /* it wants them without quotes */
+    bool bare_etags; /* the destination wants ETags of conditions without quotes */
 };
 
-/* The watch's answer. */
+/* Calls the watch of the options, if there is one. */
 int copy_watch(const struct copying *w, uint64_t bytes, struct err *err) MUST_CHECK;
 
-/* A body that asks the watch as it is read; closing it closes `from`. */
+/* A reader that calls the watch while it is read. Closing it closes `from`. */
 struct copy_body {
     struct reader reader;
     struct reader *from; /* owned */
     const struct copying *w;
-    uint64_t since; /* bytes that the watch has not been told of */
+    uint64_t since; /* bytes read since the watch was called */
 };
-/* Opens a range of the source under its condition: ERR_CONFLICT when it changed. NULL: all of it.
- * *body must stay where it is until reader_close(). */
+/* Opens a range of the source (NULL: all of it). ERR_CONFLICT: the source has changed. *body must
+ * not be moved until reader_close(). */
 int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
               const struct object_range *range, struct err *err) MUST_CHECK;
 
-/* Of a write to the destination: what says that it changed is ERR_CONFLICT. */
+/* Translates the code of a write: ERR_CONFLICT where it says that the destination has changed. */
 int copy_written(int code, struct err *err);
 
-/* Whether the bucket has object lock: elsewhere what is locked could never be let go of. */
+/* Whether the bucket has object lock. Without it a locked object could never be released. */
 int copy_can_lock(struct bucket *b, struct arena *a, bool *can, struct err *err) MUST_CHECK;
 
 /* --- copy_seal.c --- */
 
-/* The key of a sealed object (key and meta of `info`), and its envelope, which points into `info`.
- * ERR_UNSUPPORTED: it is a customer's, or there is no ring. The caller overwrites the key. */
-int copy_unseal(struct envelope *e, struct sealed_key *out, struct keyring *keys, struct bucket *b,
-                const struct object_info *info, struct err *err) MUST_CHECK;
+/* Reads the envelope of a sealed object, by the key and meta of `info`, and opens the object's key
+ * with it. *e points into `info`. ERR_UNSUPPORTED: the key is a customer's, or `keys` is NULL. The
+ * caller overwrites the key after use. */
+int copy_unseal(struct envelope *e, struct keyring *keys, struct bucket *b,
+                const struct object_info *info, struct sealed_key *out, struct err *err) MUST_CHECK;
 
-/* What opens the source's bytes, and what seals them at the destination, into w->put. */
+/* Finds the key that opens the source's bytes, and fills w->put with how the destination seals
+ * them. */
 int copy_seal_prepare(struct copying *w, struct err *err) MUST_CHECK;
 void copy_seal_release(struct copying *w); /* overwrites the keys */
 
@@ -64,7 +67,7 @@ struct copy_part {
 };
 struct copy_plan {
     struct copy_part *parts;
-    size_t count; /* 0: whole */
+    size_t count; /* 0: the object is put whole */
 };
 int copy_plan(struct copy_plan *out, struct copying *w, struct err *err) MUST_CHECK;
 

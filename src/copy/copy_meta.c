@@ -1,11 +1,12 @@
-/* Tags and access control lists, of objects and of buckets; settings of buckets. */
+/* Copies what stands beside the bytes: tags, retention and access control lists of objects; tags,
+ * lists and settings of buckets. */
 #include "copy/copy_int.h"
 
 #include "base/clock.h"
 #include "copy/grants.h"
 #include "copy/same.h"
 
-/* A storage that does not know the thing, or does not let us. */
+/* Whether the storage does not know the thing, or does not allow it. */
 static bool copy_is_refused(int code)
 {
     return code == ERR_UNSUPPORTED || code == ERR_DENIED || code == ERR_INVALID;
@@ -69,7 +70,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     unsigned set = 0;
     bool can = false;
 
-    /* to the second, as answers have it */
+    /* S3's answers have whole seconds. */
     if (x->retain_until_ms / MS_PER_S > y->retain_until_ms / MS_PER_S)
         set |= META_RETENTION;
     if (x->legal_hold != y->legal_hold)
@@ -89,11 +90,11 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
 
 /* --- lists --- */
 
-/* One list to be brought over. */
+/* One list to be copied. */
 struct granting {
     struct grants_of from, to;
     const struct log *log;
-    bool fresh; /* the destination's is private */
+    bool fresh; /* the destination's list is known to be private */
 };
 
 static int write_mapped(struct arena *a, const struct granting *g, const struct acl *from,
@@ -105,7 +106,7 @@ static int write_mapped(struct arena *a, const struct granting *g, const struct 
     return code < 0 ? code : grants_write(a, &g->to, &mapped, err);
 }
 
-/* Unless the destination has them already. */
+/* Writes the grants unless the destination has them already. */
 static int write_changed(struct arena *a, const struct granting *g, const struct acl *from,
                          const struct acl *to, struct err *err)
 {
@@ -115,7 +116,7 @@ static int write_changed(struct arena *a, const struct granting *g, const struct
     if (code < 0 || grants_same(&wanted, to))
         return code;
     code = write_mapped(a, g, from, to->owner, false, err);
-    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* perhaps it does not know all users */
+    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* the destination may not know all users */
         left_out(g->log, "acl_of_others", g->to.bucket, err);
         code = write_mapped(a, g, from, to->owner, true, err);
     }
@@ -201,7 +202,7 @@ int copy_bucket_tags(struct arena *a, const struct copy_bucket *c, struct err *e
     return bring_document(a, c, "tagging", err ? err : &own);
 }
 
-/* Off only where versions were kept at the destination: a bucket that never kept any stays so. */
+/* Versions are suspended only where the destination kept them: a bucket that never did stays so. */
 static int bring_versions(struct arena *a, const struct copy_bucket *c, struct err *err)
 {
     struct bucket_info from = {0}, to = {0};

@@ -1,8 +1,8 @@
-/* Copying by parts: several at a time, and gone on with where an earlier try ended.
+/* Copying by parts: several at a time, continued where an earlier try ended.
  *
- * The upload is remembered with what it carries: the source's ETag, and a hash of what is kept
- * beside the bytes. One that carries something else is given up. Its parts were read under If-Match
- * with that ETag, so a part of the right number and size is the right one. */
+ * The upload is remembered together with what it carries: the source's ETag, and a hash of the
+ * meta. An upload that carries something else is aborted. All parts of a remembered upload were
+ * read under If-Match with the ETag, so a part of the right number and size has the right bytes. */
 #include "copy/copy_int.h"
 
 #include "base/hash.h"
@@ -16,12 +16,12 @@ struct parts {
     struct copying *w;
     const struct copy_plan *plan;
     struct upload_info upload;
-    struct upload_part *done; /* one for each of the plan; number 0: not there yet */
+    struct upload_part *done; /* one for each part of the plan; number 0: not sent yet */
 
     struct mutex lock; /* class "copy"; guards what follows */
     size_t next;
     uint64_t moved;
-    int code; /* of the first that failed */
+    int code; /* of the first part that failed */
     struct err err;
 };
 
@@ -54,7 +54,7 @@ static int parts_remember(const struct parts *p, struct str value, struct err *e
     return m->set ? m->set(m->ctx, value, err) : 0;
 }
 
-/* Where that fails the storage's own rules for old uploads remain. */
+/* If the abort fails, the storage's own rules for old uploads clean up. */
 static void parts_abandon(struct parts *p)
 {
     struct bucket *to = p->w->c->to;
@@ -89,7 +89,8 @@ static int find_parts(struct parts *p, struct err *err)
     return code;
 }
 
-/* True: the upload of an earlier try is there. Sealed parts are bound to a key that is gone. */
+/* *found: the upload of an earlier try is there. Sealed parts cannot be continued: they are bound
+ * to a key that is gone. */
 static int parts_recall(struct parts *p, struct str carried, bool *found, struct err *err)
 {
     const struct copy_memory *m = &p->w->o.memory;
@@ -122,13 +123,13 @@ static int parts_begin(struct parts *p, struct err *err)
 
     if (code < 0 || found)
         return code;
-    meta.checksum = (struct object_checksum){0}; /* parts come without */
+    meta.checksum = (struct object_checksum){0}; /* the parts have no checksums */
     code = w->c->to->ops->upload_begin(w->c->to, w->a, w->c->key, &meta, &p->upload.id, err);
     if (code < 0)
         return code;
     code = parts_remember(
         p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
-    if (code < 0) /* nobody would find it again */
+    if (code < 0) /* no later try would find the upload */
         (void)w->c->to->ops->upload_abort(w->c->to, &p->upload, NULL);
     return code;
 }
@@ -159,10 +160,10 @@ static int send_part(struct parts *p, struct arena *a, size_t i, struct upload_p
     if (part->size && code == 0 && body.since)
         code = copy_watch(p->w, body.since, err);
     reader_close(from);
-    return copy_written(code, err); /* an upload that is gone: begun again */
+    return copy_written(code, err); /* an upload that is gone is a conflict too */
 }
 
-/* The next part that is not there; false: none is left, or one failed. */
+/* The next part to send; false: none is left, or one has failed. */
 static bool next_part(struct parts *p, size_t *out)
 {
     bool more = false;
@@ -212,7 +213,7 @@ static void send_parts(void *ctx)
     arena_release(&a);
 }
 
-/* This thread is one of them; where no more can be started it is the only one. */
+/* This thread sends parts too; it is the only one where no other thread can be started. */
 static void send_all(struct parts *p)
 {
     const struct copying *w = p->w;

@@ -1,12 +1,12 @@
-/* Sealed objects: opened with the key file's keys, sealed again at the destination. */
+/* Sealed objects are opened with the keys of the key file, and sealed again at the destination. */
 #include "copy/copy_int.h"
 
 #include "base/ids.h"
 #include "meta/encryption.h"
 #include "meta/keyring.h"
 
-int copy_unseal(struct envelope *e, struct sealed_key *out, struct keyring *keys, struct bucket *b,
-                const struct object_info *info, struct err *err)
+int copy_unseal(struct envelope *e, struct keyring *keys, struct bucket *b,
+                const struct object_info *info, struct sealed_key *out, struct err *err)
 {
     struct envelope_place at = {b->name, info->key};
     struct ring_key with = {0};
@@ -31,7 +31,7 @@ static int seal_open_source(struct copying *w, struct envelope *e, struct err *e
     struct object_info source = w->source;
 
     source.key = w->c->key;
-    return copy_unseal(e, &w->source_key, w->o.keys, w->c->from, &source, err);
+    return copy_unseal(e, w->o.keys, w->c->from, &source, &w->source_key, err);
 }
 
 static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal *out,
@@ -45,7 +45,7 @@ static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal 
     return 0;
 }
 
-/* Under a data key of its own, wrapped with the same key of the ring. */
+/* Seals here, under a new data key that is wrapped with the same named key. */
 static int seal_here(struct copying *w, const struct envelope *e, struct err *err)
 {
     struct envelope_place at = {w->c->to->name, w->c->key};
@@ -64,13 +64,13 @@ static int seal_here(struct copying *w, const struct envelope *e, struct err *er
     w->put.seal = seal_with;
     w->put.seal_ctx = w;
     w->hide_md5 = e->kind != SSE_S3;
-    if (w->hide_md5 && !w->source.part_count) /* else they could never be compared */
+    if (w->hide_md5 && !w->source.part_count) /* else the ETags could never be compared */
         w->put.etag = w->source.etag;
     buf_release(&bytes);
     return w->put.meta.encryption.len ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* A storage that is not ours is asked to do the same by itself. */
+/* Asks a storage that cannot keep our sealed bytes to encrypt them by itself. */
 static int seal_there(struct copying *w, const struct envelope *e, struct err *err)
 {
     struct object_meta *meta = &w->source.meta;

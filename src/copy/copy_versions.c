@@ -1,10 +1,10 @@
-/* Versions in their order.
+/* Copying all versions of a key in their order.
  *
- * Both sides list the versions of the key; what the destination has is matched with the source's
- * from the oldest on (a marker with a marker, bytes by size and ETag), which are then there. A
- * version can only be added behind all others, so from the first that is missing on every one is
- * written again, in order, and what the destination had behind its last match is removed when
- * that is done: the current version is never an older one than it was. */
+ * Both sides list the versions of the key. The destination's are matched with the source's from the
+ * oldest on: a marker with a marker, bytes by size and ETag. A version can only be added as the
+ * newest. So from the first missing version on, every one is written again, in order. After that,
+ * the destination's versions without a match are removed. So the destination's current version
+ * never becomes an older one than it was. */
 #include "copy/copy_int.h"
 
 #include "base/vec.h"
@@ -13,7 +13,7 @@
 enum { VERSIONS_LIMIT = 100000 };
 
 struct history {
-    VEC(struct object_info) v; /* oldest first once it is read */
+    VEC(struct object_info) v; /* oldest first, once all are read */
 };
 
 static void reverse(struct history *h)
@@ -58,8 +58,8 @@ static int add_marker(const struct copy *c, struct arena *a, struct err *err)
     return c->to->ops->remove(c->to, a, c->key, &o, &made, err);
 }
 
-/* The current version of the destination is compared too, so a version that equals the one before
- * it would be left out: it is written without asking. */
+/* The version is written without a comparison: one that equals the version before it would be left
+ * out else. */
 static int add_version(const struct copy *c, struct arena *a, const struct object_info *v,
                        uint64_t *bytes, struct err *err)
 {
@@ -83,11 +83,11 @@ static int history_remove(const struct copy *c, struct arena *a, const struct ob
     return c->to->ops->remove(c->to, a, c->key, &o, &gone, err);
 }
 
-/* How the two histories stand to each other. */
+/* Which versions both histories have. */
 struct matched {
-    size_t from;   /* the first of the source's that the destination lacks */
-    size_t to;     /* behind the last of the destination's that was matched */
-    bool *matched; /* for each of the destination's */
+    size_t from;   /* index of the source's first version that the destination lacks */
+    size_t to;     /* index behind the destination's last version with a match */
+    bool *matched; /* for each of the destination's versions: it has a match */
 };
 
 static int history_match(struct matched *m, struct arena *a, const struct history *from,
@@ -136,7 +136,7 @@ static int history_bring(struct copy_result *out, struct arena *a, const struct 
     return code;
 }
 
-/* A listing without the key is no definite word (C5). */
+/* That a listing lacks the key is no proof that it is absent (C5). */
 static int check_gone(const struct copy *c, struct arena *a, struct err *err)
 {
     struct get_result got = {0};

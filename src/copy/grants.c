@@ -1,11 +1,11 @@
-/* Access control lists between storages. */
+/* Access control lists of storages, read and written in the form that each storage has. */
 #include "copy/grants.h"
 
 #include "base/xml.h"
 
 enum { DOCUMENT_MAX = 256 * 1024 };
 
-/* Ids of a storage's users are taken as they are. */
+/* Resolves no user: the ids of a storage's users are kept as they are. */
 static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct str *id,
                               struct str *display_name)
 {
@@ -17,12 +17,13 @@ static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct 
 
 static const struct acl_users everybody = {grants_user_as_is, NULL};
 
+/* The storage has S3's XML; else it keeps our own form. */
 static bool speaks_s3(const struct bucket *b)
 {
     return !bucket_can(b, STORAGE_KEEPS_META);
 }
 
-/* --- remote --- */
+/* --- S3's form --- */
 
 static int grants_parse(struct acl *out, struct arena *a, struct str xml, struct err *err)
 {
@@ -35,7 +36,7 @@ static int grants_parse(struct acl *out, struct arena *a, struct str xml, struct
         code = acl_read(out, a, xml, owner, &everybody, &why);
     if (code == ERR_NO_MEMORY)
         return err_code(err, code);
-    /* an answer that came whole and is no list: this storage has none */
+    /* The answer came whole and is no list: this storage has none. */
     return code < 0 ? err_set(err, ERR_UNSUPPORTED, "an access control list cannot be read: %s",
                               why.text)
                     : 0;
@@ -52,7 +53,7 @@ static int grants_read_xml(struct acl *out, struct arena *a, const struct grants
     return code < 0 ? code : grants_parse(out, a, xml, err);
 }
 
-/* --- local --- */
+/* --- our own form --- */
 
 static int grants_read_kept(struct acl *out, struct arena *a, const struct grants_of *of,
                             struct err *err)

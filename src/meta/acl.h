@@ -26,7 +26,7 @@ enum acl_grantee { ACL_USER, ACL_ALL_USERS, ACL_AUTHENTICATED_USERS, ACL_LOG_DEL
 
 struct acl_grant {
     enum acl_grantee grantee;
-    struct str id; /* of ACL_USER */
+    struct str id; /* ACL_USER: user id */
     enum acl_permission permission;
 };
 
@@ -36,64 +36,66 @@ struct acl {
     size_t count;
 };
 
-/* Who is who. find: the user with this id (or e-mail address); false when there is none. The
- * strings it gives need to live only until the next call. */
+/* How to look up users. find() gives the user with this id, or e-mail address; false: there is no
+ * such user. The strings that it gives live until the next call. */
 struct acl_users {
     bool (*find)(void *ctx, bool by_email, struct str name, struct str *id,
                  struct str *display_name);
     void *ctx;
 };
 
-/* Whose list is made: the owner of the bucket or object, and for an object also of its bucket. */
+/* The owner of the bucket or object that a list is made for. */
 struct acl_subject {
     struct str owner;
-    struct str bucket_owner; /* empty: the list is a bucket's */
+    struct str bucket_owner; /* owner of the object's bucket; empty: the list is a bucket's */
 };
 
-/* InvalidArgument for a name that is not one of the canned lists. */
+/* The canned list of this name ("public-read"). InvalidArgument: there is none. */
 int acl_canned(struct acl *out, struct arena *a, struct str name, const struct acl_subject *subject,
                struct err *err) MUST_CHECK;
 
-/* From x-amz-acl or x-amz-grant-*; private when there is neither. InvalidRequest for both,
- * InvalidArgument, UnresolvableGrantByEmailAddress. */
+/* The list that the headers x-amz-acl or x-amz-grant-* ask for; private without these headers.
+ * InvalidRequest: both kinds are there. InvalidArgument, UnresolvableGrantByEmailAddress. */
 int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *head,
                      const struct acl_subject *subject, const struct acl_users *users,
                      struct err *err) MUST_CHECK;
-/* Whether any of them is there. */
+/* Whether any of these headers is there. */
 bool acl_headers_given(const struct http_head *head);
 
-/* <AccessControlPolicy>. The owner that it names, if any, must be `owner`: AccessDenied.
- * MalformedACLError, InvalidArgument for a user or group that is not known,
+/* Reads <AccessControlPolicy>. AccessDenied: the document names an owner other than `owner`.
+ * MalformedACLError. InvalidArgument: a user or group is not known.
  * UnresolvableGrantByEmailAddress. */
 int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
-/* The <Grant> elements of another list, which has no owner (`list` NULL: none). Errors as above. */
+/* The <Grant> elements inside another document; the list has no owner. `list` NULL: no grants.
+ * Errors as above. */
 struct xml_node;
 int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
                     const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
-/* Whether it grants as much to the group that delivers logs. */
+/* Whether the list grants `permission` to the group that delivers logs. */
 bool acl_allows_log_delivery(const struct acl *acl, enum acl_permission permission);
 
-/* The kept form: ERR_CORRUPT when it is not one. */
+/* The compact form in which lists are stored. ERR_CORRUPT: the text is not of this form. */
 void acl_encode(struct buf *out, const struct acl *acl);
 int acl_decode(struct acl *out, struct arena *a, struct str stored, struct err *err) MUST_CHECK;
 
-/* Whether the list grants `permission` to a user (empty: anonymous). ignore_public leaves out what
- * is granted to groups (IgnorePublicAcls). */
+/* Whether the list grants `permission` to a user (empty: anonymous). `ignore_public` leaves out
+ * grants to groups (IgnorePublicAcls). */
 bool acl_allows(const struct acl *acl, struct str user, enum acl_permission permission,
                 bool ignore_public);
 
-/* Grants anything to all users or to all that have signed in. */
+/* Whether the list grants anything to all users, or to all users with credentials. */
 bool acl_is_public(const struct acl *acl);
 
-/* Grants nothing to anyone but its owner and this other user. */
+/* Whether the list grants nothing to anyone but its owner and this other user. */
 bool acl_is_between(const struct acl *acl, struct str other);
 
-/* Grants nothing to anyone but its owner: what BucketOwnerEnforced demands of a bucket. */
+/* Whether the list grants nothing to anyone but its owner. BucketOwnerEnforced demands this of a
+ * bucket. */
 bool acl_is_owners_only(const struct acl *acl);
 
 #endif

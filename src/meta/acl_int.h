@@ -1,4 +1,4 @@
-/* Between the files of acl: its tables, and lists under construction. */
+/* What the files of acl share: tables, and lists under construction. */
 #ifndef META_ACL_INT_H
 #define META_ACL_INT_H
 
@@ -7,9 +7,9 @@
 enum { ACL_PERMISSIONS = 5, ACL_GROUPS = 3 };
 
 struct acl_permission_row {
-    const char *name;   /* in XML */
-    const char *header; /* that grants it */
-    char letter;        /* in the kept form */
+    const char *name;   /* in the XML */
+    const char *header; /* the header that grants it */
+    char letter;        /* in the stored form */
     enum acl_permission permission;
 };
 
@@ -22,7 +22,7 @@ struct acl_group_row {
 extern const struct acl_permission_row acl_permissions[ACL_PERMISSIONS];
 extern const struct acl_group_row acl_groups[ACL_GROUPS];
 
-/* An empty list with room for all grants. */
+/* Makes an empty list with room for ACL_MAX_GRANTS grants. */
 int acl_begin(struct acl *acl, struct arena *a, struct str owner, struct err *err) MUST_CHECK;
 /* ERR_TOO_LARGE past ACL_MAX_GRANTS. `id` must live in the arena. */
 int acl_add(struct acl *acl, enum acl_grantee grantee, struct str id,

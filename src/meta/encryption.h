@@ -1,5 +1,5 @@
-/* What a request, or a bucket's default, asks to be encrypted with: headers and the document of
- * PutBucketEncryption. Words of errors are AWS's. Any thread, no state. */
+/* Which encryption a request, or a bucket's default, asks for: the headers of a request, and the
+ * document of PutBucketEncryption. Messages of errors are AWS's. Any thread, no state. */
 #ifndef META_ENCRYPTION_H
 #define META_ENCRYPTION_H
 
@@ -10,7 +10,7 @@
 struct sse_customer {
     bool given;
     struct sealed_key key; /* wipe it after use */
-    struct str md5;        /* of the key, base64; for the answer */
+    struct str md5;        /* MD5 of the key, base64, which the answer repeats */
 };
 
 struct sse_asked {
@@ -21,24 +21,25 @@ struct sse_asked {
     struct sse_customer customer; /* SSE_C */
 };
 
-/* x-amz-server-side-encryption-customer-*, or with `source` those of a copy's source.
- * InvalidArgument when they are incomplete or do not fit together, InvalidEncryptionAlgorithmError.
- */
+/* Reads the headers x-amz-server-side-encryption-customer-*; with `source` those for the source of
+ * a copy. InvalidArgument: they are incomplete or do not fit together.
+ * InvalidEncryptionAlgorithmError. */
 int sse_customer_read(struct sse_customer *out, const struct http_head *head, bool source,
                       struct err *err) MUST_CHECK;
 
-/* All of x-amz-server-side-encryption*, for a new object. */
+/* Reads all headers x-amz-server-side-encryption* of a request that makes an object. */
 int sse_read(struct sse_asked *out, const struct http_head *head, struct err *err) MUST_CHECK;
 
-/* Any of them is there, those of a copy's source apart. Cheap. */
+/* Whether any of these headers is there, those for a copy's source aside. Cheap. */
 bool sse_given(const struct http_head *head);
-/* x-amz-server-side-encryption and what belongs to it is there, which reading refuses. */
+/* Whether a header other than the customer's is there; requests that read refuse those. */
 bool sse_managed_given(const struct http_head *head);
 
 /* "AES256", "aws:kms" */
 const char *sse_algorithm(enum sse_kind kind);
 
-/* The document: kind, key_id and bucket_key of `out` alone. MalformedXML; InvalidArgument. */
+/* The document of a bucket's default: kind, key_id and bucket_key of `out`. MalformedXML,
+ * InvalidArgument. */
 int sse_default_read(struct sse_asked *out, struct arena *a, struct str xml,
                      struct err *err) MUST_CHECK;
 void sse_default_write(struct buf *out, const struct sse_asked *rule);

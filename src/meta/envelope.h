@@ -1,5 +1,6 @@
-/* What is kept beside a sealed object: how it was encrypted, and its data key, wrapped
- * (docs/encryption.md has the bytes). Any thread, no state. */
+/* The envelope of a sealed object: how it was encrypted, and its data key, wrapped with another
+ * key. It is kept in the object's meta (docs/encryption.md has the format). Any thread, no state.
+ */
 #ifndef META_ENVELOPE_H
 #define META_ENVELOPE_H
 
@@ -11,27 +12,28 @@ enum sse_kind { SSE_NONE, SSE_C, SSE_S3, SSE_KMS };
 
 struct envelope {
     enum sse_kind kind;
-    bool bucket_key;     /* told to clients, means nothing here */
-    struct str name, id; /* of the key that wraps; empty for SSE_C */
-    struct str context;  /* as the client gave it, base64 */
-    /* Of one that was read: */
+    bool bucket_key;     /* clients see it; it has no effect here */
+    struct str name, id; /* the key that wraps the data key; empty for SSE_C */
+    struct str context;  /* encryption context of the client, base64 */
+    /* Set by envelope_read(): */
     const unsigned char *salt, *wrapped;
-    struct str head; /* all that is before the salt */
+    struct str head; /* all bytes before the salt */
 };
 
-/* What the wrapped key is bound to. */
+/* The object that the wrapped key is bound to. */
 struct envelope_place {
     struct str bucket, key;
 };
 
-/* Appends; `with` is the master key, the KMS key or the customer's. */
+/* Appends the envelope. `with` is the key that wraps: the master key, the KMS key or the
+ * customer's. */
 void envelope_seal(struct buf *out, const struct envelope *e, const struct envelope_place *at,
                    const struct sealed_key *with, const struct sealed_key *data);
 
-/* Strict; what is read points into the bytes. ERR_CORRUPT. */
+/* Parses strictly; *out points into the bytes. ERR_CORRUPT: they are no envelope. */
 int envelope_read(struct envelope *out, struct str bytes, struct err *err) MUST_CHECK;
 
-/* ERR_DENIED: wrapped with another key, or for another place. */
+/* Opens the data key. ERR_DENIED: it was wrapped with another key, or for another place. */
 int envelope_open(const struct envelope *e, const struct envelope_place *at,
                   const struct sealed_key *with, struct sealed_key *data) MUST_CHECK;
 

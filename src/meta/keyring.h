@@ -1,6 +1,8 @@
-/* The keys that data keys are wrapped with: one file, a line a key (docs/encryption.md, "Keys").
+/* The key file: the keys that data keys are wrapped with, one on each line (docs/encryption.md,
+ * "Keys").
  *
- * What was read stays in memory until the file changes; keys are only ever added. Any thread. */
+ * The keys stay in memory until the file changes. Keys are added to the file, never removed. Any
+ * thread. */
 #ifndef META_KEYRING_H
 #define META_KEYRING_H
 
@@ -13,8 +15,8 @@ enum {
     KEYRING_FILE_MAX = 2 * 1024 * 1024,
 };
 
-#define KEYRING_MASTER  STR("sse-s3") /* wraps for SSE-S3 */
-#define KEYRING_DEFAULT STR("aws/s3") /* for SSE-KMS when no key is named */
+#define KEYRING_MASTER  STR("sse-s3") /* the key for SSE-S3 */
+#define KEYRING_DEFAULT STR("aws/s3") /* the key for SSE-KMS when the request names none */
 
 struct ring_key {
     char id[KEYRING_ID_MAX + 1];
@@ -23,18 +25,18 @@ struct ring_key {
 
 struct keyring;
 
-/* Nothing is read yet; a file that is not there holds no keys. */
+/* Reads nothing yet. A file that does not exist holds no keys. */
 struct keyring *keyring_new(const char *path);
 void keyring_free(struct keyring *k); /* overwrites the keys; NULL is fine */
 
-/* The key of this name for new objects, as the file is now. With `make` one that is not there is
- * made, durable on return (E4). ERR_NOT_FOUND. ERR_DENIED: others than its owner may read the file.
- * ERR_CORRUPT: a line that cannot be understood. Waits for the disk. */
+/* The newest key of this name in the file, for new objects. With `make` a missing key is made, and
+ * is durable on return (E4). ERR_NOT_FOUND: there is none. ERR_DENIED: others than its owner may
+ * read the file. ERR_CORRUPT: a line cannot be understood. Waits for the disk. */
 int keyring_current(struct keyring *k, struct str name, bool make, struct ring_key *out,
                     struct err *err) MUST_CHECK;
 
-/* The key that something was wrapped with. ERR_CORRUPT, with words that name key and file: it is
- * not there. ERR_AGAIN: the file would have to be read, and `may_wait` is not set. */
+/* The key of this name and id, which wrapped a data key. ERR_CORRUPT: the file does not have it;
+ * the message names key and file. ERR_AGAIN: the file must be read, and `may_wait` is not set. */
 int keyring_find(struct keyring *k, struct str name, struct str id, bool may_wait,
                  struct ring_key *out, struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Tags of objects and buckets: the XML document, the header x-amz-tagging, and the form in which
- * they are kept, "k=v&k2=v2" URL-encoded in the order given.
+/* Tags of objects and buckets: the XML document, the header x-amz-tagging, and the stored form,
+ * which is "k=v&k2=v2", URL-encoded, in the client's order.
  *
  * A set is checked as a whole: limits, characters, no key twice. Strings live in the arena. */
 #ifndef META_TAGGING_H
@@ -21,11 +21,11 @@ struct tag_set {
     size_t count;
 };
 
-/* MalformedXML; InvalidTag also past the limit. */
+/* Reads <Tagging>. MalformedXML. InvalidTag: a tag is not valid, or there are more than `limit`. */
 int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_limit limit,
                  struct err *err) MUST_CHECK;
 
-/* The header's form; InvalidArgument when it is not "k=v&...", else as above. */
+/* Reads the header's form. InvalidArgument: it is not "k=v&...". InvalidTag as above. */
 int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum tag_limit limit,
                   struct err *err) MUST_CHECK;
 
@@ -37,10 +37,10 @@ struct str tagging_text(struct arena *a, const struct tag_set *set); /* the same
 /* <Tagging> */
 void tagging_write(struct buf *out, const struct tag_set *set);
 
-/* One tag by itself: InvalidTag. */
+/* Checks one tag by itself. InvalidTag. */
 int tag_check(const struct tag *tag, struct err *err) MUST_CHECK;
 
-/* The value of a key, or false. */
+/* The value of the tag with this key; false: there is none. */
 bool tagging_find(const struct tag_set *set, struct str key, struct str *value);
 
 #endif

@@ -1,12 +1,16 @@
 /* The one object interface: what a place that holds objects can do.
  *
- * A storage holds buckets, a bucket holds objects. Implementers: local (files and an index), remote
- * (any S3 endpoint); later shard and lake (over others) and the change tap (around another).
- * Callers (the gateway, copy tasks, the archive, commits) never know which one they hold.
+ * A storage holds buckets, and a bucket holds objects. There are two kinds of storage: local (files
+ * and an index, object/local/) and remote (any S3 endpoint, object/remote/). A bucket may also lie
+ * over several storages (object/overlay.h), or on none (route/space.h). Callers do not know which
+ * kind they hold; where it matters they ask for a capability (storage_can(), bucket_can()).
  *
- * Bodies flow through readers: put pulls one, get gives one. Everything that a call returns lives
- * in the arena it was given, or until the body it returned is closed. Calls may block unless their
- * comment says otherwise; any thread; storages and buckets are shared and reference counted.
+ * Comments below say "local" and "remote" where the two kinds differ.
+ *
+ * Bodies flow through readers: put() reads one, get() returns one. Everything that a call returns
+ * lives in the arena that the call was given; a body lives until it is closed. Calls may block
+ * unless their comment says otherwise. Any thread may call. Storages and buckets are shared;
+ * buckets are reference counted.
  *
  * Errors: ERR_NOT_FOUND (the key, version or upload), ERR_NO_BUCKET, ERR_PRECONDITION,
  * ERR_NOT_MODIFIED, ERR_RANGE, ERR_EXISTS, ERR_CONFLICT, ERR_DENIED (locked), ERR_INVALID,
@@ -48,9 +52,10 @@ struct object_meta {
                                  <AccessControlPolicy>, else ERR_UNSUPPORTED, and tells it by
                                  get_acl() alone. A caller that carries an ACL to another storage
                                  translates it (meta/acl.h has both forms) */
-    struct str owner;         /* user id; of remote: only in listings, the peer's id */
+    struct str owner;         /* user id. Remote: set in listings alone, and the peer's id */
     struct str storage_class; /* empty: STANDARD */
-    struct str encryption;    /* opaque here; not empty: the bytes are sealed (sealed.h) */
+    struct str encryption;    /* an envelope (meta/envelope.h), opaque here; not empty: the bytes
+                                 are sealed (sealed.h) */
     struct object_checksum checksum;
     int64_t retain_until_ms; /* 0: no retention */
     bool retain_compliance;  /* else governance */
@@ -60,29 +65,31 @@ struct object_meta {
 struct object_info {
     struct str key;
     struct str version; /* "null" where versions were never kept */
-    bool is_latest;     /* head and get of a version that was named: only where local */
+    bool is_latest;     /* remote: not known after head and get of a named version (false) */
     bool is_marker;     /* a delete marker: no bytes */
     uint64_t size;
     int64_t modified_ms;
     struct str etag;     /* without quotes */
     uint32_t part_count; /* 0: not made of parts */
-    bool is_private; /* only its owner is granted anything; false where nobody said so unasked */
+    bool is_private;     /* the ACL grants the owner alone; false also where that is not known */
     struct object_meta meta;
 };
 
-/* As in the headers: a list of quoted etags or "*"; empty: no condition. Times: 0 is none. */
+/* ETags are written as in the HTTP headers: a list of quoted ETags, or "*". An empty string and a
+ * time of 0 are no condition. */
 struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
-    /* Of a removal alone: */
-    int64_t if_modified_at_ms; /* to the second */
+    /* The next two are for removals alone. */
+    int64_t if_modified_at_ms; /* compared to the second */
     bool has_if_size;
     uint64_t if_size;
 };
 
-/* A question asked inside a change's commit, with the version as it is at that moment (whole meta):
- * an error refuses the change. For callers that decided on an older look. May be asked more than
- * once; must not wait and must not call the storage. fn NULL: no question. */
+/* A last check inside the commit of a change, for callers that decided on an older look at the
+ * object. fn() gets the version, with its whole meta, as it is at that moment; an error refuses the
+ * change. fn() may run more than once. It must not wait and must not call the storage. fn NULL: no
+ * check. */
 struct object_guard {
     int (*fn)(void *ctx, const struct object_info *info, struct err *err);
     void *ctx;
@@ -92,8 +99,9 @@ enum range_kind { RANGE_ALL, RANGE_FROM_TO, RANGE_SUFFIX, RANGE_PART };
 
 struct object_range {
     enum range_kind kind;
-    uint64_t first; /* FROM_TO: first byte; SUFFIX: how many at the end; PART: part number from 1 */
-    uint64_t last;  /* FROM_TO: inclusive; UINT64_MAX: to the end */
+    uint64_t first; /* FROM_TO: offset of the first byte; SUFFIX: bytes at the end; PART: number of
+                       the part, from 1 */
+    uint64_t last;  /* FROM_TO: offset of the last byte; UINT64_MAX: to the end */
 };
 
 /* --- what a change leaves behind --- */
@@ -104,8 +112,8 @@ struct change_fact {
     struct str version; /* empty where versions were never kept */
     struct str etag;
     uint64_t size;
-    uint32_t storage;  /* whose sequence it is; never 0 */
-    uint64_t sequence; /* later changes of the same storage have higher ones; microseconds */
+    uint32_t storage;  /* number of the storage that gave the sequence; never 0 */
+    uint64_t sequence; /* higher for later changes of the same storage; microseconds */
     int64_t time_ms;
 };
 
@@ -114,10 +122,10 @@ struct outbox {
     void (*put)(struct outbox *o, struct str prefix, struct str place, struct str value);
 };
 
-/* Told inside the commit what the change did, and not at all when it did nothing (a key to remove
- * that is not there). Runs on any thread while the caller waits, maybe again when the commit is
- * tried again; must be short and must not wait. Storages without a commit of their own (remote)
- * tell nothing. */
+/* A callback that learns inside the commit what the change did. It is not called when the change
+ * did nothing, such as removing a key that is not there. It runs on any thread while the caller
+ * waits, and again when the commit is tried again. It must be short and must not wait. Storages
+ * without STORAGE_TELLS_CHANGES never call it. */
 struct change_note {
     void (*tell)(void *ctx, const struct change_fact *fact, struct outbox *out);
     void *ctx;
@@ -128,23 +136,23 @@ struct change_note {
 /* How to seal bytes. */
 struct put_seal {
     struct sealed_key key;
-    bool hide_md5; /* the ETag tells nothing of the body, and can be seen not to be an MD5 */
+    bool hide_md5; /* the ETag reveals nothing about the body; it has a form that no MD5 has */
 };
 
 struct put_options {
     struct object_meta meta;
-    struct object_conditions conditions; /* against what is current at the moment of the commit */
+    struct object_conditions conditions; /* on the version that is current at the commit */
     /* Called after the body has ended and before anything is visible: the last chance to refuse
      * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
-    struct str etag; /* not empty: this instead of the MD5 of the plain bytes; not on remote */
-    /* Not NULL: MD5_LEN bytes that get the MD5 of the plain bytes before verify is called, so that
-     * nobody hashes them again. Not with an etag, not on remote. */
+    struct str etag; /* local: the ETag to keep; empty: the MD5 of the plain bytes */
+    /* Local: a place of MD5_LEN bytes for the MD5 of the plain bytes, filled before verify() is
+     * called, so that the caller need not hash them again. NULL with an etag. */
     unsigned char *md5;
-    /* Asked before the body is read when `meta`, of these options or of the upload that gets the
-     * part, has an encryption. With that, and without this, a put is ERR_INVALID. The storage wipes
-     * what it was given. */
+    /* Gives the key, before the body is read, when `meta` (of these options, or of the upload that
+     * the part belongs to) has an encryption. It must be set then (else ERR_INVALID). The storage
+     * overwrites the key after use. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
     const struct change_note *note; /* NULL: none */
@@ -153,20 +161,19 @@ struct put_options {
 struct put_result {
     struct str version; /* empty where versions are not kept; suspended: "null" or empty */
     struct str etag;
-    int64_t modified_ms; /* 0: not told (remote) */
+    int64_t modified_ms; /* 0: not known (remote) */
     uint64_t size;
 };
 
 struct get_result {
     struct object_info info;
-    struct reader *body; /* of the range; the caller closes it; NULL after head */
-    uint64_t first, len; /* what body holds of the info.size bytes */
+    struct reader *body; /* the bytes of the range; the caller closes it; NULL after head */
+    uint64_t first, len; /* offset and length of the body in the info.size bytes */
     bool partial;        /* a range was asked for */
-    /* Of RANGE_PART, what the part of an object of parts came with; not on remote. */
+    /* Local, RANGE_PART: the checksum that the part was uploaded with. */
     struct object_checksum part_checksum;
-    /* Set when the bytes are sealed: before this was called with their key none can be read. Opens
-     * the first record that is needed. ERR_CORRUPT: the key is another, or the bytes are damaged.
-     */
+    /* Not NULL: the bytes are sealed, and the body can be read only after unlock() was called with
+     * their key. ERR_CORRUPT: the key is another one, or the bytes are damaged. */
     int (*unlock)(struct reader *body, const struct sealed_key *key, struct err *err);
     bool at_hand; /* sealed and in memory: unlocking and reading will not wait */
 };
@@ -176,28 +183,29 @@ struct remove_options {
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: none */
-    struct object_guard guard;      /* local alone; with one, what is not there is ERR_NOT_FOUND */
+    struct object_guard guard;      /* local alone; with a guard a missing key is ERR_NOT_FOUND */
 };
 
 struct remove_result {
-    struct str version; /* removed, or of the marker that was made */
-    bool is_marker;     /* a marker was made, or what was removed was one */
+    struct str version; /* the version that was removed, or the marker that was made */
+    bool is_marker;     /* `version` is a marker */
 };
 
-/* Keys in byte order; everything under a common prefix is one entry. Cost follows the entries
- * returned, never the keys skipped. */
+/* Listings are in byte order of the keys; all keys under a common prefix are one entry. The cost
+ * follows the entries that are returned, never the keys that are skipped. */
 struct list_options {
     struct str prefix, delimiter;
-    struct str after; /* keys behind this one, and the common prefixes that hold them; not the
-                         common prefix that is exactly this */
-    struct str after_version; /* versions: within `after`, those behind this one */
+    struct str after; /* the listing begins behind this key; a common prefix is listed if a key
+                         under it is behind, unless the prefix is exactly this */
+    struct str after_version; /* list_versions: also the versions of `after` behind this one */
     size_t limit;             /* at most OBJECT_LIST_MAX */
     bool tags;                /* local: meta.tags of entries too */
 };
 
 struct list_entry {
     bool is_prefix;
-    struct object_info info; /* of a prefix: key alone. meta: only owner, storage_class, checksum */
+    struct object_info info; /* meta has owner, storage_class and checksum alone; a prefix has its
+                                key alone */
 };
 
 struct list_result {
@@ -217,7 +225,7 @@ struct upload_part {
 
 struct upload_info {
     struct str key, id;
-    struct str initiator; /* as the storage calls who began it; empty: meta.owner */
+    struct str initiator; /* the user who began it, by the storage's name; empty: meta.owner */
     int64_t started_ms;
     struct object_meta meta;
 };
@@ -237,7 +245,7 @@ struct part_list {
     bool more;
 };
 
-/* A change of what is kept beside a version's bytes; only what `set` names is changed. */
+/* What set_meta() changes of the meta that is kept beside a version's bytes; a set of these. */
 enum meta_set {
     META_TAGS = 1,
     META_ACL = 2,
@@ -260,11 +268,11 @@ struct bucket_info {
     bool notifies; /* it has a document "notification" */
 };
 
-/* What a bucket holds: versions as clients put them, before any sealing. Markers, and parts of
- * uploads that are not finished, count for nothing. */
+/* How much a bucket holds. Bytes are counted as clients put them, before any sealing. Markers and
+ * the parts of unfinished uploads are not counted. */
 struct bucket_usage {
-    uint64_t objects, bytes;          /* that are current */
-    uint64_t old_versions, old_bytes; /* that are not */
+    uint64_t objects, bytes;          /* current versions */
+    uint64_t old_versions, old_bytes; /* versions that are not current */
 };
 
 /* --- the vtables --- */
@@ -279,41 +287,42 @@ struct bucket {
 };
 
 struct bucket_ops {
-    /* The current state; never stale. Does not block on local. */
+    /* The current state, never a stale one. Local: does not block. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
-    /* Exact, at the cost of one row. Does not block. NULL where it is not known (remote). */
+    /* Exact, at the cost of one row. Does not block. NULL: not known (remote). */
     int (*usage)(struct bucket *b, struct bucket_usage *out, struct err *err);
 
-    /* out->body stays NULL. An empty version: the current one; a marker, current or named by its
-     * version, is ERR_NOT_FOUND with out->info filled, and so is an object whose conditions do not
-     * hold (ERR_PRECONDITION, ERR_NOT_MODIFIED). Conditions as RFC 9110 section 13.2.2. Local: does
-     * not block. */
+    /* out->body stays NULL. An empty version is the current one. A marker, current or named by its
+     * version, is ERR_NOT_FOUND. Conditions are judged as in RFC 9110 section 13.2.2 (`c` may be
+     * NULL): ERR_PRECONDITION, ERR_NOT_MODIFIED. In these three cases out->info is filled too.
+     * Local: does not block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
-    /* Local: does not block by itself; the body may be file ranges (reader_as_file). */
+    /* As head(), with the body of the range (NULL: all). Local: does not block by itself; the body
+     * may be file ranges (reader_as_file). */
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
     /* `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
-    /* Bytes of a version of a bucket on the same storage, without moving them where possible;
-     * ERR_UNSUPPORTED: read and put instead. Sealed bytes stay sealed: o's meta must have an
-     * encryption exactly when the source's has one (else ERR_UNSUPPORTED). ERR_CONFLICT: the
-     * source's ETag or encryption is no longer that of `source`. */
+    /* Puts the bytes of another version, from a bucket on the same storage, without moving them
+     * where possible. ERR_UNSUPPORTED: the caller has to read and put. Sealed bytes stay sealed:
+     * o's meta must have an encryption exactly when the source's has one (else ERR_UNSUPPORTED).
+     * ERR_CONFLICT: the source no longer has the ETag or the encryption of `source`. */
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
-    /* A missing key is success, as in S3, also under conditions: then nothing is made. A delete
-     * marker that is current has no ETag, no bytes, and the time at which it was made. */
+    /* Removing a missing key is success, as in S3, also under conditions; nothing is made then. For
+     * conditions, a current delete marker has no ETag, no bytes, and the time when it was made. */
     int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                   struct remove_result *out, struct err *err);
     int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,
                 struct list_result *out, struct err *err);
     int (*list_versions)(struct bucket *b, struct arena *a, const struct list_options *o,
                          struct list_result *out, struct err *err);
-    /* Empty version: the current. `o` may be NULL. Remote: one request for each thing that is set,
-     * so a failure may leave some of them set. */
+    /* Changes what `set` names. An empty version is the current one. `o` may be NULL. Remote: one
+     * request for each thing, so a failure may leave some of them changed. */
     int (*set_meta)(struct bucket *b, struct arena *a, struct str key, struct str version,
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
@@ -328,23 +337,23 @@ struct bucket_ops {
     int (*upload_part)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                        uint32_t number, struct reader *body, uint64_t size,
                        const struct put_options *o, struct upload_part *out, struct err *err);
-    /* A part that is a range of an existing version, without moving bytes where possible.
-     * ERR_UNSUPPORTED: read and upload instead; so when source or upload are sealed. Local: a type
-     * in out->checksum asks for a checksum of that kind, whose value is there when it is known and
-     * else computed. */
+    /* Makes a part from a range of an existing version, without moving bytes where possible.
+     * ERR_UNSUPPORTED: the caller has to read and upload; always so when source or upload are
+     * sealed. Local: a type in out->checksum asks for a checksum of that kind; its value is
+     * computed where it is not known. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,
                             struct err *err);
-    /* `parts` in the client's order with the etags (and checksums) that it names: ERR_INVALID with
-     * the text InvalidPart, InvalidPartOrder or EntityTooSmall. The object gets the meta that the
-     * upload began with; of o's only a checksum counts. Completing the same upload with the same
-     * parts again answers the same. */
+    /* `parts` are in the client's order, with the ETags and checksums that the client names.
+     * ERR_INVALID has the text InvalidPart, InvalidPartOrder or EntityTooSmall. The object gets the
+     * meta that the upload began with; of o's meta only the checksum is used. Finishing an upload
+     * again with the same parts gives the same answer. */
     int (*upload_finish)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                          const struct upload_part *parts, size_t count, const struct put_options *o,
                          struct put_result *out, struct err *err);
     int (*upload_abort)(struct bucket *b, const struct upload_info *upload, struct err *err);
-    /* parts behind number `after` */
+    /* The parts whose numbers are above `after`. */
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
     /* The parts that a version was made of, behind number `after`: numbers, sizes, checksums. A
@@ -357,14 +366,15 @@ struct bucket_ops {
                         struct upload_list *out, struct err *err);
 
     /* The bucket's own documents, by S3's name of the sub-resource ("policy", "cors", "lifecycle",
-     * "tagging", "acl", ...), opaque here: local keeps what it is given, remote speaks S3's forms.
-     * ERR_NOT_FOUND: none. An empty document removes it. */
+     * "tagging", "acl", ...). They are opaque here: local keeps any text, remote takes and gives
+     * S3's XML or JSON. ERR_NOT_FOUND: there is none. Setting an empty document removes it. */
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
-    /* Off: suspended, also where versions were never kept. */
+    /* Off: versions are suspended, also in a bucket that never kept them. */
     int (*set_versions)(struct bucket *b, bool on, struct err *err);
-    /* For good, on a bucket that has none. ERR_CONFLICT: its versions are not on. NULL: cannot. */
+    /* Turns object lock on, for good. ERR_CONFLICT: versions are not on. NULL: the storage has no
+     * object lock. */
     int (*set_object_lock)(struct bucket *b, struct err *err);
 
     struct bucket *(*ref)(struct bucket *b);
@@ -376,10 +386,12 @@ struct overlay; /* object/overlay.h */
 struct storage {
     const struct storage_ops *ops;
     struct str name;
-    bool takes_trailers; /* bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set when opened */
-    /* What replication may ask of it, all workers together; 0: no limit (route/remotes.h). */
+    bool
+        takes_trailers; /* takes bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set at open */
+    /* Limits for all replication workers together; 0: no limit (route/remotes.h). */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
-    /* Learned by replication: of a write's If-Match it takes no ETag in quotes (Ceph before 18). */
+    /* Copying has learned that If-Match of a write must have its ETag without quotes (Ceph before
+     * 18). */
     _Atomic(bool) bare_etags;
     /* Gives the buckets of this storage that lie over several (object/overlay.h); NULL: none do.
      * Set by route/. */
@@ -389,23 +401,23 @@ struct storage {
 struct exchange; /* http/upstream.h */
 
 struct forward_request {
-    struct str user;                   /* whose credentials sign; empty: it is sent unsigned */
-    struct str method;                 /* as it is to be sent */
-    struct str signed_as;              /* the method in the signature; empty: that one */
+    struct str user;                   /* whose credentials sign; empty: sent unsigned */
+    struct str method;                 /* the method that is sent */
+    struct str signed_as;              /* the method in the signature; empty: the same */
     struct str path;                   /* by url_encode(), with the bucket: "/bucket/key" */
-    struct str query;                  /* percent-encoded, without what signed it; may be empty */
+    struct str query;                  /* percent-encoded, without the client's signature */
     const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
                                           X-Amz-Content-Sha256, nor those of the framing */
     size_t header_count;
     struct reader *body;  /* NULL: none */
     uint64_t body_len;    /* UINT64_MAX: chunked */
-    struct str sha256;    /* hex of the body, when it is known */
+    struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
-    bool now; /* as upstream_send_now(): ERR_AGAIN, or the answer has yet to be polled for */
+    bool now; /* as upstream_send_now(): ERR_AGAIN, or the caller polls for the answer */
     int (*may)(void *ctx, struct err *err); /* as in struct upstream_request */
     void *may_ctx;
-    struct arena *arena; /* for what is made on the way; NULL: one of its own */
+    struct arena *arena; /* scratch memory; NULL: the call makes an arena of its own */
 };
 
 /* What a storage promises beyond the calls of its vtable. A caller asks for the promise that it
@@ -433,39 +445,39 @@ enum storage_capability {
     STORAGE_NULL_VERSION = 128,
 };
 
-/* Where a call has a `user`: the id of the user whose credentials are used by storages that have
- * several (remote; empty: none, requests go unsigned); local has none and ignores it.
- * create_bucket() takes info->owner as that user, list_buckets() its owner. */
+/* `user` of a call is the id of the user whose credentials are used on a storage with
+ * STORAGE_CREDENTIALS (empty: requests go unsigned). Other storages ignore it. create_bucket() uses
+ * info->owner as that user, list_buckets() its `owner`. */
 
 struct storage_ops {
     const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
     unsigned can;     /* enum storage_capability */
-    /* ERR_EXISTS: the error's text is the owner. Whether S3 allows the name is the caller's to
-     * check. With object_lock versions are on. */
+    /* ERR_EXISTS: the error's text is the owner. The caller checks whether S3 allows the name. With
+     * info->object_lock versions are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
-    /* ERR_CONFLICT: not empty; local: of objects and uploads, remote: as the peer sees it. */
+    /* ERR_CONFLICT: the bucket is not empty. Local: it has objects or uploads; remote: the peer
+     * decides. */
     int (*remove_bucket)(struct storage *s, struct str user, struct str name, struct err *err);
     /* A reference; ERR_NO_BUCKET. Local: does not block. */
     int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
                        struct err *err);
-    /* Of one owner, or of all when it is empty; by name, behind `after`. */
+    /* The buckets of one owner (empty: of all), in the order of their names, behind `after`. */
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-    /* The raw pass-through: sends the request, signed anew, and answers with whatever the peer
-     * says. NULL without STORAGE_FORWARDS. Any status is success; the caller reads
-     * exchange_head() and exchange_body() of http/upstream.h and calls exchange_close().
-     * ERR_DENIED: the user has no credentials there. ERR_UNAVAILABLE, ERR_BUSY: down, at once; the
-     * others of upstream_send(). */
+    /* The raw pass-through: sends the request, signed anew, and gives the peer's answer. NULL
+     * without STORAGE_FORWARDS. Any status is success; the caller reads exchange_head() and
+     * exchange_body() of http/upstream.h and calls exchange_close(). ERR_DENIED: the user has no
+     * credentials there. ERR_UNAVAILABLE, ERR_BUSY: down, at once; the others of upstream_send().
+     */
     int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err);
     int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
-    /* A number for the state of a bucket's info and documents: when it is the same before and after
-     * they were read, they were not changed in between, and they are still what was read as long as
-     * it stays the same. Also of a bucket that is not there. 0: a change is under way, or the
-     * storage cannot say. NULL: it never can. Does not block. */
+    /* A number for the state of a bucket's info and documents, also of a bucket that does not
+     * exist. As long as the number stays the same, info and documents have not changed. 0: a change
+     * is under way, or the storage does not know. NULL: it never knows. Does not block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
-    /* Before a close, from any thread: calls that wait for the peer, and later ones, fail within a
-     * moment. NULL: none waits for one. */
+    /* Called before close(), from any thread: calls that wait for the peer fail within a moment,
+     * and so do later ones. NULL: no call waits for a peer. */
     void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
 };
