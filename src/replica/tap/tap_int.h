@@ -64,6 +64,7 @@ struct intent {
     struct intended what; /* strings in the arena; its `storage` is not set */
     struct str storage;   /* name of the storage */
     struct intent *next;  /* the next one of the same request */
+    bool again;           /* its task is the second look (R4); set by intent_read() */
     bool shared;          /* by several requests: each has one of the keys */
     /* Of a shared intent, under the lock: */
     bool left;      /* its task stays, since one outcome is not known */
@@ -183,6 +184,9 @@ int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct e
 /* A new intent of `keys`, with the storage, bucket and changes of `like`. The caller owns it. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
 void intent_free(struct intent *in);
+/* Reads the payload of an intent's task; strings are in in->a, which the caller has initialised.
+ * ERR_INVALID: it is no such payload. */
+int intent_read(struct intent *in, struct str payload, struct err *err) MUST_CHECK;
 void intent_keep(struct taps *t, struct intent *in); /* the keeper postpones it from now on */
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
@@ -237,8 +241,8 @@ void names_keep(struct taps *t);
 
 /* Calls `fn` for every intent that stays in the queue all the time. An intent that moves from state
  * to state meanwhile may be seen twice. `fn` returns false to stop. */
-int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
-                 struct err *err) MUST_CHECK;
+typedef bool intent_fn(void *ctx, const struct task_info *t, const struct intent *in);
+int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 /* --- tap_shared.c --- */
 

@@ -61,7 +61,7 @@ static int intent_read_keys(struct intent *in, const json_t *list, struct err *e
     return arena_error(&in->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-static int intent_read(struct intent *in, struct str payload, bool *again, struct err *err)
+int intent_read(struct intent *in, struct str payload, struct err *err)
 {
     json_t *json = NULL;
     int code = json_read(&json, payload, err);
@@ -72,7 +72,7 @@ static int intent_read(struct intent *in, struct str payload, bool *again, struc
     in->what.bucket = arena_str(&in->a, json_get_str(json, "Bucket", STR_EMPTY));
     in->what.user = arena_str(&in->a, json_get_str(json, "User", STR_EMPTY));
     in->what.changes = (unsigned)json_get_i64(json, "Changes", 0);
-    *again = json_get_bool(json, "Again", false);
+    in->again = json_get_bool(json, "Again", false);
     code = intent_read_keys(in, json_object_get(json, "Objects"), err);
     json_decref(json);
     if (code == 0 && (!in->storage.len || !in->what.bucket.len))
@@ -573,12 +573,12 @@ int taps_intent_run(struct task_run *run, struct err *err)
 {
     struct taps *t = run->ctx;
     struct intent in = {.a = ARENA_INIT(0)};
-    bool again = false, concerned = false;
-    int code = intent_read(&in, run->task->payload, &again, err);
+    bool concerned = false;
+    int code = intent_read(&in, run->task->payload, err);
 
     if (code == 0)
         code = intent_is_concerned(t, &in, &concerned, err);
-    if (code == 0 && !again && concerned)
+    if (code == 0 && !in.again && concerned)
         code = intent_look_again(t, &in, run->task->id, err);
     if (code == 0 && concerned)
         code = intent_record(t, &in, true, false, err);

@@ -1,6 +1,7 @@
 /* Looks at the intents in the queue: changes that are announced and not recorded. */
-#include "base/json.h"
 #include "replica/tap/tap_int.h"
+
+#include <stdio.h>
 
 enum {
     PAGE = 4096, /* more than there usually are, so that one call reads all */
@@ -9,11 +10,22 @@ enum {
 
 struct walk {
     struct queue *queue;
-    bool (*fn)(void *ctx, const struct task_info *t);
+    intent_fn *fn;
     void *ctx;
     bool enough;
     char last[2 * ID_HEX_LEN]; /* id of the last intent of the page before; such ids are short */
 };
+
+static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
+{
+    struct intent in = {.a = ARENA_INIT(0)};
+    int code = intent_read(&in, t->task.payload, err);
+
+    if (code == 0)
+        w->enough = !w->fn(w->ctx, t, &in);
+    arena_release(&in.a);
+    return code == ERR_INVALID ? 0 : code; /* the handler of a bad one reports it */
+}
 
 /* Pages overlap by one intent. If that is another one than before, some have left the queue
  * meanwhile, and others may have moved past this place: ERR_AGAIN. */
@@ -26,7 +38,7 @@ static int walk_page(struct walk *w, struct queue_page *page, size_t *count, str
     if (code == 0 && page->skip && (*count == 0 || !str_eq(list[0].task.id, str_z(w->last))))
         code = ERR_AGAIN;
     for (size_t i = page->skip ? 1 : 0; code == 0 && i < *count && !w->enough; i++)
-        w->enough = !w->fn(w->ctx, &list[i]);
+        code = walk_one(w, &list[i], err);
     if (code == 0 && *count) {
         struct str id = list[*count - 1].task.id;
         snprintf(w->last, sizeof(w->last), STR_FMT, STR_ARG(id));
@@ -54,8 +66,7 @@ static int walk_state(struct walk *w, enum task_state state, struct err *err)
 }
 
 /* States are read in the order in which intents pass through them, so none is missed on its way. */
-int intents_each(struct queue *q, bool (*fn)(void *ctx, const struct task_info *t), void *ctx,
-                 struct err *err)
+int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err)
 {
     static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING, TASK_ACTIVE,
                                              TASK_RETRY,     TASK_PENDING, TASK_ACTIVE,
@@ -74,18 +85,13 @@ struct looked_for {
     bool found;
 };
 
-static bool intent_is_other(void *ctx, const struct task_info *t)
+static bool intent_is_other(void *ctx, const struct task_info *t, const struct intent *in)
 {
     struct looked_for *f = ctx;
-    json_t *json = NULL;
-    bool is = json_read(&json, t->task.payload, NULL) == 0 &&
-              str_eq(json_get_str(json, "Storage", STR_EMPTY), f->storage) &&
-              str_eq(json_get_str(json, "Bucket", STR_EMPTY), f->bucket);
+    bool is = str_eq(in->storage, f->storage) && str_eq(in->what.bucket, f->bucket);
 
     if (is && f->due_s)
-        is = !json_get_bool(json, "Again", false) &&
-             (t->state != TASK_SCHEDULED || t->due_s <= f->due_s);
-    json_decref(json);
+        is = !in->again && (t->state != TASK_SCHEDULED || t->due_s <= f->due_s);
     f->found |= is;
     return !is;
 }

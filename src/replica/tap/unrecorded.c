@@ -1,7 +1,6 @@
 /* Counts changes that were answered and are not recorded yet. */
 #include "replica/tap/unrecorded.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "coord/gateways.h"
 #include "replica/tap/tap_int.h"
 
@@ -41,27 +40,20 @@ static struct announced *announced_of(struct unrecorded *u, struct str storage, 
     return one;
 }
 
-static bool count_one(void *ctx, const struct task_info *t)
+static bool count_one(void *ctx, const struct task_info *t, const struct intent *in)
 {
     struct unrecorded *u = ctx;
     struct announced *one = NULL;
-    json_t *json = NULL;
 
     if (map_get(&u->seen, t->task.id))
         return true;
     struct str id = arena_str(&u->a, t->task.id);
     if (arena_error(&u->a) == 0)
         map_put(&u->seen, id, u);
-    if (json_read(&json, t->task.payload, NULL) < 0)
-        return true; /* its handler reports that the payload is bad */
-    size_t keys = json_array_size(json_object_get(json, "Objects"));
-    if (!json_get_bool(json, "Again",
-                       false)) /* else it is a second look: nobody was answered for it */
-        one = announced_of(u, json_get_str(json, "Storage", STR_EMPTY),
-                           json_get_str(json, "Bucket", STR_EMPTY));
+    if (!in->again) /* nobody was answered for a second look */
+        one = announced_of(u, in->storage, in->what.bucket);
     if (one)
-        one->count += keys ? keys : 1;
-    json_decref(json);
+        one->count += in->what.key_count ? in->what.key_count : 1;
     return arena_error(&u->a) == 0;
 }
 
