@@ -7,7 +7,8 @@
  *      durable ones and all that the same thread had made before them;
  *   2. no change is there in part, and each row has the bytes it was given;
  *   3. nothing is there that was not made, and what is there of a thread has no gaps.
- * So an acknowledgement that came before the sync shows. Liars call their volatile changes durable.
+ * So an acknowledgement that came before its sync is found. Liars call their volatile changes
+ * durable.
  */
 #include "base/hash.h"
 #include "crash/harness.h"

@@ -1,45 +1,50 @@
-/* Around a test that kills a process in the middle of durable writes and looks at what is left.
+/* The frame of a test that kills a process in the middle of durable writes and checks what is left.
  *
- * One run: a child opens what the runs before left in a folder and writes, and tells on a pipe what
- * it did. At a random moment it is killed with SIGKILL. Every second run then takes the power away
- * as well (what the test does with files that were not synced). Another child opens the folder
- * again and checks it: children, as RocksDB's threads do not survive a fork, so the parent never
- * has any. That a write which was not synced would show is proved first, with writers that lie.
+ * In one run, a child opens the folder that the earlier runs have left, writes to it, and reports
+ * each change on a pipe. At a random moment it is killed with SIGKILL. Every second run then plays
+ * a loss of power, too: the test damages files that were not synced. A second child opens the
+ * folder and checks it. Only children open it, because RocksDB's threads do not survive a fork.
  *
- * A program is: <name> [--runs N] [--seed S]. The last line is "N passed, N failed": one for each
- * run, one for that proof. */
+ * Before the runs, the program proves that the check would find a lost write. For that proof the
+ * writers lie: they report changes as durable that they have not synced. Such writers are called
+ * liars below.
+ *
+ * A program is: <name> [--runs N] [--seed S]. Its last line is "N passed, N failed", with one count
+ * for each run and one for the proof. */
 #ifndef TESTS_CRASH_HARNESS_H
 #define TESTS_CRASH_HARNESS_H
 
 #include "base/err.h"
 
-/* First member of a test's own state, in shared_memory(): the children move it on. */
+/* The first member of a test's state. The state lies in shared_memory(), and children change it. */
 struct crash {
     char folder[64];
     uint64_t random;
-    bool lie;         /* of this round the syncs are not what they say */
-    uint64_t changes; /* made so far; hear() counts */
+    bool lie;         /* the writers of this run are liars */
+    uint64_t changes; /* how many hear() has read so far */
 };
 
 struct crash_test {
-    const char *name;                      /* the program's */
+    const char *name;                      /* of the program */
     struct crash *state;                   /* in shared memory */
     unsigned kill_from_ms, kill_within_ms; /* after the start; both 0: 30 and 280 */
-    /* For a new folder. */
+    /* Called when a new folder begins. */
     void (*reset)(struct crash *c);
-    /* In the parent, before a child is started. May be NULL. */
+    /* Called in the parent before a child is started. May be NULL. */
     void (*before)(struct crash *c);
-    /* Writes until it is killed; `pipe` is to tell on. */
+    /* Runs in a child: writes, and reports on `pipe`, until it is killed. */
     void (*work)(const struct crash *c, int pipe);
-    /* Reads one thing that the child told; false when there is no more. */
+    /* Reads one report of the child; false when there are no more. */
     bool (*hear)(struct crash *c, int pipe);
-    /* The child is dead; `power`: what it did not sync is lost. May be NULL. */
+    /* Called after the kill. With `power`, bytes that were not synced are to be lost. May be NULL.
+     */
     void (*after)(struct crash *c, bool power);
-    /* In a process of its own; prints what is wrong unless c->lie. */
+    /* Runs in a second child; prints what is wrong, unless c->lie. True: all is well. */
     bool (*check)(struct crash *c);
 };
 
-/* Of a program whose functions have these names; what it has besides, as in the struct. */
+/* The test of a program whose functions are called reset, work, hear and check. Further members
+ * follow as initializers. */
 #define CRASH_TEST(program, shared, ...)                                                           \
     {                                                                                              \
         .name = (program), .state = &(shared)->crash, .reset = reset, .work = work, .hear = hear,  \

@@ -1,4 +1,4 @@
-"""Fixtures: the real binary in a fresh folder, on a port of its own, ended by its pid."""
+"""Fixtures that start the real binary in a new folder, on a free port, and end it by its process id."""
 import base64
 import collections
 import http.client
@@ -23,7 +23,7 @@ DEADLINE = 120  # seconds; generous: a sanitizer build on a busy machine is slow
 
 
 def wait_for(condition, what, seconds=DEADLINE):
-    """Poll until condition() is true; its value is returned."""
+    """Polls until condition() is true, and returns its value."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -34,7 +34,7 @@ def wait_for(condition, what, seconds=DEADLINE):
 
 
 def clean_env(**more):
-    """Our environment without weir's variables, plus `more` (None removes)."""
+    """The environment of this process without weir's variables, plus `more`. A value of None removes a variable."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "NOTIFY_SOCKET"}
     env.update(more)
     return {k: v for k, v in env.items() if v is not None}
@@ -45,8 +45,8 @@ def check_sanitizers(err):
 
 
 def free_port():
-    """Below those that the kernel gives out by itself (from 32768 on): while a server is down between two starts nobody
-    gets its port by chance, and a client that tries to reach it cannot meet itself."""
+    """A free port below 32768, where the kernel begins to hand out ports by itself. So while a server is down between two
+    starts, nobody else gets its port by chance, and a client that tries to reach the server cannot connect to itself."""
     while True:
         port = random.randrange(10240, 32768)
         with socket.socket() as s:
@@ -62,9 +62,9 @@ Response = collections.namedtuple("Response", "status headers body")
 
 # --- no secret is in a log (docs/security.md) ---
 #
-# Every log that a suite's servers write is kept and read when the suite is over: it must hold none of the secrets that
-# the suite has come across, and nothing of the form of a signature or a credential. The servers log at level debug,
-# unless the suite measures something.
+# Every log that a suite's servers write is kept, and searched when the suite has ended. It must contain none of the
+# secrets that the suite has used, and nothing that looks like a signature or a credential. The servers log at level
+# debug, unless the suite measures something.
 
 LOGS = []       # files
 SECRETS = set()
@@ -75,14 +75,14 @@ CREDENTIALS = re.compile(r"AWS4-HMAC-SHA256\s|X-Amz-(?:Signature|Credential)|[?&
 
 
 def secret(value):
-    """Tells the check of the logs of a secret; returns it."""
+    """Adds a secret to those that no log may contain, and returns it."""
     if len(value) >= 8:
         SECRETS.add(value)
     return value
 
 
 def note_secrets(value):
-    """Those in what was read from JSON."""
+    """Adds the secrets that a value read from JSON contains."""
     if isinstance(value, list):
         for one in value:
             note_secrets(one)
@@ -94,7 +94,7 @@ def note_secrets(value):
 
 
 def note_secrets_in(text):
-    """The same of text that may be JSON or YAML."""
+    """Adds the secrets that a text contains, which may be JSON or YAML."""
     try:
         note_secrets(json.loads(text))
     except ValueError:
@@ -103,7 +103,7 @@ def note_secrets_in(text):
 
 
 def note_secrets_of(args, env):
-    """Of a command: in its flags, in its environment, and in the address of a Redis."""
+    """Adds the secrets of a command: in its flags, in its environment, and in the address of a Redis."""
     args = [str(a) for a in args]
     for i, arg in enumerate(args):
         if found := SECRET_FLAGS.match(arg):
@@ -116,7 +116,7 @@ def note_secrets_of(args, env):
 
 
 def keep_log(path):
-    """The log of a server that was started there before, under another name."""
+    """Renames the log that an earlier server has written to `path`, so that it is searched, too."""
     if path.exists():
         kept = path.with_name(f"{path.name}.{len(LOGS)}")
         path.rename(kept)
@@ -139,7 +139,7 @@ def no_secret_is_in_a_log():
 
 
 def log_level(args, config):
-    """The environment that sets it, unless the test does so itself or measures something."""
+    """The environment that sets the log level to debug, unless the test sets a level itself or measures something."""
     named = any("log.level" in str(a) for a in args) or "log" in (config or "")
     measures = re.search(r"test_(swarm_)?load\.py", os.environ.get("PYTEST_CURRENT_TEST", "test_load.py"))
     return {} if named or measures else {"WEIR_LOG_LEVEL": "debug"}
@@ -147,7 +147,7 @@ def log_level(args, config):
 
 
 class Server:
-    """One `weir serve`."""
+    """A running `weir serve`."""
 
     def __init__(self, folder, *args, env=None, config=None, listen="127.0.0.1:0", data=None, binary=WEIR):
         self.folder = folder
@@ -193,7 +193,7 @@ class Server:
         return re.search(r"^  S3 +(\S+)$", self.out, re.M).group(1)
 
     def s3(self, keys=None, **config):
-        """A boto3 client of its S3 endpoint, that asks once; as the administrator unless told otherwise."""
+        """A boto3 client of its S3 endpoint that never retries. Without `keys` it signs as the administrator."""
         import boto3
         from botocore.config import Config
         access, secret_key = keys or self.keys
@@ -210,7 +210,7 @@ class Server:
         return access, secret(value)
 
     def ready(self):
-        """Wait until it answers; returns self."""
+        """Waits until the server answers, and returns self."""
         def answers():
             assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.err}"
             if "  API " not in self.out or "\ntry: " not in self.out:
@@ -254,7 +254,7 @@ class Server:
         return float(re.search(rf"^{name} (\S+)$", self.get("/metrics").body, re.M).group(1))
 
     def box(self):
-        """A client, and the bucket box for it."""
+        """Makes the bucket box, and returns a client."""
         s3 = self.s3()
         s3.create_bucket(Bucket="box")
         return s3
@@ -269,7 +269,7 @@ class Server:
         return self.process.wait(timeout=DEADLINE)
 
     def stop(self):
-        """A graceful stop; the status is returned."""
+        """Stops the server gracefully, and returns its exit status."""
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
         return self.wait()
@@ -277,7 +277,7 @@ class Server:
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(*args, ...) starts a Server in the test's folder; all are ended afterwards."""
+    """serve(*args, ...) starts a Server in the test's folder. All of them are ended after the test."""
     started = []
 
     def start(*args, folder=None, **more):
@@ -304,7 +304,7 @@ def server(serve):
 
 @pytest.fixture
 def weir(tmp_path):
-    """weir(*args) runs one command to its end in the test's folder."""
+    """weir(*args) runs a command in the test's folder and waits for its end."""
     def run(*args, env=None, cwd=None):
         done = subprocess.run([str(WEIR), *map(str, args)], capture_output=True, text=True, timeout=DEADLINE,
                               env=clean_env(**(env or {})), cwd=cwd or tmp_path)
@@ -316,7 +316,7 @@ def weir(tmp_path):
 
 
 def runner(server, weir):
-    """run("user", "list") against the server; --json is read."""
+    """A function that runs a command against the server: run("user", "list"). It returns the output, parsed for --json."""
     def run(*args, status=0):
         done = weir(*args, "--data", server.data, "--url", server.url)
         assert done.returncode == status, done.stderr
@@ -327,12 +327,12 @@ def runner(server, weir):
 
 
 def body(s3, key, **more):
-    """Of an object in the bucket box."""
+    """The bytes of an object in the bucket box."""
     return s3.get_object(Bucket="box", Key=key, **more)["Body"].read()
 
 
 class Redis:
-    """A redis-server of the test's own."""
+    """A redis-server that only one test uses."""
 
     def __init__(self, folder, *args):
         self.folder, self.args, self.port, self.process = folder, args, free_port(), None
@@ -370,7 +370,7 @@ def redis(tmp_path):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How long each test took, with what was made for it, and the count, as tests/run.py reads them."""
+    """Prints how long each test took, with its set-up, and the count, in the form that tests/run.py reads."""
     took = collections.Counter()
     for report in (r for reports in terminalreporter.stats.values() for r in reports if hasattr(r, "duration")):
         took[report.nodeid] += report.duration
