@@ -86,7 +86,7 @@ int call_check_route(struct call *c, struct err *err)
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err)
 {
-    if (b == c->target.bucket && facts_document(c->target.facts, name, out))
+    if (b == c->target.bucket && c->target.facts && facts_document(c->target.facts, name, out))
         return 0;
     int code = b->ops->get_document(b, c->a, name, out, err);
 
@@ -104,17 +104,20 @@ static struct str expected_owner(struct call *c, const struct call_target *t)
                                                 : "x-amz-source-expected-bucket-owner");
 }
 
-/* The storage decides about access (F2), so nothing of the bucket is read and its owner is not
- * known. */
+/* The storage decides about access (F2), so no documents are read, and the owner is not known. */
 static int open_foreign(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
+    if (!http_may_block(c->http))
+        return ERR_AGAIN;
     if (expected_owner(c, t).len)
         return err_set(err, S3_NOT_IMPLEMENTED,
                        "The owner of a bucket on a remote storage cannot be expected in a copy "
                        "between storages");
-    t->info.name = bucket;
     int code = storage_open_bucket(&t->at.bucket, t->at.storage, c->user_id, bucket, err);
     t->bucket = t->at.bucket;
+    if (code == 0 && t->at.kind == TARGET_FOREIGN) /* no operation is passed on */
+        code = t->bucket->ops->info(t->bucket, c->a, &t->info, err);
+    t->info.name = bucket;
     return code;
 }
 
@@ -162,9 +165,9 @@ static int open_here(struct call *c, struct call_target *t, struct str bucket, s
     struct str expected = expected_owner(c, t);
     if (code == 0 && expected.len && !str_eq(expected, t->info.owner))
         code = s3_fail(err, S3_ACCESS_DENIED);
-    return code == 0 && !http_may_block(c->http) && t->policy && policy_is_large(t->policy)
-               ? ERR_AGAIN
-               : code;
+    bool waits = code == 0 && ((t->policy && policy_is_large(t->policy)) ||
+                               !bucket_can(t->bucket, STORAGE_AT_HAND));
+    return waits && !http_may_block(c->http) ? ERR_AGAIN : code;
 }
 
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)

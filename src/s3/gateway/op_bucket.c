@@ -202,7 +202,8 @@ int op_delete_bucket(struct call *c, struct err *err)
 
 int op_head_bucket(struct call *c, struct err *err)
 {
-    bool stats = str_ieq(call_param(c, "read-stats"), STR("true")); /* an extension of Ceph */
+    bool stats = c->target.bucket->ops->usage &&
+                 str_ieq(call_param(c, "read-stats"), STR("true")); /* an extension of Ceph */
     struct bucket_usage usage = {0};
     int code = stats ? c->target.bucket->ops->usage(c->target.bucket, &usage, err) : 0;
 

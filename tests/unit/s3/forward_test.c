@@ -1,5 +1,6 @@
 /* The gateway in front of another gateway: what a client sends arrives, what it asks comes back,
  * and nothing damaged is ever kept. */
+#include "unit/object/fake_overlay.h"
 #include "unit/s3/forward_lab.h"
 
 #include <stdio.h>
@@ -385,6 +386,39 @@ PAIR_TEST(objects_are_copied_to_a_remote_storage_and_back)
     CHECK(!gate_header(g, "x-amz-meta-m").p);
     gate_ask(g, ALICE, "PUT /box/within", "x-amz-copy-source: box/copy", NONE, 200);
     check_kept(p, "/box/within", body);
+}
+
+/* Half of its keys are at the remote storage, the other half in a folder here. */
+PAIR_TEST(a_bucket_over_a_remote_storage_and_a_local_one_is_not_passed_on_but_served)
+{
+    struct gate *g = &p->front;
+    struct storage *home = routes_storage(g->routes, STR("back"));
+    struct bucket_info wide = {.name = STR("wide"), .owner = STR("alice-id")};
+    struct fake_overlay o;
+    struct err err = {0};
+
+    fake_overlay_open(&o, home, routes_storage(g->routes, STR("local")), "m");
+    routes_set_overlay(g->routes, &o.overlay);
+    CHECK_OK(storage_create_bucket(home, &wide, &err));
+    gate_ask(g, ALICE, "PUT /wide/a", NULL, STR("there"), 200);
+    gate_ask(g, ALICE, "PUT /wide/z", NULL, STR("here"), 200);
+    gate_do(&p->back, "GET /wide", 200);
+    CHECK(gate_has(&p->back, "<Key>a</Key>") && !gate_has(&p->back, "<Key>z</Key>"));
+    gate_do(g, "GET /wide/a", 200);
+    CHECK_STR(g->body, STR("there"));
+    gate_do(g, "GET /wide/z", 200);
+    CHECK_STR(g->body, STR("here"));
+    gate_do(g, "GET /wide?list-type=2", 200);
+    CHECK(gate_has(g, "<Key>a</Key>") && gate_has(g, "<Key>z</Key>"));
+    gate_do(g, "HEAD /wide", 200);
+    gate_do(g, "GET /wide?cors", 404);
+    gate_do(g, "PUT /wide", 409); /* it is there */
+    gate_do(g, "DELETE /wide/a", 204);
+    gate_do(g, "DELETE /wide/z", 204);
+    gate_do(g, "DELETE /wide", 204);
+    gate_do(g, "HEAD /wide", 404);
+    routes_set_overlay(g->routes, NULL);
+    fake_overlay_close(&o);
 }
 
 PAIR_TEST(a_copy_between_storages_keeps_conditions_and_says_what_is_not_there)
