@@ -91,8 +91,9 @@ static void record_each_kind(struct repl_lab *l)
     struct err err = {0};
 
     for (int i = 0; i < 6; i++) {
-        c[i] = repl_change("main", "photos", i < THING_BUCKET ? "a" : "");
-        c[i].thing.kind = (enum thing_kind)i;
+        enum thing_kind kind = 1 << i;
+        c[i] = repl_change("main", "photos", kind & THINGS_OF_BUCKET ? "" : "a");
+        c[i].thing.kind = kind;
         c[i].type = str_z(types[i]);
         c[i].row = 1;
     }
