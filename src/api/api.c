@@ -1,4 +1,4 @@
-/* The API's server: from a request to its route, past authentication. */
+/* The API's server: a request is authorised by its row and then run. */
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
@@ -178,8 +178,8 @@ static bool is_change(enum http_method method)
     return method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS;
 }
 
-/* Browsers say which site's page made a request: by Sec-Fetch-Site, older ones by Origin alone.
- * Other clients send neither. */
+/* A browser names the site whose page made the request, in Sec-Fetch-Site; an older browser only in
+ * Origin. Other clients send neither header. */
 static bool is_from_another_site(const struct http_head *head)
 {
     struct str site = http_header(head, "Sec-Fetch-Site"), origin = http_header(head, "Origin");

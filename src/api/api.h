@@ -34,39 +34,40 @@ struct users;
 
 /* All borrowed; they must outlive the api. */
 struct api_options {
-    const struct conf *conf; /* the one at the start: addresses and limits do not change */
+    const struct conf
+        *conf; /* the configuration at the start; addresses and limits do not change later */
     struct db *db;
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
     struct notify *notify;
-    struct access_log *access_log;      /* NULL: none */
-    struct http_server *s3;             /* for its metrics; NULL: not open */
-    struct lifecycle_worker *lifecycle; /* likewise; NULL: not a worker */
-    struct store *app;                  /* joined with the queue's, when replication is on */
+    struct access_log *access_log;      /* NULL: there is none */
+    struct http_server *s3;             /* for its metrics; NULL: S3 is not served */
+    struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this weir is no worker */
+    struct store *app; /* on one server with the queue's database when replication is on */
     struct queue *queue;
     const struct queue_weight *queues; /* that workers take tasks from */
     size_t queue_count;
-    struct store *config;              /* likewise */
+    struct store *config;              /* likewise on one server */
     struct replications *replications; /* NULL: replication is off */
-    struct installation *installation; /* whether the store is the known one */
-    struct worker *worker;             /* for its metrics; NULL: not a worker */
+    struct installation *installation; /* knows whether the store is the known one */
+    struct worker *worker;             /* for its metrics; NULL: this weir is no worker */
     const struct services *services;
     const struct room_instance *rooms; /* for their routes and metrics */
     size_t room_count;
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;
-    struct tls_context *tls; /* NULL: plain; a reference is taken */
+    struct tls_context *tls; /* NULL: without TLS; the API takes a reference of its own */
     const struct log *log;
 };
 
-/* Listening on conf->api.listen when it returns. ERR_IN_USE names the address. */
+/* The API listens on conf->api.listen when this returns. ERR_IN_USE: the text names the address. */
 int api_start(struct api **out, const struct api_options *o, struct err *err) MUST_CHECK;
 void api_address(struct api *api, struct sock_addr *out);
 void api_tls(struct api *api, struct tls_context *tls); /* for new connections */
-/* Lets running requests finish until the deadline, then cuts them off. False when some still run,
- * as http_server_stop(). */
+/* Lets running requests finish until the deadline, then cuts them off. False: some still run, as
+ * with http_server_stop(). */
 bool api_stop(struct api *api, uint64_t deadline_ns);
 void api_free(struct api *api); /* waits for requests that still run; NULL is fine */
 

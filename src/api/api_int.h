@@ -20,8 +20,8 @@ struct api {
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
     _Atomic(bool) backing_up; /* one backup at a time */
-    /* Of the rooms; NULL: the room is not there. */
-    struct taps *taps; /* of this process's changes */
+    /* What the API needs of two rooms; NULL: the room is not there. */
+    struct taps *taps; /* record this process's changes */
     struct store_keep *store_keep;
 };
 
@@ -34,7 +34,7 @@ extern const struct rest_table api_server_rows, api_store_rows, api_user_rows, a
 /* Answers 401, 429 or 503 to a caller that auth_check() or auth_check_token() refused with `code`.
  */
 int api_send_denied(struct http_request *req, int code) MUST_CHECK;
-/* Is the caller an administrator? For open routes that tell more to one. */
+/* Is the caller an administrator? For open routes that tell administrators more. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
 /* `needs` of rows about replications, switches and diffs: ERR_UNSUPPORTED when replication is off
@@ -46,7 +46,7 @@ rest_fn api_needs_replication;
 /* Adds the remote storage of the call's body, with its credentials, and as the main storage when
  * the body says so. */
 int api_add_remote(struct rest_call *c, struct err *err) MUST_CHECK;
-/* Members that only a remote storage has, into the object under way; REMOTE_FIELDS has them. */
+/* Writes the members that only a remote storage has into the open object. */
 void api_write_remote(struct json_out *w, const struct remote_entry *e);
 /* ERR_NOT_FOUND: there is no remote storage so named. */
 int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
@@ -54,7 +54,7 @@ int api_find_remote(struct api *api, struct arena *a, struct str name, struct re
 
 /* --- buckets.c --- */
 
-/* Members of a bucket in an answer, and what writes them. */
+/* The members of a bucket in an answer, and the function that writes them. */
 #define BUCKET_FIELDS                                                                              \
     {"name", "The bucket's name."}, {"storage", "The storage that has it."},                       \
         {"owner", "The id of the user who owns it; empty: the storage does not say."},             \
@@ -67,8 +67,9 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
 
 /* --- backup.c --- */
 
-/* A copy of everything that a start needs into `dir`, which appears when it is complete.
- * ERR_INVALID: not an absolute path; ERR_EXISTS; ERR_BUSY: another backup is running. */
+/* Copies everything that a start needs into the new folder `dir`, which appears when the copy is
+ * complete. ERR_INVALID: `dir` is not an absolute path. ERR_EXISTS. ERR_BUSY: another backup runs.
+ */
 int api_backup(struct api *api, const char *dir, struct err *err) MUST_CHECK;
 
 #endif

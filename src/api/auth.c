@@ -1,4 +1,4 @@
-/* HTTP Basic (RFC 7617) and the buckets of wrong tries. */
+/* HTTP Basic (RFC 7617), and the token buckets that limit guessing. */
 #include "api/auth.h"
 #include "route/users.h"
 

@@ -1,5 +1,5 @@
-/* Backup: a folder that `weir serve --data` starts on. It is put together beside its place under a
- * name of its own and renamed when complete, so a folder of that name is a whole backup. */
+/* Backup: makes a folder that `weir serve --data` can start on. The folder is filled under another
+ * name and renamed when it is complete, so a folder of the final name is always a whole backup. */
 #include "api/api_int.h"
 #include "base/ids.h"
 #include "object/local/local.h"
@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-enum { COPIED_MAX = 4 * 1024 * 1024 }; /* of a configuration or key file */
+enum { COPIED_MAX = 4 * 1024 * 1024 }; /* bytes of a configuration or key file */
 
 static int backup_copy_file(const char *from, const char *folder, const char *name, struct err *err)
 {
@@ -25,7 +25,7 @@ static int backup_copy_file(const char *from, const char *folder, const char *na
     return code;
 }
 
-/* The rows and the files that they name, as of one moment. */
+/* Copies the rows and the files that they name, as of one moment. */
 static int backup_copy_data(struct api *api, struct storage *objects, const char *folder,
                             struct err *err)
 {
@@ -44,7 +44,8 @@ static int backup_copy_data(struct api *api, struct storage *objects, const char
     return code;
 }
 
-/* After the data, so that it has every key that the data needs (docs/encryption.md, E4). */
+/* Runs after the data are copied, so that the copy has every key that the data need
+ * (docs/encryption.md, E4). */
 static int backup_copy_keys(struct api *api, const char *folder, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
@@ -73,16 +74,17 @@ static int backup_fill_folder(struct api *api, struct storage *objects, const ch
         code = backup_copy_file(key.p, folder, "secrets.key", err);
     if (code == 0)
         code = backup_copy_keys(api, folder, err);
-    /* For the person who restores on another machine; a start on the copy does not read it. */
+    /* The configuration is for the person who restores on another machine; a start on the copy does
+     * not read it. */
     if (code == 0 && *file && file_exists(file))
         code = backup_copy_file(file, folder, "weir.yaml", err);
     buf_release(&key);
     return code;
 }
 
-/* The one local storage, which need not be the main one; what remote ones hold is not ours to copy.
- * A start on a copy would open the folders of added storages, which are not in it, and take what is
- * newer there for garbage. */
+/* Finds the only local storage, which need not be the main one. Remote storages are not copied. A
+ * backup is refused when local storages were added: their folders are not in the copy, so a start
+ * on the copy would open the originals and take newer objects there for garbage. */
 static int backup_find_local(struct api *api, struct storage **out, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
@@ -95,7 +97,7 @@ static int backup_find_local(struct api *api, struct storage **out, struct err *
         }
     if (local != 1)
         return err_set(err, ERR_UNSUPPORTED,
-                       "a weir with added local storages cannot be backed up this way");
+                       "a weir to which local storages were added cannot be backed up this way");
     return 0;
 }
 
@@ -104,7 +106,7 @@ static int backup_check_path(const char *dir, struct err *err)
     if (dir[0] != '/' || strlen(dir) > PATH_MAX - 128)
         return err_set(err, ERR_INVALID, "dir must be an absolute path");
     if (strstr(dir, "/../") || str_ends(str_z(dir), STR("/..")) || str_ends(str_z(dir), STR("/")))
-        return err_set(err, ERR_INVALID, "dir must not hold '..' nor end with '/'");
+        return err_set(err, ERR_INVALID, "dir must not contain '..' or end with '/'");
     if (file_exists(dir))
         return err_set(err, ERR_EXISTS, "%s exists already", dir);
     return 0;

@@ -1,4 +1,4 @@
-/* One bucket: every storage that has one of the name, local or remote. */
+/* One bucket by its name: on every storage that has a bucket of that name, local or remote. */
 #include "api/api_int.h"
 #include "object/bucket.h"
 #include "object/overlay.h"
@@ -33,7 +33,7 @@ static const struct rest_row bucket_show_rows[] = {
 };
 const struct rest_table api_bucket_show_rows = {REST_ROWS(bucket_show_rows)};
 
-/* What is found, and which storages could not be asked. */
+/* The buckets that were found, and the storages that could not be asked. */
 struct shown {
     struct api *api;
     struct arena *a;
@@ -56,7 +56,7 @@ static void shown_write_sweep(struct json_out *w, const char *state,
 #undef X
 }
 
-/* Whether it has a lifecycle, and what the last whole sweep did. */
+/* Writes whether the bucket has a lifecycle, and what the last whole sweep did. */
 static int shown_write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a,
                                  struct err *err)
 {
@@ -109,7 +109,8 @@ static int shown_add_local(struct shown *s, struct storage *storage, struct err 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Its lifecycle is the storage's own, and how much it holds only a listing could tell. */
+/* The lifecycle of a remote bucket is the storage's business, and only a listing could tell how
+ * much the bucket holds. */
 static void shown_write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
 {
     json_out_open(s->w, '{');
@@ -119,7 +120,7 @@ static void shown_write_remote(struct shown *s, const struct bucket_info *info, 
     s->found++;
 }
 
-/* As one user sees it. ERR_NO_BUCKET, ERR_DENIED: not at all. */
+/* The bucket as one user sees it. ERR_NO_BUCKET, ERR_DENIED: the user does not see it. */
 static int shown_look(struct shown *s, struct storage *storage, struct str user,
                       struct bucket_info *out, struct err *err)
 {
@@ -133,8 +134,9 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
     return code;
 }
 
-/* Only its users know what it holds. Those that own one of the name are shown, as there may be
- * several where a storage has tenants; else one that somebody can see. */
+/* A remote storage is asked with the keys of each user. The buckets that a user owns are shown;
+ * there may be several of one name on a storage with tenants. When no user owns one, a bucket is
+ * shown that some user can see. */
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
@@ -157,7 +159,7 @@ static int shown_add_remote(struct shown *s, struct storage *storage, struct err
     return code;
 }
 
-/* A storage that cannot be asked hides nothing of the others. */
+/* A storage that cannot be asked does not keep the others from being shown. */
 static int shown_add(struct shown *s, struct storage *storage, struct err *err)
 {
     int code;
@@ -185,7 +187,7 @@ static void shown_write_unasked(const struct shown *s)
     json_out_close(s->w, ']');
 }
 
-/* Absent is only what every storage says. */
+/* A bucket does not exist only when every storage says so. */
 static int shown_nothing(const struct shown *s, struct err *err)
 {
     if (s->unasked_count)

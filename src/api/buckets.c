@@ -1,4 +1,4 @@
-/* Buckets: which there are, where they are, and where they shall be. */
+/* Buckets and their routes. */
 #include "api/owners.h"
 #include "object/bucket.h"
 #include "object/overlay.h"
@@ -98,7 +98,7 @@ static int seen_by_key(const void *a, const void *b)
     return str_cmp(x->key, y->key);
 }
 
-/* All that one user has on the storage. */
+/* Adds all buckets that one user has on the storage. */
 static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *s, struct str user,
                     struct err *err)
 {
@@ -120,7 +120,7 @@ static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *
     return code;
 }
 
-/* What the users with credentials there see, all together: nobody there sees all. */
+/* Lists what all users with credentials there see, because no single user sees everything. */
 static int bucket_list_seen(struct rest_call *c, struct storage *s, struct err *err)
 {
     struct remote_entry e = {0};

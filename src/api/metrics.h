@@ -1,4 +1,4 @@
-/* Prometheus metrics: one table of what there is, written as text on demand. */
+/* Prometheus metrics of the gateway and of the program: one table, written as text. */
 #ifndef API_METRICS_H
 #define API_METRICS_H
 
@@ -17,14 +17,14 @@ struct metrics_replications {
     uint64_t count, paused;
 };
 
-enum { METRICS_REPLICATIONS_MAX = 100 }; /* that are told of one by one */
+enum { METRICS_REPLICATIONS_MAX = 100 }; /* replications that have metrics of their own */
 
 struct metrics_replication {
     struct str id;
     uint64_t objects, objects_done, objects_failed, bytes, bytes_done, lag;
 };
 
-/* Where the numbers come from; all borrowed. */
+/* The sources of the numbers; all borrowed. */
 struct metrics_input {
     struct db *db;
     struct pool *pool;
@@ -36,7 +36,7 @@ struct metrics_input {
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */
     struct worker *worker;              /* likewise */
-    const struct queue_stats *queues;   /* the first few are told of */
+    const struct queue_stats *queues;   /* the first METRICS_REPLICATIONS_MAX */
     size_t queue_count;
     const struct metrics_replications *replications; /* NULL: off */
     const struct metrics_replication *each_replication;

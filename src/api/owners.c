@@ -11,7 +11,7 @@ enum {
     TEXT_MAX = 400,   /* bytes of a list of users in a message */
 };
 
-/* One search under way. */
+/* A search under way. */
 struct search {
     struct api *api;
     struct arena *a;
@@ -46,7 +46,7 @@ struct str api_user_name(struct api *api, struct arena *a, struct str id)
     return users_by_id(api->o.users, a, id, &user, NULL) == 0 ? user.name : id;
 }
 
-/* ERR_NO_BUCKET. *owner is empty where the storage does not say. */
+/* *owner is empty when the storage does not say who owns the bucket. ERR_NO_BUCKET. */
 static int owner_look(struct search *s, struct storage *storage, struct str user, struct str *owner,
                       struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Remote storages: added, made the main one; and the users' credentials on them. */
+/* Adding remote storages, choosing the main storage, and users' credentials on remote storages. */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "route/users.h"

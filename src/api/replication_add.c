@@ -188,7 +188,7 @@ static int adding_check_keys(struct adding *x, const struct storage *s, struct e
                    STR_ARG(x->user.name));
 }
 
-/* ERR_NO_BUCKET; *owner is empty where the storage does not say. */
+/* *owner is empty when the storage does not say who owns the bucket. ERR_NO_BUCKET. */
 static int adding_look(struct adding *x, struct storage *s, struct str name, struct str *owner,
                        struct err *err)
 {
@@ -437,7 +437,8 @@ static int adding_add(struct adding *x, struct json_out *w, struct err *err)
         code = adding_add_all(x, w, err);
         json_out_close(w, ']');
     }
-    if (code == 0) /* the routes that came with it; a load that fails is tried again by itself */
+    if (code == 0) /* reads the routes that the replication has set; a load that fails is repeated
+                      by itself */
         (void)!routes_reload(x->api->o.routes, NULL);
     return code;
 }

@@ -1,4 +1,4 @@
-/* How far a replication is, with what is answered and not recorded yet. */
+/* How far a replication is, including changes that were answered but are not recorded yet. */
 #include "api/replications.h"
 #include "coord/installation.h"
 
@@ -13,7 +13,7 @@ int api_look_begin(struct replication_look *l, struct api *api, struct arena *a,
                            err);
 }
 
-/* Changes at the source that are recorded between both looks are events by the second one. */
+/* Changes that are recorded between the two reads are counted as events by the second read. */
 int api_look(struct replication_look *l, const struct replication_id *id,
              struct replication_status *out, int64_t *lag, struct err *err)
 {
@@ -25,11 +25,10 @@ int api_look(struct replication_look *l, const struct replication_id *id,
     if (code < 0)
         return code;
     *lag = out->events > out->events_done ? out->events - out->events_done : 0;
-    if (!out->archived) /* else there are no new events */
+    if (!out->archived) /* an archived one gets no new events */
         *lag += (int64_t)more;
-    /* Asked after the status was read: a store that went back since says so (docs/store-redis.md,
-     * I4).
-     */
+    /* This is asked after the status was read: a store that went back in time since then says so
+     * (docs/store-redis.md, I4). */
     if (*lag == 0 && !out->archived && installation_is_unsure(l->api->o.installation))
         *lag = 1;
     return 0;

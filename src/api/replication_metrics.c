@@ -1,4 +1,4 @@
-/* Replications among the metrics. */
+/* The metrics of replications. */
 #include "api/replications.h"
 
 static int read_one(struct replication_look *l, const struct replication_id *id,

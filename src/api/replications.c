@@ -1,13 +1,13 @@
-/* Replications: which there are, how far they are, and what failed. */
+/* Replications: the list, and one of them with what failed. */
 #include "api/replications.h"
 #include "base/clock.h"
 #include "replica/first.h"
 
 enum {
-    SCAN_PAGE = 500,                   /* archived tasks looked at in one go */
-    FAILED_MAX = 1000,                 /* shown of one replication */
-    SCAN_ARENA_MAX = 64 * 1024 * 1024, /* of one page */
-    NAME_MAX_BYTES = 16 * 1024,        /* of an id */
+    SCAN_PAGE = 500,                   /* archived tasks that are read at once */
+    FAILED_MAX = 1000,                 /* failed tasks shown of one replication */
+    SCAN_ARENA_MAX = 64 * 1024 * 1024, /* bytes of one page of tasks */
+    NAME_MAX_BYTES = 16 * 1024,        /* bytes of an id */
 };
 
 static rest_fn replication_list_call, replication_show_call;

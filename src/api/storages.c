@@ -304,7 +304,9 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
         code = storage_check_policies(api, a, s->name, err);
     if (code == 0 && storage_can(s, STORAGE_FOLDER))
         code = storage_check_buckets(s, a, err);
-    return code == ERR_IN_USE ? err_wrap(err, code, "not without force") : code;
+    return code == ERR_IN_USE
+               ? err_wrap(err, code, "the storage is in use (force removes it all the same)")
+               : code;
 }
 
 /* Reasons that force does not overrule. */

@@ -1,4 +1,5 @@
-/* The coordination store: whether it is the known one, and what an administrator says of it. */
+/* The coordination store: is it the one that weir knows? An administrator may accept or restore it.
+ */
 #include "api/api_int.h"
 #include "replica/store_keep.h"
 
@@ -64,7 +65,7 @@ static void store_write(struct json_out *w, struct api *api)
     json_out_member_u64(w, "copied_config", copied ? copy.count : 0);
 }
 
-/* Of a store that cannot be reached the last known state is shown. */
+/* When the store cannot be reached, its last known state is shown. */
 static int store_show(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

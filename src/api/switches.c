@@ -1,4 +1,4 @@
-/* Switches: which there are, where they are, and the calls that plan and give them up. */
+/* Switches of buckets: listing, planning, changing and giving them up. */
 #include "api/owners.h"
 #include "api/replications.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 enum {
     TTL_MS = MS_PER_HOUR,                 /* how long uploads are waited for by default */
-    DURATION_MAX_MS = 1000 * 1000 * 1000, /* some days */
+    DURATION_MAX_MS = 1000 * 1000 * 1000, /* 11 days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,
 };

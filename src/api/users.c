@@ -69,7 +69,7 @@ static void user_write(struct json_out *w, const struct user *u)
     json_out_close(w, ']');
 }
 
-/* With its secret. */
+/* The key with its secret. */
 static void user_key_write(struct json_out *w, const struct user_key *key)
 {
     json_out_member_str(w, "access_key", key->access);

@@ -19,7 +19,7 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* With what it holds, and what lifecycle rules did in the last whole sweep. */
+/* Includes what the bucket holds, and what lifecycle rules did in the last whole sweep. */
 static const struct output_column show_columns[] = {{"name"},
                                                     {"storage"},
                                                     {"owner"},

@@ -27,7 +27,7 @@ enum flag_type {
     FLAG_TEXT,
     FLAG_FILE,
     FLAG_FOLDER,
-    FLAG_CHOICES, /* one or more of `choices`, commas between them */
+    FLAG_CHOICES, /* one or more of `choices`, with commas between them */
 };
 
 struct flag {
@@ -53,7 +53,8 @@ struct command {
     const char *summary;      /* one line, no full stop */
     const char *help;         /* paragraphs, an empty line between them, no line breaks inside */
     const char *examples;     /* one a line */
-    const struct manage_call *call; /* of a running weir's API (command/manage.h); or else: */
+    const struct manage_call
+        *call; /* the command is this call to a running weir (manage.h); NULL: */
     command_fn *run;
 };
 
@@ -87,7 +88,7 @@ const char *invocation_flag(const struct invocation *inv, const char *name);
 /* NULL when there is none. */
 const struct command *command_find(const struct command_table *table, struct str name);
 
-/* "no command '...'; did you mean ...?"; EXIT_USAGE. */
+/* Complains: "no command '...'; did you mean ...?". Returns EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);
 
 /* --config, which every configured command takes beside its own flags. */
@@ -98,7 +99,7 @@ extern const struct flag config_flags[];
 int invocation_conf(const struct invocation *inv, struct conf **out) MUST_CHECK;
 void invocation_conf_input(const struct invocation *inv, struct conf_input *in);
 
-/* "weir: ..." on stderr, one line. Returns `status`. */
+/* Prints the line "weir: ..." on stderr. Returns `status`. */
 int complain(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

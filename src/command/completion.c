@@ -42,7 +42,7 @@ static void write_flag_words(FILE *out, const struct command *c)
     fputs("--help", out);
 }
 
-/* First words; those of a group stand together in the table. */
+/* The first words of all commands; commands of a group stand together in the table. */
 static void write_commands(FILE *out, const struct command_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -55,7 +55,7 @@ static void write_commands(FILE *out, const struct command_table *table)
     }
 }
 
-/* How many bytes of the name its first `words` words are; 0: it has no more than those. */
+/* The length in bytes of the first `words` words of the name; 0: the name has no more words. */
 static size_t group_len(const char *name, int words)
 {
     size_t len = 0;
@@ -66,7 +66,7 @@ static size_t group_len(const char *name, int words)
     return 0;
 }
 
-/* The words behind the first `words` ones of grouped commands. */
+/* The words that may follow the first `words` words of commands in groups. */
 static void write_groups(FILE *out, const struct command_table *table, int words)
 {
     const char *before = "";

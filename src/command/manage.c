@@ -1,4 +1,4 @@
-/* The frame around the commands that manage a running weir. */
+/* Commands that manage a running weir: connect, call, show. */
 #include "command/manage.h"
 #include "base/clock.h"
 
@@ -85,7 +85,7 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
     return code;
 }
 
-/* One page is added to *all; *next is where the next one begins, empty at the end. */
+/* Adds one page to `all`; *next is where the next page begins, or empty after the last one. */
 static int pages_add(struct api_client *r, const struct manage_list *list, json_t *all,
                      const char **next, struct err *err)
 {

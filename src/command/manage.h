@@ -16,9 +16,9 @@ struct manage_call {
     size_t column_count; /* 0: nothing is shown */
     const char *rows; /* the answer's member with an array of rows; NULL: the answer is the row */
     bool pages;       /* the rows are a list of the API: all of its pages are shown */
-    /* Writes the members of a POST's body; an error keeps the call from being made. May be NULL. */
+    /* Writes the members of the body; an error prevents the call. May be NULL. */
     int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
-    /* Makes an error of what an answer says; the rows are shown all the same. May be NULL. */
+    /* Makes an answer an error; its rows are shown all the same. May be NULL. */
     int (*judge)(const json_t *answer, struct err *err);
     /* Instead of all members but the columns, for a command that takes several calls. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
@@ -61,12 +61,12 @@ void manage_print_json(const json_t *json);
 /* The wait between two looks of a command that shows progress. */
 void manage_poll_wait(void);
 
-/* A path with its variable part encoded, in the remote's arena: "/api/v1/users/%s/keys". */
+/* A path with its variable part encoded, in the client's arena: "/api/v1/users/%s/keys". */
 const char *manage_path(struct api_client *r, const char *before, const char *part,
                         const char *after);
 
-/* A row of the members that the columns name: strings as they are, true and false as yes and no,
- * arrays of strings with commas between them, objects as JSON. */
+/* Adds a row with the members that the columns name. Strings stay as they are, true and false
+ * become yes and no, arrays of strings have commas between them, and objects are JSON. */
 void manage_row(struct output *table, const json_t *object);
 
 /* "in 2m 5s", "3h 20m ago": how far `seconds` from now is, appended. */

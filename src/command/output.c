@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* More columns than TABLE_COLUMNS fit no screen: such a row is shown as lines, a name and a value
- * each. */
+/* More than TABLE_COLUMNS columns do not fit a screen: such a row is shown as lines with a name and
+ * a value each. */
 enum { MAX_COLUMNS = 24, TABLE_COLUMNS = 16, GAP = 2 };
 
 void output_init(struct output *o, const struct output_column *columns, size_t count)
@@ -22,7 +22,8 @@ void output_release(struct output *o)
     arena_release(&o->arena);
 }
 
-/* What a terminal would obey is shown as '?': a cell may hold what a peer sent. */
+/* Control characters are shown as '?': a cell may hold text of a peer, which must not control the
+ * terminal. */
 void output_cell(struct output *o, struct str text)
 {
     char *copy = arena_z(&o->arena, text);
@@ -45,7 +46,7 @@ void output_cellf(struct output *o, const char *fmt, ...)
     buf_release(&text);
 }
 
-/* Code points: what a terminal shows of them is one column each for the names that we have. */
+/* Counts code points, each of which is taken to be one column wide. */
 static size_t cell_width(struct str s)
 {
     size_t width = 0;
@@ -119,7 +120,7 @@ static bool cell_is_json(struct str text)
     return ok;
 }
 
-/* Also below 0 and with a fraction; the cell is a number's own text then. */
+/* Is the text a number, also below 0 or with a fraction? */
 static bool cell_is_number(struct str text)
 {
     json_t *json = json_loadb(text.p ? text.p : "", text.len, JSON_DECODE_ANY, NULL);

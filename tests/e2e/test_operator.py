@@ -86,7 +86,7 @@ def test_a_refusal_names_storage_user_and_operation(front, far):
     assert "storage far cannot be asked for bucket photos with the keys of user alice" in said
     far.stop()
     said = front.run("replicate", "add", "photos", "disk2", status=1)
-    assert "whose bucket photos is cannot be told, as storage far cannot be asked with the keys of user " in said
+    assert "the owner of bucket photos is not known, because storage far cannot be asked with the keys of user " in said
 
 
 # --- what a switch waits for
