@@ -83,13 +83,14 @@ static void help_flags(FILE *out, const struct flag *flags)
     }
 }
 
-static void help_paragraphs(FILE *out, const char *text)
+void help_paragraphs(FILE *out, const char *text, int width)
 {
     for (struct str rest = str_z(text); rest.len > 0;) {
         ptrdiff_t gap = str_find(rest, STR("\n\n"));
         char *paragraph = str_dup(gap < 0 ? rest : str_head(rest, (size_t)gap));
-        help_wrap(out, paragraph, 0, WIDTH);
-        fputc('\n', out);
+        help_wrap(out, paragraph, 0, width);
+        if (gap >= 0)
+            fputc('\n', out);
         free(paragraph);
         rest = gap < 0 ? STR_EMPTY : str_skip(rest, (size_t)gap + 2);
     }
@@ -100,7 +101,8 @@ void help_command(const struct command *c, FILE *out)
     fprintf(out, "usage: ");
     help_usage(c, out);
     fprintf(out, "\n\n");
-    help_paragraphs(out, c->help);
+    help_paragraphs(out, c->help, WIDTH);
+    fputc('\n', out);
     if (c->flags || c->configured)
         fprintf(out, "flags:\n");
     help_flags(out, c->flags);

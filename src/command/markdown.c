@@ -3,6 +3,8 @@
 #include "conf/groups.h"
 #include "conf/keys.h"
 
+enum { PAGE_WIDTH = 120 }; /* columns of a line outside of tables */
+
 /* A '|' would end the cell. */
 static void write_cell(FILE *out, const char *text)
 {
@@ -27,14 +29,15 @@ static void write_flag_rows(FILE *out, const struct flag *flags)
 void help_commands(const struct command_table *table, FILE *out)
 {
     fputs("# Commands\n\nWritten by `weir help --commands`; a test fails when this page is stale.\n"
-          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, "
-          "3 (of weir serve) a disk failed and a new start may mend it.\n",
+          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, 3 "
+          "(of weir serve) a disk failed\nand a new start may mend it.\n",
           out);
     for (size_t i = 0; i < table->count; i++) {
         const struct command *c = &table->rows[i];
         fprintf(out, "\n## `");
         help_usage(c, out);
-        fprintf(out, "`\n\n%s\n", c->help);
+        fputs("`\n\n", out);
+        help_paragraphs(out, c->help, PAGE_WIDTH);
         if (c->flags || c->configured)
             fputs("\n| flag | |\n|---|---|\n", out);
         write_flag_rows(out, c->flags);
