@@ -63,15 +63,17 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    if (lease_is_past(l->heard_until_ns)) { /* the others may have gone on (E3) */
+    bool anew = lease_is_past(l->heard_until_ns); /* the others may have gone on (E3) */
+    if (anew) {
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);
-        loop_wake(&l->reader);
     }
     l->heard_until_ns = sent_ns + LEASE_MS * NS_PER_MS;
     if (atomic_load(&l->until_ns))
         atomic_store(&l->until_ns, l->heard_until_ns);
     mutex_unlock(&l->lock);
+    if (anew)
+        loop_wake(&l->reader);
 }
 
 void lease_refused(struct lease *l, const struct err *why, bool halted)
